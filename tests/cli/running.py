@@ -1,15 +1,19 @@
-"""Running nbspam in this process, and the tables that models are made of."""
+"""Running nbspam in this process or on a terminal, and tables to run it on."""
 
 import contextlib
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 import nbspam_main
 
 ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "cli"
 
 
 class Result(NamedTuple):
@@ -46,6 +50,42 @@ def run_raw(arguments, stdin=b""):
 def run(arguments, stdin=b""):
     code, out, err = run_raw(arguments, stdin)
     return Result(code, out.decode(), err.decode())
+
+
+def on_a_terminal(*arguments, **environment):
+    """Return what nbspam writes on a terminal."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "nbspam", *map(str, arguments)]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+        env={name: value for name, value in os.environ.items() if name != "COLUMNS"}
+        | {"TERM": "xterm"}
+        | environment,
+    )
+    os.close(theirs)
+    written = b""
+    while True:
+        try:
+            chunk = os.read(ours, 65536)
+        except OSError:  # Linux says so at the end
+            break
+        if not chunk:
+            break
+        written += chunk
+    os.close(ours)
+    assert process.wait(60) == 0
+    return written.decode()
+
+
+def golden_rows(name):
+    """Return the rows of a table: the first column, and the others, between bars."""
+    lines = (GOLDEN / name).read_text("utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.split(" | ")] for line in lines if line[:1] != "#"]
+    return [(first, others) for first, *others in rows]
 
 
 SPAM = "win a free prize now", "free prize for the winner", "claim the free cash prize today"

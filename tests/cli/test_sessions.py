@@ -2,11 +2,11 @@
 
 `NBSPAM_GOLDEN=new pytest -n0 tests/cli/test_sessions.py` writes the answers anew.
 
-A session begins with `== title`, in a new folder with the files of `shelf`, of which NBSPAM_MODEL
-names model.json.  A line that begins with `$ ` is typed, and `> ` continues it.  What it prints is
-indented by two blanks, `! ` begins a line of standard error, and `[n]` is an exit code other than
-0.  Numbers of many digits are shown with six.  `…` stands for any text, also of several lines if
-it stands alone, `¬` for a missing line end.
+A session begins with `== title`, in a new folder with the files of `shelf`.  NBSPAM_MODEL names
+model.json there; older, newer and first.json are of other tokenizer rules.  A line that begins with
+`$ ` is typed, and `> ` continues it.  What it prints is indented by two blanks, `! ` begins a line
+of standard error, and `[n]` is an exit code other than 0.  Numbers of many digits are shown with
+six.  `…` stands for any text, also of several lines if it stands alone, `¬` for a missing line end.
 
 `nbspam` is run in this process, with what comes before its pipe as standard input.  So are `json`,
 which prints values of a document; `same`, which prints the names of the
@@ -20,19 +20,23 @@ import re
 import shlex
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from running import ROOT, run, run_raw, write_messages, write_three
+from running import GOLDEN, ROOT, run, run_raw, write_messages, write_three
 
 from nbspam import __version__
+from nbspam.tokens.tokenized import RULES
 
-GOLDEN = ROOT / "tests" / "golden" / "cli" / "sessions"
+SESSIONS = GOLDEN / "sessions"
 COMMAND = re.compile(
     r"(?:(?P<before>.*) \| )?(?P<names>(?:[A-Z_]+=\S* )*)nbspam(?P<words>(?: .*?)?)"
     r"(?: < (?P<source>\S+))?(?: > (?P<sink>\S+))?(?P<after> \| .*)?",
     re.S,
 )
+KNOWN_RULES = {str(RULES + i): f"${n}" for i, n in ((-1, "OLDER"), (0, "RULES"), (1, "NEWER"))}
+OF_RULES = re.compile(r"((?:rules['\"]?:?|this program has|program's) )(\d+)")
 MAILS = {
     "spam.eml": "From: a@example.org\nMessage-ID: <1@example.org>\nSubject: prize\n\n"
     "win a free prize now\n",
@@ -44,7 +48,7 @@ pytestmark = pytest.mark.usefixtures("few_resamples")
 
 
 def sessions():
-    for path in sorted(GOLDEN.glob("*.txt")):
+    for path in sorted(SESSIONS.glob("*.txt")):
         for text in re.split(r"^(?=== )", path.read_text("utf-8"), flags=re.M)[1:]:
             title = text.partition("\n")[0][3:]
             yield pytest.param(path, text, id=f"{path.stem}: {title}")
@@ -61,6 +65,9 @@ def shelf(tmp_path_factory):
         assert run(["train", table, "-q", "-m", folder / f"{name}.json"])[::2] == (0, "")
     for name, text in MAILS.items():
         (folder / name).write_text(text)
+    for name, rules in {"older": RULES - 1, "newer": RULES + 1, "first": 1}.items():
+        shutil.copy(folder / "model.json", folder / f"{name}.json")
+        change(folder / f"{name}.json", f'"rules": {RULES}}}', f'"rules": {rules}}}')
     return folder
 
 
@@ -72,7 +79,8 @@ def test_a_session(path, text, shelf, tmp_path, monkeypatch):
         shutil.copy(file, folder)
     monkeypatch.chdir(folder)
     (folder / "sample_data").symlink_to(ROOT / "sample_data")
-    own = {"HOME": tmp_path / "home", "PWD": folder, "NBSPAM_MODEL": "model.json", "LOGNAME": "hal"}
+    own = {"HOME": tmp_path / "home", "PWD": folder, "NBSPAM_MODEL": "model.json"}
+    own |= {"LOGNAME": "hal", "RULES": RULES}
     for name, value in own.items():
         monkeypatch.setenv(name, str(value))
     found, *steps = re.split(r"^(?=\$ )", text, flags=re.M)
@@ -82,6 +90,8 @@ def test_a_session(path, text, shelf, tmp_path, monkeypatch):
         places = {tmp_path / "home": "$HOME", folder: "$PWD", f"={__version__}": "=$VERSION"}
         for place, name in places.items():
             said = said.replace(str(place), name)
+        said = re.sub(r"(milliseconds=)[\d.]+", r"\1…", said)
+        said = OF_RULES.sub(lambda m: m[1] + KNOWN_RULES.get(m[2], m[2]), said)
         found += typed + (expected if matches(expected, said) else said) + rest
     if found != text and os.environ.get("NBSPAM_GOLDEN") == "new":
         path.write_text(path.read_text("utf-8").replace(text, found), "utf-8")
@@ -97,7 +107,7 @@ def answered(line):
     """Return what a line prints, as a golden file has it."""
     parsed = COMMAND.fullmatch(line)
     if parsed is None:
-        words = shlex.split(line)
+        words = shlex.split(os.path.expandvars(line))
         if words[0] in BUILT_IN:
             return shown(BUILT_IN[words[0]](*words[1:]), "", 0)
         done = subprocess.run(["sh", "-c", line], stdin=subprocess.DEVNULL, capture_output=True)
@@ -145,10 +155,11 @@ def picked(text, *paths):
     for document in documents:
         values = {}
         for path in paths:
-            values[path] = document
-            for key in path.split("."):
-                at = values[path]
-                values[path] = at[int(key)] if isinstance(at, list) else at.get(key)
+            at = document
+            with suppress(KeyError):
+                for key in path.split("."):
+                    at = at[int(key)] if isinstance(at, list) else at[key]
+                values[path] = at
         found.append(json.dumps(values if paths else document, ensure_ascii=False))
     return "".join(f"{line}\n" for line in found)
 

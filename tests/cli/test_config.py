@@ -1,4 +1,4 @@
-"""The config file: what it may say, what holds, and that it never harms a command or a mail."""
+"""Options and the config file: every option in it, what holds, and shells that complete."""
 
 import json
 import os
@@ -8,21 +8,27 @@ from pathlib import Path
 
 import click
 import pytest
-from golden_rows import golden_rows
+from hypothesis import example, given
+from hypothesis import strategies as st
 from one_case import each
+from running import ROOT, golden_rows
 
 from nbspam.cli.configured import Command, ways
 from nbspam.cli.declared import command_words, config_place, holds, table_of
-from nbspam.cli.settings import SHARED, command_contexts, options_of
+from nbspam.cli.options import FileName, default_model
+from nbspam.cli.settings import SHARED, command_contexts, options_of, plain_document
 
 MAIL = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
 CONTEXTS = {table_of(context): context for context in command_contexts()}
+
 OPTIONS = {
     (table, key): option
     for table, context in CONTEXTS.items()
     for key, option in options_of(context).items()
 }
+
 SETTABLE = {pair: o for pair, o in OPTIONS.items() if not o.declared.typed}
+
 KEYS = {table: [key for own, key in SETTABLE if own == table] for table in CONTEXTS}
 
 
@@ -85,7 +91,9 @@ def kind(option):
 
 
 ONE_OF_EACH_KIND = {kind(option): (pair, option) for pair, option in SETTABLE.items()}.values()
+
 SOME_OR_ALL = [ONE_OF_EACH_KIND, SETTABLE.items()]
+
 
 # The format
 
@@ -152,77 +160,6 @@ def test_a_mistake_is_one_sentence_with_the_remedy_wherever_it_is_found(
         assert (stopped.code, stopped.err) == (75 if "-p" in command else 2, found.err)
 
 
-def test_a_mistake_in_a_table_stops_only_its_command(nbspam, config, model):
-    config("[serve]\ntimeout = 0\n")
-    assert nbspam("classify", "-m", model, stdin=MAIL).code == 0
-    assert nbspam("serve").code == 2
-
-
-def test_a_file_that_is_no_utf_8_is_refused(nbspam, config, assert_sentence):
-    path = config("")
-    path.write_bytes(b"[classify]\n# \xc3\xa9\nheader = '\xff'\n# \xfe\n")
-    assert_sentence(nbspam("classify"), f"{path}:3: byte 0xff is not UTF-8", "save", code=2)
-
-
-def test_an_error_of_the_command_line_names_no_file(nbspam, config, model):
-    config("strict = true\nspam-cutoff = 0.99\n")
-    found = nbspam("classify", "-m", model, "--ham-cutoff", "3", stdin=MAIL)
-    assert found.err.startswith("nbspam: the ham cut-off must be")
-
-
-# Precedence
-
-
-def test_the_command_line_the_environment_the_table_the_top_the_default(
-    nbspam, config, monkeypatch, own_home
-):
-    def model_named():
-        return nbspam("classify", stdin=MAIL).err.removeprefix("nbspam: ").partition(": there")[0]
-
-    default = model_named()
-    assert default.endswith("nbspam/model.json")
-    config("model = '/top.json'\n")
-    assert model_named() == "/top.json"
-    config("model = '/top.json'\n[classify]\nmodel = '/table.json'\n")
-    assert model_named() == "/table.json"
-    assert "/top.json" in nbspam("explain", stdin=MAIL).err
-    monkeypatch.setenv("NBSPAM_MODEL", "/environment.json")
-    assert model_named() == "/environment.json"
-    assert "/typed.json" in nbspam("classify", "-m", "/typed.json", stdin=MAIL).err
-    monkeypatch.setenv("NBSPAM_MODEL", "")
-    assert model_named() == "/table.json"
-    path = config("model = '~/a.json'\n[classify]\nmodel = 'b.json'\n")
-    assert f"{own_home}/a.json" in nbspam("explain").err
-    assert f"{path.parent}/b.json" in nbspam("classify").err
-    monkeypatch.setenv("NBSPAM_CONFIG", "")
-    assert model_named() == default
-
-
-def test_an_option_goes_before_a_setting_and_turns_a_flag_off(nbspam, config, tmp_path, model):
-    config("format = 'json'\n")
-    assert nbspam("classify", "-m", model, stdin=MAIL).out.startswith("{")
-    assert not nbspam("classify", "-m", model, "--format", "text", stdin=MAIL).out.startswith("{")
-    config("lines = true\n")
-    lines = tmp_path / "lines.txt"
-    lines.write_text("win a prize\nlunch at noon\n")
-    for typed, n in (((), 2), (("--no-lines",), 1), (("--no-lines", "--lines"), 2)):
-        assert nbspam("classify", "-m", model, lines, *typed).out.count("\n") == n
-    for flag in ("--no-passthrough", "--no-exit-code"):  # what must be typed has no opposite
-        assert "No such option" in nbspam("classify", flag).err
-    config("broken")  # which no help needs
-    found = nbspam("classify", "--help")
-    assert (found.code, found.err, "--no-lines" in found.out) == (0, "", False)
-
-
-def test_a_source_of_its_own_takes_no_lines_of_a_file(nbspam, config, table, model, tmp_path):
-    config("lines = true\n")
-    lines = tmp_path / "lines.txt"
-    lines.write_text("win a prize\nwin a prize today\n")
-    assert nbspam("eval", "-m", model, table, "--including-learned").code == 0
-    found = nbspam("eval", "-m", model, "--spam", lines, "--format", "json")
-    assert json.loads(found.out)["messages"] == 2
-
-
 # A default makes no command fail that is right without it
 
 # The ways that commands are used.
@@ -284,62 +221,6 @@ def test_no_default_makes_a_right_command_fail(nbspam, config, tmp_path, table, 
             assert found.code == 0, (key, line, found.err)
 
 
-def test_a_limit_that_is_typed_puts_the_base_of_a_file_out_of_force(nbspam, config, table, model):
-    config(f"base = {toml(str(model))}\n")
-    new = model.with_name("new.json")
-    found = nbspam("train", "-q", table, "-m", new, "--max-ham-blocked", "1%")
-    assert (found.code, found.err) == (0, "")
-    assert b'"calibrated_by": "training"' in new.read_bytes()
-
-
-def test_cut_offs_of_a_file_go_together_and_are_of_two_classes(
-    nbspam, config, model, three_classes, make_model
-):
-    three = make_model(three_classes, name="three.json")
-    before = nbspam("classify", "-m", three, stdin=MAIL)
-    config("spam-cutoff = 0.99\nham-cutoff = 0.98\n[explain]\nham-cost = 9\n")
-    assert nbspam("classify", "-m", three, stdin=MAIL) == before
-    assert nbspam("classify", "-m", three, "--spam-cutoff", "0.9", stdin=MAIL).code == 2
-    assert nbspam("classify", "-m", model, "--spam-cutoff", "0.3", stdin=MAIL).code == 0
-    assert nbspam("explain", "-m", model, stdin=MAIL).code == 0
-
-
-# A mail passes unchanged whatever the file is
-
-
-BROKEN = [
-    *(b"model = ", b"\xff\xfe", b"modell = 'a'", b"[clasify]\n", b"jobs = 'two'"),
-    *(b"[classify]\npassthrough = true", b"[classify]\non-error = 'deliver'"),
-    b"x = " + b"[" * 100_000,
-]
-
-
-@each("text", BROKEN)
-def test_a_mail_passes_unchanged_beside_a_broken_file(nbspam, config, model, text):
-    config("").write_bytes(text)
-    found = nbspam("classify", "-p", "-m", model, stdin=MAIL)
-    assert (found.code, found.out.encode()) == (75, MAIL)
-    assert found.err.startswith("nbspam: ")
-    assert found.err.count("\n") == 1
-    found = nbspam("classify", "-p", "--on-error", "deliver", "-m", model, stdin=MAIL)
-    assert (found.code, found.out.encode()) == (0, MAIL)
-    assert nbspam("classify", "--exit-code", "-m", model, stdin=MAIL).code == 3
-
-
-@each("path", ["/nonexistent/config.toml", "/"])
-def test_a_mail_passes_unchanged_if_the_named_file_is_missing(nbspam, model, monkeypatch, path):
-    monkeypatch.setenv("NBSPAM_CONFIG", path)
-    found = nbspam("classify", "-p", "-m", model, stdin=MAIL)
-    assert (found.code, found.out.encode(), path in found.err) == (75, MAIL, True)
-
-
-def test_the_marks_of_a_file_are_written(nbspam, config, model):
-    config(f"model = '{model}'\n[classify]\nheader = 'X-Spam-Verdict'\nsubject-tag = '[S]'\n")
-    out = nbspam("classify", "-p", stdin=MAIL).out
-    assert "\nX-Spam-Verdict: spam, " in out
-    assert "\nSubject: [S] prize\n" in out
-
-
 # Where it is, and whose
 
 
@@ -361,19 +242,16 @@ def test_where_it_is(environment, place):
         assert config_place() == place
 
 
-def test_a_file_that_others_can_write_is_refused(nbspam, config, monkeypatch, assert_sentence):
+def test_a_file_of_another_user_is_refused_unless_it_is_named(
+    nbspam, config, monkeypatch, assert_sentence
+):
     path = config("strict = true\n")
-    path.chmod(0o664)
-    assert nbspam("config").code == 0
-    path.chmod(0o666)
-    assert_sentence(nbspam("config"), path, "chmod o-w", code=2)
-    path.chmod(0o600)
     owner = path.stat().st_uid
     if owner == 0:  # whose files anybody may use
         os.chown(path, 12345, -1)
     monkeypatch.setattr("os.geteuid", lambda: owner + 1)
     assert_sentence(nbspam("config"), path, "belongs to another user", code=2)
-    monkeypatch.setenv("NBSPAM_CONFIG", str(path))  # it is named
+    monkeypatch.setenv("NBSPAM_CONFIG", str(path))
     assert nbspam("config").code == 0
 
 
@@ -397,64 +275,6 @@ def test_every_option_that_is_named_beside_another_is_an_option_of_some_command(
         assert named | rules.excludes.keys() <= flags
 
 
-@each(
-    "text",
-    [
-        "[serve]\nlisten = '0.0.0.0:783'\nallow-any-address = true",
-        "[serve]\nlisten = 'mail.example.org:783'\nmetrics = '/run/a.sock'",
-        "spam-cutoff = 0.99\nham-cutoff = 0.1\njobs = 2\nlog = 'syslog'\nformat = 'json'",
-        "[train]\nmax-ham-blocked = '0.1%'\nseen = true",
-        "[eval]\nmax-ham-blocked = '0.1%'\nbatch = 100\nerrors = 10\nevent-model = 'multinomial'",
-        "[classify]\nheader = 'X-Spam'\nevidence = 3\nlog = 'stderr'",
-        "[model-prune]\nmin-count = 2",
-        "[imap-filter]\nunsure-keyword = 'Unsure'\ntrust-after = '7d'",
-    ],
-)
-def test_what_commands_take_is_right(nbspam, config, model, text):
-    path = config(text + "\n")
-    before = model.read_bytes()
-    assert nbspam("config").err == ""
-    assert (sorted(path.parent.iterdir()), model.read_bytes()) == ([path], before)
-
-
-def test_values_are_checked_without_a_model_and_without_a_home(
-    nbspam, config, own_home, monkeypatch, assert_sentence
-):
-    path = config("[classify]\nham-cutoff = 0.95\n")
-    assert nbspam("config").err == ""  # only a model would say that it is wrong
-    (own_home / "broken.json").write_text("{")
-    monkeypatch.setenv("NBSPAM_MODEL", str(own_home / "broken.json"))
-    assert nbspam("config").err == ""
-    monkeypatch.delenv("NBSPAM_MODEL")
-    monkeypatch.setenv("NBSPAM_CONFIG", str(path))
-    monkeypatch.setenv("HOME", "~")
-    assert nbspam("config").err == ""
-    config("model = '/none.json'\nspam-cutoff = 7\n")
-    assert_sentence(nbspam("config"), path, ":2: spam-cutoff", code=2)
-
-
-def test_config_prints_what_is_set_and_where(nbspam, config, own_home, monkeypatch):
-    assert nbspam("config").out == (
-        f"config file: none ({own_home}/.config/nbspam/config.toml does not exist)\n"
-        "nothing is set; every option has its built-in default\n"
-    )
-    path = config('jobs = 2\n\n["classify"]\nheader = "X-Spam"\n')
-    monkeypatch.setenv("NBSPAM_MODEL", "m.json")
-    assert nbspam("config").out.splitlines() == [
-        f"config file: {path}",
-        "option             value     from",
-        'model              "m.json"  $NBSPAM_MODEL',
-        "jobs               2         line 1",
-        '[classify] header  "X-Spam"  line 4',
-    ]
-    rows = json.loads(nbspam("config", "--format", "json").out)
-    assert rows["file"] == str(path)
-    header = {"option": "[classify] header", "name": "[classify] header", "value": "X-Spam"}
-    assert rows["settings"][2] == header | {"from": "file", "line": 4}
-    config("broken")
-    assert nbspam("config", "--path").out == f"{path}\n"
-
-
 @each("table", CONTEXTS)
 def test_config_prints_every_option_of_a_command(nbspam, table):
     found = nbspam("config", *command_of(table))
@@ -464,8 +284,95 @@ def test_config_prints_every_option_of_a_command(nbspam, table):
 
 
 def test_the_documented_example_holds(nbspam, config):
-    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    readme = (ROOT / "README.md").read_text("utf-8")
     example = readme.partition("```toml\n")[2].partition("```")[0]
     assert len(tomllib.loads(example)) > 3
     config(example)
     assert nbspam("config").err == ""
+
+
+# Plain TOML is what `tomllib` reads, or is left to it
+
+NAMES = st.sampled_from(
+    ["a", "spam-cutoff", "b_1", "0", "-", "_", "é", "a.b", '"a"', "", "a b", "²"]
+)
+
+VALUES = st.one_of(
+    st.sampled_from(
+        "true false True 1 0 00 01 -1 +1 1_0 1.5 1. .5 0.5 00.5 1e5 inf nan 0x1 ² ١ 1979-05-27 [1]"
+        ' "" "x" """ "a\\"b" "é" \'x\' "a#b" 1#c true=1 "x"1 9999999999999999999'.split()
+    ),
+    st.text(max_size=6),
+    st.text(max_size=6).map(lambda text: f'"{text}"'),
+)
+
+BLANK = st.sampled_from(["", " ", "\t", "\u00a0"])
+
+LINES = st.one_of(
+    st.tuples(BLANK, NAMES, BLANK, st.just("="), BLANK, VALUES, BLANK).map("".join),
+    st.tuples(BLANK, st.just("["), NAMES, st.just("]"), BLANK).map("".join),
+    st.text(max_size=8),
+    st.text(max_size=5).map(lambda text: f"# {text}"),
+)
+
+
+@given(st.lists(LINES, max_size=6), st.sampled_from(["\n", "\r\n", "\r"]))
+@example(["[a]", "b = 1", "[c]", "b = 2"], "\n")
+@example(["a = 1", "[a]"], "\n")
+@example(["a=1", "a=1"], "\n")
+@example(["[a]", "[a]"], "\n")
+def test_it_is_what_tomllib_reads(lines, end):
+    text = end.join(lines)
+    found = plain_document(text)
+    if found is not None:
+        expected = tomllib.loads(text)
+        assert found == expected
+        assert repr(found) == repr(expected)  # 1 is no True and no 1.0
+
+
+@each(
+    "text",
+    ["", "# a comment\n\n[classify]\n", 'model = "~/é.json"\nspam-cutoff = 0.99\n\njobs = 10',
+     "[model-prune]\n  min-count=2\n[eval]\nstrict = true"],
+)  # fmt: skip
+def test_usual_files_are_plain(text):
+    assert plain_document(text) == tomllib.loads(text)
+
+
+@each("text", ["a = 'b'", "a = 1 # c", "a.b = 1", "a = [1]", "[[a]]", "a = -1"])
+def test_other_files_are_left_to_tomllib(text):
+    assert plain_document(text) is None
+    assert tomllib.loads(text)
+
+
+# Options
+
+
+@given(st.text(alphabet="/.a~ ", max_size=8))
+@example("")
+def test_a_file_s_name_is_written_as_pathlib_writes_it(name):
+    assert FileName().coerce_path_result(name) == str(Path(name))
+
+
+@each("home", ["/home/me", "/", "/home/me/"])
+@each("data", ["", "/data", "/"])
+def test_the_default_model_is_in_the_folder_of_data(monkeypatch, home, data):
+    monkeypatch.setattr("sys.platform", "linux")
+    for name, value in (("HOME", home), ("XDG_DATA_HOME", data), ("NBSPAM_MODEL", "")):
+        monkeypatch.setenv(name, value)
+    folder = Path(data) if data else Path(home, ".local", "share")
+    assert default_model() == os.fspath(folder / "nbspam" / "model.json")
+
+
+def test_shells_complete_commands_options_and_values(program, monkeypatch):
+    monkeypatch.setenv("_NBSPAM_COMPLETE", "bash_complete")
+    for typed, offered in (
+        ("nbspam tr", {"train"}),
+        ("nbspam model p", {"prune"}),
+        ("nbspam train --event", {"--event-model"}),
+        ("nbspam train --scoring ", {"evidence", "sum"}),
+    ):
+        monkeypatch.setenv("COMP_WORDS", typed)
+        monkeypatch.setenv("COMP_CWORD", str(typed.count(" ")))
+        lines = program().out.splitlines()
+        assert {line.partition(",")[2] for line in lines} == offered

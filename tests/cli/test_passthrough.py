@@ -1,23 +1,31 @@
 """A message passes with its verdict; whatever fails, it passes unchanged."""
 
+import json
 import os
 import re
+import resource
 import shutil
 import signal
 import subprocess
 import sys
+import time
 import tomllib
+from contextlib import contextmanager
 from pathlib import Path
 
+import click
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from one_case import each
+from running import ROOT
 from waiting import unread, wait_until
 
 import nbspam.cli.classify as classify_module
+import nbspam_main
+from nbspam_main import VALUED, FailurePolicy
 
-ROOT = Path(__file__).parents[2]
 SPAM = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
-HAM = b"From: b@example.org\nSubject: lunch\n\nlunch at noon, see you at the meeting\n"
 HEADER = re.compile(
     rb"^X-Nbspam: (spam|ham|unsure), probability=([01]\.\d{6}),(?: reason=\S+,)? version=\S+\n",
     re.M,
@@ -40,32 +48,13 @@ def assert_unchanged(found, message, *parts, code=TEMPFAIL):
 # What goes well
 
 
-@each("message, verdict", [(SPAM, "spam"), (HAM, "ham")])
-def test_the_message_passes_with_the_verdict_that_classify_prints(
-    nbspam, passed, program, model, message, verdict
-):
-    code, out, err = passed(message, "classify", "--passthrough", "-m", model)
-    assert (code, err) == (0, "")
-    assert message == HEADER.sub(b"", out)
-    header = HEADER.search(out)
-    assert header[1].decode() == verdict
-    plain = nbspam("classify", "-m", model, stdin=message).out.split("\t")
-    assert plain[:2] == [verdict, f"{float(header[2]):.4f}"]
-    found = program("classify", "-p", "-m", model, input=message)
+def test_the_program_passes_a_message_as_this_process_does(passed, program, model):
+    code, out, err = passed(SPAM, "classify", "-p", "-m", model)
+    assert (code, err, HEADER.sub(b"", out)) == (0, "", SPAM)
+    found = program("classify", "-p", "-m", model, input=SPAM)
     assert (found.code, found.out.encode(), found.err) == (0, out, "")
-
-
-def test_the_header_has_the_reason_where_the_probability_did_not_decide(nbspam, passed, model):
-    raw = "Subject: зима\n\nвсё о погоде и о море\n".encode()
-    _, once, _ = passed(raw, "classify", "-p", "-m", model)
-    pattern = rb"^X-Nbspam: unsure, probability=0\.[0-4]\d{5}, reason=too-few-known-words, version="
-    assert re.search(pattern, once, re.MULTILINE)
-    _, twice, _ = passed(once, "classify", "-p", "-m", model)
-    assert once == twice
-    _, other, _ = passed(raw, "classify", "-p", "-m", model, "--header", "X-Mine")
-    plain = nbspam("classify", "-m", model, stdin=raw)
-    for marked in (once, other):  # whatever it is called, it is a mark and no word
-        assert nbspam("classify", "-m", model, stdin=marked) == plain
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
+    assert scripts == {"nbspam": "nbspam_main:main"}  # which needs no click
 
 
 def test_every_odd_mail_passes(passed, sample, sms_model):
@@ -75,31 +64,6 @@ def test_every_odd_mail_passes(passed, sample, sms_model):
         assert code == 0, path.name
         rest = re.sub(rb"X-Nbspam: [^\r\n]*(\r\n|\n|\r)", b"", out)
         assert rest in (raw, b"\n" + raw, raw + b"\n", b"\r\n" + raw), path.name
-
-
-def test_marks_are_as_asked_for_and_neither_theirs_nor_forged_ones_count(nbspam, passed, model):
-    passing = ("classify", "-p", "-m", model)
-    forged = b"X-Nbspam: ham, probability=0.000001, version=9\n" + SPAM
-    assert passed(SPAM, *passing) == passed(forged, *passing)
-    options = ("--subject-tag", "[SPAM]", "--evidence", "5", "--header", "X-Mine")
-    _, once, _ = passed(SPAM, *passing, *options)
-    assert b"Subject: [SPAM] prize\n" in once
-    assert b"X-Mine-Tag: [SPAM]\n" in once
-    assert re.search(rb'^X-Mine-Evidence:\s"[^\n]+" [+-]\d+\.\d\d', once, re.M)
-    assert once == passed(once, *passing, *options)[1]
-    as_json = ("classify", "-m", model, "--format", "json")
-    assert nbspam(*as_json, stdin=SPAM) == nbspam(*as_json, stdin=once)
-    assert b"[SPAM]" not in passed(HAM, *passing, "--subject-tag", "[SPAM]")[1]
-    out = nbspam(*passing, "--evidence", "3", stdin=SPAM).out
-    evidence = re.search(r"^X-Nbspam-Evidence:((?:.|\n )*)", out, re.M)[1]
-    assert len(re.findall(r'"[^"]+" [+-]\d', evidence)) == 3
-    assert '"free' in evidence or "prize" in evidence
-
-
-def test_an_archive_passes_as_it_is(passed, model):
-    raw = b"\x1f\x8b\x08\x00not really\n"
-    _, out, _ = passed(raw, "classify", "-p", "-m", model)
-    assert HEADER.sub(b"", out) == b"\n" + raw
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc to ask for memory")
@@ -155,17 +119,6 @@ def test_whatever_fails_the_message_passes_unchanged(passed, model, tmp_path, op
     arguments = ("--on-error", "deliver", "--passthrough", "-m", model, *options)
     found = passed(SPAM, "classify", *arguments)
     assert_unchanged(found, SPAM, code=75 if "panic" in options else 0)
-
-
-def test_whatever_the_bytes_they_pass_unchanged(passed):
-    raw = b"From x\r\nSubject: a\r\n\r\n\0\r\xff no end"
-    assert_unchanged(passed(raw, "classify", "-pm", "nowhere.json"), raw, "nowhere.json")
-
-
-@each("option", ["-h", "--help", "-V", "--version"])
-def test_help_of_the_program_does_not_take_the_place_of_the_message(passed, model, option):
-    found = passed(SPAM, option, "classify", "-p", "-m", model)
-    assert_unchanged(found, SPAM, f"nbspam: {option} prints")
 
 
 @pytest.mark.few(1)
@@ -232,11 +185,6 @@ def test_the_message_passes_where_a_package_is_missing(model, name):
         assert run()[:2] == (1, b"")
 
 
-def test_the_script_is_the_function_that_needs_no_click():
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
-    assert scripts == {"nbspam": "nbspam_main:main"}
-
-
 # What is full or closed, and what is said of it; nothing can be said on a closed standard error.
 STREAMS = [
     ("-p <&-", "standard input is closed"),
@@ -300,80 +248,6 @@ def test_a_user_without_a_home_is_told_to_name_the_model(passed, monkeypatch):
     assert_unchanged(passed(SPAM, "classify", "-p"), SPAM, "--model")
 
 
-@each(
-    "option",
-    [("--header", "X-A"), ("--subject-tag", "x"), ("--evidence", 3), ("--on-error", "deliver")],
-)
-def test_what_belongs_to_a_passage_is_refused_without(nbspam, model, assert_sentence, option):
-    found = nbspam("classify", "-m", model, *option, stdin=SPAM)
-    assert_sentence(found, option[0], "--passthrough", code=2)
-
-
-# Exit codes
-
-
-@each("more", [(), ("-p",)])
-def test_the_exit_code_is_the_verdict_if_that_is_asked_for(nbspam, model, more):
-    unsure = ("--spam-cutoff", "1", "--ham-cutoff", "0")
-    for message, options, code in ((SPAM, (), 0), (HAM, (), 1), (SPAM, unsure, 2)):
-        options = ("-m", model, *options, *more)
-        found = nbspam("classify", "--exit-code", *options, stdin=message)
-        assert (found.code, found.err) == (code, "")
-        assert ("spam", "ham", "unsure")[code] in found.out
-        assert nbspam("classify", *options, stdin=message).code == 0
-
-
-def test_unsure_is_2_and_marked_with_the_default_cut_offs(nbspam, model):
-    message = b"Subject: lunch\n\nfree notes for the winner of the meeting\n"
-    found = nbspam("classify", "--exit-code", "-m", model, stdin=message)
-    verdict, probability, _ = found.out.split("\t")
-    assert (found.code, verdict) == (2, "unsure")
-    assert 0.5 < float(probability) < 0.9
-    options = ("--subject-tag", "[SPAM]")  # which unsure mail does not get
-    for more, code in (((), 0), (("--exit-code",), 2)):
-        found = nbspam("classify", "-p", "-m", model, *options, *more, stdin=message)
-        assert (found.code, found.err) == (code, "")
-        head, mark, body = found.out.partition("X-Nbspam: unsure, probability=0.")
-        assert (head, mark != "") == ("Subject: lunch\n", True)
-        assert body.endswith("\n\nfree notes for the winner of the meeting\n")
-    options = ("--spam-cutoff", "0.5")
-    found = nbspam("classify", "-p", "--exit-code", "-m", model, *options, stdin=message)
-    assert (found.code, "\nX-Nbspam: spam, " in found.out) == (0, True)
-
-
-@pytest.fixture
-def places(tmp_path):
-    """Return spam, ham, an empty folder, and a folder with a link that leads nowhere."""
-    found = {name: tmp_path / name for name in ("spam", "ham", "empty", "dangling")}
-    found["spam"].write_bytes(SPAM)
-    found["ham"].write_bytes(HAM)
-    found["empty"].mkdir()
-    found["dangling"].mkdir()
-    (found["dangling"] / "a").write_bytes(SPAM)
-    (found["dangling"] / "b").symlink_to("nowhere")
-    return found
-
-
-@each(
-    "arguments, code",
-    [
-        ("{spam} {ham}", 1),
-        ("{ham} {spam}", 0),
-        ("-m nowhere.json", 3),
-        ("--bogus", 3),
-        ("--spam-cutoff 7", 3),
-        ("nowhere.eml", 3),
-        ("--format xml", 3),
-        ("{empty}", 3),
-        ("{spam} {dangling}", 3),
-    ],
-)
-def test_the_last_message_counts_and_any_error_is_3(nbspam, model, places, arguments, code):
-    arguments = arguments.format(**places).split()
-    found = nbspam("classify", "--exit-code", "-m", model, *arguments, stdin=SPAM)
-    assert (found.code, found.err != "") == (code, code == 3)
-
-
 @each("error", [TypeError, MemoryError, KeyboardInterrupt, EOFError])
 def test_what_is_raised_is_3(nbspam, model, monkeypatch, error):
     def fails(*_):
@@ -383,28 +257,8 @@ def test_what_is_raised_is_3(nbspam, model, monkeypatch, error):
     assert nbspam("classify", "--exit-code", "-m", model, stdin=SPAM).code == 3
 
 
-def test_three_classes_are_spam_or_not(nbspam, three_classes, make_model):
-    path = make_model(three_classes)
-    for text, code in ((b"free prize winner", 0), (b"new shoes", 1), (b"lunch at noon", 1)):
-        assert code == nbspam("classify", "--exit-code", "-m", path, stdin=text).code
-    out = nbspam("classify", "-p", "-m", path, stdin=b"new shoes in the shop").out
-    assert out.startswith("X-Nbspam: promo, probability=0.")
-
-
-def test_no_class_that_counts_as_spam_is_an_error(
-    nbspam, passed, tmp_path, make_model, assert_sentence
-):
-    table = tmp_path / "abc.tsv"
-    table.write_text("".join(f"{c}\ttext {c} number {i}\n" for i in range(4) for c in "abc"))
-    path = make_model(table)
-    found = nbspam("classify", "--exit-code", "-m", path, stdin=b"text a")
-    assert_sentence(found, "--spam-label", code=3)
-    assert_unchanged(passed(SPAM, "classify", "-p", "--exit-code", "-m", path), SPAM)
-    found = nbspam("classify", "-p", "-m", path, "--subject-tag", "[S]", stdin=b"text a number 1")
-    assert (found.code, "[S]" in found.out) == (0, False)
-
-
 # Beside bogofilter
+
 
 BOGOFILTER = shutil.which("bogofilter")
 BESIDE = [
@@ -449,3 +303,214 @@ def test_the_bytes_are_where_bogofilter_has_them(passed, model, tmp_path, messag
         theirs = theirs.removesuffix(b"\n")
     wanted = re.sub(rb"X-Bogosity:[^\r\n]*", b"M", theirs)
     assert wanted == re.sub(rb"X-Nbspam:[^\r\n]*", b"M", ours)
+
+
+# What the command line promises, read without click
+
+
+def test_the_options_with_a_value_are_clicks():
+    options = [p for p in classify_module.command.params if isinstance(p, click.Option)]
+    valued = [p for p in options if not (p.is_flag or p.count)]
+    assert {name for p in valued for name in p.opts} == VALUED
+    # What the policy cannot read: `--no-x` of a flag, several values, an optional value.
+    assert not [p.name for p in options if p.secondary_opts]
+    assert {p.nargs for p in valued} == {1}
+    assert not [p.name for p in options if p.is_flag and p.type.name != "boolean"]
+
+
+WORDS = st.sampled_from(
+    "-p --passthrough --exit-code -m --model --header --header=-p --on-error deliver -h --help -ph"
+    " tempfail -pm -mp -p-m -- - a.eml --lines --strict --model=-p --on-error=deliver".split()
+)
+
+
+@given(st.lists(WORDS, max_size=6))
+def test_the_policy_is_what_click_reads(arguments):
+    policy = FailurePolicy(["classify", *arguments])
+    as_in_the_program = {"help_option_names": ["-h", "--help"]}
+    try:
+        context = classify_module.command.make_context(
+            "classify", list(arguments), **as_in_the_program
+        )
+    except click.UsageError:
+        return
+    except click.exceptions.Exit:  # after the help
+        assert policy.help
+        return
+    assert not policy.help
+    assert policy.passthrough == context.params["passthrough"]
+    assert policy.exit_code == context.params["exit_code"]
+    assert policy.deliver == (context.params["on_error"] == "deliver")
+
+
+@each(
+    "passes, command_lines",
+    [
+        (True, "classify -p|classify a --passthrough|classify -pm|--bogus classify -p"),
+        (False, "classify -m -p|classify -- -p|train classify -p|-p||classify"),
+    ],
+)
+def test_who_is_promised_a_passage(passes, command_lines):
+    for line in command_lines.split("|"):
+        assert FailurePolicy(line.split()).passthrough == passes, line
+
+
+def test_ctrl_c_while_the_program_is_loaded_is_no_bug(program, tmp_path):
+    (tmp_path / "click.py").write_text("raise KeyboardInterrupt\n")
+    env = {"PYTHONPATH": str(tmp_path)}
+    found = program("classify", env=env, input=b"")
+    assert (found.code, found.err) == (130, "nbspam: interrupted; run the command again\n")
+    mail = b"Subject: a\n\nb\n"
+    passed = program("classify", "-p", env=env, input=mail)
+    assert (passed.code, passed.out.encode()) == (75, mail)
+
+
+# Standard output that writes in part: raw, as Python makes it with PYTHONUNBUFFERED or -u
+
+RAW, BUFFERED = {"PYTHONUNBUFFERED": "1"}, {"PYTHONUNBUFFERED": ""}
+LONG = b"Subject: lunch\n\n" + b"see you at noon in the meeting room\n" * 6_000  # 216 KB
+
+
+LIMIT = 64 << 10  # bytes of a file
+
+
+def limited():
+    """Let no file grow beyond the limit; a write is then short, and the next one fails."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, LIMIT))
+
+
+def run(arguments, stdout, env=RAW, **options):
+    return subprocess.run(
+        [*PROGRAM, *map(str, arguments)],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        # Bytecode cut off by the limit would fail later runs.
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"} | env,
+        timeout=60,
+        check=False,
+        **options,
+    )
+
+
+def run_limited(arguments, path, **options):
+    """Run nbspam with its output in a file that becomes too large; return its exit code."""
+    with path.open("wb") as out:
+        done = run(arguments, out, preexec_fn=limited, **options)
+    assert b"File too large" in done.stderr
+    assert path.stat().st_size <= LIMIT
+    return done.returncode
+
+
+def each_output(few):
+    """Run some cases of a test by default, all of them with raw and buffered output if `long`."""
+    each = pytest.mark.parametrize("env", [BUFFERED, RAW], ids=["buffered", "raw"])
+    return lambda test: pytest.mark.few(few)(each(test))
+
+
+@each_output(1)
+@pytest.mark.parametrize("options", [(), ("--bogus",)])
+def test_a_message_cut_off_by_a_full_file_is_told(model, tmp_path, env, options):
+    command = ["classify", "-p", "-m", model, *options]
+    assert run_limited(command, tmp_path / "out", env=env, input=LONG) == 75
+
+
+@contextmanager
+def passing(model, **options):
+    """Pass a mail through with a raw output; give the process, and where to read what it writes."""
+    read, write = os.pipe()
+    with subprocess.Popen(
+        [*PROGRAM, "classify", "-p", "-m", str(model)],
+        stdin=subprocess.PIPE,
+        stdout=write,
+        env=os.environ | RAW,
+        **options,
+    ) as process:
+        os.close(write)
+        process.stdin.write(LONG)
+        process.stdin.close()
+        yield process, read
+
+
+def test_the_whole_message_comes_through_a_slow_pipe(model):
+    with passing(model) as (process, read):
+        wait_until(lambda: unread(read) >= 1 << 16)  # it is full
+        for _ in range(5):  # a signal in the middle of a write makes it a short one
+            process.send_signal(signal.SIGSTOP)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.02)
+        found = b""
+        while chunk := os.read(read, 5_000):
+            found += chunk
+        os.close(read)
+        assert process.wait(60) == 0
+    head, _, body = found.partition(b"\n\n")
+    assert b"X-Nbspam: " in head
+    assert body == LONG.partition(b"\n\n")[2]
+
+
+def test_a_reader_that_leaves_is_told(model):
+    with passing(model, stderr=subprocess.DEVNULL) as (process, read):
+        assert os.read(read, 100)
+        os.close(read)
+        assert process.wait(60) == 75
+
+
+@each_output(1)
+@pytest.mark.parametrize("form", ["csv", "bogofilter"])
+def test_an_export_cut_off_is_told(sms_model, tmp_path, env, form):
+    command = ["model", "export", "--form", form, "-m", sms_model]
+    assert run_limited(command, tmp_path / "out", env=env) == 1
+    whole = run(command, subprocess.PIPE, env)
+    assert whole.returncode == 0
+    assert len(whole.stdout) > LIMIT
+
+
+@each_output(1)
+def test_verdicts_cut_off_are_told(model, tmp_path, env):
+    table = tmp_path / "many.txt"
+    table.write_text("free prize\n" * 1_000)
+    command = ["classify", "-m", model, "--lines", "--format", "json", table]
+    assert run_limited(command, tmp_path / "out", env=env) == 1
+
+
+def test_raw_output_is_written_line_by_line(model):
+    """Whoever asks for no buffering gets each verdict as it is made."""
+    done = run(["classify", "-m", model, "--format", "json"], subprocess.PIPE, input=b"lunch")
+    assert json.loads(done.stdout)["verdict"]
+
+
+# Hardly any memory
+
+
+@pytest.mark.parametrize("most", [64, 5_000])
+def test_a_message_passes_in_small_pieces(tmp_path, monkeypatch, most):
+    mail = b"Subject: prize\n\nwin a free prize\n" * 500
+    source, sink = tmp_path / "in", tmp_path / "out"
+    source.write_bytes(mail)
+    read = os.read
+
+    def hungry(handle, n):
+        if n > most:
+            raise MemoryError
+        return read(handle, n)
+
+    with source.open() as read_from, sink.open("w") as written_to:
+        passage = nbspam_main.Passage(read_from, written_to)
+        monkeypatch.setattr(os, "read", hungry)
+        assert passage.rescue()
+    assert sink.read_bytes() == mail
+
+
+def test_without_any_memory_it_is_to_be_tried_again(tmp_path, monkeypatch, capsys):
+    (tmp_path / "in").write_bytes(b"Subject: x\n\n")
+
+    def hungry(*_):
+        raise MemoryError
+
+    with (tmp_path / "in").open() as source, (tmp_path / "out").open("w") as sink:
+        passage = nbspam_main.Passage(source, sink)
+        monkeypatch.setattr(os, "read", hungry)
+        policy = nbspam_main.FailurePolicy(["classify", "-p"])
+        assert nbspam_main._fail(policy, passage, 1, "not enough memory") == 75
+    assert "could not be passed on either" in capsys.readouterr().err

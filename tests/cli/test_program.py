@@ -1,0 +1,433 @@
+"""Every failure is one sentence with a remedy and an exit code; what is printed fits its place."""
+
+import ast
+import gzip
+import io
+import os
+import re
+import shlex
+import string
+import subprocess
+import sys
+
+import pytest
+from one_case import each
+from running import ROOT, golden_rows, on_a_terminal
+
+import nbspam_main
+from nbspam.cli.notes import REMEDIES, note
+from nbspam.cli.progress import progress, size_of, work
+from nbspam.cli.settings import command_contexts
+from nbspam.errors import ModelError, Remedy, one_line
+from nbspam.serving.spamd import RefusedError
+from nbspam.tokens.tokenized import TokenizedMessage
+
+PACKAGE = ROOT / "nbspam"
+
+
+@pytest.fixture
+def places(tmp_path, model, three_classes, make_model, monkeypatch):
+    """Go to a folder with models and with sources of which some are bad."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NBSPAM_MODEL", "model.json")
+    make_model(three_classes, name="three.json")
+    (tmp_path / "folder").mkdir()
+    for name, text in (
+        ("mail.eml", "Subject: x\n\ny\n"),
+        ("ham.tsv", "label\ttext\n" + "ham\tlunch at noon\nham\tsee you\n" * 3),
+        ("sorted.tsv", "ham\tlunch\n" * 10 + "spam\tprize\n" * 10),
+        ("header.tsv", "label\ttext\n"),
+        ("headless.csv", "text\nhello\nfree prize\n"),
+        ("unlabelled.csv", "hello, you\nfree, prize\nx, y\n"),
+        ("columns.csv", "label,text\nspam,free prize\nham,lunch\n"),
+        *((f"empty.{end}", "") for end in ("tsv", "csv", "jsonl", "txt", "mbox", "eml")),
+        ("book.xlsx", "PK\x03\x04" + "\0" * 26 + "xl/workbook.xml"),
+    ):
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_what_is_refused_is_so_in_one_sentence_and_changes_nothing(nbspam, places, assert_sentence):
+    def content():
+        return {
+            p.name: p.is_file() and p.read_bytes() for p in places.iterdir() if "lock" not in p.name
+        }
+
+    before = content()
+
+    @each("command, said", golden_rows("refused.txt"))
+    def refuse(command, said):
+        found = nbspam(*shlex.split(command), stdin=b"free")
+        assert_sentence(found, *said[1:], code=int(said[0]))
+
+    refuse()
+    for name in ("a\0b", "a" * 5_000):
+        assert_sentence(nbspam("classify", name))
+    for option in ("--encoding=" + "a" * 500, "--label=\x01=messages.tsv"):
+        found = nbspam("train", "-m", "new.json", "messages.tsv", option)
+        assert_sentence(found, option.partition("=")[0], code=2)
+    assert "Traceback" not in nbspam("train", "messages.tsv", "--encoding", "idna").err
+    assert content() == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.parametrize("command", ["train", "classify"])
+def test_a_folder_that_may_not_be_read(nbspam, model, tmp_path, assert_sentence, command):
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0)
+    options = ("--replace",) if command == "train" else ()
+    assert_sentence(nbspam(command, folder, "-m", model, *options), folder, "permissions")
+
+
+@each("command", ["classify", "train", "eval", "explain"])
+def test_a_name_that_would_break_the_line_does_not(nbspam, assert_sentence, tmp_path, command):
+    name = str(tmp_path / "no\nsuch\x1b[31mfile\x85")
+    assert_sentence(nbspam(command, name, "-m", tmp_path / "model.json"), "such")
+    assert_sentence(nbspam("classify", "-", "-m", name), "such")
+
+
+def test_an_excel_workbook_is_judged_in_the_mail_path(nbspam, places):
+    content = (places / "book.xlsx").read_bytes()
+    found = nbspam("classify", stdin=content)
+    assert (found.code, found.err) == (0, "")
+    found = nbspam("classify", "-p", stdin=content)
+    assert (found.code, found.out.encode().endswith(content)) == (0, True)
+
+
+# Remedies
+
+
+def braces(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+
+
+def test_every_remedy_has_a_text_of_the_command_line_with_the_same_values():
+    assert set(REMEDIES) == set(Remedy)
+    for remedy in Remedy:
+        assert braces(REMEDIES[remedy]) == braces(remedy.value), remedy
+
+
+def test_every_error_gives_the_values_of_its_remedy():
+    """That is, each call that has a remedy among its arguments has its values by their names."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        text = path.read_text("utf-8")
+        for node in ast.walk(ast.parse(text if "Remedy." in text else "")):
+            for argument in node.args if isinstance(node, ast.Call) else ():
+                if remedy := re.fullmatch(r"Remedy\.(\w+)", ast.unparse(argument)):
+                    values = {keyword.arg for keyword in node.keywords}
+                    assert braces(Remedy[remedy[1]].value) <= values, (path, node.lineno)
+
+
+def test_the_command_line_names_the_option(nbspam, model, table, assert_sentence):
+    error = ModelError("a: b", Remedy.ANY_ADDRESS)
+    assert str(error) == "a: b; use 127.0.0.1, or allow any address"
+    assert error.sentence(REMEDIES) == "a: b; use 127.0.0.1, or add --allow-any-address"
+    found = nbspam("serve", "-m", model, "--listen", "0.0.0.0:0")
+    assert_sentence(found, "0.0.0.0:0", "--allow-any-address", code=2)
+
+
+# The program's own streams
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    "command, shell, said",
+    [
+        ("classify", "<&-", "standard input is closed"),
+        ("--help", ">&-", "standard output is closed"),
+        ("explain", "<&-", "standard input is closed"),
+        ("classify", ">&-", "standard output is closed"),
+        ("explain", ">&-", "standard output is closed"),
+    ],
+)
+def test_streams_that_are_closed(program, model, assert_sentence, command, shell, said):
+    found = program(command, shell="{} " + shell, env={"NBSPAM_MODEL": str(model)})
+    assert_sentence(found, said)
+
+
+def test_standard_error_closed(program, model, table):
+    found = program("classify", "-m", model, table, shell="{} 2>&-")
+    assert (found.code, found.out.count("\n")) == (0, 30)
+    assert program("classify", "-m", model, "none", shell="{} 2>&-") == (1, "", "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")  # noqa: PTH110
+@pytest.mark.few(1)
+@pytest.mark.parametrize("command", ["classify", "explain", "eval --folds 2"])
+def test_standard_output_on_a_full_disk(program, model, table, command):
+    env = {"NBSPAM_MODEL": str(model)}
+    found = program(*command.split(), table, shell="{} >/dev/full", env=env)
+    (line,) = (line for line in found.err.splitlines() if "holds several" not in line)
+    assert (found.code, line.startswith("nbspam: ")) == (1, True)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    "command", ["classify TABLE", "explain TABLE", "eval --folds 2 TABLE", "model info", "--help"]
+)
+def test_a_reader_that_has_gone(model, table, command):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nbspam", *command.replace("TABLE", str(table)).split()],
+        env=os.environ | {"NBSPAM_MODEL": str(model)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdout.close()
+    errors = process.stderr.read().decode()
+    process.stderr.close()
+    assert process.wait(60) == 1
+    assert [line for line in errors.splitlines() if "holds several" not in line] == []
+
+
+@pytest.mark.long
+def test_a_reader_that_stops_early(program, model, table):
+    found = program("classify", "-m", model, *[table] * 200, shell="{} | head -1")
+    assert (found.err, found.out.count("\n")) == ("", 1)
+
+
+@pytest.mark.long
+def test_a_source_skipped_before_a_failure_leaves_no_traceback(program, tmp_path, table):
+    path = tmp_path / "model.json"
+    found = program("train", table, tmp_path / "none", "-m", path)
+    assert (found.code, "Traceback" in found.err, path.exists()) == (1, False, False)
+
+
+# Names
+
+CONTROLS = "".join(map(chr, [*range(32), *range(127, 160), 0x2028, 0x2029]))
+
+MARKS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+
+
+def test_errors_have_no_control_characters_and_no_hidden_turns(capfd):
+    name = f"a{CONTROLS}b{MARKS}c"
+    for said in (
+        str(ModelError(f"{name}: is no model; name another")),
+        ModelError("x: is no model", Remedy.CREATE_MODEL, path=name).sentence({}),
+        RefusedError(76, name).line.decode().removesuffix("\r\n"),
+        one_line(name),
+    ):
+        assert said.isprintable()
+        assert "a" in said
+    note(name)
+    nbspam_main._print_error(nbspam_main.described(OSError(2, "not there", name))[1])
+    nbspam_main._print_error("Error: no such option\n" + name.replace("\n", ""))
+    said = capfd.readouterr().err
+    assert said.count("\n") == 4
+    assert said.replace("\n", "").isprintable()
+    assert said.count("nbspam: a") == 2
+
+
+def test_a_mark_that_turns_the_direction_is_an_escape():
+    assert one_line("invoice\u202efdp.exe") == r"invoice\u202efdp.exe"
+    assert len(set(map(one_line, MARKS))) == len(MARKS)
+    assert one_line("שלום ünï 漢字") == "שלום ünï 漢字"
+
+
+# A model that has learned little is told of once, and to people
+
+
+def test_a_young_model_is_told_of_once_and_on_a_terminal(
+    nbspam, model, table, make_model, tmp_path
+):
+    (mail := tmp_path / "mail").write_text("lunch")
+    (line,) = [
+        each
+        for each in on_a_terminal("classify", "-m", model, table).splitlines()
+        if "is young" in each
+    ]
+    assert line.startswith(f"nbspam: {model}: the model is young: ")
+    assert line.endswith("100 messages of each class, 82 more ham and 88 more spam")
+    assert nbspam("classify", "-m", model, stdin=b"lunch").err == ""  # in a pipe
+    rows = [f"ham\tlunch at noon {i}\nspam\ta free prize {i}\n" for i in range(100)]
+    (tmp_path / "many.tsv").write_text("".join(rows))
+    shown = on_a_terminal("classify", "-m", make_model(tmp_path / "many.tsv", name="m"), mail)
+    assert re.fullmatch(rf"ham\t0\.\d+\t{mail}\s+", shown)
+
+
+# Progress
+
+MESSAGES = [TokenizedMessage(f"x:{i}", "ham", ["a", "text"], size=6) for i in range(5)]
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def drawn_on(monkeypatch):
+    """Return a function that makes a stream standard error, and returns it."""
+    monkeypatch.setenv("TERM", "xterm")
+
+    def draw(stream):
+        monkeypatch.setattr("sys.stderr", stream)
+        return stream
+
+    return draw
+
+
+@each("quiet, stream", [(False, io.StringIO()), (False, None), (True, Terminal())])
+def test_nothing_is_shown_where_nobody_looks(drawn_on, quiet, stream):
+    drawn_on(stream)
+    with progress(quiet, sources=[]) as shown:
+        assert list(shown(iter(MESSAGES))) == MESSAGES
+    stages(quiet)
+    assert stream is None or stream.getvalue() == ""
+
+
+def test_nothing_is_shown_without_rich(drawn_on, monkeypatch):
+    terminal = drawn_on(Terminal())
+    monkeypatch.setattr("nbspam.cli.progress.find_spec", lambda name: None)
+    with progress(quiet=False, sources=[], redrawn=-1) as shown:
+        assert list(shown(MESSAGES)) == MESSAGES
+    assert terminal.getvalue() == ""
+
+
+def test_a_terminal_is_shown_the_rate_and_the_time_left(drawn_on, tmp_path):
+    terminal = drawn_on(Terminal())
+    source = tmp_path / "x"
+    source.write_text("a text" * 10)
+    with progress(quiet=False, sources=[str(source)], redrawn=-1) as shown:
+        assert list(shown(MESSAGES)) == MESSAGES
+    for text in ("1 message ", "5 messages", "/s", "0:0"):
+        assert text in terminal.getvalue()
+
+
+def test_the_size_is_that_of_all_files_and_none_where_it_cannot_be_known(tmp_path):
+    (tmp_path / "folder" / "inner").mkdir(parents=True)
+    for name, content in (("folder/a", b"12345"), ("folder/inner/b", b"123"), ("c", b"12")):
+        (tmp_path / name).write_bytes(content)
+    assert size_of([str(tmp_path / "folder"), str(tmp_path / "c")]) == 10
+    (tmp_path / "x.gz").write_bytes(gzip.compress(b"x"))
+    for source in ("-", str(tmp_path / "none"), str(tmp_path / "x.gz")):
+        assert size_of([source]) is None
+
+
+def stages(quiet=False):
+    """Go through stages; what is drawn for sure is the last of each `work`."""
+    with work(quiet) as at_work:
+        at_work.stage("training")
+    with work(quiet) as at_work:
+        assert list(at_work.parts(lambda i: f"fold {i + 1} of 3")(range(3))) == [0, 1, 2]
+
+
+@each("no_color", ["", "1"])
+def test_a_terminal_is_shown_what_is_done_in_colours_unless_none_are_wanted(
+    drawn_on, monkeypatch, no_color
+):
+    monkeypatch.setenv("NO_COLOR", no_color)
+    terminal = drawn_on(Terminal())
+    stages()
+    for text in ("training …", "fold 3 of 3 …"):
+        assert text in terminal.getvalue()
+    assert bool(re.search(r"\x1b\[[\d;]*[349]\d[\d;]*m", terminal.getvalue())) == (not no_color)
+
+
+# What is printed for people fits 80 columns in a pipe, but for names of files and tables
+
+COLUMNS = 80
+
+COMMANDS = {context.command_path.removeprefix("nbspam "): context for context in command_contexts()}
+
+
+@pytest.fixture(params=[40, pytest.param(None, marks=pytest.mark.long)], ids=["some", "all"])
+def folder(request, tmp_path, monkeypatch, sample, few_resamples):
+    """Return a folder with short names: the sample data, and models of it."""
+    (tmp_path / "sample_data").symlink_to(sample)
+    rows = (sample / "sms.tsv").read_text().splitlines(keepends=True)
+    (tmp_path / "sms.tsv").write_text("".join(rows[: request.param]))
+    (tmp_path / "mail.txt").write_text("WINNER! Claim your FREE prize: http://prize.example/win\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NBSPAM_MODEL", "model.json")
+    (tmp_path / "config.toml").write_text("jobs = 1\n[classify]\nsubject-tag = '[SPAM]'\n")
+    monkeypatch.setenv("NBSPAM_CONFIG", "config.toml")
+    return tmp_path
+
+
+def too_wide(text):
+    """Return the lines that are wider; blanks at the end of a line are not seen.
+
+    In a pipe a table of words has each word whole, so its rows, which end with bars, may be wider.
+    """
+    lines = [line.rstrip() for line in text.splitlines()]
+    return [line for line in lines if len(line) > COLUMNS and not re.search(r"  [+-]+$", line)]
+
+
+# In order: each finds what those before it have left.
+STEPS = """
+train sms.tsv
+train --replace --max-ham-blocked 1% sms.tsv
+train --update sample_data/mail
+train -m one.json --spam mail.txt --update
+train -m three.json --ham sms.tsv --spam mail.txt --label promo=mail.txt --lines
+classify mail.txt
+explain mail.txt
+explain --fragments --top 100 mail.txt
+explain -m one.json mail.txt
+explain --words
+eval --folds 3 --errors 20 sms.tsv
+eval --including-learned sms.tsv
+eval --online --batch 20 sms.tsv
+model info
+model info -m one.json
+model check
+model words free prize subject:free
+model set --spam-cutoff 0.99
+model export -o words.txt
+model import words.txt -m imported.json
+model merge model.json one.json -o merged.json --allow-overlap
+model prune --min-count 2
+forget --spam mail.txt
+config
+""".strip().splitlines()
+
+
+@pytest.mark.usefixtures("folder")
+def test_every_command_fits(nbspam):
+    printed = set()
+    for step in STEPS:
+        found = nbspam(*step.split())
+        assert found.code == 0, f"{step}: {found.err}"
+        assert too_wide(found.out) == [], step
+        printed.add(next((name for name in COMMANDS if step.startswith(name)), step))
+    served = {"serve", "imap filter", "imap learn", "imap watch"}  # they need a server
+    assert printed == COMMANDS.keys() - served | {"config"}
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_words_about_a_comparison_fit(nbspam):
+    found = nbspam("eval", "--compare", "bernoulli,multinomial", "--folds", "2", "sms.tsv")
+    tables = ("1-ROCA%", ":evidence ", ":sum ")
+    wide = [line for line in too_wide(found.out) if not any(part in line for part in tables)]
+    assert (found.code, wide) == (0, [])
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_long_path_stays_whole(nbspam, folder):
+    path = folder / f"{'long ' * 20}name.json"
+    for command in (("train", "sms.tsv"), ("model", "info"), ("model", "check")):
+        assert str(path) in nbspam(*command, "-m", path).out
+
+
+@each("name", ["", *COMMANDS, "model"])
+def test_every_help_fits_and_has_an_example(nbspam, name):
+    found = nbspam(*name.split(), "--help")
+    assert (found.code, found.err) == (0, "")
+    assert too_wide(found.out) == []
+    if name != "model":
+        assert f"nbspam {name}".strip() in found.out.partition("Example")[2]
+
+
+def test_the_number_of_users_models_is_an_option(nbspam, model, tmp_path, monkeypatch):
+    taken = []
+    monkeypatch.setattr(
+        "nbspam.cli.serve.serve", lambda server, *_: taken.append(server._queue._limits.max_users)
+    )
+    (tmp_path / "users").mkdir(mode=0o700)
+    options = "serve -q --tell --workers 1 -m".split()
+    listening = "--socket", tmp_path / "socket", "--user-models", tmp_path / "users"
+    for more in ((), ("--max-users", 7)):
+        assert nbspam(*options, model, *listening, *more).code == 0
+    assert taken == [1000, 7]
