@@ -1,12 +1,96 @@
-"""A day in the life: procmail delivers, the user sorts, cron's line learns from that at night."""
+"""Cron's line at night, and a day in the life: procmail delivers, the user sorts, cron learns."""
 
 import mailbox
 import operator
+import os
+import subprocess
+import time
 from contextlib import closing
 
 import mails
 import pytest
-from home import SAMPLE, bare
+from home import SAMPLE, bare, need, need_name_spaces
+
+
+def test_cron_takes_the_line(recipe, home):
+    need("crontab")
+    table = home.write("crontab", recipe("cron"))
+    # the option that checks a file: Debian 12 has -n, others -T
+    for option in ("-T", "-n"):
+        checked = home.run("crontab", option, table)
+        if "invalid option" not in checked.err:
+            break
+    else:
+        pytest.skip("this crontab cannot check a file")
+    assert checked.code == 0, checked.err
+    # and it would have told of an error
+    table.write_text(recipe("cron").replace("15 3", "15 33"))
+    assert home.run("crontab", option, table).code != 0
+
+
+def test_only_what_the_user_has_read_is_learned_and_only_once(trained, nightly):
+    ham, spam = trained.learned()
+    known = trained.model.read_bytes()
+    assert nightly(trained) == (0, b"", "")  # empty folders are no error
+    assert known == trained.model.read_bytes()
+    trained.put(".", *mails.LOUD_HAM[:1])
+    trained.put(".Junk", *mails.CHATTY_SPAM[:1])
+    trained.put(".", *mails.LOUD_HAM[1:], flags="")
+    trained.put(".Junk", *mails.CHATTY_SPAM[1:], flags="F")
+    (trained.maildir / "new" / "1700000001.1.host").write_bytes(mails.HAM)
+    assert nightly(trained) == (0, b"", "")
+    assert (ham + 1, spam + 1) == trained.learned()
+    known = trained.model.read_bytes()
+    assert nightly(trained) == (0, b"", "")
+    assert known == trained.model.read_bytes()
+
+
+def test_the_first_night_makes_the_model_in_silence_and_a_failure_is_one_sentence(home, nightly):
+    home.put(".", mails.HAM, mails.ODD)
+    home.put(".Junk", mails.SPAM)
+    assert nightly(home) == (0, b"", "")
+    assert home.learned() == (2, 1)
+    home.model.write_text("no model")
+    ended = nightly(home)
+    assert (ended.code, ended.out) == (1, b"")
+    assert ended.err.startswith(f"nbspam: {home.model}: ")
+    assert ended.err.count("\n") == 1
+    assert home.model.read_text() == "no model"
+
+
+@pytest.mark.long
+def test_cron_itself_runs_the_line(home, recipe):
+    """A real cron, with a table of its own in the place of the system's: a minute at most."""
+    need("cron")
+    need_name_spaces("--mount")
+    home.put(".", mails.HAM)
+    home.put(".Junk", mails.SPAM)
+    line = recipe("cron").replace("15 3 * * *", "* * * * *")
+    assert line != recipe("cron")
+    # cron takes HOME from the user database; the line before puts this home there
+    home.write("crontabs/root", f"HOME={home.path}\n{line}", 0o600)
+    for name in ("run", "none"):
+        (home.path / name).mkdir()
+    hide = {"crontabs": "/var/spool/cron/crontabs", "run": "/run", "none": "/etc/cron.d"}
+    setup = [f"mount --bind {home.path}/{own} {place}" for own, place in hide.items()]
+    setup.append("mount --bind /dev/null /etc/crontab")
+    with subprocess.Popen(
+        ["unshare", "--mount", "sh", "-ec", "\n".join([*setup, "exec cron -f"])],
+        stdin=subprocess.DEVNULL,
+        env=dict(os.environ) | {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+    ) as cron:
+        try:
+            until = time.monotonic() + 75
+            while not home.model.exists() and time.monotonic() < until:
+                assert cron.poll() is None
+                time.sleep(0.2)
+        finally:
+            cron.terminate()
+    assert home.model.exists()
+    assert home.learned() == (1, 1)
+
+
+# A day in the life
 
 
 @pytest.fixture
@@ -96,11 +180,8 @@ def test_what_is_moved_a_day_late_is_learned_anew(settled, deliver, nightly):
     ham, spam = home.learned()
     deliver(home, mails.CHATTY_SPAM[:3])
     late = [read(home, path) for path in find(home, ".", mails.CHATTY_SPAM[:3])]
-    assert nightly(home) == (
-        0,
-        b"",
-        "",
-    )  # read and left in the inbox: ham, as far as anyone can tell
+    # read and left in the inbox: ham, as far as anyone can tell
+    assert nightly(home) == (0, b"", "")
     assert (ham + 3, spam) == home.learned()
     fooled = home.probabilities(mails.CHATTY_SPAM[3:4])
 
