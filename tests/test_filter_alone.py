@@ -184,7 +184,7 @@ def test_a_parquet_table_says_what_it_needs(command, model, tmp_path):
     assert done.stderr.count(b"\n") == 1
 
 
-@pytest.mark.long  # tests/cli/test_progress.py has it without a process
+@pytest.mark.long  # tests/cli/test_program.py has it without a process
 def test_progress_is_not_shown_without_rich(environment, model, tmp_path):
     """On a terminal many messages draw a bar, if they can."""
     table = tmp_path / "many.tsv"

@@ -209,6 +209,10 @@ def test_errors_are_sentences_without_options_of_the_command_line(tmp_path):
         nbspam.train(["spam"])
     with pytest.raises(nbspam.NbspamError, match="alpha"):
         nbspam.train(PAIRS, alpha=0)
+    before = table.read_bytes()
+    with pytest.raises(nbspam.ModelError, match="is not a model, and would be lost"):
+        nbspam.train(PAIRS).save(table)
+    assert table.read_bytes() == before
 
 
 def test_a_filter_without_a_model_of_its_own(trained):

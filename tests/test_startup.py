@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from counted_models import COMBINATIONS
 
 import nbspam
 from nbspam.filter import open_filter
+from nbspam.patterns import lazy_pattern
 
 SAMPLE = Path(__file__).parents[1] / "sample_data"
 HEAVY = {"numpy", "scipy", "pandas", "rich", "sklearn", "pyarrow", "dask", "distributed", "fsspec"}
@@ -306,3 +308,24 @@ def test_a_config_file_loads_of_other_packages_no_more(model, tmp_path, command)
 
 def test_a_passage_loads_no_slow_module_of_the_standard_library(model):
     assert once("classify", "-p", "-m", model) & SLOW == once("classify", "-m", model) & SLOW
+
+
+# A lazy pattern does what the compiled one does, and is compiled once
+
+
+def test_it_is_compiled_when_it_is_first_used(monkeypatch):
+    compiled = []
+    compile_now = re.compile
+    monkeypatch.setattr(re, "compile", lambda *a: compiled.append(a) or compile_now(*a))
+    pattern = lazy_pattern("A(b)", re.IGNORECASE)
+    assert compiled == []
+    assert pattern.findall("ab xAB") == ["b", "B"]
+    assert pattern.findall("") == []
+    assert compiled == [("A(b)", re.IGNORECASE)]
+
+
+def test_it_has_every_method_of_a_pattern():
+    pattern = lazy_pattern(rb"\s+")
+    assert pattern.sub(b" ", b"a\n b") == b"a b"
+    assert pattern.fullmatch(b" \t") is not None
+    assert pattern.pattern == rb"\s+"
