@@ -12,8 +12,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import nbspam
 from nbspam.filter import Filter, open_filter
 from nbspam.scoring.base import open_base
@@ -117,27 +115,20 @@ def every_verdict(folder: Path) -> Iterator[tuple[str, dict[str, dict[str, objec
         yield name, {m: said(spam_filter, text, explained) for m, text in messages().items()}
 
 
-@pytest.fixture(scope="module")
-def found(tmp_path_factory):
-    found = dict(every_verdict(tmp_path_factory.mktemp("models")))
+def test_golden_verdicts(tmp_path):
+    found = dict(every_verdict(tmp_path))
     if os.environ.get("NBSPAM_GOLDEN") == "new":
         for name, said_of in found.items():
             lines = (f"{json.dumps(m)}: {json.dumps(f)}" for m, f in said_of.items())
             (FOLDER / f"{name}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
-    return found
-
-
-@pytest.mark.parametrize("name", [path.stem for path in sorted(FOLDER.glob("*.json"))])
-def test_golden_verdicts(found, name):
-    golden = json.loads((FOLDER / f"{name}.json").read_text())
-    assert list(found[name]) == list(golden) == list(messages())
-    for message, expected in golden.items():
-        differences = list(_differences(expected, found[name][message], message))
-        assert not differences, f"{name}: {differences[:5]}"
-
-
-def test_every_model_has_its_file(found):
-    assert {path.stem for path in FOLDER.glob("*.json")} == set(found)
+    golden = {path.stem: json.loads(path.read_text()) for path in FOLDER.glob("*.json")}
+    assert set(found) == set(golden)
+    differences = []
+    for name, expected in golden.items():
+        assert list(found[name]) == list(expected) == list(messages()), name
+        for message, verdict in expected.items():
+            differences += _differences(verdict, found[name][message], f"{name}: {message}")
+    assert not differences, differences[:5]
 
 
 def _differences(expected, actual, where):

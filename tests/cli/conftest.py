@@ -97,15 +97,6 @@ def three_classes(tmp_path):
 
 
 @pytest.fixture
-def sms(sample, tmp_path):
-    """Return a table of 100 of the sample SMS."""
-    rows = (sample / "sms.tsv").read_text("utf-8").splitlines(keepends=True)
-    path = tmp_path / "sms.tsv"
-    path.write_text("".join(rows[:100]), encoding="utf-8")
-    return path
-
-
-@pytest.fixture
 def make_model(tmp_path):
     """Return a function that trains a model on a table."""
 

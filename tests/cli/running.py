@@ -93,8 +93,8 @@ HAM = "lunch at noon today", "see you at the meeting", "the meeting notes are he
 PROMO = "sale on shoes this week", "shoes with ten percent off", "new shoes in the shop"
 
 
-def write_table(path: Path, *rows, delimiter="\t"):
-    path.write_text("".join(delimiter.join(row) + "\n" for row in rows), encoding="utf-8")
+def write_table(path: Path, *rows):
+    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
     return path
 
 
