@@ -1,9 +1,7 @@
 """A message passes with its verdict; whatever fails, it passes unchanged."""
 
-import json
 import os
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -121,14 +119,6 @@ def test_whatever_fails_the_message_passes_unchanged(passed, model, tmp_path, op
     assert_unchanged(found, SPAM, code=75 if "panic" in options else 0)
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("shell", ["{} < /dev/null", "{} <&-"])
-def test_help_where_there_is_no_message_to_read(program, shell):
-    found = program("classify", "-p", "-h", shell=shell)
-    assert (found.code, found.out) == (TEMPFAIL, "")
-    assert found.err.count("\n") == 1
-
-
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     "arguments, code, begin",
@@ -183,39 +173,6 @@ def test_the_message_passes_where_a_package_is_missing(model, name):
     if name == "click":
         assert run("--exit-code")[:2] == (3, b"")
         assert run()[:2] == (1, b"")
-
-
-# What is full or closed, and what is said of it; nothing can be said on a closed standard error.
-STREAMS = [
-    ("-p <&-", "standard input is closed"),
-    ("--exit-code > /dev/full", "No space left"),
-    ("-p > /dev/full", "No space left"),
-    ("-p >&-", "standard output is closed"),
-    ("-p --on-error deliver --bogus > /dev/full", "No space left"),
-    ("-p --bogus > /dev/full", "No space left"),
-    *(("-p >&- 2>&-", ""), ("-p --bogus > /dev/full 2> /dev/full", "")),
-    *(("--exit-code >&-", "closed"), ("--exit-code --bogus 2>&-", "")),
-    ("--exit-code --bogus 2> /dev/full", ""),
-]
-
-
-@pytest.mark.few(3)
-@pytest.mark.parametrize("shell, said", STREAMS)
-def test_streams_that_are_closed_or_full(program, model, shell, said):
-    message = SPAM if "<&-" not in shell else b""
-    found = program("classify", "-m", model, shell="{} " + shell, input=message)
-    assert (found.code, found.out) == (TEMPFAIL if shell[:2] == "-p" else 3, "")
-    assert said in found.err
-    assert found.err.count("\n") == bool(said)
-
-
-@pytest.mark.parametrize("options, code", [("-p", TEMPFAIL), ("--exit-code TABLE TABLE", 3)])
-def test_a_reader_that_goes_away(program, model, table, options, code):
-    command = ("classify", "-m", model, *options.replace("TABLE", str(table)).split())
-    found = program(*command, shell="({}; echo $? >&2) | true", input=SPAM)
-    assert found.err.split("\n")[-2] == str(code)
-    assert "Traceback" not in found.err
-    assert code == TEMPFAIL or found.err == "3\n"
 
 
 def test_a_writer_that_is_slow_and_does_not_block(model):
@@ -365,54 +322,10 @@ def test_ctrl_c_while_the_program_is_loaded_is_no_bug(program, tmp_path):
     assert (passed.code, passed.out.encode()) == (75, mail)
 
 
-# Standard output that writes in part: raw, as Python makes it with PYTHONUNBUFFERED or -u
+# Standard output that writes in part: raw, as Python makes it with PYTHONUNBUFFERED or -u; what a
+# full file cuts off is in tests/golden/cli/sessions/streams.txt
 
-RAW, BUFFERED = {"PYTHONUNBUFFERED": "1"}, {"PYTHONUNBUFFERED": ""}
 LONG = b"Subject: lunch\n\n" + b"see you at noon in the meeting room\n" * 6_000  # 216 KB
-
-
-LIMIT = 64 << 10  # bytes of a file
-
-
-def limited():
-    """Let no file grow beyond the limit; a write is then short, and the next one fails."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (LIMIT, LIMIT))
-
-
-def run(arguments, stdout, env=RAW, **options):
-    return subprocess.run(
-        [*PROGRAM, *map(str, arguments)],
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        # Bytecode cut off by the limit would fail later runs.
-        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"} | env,
-        timeout=60,
-        check=False,
-        **options,
-    )
-
-
-def run_limited(arguments, path, **options):
-    """Run nbspam with its output in a file that becomes too large; return its exit code."""
-    with path.open("wb") as out:
-        done = run(arguments, out, preexec_fn=limited, **options)
-    assert b"File too large" in done.stderr
-    assert path.stat().st_size <= LIMIT
-    return done.returncode
-
-
-def each_output(few):
-    """Run some cases of a test by default, all of them with raw and buffered output if `long`."""
-    each = pytest.mark.parametrize("env", [BUFFERED, RAW], ids=["buffered", "raw"])
-    return lambda test: pytest.mark.few(few)(each(test))
-
-
-@each_output(1)
-@pytest.mark.parametrize("options", [(), ("--bogus",)])
-def test_a_message_cut_off_by_a_full_file_is_told(model, tmp_path, env, options):
-    command = ["classify", "-p", "-m", model, *options]
-    assert run_limited(command, tmp_path / "out", env=env, input=LONG) == 75
 
 
 @contextmanager
@@ -423,7 +336,7 @@ def passing(model, **options):
         [*PROGRAM, "classify", "-p", "-m", str(model)],
         stdin=subprocess.PIPE,
         stdout=write,
-        env=os.environ | RAW,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
         **options,
     ) as process:
         os.close(write)
@@ -454,30 +367,6 @@ def test_a_reader_that_leaves_is_told(model):
         assert os.read(read, 100)
         os.close(read)
         assert process.wait(60) == 75
-
-
-@each_output(1)
-@pytest.mark.parametrize("form", ["csv", "bogofilter"])
-def test_an_export_cut_off_is_told(sms_model, tmp_path, env, form):
-    command = ["model", "export", "--form", form, "-m", sms_model]
-    assert run_limited(command, tmp_path / "out", env=env) == 1
-    whole = run(command, subprocess.PIPE, env)
-    assert whole.returncode == 0
-    assert len(whole.stdout) > LIMIT
-
-
-@each_output(1)
-def test_verdicts_cut_off_are_told(model, tmp_path, env):
-    table = tmp_path / "many.txt"
-    table.write_text("free prize\n" * 1_000)
-    command = ["classify", "-m", model, "--lines", "--format", "json", table]
-    assert run_limited(command, tmp_path / "out", env=env) == 1
-
-
-def test_raw_output_is_written_line_by_line(model):
-    """Whoever asks for no buffering gets each verdict as it is made."""
-    done = run(["classify", "-m", model, "--format", "json"], subprocess.PIPE, input=b"lunch")
-    assert json.loads(done.stdout)["verdict"]
 
 
 # Hardly any memory

@@ -7,8 +7,6 @@ import os
 import re
 import shlex
 import string
-import subprocess
-import sys
 
 import pytest
 from one_case import each
@@ -124,73 +122,6 @@ def test_the_command_line_names_the_option(nbspam, model, table, assert_sentence
     assert error.sentence(REMEDIES) == "a: b; use 127.0.0.1, or add --allow-any-address"
     found = nbspam("serve", "-m", model, "--listen", "0.0.0.0:0")
     assert_sentence(found, "0.0.0.0:0", "--allow-any-address", code=2)
-
-
-# The program's own streams
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
-    "command, shell, said",
-    [
-        ("classify", "<&-", "standard input is closed"),
-        ("--help", ">&-", "standard output is closed"),
-        ("explain", "<&-", "standard input is closed"),
-        ("classify", ">&-", "standard output is closed"),
-        ("explain", ">&-", "standard output is closed"),
-    ],
-)
-def test_streams_that_are_closed(program, model, assert_sentence, command, shell, said):
-    found = program(command, shell="{} " + shell, env={"NBSPAM_MODEL": str(model)})
-    assert_sentence(found, said)
-
-
-def test_standard_error_closed(program, model, table):
-    found = program("classify", "-m", model, table, shell="{} 2>&-")
-    assert (found.code, found.out.count("\n")) == (0, 30)
-    assert program("classify", "-m", model, "none", shell="{} 2>&-") == (1, "", "")
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")  # noqa: PTH110
-@pytest.mark.few(1)
-@pytest.mark.parametrize("command", ["classify", "explain", "eval --folds 2"])
-def test_standard_output_on_a_full_disk(program, model, table, command):
-    env = {"NBSPAM_MODEL": str(model)}
-    found = program(*command.split(), table, shell="{} >/dev/full", env=env)
-    (line,) = (line for line in found.err.splitlines() if "holds several" not in line)
-    assert (found.code, line.startswith("nbspam: ")) == (1, True)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "command", ["classify TABLE", "explain TABLE", "eval --folds 2 TABLE", "model info", "--help"]
-)
-def test_a_reader_that_has_gone(model, table, command):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "nbspam", *command.replace("TABLE", str(table)).split()],
-        env=os.environ | {"NBSPAM_MODEL": str(model)},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    process.stdout.close()
-    errors = process.stderr.read().decode()
-    process.stderr.close()
-    assert process.wait(60) == 1
-    assert [line for line in errors.splitlines() if "holds several" not in line] == []
-
-
-@pytest.mark.long
-def test_a_reader_that_stops_early(program, model, table):
-    found = program("classify", "-m", model, *[table] * 200, shell="{} | head -1")
-    assert (found.err, found.out.count("\n")) == ("", 1)
-
-
-@pytest.mark.long
-def test_a_source_skipped_before_a_failure_leaves_no_traceback(program, tmp_path, table):
-    path = tmp_path / "model.json"
-    found = program("train", table, tmp_path / "none", "-m", path)
-    assert (found.code, "Traceback" in found.err, path.exists()) == (1, False, False)
 
 
 # Names

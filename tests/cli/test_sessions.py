@@ -11,7 +11,8 @@ six.  `…` stands for any text, also of several lines if it stands alone, `¬` 
 `nbspam` is run in this process, with what comes before its pipe as standard input.  So are `json`,
 which prints values of a document; `same`, which prints the names of the
 values that two documents do not share; and `change`, which puts NEW in the place of OLD in a file
-that has it.  All else is a shell's.
+that has it.  All else is a shell's, and so is the program itself where it is called $NBSPAM.  A
+session whose title ends with `(long)` is left to the long tests.
 """
 
 import json
@@ -20,6 +21,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -51,7 +53,8 @@ def sessions():
     for path in sorted(SESSIONS.glob("*.txt")):
         for text in re.split(r"^(?=== )", path.read_text("utf-8"), flags=re.M)[1:]:
             title = text.partition("\n")[0][3:]
-            yield pytest.param(path, text, id=f"{path.stem}: {title}")
+            marks = [pytest.mark.long] if title.endswith("(long)") else []
+            yield pytest.param(path, text, id=f"{path.stem}: {title}", marks=marks)
 
 
 @pytest.fixture(scope="session")
@@ -80,7 +83,8 @@ def test_a_session(path, text, shelf, tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     (folder / "sample_data").symlink_to(ROOT / "sample_data")
     own = {"HOME": tmp_path / "home", "PWD": folder, "NBSPAM_MODEL": "model.json"}
-    own |= {"LOGNAME": "hal", "RULES": RULES}
+    own |= {"LOGNAME": "hal", "RULES": RULES, "NBSPAM": f"{sys.executable} -m nbspam"}
+    own |= {"PYTHONWARNINGS": "error"}  # of that program
     for name, value in own.items():
         monkeypatch.setenv(name, str(value))
     found, *steps = re.split(r"^(?=\$ )", text, flags=re.M)
