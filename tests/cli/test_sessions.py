@@ -25,6 +25,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+import click
 import pytest
 from running import GOLDEN, ROOT, run, run_raw, write_messages, write_three
 
@@ -68,6 +69,9 @@ def shelf(tmp_path_factory):
         assert run(["train", table, "-q", "-m", folder / f"{name}.json"])[::2] == (0, "")
     for name, text in MAILS.items():
         (folder / name).write_text(text)
+    (folder / "alone").mkdir()
+    for path in (ROOT / "nbspam", ROOT / "nbspam_main.py", Path(click.__file__).parent):
+        (folder / "alone" / path.name).symlink_to(path)
     for name, rules in {"older": RULES - 1, "newer": RULES + 1, "first": 1}.items():
         shutil.copy(folder / "model.json", folder / f"{name}.json")
         change(folder / f"{name}.json", f'"rules": {RULES}}}', f'"rules": {rules}}}')
@@ -78,13 +82,14 @@ def shelf(tmp_path_factory):
 def test_a_session(path, text, shelf, tmp_path, monkeypatch):
     folder = tmp_path / "folder"
     folder.mkdir()
-    for file in shelf.glob("[!.]*"):
+    for file in shelf.glob("*.*"):
         shutil.copy(file, folder)
     monkeypatch.chdir(folder)
     (folder / "sample_data").symlink_to(ROOT / "sample_data")
     own = {"HOME": tmp_path / "home", "PWD": folder, "NBSPAM_MODEL": "model.json"}
     own |= {"LOGNAME": "hal", "RULES": RULES, "NBSPAM": f"{sys.executable} -m nbspam"}
     own |= {"PYTHONWARNINGS": "error"}  # of that program
+    own["ALONE"] = f"env PYTHONPATH={shelf / 'alone'} {sys.executable} -S"
     for name, value in own.items():
         monkeypatch.setenv(name, str(value))
     found, *steps = re.split(r"^(?=\$ )", text, flags=re.M)
@@ -92,6 +97,7 @@ def test_a_session(path, text, shelf, tmp_path, monkeypatch):
         typed, expected, rest = STEP.fullmatch(step).groups()
         said = answered(re.sub(r"^(\$|>) ", "", typed, flags=re.M).rstrip("\n"))
         places = {tmp_path / "home": "$HOME", folder: "$PWD", f"={__version__}": "=$VERSION"}
+        places[sys.executable] = "$PYTHON"
         for place, name in places.items():
             said = said.replace(str(place), name)
         said = re.sub(r"(milliseconds=)[\d.]+", r"\1…", said)
