@@ -1,7 +1,6 @@
 """What `train` and the others that change a model do beyond a session: locks, pipes, processes."""
 
 import fcntl
-import json
 import os
 import stat
 import subprocess
@@ -13,7 +12,6 @@ from one_case import each
 
 from nbspam.cli.training import ClassSizes
 from nbspam.errors import TrainingError
-from nbspam.filter import open_filter
 from nbspam.labels import rare_classes
 from nbspam.learning.update import PendingMessages
 from nbspam.serving.tell import LearnRequest, apply_requests
@@ -23,33 +21,6 @@ from nbspam.tokens.tokenized import TokenizedMessage
 
 SPAM = b"Subject: prize\n\nwin a free prize\n"
 TEACH = ("train", "--update", "--spam", "-", "-m")
-LONG = "our offer of today is a fine one, " * 20  # so that no trigram has the number
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("jobs", ["1", "2"])
-@pytest.mark.parametrize("form", ["Subject: an offer\n\nnumber {}\n", LONG + "number {}"])
-def test_texts_that_differ_in_a_number_are_learned_each(as_json, tmp_path, form, jobs):
-    model, copies, texts = tmp_path / "m.json", tmp_path / "copies", [*map(form.format, "123456")]
-
-    def unchanged(*sources):
-        found = as_json("train", "--update", "-j", jobs, "-m", model, *sources)
-        return found["learned"] == 0 and found["unchanged"]
-
-    copies.mkdir()
-    for i, text in enumerate(texts):  # one by one, as a user teaches them
-        assert as_json(*TEACH, model, stdin=text.encode())["learned"] == 1
-        (copies / str(i)).write_bytes(text.encode().replace(b"\n", b"\r\n"))
-    assert json.loads(model.read_bytes())["messages"] == [0, 6]
-    assert unchanged("--spam", copies) == 6
-    if "\n" not in form:
-        lines, table = tmp_path / "lines", tmp_path / "t.jsonl"
-        lines.write_text("\n".join(texts))
-        table.write_text("".join(json.dumps({"label": "spam", "text": t}) + "\n" for t in texts))
-        assert unchanged("--lines", "--spam", lines) == unchanged(table) == 6
-    with open_filter(model) as spam_filter:
-        assert spam_filter.learn(("spam", text.encode()) for text in texts).unchanged == 6
-        assert spam_filter.forget(texts[0].encode() for _ in range(2)).forgotten == 1
 
 
 def test_an_empty_pipe_is_an_error(program, model, tmp_path):
