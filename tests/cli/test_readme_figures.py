@@ -1,4 +1,4 @@
-"""What README prints of its own first steps is what they print."""
+"""What README and docs/json.md print of README's first steps is what they print."""
 
 import json
 import re
@@ -9,18 +9,22 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
-WINNER = re.search(r'^\$ echo "(.*)" \| nbspam classify$', README, re.MULTILINE)[1]
+STEPS = re.search(r"^```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[1]
+WINNER = re.search(r'^echo "(.*)" > ', STEPS, re.MULTILINE)[1]
+
+
+def shown(name):
+    """Return the block of README that follows the comment with this name."""
+    return re.search(rf"<!-- output: {name} -->\n```text\n(.*?)```\n", README, re.DOTALL)[1]
 
 
 @pytest.fixture
 def first_steps(nbspam, tmp_path, monkeypatch):
     """Run the `nbspam` commands of README's first block, in order; return what each printed."""
-    block = re.search(r"^```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)[1]
     (tmp_path / "sample_data").symlink_to(ROOT / "sample_data")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("NBSPAM_MODEL", "demo.json")
     printed = {}
-    for line in block.splitlines():
+    for line in STEPS.splitlines():
         words = shlex.split(line.removesuffix("&&"))
         if words[0] == "echo":
             assert words[1:3] == [WINNER, ">"]
@@ -33,19 +37,21 @@ def first_steps(nbspam, tmp_path, monkeypatch):
     return printed
 
 
-def test_the_first_verdict_is_the_one_that_readme_shows(nbspam, first_steps):
-    shown = re.search(r"\| nbspam classify\n(.*\t.*)\n```", README)[1]
-    verdict, probability, _ = shown.split("\t")
-    assert nbspam("classify", stdin=f"{WINNER}\n".encode()).out == shown + "\n"
-    assert first_steps["classify"] == f"{verdict}\t{probability}\tmessage.txt\n"
-    assert f"message.txt: {verdict}, probability {probability}\n" in first_steps["explain"]
+def test_the_first_steps_print_what_readme_shows(nbspam, first_steps):
+    assert first_steps["train"] + first_steps["classify"] == shown("train, classify")
+    assert first_steps["explain"].startswith(shown("explain"))
+    verdict, probability, _ = first_steps["classify"].split("\t")
+    printed = nbspam("classify", "-m", "demo.json", stdin=f"{WINNER}\n".encode()).out
+    assert printed == f"{verdict}\t{probability}\t-\n"
 
 
 @pytest.mark.usefixtures("first_steps")
-def test_the_json_of_readme_is_that_of_the_same_message(nbspam):
-    shown = json.loads(re.search(r'^    (\{"source": "-".*\})$', README, re.MULTILINE)[1])
-    found = json.loads(nbspam("classify", "--format", "json", stdin=f"{WINNER}\n".encode()).out)
-    assert list(found) == list(shown)
+def test_the_example_of_json_is_that_of_the_same_message(nbspam):
+    page = (ROOT / "docs" / "json.md").read_text("utf-8")
+    example = json.loads(re.search(r'^    (\{"source": "-".*\})$', page, re.MULTILINE)[1])
+    command = "classify", "-m", "demo.json", "--format", "json"
+    found = json.loads(nbspam(*command, stdin=f"{WINNER}\n".encode()).out)
+    assert list(found) == list(example)
     for key in ("probability", "log_odds"):  # sums of numpy may differ in the last digit
-        assert found.pop(key) == pytest.approx(shown.pop(key), rel=1e-9)
-    assert found == shown
+        assert found.pop(key) == pytest.approx(example.pop(key), rel=1e-9)
+    assert found == example
