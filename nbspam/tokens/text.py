@@ -1,7 +1,7 @@
 """The tokens of plain text: words, numbers, money, pairs of words, links, punctuation.
 
 A token is a word in lower case, or `kind:value`; no word holds a colon, so the two never meet.
-What each kind is worth is measured in docs/tokens.md.
+What each kind is worth is measured in docs/research/tokens.md.
 """
 
 import itertools
