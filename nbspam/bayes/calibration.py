@@ -49,8 +49,8 @@ n_i is the number of messages in the smaller class of model i, P the precision o
 that L_i - P is what its messages contributed.
 By the textbook (each posterior is prior times likelihood, and likelihoods multiply) b would solve
 L b = P m + sum_i (L_i b_i - P m).  But models of different mail do not differ by chance alone,
-and where they disagree, that b can lie outside the range of theirs: docs/research/ideas-tried.md has both
-measured.
+and where they disagree, that b can lie outside the range of theirs: docs/research/ideas-tried.md
+has both measured.
 
 Standard library only: the update is on the one-message path.
 """

@@ -1,4 +1,4 @@
-"""docs/mail-recipes.md and docs/switching.md: their recipes, and the table of bogofilter's commands."""
+"""docs/mail-recipes.md and docs/switching.md: their recipes and the table of commands."""
 
 import re
 from pathlib import Path
