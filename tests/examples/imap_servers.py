@@ -18,7 +18,7 @@ from string import Template
 
 import pytest
 
-from nbspam.imap.account import Account, Secret
+from nbspam.mailbox.account import Account, Secret
 
 DOVECOT = "/usr/sbin/dovecot"
 PASSWORD = 'pä"ss\\wörd {x}'

@@ -10,7 +10,7 @@ import pytest
 from imap_servers import Proxy
 from junk_mails import many
 
-from nbspam.imap.connection import Connection
+from nbspam.mailbox.connection import Connection
 
 MOMENTS = int(os.environ.get("NBSPAM_TEST_KILLS", "2"))  # 50 were tried
 _WAYS = {"MOVE": (), "COPY": ("MOVE",)}

@@ -7,7 +7,7 @@ from junk_mails import many
 
 import nbspam
 from nbspam.filter import open_filter
-from nbspam.imap.sorting import TAUGHT_AS_HAM, classified_with_ledger
+from nbspam.mailbox.sorting import TAUGHT_AS_HAM, classified_with_ledger
 from nbspam.reading.message import RawMessage
 from nbspam.scoring.verdict import CutOffs
 from nbspam.workers import Processes, Serial
@@ -97,7 +97,7 @@ def test_what_was_taught_is_not_marked_either_unless_the_config_file_asks_for_it
 
 
 def test_a_message_larger_than_what_is_fetched_is_known_again(home, mailbox, monkeypatch):
-    monkeypatch.setattr("nbspam.imap.connection.BYTES_LIMIT", 5000)
+    monkeypatch.setattr("nbspam.mailbox.connection.BYTES_LIMIT", 5000)
     spam = [each + b"Lorem ipsum dolor sit amet. \n" * 500 for each in many("spam", 2)]
     mailbox.put(spam[0], flags=[b"\\Seen"])
     mailbox.put(spam[1])

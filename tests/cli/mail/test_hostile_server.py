@@ -10,9 +10,9 @@ import pytest
 from imap_servers import Scripted
 from one_case import each
 
-from nbspam.imap import bounded, connection
-from nbspam.imap.account import Account, Secret
-from nbspam.imap.connection import Connection
+from nbspam.mailbox import bounded, connection
+from nbspam.mailbox.account import Account, Secret
+from nbspam.mailbox.connection import Connection
 
 pytest.importorskip("imapclient")
 

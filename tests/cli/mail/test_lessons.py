@@ -6,7 +6,7 @@ import time
 from imap_servers import Mailbox
 from junk_mails import many
 
-from nbspam.imap import moves
+from nbspam.mailbox import moves
 
 
 def test_a_week_in_the_life(home, mailbox):

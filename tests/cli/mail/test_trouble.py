@@ -72,7 +72,7 @@ def test_a_port_without_tls(home, mailbox, monkeypatch):
     assert len(mailbox.mails("Junk")) == 1
     home.write(mailbox.user, mailbox.server, port=port, tls="none")
     home.imap("filter")
-    monkeypatch.setattr("nbspam.imap.bounded._is_loopback", lambda _: False)
+    monkeypatch.setattr("nbspam.mailbox.bounded._is_loopback", lambda _: False)
     assert "a password goes unprotected only to this machine" in fails(home, "filter")
 
 
@@ -196,7 +196,7 @@ def test_a_message_of_50_megabytes(home, mailbox):
 
 def test_without_imapclient_it_says_what_to_install(home, mailbox, monkeypatch):
     monkeypatch.setitem(sys.modules, "imapclient", None)
-    monkeypatch.delitem(sys.modules, "nbspam.imap.bounded", raising=False)
+    monkeypatch.delitem(sys.modules, "nbspam.mailbox.bounded", raising=False)
     for arguments in (("imap", "filter"), ("classify", f"imaps://{mailbox.user}@localhost/INBOX")):
         done = home.run(*arguments)
         assert done.code == 1

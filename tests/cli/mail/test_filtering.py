@@ -8,7 +8,7 @@ import pytest
 from imap_servers import LACKING, PASSWORD, Proxy
 from junk_mails import mail, many
 
-from nbspam.imap.connection import Connection
+from nbspam.mailbox.connection import Connection
 
 ODD = (
     b"From: Ilse <ilse@example.org>\nSubject: Fotos\nMessage-ID: <odd@example.org>\n\n"

@@ -10,7 +10,7 @@ from one_case import each
 
 from nbspam.cli.accounts import configured_accounts, mail_accounts
 from nbspam.errors import AccountError, AwayError, OptionError
-from nbspam.imap.account import (
+from nbspam.mailbox.account import (
     Account,
     FolderAddress,
     Secret,
@@ -18,7 +18,7 @@ from nbspam.imap.account import (
     from_file,
     parse_address,
 )
-from nbspam.imap.connection import Connection
+from nbspam.mailbox.connection import Connection
 
 # Addresses
 
@@ -114,7 +114,7 @@ def test_a_command_that_gives_none():
 
 
 def test_a_command_that_waits_is_ended(monkeypatch):
-    monkeypatch.setattr("nbspam.imap.account._PATIENCE", 0.2)
+    monkeypatch.setattr("nbspam.mailbox.account._PATIENCE", 0.2)
     with pytest.raises(AccountError, match="has not ended"):
         from_command("exec sleep 20", "password-command", "hal@mx")
 

@@ -9,7 +9,7 @@ from imap_servers import Proxy
 from junk_mails import many
 
 from nbspam.cli.accounts import configured_accounts
-from nbspam.imap.sorting import Stop, watch
+from nbspam.mailbox.sorting import Stop, watch
 
 
 def until(condition, seconds=60):
