@@ -184,6 +184,7 @@ MAY_OPEN = {
     "nbspam.evaluation.curves": 1,
     "nbspam.evaluation.predictions": 1,
     "nbspam.mailbox.account": 1,
+    "nbspam.mailbox.maildir": 3,  # messages and the file of numbers
     "nbspam.mailbox.moves": 1,
     "nbspam.cli.model.changing": 1,
     "nbspam.serving.memory": 1,

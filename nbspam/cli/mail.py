@@ -188,8 +188,8 @@ def filter_(
     folder stays where you put it, and so does what the model has learned as ham, whatever its
     verdict; --move-taught moves that, too.
 
-    A message is in exactly one folder whatever happens.  In a Maildir it is renamed; at a server it is
-    moved by MOVE; where the server does not have that, by COPY, and removed by its UID
+    A message is in exactly one folder whatever happens.  In a Maildir it is renamed; at a server it
+    is moved by MOVE; where the server does not have that, by COPY, and removed by its UID
     (UIDPLUS); where it has neither, the message stays, marked as deleted.  The next run completes
     one that was killed.
 

@@ -16,6 +16,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import blake2b
 from itertools import count
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -60,7 +61,9 @@ class Maildir(NamedTuple):
     @property
     def state(self) -> Path:
         """The file in which is remembered what was done."""
-        return state_file(os.path.realpath(self.path))
+        path = os.path.realpath(self.path)
+        digest = blake2b(path.encode(errors="surrogateescape"), digest_size=8).hexdigest()
+        return state_file(f"{Path(path).name[-40:]}-{digest}")
 
 
 class _Message(NamedTuple):
@@ -190,8 +193,7 @@ class LocalFolders:
         with self._telling(str(path)):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with locked(path, QUIET_WAIT) as place:
-            self._uids = {} if self._uids and not self._remembers else self._uids
-            if place.exists():
+            if place.exists() and (self._remembers or not self._uids):
                 self._uids = _read(place)
             validity, following, numbers = self._uids.get(name, (int(time.time()), 1, {}))
             numbers = {base: numbers[base] for base in found if base in numbers}

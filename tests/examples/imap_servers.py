@@ -178,6 +178,14 @@ class Mailbox:
         client.sasl_login("PLAIN", lambda _: f"\0{self.user}\0{PASSWORD}".encode())
         return client
 
+    def address(self, number):
+        """Return what nbspam calls a message of the inbox."""
+        return f"imaps://{self.user}@localhost:{self.server.port}/INBOX/;UID={number}"
+
+    @property
+    def name(self):
+        return f"{self.user}@localhost"
+
     def put(self, *messages, folder="INBOX", flags=(), date=None):
         for message in messages:
             self.client.append(folder, message.replace(b"\n", b"\r\n"), flags, date)
