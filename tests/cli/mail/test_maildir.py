@@ -212,3 +212,17 @@ def test_lost_numbers_judge_unread_mail_only_and_nothing_twice(home, local):
         path.unlink()
     home.mail("filter", local.top)
     assert (local.mails(), local.mails("Junk")) == (old, new)
+
+
+def test_patterns_of_sources_take_what_no_other_option_names(home, local):
+    for folder in ("Archive", "Lists/a"):
+        local.create(folder)
+        local.put(*many("ham", 20, folder), folder=folder)
+    local.put(*many("spam", 20), folder="Junk")
+    (local.top / ".mbsyncstate").write_text("1 2 3")
+    home.model.unlink()
+    done = home.run("train", "--ham", f"{local.top}/.*", "--spam", f"{local.top}/.Junk")
+    assert (done.code, home.learned()) == (0, (40, 20)), done
+    done = home.run("train", "--replace", "--ham", f"{local.top}/.N*", "--spam", f"{local.top}/.J")
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert f"{local.top}/.N*: " in done.err
