@@ -167,6 +167,7 @@ def test_wrong_keys_and_folders_are_one_sentence(home, local):
         done = home.run("mail", "filter", "-q")
         assert (done.code in (1, 2), done.err.count("\n")) == (True, 1), done
         assert problem in done.err
+    home.config.write_text("")
     done = home.run("mail", "filter", local.top, "--mark")
     assert "INBOX: keeps no keyword $Junk; leave out --mark" in done.err
     (local.path("Junk") / "new").rmdir()
@@ -223,6 +224,8 @@ def test_patterns_of_sources_take_what_no_other_option_names(home, local):
     home.model.unlink()
     done = home.run("train", "--ham", f"{local.top}/.*", "--spam", f"{local.top}/.Junk")
     assert (done.code, home.learned()) == (0, (40, 20)), done
-    done = home.run("train", "--replace", "--ham", f"{local.top}/.N*", "--spam", f"{local.top}/.J")
+    done = home.run(
+        "train", "--replace", "--ham", f"{local.top}/.N*", "--spam", f"{local.top}/.Junk"
+    )
     assert (done.code, done.err.count("\n")) == (1, 1)
     assert f"{local.top}/.N*: " in done.err
