@@ -1,6 +1,5 @@
 """The options of commands that learn or evaluate: sources with labels, how to learn and to test."""
 
-import glob
 import itertools
 import os
 from collections.abc import Container, Iterator
@@ -142,6 +141,8 @@ def _matching(source: str, given: Container[str]) -> list[str]:
     """
     if not set(source) & set("*?[") or is_url(source) or os.path.lexists(source):
         return [source]
+    import glob  # one message to learn has no patterns
+
     found = sorted(glob.glob(os.path.expanduser(source), include_hidden=True))  # noqa: PTH111, PTH207
     return [
         path
