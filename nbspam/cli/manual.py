@@ -34,7 +34,7 @@ ENVIRONMENT = {
     "NBSPAM_CONFIG": "The config file, in place of the user's; if empty, none.",
     "XDG_CONFIG_HOME": "Where the user's config file is: in the folder nbspam below it, in place of"
     " ~/.config.",
-    "XDG_STATE_HOME": "Where nbspam imap remembers what it has done: in the folder nbspam/imap"
+    "XDG_STATE_HOME": "Where nbspam mail remembers what it has done: in the folder nbspam/mail"
     " below it, in place of ~/.local/state.  Not on macOS.",
     "NBSPAM_DEBUG": "If set, a traceback is printed with an error.",
     "NO_COLOR": "If set, nothing is coloured.",
@@ -51,8 +51,8 @@ FILES = {
     "~/.config/nbspam/config.toml": "Defaults of options; nbspam config prints what holds.",
     "~/.local/share/nbspam/model.json": "The model, if neither the command line nor the environment"
     " names one.  On macOS ~/Library/Application Support/nbspam/model.json.",
-    "~/.local/state/nbspam/imap": "What nbspam imap has done with each account: numbers and digests"
-    " of messages.  On macOS ~/Library/Application Support/nbspam/imap.",
+    "~/.local/state/nbspam/mail": "What nbspam mail has done with each account: numbers and digests"
+    " of messages.  On macOS ~/Library/Application Support/nbspam/mail.",
 }
 _STATUS = (
     "0 on success, 1 on an error, 2 when the command line is wrong, 75 when another program holds"

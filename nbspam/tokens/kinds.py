@@ -58,6 +58,7 @@ KINDS = (
     Kind("host", "a link's host and its parent domains"),
     Kind("path", "a word of a link's path"),
     Kind("punct", "a run of punctuation"),
+    Kind("caps", "how many words of a short text are in capitals"),
     Kind("trick", "a way of hiding text from a filter"),
     Kind("limit", "a limit of reading that the message met"),
     Kind("case", "a word of a short text, as written"),

@@ -407,7 +407,7 @@ def test_every_option_that_is_named_beside_another_is_an_option_of_some_command(
         "[eval]\nmax-ham-blocked = '0.1%'\nbatch = 100\nerrors = 10\nevent-model = 'multinomial'",
         "[classify]\nheader = 'X-Spam'\nevidence = 3\nlog = 'stderr'",
         "[model-prune]\nmin-count = 2",
-        "[imap-filter]\nunsure-keyword = 'Unsure'\ntrust-after = '7d'",
+        "[mail-filter]\nunsure-keyword = 'Unsure'\ntrust-after = '7d'",
     ],
 )
 def test_what_commands_take_is_right(nbspam, config, model, text):
