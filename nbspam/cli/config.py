@@ -22,7 +22,7 @@ from nbspam.errors import ModelError, OptionError, one_line
 from nbspam.store.lookup import Lookup
 
 # Tables of commands that judge with the saved model, if nothing is typed.
-_JUDGING = ("classify", "explain", "eval", "serve", "imap-filter", "imap-watch")
+_JUDGING = ("classify", "explain", "eval", "serve", "mail-filter", "mail-watch")
 
 
 @configured("config", takes_settings=False)
@@ -65,10 +65,10 @@ def command(
     settings = None if file is None else read_settings(file)
     if settings is not None:
         check_names(settings)
-        if "imap" in settings.document:
-            from nbspam.cli.accounts import accounts_of
+        if "mail" in settings.document:
+            from nbspam.cli.accounts import places_of
 
-            accounts_of(settings)
+            places_of(settings)
     held = {table_of(c): _rows(settings, c) for c in command_contexts()}
     if settings is not None:
         check_values(settings)

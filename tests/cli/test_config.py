@@ -284,8 +284,8 @@ def test_config_prints_every_option_of_a_command(nbspam, table):
 
 
 def test_the_documented_example_holds(nbspam, config):
-    readme = (ROOT / "README.md").read_text("utf-8")
-    example = readme.partition("```toml\n")[2].partition("```")[0]
+    page = (ROOT / "docs" / "config.md").read_text("utf-8")
+    example = page.partition("```toml\n")[2].partition("```")[0]
     assert len(tomllib.loads(example)) > 3
     config(example)
     assert nbspam("config").err == ""

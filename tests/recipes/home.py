@@ -15,7 +15,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "sample_data" / "mail"
 GOLDEN = ROOT / "tests" / "golden" / "recipes"
-_PAGE = ROOT / "docs" / "mail-recipes.md"
+_DOCS = ROOT / "docs"
+_SWITCHING = (_DOCS / "switching.md").read_text(encoding="utf-8")
 _OURS = re.compile(rb"^X-Nbspam: (spam|ham|unsure), .*\n", re.M)
 
 
@@ -167,7 +168,7 @@ def sent(delivered):
 
 def recipes():
     """Return the recipes by name: the fenced blocks with a name after their kind."""
-    text = _PAGE.read_text(encoding="utf-8")
+    text = (_DOCS / "mail-recipes.md").read_text(encoding="utf-8") + _SWITCHING
     found = re.findall(r"^```\S+ (\S+)\n(.*?)^```$", text, re.M | re.S)
     assert text.count("\n```") == 2 * len(found), "a block without a name"
     assert len(dict(found)) == len(found), "two blocks of one name"
@@ -176,6 +177,5 @@ def recipes():
 
 def changes():
     """Return what stands for what, by the table's first column; bogofilter's wording first."""
-    text = _PAGE.read_text(encoding="utf-8")
-    rows = re.findall(r"^\| ([^|]+) \| `([^`]+)` \| `([^`]+)` \|$", text, re.M)
+    rows = re.findall(r"^\| ([^|]+) \| `([^`]+)` \| `([^`]+)` \|$", _SWITCHING, re.M)
     return {what: (old, new) for what, old, new in rows}
