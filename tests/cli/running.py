@@ -13,7 +13,6 @@ import pytest
 import nbspam_main
 
 ROOT = Path(__file__).parents[2]
-GOLDEN = ROOT / "tests" / "golden" / "cli"
 
 
 class Result(NamedTuple):
@@ -79,13 +78,6 @@ def on_a_terminal(*arguments, **environment):
     os.close(ours)
     assert process.wait(60) == 0
     return written.decode()
-
-
-def golden_rows(name):
-    """Return the rows of a table: the first column, and the others, between bars."""
-    lines = (GOLDEN / name).read_text("utf-8").splitlines()
-    rows = [[cell.strip() for cell in line.split(" | ")] for line in lines if line[:1] != "#"]
-    return [(first, others) for first, *others in rows]
 
 
 SPAM = "win a free prize now", "free prize for the winner", "claim the free cash prize today"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from one_case import each
-from running import ROOT, golden_rows
+from running import ROOT
 
 from nbspam.cli.configured import Command, ways
 from nbspam.cli.declared import command_words, config_place, holds, table_of
@@ -143,11 +143,14 @@ def test_what_one_run_does_is_not_set_in_a_file(nbspam, config, assert_sentence,
     assert found.err.endswith("; give it on the command line\n")
 
 
-@each("text, parts", golden_rows("config_mistakes.txt"))
+MISTAKES = (ROOT / "tests" / "golden" / "cli" / "config_mistakes.txt").read_text("utf-8")
+
+
+@each("row", [row for row in MISTAKES.splitlines() if row[0] != "#"])
 def test_a_mistake_is_one_sentence_with_the_remedy_wherever_it_is_found(
-    nbspam, config, model, monkeypatch, assert_sentence, text, parts
+    nbspam, config, model, monkeypatch, assert_sentence, row
 ):
-    *parts, last = parts
+    text, *parts, last = (cell.strip() for cell in row.split(" | "))
     command = last.removeprefix("> ").split() if last[0] == ">" else []
     path = config(text.replace("¶", "\n").replace("[…", "[" * 5_000))
     if command:

@@ -27,12 +27,12 @@ from pathlib import Path
 
 import click
 import pytest
-from running import GOLDEN, ROOT, run, run_raw, write_messages, write_three
+from running import ROOT, run, run_raw, write_messages, write_three
 
 from nbspam import __version__
 from nbspam.tokens.tokenized import RULES
 
-SESSIONS = GOLDEN / "sessions"
+SESSIONS = ROOT / "tests" / "golden" / "cli" / "sessions"
 COMMAND = re.compile(
     r"(?:(?P<before>.*) \| )?(?P<names>(?:[A-Z_]+=\S* )*)nbspam(?P<words>(?: .*?)?)"
     r"(?: < (?P<source>\S+))?(?: > (?P<sink>\S+))?(?P<after> \| .*)?",
