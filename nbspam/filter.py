@@ -36,7 +36,7 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from nbspam.reading.message import RawMessage
     from nbspam.reading.source import Skipped, Skips
     from nbspam.scoring.base import Base
-    from nbspam.scoring.classifier import BulkClassifier
+    from nbspam.scoring.batch_rules import BulkClassifier
     from nbspam.scoring.explanation import Explanation
     from nbspam.store.model_file import Model
     from nbspam.tokens.tokenized import Batch
@@ -281,10 +281,11 @@ class InFile:
         """
         if self._base is not None or self._lookup is None:
             return None
-        from nbspam.scoring.classifier import BulkClassifier
         from nbspam.store.index import CollisionError, TokenTable
 
         try:
+            from nbspam.scoring.batch_rules import BulkClassifier
+
             return BulkClassifier(classifier, TokenTable(self._lookup))
         except (CollisionError, ModuleNotFoundError):  # a mail filter alone has no numpy
             return None

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from nbspam.bayes.posterior import logit
+from nbspam.bayes.event_model import logit
 from nbspam.errors import OptionError, one_line
 from nbspam.labels import UNSURE
 from nbspam.scoring.rules import Score

@@ -16,14 +16,16 @@ from random_messages import ALPHAS, PRIORS, Messages, absent_sum, bias, messages
 from nbspam.bayes import event_model
 from nbspam.bayes.event_model import (
     Bernoulli,
-    BernoulliArrays,
     Complement,
     Multinomial,
     class_alphas,
     joints,
+    log_priors,
     pair_weight,
+    sigmoid,
+    softmax,
 )
-from nbspam.bayes.posterior import log_priors, sigmoid, softmax
+from nbspam.bayes.matrix import BernoulliArrays
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import empty_metadata
 

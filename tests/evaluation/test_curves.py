@@ -10,7 +10,7 @@ from one_case import each
 from outcomes import CUT_OFFS, THREE, TWO, outcome, outcome_of
 from sklearn.metrics import roc_curve
 
-from nbspam.bayes.posterior import IMPOSSIBLE
+from nbspam.bayes.event_model import IMPOSSIBLE
 from nbspam.errors import OptionError
 from nbspam.evaluation.curves import (
     CutOffPoint,
