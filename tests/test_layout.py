@@ -182,7 +182,7 @@ MAY_OPEN = {
     "nbspam.cli.manual": 3,  # which writes what is made from the declarations
     "nbspam.cli.settings": 1,
     "nbspam.evaluation.curves": 1,
-    "nbspam.evaluation.predictions": 1,
+    "nbspam.evaluation.results": 1,
     "nbspam.mailbox.account": 1,
     "nbspam.mailbox.maildir": 3,  # messages and the file of numbers
     "nbspam.mailbox.moves": 1,

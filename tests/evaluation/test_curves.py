@@ -24,8 +24,8 @@ from nbspam.evaluation.curves import (
     roc_svg,
     scores_svg,
 )
+from nbspam.evaluation.metrics import ScoredMessages, calibration_bins
 from nbspam.evaluation.results import Evaluation, compute
-from nbspam.evaluation.samples import ScoredMessages, calibration_bins
 from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import CutOffs
 

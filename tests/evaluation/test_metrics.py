@@ -16,19 +16,17 @@ from sklearn.metrics import (
 
 from nbspam.evaluation.metrics import (
     GENERAL,
+    LOG_LOSS_FLOOR,
     METRICS,
     TRACK,
     VERDICTS,
-    figures,
-    left_out_rates,
-)
-from nbspam.evaluation.samples import (
-    LOG_LOSS_FLOOR,
     Ranking,
     ScoredMessages,
     VerdictCounts,
     count_verdicts,
+    figures,
     lam_pct,
+    left_out_rates,
     matthews,
     one_minus_roca_pct,
     sm_pct_at_hm,

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from one_case import each
 from scipy.stats import binomtest
 
-from nbspam.evaluation.samples import (
+from nbspam.evaluation.metrics import (
     CalibrationBin,
     calibration_bins,
     calibration_error,
