@@ -333,17 +333,12 @@ def calibration_bins(spam: Booleans, probability: Floats, n_bins: int = 10) -> l
     spam, probability: (n,), what each message is, and its P(spam).
     """
     which = np.minimum((probability * n_bins).astype(int), n_bins - 1)
-    return [
-        CalibrationBin(
-            k / n_bins,
-            (k + 1) / n_bins,
-            int((which == k).sum()),
-            float(probability[which == k].mean()),
-            float(spam[which == k].mean()),
-        )
-        for k in range(n_bins)
-        if (which == k).any()
-    ]
+    found = []
+    for k in np.unique(which).tolist():
+        own, ends = which == k, (k / n_bins, (k + 1) / n_bins)
+        means = float(probability[own].mean()), float(spam[own].mean())
+        found.append(CalibrationBin(*ends, int(own.sum()), *means))
+    return found
 
 
 def calibration_error(bins: Sequence[CalibrationBin]) -> float:
@@ -398,10 +393,6 @@ class Count(NamedTuple):
 
     number: Callable[[ScoredMessages], float | int | None]
 
-    def figure(self, messages: ScoredMessages) -> Figure:
-        """Return the number."""
-        return Figure(self.number(messages))
-
 
 class Share(NamedTuple):
     """A share, with Wilson's interval.  hits, all: names of counts."""
@@ -411,19 +402,14 @@ class Share(NamedTuple):
     scale: int = 100  # 1: a share from 0 to 1; 100: a percentage
     of_verdicts: bool = False  # counted with the cut-offs, not at the threshold
 
-    def figure(self, messages: ScoredMessages) -> Figure:
-        """Return the share among these messages."""
-        return self.of_counts(messages.counts, messages.verdicts)
-
     def of_counts(self, at_threshold: VerdictCounts, verdicts: VerdictCounts) -> Figure:
         """Return the share that these counts give."""
         counts = verdicts if self.of_verdicts else at_threshold
         hits, n = getattr(counts, self.hits), getattr(counts, self.all)
-        interval = wilson(hits, n)
-        if interval is None:
+        if (ends := wilson(hits, n)) is None:
             return UNDEFINED
-        ends = self.scale * interval[0], self.scale * interval[1]
-        return Figure(self.scale * hits / n, ends, (hits, n))
+        scaled = self.scale * ends[0], self.scale * ends[1]
+        return Figure(self.scale * hits / n, scaled, (hits, n))
 
 
 class Mean(NamedTuple):
@@ -431,17 +417,9 @@ class Mean(NamedTuple):
 
     losses: Callable[[ScoredMessages], Floats]  # (n,), not negative
 
-    def figure(self, messages: ScoredMessages) -> Figure:
-        """Return the mean over these messages."""
-        losses = self.losses(messages)
-        return Figure(float(losses.mean()), mean_interval(losses)) if len(losses) else UNDEFINED
-
 
 class Resampled(NamedTuple):
-    """A statistic of both classes that has no simple interval: a bootstrap gives it.
-
-    It has no `figure` of its own: each resample is drawn once for all such metrics.
-    """
+    """A statistic of both classes that has no simple interval: a bootstrap gives it."""
 
     statistic: Callable[[Sample], float]
 
@@ -578,10 +556,16 @@ def figures(messages: ScoredMessages, seed: int = SEED) -> Figures:
     for key, computation, *_ in METRICS:
         if not messages.has_spam_class and key not in _OF_ANY_CLASSES:
             by_key[key] = UNDEFINED
-        elif isinstance(computation, Resampled):
-            by_key[key] = resampled[key]
+        elif isinstance(computation, Share):
+            by_key[key] = computation.of_counts(messages.counts, messages.verdicts)
+        elif isinstance(computation, Mean):
+            losses = computation.losses(messages)
+            mean = float(losses.mean()) if len(losses) else None
+            by_key[key] = Figure(mean, mean_interval(losses))
+        elif isinstance(computation, Count):
+            by_key[key] = Figure(computation.number(messages))
         else:
-            by_key[key] = computation.figure(messages)
+            by_key[key] = resampled[key]
     return Figures(by_key)
 
 
