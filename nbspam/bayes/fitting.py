@@ -1,6 +1,6 @@
 """The fit of a calibration to many messages at once (`calibration.py` has what is fitted)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import numpy as np
@@ -58,13 +58,15 @@ def fit_calibration(scale: Scale, x: Inputs, is_spam: Booleans) -> Calibration:
     data = _Blocks(x, is_spam, np.array(scale.mean), np.array(scale.precision))
     plain = data.mode(np.array(scale.mean))
     surprise = data.surprise(plain, 0.0)
-    b, noise, before = plain, _FIRST_NOISE, 0.0
-    for _ in range(_STEPS):
-        doubted = data.weigh(b, noise)
+    b = plain
+
+    def doubted(noise: float) -> float:
+        nonlocal b
+        total = data.weigh(b, noise)
         b = data.mode(b)
-        before, noise = noise, ((doubted + _PRIOR_WRONG) / (len(is_spam) + _PRIOR_MESSAGES))
-        if abs(noise - before) < 1e-4 * noise:
-            break
+        return total
+
+    noise = _share_wrong(doubted, len(is_spam))
     if surprise - data.surprise(b, noise) < _LEAST_GAIN:
         b, noise = plain, 0.0
         data.weigh(b, noise)
@@ -77,22 +79,24 @@ def label_noise(odds: Floats) -> float:
 
     odds: (n,), of the class that each message is labelled as, in nats.  0 where that is as likely.
     """
-    blocks = [odds[first : first + BLOCK] for first in range(0, len(odds), BLOCK)]
-    both = [(_sigmoid(block), _sigmoid(-block)) for block in blocks]
+    right, wrong = _sigmoid(odds), _sigmoid(-odds)
+
+    def doubted(noise: float) -> float:
+        return float((noise * wrong / ((1 - noise) * right + noise * wrong)).sum())
+
+    noise = _share_wrong(doubted, len(odds))
+    gain = float((np.log((1 - noise) * right + noise * wrong) - np.log(right)).sum())
+    return noise if gain >= _LEAST_GAIN else 0.0
+
+
+def _share_wrong(doubted: Callable[[float], float], n: int) -> float:
+    """Return e of n labels, by EM; doubted: what the 1 - w add up to with an e."""
     noise = _FIRST_NOISE
     for _ in range(_STEPS):
-        doubted = sum(
-            float((noise * wrong / ((1 - noise) * right + noise * wrong)).sum())
-            for right, wrong in both
-        )
-        before, noise = noise, (doubted + _PRIOR_WRONG) / (len(odds) + _PRIOR_MESSAGES)
+        before, noise = noise, (doubted(noise) + _PRIOR_WRONG) / (n + _PRIOR_MESSAGES)
         if abs(noise - before) < 1e-4 * noise:
             break
-    gain = sum(
-        float((np.log((1 - noise) * right + noise * wrong) - np.log(right)).sum())
-        for right, wrong in both
-    )
-    return noise if gain >= _LEAST_GAIN else 0.0
+    return noise
 
 
 class _Blocks:
