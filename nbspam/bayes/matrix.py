@@ -15,17 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from nbspam.bayes import evidence
 from nbspam.bayes.event_model import EventModel, Size, class_alphas
-from nbspam.bayes.evidence import (
-    HEADERS,
-    SOFT,
-    STRONG,
-    STRONG_SHRINK,
-    STRONGEST,
-    SUM_SCALE,
-    Evidence,
-    Group,
-)
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -377,18 +368,18 @@ class EvidenceRows(NamedTuple):
         """Return the evidence of some messages."""
         return EvidenceRows._make(None if own is None else own[places] for own in self)
 
-    def messages(self, place: slice) -> Iterator[tuple[Evidence, int]]:
+    def messages(self, place: slice) -> Iterator[tuple[evidence.Evidence, int]]:
         """Yield the evidence of each message of a slice, and how many tokens its text has."""
         parts = self.text_and_fields, self.text, self.header
         words, text, header = (map(_group, part[place].tolist()) for part in parts)
         tokens = self.text_tokens[place].tolist()
         traits = [None] * len(tokens) if self.traits is None else self.traits[place].tolist()
-        return zip(map(Evidence, words, text, header, traits), tokens, strict=True)
+        return zip(map(evidence.Evidence, words, text, header, traits), tokens, strict=True)
 
 
-def _group(row: list[float]) -> Group:
+def _group(row: list[float]) -> evidence.Group:
     strongest, total, strong, n, positive, negative = row
-    return Group(strongest, total, strong, int(n), positive, negative)
+    return evidence.Group(strongest, total, strong, int(n), positive, negative)
 
 
 def evidence_of_rows(
@@ -405,29 +396,31 @@ def evidence_of_rows(
     def summary(of: Booleans, most: int) -> Floats:
         own, some = rows[of], weights[of]
         n = np.bincount(own, minlength=n_rows)
-        edges, is_long = np.full(n_rows, -SOFT), n > most
+        edges, is_long = np.full(n_rows, -evidence.SOFT), n > most
         if is_long.any():
             ordered = np.sort(own * base + (base - 1 - rank[of]))  # in a row the strongest first
             last = np.cumsum(n) - n + most - 1
             edges[is_long] = strengths[base - 1 - ordered[last[is_long]] % base]
         strongest, n_strongest = _above_in_rows(own, some, edges[own], n_rows)
-        strong, n_strong = _above_in_rows(own, some, STRONG, n_rows)
+        strong, n_strong = _above_in_rows(own, some, evidence.STRONG, n_rows)
         positive = np.bincount(own, np.maximum(some, 0), n_rows)
         negative = np.bincount(own, np.minimum(some, 0), n_rows)
-        total = (positive + negative) / (SUM_SCALE * np.sqrt(np.maximum(n, 1)))
+        total = (positive + negative) / (evidence.SUM_SCALE * np.sqrt(np.maximum(n, 1)))
         strongest = strongest / np.where(n_strongest > 0, n_strongest, 1)
-        strong = strong / (n_strong + STRONG_SHRINK)
+        strong = strong / (n_strong + evidence.STRONG_SHRINK)
         return np.column_stack([strongest, total, strong, n, positive, negative])
 
     text_tokens = np.bincount(rows[groups == TEXT], minlength=n_rows)
-    of_text = summary(text, STRONGEST)
-    return EvidenceRows(summary(words, STRONGEST), of_text, summary(header, HEADERS), text_tokens)
+    of_text = summary(text, evidence.STRONGEST)
+    return EvidenceRows(
+        summary(words, evidence.STRONGEST), of_text, summary(header, evidence.HEADERS), text_tokens
+    )
 
 
 def _above_in_rows(
     rows: Integers, weights: Floats, edges: Floats | float, n_rows: int
 ) -> tuple[Floats, Floats]:
     """Return for each row the sum of the weights above a soft edge, and their number."""
-    parts: Floats = np.clip((np.abs(weights) - edges) / SOFT + 0.5, 0, 1)
+    parts: Floats = np.clip((np.abs(weights) - edges) / evidence.SOFT + 0.5, 0, 1)
     total = np.bincount(rows, parts * weights, n_rows)
     return np.asarray(total, float), np.asarray(np.bincount(rows, parts, n_rows), float)
