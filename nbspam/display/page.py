@@ -19,7 +19,7 @@ from nbspam.scoring.highlights import HighlightedExcerpt, Run
 from nbspam.scoring.verdict import Verdict
 from nbspam.tokens.excerpt import printable
 
-_STYLE = Path(__file__).with_name("page.css").read_text(encoding="ascii")
+_STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 _LEVELS = 4
 

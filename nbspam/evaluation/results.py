@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from nbspam.labels import UNSURE
 from nbspam.scoring.explanation import Word
 from nbspam.scoring.highlights import HighlightedExcerpt, excerpt_json
 from nbspam.scoring.verdict import CutOffs, Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # P(spam) above which a message is called spam, where errors are counted in two classes.
 THRESHOLD = 0.5
@@ -132,6 +135,16 @@ class Results:
         counts = Counter(outcome.label for outcome in outcomes)
         by_class = ", ".join(f"{name}: {counts[name]:,}" for name in self.evaluation.classes)
         return f"{self.evaluation.protocol}: {counted(len(outcomes), 'message')} ({by_class})"
+
+    def __repr__(self) -> str:
+        return f"<Results: {self.title}; {counted(self.messages.counts.errors, 'error')}>"
+
+    @property
+    def predictions(self) -> "pd.DataFrame":
+        """What is said of each message, a row each, as `write_predictions` writes it."""
+        import pandas as pd
+
+        return pd.DataFrame(list(map(_flat, self.evaluation.outcomes)))
 
     @cached_property
     def doubted(self) -> DoubtedLabels:

@@ -113,6 +113,9 @@ class Verdict(NamedTuple):
     score: Score
     reason: str | None = None  # why it is unsure, where not the probability decided
 
+    def __repr__(self) -> str:
+        return f"<Verdict {self.verdict}{self.remark}, probability {self.probability:.4f}>"
+
     @property
     def remark(self) -> str:
         """The reason as it stands after the verdict in a sentence; empty where there is none."""
