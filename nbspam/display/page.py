@@ -56,7 +56,7 @@ def html_page(title: str, body: Iterable[str], footer: str) -> str:
 
 def svg_style() -> str:
     """Return the style of curves in the light colours, for a drawing that is a file of its own."""
-    style = _STYLE.partition("*/")[2]
+    style = "\n" + _STYLE.partition("\n\n")[2]  # those of curves, the last of it
     for name, value in re.findall(r"--(\w+): ([^;]+);", _STYLE.partition("@media")[0]):
         style = style.replace(f"var(--{name})", value)
     return style
