@@ -116,7 +116,8 @@ class Classifier:
         unknown = channels_of(unheard).count(TEXT) if unheard else 0
         found: Iterator[tuple[int, Weights | None]] = map(self._words.__getitem__, tokens)
         if numbers.times and self.rule.heeds_times:
-            found = (self._repeated(token, numbers.times.get(token, 1)) for token in tokens)
+            times, several = numbers.times, ((t, *self._words[t]) for t in tokens)
+            found = ((c, w and tuple([times.get(t, 1) * x for x in w])) for t, c, w in several)
         for channel, weights in found:
             if weights is not None:
                 groups[channel].append(weights)
@@ -145,11 +146,6 @@ class Classifier:
         if not self.metadata.settings.has_traits:
             return None
         return self.rule.trait_weights(numbers.traits, left_out)
-
-    def _repeated(self, token: str, times: int) -> tuple[int, Weights | None]:
-        """Return a token's channel, and its weights as often as it occurs."""
-        channel, weights = self._words[token]
-        return channel, weights and tuple([times * w for w in weights])
 
     def score(self, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS) -> Score:
         """Return the score of a message with these tokens and numbers."""
