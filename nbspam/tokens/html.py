@@ -15,7 +15,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
-from nbspam.reading.mime import ATTRIBUTES, COMMENT, END
+from nbspam.reading.message import ATTRIBUTES, COMMENT, END
 from nbspam.tokens.styles import (
     BLACK,
     NO_LOOK,

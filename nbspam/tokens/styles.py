@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
-from nbspam.reading.mime import ATTRIBUTES, END
+from nbspam.reading.message import ATTRIBUTES, END
 
 # Of any length: what a limit cut off a style would be unknown.  Nothing is tried twice.
 _ATTRIBUTE = lazy_pattern(

@@ -19,8 +19,15 @@ from one_case import each
 
 from nbspam.labels import normal_label
 from nbspam.reading.header_fields import decode_words
-from nbspam.reading.message import BYTES_LIMIT, Message, RawMessage, is_mail, parse, parse_text
-from nbspam.reading.mime import Part
+from nbspam.reading.message import (
+    BYTES_LIMIT,
+    Message,
+    Part,
+    RawMessage,
+    is_mail,
+    parse,
+    parse_text,
+)
 from nbspam.reading.source import one_message
 
 REPOSITORY = Path(__file__).parents[2]

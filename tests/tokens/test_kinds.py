@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.reading.message import Message, parse, parse_text
-from nbspam.tokens import kinds
+from nbspam.tokens import tokenized
 from nbspam.tokens.kinds import (
     COLLECTED_BY,
     FIELDS,
@@ -365,7 +365,7 @@ WESTERN = st.text(st.characters(codec="cp1252"))
 @example(bytes(range(256)).decode("cp1252", "ignore"))
 def test_the_fast_path_counts_as_the_other_does(text):
     found = of_text(text)
-    with patch.object(kinds, "western_bytes", return_value=None):
+    with patch.object(tokenized, "western_bytes", return_value=None):
         assert of_text(text) == found
 
 

@@ -10,9 +10,8 @@ NUMBERS = {
         "HEADER_LIMIT": 262_144, "HEADERS_LIMIT": 1_000, "PARAMETERS_LIMIT": 16_384,
         "_JUNK_LIMIT": 65_536, "_LATE_LIMIT": 10,
     },
-    "reading.message": {"BYTES_LIMIT": 16_777_216},
-    "reading.mime": {
-        "TEXT_LIMIT": 524_288, "DEPTH_LIMIT": 1_000, "PARTS_LIMIT": 200,
+    "reading.message": {
+        "BYTES_LIMIT": 16_777_216, "TEXT_LIMIT": 524_288, "DEPTH_LIMIT": 1_000, "PARTS_LIMIT": 200,
         "_WORK_LIMIT": 134_217_728, "_DECODING_WORK": 8, "_DELIMITERS_LIMIT": 10_000,
         "SOURCE_LIMIT": 4_194_304, "_SHEET_LIMIT": 32_768, "_VALUE_LIMIT": 300, "_PIECES": 16,
         "_EDGE": 200,

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.tokens import unicode
-from nbspam.tokens.unicode import undo_tricks
+from nbspam.tokens import text as unicode
+from nbspam.tokens.text import undo_tricks
 
 INVISIBLE = (
     "\u00ad\u034f\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
