@@ -139,7 +139,7 @@ def test_packages_are_known_in_one_place():
     }
     assert importers_of("pandas") <= {
         "nbspam.front_door",
-        "nbspam.reading.frames",
+        "nbspam.reading.tables",
     }
     assert importers_of("imapclient") == {"nbspam.mailbox.bounded"}
     pickling = {m for name in ("pickle", "marshal", "shelve") for m in importers_of(name)}

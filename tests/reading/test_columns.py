@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.errors import SourceError
-from nbspam.reading.columns import is_header_row
+from nbspam.reading.rows import is_header_row
 from nbspam.reading.source import ReadingOptions, Skips, TableOptions
 from nbspam.reading.sources import labelled
 

@@ -12,10 +12,10 @@ import pytest
 from one_case import each
 
 from nbspam.errors import SourceError, TableError
-from nbspam.reading.frames import LIMITS, frame_messages, is_data_frame, pair_messages
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import ReadingOptions, Skips, TableOptions
 from nbspam.reading.sources import any_kind, labelled
+from nbspam.reading.tables import LIMITS, frame_messages, is_data_frame, pair_messages
 
 ROWS = [("ham", "see you"), ("spam", "win “cash” now"), ("ham", "why, naïve?"), ("spam", "buy it")]
 FRAME = pd.DataFrame(ROWS, columns=["label", "text"])
@@ -173,7 +173,7 @@ def test_data_frame_is_recognised_without_loading_pandas():
     for other in ("a.csv", b"x", [("ham", "x")], {"label": ["ham"]}, None, pd.Series(["x"])):
         assert not is_data_frame(other)
     code = (
-        "import sys; from nbspam.reading.frames import is_data_frame; is_data_frame([]);"
+        "import sys; from nbspam.reading.tables import is_data_frame; is_data_frame([]);"
         "sys.exit('pandas' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

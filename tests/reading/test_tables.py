@@ -19,11 +19,10 @@ from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.errors import SourceError, TableError
-from nbspam.reading.frames import LIMITS
 from nbspam.reading.rows import file_content
 from nbspam.reading.source import INPUT_FORMATS, ReadingOptions, ReadingRequest, Skips, TableOptions
 from nbspam.reading.sources import any_kind
-from nbspam.reading.tables import looks_like, read_table
+from nbspam.reading.tables import LIMITS, looks_like, read_table
 
 Rows = list[tuple[str | None, str]]
 ROWS: Rows = [
