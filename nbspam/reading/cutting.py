@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from nbspam.errors import NbspamError, Remedy
 from nbspam.reading import mail, tables
-from nbspam.reading.compression import Taken, is_archive
+from nbspam.reading.compression import Taken, unpacking
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import (
     decoded_lines,
@@ -318,7 +318,7 @@ class Cutter(NamedTuple):
         """Return a file's parts; None if it is read whole."""
         encoding, form = self.options.table.encoding, self.options.input_format
         with source.path.open("rb") as stream:
-            if is_wide(encoding) or is_archive(stream.read(6)):  # read from its start
+            if is_wide(encoding) or unpacking(stream.read(6)):  # read from its start
                 return None
         if kind is mail.MBOX:
             reader: RangeReader = partial(_mails, request.label, request.options.seen)

@@ -179,7 +179,7 @@ def test_it_is_refused_with_what_it_is(name, how, tmp_path):
 
 
 def test_every_format_is_looked_for_and_a_database_is_one(tmp_path):
-    for beginning, _, _, offset in FORMATS:
+    for offset, beginning, _ in FORMATS:
         assert foreign_format(bytes(offset) + beginning, "")
     with sqlite3.connect(tmp_path / "a.db") as connection:
         connection.execute("create table t (label, text)")
