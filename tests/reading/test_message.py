@@ -8,6 +8,7 @@ import gzip
 import io
 import itertools
 import json
+import sys
 import time
 from email.message import EmailMessage
 from pathlib import Path
@@ -28,7 +29,8 @@ from nbspam.reading.message import (
     parse,
     parse_text,
 )
-from nbspam.reading.source import one_message
+from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.reading.sources import unlabelled
 
 REPOSITORY = Path(__file__).parents[2]
 GOLDEN = REPOSITORY / "tests" / "golden" / "reading"
@@ -332,12 +334,14 @@ def test_path_is_a_file_with_a_mail(content, tmp_path):
     assert RawMessage(str(path), None, path).message() == RawMessage("-", None, MAIL).message()
 
 
-def test_huge_archives_and_streams_are_read_in_part(tmp_path):
+def test_huge_archives_and_streams_are_read_in_part(tmp_path, monkeypatch):
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(MAIL + b"x" * (3 * BYTES_LIMIT), 1))
     assert RawMessage(str(path), None, path).message().header("subject") == "hello"
     stream = io.BytesIO(b"x" * 3_000_000)
-    raw = one_message("-", stream, "spam", limit=100)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(stream))
+    monkeypatch.setattr("nbspam.reading.source.BYTES_LIMIT", 100)
+    [raw] = unlabelled("-", "spam", ReadingOptions(), Skips())
     assert raw == RawMessage("-", "spam", b"x" * 100)
     assert stream.read() == b""
 
