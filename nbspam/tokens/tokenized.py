@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.errors import SourceError
@@ -21,6 +21,7 @@ from nbspam.tokens.text import (
     text_tokens,
     undo_tricks,
     western_bytes,
+    western_table,
     words_of,
 )
 
@@ -163,20 +164,11 @@ def _add_filename(name: str, tokens: dict[str, None]) -> None:
 # Traits
 
 _DIGITS = re.compile(r"\d+")
-_TABLE = bytes(range(256)).decode("cp1252", "replace")
-
-
-def _all_but(keep: Callable[[str], bool]) -> bytes:
-    """Return the bytes of Windows-1252 that are not to be kept, for bytes.translate."""
-    return bytes(byte for byte, character in enumerate(_TABLE) if not keep(character))
-
-
-_NO_CAPITALS = _all_but(str.isupper)
-_NO_LETTERS = _all_but(str.isalpha)
-_SPACED = bytes(32 if character.isspace() else 97 for character in _TABLE)
-
-
-_DIGITS_ALONE = bytes(byte if 48 <= byte <= 57 else 32 for byte in range(256))
+_CAPITALS, _LETTERS = western_table(str.isupper), western_table(str.isalpha)
+_DIGITS_ALONE = western_table("0123456789".__contains__)
+_VISIBLE = western_table(lambda character: not character.isspace()).translate(
+    b"a" * 32 + b" " + b"a" * 223
+)
 
 
 def _numbers(text: str) -> tuple[int, int, int, int, int, int]:
@@ -187,10 +179,10 @@ def _numbers(text: str) -> tuple[int, int, int, int, int, int]:
     data = western_bytes(text)
     if data is not None:  # at the speed of a table look-up
         runs = data.translate(_DIGITS_ALONE).split()
-        spaced = b" " + data.translate(_SPACED)
+        spaced = b" " + data.translate(_VISIBLE)
         return (
-            len(data.translate(None, _NO_CAPITALS)),
-            len(data.translate(None, _NO_LETTERS)),
+            len(data) - data.translate(_CAPITALS).count(b" "),
+            len(data) - data.translate(_LETTERS).count(b" "),
             sum(map(len, runs)),
             spaced.count(b"a"),
             spaced.count(b" a"),
