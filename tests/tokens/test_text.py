@@ -83,27 +83,14 @@ def test_no_word_holds_a_colon(text):
     assert not [word for word in words_of(f"punct:! {text} 10:30") if ":" in word]
 
 
-@each(
-    "text, runs",
-    [
-        ("now!", "!"), ("now!! really?! now!!!!!!", "!! ?! !!!"),
-        ("wait... *** $$$", "... *** $$$"), ("a.b, c; d - e", ""),
-    ],
-)  # fmt: skip
+@each("text, runs", golden_table("tokens/words.table", 2, "punctuation"))
 def test_punctuation_runs(text, runs):
     assert set(runs.split()) == kind(text_tokens(text), "punct:")
 
 
-@each(
-    "text, much",
-    [
-        ("no shouting, I say", set()), ("FREE", {"1"}), ("FREE PRIZE", {"2"}),
-        ("FREE PRIZE FOR YOU NOW", {"3"}), ("ЭТО СПАМ", {"2"}), ("BUY " * 100, {"5"}),
-        ("McDonald iPhone", set()), *[(text, set()) for text in ("żółw", "你好世界", "नमस्ते")],
-    ],
-)  # fmt: skip
+@each("text, much", golden_table("tokens/words.table", 2, "capitals"))
 def test_words_of_a_short_text_in_capitals_are_counted_roughly(text, much):
-    assert much == kind(short_text_tokens(text), "caps:")
+    assert set(much.split()) == kind(short_text_tokens(text), "caps:")
     assert not kind(text_tokens(text), "caps:")
 
 
@@ -122,16 +109,7 @@ def test_a_links_host_parents_and_path():
 ODD = {"link:user", "link:port", "link:escaped", "host:ip"}
 
 
-@each(
-    "link, token",
-    [
-        ("http://bank.example@evil.example/", "link:user"),
-        ("http://evil.example:8080/", "link:port"),
-        ("http://evil.example/%66%72ee", "link:escaped"),
-        ("http://10.1.2.3/x", "host:ip"), ("http://10.1.2.3/x", "host:10.1"),
-        ("www.example.org", "host:example.org"), ("https://evil.example?free", "path:free"),
-    ],
-)  # fmt: skip
+@each("link, token", golden_table("tokens/words.table", 2, "odd links"))
 def test_what_is_odd_about_a_link(link, token):
     assert token in tokens_of_link(link)
     assert tokens_of_link(link) & ODD <= {token, "host:ip"}
@@ -211,19 +189,9 @@ def test_a_memo_gives_what_its_function_gives(keys, limit):
     assert [key.upper() for key in keys] == [memo[key] for key in keys]
 
 
-@each(
-    "typed, tokens",
-    [
-        ("free", ["free"]), ("FREE", ["free"]), ("v1agra", ["viagra"]),
-        ("v.i.a.g.r.a", ["viagra"]), ("fr\u200bee", ["free"]), ("2024", ["0000"]),
-        ("claim now", ["claim now"]), ("claim it now", ["claim it", "it now"]),
-        ("subject:Claim NOW", ["subject:claim now"]), ("Subject:free", ["subject:free"]),
-        ("host:Example.org", ["host:example.org"]), ("case:FREE", ["case:FREE"]),
-        ("punct:!!!", ["punct:!!!"]), ("!!!", ["!!!"]), ("re:free", ["re free"]),
-    ],
-)  # fmt: skip
+@each("typed, tokens", golden_table("tokens/words.table", 2, "typed"))
 def test_a_word_as_the_tokenizer_writes_it(typed, tokens):
-    assert typed_tokens(typed) == tokens
+    assert typed_tokens(typed) == tokens.split(", ")
 
 
 @each("text", ["FREE", "v1agra", "don’t", "naïve", "£100", "f-r-e-e", "日本"])
