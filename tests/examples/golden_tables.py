@@ -22,5 +22,6 @@ def golden_table(name, cells, section=""):
             row = [cell.strip(" ") for cell in f" {line} ".split(" => ")]
             assert len(row) <= cells, line
             row += [""] * (cells - len(row))
-            yield tuple(ESCAPE.sub(lambda m: eval(f'"{m[0]}"'), cell) for cell in row)
+            row = [ESCAPE.sub(lambda m: eval(f'"{m[0]}"'), cell) for cell in row]
+            yield tuple(row) if cells > 1 else row[0]
     assert found, f"{name} has no section {section}"

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from golden_tables import golden_table
 from one_case import each
 
 from nbspam.errors import SourceError, TableError
@@ -71,25 +72,10 @@ def test_encodings_and_a_packed_document(tmp_path):
     assert rows(path) == expected
 
 
-@each(
-    "content, sentence",
-    [
-        ('[{"label": ', "is not JSON"),
-        ("[" * 100_000, "is not JSON"),
-        ("3", "the JSON is not a table; give an array of objects"),
-        ('["one", "two"]', "the JSON is not a table"),
-        ('[{"label": "ham", "text": "x"}, 3]', "the JSON is not a table"),
-        ('{"a": {"b": 1}, "c": 3}', "the JSON is not a table"),
-        ('{"a": [1], "c": 3}', "the JSON is not a table"),
-        ("[]", "the table is empty"),
-        ("", "the table is empty"),
-        ("{}", "the table is empty"),
-        ('[{"words": "x"}, {"words": "y"}]', "no column among 'words' looks like a label"),
-    ],
-)
+@each("content, sentence", golden_table("reading/tables.table", 2, "no tables"))
 def test_what_is_no_table(content, sentence, tmp_path):
     path = tmp_path / "a.json"
-    path.write_text(content)
+    path.write_text(content.replace("…", "[" * 100_000))
     with pytest.raises(TableError) as error:
         list(labelled(str(path), ReadingOptions(), Skips()))
     assert str(error.value).startswith(f"{path}: ")

@@ -40,9 +40,9 @@ def test_of_each_property_the_declaration_that_holds(style, expected):
     assert declarations(f"{style};" * 999 + "c:d") == literal_eval(expected) | {"c": "d"}
 
 
-HIDING = [text for (text,) in golden_table("tokens/styles.table", 1, "hides")]
-DOUBTFUL = [text for (text,) in golden_table("tokens/styles.table", 1, "may hide")]
-SHOWING = [text for (text,) in golden_table("tokens/styles.table", 1, "shows")]
+HIDING = list(golden_table("tokens/styles.table", 1, "hides"))
+DOUBTFUL = list(golden_table("tokens/styles.table", 1, "may hide"))
+SHOWING = list(golden_table("tokens/styles.table", 1, "shows"))
 
 
 def test_styles_that_hide_those_in_doubt_and_those_that_show():
@@ -71,7 +71,7 @@ def found_by(rule):
 
 
 CERTAIN = ["div", ".x", "#i", "*", "div.x", "div#i", "p, .x", "p,div", "DIV.X", "*.y"]
-PERHAPS = [text for (text,) in golden_table("tokens/styles.table", 1, "selectors in doubt")]
+PERHAPS = list(golden_table("tokens/styles.table", 1, "selectors in doubt"))
 OTHERS = ["p", ".z", "#j", "p.x", ".x.z p", "div:hover", "div::before", ".x td", "@font-face"]
 
 
