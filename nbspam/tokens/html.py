@@ -248,7 +248,7 @@ def visible(
     unseen: list[str] = []
     opened = _OpenTags(sheet)
     for text, tag in zip(texts, [*tags, Tag("")], strict=True):
-        sure, doubted, *_ = opened.reading
+        sure, doubted, _, _ = opened.reading
         is_blank = not text or text.isspace()
         if not (sure and doubted):
             pieces.append(text)
@@ -264,13 +264,13 @@ def visible(
         if has_text:
             tricks.add("trick:hidden")
         # What is not shown parts no word, nor does a cell outside of a table.
-        if gap and (opened.is_gone or (name in _CELLS and not opened.places["table"])):
+        if gap and ((sure and opened.is_gone) or (name in _CELLS and not opened.places["table"])):
             gap = ""
         if opens:
             opened.begin(name, inside, has_look)
         elif closes:
             opened.end(name)
-        if gap and not opened.is_gone:
+        if gap and not (opened.reading.hidden and opened.is_gone):
             pieces.append(gap)
             certain.append(gap)
     text = "".join(pieces)
@@ -313,7 +313,10 @@ class _Reading(NamedTuple):
                 doubted = self.doubted if self.doubted in _LASTING else _DOUBT
         if besides is None or not besides.shows or self.hidden in _LASTING:
             hidden = _why_hidden(self.hidden, name, element)
-        doubted = doubted or _why_hidden(self.doubted, name, element)
+        if besides is None and self.doubted == self.hidden:  # most tags
+            doubted = hidden
+        elif not doubted:
+            doubted = _why_hidden(self.doubted, name, element)
         if not (hidden and doubted):
             unseen = [
                 one is None or are_alike(one, behind) for one in colours for behind in backgrounds
