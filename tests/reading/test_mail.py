@@ -125,28 +125,6 @@ def test_16_mb_of_near_separators_take_no_more_than_linear_time():
     assert len(read(FROM + b"Subject: 1\n\n" + line * 20_000, 1 << 24)) == 1
 
 
-OUT = "the link leads out of {top}/mail; copy the file there, or give it as a source of its own"
-UP = "the link leads to a folder that it is in"
-AGAIN = "the link leads to a folder that was read already"
-# A link in mail/ham, where it leads to -> what is read by it, and why it is not, without `outside`
-# and with it.
-LINKS = [
-    ("1", "../spam/2", (1, ""), (1, "")),
-    ("d", "../spam", (1, ""), (1, "")),
-    ("d", "{top}/mail/spam", (1, ""), (1, "")),
-    ("f", "{top}/secret", (0, OUT), (1, "")),
-    ("f", "../../secret", (0, OUT), (1, "")),
-    ("d", "{top}/other", (0, OUT), (1, "")),
-    ("d", "{top}/mails", (0, OUT), (1, "")),  # a name that begins like the folder's
-    ("d", ".", (0, AGAIN), (0, AGAIN)),
-    ("d", "..", (0, UP), (0, UP)),
-    ("d", "../..", (0, UP), (0, UP)),
-    ("d", "/", (0, UP), (0, UP)),
-    ("f", "f", (0, "the link leads nowhere"), (0, "the link leads nowhere")),
-    ("f", "{top}/none", (0, "the link leads nowhere"), (0, "the link leads nowhere")),
-]
-
-
 @pytest.fixture
 def top(tmp_path):
     top = tmp_path.resolve()
@@ -163,15 +141,15 @@ def found_in(reads, *arguments, outside=False, strict=False):
     return found, [line.partition(": ")[2] for line in skips.named]
 
 
-@each("name, target, without, with_it", LINKS)
-def test_links(top, name, target, without, with_it):
+@each("name, target, n, reason, n_outside, why", golden_table("reading/mboxes.table", 6, "links"))
+def test_links(top, name, target, n, reason, n_outside, why):
     link = top / "mail" / "ham" / name
     link.symlink_to(target.format(top=top))
     try:
-        for outside, (n, reason) in ((False, without), (True, with_it)):
+        for outside, more, said in ((False, n, reason), (True, n_outside, why)):
             found, reasons = found_in(labelled, str(top / "mail"), outside=outside)
-            assert len(found) == 2 + n, found
-            assert reasons == [reason.format(top=top)] * bool(reason)
+            assert len(found) == 2 + int(more), found
+            assert reasons == [said.format(top=top)] * bool(said)
     finally:
         link.unlink()
 

@@ -449,43 +449,16 @@ MAIL = b"Subject: hello\n\nthe body\n"
 HERE = str(Path(__file__)).encode()
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 
-MANY = {
-    "tsv": b"ham\tsee you\nspam\twin\nham\tlater\n",
-    "tsv with a header": b"label\ttext\nham\tsee you\nspam\twin\n",
-    "csv": b"label,text\nham,see you\nspam,win\n",
-    "csv by its labels": b"1,see you\n0,win\n1,later\n0,now\n1,a\n0,b\n1,c\n0,d\n",
-    "csv with semicolons": b"spam;win\nham;see, you\nham;x, y, z\n",
-    "jsonl": b'{"text": "a"}\n{"text": "b"}\n',
-    "json": b'[{"text": "a"},\n{"text": "b"}]',
-    "json by columns": b'{"text": {"0": "a", "1": "b"}}',
-    "parquet": b"PAR1\x15\x00\n\x00",
-    "mbox": FROM + MAIL + b"\n" + FROM + MAIL,
-    "files": HERE + b"\n" + HERE + b"\n",
-    "files0": HERE + b"\0" + HERE,
-    "files0, of one": HERE + b"\0",
-    "csv with a bare CR": b'label,text\nham,"see\ryou"\nspam,win\n',
-    "cut": b"ham\tsee you\nspam\twin\nham\tlater\n" * 5_000,
-}
-ONE = {
-    "mail": MAIL,
-    "a mail in an mbox": FROM + MAIL,
-    "a mail that quotes": FROM + MAIL + b"\nFrom here on it is text\n",
-    "a mail with a table": MAIL + MANY["tsv"],
-    "a mail with a table of files": MAIL + MANY["files"],
-    "text": b"WINNER! Claim your prize\n",
-    "lines": b"hello\nsee you, at nine\nbye, bye\n",
-    "lines, each with a comma": b"Dear Ann,\nthe meeting, you know,\nis at nine, bye\n",
-    "a poem": b"one, two\nthree, four\nfive, six\nseven, eight\n",
-    "nothing": b"",
-    "blank": b"\n\n\n",
-    "a path that is none": b"/no/such/file\n/nor/this\n",
-    "brackets": b"{hello}\n[you]\n",
-    "NULs": b"\0\0\0",
-    "a bare CR": b"a\rb\nc\n",
-    "a bare CR between commas": b"a,b\rc\nd,e\n",
-    "a quote that is never closed": b'a,"b\nc,d\n',
-    "a very long cell": b'label,"' + b"x" * 300_000 + b"\nham,y\n",
-}
+
+def looks(section):
+    """Return the contents of a section by their names."""
+    for name, content in golden_table("reading/tables.table", 2, section):
+        data = content.encode("latin-1").replace(b"<FROM>", FROM).replace(b"<MAIL>", MAIL)
+        yield name, data.replace(b"<HERE>", HERE)
+
+
+MANY = dict(looks("many")) | {"cut": b"ham\tsee you\nspam\twin\nham\tlater\n" * 5_000}
+ONE = dict(looks("one")) | {"a very long cell": b'label,"' + b"x" * 300_000 + b"\nham,y\n"}
 
 
 def read_one(content, monkeypatch, **options):
