@@ -12,7 +12,7 @@ from one_case import each
 from nbspam.reading.message import Message, Part, parse, parse_text
 from nbspam.store.model_file import token_key
 from nbspam.tokens.kinds import TEXT, channel_of
-from nbspam.tokens.tokenized import message_tokens
+from nbspam.tokens.tokenized import message_tokens, tokenize
 
 REPOSITORY = Path(__file__).parents[2]
 GOLDEN = REPOSITORY / "tests" / "golden" / "tokens"
@@ -279,7 +279,9 @@ def test_of_another_text_beside_a_page_it_is_in_doubt_whether_it_is_shown(plain,
 def test_of_text_that_is_in_doubt_the_tokens_are_known_that_nothing_else_has():
     page = "<p>hello you<p style='opacity:.3'>you there</p>"
     perhaps = set()
-    found = message_tokens(Message([], [Part("text/html", page, True)]), perhaps_hidden=perhaps)
+    message = Message([], [Part("text/html", page, True)])
+    found = message_tokens(message, perhaps_hidden=perhaps)
+    assert tokenize(message).numbers.perhaps_hidden == perhaps
     assert {"hello", "you", "there", "you there", "trick:perhaps-hidden"} <= found
     words = {token for token in perhaps if ":" not in token}
     assert words == {"there", "you there", "you you"}
