@@ -2,12 +2,10 @@
 
 import io
 from collections.abc import Callable
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from typing_extensions import Buffer  # collections.abc has it from Python 3.12 on
 
 # The first bytes of an archive, and the module that unpacks it.
 _PACKED = {b"\x1f\x8b\x08": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "lzma"}
@@ -24,7 +22,7 @@ class Taken(io.RawIOBase):
         """Return whether it can be read, as it can."""
         return True
 
-    def readinto(self, buffer: "Buffer") -> int:
+    def readinto(self, buffer: Any) -> int:
         """Put bytes into a buffer; return how many."""
         view = memoryview(buffer)
         data = self._take(len(view))

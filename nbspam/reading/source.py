@@ -124,9 +124,10 @@ class Flow:
     def __init__(self) -> None:
         self._stream: io.BufferedReader | None = None
 
-    def follow(self, stream: io.BufferedReader) -> None:
-        """Watch a stream from now on."""
+    def follow(self, stream: io.BufferedReader) -> io.BufferedReader:
+        """Watch a stream from now on, and return it."""
         self._stream = stream
+        return stream
 
     def pauses(self) -> bool:
         """Return whether to read on would wait for whoever writes the stream.

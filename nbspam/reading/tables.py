@@ -413,10 +413,8 @@ def _read_as(form: str | None, source: Source, request: ReadingRequest) -> Itera
 
 
 def _followed(source: Source, request: ReadingRequest) -> io.BufferedReader:
-    stream = source.opened()
-    if request.options.flow is not None:
-        request.options.flow.follow(stream)
-    return stream
+    stream, flow = source.opened(), request.options.flow
+    return stream if flow is None else flow.follow(stream)
 
 
 def _read_each_line(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:

@@ -177,11 +177,6 @@ def test_no_token_can_command_a_terminal_or_fail_to_be_written(text):
     assert_good(message_tokens(parse(b"From: a\nContent-Type: text/\x1bcx\n\nhi")))
 
 
-@given(ANY_TEXT)
-def test_tokens_are_the_same_every_time(text):
-    assert tokens_of_text(text) == tokens_of_text(text)
-
-
 # Time
 
 SIZE = 500_000  # bytes
