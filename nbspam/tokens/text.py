@@ -53,6 +53,8 @@ class VisibleText(NamedTuple):
     certain: str | None = None  # the text that is seen for certain; None: all of it
 
 
+# Tricks with Unicode
+#
 # Sets of characters, each as its ranges in ascending order, for the brackets of a pattern and for
 # `may_have`.
 
