@@ -30,12 +30,12 @@ from nbspam.scoring.batch_rules import BulkClassifier
 from nbspam.store.index import TokenTable
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import put_model
-from nbspam.tokens.kinds import message_traits
 from nbspam.tokens.tokenized import (
     TokenizedMessage,
     Tokenizing,
     Wanted,
     digest_of,
+    message_traits,
     tokenize,
     tokenize_batch,
 )

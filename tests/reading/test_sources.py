@@ -120,7 +120,7 @@ def test_standard_input_loads_no_other_kind():
     )
     loaded = {name.removeprefix("nbspam.reading.") for name in done.stdout.decode().split()}
     assert "source" in loaded
-    assert not loaded & {"tables", "columns", "rows", "mail", "frames"}
+    assert not loaded & {"tables", "rows", "mail"}
 
 
 # With labels
