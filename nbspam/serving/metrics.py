@@ -3,24 +3,32 @@
 Names and units follow Prometheus's conventions (base units, `_total` for counters); the page is its
 text format 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/.  Nothing of a mail
 or of a user is in it, so the number of lines depends on the model's classes alone.
+
+It is served by HTTP: `GET /metrics`, and nothing else.  Its clients may use little: some
+connections, which are evicted when they are slow and others wait, and so many answers a second.
 """
 
-import copy
+import os
+import resource
+import socket
+import threading
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from nbspam import __version__
 from nbspam.labels import UNSURE
+from nbspam.serving.clients import Client, Clients, Say
+from nbspam.serving.limits import Limits, memory_and_time
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED, Entry
-from nbspam.serving.memory import resident_memory
 from nbspam.serving.spamd import (
     COMMANDS,
     DATA,
     IO,
     JUDGING_COMMANDS,
+    LINE_LIMIT,
     PROTOCOL,
     SOFTWARE,
     TELL,
@@ -30,6 +38,7 @@ from nbspam.serving.spamd import (
 )
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_PLAIN = "text/plain; charset=utf-8"
 
 # Upper ends, in seconds: a small mail takes 1 to 5 ms, a large one up to 60 s.
 _ENDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -67,6 +76,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self._started = time.time()
+        self._lock = threading.Lock()
         self._requests: Counter[str] = Counter(dict.fromkeys(COMMANDS, 0))
         self._judged: Counter[tuple[str, str]] = Counter()
         self._told: Counter[str] = Counter(dict.fromkeys(_RESULTS, 0))
@@ -74,66 +84,31 @@ class Metrics:
         self._bytes = 0
         self._times = [0] * (len(_ENDS) + 1)  # per bucket, not cumulative
         self._seconds = 0.0
-        self._others_dropped, self._others_cpu, self._others_resident = 0, 0.0, 0
 
     def count(self, entry: Entry, code: int) -> None:
         """Count a request that was answered, or was not.
 
         code: of the refusal, DISCONNECTED, or 0.
         """
-        if entry.command:
-            self._requests[entry.command] += 1
-        self._bytes += entry.size or 0
-        if code:
-            self._errors[_KINDS[code]] += 1
-        if entry.result:
-            self._told[entry.result] += 1
-        if entry.verdict:
-            self._judged[entry.command, entry.verdict] += 1
-            seconds = entry.seconds or 0.0
-            self._times[bisect_left(_ENDS, seconds)] += 1
-            self._seconds += seconds
+        with self._lock:
+            if entry.command:
+                self._requests[entry.command] += 1
+            self._bytes += entry.size or 0
+            if code:
+                self._errors[_KINDS[code]] += 1
+            if entry.result:
+                self._told[entry.result] += 1
+            if entry.verdict:
+                self._judged[entry.command, entry.verdict] += 1
+                seconds = entry.seconds or 0.0
+                self._times[bisect_left(_ENDS, seconds)] += 1
+                self._seconds += seconds
 
-    def snapshot(self, dropped_lines: int) -> dict[str, Any]:
-        """Return what another process adds to its own (`page`); dropped_lines: of the log."""
-        return {
-            "requests": dict(self._requests),
-            "judged": [[*key, n] for key, n in self._judged.items()],
-            "errors": dict(self._errors),
-            "bytes": self._bytes,
-            "times": self._times,
-            "seconds": self._seconds,
-            "dropped": dropped_lines,
-            "cpu": time.process_time(),
-            "resident": resident_memory(),
-        }
-
-    def add(self, other: Mapping[str, Any]) -> None:
-        """Add the counts of another process, whose `snapshot` it is."""
-        self._requests.update(other["requests"])
-        self._judged.update({(command, verdict): n for command, verdict, n in other["judged"]})
-        self._errors.update(other["errors"])
-        self._bytes += other["bytes"]
-        self._times = [a + b for a, b in zip(self._times, other["times"], strict=True)]
-        self._seconds += other["seconds"]
-        self._others_dropped += other["dropped"]
-        self._others_cpu += other["cpu"]
-
-    def others(self) -> dict[str, Any]:
-        """Return a snapshot of what was added of other processes, which have ended."""
-        known = {"cpu": self._others_cpu, "resident": 0}
-        return self.snapshot(self._others_dropped) | known
-
-    def page(self, state: State, others: Iterable[Mapping[str, Any]] = ()) -> str:
-        """Return all metrics in the text format.
-
-        others: the snapshots of other processes, which are added.
-        """
-        total = copy.deepcopy(self)
-        for other in others:
-            total.add(other)
-            total._others_resident += other["resident"]
-        return "".join(map(_family, total._families(state)))
+    def page(self, state: State, pids: Iterable[int] = ()) -> str:
+        """Return all metrics in the text format; pids: of the other processes of the server."""
+        with self._lock:
+            families = [*self._families(state), *self._process_families(pids)]
+            return "".join(map(_family, families))
 
     def _families(self, state: State) -> Iterator["_Family"]:
         yield _counter("requests", "Requests read whole.", _each("command", self._requests))
@@ -159,7 +134,7 @@ class Metrics:
         yield _counter(
             "dropped_log_lines",
             "Log lines that could not be written at once.",
-            [({}, state.dropped_lines + self._others_dropped)],
+            [({}, state.dropped_lines)],
         )
         yield _gauge("connections", "Open connections.", state.connections)
         yield _gauge(
@@ -190,7 +165,6 @@ class Metrics:
         yield _Family(
             "nbspam_build_info", "gauge", "The version.", [("", {"version": __version__}, 1)]
         )
-        yield from _process_families(self._started, self._others_cpu, self._others_resident)
 
     def _histogram(self) -> "_Family":
         samples: list[_Sample] = []
@@ -201,6 +175,31 @@ class Metrics:
         samples += [("_sum", {}, self._seconds), ("_count", {}, n)]
         text = "Seconds from a request read to its reply, of messages judged."
         return _Family("nbspam_judging_seconds", "histogram", text, samples)
+
+    def _process_families(self, pids: Iterable[int]) -> Iterator["_Family"]:
+        """Yield what all exporters say of their process, under the names that they share."""
+        found = [memory_and_time(pid) for pid in (os.getpid(), *pids)]
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = time.process_time() + ended.ru_utime + ended.ru_stime
+        yield _Family(
+            "process_start_time_seconds",
+            "gauge",
+            "When the server was started, in seconds since 1970.",
+            [("", {}, self._started)],
+        )
+        yield _Family(
+            "process_cpu_seconds_total",
+            "counter",
+            "Time on the processor, of all processes.",
+            [("", {}, cpu + sum(seconds for _, seconds in found[1:]))],
+        )
+        if found[0][0]:
+            yield _Family(
+                "process_resident_memory_bytes",
+                "gauge",
+                "Memory in use, of all processes.",
+                [("", {}, sum(memory for memory, _ in found))],
+            )
 
 
 _Sample = tuple[str, dict[str, str], float]  # suffix of the name, labels, value
@@ -226,32 +225,6 @@ def _gauge(name: str, text: str, value: float) -> _Family:
     return _Family(f"nbspam_{name}", "gauge", text, [("", {}, value)])
 
 
-def _process_families(started: float, cpu: float, memory: int) -> Iterator[_Family]:
-    """Yield what all exporters say of their process, under the names that they share.
-
-    cpu, memory: of the other workers.
-    """
-    yield _Family(
-        "process_start_time_seconds",
-        "gauge",
-        "When the server was started, in seconds since 1970.",
-        [("", {}, started)],
-    )
-    yield _Family(
-        "process_cpu_seconds_total",
-        "counter",
-        "Time on the processor, without the process for large messages.",
-        [("", {}, time.process_time() + cpu)],
-    )
-    if resident := resident_memory():
-        yield _Family(
-            "process_resident_memory_bytes",
-            "gauge",
-            "Memory in use, without the process for large messages.",
-            [("", {}, resident + memory)],
-        )
-
-
 def _family(family: _Family) -> str:
     lines = [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind}"]
     for suffix, labels, value in family.samples:
@@ -264,3 +237,74 @@ def _escaped(text: str) -> str:
     """Return a label's value; the names of classes are the user's, of any characters."""
     text = text.encode("utf-8", "replace").decode()
     return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+# The page, by HTTP
+
+# Answers at a time, and seconds that one takes at least: 80 answers a second, whoever asks.
+_ANSWERS, _PAUSE = 4, 0.05
+# Beside 300 idle clients who come again at once, whoever asks waits for three seconds.
+_LIMITS = Limits(connections=64, timeout=5.0, grace=0.5, shutdown=0.2)
+_LINES = 64  # of a request; Prometheus sends seven
+
+
+class MetricsPage:
+    """Answers whoever asks for the metrics."""
+
+    def __init__(self, page: Callable[[], str], say: Say) -> None:
+        """page: returns what to answer.  say: tells what is wrong."""
+        self._page = page
+        self._clients = Clients(_LIMITS, self._serve, say)
+        self._turns = threading.Semaphore(_ANSWERS)
+
+    def listen(self, listeners: Sequence[socket.socket]) -> None:
+        """Answer the clients of these sockets from now on, until `close`."""
+        self._clients.listen(listeners)
+
+    def close(self) -> None:
+        """Close the listeners, and wait for the last client, for a short time."""
+        self._clients.close(time.monotonic() + _LIMITS.shutdown)
+        self._clients.join()
+
+    def _serve(self, client: Client) -> None:
+        try:
+            with client.awaited():
+                lines = [client.line()]
+                while lines[-1].strip() and len(lines) <= _LINES and len(lines[-1]) <= LINE_LIMIT:
+                    lines.append(client.line())
+            if len(lines) > _LINES or len(lines[-1]) > LINE_LIMIT:
+                client.send(_response("431 Request Header Fields Too Large", "it is too long\n"))
+                return
+            with self._turns:
+                client.send(self._reply(lines[0].rstrip(b"\r\n")))
+                time.sleep(_PAUSE)
+        except OSError:  # TimeoutError is one; it disconnected, or is too slow
+            pass
+
+    def _reply(self, line: bytes) -> bytes:
+        words = line.split(b" ")
+        if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
+            return _response("400 Bad Request", "this is no request of HTTP/1\n")
+        method, target = words[0], words[1].partition(b"?")[0].decode("latin-1")
+        if method not in (b"GET", b"HEAD"):
+            return _response("405 Method Not Allowed", "only GET and HEAD\n", allow=True)
+        with_body = method == b"GET"
+        if target == "/metrics":
+            return _response("200 OK", self._page(), CONTENT_TYPE, with_body)
+        return _response("404 Not Found", "only /metrics is here\n", with_body=with_body)
+
+
+def _response(
+    status: str, text: str, kind: str = _PLAIN, with_body: bool = True, allow: bool = False
+) -> bytes:
+    body = text.encode()
+    lines = [
+        f"HTTP/1.1 {status}",
+        f"Content-Type: {kind}",
+        f"Content-Length: {len(body)}",
+        *(["Allow: GET, HEAD"] if allow else []),
+        "Connection: close",
+        "",
+        "",
+    ]
+    return "\r\n".join(lines).encode() + (body if with_body else b"")

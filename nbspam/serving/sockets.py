@@ -1,4 +1,4 @@
-"""The sockets that the server opens to listen on: a Unix socket, or TCP ports."""
+"""The sockets that the server listens on: its own, on a path or on TCP ports, and systemd's."""
 
 import contextlib
 import ipaddress
@@ -137,3 +137,55 @@ def name_of(listener: socket.socket) -> str:
         return str(os.fsdecode(address))
     host, port = address[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+# Of systemd
+
+_passed = set[int]()  # the descriptors of systemd's sockets
+_FIRST_PASSED = 3  # the first file descriptor that systemd passes (sd_listen_fds(3))
+
+
+def passed_sockets() -> list[socket.socket]:
+    """Return the sockets that systemd opened for this process; raises ServingError."""
+    try:
+        is_ours = int(os.environ.get("LISTEN_PID", "")) == os.getpid()
+        count = int(os.environ.get("LISTEN_FDS", ""))
+    except ValueError:
+        return []
+    if not is_ours:
+        return []
+    for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):
+        os.environ.pop(name, None)  # child processes do not get the sockets
+    listeners = []
+    for number in range(_FIRST_PASSED, _FIRST_PASSED + count):
+        os.set_inheritable(number, False)
+        listener = socket.socket(fileno=number)
+        if not listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            raise ServingError(
+                f"file descriptor {number} is not a listening stream socket; use ListenStream= and"
+                " Accept=no in the socket unit"
+            )
+        listener.setblocking(False)
+        listeners.append(listener)
+        _passed.add(number)
+    return listeners
+
+
+def refuse_more(listener: socket.socket) -> None:
+    """Refuse further clients of a Unix socket of ours; those who wait can be accepted still.
+
+    Clients of systemd's sockets wait for the next server.
+    """
+    if listener.family == socket.AF_UNIX and listener.fileno() not in _passed:
+        listener.shutdown(socket.SHUT_RD)
+
+
+def notify(state: str) -> None:
+    """Tell systemd the server's state (sd_notify(3)), if it asked for it."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address.startswith(("/", "@")):
+        return
+    address = address.replace("@", "\0", 1) if address.startswith("@") else address
+    # If this fails, systemd times out and reports it.
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        channel.sendto(state.encode(), address)

@@ -1,6 +1,7 @@
-"""Servers in a thread of the test's own process, and clients that speak to them byte by byte."""
+"""Servers in the test's own process, and clients that speak to them byte by byte."""
 
-import asyncio
+import os
+import re
 import socket
 import threading
 import time
@@ -9,18 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.limits import Limits
+from nbspam.serving.models import Keeping, ServedModels, UserFiles
 from nbspam.serving.server import Server
 from nbspam.serving.sockets import unix_socket
-from nbspam.serving.tell import LearnQueue, apply_requests
-from nbspam.serving.user_files import UserFiles
-from nbspam.serving.user_tell import UserQueues
-from nbspam.serving.worker_program import WorkerSettings
+from nbspam.serving.teaching import Teacher, apply_requests
 
 SPAM = b"Subject: prize\n\nclaim the free cash prize today, win it now\n"
 HAM = b"Subject: lunch\n\nsee you at lunch, at noon, after the meeting\n"
-_CUT_OFFS = CutOffs()
 
 
 class Client:
@@ -58,10 +55,8 @@ class Client:
 class Served(NamedTuple):
     path: Path
     said: list[str]
-    server: Server
-    loop: asyncio.AbstractEventLoop
-    listener: socket.socket
-    thread: threading.Thread
+    stopping: threading.Thread
+    others: list[int]  # processes of other servers
 
     def connect(self):
         return Client(self.path)
@@ -77,23 +72,57 @@ class Served(NamedTuple):
             return client.rest()
 
     def stop(self):
-        self.loop.call_soon_threadsafe(self.server.stop)
+        self.stopping.start()
 
     def stop_within(self, seconds):
         started = time.monotonic()
         self.stop()
-        self.thread.join(60)
+        self.stopping.join(60)
         assert time.monotonic() - started < seconds
+
+    def metric(self, name):
+        with Client(self.path.with_name("metrics")) as client:
+            client.send(b"GET /metrics HTTP/1.1\r\n\r\n")
+            page = client.rest().decode()
+        return float(re.search(rf"^nbspam_{re.escape(name)} (\S+)$", page, re.MULTILINE)[1])
 
     @property
     def n_open(self):
-        return self.server.connections.n_open
+        return self.metric("connections")
+
+    @property
+    def processes(self):
+        """Return the numbers of the processes that read messages."""
+        return [
+            pid
+            for pid in children(os.getpid())
+            if pid not in self.others and b"be_judge" in command(pid)
+        ]
 
     def wait(self, condition, seconds=60.0):
         ends = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < ends, "it did not come about in time"
+            assert time.monotonic() < ends, self.said
             time.sleep(0.005)
+
+
+def children(pid):
+    found = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):
+            found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def command(pid):
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+def status(pid):
+    """Return what a process does: T when it is stopped, Z when it has ended."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def together(n, work):
@@ -118,59 +147,39 @@ def serving_in(
     model,
     apply=None,
     log=None,
-    cut_offs=_CUT_OFFS,
+    cut_offs=(None,) * 3,
     users=None,
     most=100,
     base=None,
+    tell=False,
+    workers=1,
     **limits,
 ):
-    """Serve a model in a thread; yields what there is to know of the server.
+    """Serve a model; yields what there is to know of the server.
 
+    apply: what is called to learn; or tell: that it is what the program calls.
     users: where their models are, which can be taught; most: of them that stay open.
     base: that the model is read through.
     """
-    said, started, kept = [], threading.Event(), []
-    path = folder / "socket"
-
-    async def main():
-        bounds = Limits(**limits)
-        queue = LearnQueue(apply, bounds, said.append) if apply else None
-        settings = WorkerSettings(
-            model, (None,) * 3, bounds, users=users, open_models=most, base=base
-        )
-        current = settings.models(said.append, lambda metadata: cut_offs)
-        if users:
-            apply_to = partial(apply_requests, base=model)
-            queue = UserQueues(apply_to, UserFiles(users), bounds, said.append)
-        server = Server(current, bounds, queue, said.append, log)
-        with (
-            unix_socket(path, 0o600) as listener,
-            unix_socket(folder / "metrics", 0o600) as metrics,
-        ):
-            kept.extend([server, asyncio.get_running_loop(), listener])
-            await server.run([listener], started.set, [metrics])
-        current.close()
-
-    thread = threading.Thread(target=asyncio.run, args=(main(),))
-    thread.start()
-    try:
-        assert started.wait(60)
-        served = Served(path, said, *kept, thread)
-        yield served
-    finally:
-        if kept:
-            with suppress(RuntimeError):  # it has ended, and its loop is closed
-                kept[1].call_soon_threadsafe(kept[0].stop)
-        thread.join(60)
-        assert not thread.is_alive()
-
-
-def slow_down(monkeypatch, owner, name, seconds):
-    """Let a function of a module or class take so much longer."""
-    real = getattr(owner, name)
-
-    def slow(*arguments):
-        time.sleep(seconds)
-        return real(*arguments)
-
-    monkeypatch.setattr(owner, name, slow)
+    said, path, bounds = [], folder / "socket", Limits(**limits)
+    models = ServedModels(model, cut_offs, base, users, workers, most)
+    current = models.common(said.append, Keeping(0))
+    teacher = None
+    if apply or tell or users:
+        apply = apply or partial(apply_requests, base=model if users else base)
+        teacher = Teacher(apply, bounds, said.append, UserFiles(users) if users else None)
+    server = Server(models, current, bounds, teacher, said.append, log)
+    with (
+        unix_socket(path, 0o600) as listener,
+        unix_socket(folder / "metrics", 0o600) as metrics,
+    ):
+        stopping, others = threading.Thread(target=server.close), children(os.getpid())
+        server.start([listener], [metrics])
+        try:
+            yield Served(path, said, stopping, others)
+        finally:
+            if not stopping.ident:
+                stopping.start()
+            stopping.join(60)
+            assert not stopping.is_alive()
+    current.close()

@@ -9,7 +9,7 @@ import pytest
 import nbspam
 from nbspam.errors import ModelError, OptionError
 from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.current import CurrentModel
+from nbspam.serving.models import CurrentModel
 
 FDS = Path("/proc/self/fd")
 
@@ -60,7 +60,7 @@ def test_a_replaced_file_is_used_at_once_and_opened_once(current, model, said, m
     assert cut_off_of(current) == 0.9
     put(model, changed(model.read_bytes()))
     assert cut_off_of(current) == 0.75
-    monkeypatch.setattr("nbspam.serving.current.Lookup", lambda path: pytest.fail("opened"))
+    monkeypatch.setattr("nbspam.serving.models.Lookup", lambda path: pytest.fail("opened"))
     assert [cut_off_of(current) for _ in range(3)] == [0.75] * 3
     assert said == []
 
@@ -128,7 +128,7 @@ def test_a_file_that_could_not_be_opened_is_tried_again_after_a_change_of_its_mo
 
     put(model, changed(model.read_bytes()))
     with monkeypatch.context() as patched:
-        patched.setattr("nbspam.serving.current.Lookup", refuse)
+        patched.setattr("nbspam.serving.models.Lookup", refuse)
         assert cut_off_of(current) == 0.9
         assert current.n_unusable == 1
     assert cut_off_of(current) == 0.9  # told once

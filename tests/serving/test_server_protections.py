@@ -1,39 +1,30 @@
 """What keeps one client from harming the others, or the machine: each test fails without it."""
 
-import asyncio
 import fcntl
 import math
 import os
 import signal
 import stat
-import threading
 import time
 import tracemalloc
 import zlib
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 
 import pytest
-from servers import HAM, SPAM, Client, request, slow_down
+from servers import HAM, SPAM, Client, request
 
-from nbspam.errors import LockedError, ModelError, ServingError
+from nbspam.errors import ModelError, ServingError
 from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.connections import Connections
-from nbspam.serving.limits import Limits
-from nbspam.serving.responder import Responder
-from nbspam.serving.sockets import BACKLOG, unix_socket
+from nbspam.serving.models import UserFiles, open_user_model
+from nbspam.serving.sockets import unix_socket
 from nbspam.serving.spamd import RefusedError, Request, unzipped
-from nbspam.serving.tell import LearnQueue, LearnRequest, apply_requests
-from nbspam.serving.user_files import UserFiles
-from nbspam.serving.user_models import open_user_model
-from nbspam.serving.user_tell import UserQueues
+from nbspam.serving.teaching import LearnRequest, apply_requests
 from nbspam.store.writing import LockWait
 
 OK = b"SPAMD/1.1 0 EX_OK\r\n"
 TEACH = "Message-class: spam", "Set: local"
 WORDS = b"".join(b"word%d " % i for i in range(9_000))
-LIMITS = Limits(learning=0.2)
 
 
 @pytest.fixture
@@ -79,127 +70,84 @@ def ends_within(served, seconds):
     """Stop a server that is said to end in time."""
     started = time.monotonic()
     served.stop()
-    served.thread.join(30)
-    assert not served.thread.is_alive()
+    served.stopping.join(30)
+    assert not served.stopping.is_alive()
     assert time.monotonic() - started < seconds
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("size", [100, 40_000], ids=["in the loop", "in a thread"])
-def test_it_ends_in_time_among_messages_that_take_long(serving, model, monkeypatch, size):
-    """30 messages of 0.1 s."""
-    slow_down(monkeypatch, Responder, "_answer", 0.1)
-    whole = request("CHECK", WORDS[:size])
+def test_it_ends_in_time_among_messages_that_take_long(serving, model):
+    whole = request("CHECK", WORDS[:100])
     with serving(model, shutdown=0.5) as served, ExitStack() as opened:
+        for judge in served.processes:
+            os.kill(judge, signal.SIGSTOP)
         clients = [opened.enter_context(served.connect()) for _ in range(30)]
         for client in clients:
             client.send(whole[:50])
         served.wait(lambda: served.n_open == len(clients))
-        served.loop.call_soon_threadsafe(time.sleep, 0.2)
-        served.stop()
         for client in clients:
             client.send(whole[50:])
-        ends_within(served, 1.5)
+        ends_within(served, 2.5)
 
 
 def test_it_ends_in_time_though_a_large_message_to_learn_is_never_read(serving, model):
-    apply = partial(apply_requests, model)
-    with serving(model, apply, shutdown=0.5) as served, served.connect() as client:
+    with serving(model, tell=True, shutdown=0.5) as served, served.connect() as client:
         assert served.ask(request("CHECK", WORDS * 3)).startswith(OK)  # starts the process
-        process = served.server._responder._large._process._popen
-        os.kill(process.pid, signal.SIGSTOP)
+        os.kill(served.processes[2], signal.SIGSTOP)
         client.send(request("TELL", WORDS * 3, *TEACH))
-        served.wait(lambda: served.server._responder._large._turn.locked())
-        ends_within(served, 1.5)
+        served.wait(lambda: served.metric("parked_connections") == 1)
+        ends_within(served, 2.5)
 
 
-def test_clients_who_come_without_end_are_not_all_accepted():
-    class Listener:
-        n = 0
+# Room for large messages
 
-        def accept(self):
-            self.n += 1
-            if self.n > 5 * BACKLOG:
-                raise BlockingIOError
-            return self, None
 
-        def setblocking(self, _):
-            """Be a connection too."""
+LARGE = b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n"
 
-    listener = Listener()
-    connections = Connections(Limits(), None, print)
-    connections._is_closing, connections.adopt = True, lambda *_: None
-    connections._accept(listener)
-    assert listener.n == BACKLOG
+
+def room_used(served):
+    return served.metric('room_used_bytes{room="judging"}')
+
+
+def test_large_messages_wait_for_room_and_the_slow_make_room(serving, model):
+    """First come, first served; 64 at most, and not for ever."""
+    most = 1_000_000
+    with serving(model, max_size=most, grace=0.3, connections=6) as served, ExitStack() as opened:
+        slow = [opened.enter_context(served.connect()) for _ in range(3)]
+        for client in slow:
+            client.send(LARGE % most + b"x")
+        served.wait(lambda: room_used(served) == 3 * most)
+        time.sleep(0.4)
+        assert room_used(served) == 3 * most  # nobody wants it
+        started = time.monotonic()
+        assert served.ask(request("CHECK", WORDS * 10)).startswith(OK)
+        assert 0 < time.monotonic() - started < 20
+        served.wait(lambda: room_used(served) < 3 * most)
+
+
+def test_who_finds_no_room_in_time_or_too_many_others_is_told(serving, model):
+    line = b"SPAMD/1.0 75 Try again later: (%s)\r\n"
+    limits = {"max_size": len(WORDS) * 10, "connections": 5, "timeout": 3.0, "grace": 60}
+    with serving(model, **limits) as served, ExitStack() as opened:
+        served.ask(request("CHECK", WORDS * 10))
+        os.kill(served.processes[2], signal.SIGSTOP)
+        clients = []
+        for n in range(1, 6):
+            clients.append(opened.enter_context(served.connect()))
+            # Those who have no room are not read.
+            clients[-1].send(request("CHECK", WORDS * 10) if n <= 3 else LARGE % (len(WORDS) * 10))
+            served.wait(lambda n=n: served.metric("parked_connections") == n)
+        with served.connect() as late:
+            late.send(LARGE % (len(WORDS) * 10))
+            assert late.rest() == line % b"too many large messages at once"
+        for client in clients[3:]:
+            assert client.rest() == line % b"there is no room for a large message"
+        os.kill(served.processes[2], signal.SIGCONT)
+        for client in clients[:3]:
+            assert client.rest().startswith(OK)
+        served.wait(lambda: room_used(served) == 0)
 
 
 # Teaching gives up
-
-
-def queue_of(apply, limits=LIMITS):
-    return LearnQueue(apply, limits, lambda _: None)
-
-
-async def outcome(queue, *requests):
-    """Return what came of each request; the queue is not waited for."""
-    tasks = [asyncio.ensure_future(queue.submit(LearnRequest(one, True), "a")) for one in requests]
-    await asyncio.wait(tasks, timeout=5)
-    assert all(task.done() for task in tasks)
-    return [task.exception() or task.result() for task in tasks]
-
-
-def waiting_for_a_lock(_requests, wait):
-    """Apply as if another program had the lock; for 5 s at most."""
-    ends = time.monotonic() + 5
-    while time.monotonic() < ends:
-        if wait.is_over():
-            raise LockedError("model.json: held")
-        time.sleep(0.01)
-    return ["learned"]
-
-
-def test_who_waits_for_those_before_him_is_told_in_time():
-    free = threading.Event()
-
-    async def tell():
-        queue = queue_of(lambda requests, _: free.wait(20) and ["learned"] * len(requests))
-        first = asyncio.ensure_future(queue.submit(LearnRequest(HAM, True)))
-        await asyncio.sleep(0.05)
-        [late] = await outcome(queue, SPAM)
-        free.set()
-        assert await first == "learned"
-        await queue.close()
-        return late
-
-    late = asyncio.run(tell())
-    assert isinstance(late, RefusedError)
-    assert late.code == 75
-
-
-def test_a_lock_is_waited_for_no_longer_than_a_message():
-    [late] = asyncio.run(outcome(queue_of(waiting_for_a_lock), SPAM))
-    assert isinstance(late, LockedError)
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("of_users", [False, True])
-def test_at_the_end_no_lock_is_waited_for(users, when, of_users):
-    async def tell():
-        limits, queue = Limits(), queue_of(waiting_for_a_lock, Limits())
-        if of_users:
-            apply = lambda _, requests, wait: waiting_for_a_lock(requests, wait)  # noqa: E731
-            queue = UserQueues(apply, UserFiles(users), limits, print)
-        loop = asyncio.get_running_loop()
-        if when == "before":
-            queue.hurry(0.1)
-        else:
-            loop.call_later(0.1, queue.hurry, 0.1)
-        [late] = await outcome(queue, SPAM)
-        await queue.close()
-        return late
-
-    assert isinstance(asyncio.run(tell()), LockedError | RefusedError)
 
 
 def test_who_is_late_is_not_learned_though_the_lock_is_free(model):

@@ -5,9 +5,8 @@ from servers import HAM, SPAM
 
 from nbspam.errors import ModelError
 from nbspam.filter import open_filter
-from nbspam.serving.limits import Limits
-from nbspam.serving.tell import LearnRequest, apply_requests
-from nbspam.serving.worker_program import WorkerSettings
+from nbspam.serving.models import Keeping, ServedModels
+from nbspam.serving.teaching import LearnRequest, apply_requests
 from nbspam.store.lookup import Lookup
 from nbspam.store.writing import DEFAULT_WAIT
 
@@ -35,7 +34,7 @@ def said():
 
 @pytest.fixture
 def current(me, model, said):
-    found = WorkerSettings(me, (None, None, None), Limits(), base=model).models(said.append)
+    found = ServedModels(me, base=model).common(said.append, Keeping())
     yield found
     found.close()
 
@@ -115,7 +114,7 @@ def test_learn_move_and_forget(me, model):
 def test_an_unlike_model_is_refused(me, model):
     me.write_bytes(model.read_bytes().replace(b'"scoring": "evidence"', b'"scoring": "sum"', 1))
     with pytest.raises(ModelError, match="has the scoring sum, and its base"):
-        WorkerSettings(me, (None, None, None), Limits(), base=model).models(print)
+        ServedModels(me, base=model).common(print, Keeping())
 
 
 def test_the_index_of_a_base_is_made_once_for_each_base(me, model, current, said):
@@ -131,9 +130,3 @@ def test_the_index_of_a_base_is_made_once_for_each_base(me, model, current, said
     with current.use() as opened:
         assert opened.base is not first
     assert said == []
-
-
-def test_workers_have_the_same_base(me, model):
-    settings = WorkerSettings(me, (0.9, None, None), Limits(), base=model)
-    again = WorkerSettings.of_json(settings.as_json().encode())
-    assert again == settings._replace(cut_offs=list(settings.cut_offs))

@@ -16,10 +16,7 @@ import nbspam
 from nbspam.errors import ModelError, ServingError
 from nbspam.filter import open_filter
 from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.limits import Limits
-from nbspam.serving.user_files import UserFiles
-from nbspam.serving.user_models import open_user_model
-from nbspam.serving.worker_program import WorkerSettings
+from nbspam.serving.models import ServedModels, UserFiles, open_user_model
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import RULES
 
@@ -184,7 +181,7 @@ def test_a_model_unlike_the_common_one_is_its_users_trouble_alone(serving, model
         assert verdict(served, "ann", SPAM) == b"NBSPAM_SPAM"
     model.write_bytes(spoiled)
     with pytest.raises(ModelError, match="has the scoring sum, and a base must have evidence"):
-        WorkerSettings(model, (None, None, None), Limits(), users=users).models(print)
+        ServedModels(model, users=users).of_worker({}, is_for_large=False)
 
 
 def test_the_common_model_is_never_a_users(serving, model):
@@ -344,19 +341,17 @@ def test_few_models_stay_open(serving, model, users):
     for number in range(1, 12):
         (users / f"user{number}.json").write_bytes(whole)
     with serving(model, users=users, most=5) as served:
-        before = len(list(Path("/dev/fd").iterdir()))
         for _ in range(2):
             for number in range(12):
                 assert verdict(served, f"user{number}", mail(b"xyzzy")) == b"NBSPAM_SPAM"
-        models = served.server._model
-        assert models.n_open == 5
-        assert len(list(Path("/dev/fd").iterdir())) <= before + 5 + 2
+        files = [f for pid in served.processes for f in Path(f"/proc/{pid}/fd").iterdir()]
+        n_open = sum(file.readlink().name.startswith("user") for file in files)
+        assert 2 <= n_open <= 5
     assert served.said == []
 
 
 def test_a_model_that_cannot_be_opened_is_said(model, users):
     (users / "hal.json").symlink_to(users.parent)
-    models = WorkerSettings(model, (None, None, None), Limits(), users=users).models(print)
+    models = ServedModels(model, users=users).of_worker({}, is_for_large=False)
     with models.use() as common, pytest.raises(ModelError, match="cannot be read"):
         open_user_model(users / "hal.json", CutOffs.of_model, common)
-    models.close()

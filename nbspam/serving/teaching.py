@@ -1,17 +1,17 @@
-"""Learning while serving: in a thread of its own, with one save for the requests that wait.
+"""Learning while serving: a model at a time, with one save for the requests that wait for it.
 
 Another program may hold the model's lock for as long as it likes.  So the requests that wait are
 limited, in number and in time, and a request that is not learned in time is answered as such: it
 has not been learned, and will not be.
 """
 
-import asyncio
 import itertools
 import math
+import threading
+import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from nbspam.bayes.event_model import Row
 from nbspam.errors import LockedError, ModelError, Remedy
@@ -20,14 +20,19 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import PendingMessages, forget, learn
 from nbspam.reading.message import parse
 from nbspam.scoring.base import Base, open_base
-from nbspam.serving.current import Say
 from nbspam.serving.limits import Limits
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED
-from nbspam.serving.spamd import TEMPORARY, RefusedError
+from nbspam.serving.models import Say, UserFiles
+from nbspam.serving.spamd import PROTOCOL, TEMPORARY, UNAVAILABLE, RefusedError
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import ModelSettings
 from nbspam.store.writing import LockWait
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
+
+# Bytes of the messages that one save is for, a large one aside, which is alone: their tokens take
+# some 100 times as much.  Users' models that are taught at the same time share it.
+_BATCH = 512 << 10
+_MODELS = 4  # taught at the same time
 
 # Returns a large message tokenized, with the numbers that the model counts; raises RefusedError.
 Tokenizer = Callable[[Wanted], TokenizedMessage]
@@ -167,146 +172,136 @@ def _class_of(path: Path, settings: ModelSettings, is_spam: bool) -> str:
     raise ModelError(f"{path}: the model has no class called ham", Remedy.NAME_CLASS)
 
 
-class Teacher(Protocol):
-    """What messages to learn are given to."""
-
-    @property
-    def n_waiting(self) -> int:
-        """The number of requests that are not being applied yet."""
-
-    async def submit(self, request: LearnRequest, user: str = "") -> str:
-        """Return what it did to the user's model, once that is on the disk; raises NbspamError.
-
-        Raises RefusedError or LockedError when it could not be learned in time; it never will be.
-        """
-
-    def hurry(self, seconds: float) -> None:
-        """Let no request wait for longer than so many seconds from now on."""
-
-    async def close(self) -> None:
-        """Finish what was begun."""
+ApplyRequests = Callable[[Path, list[LearnRequest], LockWait], list[Result]]
 
 
-ApplyRequests = Callable[[list[LearnRequest], LockWait], list[Result]]  # as `apply_requests`
+class _Waiting:
+    """A request that waits for its result."""
 
-# Bytes of the messages that one save is for, a large one aside, which is alone: their tokens take
-# some 100 times as much.
-_BATCH = 512 << 10
-
-
-class _Waiting(NamedTuple):
-    request: LearnRequest
-    result: "asyncio.Future[str]"
-    ends: float  # by the clock of the loop: when it has waited long enough
-
-    @property
-    def size(self) -> int:
-        message = self.request.message
-        return len(message) if isinstance(message, bytes) else _BATCH
+    def __init__(self, request: LearnRequest, ends: float) -> None:
+        self.request, self.ends = request, ends  # by the monotonic clock: when it gives up
+        self.result: Result | None = None
+        message = request.message
+        self.size = len(message) if isinstance(message, bytes) else _BATCH
 
 
-class LearnQueue:
-    """Takes requests one by one, and applies those that wait together.
+class Teacher:
+    """Takes requests from clients' threads, and applies those of one model that wait together.
 
     A save takes as long for one message as for many: what arrives during a save waits for the
-    next, and shares it.
+    next, and shares it.  Whoever finds his model idle applies what waits for it, for all.  So a
+    model that another program has locked keeps one thread busy, and its users waiting.
     """
 
-    def __init__(
-        self,
-        apply: ApplyRequests,
-        limits: Limits,
-        say: Say,
-        threads: ThreadPoolExecutor | None = None,
-        batch: int = _BATCH,
-    ) -> None:
-        """Call `apply` in a thread, never twice at the same time; say: writes to the log.
+    def __init__(self, apply: ApplyRequests, limits: Limits, say: Say, files: UserFiles | None):
+        """Call `apply` for each model, never twice at the same time.
 
-        threads: those of several queues; None for one of its own.  batch: bytes for one save.
+        say: tells what is wrong.  files: where users' models are; None if all teach one model.
         """
-        self._apply, self._limits, self._say, self._batch = apply, limits, say, batch
-        self._waiting: list[_Waiting] = []
-        self._own_thread = ThreadPoolExecutor(1, "learner") if threads is None else None
-        self._threads = threads or self._own_thread
-        self._task: asyncio.Task[None] | None = None
-        self._latest = math.inf  # by the clock of the loop: when the server waits no longer
+        self._apply, self._limits, self._say, self._files = apply, limits, say, files
+        self._changed = threading.Condition()
+        self._queues: dict[Path, list[_Waiting]] = {}
+        self._busy: set[Path] = set()
+        self._n_requests = 0  # that are not answered
+        self._latest = math.inf  # by the monotonic clock: when the server waits no longer
+        self._batch = _BATCH if files is None else _BATCH // _MODELS
 
     @property
     def n_waiting(self) -> int:
         """The number of requests that are not being applied yet."""
-        return len(self._waiting)
+        return sum(map(len, list(self._queues.values())))
 
-    async def submit(self, request: LearnRequest, user: str = "") -> str:
+    def path_of(self, request: LearnRequest, user: str, common: Path) -> Path:
+        """Return the model that a user teaches, for which there may be no file yet.
+
+        Raises RefusedError for a name that no model may have, and for a new user too many.
+        """
+        if self._files is None:
+            return common
+        path = self._files.path(user)
+        if path is None:
+            raise RefusedError(PROTOCOL, "(the User header has no name that a model may have)")
+        if not self._files.stamp(path) and request.is_spam is not None:
+            # Whoever can connect can make up names.
+            if self._files.has_many(self._limits.max_users):
+                raise RefusedError(
+                    UNAVAILABLE,
+                    f"(there are models of {self._limits.max_users:,} users, and the server makes"
+                    " no more: raise its limit, or remove some)",
+                )
+            self._files.make_folder(path)
+        return path
+
+    def submit(self, path: Path, request: LearnRequest) -> str:
         """Return what it did to the model, once that is on the disk; raises NbspamError.
 
         Raises RefusedError or LockedError when it could not be learned in time; it never will be.
         """
-        if len(self._waiting) >= self._limits.connections:
-            raise RefusedError(TEMPORARY, "(too many messages wait to be learned)")
-        loop = asyncio.get_running_loop()
-        ends = min(loop.time() + self._limits.learning, self._latest)
-        one = _Waiting(request, loop.create_future(), ends)
-        self._waiting.append(one)
-        timer = loop.call_at(ends, self._give_up, one)
-        if self._task is None or self._task.done():
-            self._task = loop.create_task(self._run())
+        one = _Waiting(request, time.monotonic() + self._limits.learning)
+        with self._changed:
+            if self._n_requests >= self._limits.connections:
+                raise RefusedError(TEMPORARY, "(too many messages wait to be learned)")
+            self._n_requests += 1
+            queue = self._queues.setdefault(path, [])
+            queue.append(one)
         try:
-            return await one.result
+            while (batch := self._turn(path, queue, one)) is not None:
+                self._settle(path, batch)
+                with self._changed:
+                    self._busy.remove(path)
+                    self._changed.notify_all()
         finally:
-            timer.cancel()
+            with self._changed:
+                self._n_requests -= 1
+                if not queue:
+                    self._queues.pop(path, None)
+        if isinstance(one.result, Exception):
+            raise one.result
+        assert one.result is not None
+        return one.result
 
-    def hurry(self, seconds: float) -> None:
-        """Let no request wait for longer than so many seconds from now on."""
-        loop = asyncio.get_running_loop()
-        self._latest = min(self._latest, loop.time() + seconds)
-        for one in self._waiting:
-            loop.call_at(self._latest, self._give_up, one)
+    def _turn(self, path: Path, queue: list[_Waiting], one: _Waiting) -> list[_Waiting] | None:
+        """Wait for a result, and return None; or return requests to apply, which wait no longer."""
+        with self._changed:
+            while one.result is None:
+                if path not in self._busy and queue and len(self._busy) < _MODELS:
+                    self._busy.add(path)
+                    sizes = itertools.accumulate(waiting.size for waiting in queue)
+                    n = max(1, sum(size <= self._batch for size in sizes))
+                    batch, queue[:] = queue[:n], queue[n:]
+                    return batch
+                left = min(one.ends, self._latest) - time.monotonic()
+                if one in queue and left <= 0:
+                    queue.remove(one)
+                    reason = "(the messages before it are not learned yet)"
+                    one.result = RefusedError(TEMPORARY, reason)
+                else:
+                    self._changed.wait(left if one in queue else None)
+        return None
 
-    def _give_up(self, one: _Waiting) -> None:
-        """Refuse a request whose time is up, unless it is being applied."""
-        if one in self._waiting:
-            self._waiting.remove(one)
-            if not one.result.done():
-                reason = "(the messages before it are not learned yet)"
-                one.result.set_exception(RefusedError(TEMPORARY, reason))
-
-    async def _run(self) -> None:
-        while self._waiting:
-            await self._settle(self._next())
-
-    def _next(self) -> list[_Waiting]:
-        """Return the requests to apply next, which wait no longer."""
-        sizes = itertools.accumulate(one.size for one in self._waiting)
-        n = max(1, sum(size <= self._batch for size in sizes))
-        batch, self._waiting = self._waiting[:n], self._waiting[n:]
-        return batch
-
-    async def _settle(self, batch: list[_Waiting]) -> None:
+    def _settle(self, path: Path, batch: list[_Waiting]) -> None:
         """Apply requests together; if that fails one by one, so that a bad one fails alone."""
-        loop = asyncio.get_running_loop()
-        requests = [one.request for one in batch]
         ends = min(one.ends for one in batch)
-        wait = LockWait(math.inf, self._say, lambda: loop.time() >= min(ends, self._latest))
+        wait = LockWait(math.inf, self._say, lambda: time.monotonic() >= min(ends, self._latest))
         results: list[Result]
         try:
-            results = await loop.run_in_executor(self._threads, self._apply, requests, wait)
+            results = self._apply(path, [one.request for one in batch], wait)
         except Exception as error:  # noqa: BLE001 (its client gets it)
             if len(batch) > 1:
                 for one in batch:
-                    await self._settle([one])
+                    self._settle(path, [one])
                 return
             results = [error]
         for one, result in zip(batch, results, strict=True):
-            if one.result.done():  # its client has disconnected
-                continue
-            if isinstance(result, Exception):
-                one.result.set_exception(result)
-            else:
-                one.result.set_result(result)
+            one.result = result
 
-    async def close(self) -> None:
+    def hurry(self, seconds: float) -> None:
+        """Let no request wait for longer than so many seconds from now on."""
+        with self._changed:
+            self._latest = time.monotonic() + seconds
+            self._changed.notify_all()
+
+    def close(self) -> None:
         """Finish what was begun."""
-        if self._task is not None:
-            await self._task
-        if self._own_thread:
-            self._own_thread.shutdown()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._busy)
