@@ -154,10 +154,10 @@ class Server:
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001 (a message that fails must not end the server)
-            refusal = self._refusal(error)
-            reason = refusal.line.decode().removeprefix("SPAMD/1.0 ").rstrip()
+            code, line = self._refusal(error)
+            reason = line.decode().removeprefix("SPAMD/1.0 ").rstrip()
             entry = entry._replace(action=entry.action or "serve", error=reason)
-            response = Response(refusal.line, entry, refusal.code)
+            response = Response(line, entry, code)
         seconds = time.perf_counter() - started
         return response._replace(entry=response.entry._replace(seconds=seconds))
 
@@ -245,19 +245,25 @@ class Server:
         with client.parked():
             return self._teacher.submit(path, asked)
 
-    def _refusal(self, error: Exception) -> RefusedError:
-        """Return what a client is told of an error, and tell what is wrong with the server."""
+    def _refusal(self, error: Exception) -> tuple[int, bytes]:
+        """Return what a client is told of an error, and tell what is wrong with the server.
+
+        The error itself stays in no variable: it holds the frames that it passed through, and they
+        would hold it.  Python frees such a circle some time, and what they hold is 32 MB.
+        """
         if isinstance(error, RefusedError):
-            return error
+            return error.code, error.line
         if isinstance(error, TimeoutError):
-            return RefusedError(TIMEOUT, "(the request did not arrive in time)")
-        if isinstance(error, LockedError):  # who waited for the lock has said so
-            return RefusedError(TEMPORARY, str(error))
-        if isinstance(error, NbspamError):
+            code, reason = TIMEOUT, "(the request did not arrive in time)"
+        elif isinstance(error, LockedError):  # who waited for the lock has said so
+            code, reason = TEMPORARY, str(error)
+        elif isinstance(error, NbspamError):
             self._say(str(error))
-            return RefusedError(IO, str(error))
-        self._say(f"internal error, {type(error).__name__}: {error}; please report it")
-        return RefusedError(SOFTWARE, type(error).__name__)
+            code, reason = IO, str(error)
+        else:
+            self._say(f"internal error, {type(error).__name__}: {error}; please report it")
+            code, reason = SOFTWARE, type(error).__name__
+        return code, RefusedError(code, reason).line
 
     def _metrics_text(self) -> str:
         with self._current.use() as model:

@@ -255,10 +255,14 @@ class Teacher:
                 self._n_requests -= 1
                 if not queue:
                     self._queues.pop(path, None)
-        if isinstance(one.result, Exception):
-            raise one.result
-        assert one.result is not None
-        return one.result
+        result, one.result = one.result, None  # an error and this frame would hold each other
+        assert result is not None
+        if isinstance(result, Exception):
+            try:
+                raise result
+            finally:
+                del result
+        return result
 
     def _turn(self, path: Path, queue: list[_Waiting], one: _Waiting) -> list[_Waiting] | None:
         """Wait for a result, and return None; or return requests to apply, which wait no longer."""
