@@ -14,7 +14,7 @@ from nbspam.cli.declared import is_typed, option, section
 from nbspam.cli.notes import note, note_one_sided, older_sentences
 from nbspam.cli.options import BASE, MODEL, QUIET, Cutting
 from nbspam.errors import OptionError
-from nbspam.serving.limits import Limits
+from nbspam.serving.clients import Limits
 from nbspam.serving.log import STDERR, Entry, Log
 from nbspam.serving.models import Keeping, ServedModels, UserFiles
 from nbspam.serving.server import Server, serve
@@ -194,14 +194,14 @@ def command(
     say_good = log.say_good if log else None
     current = models.common(say, keeping, say_good, cutting.of)
     user_files = None if serving.user_models is None else UserFiles(serving.user_models)
-    with current.use() as opened_model:
-        of_model = opened_model.filter.metadata
-        note_one_sided(model, of_model)
-        base_model = opened_model.filter.classifier.base
-        for sentence in older_sentences(opened_model.path, of_model, base_model):
-            _say_good(log, quiet, sentence)
+    opened_model = current.use()
+    of_model = opened_model.filter.metadata
+    note_one_sided(model, of_model)
+    base_model = opened_model.filter.classifier.base
+    for sentence in older_sentences(opened_model.path, of_model, base_model):
+        _say_good(log, quiet, sentence)
+    del opened_model
     with ExitStack() as opened:
-        opened.callback(current.close)
         listeners = _sockets(listening, opened)
         metrics_listeners = _metrics_sockets(listening, opened)
         teacher = None

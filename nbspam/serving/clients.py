@@ -1,8 +1,7 @@
 """The clients of listening sockets: accepted, heard and answered within bounds of time and memory.
 
-A thread for each.  One thread at a time waits at the door; whoever accepts a client serves it, and
-the next thread takes its place there.  It also looks after the clock: reads and writes of clients
-block, and whoever is late finds his connection shut.
+One thread accepts, and looks after the clock; each client has a thread of his own.  Reads and
+writes of clients block, and whoever is late finds his connection shut.
 
 There are never more clients served than `Limits.connections`; others wait in the system's queue.
 While all places are taken, a client that keeps the server waiting for longer than `Limits.grace` is
@@ -10,6 +9,7 @@ evicted.  A client that the server makes wait (for room, for its turn among larg
 its message is learned) is parked: it stays connected, and leaves its place to others.
 """
 
+import io
 import math
 import select
 import socket
@@ -18,20 +18,37 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import NamedTuple
 
-from nbspam.serving.limits import Limits
 from nbspam.serving.sockets import BACKLOG, refuse_more
-from nbspam.serving.spamd import LINE_LIMIT, PROTOCOL, TEMPORARY, RefusedError
+from nbspam.serving.spamd import TEMPORARY, RefusedError
 
 Say = Callable[[str], None]
 
-_FIRST, _CHUNK = 64 << 10, 256 << 10  # bytes read at a time: first, and of what is large
+_BUFFER, _CHUNK = 64 << 10, 256 << 10  # bytes read at a time: of what is small, and of what is not
 # Bytes a second that a client must send or read where others wait for what it holds.
 _LEAST_RATE = 1 << 20
 _LINGER = 2.0  # seconds to go on reading after the reply, so that the client can read it
 _TICK = 0.05  # seconds between two looks at who is late
-_IDLE = 8  # threads that stay when they have nothing to do
 _LEAVING = 1.0  # seconds for the threads of clients that were hung up on
+
+
+class Limits(NamedTuple):
+    """Sizes, numbers and times that bound what clients may use."""
+
+    # Bytes of a message, as sent and decompressed; twice what the reader looks at.
+    max_size: int = 32 << 20
+    timeout: float = 60.0  # seconds for a client to send its request, and as many to read the reply
+    # Clients served at a time; more wait in the system's queue.  As many more may wait for the
+    # server with a large message, and as many with a message to learn.
+    connections: int = 64
+    # Seconds that a client may keep others waiting: for a connection, or for room.
+    grace: float = 2.0
+    shutdown: float = 10.0  # seconds for clients to finish when the server stops
+    retry: float = 1.0  # seconds before accepting again after the system refused to
+    learning: float = 30.0  # seconds that a message waits to be learned, or for the model's lock
+    reading: float = 60.0  # seconds to read and judge one message
+    max_users: int = 1_000  # users' models beside which no client's message makes another
 
 
 class Room:
@@ -90,26 +107,22 @@ class Room:
             self._changed.notify_all()
 
 
-class Client:
-    """One client, connected."""
+class Client(io.RawIOBase):
+    """One client, connected; `stream` reads what it sends."""
 
     def __init__(
         self, connection: socket.socket, timeout: float, changed: threading.Condition
     ) -> None:
         """changed: of what `Clients` decides by."""
         self._socket, self._timeout, self._changed = connection, timeout, changed
-        self._read = b""  # and not asked for yet
+        self.stream = io.BufferedReader(self, _BUFFER)
+        self._flags = 0  # of reading
         self._ends = self._due = math.inf  # by the monotonic clock, while it is waited for
         self._shuts = socket.SHUT_RD  # what is shut when it is late
         self._is_late = False
         self._taken: tuple[Room, int] | None = None
         self.is_parked = False
         self.is_heard = False  # whether it has said all it has to say
-
-    @property
-    def holds_room(self) -> bool:
-        """Whether it has room that others may wait for."""
-        return self._taken is not None
 
     # What the server does while it waits for the client
 
@@ -124,68 +137,45 @@ class Client:
         finally:
             self._ends = self._due = math.inf
 
-    def line(self) -> bytes:
-        """Read a line; without its end if the client closes, and longer than LINE_LIMIT if it is.
+    def readable(self) -> bool:
+        """Tell `stream` that it can read."""
+        return True
 
-        Raises OSError, of which TimeoutError is one.
+    def readinto(self, buffer: memoryview) -> int | None:  # type: ignore[override]
+        """Read some bytes, for `stream`; raises OSError, of which TimeoutError is one."""
+        try:
+            n = self._socket.recv_into(buffer, min(len(buffer), _CHUNK), self._flags)
+        except BlockingIOError:
+            return None
+        self._progress(n)
+        return n
+
+    def body(self, size: int, begun: bytes | bytearray = b"") -> bytearray:
+        """Read a message of `size` bytes, or up to the end of what the client sends.
+
+        begun: how it begins, which was read already.
         """
-        while (at := self._read.find(b"\n")) < 0 and len(self._read) <= LINE_LIMIT:
-            chunk = self._socket.recv(_FIRST)
-            self._progress(len(chunk))
-            if not chunk:
-                at = len(self._read) - 1
-                break
-            self._read += chunk
-        end = at + 1 if at >= 0 else len(self._read)
-        line, self._read = self._read[:end], self._read[end:]
-        return line
-
-    def body(self, length: int | None, most: int) -> bytes | bytearray:
-        """Read a message of `length` bytes, or up to the end of what the client sends.
-
-        most: without a length; at most one byte more is read.
-        The client need not close after `length` bytes.  Raises RefusedError when they are others.
-        """
-        read, size = self._read, most + 1 if length is None else length
-        if length is not None and len(read) == size:
-            self._read = b""
-            return read
         # Allotted at once: a buffer that grows takes an eighth more, and is copied now and then.
         # What is not written to takes no memory.
-        body = bytearray(size)
-        n = min(len(read), size)
-        body[:n], self._read = read[:n], read[n:]
+        body, n = bytearray(size), len(begun)
+        body[:n] = begun
         with memoryview(body) as view:
-            while n < size:
-                received = self._socket.recv_into(view[n : n + _CHUNK])
-                self._progress(received)
-                if not received:
-                    break
-                n += received
-        if length is not None and n == size and not self._read:
-            with suppress(BlockingIOError):
-                self._read = self._socket.recv(_FIRST, socket.MSG_DONTWAIT)
-        if length is not None and n + len(self._read) != length:
-            n += len(self._read)
-            raise RefusedError(
-                PROTOCOL, f"(Content-Length mismatch: Expected {length} bytes, got {n} bytes)"
-            )
+            n += self.stream.readinto(view[n:])
         del body[n:]
         return body
 
-    def unread(self, body: bytes | bytearray) -> None:
-        """Let the client have sent this just now."""
-        self._read = bytes(body) + self._read
+    def n_more(self) -> int:
+        """Return how many bytes are there that were not asked for."""
+        self._flags = socket.MSG_DONTWAIT
+        return len(self.stream.peek())
 
-    def send(self, reply: bytes | bytearray) -> None:
-        """Write the whole reply, and free it; raises OSError, of which TimeoutError is one."""
+    def send(self, reply: bytes) -> None:
+        """Write the whole reply; raises OSError, of which TimeoutError is one."""
         self._shuts = socket.SHUT_RDWR
         with self.awaited(), memoryview(reply) as view:
             for at in range(0, len(view), _CHUNK):
                 self._socket.sendall(view[at : at + _CHUNK])
                 self._progress(_CHUNK)
-        if isinstance(reply, bytearray):
-            reply.clear()
 
     def linger(self, most: int) -> None:
         """Read for a while until the client has closed, unless it was heard; raises OSError.
@@ -218,6 +208,11 @@ class Client:
         finally:
             self.is_parked = False
 
+    @property
+    def holds_room(self) -> bool:
+        """Whether it has room that others may wait for."""
+        return self._taken is not None
+
     def take_room(self, room: Room, n: int) -> None:
         """Take room for a large message, when there is some; raises RefusedError."""
         with self.parked():
@@ -234,25 +229,28 @@ class Client:
 
     def end_if_late(self, now: float, latest: float, grace: float) -> None:
         """End a wait that is over, at `latest` at the latest, or is behind by `grace` seconds."""
-        if (now < min(self._ends, latest) and now - self._due < grace) or self._ends == math.inf:
+        is_over = now >= min(self._ends, latest)
+        if self._ends == math.inf or not (is_over or now - self._due >= grace):
             return
-        if now < min(self._ends, latest) and self._shuts == socket.SHUT_RD:
+        if not is_over and self._shuts == socket.SHUT_RD:
             with suppress(OSError):
                 if self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
                     return  # it is the server that is late
         self._is_late = True
-        with suppress(OSError):
-            self._socket.shutdown(self._shuts)
+        self.hang_up(self._shuts)
 
-    def hang_up(self) -> None:
+    def hang_up(self, how: int = socket.SHUT_RDWR) -> None:
         """End what is read and written."""
         with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
+            self._socket.shutdown(how)
 
     def close(self) -> None:
         """Close the connection."""
-        self._socket.close()
-        self.free_room()
+        if not self.closed:
+            super().close()
+            self.stream.detach()  # else both would wait for Python to look for circles
+            self._socket.close()
+            self.free_room()
 
 
 class Clients:
@@ -273,15 +271,11 @@ class Clients:
         self._limits, self._serve, self._say, self._rooms = limits, serve, say, rooms
         self._changed = threading.Condition()
         self._open: set[Client] = set()
-        self._door = deque[socket.socket]()  # accepted at the end, and not served yet
-        self._at_door = threading.Lock()  # of the thread that waits there
-        self._n_idle = 0
         self._looked = 0.0  # when there was a look at who is late
         self._ends = math.inf  # by the monotonic clock: when no client is answered any more
-        self._is_closing, self._is_closed = False, True
-        self._poll = select.poll()
+        self._is_closing = False
         self._listeners: dict[int, socket.socket] = {}
-        self._ready: list[int] = []
+        self._thread = threading.Thread(target=self._accept, daemon=True)
 
     @property
     def n_open(self) -> int:
@@ -293,140 +287,112 @@ class Clients:
         """How many of them wait for the server, and have left their places."""
         return sum(client.is_parked for client in list(self._open))
 
-    def listen(self, listeners: Sequence[socket.socket]) -> None:
-        """Accept the clients of these sockets from now on, until `close`."""
-        if not listeners:
-            return
-        self._is_closed = False
-        self._wake, self._woken = socket.socketpair()
-        self._poll.register(self._woken, select.POLLIN)
-        for listener in listeners:
-            self._listeners[listener.fileno()] = listener
-            self._poll.register(listener, select.POLLIN)
-        self._start_thread()
-
     @property
     def is_over(self) -> bool:
         """Whether it is too late to answer a client."""
         return time.monotonic() >= self._ends
+
+    def listen(self, listeners: Sequence[socket.socket]) -> None:
+        """Accept the clients of these sockets from now on, until `close`."""
+        if listeners:
+            self._wake, self._woken = socket.socketpair()
+            self._listeners = {listener.fileno(): listener for listener in listeners}
+            self._thread.start()
 
     def close(self, ends: float) -> None:
         """Accept whoever waits in the queue, close the listeners and wait for the last client.
 
         ends: by the monotonic clock, when no client is waited for any more.
         """
-        if self._is_closed:
+        if not self._thread.is_alive():
             return
         with self._changed:
             self._ends, self._is_closing = ends, True
             self._changed.notify_all()
         self._wake.send(b"x")
+        self._thread.join(max(0, ends - time.monotonic()))
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._is_closed and not (self._open or self._door),
-                max(0, ends - time.monotonic()),
-            )
-            while self._door:
-                self._door.popleft().close()
             for client in self._open:
                 client.hang_up()
         self._wake.close()
-        self._woken.close()
 
     def join(self) -> None:
         """Wait for the threads of clients that were hung up on, a little while."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._is_closed and not self._open, _LEAVING)
+        if self._thread.is_alive():
+            self._thread.join(_LEAVING)
 
-    def _start_thread(self) -> None:
-        try:
-            threading.Thread(target=self._work, daemon=True).start()
-        except RuntimeError:
-            self._say("cannot start a thread; allow the server more of them")
-
-    def _work(self) -> None:
-        """Serve one client after the other, while there is need for this thread."""
-        while (client := self._next()) is not None:
-            try:
-                self._serve(client)
-            finally:
-                client.close()
-                with self._changed:
-                    self._open.remove(client)
-                    self._changed.notify_all()
-
-    def _next(self) -> Client | None:
-        """Wait at the door when it is this thread's turn; None if there is no need for it."""
-        with self._changed:
-            if self._n_idle >= _IDLE:
-                return None
-            self._n_idle += 1
-        with self._at_door:
-            client = self._accepted()
-        with self._changed:
-            self._n_idle -= 1
-            is_over = self._is_closed and not self._door
-            is_alone = not (self._n_idle or is_over)
-        if is_alone:
-            self._start_thread()
-        return client
-
-    def _accepted(self) -> Client | None:
-        """Return a client as soon as there is one and a place for him; None after the last one."""
-        while True:
+    def _accept(self) -> None:
+        """Accept and serve clients, as long as there are any."""
+        door = deque[socket.socket]()  # accepted, and not served yet
+        poll = select.poll()
+        for handle in (self._woken.fileno(), *self._listeners):
+            poll.register(handle, select.POLLIN)
+        while self._listeners or door or self._open:
+            if self._is_closing and self._listeners:
+                door.extend(self._last_ones())
             with self._changed:
-                has_place = len(self._open) - self.n_parked < self._limits.connections
-                if self._is_closing and not self._is_closed:
-                    self._accept_the_last()
-                if self._is_closed and (has_place or not self._door):
-                    return self._enter(self._door.popleft()) if self._door else None
-                if not has_place:
+                is_full = len(self._open) - self.n_parked >= self._limits.connections
+                if is_full or not (self._listeners or door):
                     self._changed.wait(_TICK)
-            if has_place and (connection := self._wait_for_client()):
-                with self._changed:
-                    return self._enter(connection)
+            if not (is_full or door) and self._listeners:
+                door.extend(self._new_ones(poll))
+            if door and self.is_over:
+                door.popleft().close()
+            elif door and not is_full:
+                self._start(door.popleft())
             now = time.monotonic()
             if now >= self._looked + _TICK:
                 self._looked = now
-                self._end_late_clients(now, is_full=not has_place)
+                self._end_late_clients(now, is_full)
+        self._woken.close()
 
-    def _enter(self, connection: socket.socket) -> Client:
+    def _start(self, connection: socket.socket) -> None:
+        """Serve a client in a thread of its own."""
         connection.setblocking(True)
         client = Client(connection, self._limits.timeout, self._changed)
-        self._open.add(client)
-        return client
+        with self._changed:
+            self._open.add(client)
+        try:
+            threading.Thread(target=self._work, args=(client,), daemon=True).start()
+        except RuntimeError:
+            self._say("cannot start a thread; allow the server more of them")
+            self._leave(client)
 
-    def _wait_for_client(self) -> socket.socket | None:
-        """Accept a client; None if none comes soon, if there are others to look after."""
-        if not self._ready:
-            found = self._poll.poll(1000 * _TICK if self._open else None)
-            self._ready = [number for number, _ in found]
-        while self._ready:
-            listener = self._listeners.get(self._ready.pop())
-            if listener is None:  # woken: this is the end
-                return None
+    def _work(self, client: Client) -> None:
+        try:
+            self._serve(client)
+        finally:
+            self._leave(client)
+
+    def _leave(self, client: Client) -> None:
+        client.close()
+        with self._changed:
+            self._open.remove(client)
+            self._changed.notify_all()
+
+    def _new_ones(self, poll: select.poll) -> Iterator[socket.socket]:
+        """Accept a client at each socket that has one; none, if there are others to look after."""
+        for handle, _ in poll.poll(1000 * _TICK if self._open else None):
+            if handle not in self._listeners:  # woken: this is the end
+                return
             try:
-                connection, _ = listener.accept()
+                yield self._listeners[handle].accept()[0]
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 continue
             except OSError as error:  # no file descriptor is left, or no memory
                 self._say(f"cannot accept connections ({error.strerror}); raise ulimit -n")
                 with self._changed:
                     self._changed.wait_for(lambda: self._is_closing, self._limits.retry)
-                return None
-            return connection
-        return None
 
-    def _accept_the_last(self) -> None:
+    def _last_ones(self) -> Iterator[socket.socket]:
         """Accept whoever is at the door, and close it."""
         for listener in self._listeners.values():
             with suppress(OSError):
                 refuse_more(listener)
                 for _ in range(BACKLOG):  # more than the queue holds come without end
-                    self._door.append(listener.accept()[0])
+                    yield listener.accept()[0]
             listener.close()
-        self._is_closed = True
-        self._changed.notify_all()
+        self._listeners = {}
 
     def _end_late_clients(self, now: float, is_full: bool) -> None:
         is_room_wanted = any(room.is_wanted for room in self._rooms)

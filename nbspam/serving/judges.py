@@ -12,41 +12,43 @@ It begins with the version of the model that the server has open, so that it can
 the file is damaged, and looks before each message whether there is a newer one.  It ends when the
 server has closed the channel, that is, in any case with the server.
 
-A task and a reply are a prefix with two lengths, a value as JSON and bytes: the message, or the
-reply to the client.
+A task and a reply are a line of JSON and bytes: the message, or the reply to the client.
 """
 
-import itertools
+import ctypes
 import json
+import pickle
+import resource
 import signal
 import socket
-import struct
 import subprocess
 import sys
-from collections import deque
-from pathlib import Path
-from queue import SimpleQueue
-from threading import Lock
-from typing import Any, NamedTuple
+from contextlib import nullcontext, suppress
+from threading import Semaphore
+from typing import IO, Any, NamedTuple
 
 from nbspam.errors import NbspamError
 from nbspam.reading.message import parse
 from nbspam.serving.answer import answer
-from nbspam.serving.limits import Limits, give_back_freed_memory, limit_memory
-from nbspam.serving.models import NO_HANDLES, CurrentModel, Handles, Models, Say, ServedModels
+from nbspam.serving.clients import Limits, Say
+from nbspam.serving.models import NO_HANDLES, CurrentModel, Handles, Models, ServedModels
 from nbspam.serving.spamd import SOFTWARE, TEMPORARY, RefusedError, Request
 from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Wanted, tokenize
 
 _CODE = (  # packages are found where the server found them
-    "import sys; sys.path[:] = {}\nfrom nbspam.serving.judges import be_judge; be_judge({}, {!r})"
+    "import sys; sys.path[:] = {}\nfrom nbspam.serving.judges import be_judge; be_judge({}, {})"
 )
-_PREFIX = struct.Struct("!QQ")  # how long the value is, and how many bytes follow it
 _SMALL = 64 << 10  # bytes that are copied rather than sent by themselves
 # Bytes.  One process is for messages that are no longer than this, which wait for no other: hostile
 # ones take 3 ms with 8 KiB, 10 with 32.
 _SHORT = 8 << 10
 
-_Turn = SimpleQueue["_Judge"]  # of one who waits for a process
+# Allocations of this size go back to the system when they are freed.  glibc raises its limit to
+# 32 MiB by itself, and keeps the memory: after 100 clients that hung up in the middle of 31 MiB,
+# 40 at a time, the server held 393 MB, and 44 MB with this.
+_MMAP_THRESHOLD = 1 << 20  # bytes
+_ARENAS = 2  # heaps that threads share; each keeps what was freed in it
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # their numbers in glibc's malloc.h
 
 # What a process answers: its reply, or why there is none.
 _DONE, _REFUSED, _FAILED, _BUG = range(4)
@@ -66,63 +68,36 @@ class Setup(NamedTuple):
 
     models: ServedModels
     limits: Limits
-    x_spam: bool  # whether messages get SpamAssassin's headers too
-    is_for_large: bool
+    x_spam: bool = False  # whether messages get SpamAssassin's headers too
+    is_for_large: bool = False
     handles: Handles = NO_HANDLES  # of the model's open files
-
-    def as_json(self) -> str:
-        """Return the setup as JSON."""
-        handles = {str(path): handle for path, handle in self.handles.items()}
-        return json.dumps(self._replace(handles=handles), default=str)  # type: ignore[arg-type]
-
-    @classmethod
-    def of_json(cls, text: str) -> "Setup":
-        """Return the setup that is JSON."""
-        (path, cut_offs, base, users, *n), limits, x_spam, is_for_large, handles = json.loads(text)
-        models = ServedModels(
-            Path(path), tuple(cut_offs), base and Path(base), users and Path(users), *n
-        )
-        opened = {Path(name): handle for name, handle in handles.items()}
-        return cls(models, Limits(*limits), x_spam, is_for_large, opened)
 
 
 class Judges:
     """Processes that judge, or tokenize, one message at a time each."""
 
-    def __init__(
-        self,
-        models: ServedModels,
-        current: CurrentModel,
-        limits: Limits,
-        say: Say,
-        x_spam: bool,
-        is_for_large: bool = False,
-    ) -> None:
+    def __init__(self, setup: Setup, current: CurrentModel, say: Say) -> None:
         """Start nothing yet.
 
+        setup: without handles; if it is for large messages there is one process.
         current: the model that the server has open.  say: tells what is wrong.
-        is_for_large: whether for large messages, with one process.
         """
-        self._setup = Setup(models, limits, x_spam, is_for_large)
-        self._current, self._limits, self._say = current, limits, say
-        self._what = "large messages" if is_for_large else "messages"
-        self._lock = Lock()
-        self._most_long = 1 if is_for_large else models.n_workers  # of long messages at a time
-        self._all = [_Judge() for _ in range(self._most_long + (not is_for_large))]
+        self._setup, self._current, self._say = setup, current, say
+        n_long = 1 if setup.is_for_large else setup.models.n_workers  # long messages at a time
+        self._all = [_Judge() for _ in range(n_long + (not setup.is_for_large))]
         self._free = list(self._all)
-        self._n_long = 0
-        self._waiting = deque[_Turn](), deque[_Turn]()  # with short messages, with long ones
+        self._long, self._any = Semaphore(n_long), Semaphore(len(self._all))
         self._is_closed = False
 
     @property
     def pids(self) -> list[int]:
         """The numbers of the processes."""
-        return [judge.process.pid for judge in self._all if judge.process]
+        return [process.pid for judge in self._all if (process := judge.process)]
 
     def start(self) -> None:
         """Start the processes now rather than with their first messages; raises OSError."""
         for judge in self._all:
-            self._start(judge)
+            judge.start(self._setup, self._current)
 
     def judge(self, request: Request) -> Judged:
         """Return the reply to a request about a message.
@@ -145,49 +120,43 @@ class Judges:
         numbers = Numbers(times, tuple(traits), frozenset(perhaps))
         return TokenizedMessage("-", None, tokens, digest, numbers=numbers)
 
+    def close(self) -> None:
+        """Kill the processes, and with them what they are reading; `end` frees what they leave."""
+        self._is_closed = True
+        for judge in self._all:
+            if judge.process:
+                judge.process.kill()
+
     def end(self) -> None:
         """Free what the processes leave, once nobody uses them."""
         for judge in self._all:
             judge.end()
 
-    def close(self) -> None:
-        """Kill the processes, and with them what they are reading."""
-        with self._lock:
-            self._is_closed = True
-            for judge in self._all:
-                judge.kill()
-            for turn in itertools.chain(*self._waiting):
-                turn.put(self._all[0])
-
     def _ask(self, task: Any, body: bytes | bytearray) -> tuple[Any, bytes]:
         """Return what a process replies to a task, when it is the message's turn."""
-        is_long = len(body) > _SHORT
-        judge = self._take(is_long)
-        try:
-            if self._is_closed:
-                raise RefusedError(TEMPORARY, "(the server stops)")
-            if judge.has_ended:
-                self._start(judge)
-            (kind, found), content = judge.exchange(task, body)
-        except TimeoutError:
-            judge.end()
-            seconds = f"{self._limits.reading:g} s"
-            self._say(f"a message was given up after {seconds}")
-            raise RefusedError(TEMPORARY, f"(it took longer than {seconds})") from None
-        except (OSError, EOFError) as error:
-            has_died = isinstance(error, ConnectionError | EOFError)
-            reason = "it has ended" if has_died else error
-            judge.end()
-            if not self._is_closed:
-                self._say(
-                    f"the process that reads {self._what} failed ({reason}); a new one follows"
-                )
-            raise RefusedError(TEMPORARY, "(the process that reads it has ended)") from None
-        except BaseException:
-            judge.end()
-            raise
-        finally:
-            self._give(judge, is_long)
+        with self._long if len(body) > _SHORT else nullcontext(), self._any:
+            judge = self._free.pop()
+            try:
+                if self._is_closed:
+                    raise RefusedError(TEMPORARY, "(the server stops)")
+                if judge.process is None or judge.process.poll() is not None:
+                    judge.start(self._setup, self._current)
+                (kind, found), content = judge.exchange(task, body)
+            except TimeoutError:
+                judge.end()
+                seconds = f"{self._setup.limits.reading:g} s"
+                self._say(f"a message was given up after {seconds}")
+                raise RefusedError(TEMPORARY, f"(it took longer than {seconds})") from None
+            except (OSError, EOFError) as error:
+                has_died = isinstance(error, ConnectionError | EOFError)
+                judge.end()
+                if not self._is_closed:
+                    what = "large messages" if self._setup.is_for_large else "messages"
+                    reason = "it has ended" if has_died else error
+                    self._say(f"the process that reads {what} failed ({reason}); a new one follows")
+                raise RefusedError(TEMPORARY, "(the process that reads it has ended)") from None
+            finally:
+                self._free.append(judge)
         if kind == _REFUSED:
             raise RefusedError(*found)
         if kind == _FAILED:
@@ -197,91 +166,42 @@ class Judges:
             raise RefusedError(SOFTWARE, found.partition(":")[0])
         return found, content
 
-    def _take(self, is_long: bool) -> "_Judge":
-        """Return a process, when one is free for such a message."""
-        turn: _Turn = SimpleQueue()
-        with self._lock:
-            if self._is_closed:
-                return self._all[0]
-            self._waiting[is_long].append(turn)
-            self._hand_out()
-        return turn.get()
-
-    def _give(self, judge: "_Judge", is_long: bool) -> None:
-        """Let the next one have a process."""
-        with self._lock:
-            self._free.append(judge)
-            self._n_long -= is_long
-            self._hand_out()
-
-    def _hand_out(self) -> None:
-        """Give free processes to those who wait: one to long messages, then the short go first."""
-        short, long = self._waiting
-        while self._free:
-            if long and self._n_long < (1 if short else self._most_long):
-                self._n_long += 1
-                long.popleft().put(self._free.pop())
-            elif short:
-                short.popleft().put(self._free.pop())
-            else:
-                break
-
-    def _start(self, judge: "_Judge") -> None:
-        judge.end()
-        with self._current.use() as model:
-            judge.start(self._setup._replace(handles=model.handles), self._limits.reading)
-
 
 class _Judge:
     """One process, or the place for one."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
-        self._channel: socket.socket | None = None
+        self._channel = socket.socket()
+        self._stream: IO[bytes] = self._channel.makefile("rb")
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether there is none, or it has died with nothing to do."""
-        return self.process is None or self.process.poll() is not None
-
-    def start(self, setup: Setup, seconds: float) -> None:
-        """Start it; raises OSError.  seconds: for it to read and to answer."""
+    def start(self, setup: Setup, current: CurrentModel) -> None:
+        """Start it, in place of one that has ended; raises OSError."""
+        self.end()
+        model = current.use()
         self._channel, theirs = socket.socketpair()
+        self._stream = self._channel.makefile("rb")
+        self._channel.settimeout(setup.limits.reading)  # for it to read, and to answer
+        handles = model.handles
+        told = pickle.dumps(setup._replace(handles=handles))
         with theirs:
-            handles = [theirs.fileno(), *setup.handles.values()]
-            code = _CODE.format(sys.path, theirs.fileno(), setup.as_json())
             self.process = subprocess.Popen(
-                [sys.executable, "-c", code],
+                [sys.executable, "-c", _CODE.format(sys.path, theirs.fileno(), told)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                pass_fds=handles,
+                pass_fds=[theirs.fileno(), *handles.values()],
             )
-        bound = struct.pack("ll", int(seconds), int(seconds % 1 * 1_000_000))
-        for option in (
-            socket.SO_RCVTIMEO,
-            socket.SO_SNDTIMEO,
-        ):  # a timeout of Python's takes longer
-            self._channel.setsockopt(socket.SOL_SOCKET, option, bound)
 
     def exchange(self, task: Any, body: bytes | bytearray) -> tuple[Any, bytes]:
         """Return the reply to a task, and free its message once the process has that.
 
         Raises TimeoutError, and EOFError or OSError when the process has died.
         """
-        assert self._channel is not None
-        try:
-            _send(self._channel, task, body)
-            if isinstance(body, bytearray):
-                body.clear()
-            return _receive(self._channel)
-        except BlockingIOError:
-            raise TimeoutError from None
-
-    def kill(self) -> None:
-        """Kill it; whoever waits for its reply gets an EOFError."""
-        if self.process:
-            self.process.kill()
+        _send(self._channel, task, body)
+        if isinstance(body, bytearray):
+            body.clear()
+        return _receive(self._stream)
 
     def end(self) -> None:
         """Kill it and free what it leaves."""
@@ -289,62 +209,65 @@ class _Judge:
             self.process.kill()
             self.process.wait()
             self.process = None
-        if self._channel:
-            self._channel.close()
-            self._channel = None
+        self._stream.close()
+        self._channel.close()
 
 
 def _send(channel: socket.socket, head: Any, body: bytes | bytearray) -> None:
-    packed = json.dumps(head).encode()
-    start = _PREFIX.pack(len(packed), len(body)) + packed
+    line = b"%s\n" % json.dumps([head, len(body)]).encode()
     if len(body) <= _SMALL:
-        channel.sendall(start + body)
+        channel.sendall(line + body)
     else:
-        channel.sendall(start)
+        channel.sendall(line)
         channel.sendall(body)
 
 
-def _receive(channel: socket.socket) -> tuple[Any, bytes]:
+def _receive(stream: IO[bytes]) -> tuple[Any, bytes]:
     """Return what `_send` has sent; raises EOFError when the channel is closed, or OSError."""
-    n_head, n_body = _PREFIX.unpack(_bytes(channel, _PREFIX.size))
-    head = _bytes(channel, n_head)
-    return json.loads(head), _bytes(channel, n_body)
-
-
-def _bytes(channel: socket.socket, n: int) -> bytes:
-    """Return `n` bytes, read in one piece: joining pieces would take them twice."""
-    data = channel.recv(n, socket.MSG_WAITALL) if n else b""
-    while len(data) < n:  # a signal came between, or the end
-        chunk = channel.recv(n - len(data), socket.MSG_WAITALL)
-        if not chunk:
-            raise EOFError
-        data += chunk
-    return data
+    if not (line := stream.readline()).endswith(b"\n"):
+        raise EOFError
+    head, n = json.loads(line)
+    if len(body := stream.read(n)) < n:
+        raise EOFError
+    return head, body
 
 
 # What a process runs
 
 
-def be_judge(number: int, text: str) -> None:
-    """Do tasks until the channel is closed; number: its descriptor.  text: the `Setup`."""
+def give_back_freed_memory() -> None:
+    """Give large blocks back to the system as soon as they are freed."""
+    with suppress(OSError, AttributeError):  # glibc has it
+        library = ctypes.CDLL(None)
+        library.mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD)
+        library.mallopt(_M_ARENA_MAX, _ARENAS)
+
+
+def limit_memory(n: int) -> None:
+    """Let this process have `n` bytes of data; what needs more raises MemoryError."""
+    with suppress(OSError, ValueError):  # a lower limit holds already
+        resource.setrlimit(resource.RLIMIT_DATA, (n, n))
+
+
+def be_judge(number: int, told: bytes) -> None:
+    """Do tasks until the channel is closed; number: its descriptor.  told: the `Setup`."""
     # Signals to the group are the server's to obey: it finishes what was begun.
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
     give_back_freed_memory()
-    setup = Setup.of_json(text)
-    with socket.socket(fileno=number) as channel:
-        try:
-            if setup.is_for_large:
-                limit_memory(setup.limits.reading_memory)
-            models = setup.models.of_worker(setup.handles, setup.is_for_large)
-            while True:
-                task, body = _receive(channel)
-                reply, content = _reply(task, body, models, setup)
-                del task, body
-                _send(channel, reply, content)
-                del reply, content
-        except (EOFError, OSError):  # the server needs it no longer
-            pass
+    setup: Setup = pickle.loads(told)
+    channel = socket.socket(fileno=number)
+    stream = channel.makefile("rb")
+    with suppress(EOFError, OSError):  # the server needs it no longer
+        if setup.is_for_large:  # with 32 MiB of mail it takes 130 MB, the program itself included
+            limit_memory((64 << 20) + 6 * setup.limits.max_size)
+        models = setup.models.of_worker(setup.handles, setup.is_for_large)
+        while True:
+            task, body = _receive(stream)
+            reply, content = _reply(task, body, models, setup)
+            del task, body
+            _send(channel, reply, content)
+            del reply, content
 
 
 def _reply(task: Any, body: bytes, models: Models, setup: Setup) -> tuple[Any, bytes]:
@@ -358,8 +281,9 @@ def _reply(task: Any, body: bytes, models: Models, setup: Setup) -> tuple[Any, b
             content = "\n".join(found.tokens).encode("utf-8", "surrogatepass")
             return (_DONE, (found.digest, times, traits, sorted(perhaps))), content
         request = request._replace(version=tuple(task["version"]))
-        with models.use(task["user"]) as model:
-            reply, judged = answer(request, message, model.filter, setup.x_spam)
+        spam_filter = models.use(task["user"]).filter
+        reply, judged = answer(request, message, spam_filter, setup.x_spam)
+        spam_filter.classifier.trim()
         verdict = judged.verdict
         return (_DONE, (verdict.verdict, verdict.probability, verdict.reason)), reply
     except RefusedError as error:

@@ -20,8 +20,7 @@ from typing import NamedTuple
 
 from nbspam import __version__
 from nbspam.labels import UNSURE
-from nbspam.serving.clients import Client, Clients, Say
-from nbspam.serving.limits import Limits, memory_and_time
+from nbspam.serving.clients import Client, Clients, Limits, Say
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED, Entry
 from nbspam.serving.spamd import (
     COMMANDS,
@@ -269,9 +268,9 @@ class MetricsPage:
     def _serve(self, client: Client) -> None:
         try:
             with client.awaited():
-                lines = [client.line()]
+                lines = [client.stream.readline(LINE_LIMIT + 1)]
                 while lines[-1].strip() and len(lines) <= _LINES and len(lines[-1]) <= LINE_LIMIT:
-                    lines.append(client.line())
+                    lines.append(client.stream.readline(LINE_LIMIT + 1))
             if len(lines) > _LINES or len(lines[-1]) > LINE_LIMIT:
                 client.send(_response("431 Request Header Fields Too Large", "it is too long\n"))
                 return
@@ -308,3 +307,18 @@ def _response(
         "",
     ]
     return "\r\n".join(lines).encode() + (body if with_body else b"")
+
+
+def memory_and_time(pid: int) -> tuple[int, float]:
+    """Return the bytes of memory that a process has, and its seconds on the processor.
+
+    Zeros where the system does not say.
+    """
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123
+            memory = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+            fields = file.read().rpartition(b")")[2].split()
+        return memory, (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return 0, 0.0

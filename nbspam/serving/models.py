@@ -10,14 +10,14 @@ link.  The folder is the server's own: where others can write, a file could beco
 two looks at it.
 """
 
-import itertools
 import os
 import re
 import stat
 import threading
+import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -27,6 +27,7 @@ from nbspam.filter import CutOffsOf, Filter
 from nbspam.scoring.base import Base
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
+from nbspam.serving.clients import Say
 from nbspam.store.index import IndexLayout, TokenIndex
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
@@ -44,17 +45,13 @@ class Keeping(NamedTuple):
 
 _KEEPING = Keeping()
 
-Say = Callable[[str], None]
-Stamp = tuple[int, ...]  # differs between versions of a file; empty: there is none
+Stamp = tuple[object, ...]  # differs between versions of a file; empty: there is none
 Handles = Mapping[Path, int]  # of open files
 NO_HANDLES: Handles = {}
 
 
-_numbers = itertools.count(1)
-
-
 class OpenModel:
-    """One version of the model file, and of its base."""
+    """One version of the model file, and of its base; the file is closed when nobody has it."""
 
     def __init__(
         self,
@@ -70,14 +67,10 @@ class OpenModel:
         handle: a descriptor of the file if it is open already, which will be closed.
         base: the model that it is read through, which it uses.  is_base: whether it is one.
         """
-        self.number = next(_numbers)  # differs between versions
-        self.path = path
+        self.path, self.base = path, base
         self._lookup = Lookup(path, handle)
-        self.base = base
-        if base is not None:
-            base.enter()
+        close = weakref.finalize(self, self._lookup.close)
         self.modified = os.fstat(self._lookup.fileno()).st_mtime  # seconds since 1970
-        self._users = 1  # the server itself, while this is the newest version
         try:
             metadata = self._lookup.metadata
             if metadata.settings.positive is None:
@@ -87,40 +80,26 @@ class OpenModel:
                 )
             counts = TokenIndex(self._lookup, keeping.layout).counts
             self.as_base = Base(path, metadata, counts) if is_base else None
-            if base is not None and base.as_base is not None:
-                base.as_base.check(path, metadata.settings)
-            below = None if base is None else base.as_base
-            make = Classifier if below is None else below.classifier
-            classifier = make(metadata, counts, keeping.words)
-            self.filter = Filter(classifier, cut_offs(metadata))
+            below = base.as_base if base else None
+            if below:
+                below.check(path, metadata.settings)
+            make = below.classifier if below else Classifier
+            self.filter = Filter(make(metadata, counts, keeping.words), cut_offs(metadata))
         except BaseException:
-            self.leave()
+            close()
             raise
 
     @property
     def handles(self) -> dict[Path, int]:
         """The descriptors of the open files: of the model, and of its base."""
-        below = self.base.handles if self.base else {}
-        return {self.path: self._lookup.fileno(), **below}
-
-    def enter(self) -> None:
-        """Add a user: the file stays open until it calls `leave`."""
-        self._users += 1
-
-    def leave(self) -> None:
-        """Close the file if this was the last user."""
-        self._users -= 1
-        if not self._users:
-            self._lookup.close()
-            if self.base is not None:
-                self.base.leave()
+        return {self.path: self._lookup.fileno(), **(self.base.handles if self.base else {})}
 
 
 class Models(Protocol):
     """The models in use."""
 
-    def use(self, user: str = "") -> AbstractContextManager[OpenModel]:
-        """Give the newest version of a user's model, and keep it open; raises NbspamError.
+    def use(self, user: str = "") -> OpenModel:
+        """Return the newest version of a user's model; raises NbspamError.
 
         user: as the client names him.
         """
@@ -143,8 +122,8 @@ class CurrentModel:
         """Open the model; raises NbspamError when it is missing or cannot be used.
 
         say: tells that a later version cannot be used.  say_good: that one can again; None for the
-        same.  base: what it is read through, and what there is while it is missing; it is closed
-        with it.  is_base: whether it is one.  handles: of the version to begin with, if it is open.
+        same.  base: what it is read through, and what there is while it is missing.
+        is_base: whether it is one.  handles: of the version to begin with, if it is open.
         """
         self._path, self._cut_offs, self._say, self._keeping = path, cut_offs, say, keeping
         self._say_good = say_good or say
@@ -161,15 +140,10 @@ class CurrentModel:
         return self._is_unusable + (self._base.n_unusable if self._base else 0)
 
     def _opened(self, handle: int | None = None) -> OpenModel:
-        if self._base is None:
-            return OpenModel(
-                self._path, self._cut_offs, self._keeping, handle, is_base=self._is_base
-            )
-        with self._base.use() as base:
-            if handle is not None or self._path.exists():
-                return OpenModel(self._path, self._cut_offs, self._keeping, handle, base)
-            base.enter()
+        base = self._base.use() if self._base else None
+        if base is not None and handle is None and not self._path.exists():
             return base
+        return OpenModel(self._path, self._cut_offs, self._keeping, handle, base, self._is_base)
 
     def _stamp(self, handle: int | None = None) -> Stamp:
         """Return what changes when a file is replaced or written to, or when the base is.
@@ -183,10 +157,7 @@ class CurrentModel:
             own = (
                 status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
             )  # fmt: skip
-        if self._base is None:
-            return own
-        with self._base.use() as base:
-            return (*own, base.number)
+        return own if self._base is None else (*own, self._base.use())
 
     def refresh(self) -> None:
         """Open the file if it has changed; keep the version in use if that fails."""
@@ -204,27 +175,12 @@ class CurrentModel:
             if self._is_unusable:
                 self._is_unusable = False
                 self._say_good(f"{self._path}: the model can be used again, and was opened")
-            self._model.leave()
             self._model = newer
 
-    @contextmanager
-    def use(self, user: str = "") -> Iterator[OpenModel]:
-        """Give the newest usable version, and keep it open while it is used."""
-        with self._lock:
-            self.refresh()
-            model = self._model
-            model.enter()
-        try:
-            yield model
-        finally:
-            with self._lock:
-                model.leave()
-
-    def close(self) -> None:
-        """Close the file once it is no longer used."""
-        self._model.leave()
-        if self._base is not None:
-            self._base.close()
+    def use(self, user: str = "") -> OpenModel:
+        """Return the newest usable version."""
+        self.refresh()
+        return self._model
 
 
 USER = "%u"
@@ -336,47 +292,25 @@ class UserModels:
         self._common, self._files, self._cut_offs, self._most = common, files, cut_offs, most
         self._open: OrderedDict[Path, tuple[Stamp, OpenModel]] = OrderedDict()
 
-    @contextmanager
-    def use(self, user: str = "") -> Iterator[OpenModel]:
-        """Give the newest version of a user's model, or the common one; it stays open meanwhile.
+    def use(self, user: str = "") -> OpenModel:
+        """Return the newest version of a user's model, or the common one.
 
         Raises NbspamError: the user's model cannot be used.
         """
-        with self._common.use() as common:
-            own = self._own(user, common) if user else None
-            if own is None:
-                yield common
-                return
-            own.enter()
-        try:
-            yield own
-        finally:
-            own.filter.classifier.trim()
-            own.leave()
-
-    def _own(self, user: str, common: OpenModel) -> OpenModel | None:
-        """Return a user's own model, None if there is none; raises NbspamError."""
+        common = self._common.use()
         path = self._files.path(user)
         if path is None:
-            return None
+            return common
         stamp = self._files.stamp(path)
-        if path in self._open:
-            before, model = self._open[path]
-            if before == stamp and model.base is common:
-                self._open.move_to_end(path)
-                return model
-            self._close(path)
-        if not stamp:
-            return None
-        model = open_user_model(path, self._cut_offs, common)
+        before, model = self._open.pop(path, ((), common))
+        if stamp and not (before == stamp and model.base is common):
+            model = open_user_model(path, self._cut_offs, common)
+        elif not stamp:
+            return common
         self._open[path] = stamp, model
-        while len(self._open) > self._most:
-            self._close(next(iter(self._open)))
+        if len(self._open) > self._most:
+            self._open.popitem(last=False)
         return model
-
-    def _close(self, path: Path) -> None:
-        _, model = self._open.pop(path)
-        model.leave()
 
 
 class ServedModels(NamedTuple):

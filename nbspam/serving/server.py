@@ -14,29 +14,14 @@ from typing import NamedTuple
 
 from nbspam.errors import LockedError, NbspamError
 from nbspam.reading.header_fields import HEAD, message_id
-from nbspam.serving.clients import Client, Clients, Room
-from nbspam.serving.judges import Judges
-from nbspam.serving.limits import LARGE, Limits, give_back_freed_memory
+from nbspam.serving import spamd
+from nbspam.serving.clients import Client, Clients, Limits, Room, Say
+from nbspam.serving.judges import Judges, Setup, give_back_freed_memory
 from nbspam.serving.log import UNCHANGED, Entry, Log
 from nbspam.serving.metrics import DISCONNECTED, Metrics, MetricsPage, State
-from nbspam.serving.models import CurrentModel, Say, ServedModels
+from nbspam.serving.models import CurrentModel, ServedModels
 from nbspam.serving.sockets import notify
-from nbspam.serving.spamd import (
-    IO,
-    PING,
-    PONG,
-    SKIP,
-    SOFTWARE,
-    TELL,
-    TEMPORARY,
-    TIMEOUT,
-    RefusedError,
-    Request,
-    read_head,
-    tell_reply,
-    too_large,
-    unzipped,
-)
+from nbspam.serving.spamd import LARGE, PING, SKIP, TELL, RefusedError, Request, too_large
 from nbspam.serving.teaching import LearnRequest, Teacher
 
 # Seconds that a thread may keep the interpreter while another wants it: learning takes long.  With
@@ -54,7 +39,7 @@ _HUNG_UP = Entry("serve", error="the client disconnected before its request was 
 class Response(NamedTuple):
     """What the server does with a request."""
 
-    reply: bytes | bytearray  # all that is sent
+    reply: bytes  # all that is sent
     entry: Entry  # for the log and the metrics
     code: int = 0  # of a refusal
 
@@ -80,12 +65,13 @@ class Server:
         """
         self._path, self._current, self._limits = models.path, current, limits
         self._teacher, self._say, self._log = teacher, say, log
-        self._judging = Room(limits.judging_room, limits)
-        self._learning = Room(limits.learning_room, limits)
-        rooms = self._judging, self._learning
-        self._clients = Clients(limits, self._serve, say, rooms)
-        self._judges = Judges(models, current, limits, say, x_spam)
-        self._large = Judges(models, current, limits, say, x_spam, is_for_large=True)
+        self._judging = Room(3 * limits.max_size, limits)
+        # Messages to learn that wait for the model must not fill the other.
+        self._learning = Room(limits.max_size, limits)
+        self._clients = Clients(limits, self._serve, say, (self._judging, self._learning))
+        setup = Setup(models, limits, x_spam)
+        self._judges = Judges(setup, current, say)
+        self._large = Judges(setup._replace(is_for_large=True), current, say)
         self._metrics = Metrics()
         self._page = MetricsPage(self._metrics_text, say)
 
@@ -129,9 +115,10 @@ class Server:
             response = self._response(client)
             entry = response.entry._replace(error=_UNSENT)  # until all of the reply is sent
             client.send(response.reply)
-            client.free_room()
             entry, code = response.entry, response.code
-            if code != TIMEOUT:
+            del response
+            client.free_room()
+            if code != spamd.TIMEOUT:
                 client.linger(self._limits.max_size)
         except OSError:  # TimeoutError is one; it disconnected, or reads no reply
             pass
@@ -147,17 +134,14 @@ class Server:
             if request is None:
                 return Response(b"", entry)
             if self._clients.is_over:
-                raise RefusedError(TEMPORARY, "(the server stops)")
+                raise RefusedError(spamd.TEMPORARY, "(the server stops)")
             started = time.perf_counter()
             entry = self._entry(request)
             response = self._answer(client, request, entry)
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001 (a message that fails must not end the server)
-            code, line = self._refusal(error)
-            reason = line.decode().removeprefix("SPAMD/1.0 ").rstrip()
-            entry = entry._replace(action=entry.action or "serve", error=reason)
-            response = Response(line, entry, code)
+            response = self._refused(error, entry)
         seconds = time.perf_counter() - started
         return response._replace(entry=response.entry._replace(seconds=seconds))
 
@@ -168,31 +152,31 @@ class Server:
         """
         most = self._limits.max_size
         small = min(LARGE, most)
+        body = bytearray()
         with client.awaited():
-            head = read_head(client.line, most, self._teacher is not None)
+            head = spamd.read_head(client.stream, most, self._teacher is not None)
             if head is None:
                 return None
             request, length = head
             if request.command in (PING, SKIP):
                 return request
-            body: bytes | bytearray = b""
             if length is None or length <= small:
-                body = client.body(length, small)
-        is_tell = request.command == TELL
-        room = self._learning if is_tell else self._judging
-        if len(body) > most:
-            raise too_large("the message", most)
-        if (length or 0) > small or len(body) > small:  # it waits for room for its reply too
-            client.unread(body)
-            of_length = length is not None and not request.compressed
-            client.take_room(room, length if of_length and length else most)
-            with client.awaited():
-                body = client.body(length, most)
+                body = client.body(small + 1 if length is None else length)
+        room = self._learning if request.command == TELL else self._judging
+        if (length or len(body)) > small:  # it waits for room for its reply too
             if len(body) > most:
                 raise too_large("the message", most)
+            client.take_room(room, length if length and not request.compressed else most)
+            with client.awaited():
+                body = client.body(length or most + 1, body)
+            if len(body) > most:
+                raise too_large("the message", most)
+        if length is not None and (n := len(body) + client.n_more()) != length:
+            reason = f"(Content-Length mismatch: Expected {length} bytes, got {n} bytes)"
+            raise RefusedError(spamd.PROTOCOL, reason)
         client.is_heard = True
         if request.compressed and not client.holds_room:
-            message = unzipped(body, small)
+            message = spamd.unzipped(body, small)
             if message is not None:
                 return request._replace(body=message, compressed=False)
             if most <= LARGE:
@@ -217,10 +201,13 @@ class Server:
     def _answer(self, client: Client, request: Request, entry: Entry) -> Response:
         """Return the response to a request that was read whole."""
         if request.command in (PING, SKIP):
-            return Response(PONG if request.command == PING else b"", entry)
+            return Response(spamd.PONG if request.command == PING else b"", entry)
         if request.command == TELL:
             result = self._told(client, request)
-            return Response(tell_reply(request, result != UNCHANGED), entry._replace(result=result))
+            if isinstance(result, Exception):
+                return self._refused(result, entry)
+            reply = spamd.tell_reply(request, result != UNCHANGED)
+            return Response(reply, entry._replace(result=result))
         self._current.refresh()  # to tell what is wrong with it
         if request.is_large:
             with client.parked():
@@ -231,53 +218,55 @@ class Server:
         entry = entry._replace(verdict=verdict, probability=probability, reason=reason)
         return Response(reply, entry)
 
-    def _told(self, client: Client, request: Request) -> str:
+    def _told(self, client: Client, request: Request) -> str | Exception:
         """Learn or forget a message; return what was done."""
         assert self._teacher is not None
         if not (request.set_local or request.remove_local):
             return UNCHANGED
         is_spam = request.message_class == "spam" if request.set_local else None
-        message = bytes(request.body)
-        asked = LearnRequest(message, is_spam)
         if request.is_large:
             asked = LearnRequest(lambda wanted: self._large.tokenize(request, wanted), is_spam)
+        else:
+            asked = LearnRequest(bytes(request.body), is_spam)
         path = self._teacher.path_of(asked, request.user, self._path)
         with client.parked():
             return self._teacher.submit(path, asked)
 
-    def _refusal(self, error: Exception) -> tuple[int, bytes]:
-        """Return what a client is told of an error, and tell what is wrong with the server.
+    def _refused(self, error: Exception, entry: Entry) -> Response:
+        """Return the response to what failed, and tell what is wrong with the server.
 
-        The error itself stays in no variable: it holds the frames that it passed through, and they
-        would hold it.  Python frees such a circle some time, and what they hold is 32 MB.
+        The error stays in no variable of a frame that it passed through: each would hold the other
+        until Python looks for such circles, and a frame holds a message.
         """
         if isinstance(error, RefusedError):
-            return error.code, error.line
-        if isinstance(error, TimeoutError):
-            code, reason = TIMEOUT, "(the request did not arrive in time)"
+            code, reason = error.code, str(error)
+        elif isinstance(error, TimeoutError):
+            code, reason = spamd.TIMEOUT, "(the request did not arrive in time)"
         elif isinstance(error, LockedError):  # who waited for the lock has said so
-            code, reason = TEMPORARY, str(error)
+            code, reason = spamd.TEMPORARY, str(error)
         elif isinstance(error, NbspamError):
             self._say(str(error))
-            code, reason = IO, str(error)
+            code, reason = spamd.IO, str(error)
         else:
             self._say(f"internal error, {type(error).__name__}: {error}; please report it")
-            code, reason = SOFTWARE, type(error).__name__
-        return code, RefusedError(code, reason).line
+            code, reason = spamd.SOFTWARE, type(error).__name__
+        line = RefusedError(code, reason).line
+        said = line.decode().removeprefix("SPAMD/1.0 ").rstrip()
+        return Response(line, entry._replace(action=entry.action or "serve", error=said), code)
 
     def _metrics_text(self) -> str:
-        with self._current.use() as model:
-            state = State(
-                connections=self._clients.n_open,
-                parked=self._clients.n_parked,
-                judging_room=self._judging.used,
-                learning_room=self._learning.used,
-                learning=self._teacher.n_waiting if self._teacher else 0,
-                classes=model.filter.classes,
-                modified=model.modified,
-                dropped_lines=self._log.n_dropped if self._log else 0,
-                unusable=self._current.n_unusable,
-            )
+        model = self._current.use()
+        state = State(
+            connections=self._clients.n_open,
+            parked=self._clients.n_parked,
+            judging_room=self._judging.used,
+            learning_room=self._learning.used,
+            learning=self._teacher.n_waiting if self._teacher else 0,
+            classes=model.filter.classes,
+            modified=model.modified,
+            dropped_lines=self._log.n_dropped if self._log else 0,
+            unusable=self._current.n_unusable,
+        )
         return self._metrics.page(state, (*self._judges.pids, *self._large.pids))
 
 

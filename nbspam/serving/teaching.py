@@ -20,9 +20,9 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import PendingMessages, forget, learn
 from nbspam.reading.message import parse
 from nbspam.scoring.base import Base, open_base
-from nbspam.serving.limits import Limits
+from nbspam.serving.clients import Limits, Say
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED
-from nbspam.serving.models import Say, UserFiles
+from nbspam.serving.models import UserFiles
 from nbspam.serving.spamd import PROTOCOL, TEMPORARY, UNAVAILABLE, RefusedError
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import ModelSettings
@@ -232,72 +232,64 @@ class Teacher:
             self._files.make_folder(path)
         return path
 
-    def submit(self, path: Path, request: LearnRequest) -> str:
-        """Return what it did to the model, once that is on the disk; raises NbspamError.
+    def submit(self, path: Path, request: LearnRequest) -> Result:
+        """Return what it did to the model, once that is on the disk.
 
-        Raises RefusedError or LockedError when it could not be learned in time; it never will be.
+        Returns RefusedError or LockedError when it could not be learned in time; it never will be.
         """
         one = _Waiting(request, time.monotonic() + self._limits.learning)
         with self._changed:
             if self._n_requests >= self._limits.connections:
-                raise RefusedError(TEMPORARY, "(too many messages wait to be learned)")
+                return RefusedError(TEMPORARY, "(too many messages wait to be learned)")
             self._n_requests += 1
             queue = self._queues.setdefault(path, [])
             queue.append(one)
-        try:
-            while (batch := self._turn(path, queue, one)) is not None:
-                self._settle(path, batch)
-                with self._changed:
-                    self._busy.remove(path)
-                    self._changed.notify_all()
-        finally:
-            with self._changed:
-                self._n_requests -= 1
-                if not queue:
-                    self._queues.pop(path, None)
-        result, one.result = one.result, None  # an error and this frame would hold each other
-        assert result is not None
-        if isinstance(result, Exception):
-            try:
-                raise result
-            finally:
-                del result
-        return result
-
-    def _turn(self, path: Path, queue: list[_Waiting], one: _Waiting) -> list[_Waiting] | None:
-        """Wait for a result, and return None; or return requests to apply, which wait no longer."""
-        with self._changed:
             while one.result is None:
-                if path not in self._busy and queue and len(self._busy) < _MODELS:
-                    self._busy.add(path)
-                    sizes = itertools.accumulate(waiting.size for waiting in queue)
-                    n = max(1, sum(size <= self._batch for size in sizes))
-                    batch, queue[:] = queue[:n], queue[n:]
-                    return batch
                 left = min(one.ends, self._latest) - time.monotonic()
-                if one in queue and left <= 0:
+                if queue and path not in self._busy and len(self._busy) < _MODELS:
+                    self._apply_batch(path, queue)
+                elif one in queue and left <= 0:
                     queue.remove(one)
                     reason = "(the messages before it are not learned yet)"
                     one.result = RefusedError(TEMPORARY, reason)
                 else:
                     self._changed.wait(left if one in queue else None)
-        return None
+            self._n_requests -= 1
+            if not queue:
+                self._queues.pop(path, None)
+        return one.result
+
+    def _apply_batch(self, path: Path, queue: list[_Waiting]) -> None:
+        """Apply those that come first in a queue; others may look at it meanwhile."""
+        sizes = itertools.accumulate(waiting.size for waiting in queue)
+        n = max(1, sum(size <= self._batch for size in sizes))
+        batch, queue[:] = queue[:n], queue[n:]
+        self._busy.add(path)
+        self._changed.release()
+        try:
+            self._settle(path, batch)
+        finally:
+            self._changed.acquire()
+            self._busy.remove(path)
+            self._changed.notify_all()
 
     def _settle(self, path: Path, batch: list[_Waiting]) -> None:
         """Apply requests together; if that fails one by one, so that a bad one fails alone."""
         ends = min(one.ends for one in batch)
         wait = LockWait(math.inf, self._say, lambda: time.monotonic() >= min(ends, self._latest))
-        results: list[Result]
         try:
             results = self._apply(path, [one.request for one in batch], wait)
         except Exception as error:  # noqa: BLE001 (its client gets it)
-            if len(batch) > 1:
-                for one in batch:
-                    self._settle(path, [one])
+            if len(batch) == 1:
+                # Without the frames that it passed through, which hold the message.
+                batch[0].result = error.with_traceback(None)
                 return
-            results = [error]
-        for one, result in zip(batch, results, strict=True):
-            one.result = result
+            results = []
+        for i, one in enumerate(batch):
+            if results:
+                one.result = results[i]
+            else:
+                self._settle(path, [one])
 
     def hurry(self, seconds: float) -> None:
         """Let no request wait for longer than so many seconds from now on."""

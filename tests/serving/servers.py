@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from nbspam.serving.limits import Limits
+from nbspam.serving.clients import Limits
 from nbspam.serving.models import Keeping, ServedModels, UserFiles
 from nbspam.serving.server import Server
 from nbspam.serving.sockets import unix_socket
@@ -182,4 +182,3 @@ def serving_in(
                 stopping.start()
             stopping.join(60)
             assert not stopping.is_alive()
-    current.close()

@@ -15,8 +15,8 @@ from servers import SPAM, request
 
 from nbspam.reading.marks import MARK
 from nbspam.serving import judges
-from nbspam.serving.limits import LARGE
 from nbspam.serving.passthrough import cleaned
+from nbspam.serving.spamd import LARGE
 from nbspam.serving.teaching import LearnRequest, apply_requests
 from nbspam.store.model_file import read_model
 from nbspam.store.writing import DEFAULT_WAIT

@@ -18,8 +18,7 @@ def tell(path, base, message, is_spam):
 
 
 def log_odds(models, message):
-    with models.use() as model:
-        return model.filter.classify(message).log_odds
+    return models.use().filter.classify(message).log_odds
 
 
 @pytest.fixture
@@ -34,9 +33,7 @@ def said():
 
 @pytest.fixture
 def current(me, model, said):
-    found = ServedModels(me, base=model).common(said.append, Keeping())
-    yield found
-    found.close()
+    return ServedModels(me, base=model).common(said.append, Keeping())
 
 
 def replace(path, content):
@@ -119,14 +116,11 @@ def test_an_unlike_model_is_refused(me, model):
 
 def test_the_index_of_a_base_is_made_once_for_each_base(me, model, current, said):
     tell(me, model, SPAM, True)
-    with current.use() as opened:
-        first = opened.base
+    first = current.use().base
     tell(me, model, HAM, False)
     before = log_odds(current, SPAM)
-    with current.use() as opened:
-        assert opened.base is first
+    assert current.use().base is first
     tell(model, None, SPAM + b"quite another", True)
     assert log_odds(current, SPAM) != before
-    with current.use() as opened:
-        assert opened.base is not first
+    assert current.use().base is not first
     assert said == []

@@ -12,9 +12,9 @@ import pytest
 from servers import HAM, SPAM, request
 
 import nbspam
-from nbspam.errors import LockedError, ModelError, NbspamError
+from nbspam.errors import LockedError, ModelError
 from nbspam.learning import update
-from nbspam.serving.limits import Limits
+from nbspam.serving.clients import Limits
 from nbspam.serving.log import UNCHANGED
 from nbspam.serving.spamd import RefusedError
 from nbspam.serving.teaching import LearnRequest, Teacher
@@ -46,10 +46,7 @@ def submitted(apply, messages, before=lambda _: None, **limits):
     results = [None] * len(messages)
 
     def submit(i, request):
-        try:
-            results[i] = teacher.submit(Path("model.json"), request)
-        except (NbspamError, RefusedError) as error:
-            results[i] = error
+        results[i] = teacher.submit(Path("model.json"), request)
 
     threads = []
     for i, message in enumerate(messages):

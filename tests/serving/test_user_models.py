@@ -353,5 +353,5 @@ def test_few_models_stay_open(serving, model, users):
 def test_a_model_that_cannot_be_opened_is_said(model, users):
     (users / "hal.json").symlink_to(users.parent)
     models = ServedModels(model, users=users).of_worker({}, is_for_large=False)
-    with models.use() as common, pytest.raises(ModelError, match="cannot be read"):
-        open_user_model(users / "hal.json", CutOffs.of_model, common)
+    with pytest.raises(ModelError, match="cannot be read"):
+        open_user_model(users / "hal.json", CutOffs.of_model, models.use())
