@@ -247,8 +247,8 @@ class Client(io.RawIOBase):
     def close(self) -> None:
         """Close the connection."""
         if not self.closed:
-            super().close()
             self.stream.detach()  # else both would wait for Python to look for circles
+            super().close()
             self._socket.close()
             self.free_room()
 

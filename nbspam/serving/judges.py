@@ -17,7 +17,6 @@ A task and a reply are a line of JSON and bytes: the message, or the reply to th
 
 import ctypes
 import json
-import pickle
 import resource
 import signal
 import socket
@@ -35,9 +34,12 @@ from nbspam.serving.models import NO_HANDLES, CurrentModel, Handles, Models, Ser
 from nbspam.serving.spamd import SOFTWARE, TEMPORARY, RefusedError, Request
 from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Wanted, tokenize
 
-_CODE = (  # packages are found where the server found them
-    "import sys; sys.path[:] = {}\nfrom nbspam.serving.judges import be_judge; be_judge({}, {})"
-)
+# Packages are found where the server found them, and the setup is made anew as it is printed.
+_CODE = """
+import sys; sys.path[:] = {!a}
+from math import inf; from pathlib import PosixPath
+from nbspam.serving.judges import Limits, ServedModels, Setup, be_judge
+be_judge({}, {!a})"""
 _SMALL = 64 << 10  # bytes that are copied rather than sent by themselves
 # Bytes.  One process is for messages that are no longer than this, which wait for no other: hostile
 # ones take 3 ms with 8 KiB, 10 with 32.
@@ -183,10 +185,10 @@ class _Judge:
         self._stream = self._channel.makefile("rb")
         self._channel.settimeout(setup.limits.reading)  # for it to read, and to answer
         handles = model.handles
-        told = pickle.dumps(setup._replace(handles=handles))
         with theirs:
+            code = _CODE.format(sys.path, theirs.fileno(), setup._replace(handles=handles))
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _CODE.format(sys.path, theirs.fileno(), told)],
+                [sys.executable, "-c", code],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -249,13 +251,12 @@ def limit_memory(n: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (n, n))
 
 
-def be_judge(number: int, told: bytes) -> None:
-    """Do tasks until the channel is closed; number: its descriptor.  told: the `Setup`."""
+def be_judge(number: int, setup: Setup) -> None:
+    """Do tasks until the channel is closed; number: its descriptor."""
     # Signals to the group are the server's to obey: it finishes what was begun.
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
     give_back_freed_memory()
-    setup: Setup = pickle.loads(told)
     channel = socket.socket(fileno=number)
     stream = channel.makefile("rb")
     with suppress(EOFError, OSError):  # the server needs it no longer
