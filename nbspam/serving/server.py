@@ -18,7 +18,7 @@ from nbspam.serving import spamd
 from nbspam.serving.clients import Client, Clients, Limits, Room, Say
 from nbspam.serving.judges import Judges, Setup, give_back_freed_memory
 from nbspam.serving.log import UNCHANGED, Entry, Log
-from nbspam.serving.metrics import DISCONNECTED, Metrics, MetricsPage, State
+from nbspam.serving.metrics import DISCONNECTED, Metrics, MetricsPage
 from nbspam.serving.models import CurrentModel, ServedModels
 from nbspam.serving.sockets import notify
 from nbspam.serving.spamd import LARGE, PING, SKIP, TELL, RefusedError, Request, too_large
@@ -256,18 +256,18 @@ class Server:
 
     def _metrics_text(self) -> str:
         model = self._current.use()
-        state = State(
-            connections=self._clients.n_open,
-            parked=self._clients.n_parked,
-            judging_room=self._judging.used,
-            learning_room=self._learning.used,
-            learning=self._teacher.n_waiting if self._teacher else 0,
-            classes=model.filter.classes,
-            modified=model.modified,
-            dropped_lines=self._log.n_dropped if self._log else 0,
-            unusable=self._current.n_unusable,
-        )
-        return self._metrics.page(state, (*self._judges.pids, *self._large.pids))
+        now = {
+            ("connections",): self._clients.n_open,
+            ("parked_connections",): self._clients.n_parked,
+            ("room_used_bytes", "judging"): self._judging.used,
+            ("room_used_bytes", "learning"): self._learning.used,
+            ("learning_queue_messages",): self._teacher.n_waiting if self._teacher else 0,
+            ("model_modified_timestamp_seconds",): model.modified,
+            ("dropped_log_lines_total",): self._log.n_dropped if self._log else 0,
+            ("unusable_models",): self._current.n_unusable,
+        }
+        pids = *self._judges.pids, *self._large.pids
+        return self._metrics.page(now, model.filter.classes, pids)
 
 
 def serve(

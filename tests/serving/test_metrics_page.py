@@ -20,9 +20,18 @@ from servers import HAM, SPAM, Client, request, together
 
 from nbspam.serving import metrics
 from nbspam.serving.log import Entry
-from nbspam.serving.metrics import DISCONNECTED, Metrics, State
+from nbspam.serving.metrics import DISCONNECTED, Metrics
 
-NOW = State(3, 1, 1000, 0, 2, ("ham", "spam"), 1.75e9, 4, 1)
+NOW = {
+    ("connections",): 3,
+    ("parked_connections",): 1,
+    ("room_used_bytes", "judging"): 1000,
+    ("learning_queue_messages",): 2,
+    ("model_modified_timestamp_seconds",): 1.75e9,
+    ("dropped_log_lines_total",): 4,
+    ("unusable_models",): 1,
+}
+CLASSES = "ham", "spam"
 NEW = b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n"
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\nUser-Agent: Prometheus/2.42.0\r\n\r\n"
 
@@ -45,7 +54,7 @@ def scraped(served):
 
 
 def test_an_empty_page_has_every_counter_at_zero():
-    found = metrics_of(Metrics().page(NOW))
+    found = metrics_of(Metrics().page(NOW, CLASSES))
     assert value(found, "judged_messages_total", command="CHECK", verdict="unsure") == 0
     assert value(found, "errors_total", kind="busy") == 0
     assert value(found, "told_messages_total", result="moved") == 0
@@ -79,7 +88,7 @@ def test_counts_are_what_was_counted(events):
     for command, verdict, result, size, seconds, code in events:
         entry = Entry("x", command, verdict=verdict, result=result, size=size, seconds=seconds)
         metrics.count(entry, code)
-    found = metrics_of(metrics.page(NOW))
+    found = metrics_of(metrics.page(NOW, CLASSES))
     judged = [event for event in events if event[1]]
     histogram = found["nbspam_judging_seconds"].samples
     assert histogram["_count",] == len(judged)
@@ -99,7 +108,7 @@ def test_counts_are_what_was_counted(events):
 
 def test_the_names_of_classes_are_escaped():
     classes = "ham", 'sp"am\\', "two\nlines", "\u00fc\u4e2d", "half \ud800"
-    found = metrics_of(Metrics().page(NOW._replace(classes=classes)))
+    found = metrics_of(Metrics().page(NOW, classes))
     labels = {key[2][1] for key in found["nbspam_judged_messages_total"].samples}
     assert {r"sp\"am\\", r"two\nlines", "\u00fc\u4e2d", "half ?"} < labels
 
@@ -338,7 +347,7 @@ def test_the_page_tells_what_the_server_holds(serving, model):
 
 def test_each_metric_is_in_the_docs():
     text = (Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
-    page = metrics_of(Metrics().page(NOW))
+    page = metrics_of(Metrics().page(NOW, CLASSES))
     assert [name for name in page if f"`{name}" not in text] == []
     named = re.findall(r"\bnbspam_[a-z_]+", text)
     assert {name.removesuffix("_bucket") for name in named} <= page.keys()
