@@ -16,7 +16,7 @@ from nbspam.cli.options import BASE, MODEL, QUIET, Cutting
 from nbspam.errors import OptionError
 from nbspam.serving.clients import Limits
 from nbspam.serving.log import STDERR, Entry, Log
-from nbspam.serving.models import Keeping, ServedModels, UserFiles
+from nbspam.serving.models import Opening, ServedModels, UserFiles
 from nbspam.serving.server import Server, serve
 from nbspam.serving.sockets import check_place, name_of, passed_sockets, tcp_sockets, unix_socket
 from nbspam.serving.teaching import Teacher, apply_requests
@@ -190,9 +190,9 @@ def command(
         n_workers,
     )
     # This process judges nothing: the workers have what is kept.
-    keeping = Keeping(0, IndexLayout(in_memory=0))
+    layout = IndexLayout(in_memory=0)
     say_good = log.say_good if log else None
-    current = models.common(say, keeping, say_good, cutting.of)
+    current = models.common(Opening(cutting.of, say, say_good, 0, layout))
     user_files = None if serving.user_models is None else UserFiles(serving.user_models)
     opened_model = current.use()
     of_model = opened_model.filter.metadata

@@ -30,7 +30,7 @@ from nbspam.errors import NbspamError
 from nbspam.reading.message import parse
 from nbspam.serving.answer import answer
 from nbspam.serving.clients import Limits, Say
-from nbspam.serving.models import NO_HANDLES, CurrentModel, Handles, Models, ServedModels
+from nbspam.serving.models import NO_HANDLES, CurrentModel, Handles, ServedModels, UserModels
 from nbspam.serving.spamd import SOFTWARE, TEMPORARY, RefusedError, Request
 from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Wanted, tokenize
 
@@ -271,7 +271,9 @@ def be_judge(number: int, setup: Setup) -> None:
             del reply, content
 
 
-def _reply(task: Any, body: bytes, models: Models, setup: Setup) -> tuple[Any, bytes]:
+def _reply(
+    task: Any, body: bytes, models: CurrentModel | UserModels, setup: Setup
+) -> tuple[Any, bytes]:
     """Return the reply to a task, whatever happens."""
     try:
         request = Request(task.get("command", ""), body=body, compressed=task["compressed"])

@@ -15,12 +15,11 @@ import re
 import stat
 import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from nbspam.errors import ModelError, NbspamError, Remedy, ServingError
 from nbspam.filter import CutOffsOf, Filter
@@ -33,21 +32,22 @@ from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import open_model_file
 
+Stamp = tuple[object, ...]  # differs between versions of a file; empty: there is none
+Handles = Mapping[Path, int]  # of open files
+NO_HANDLES: Handles = {}
 
-class Keeping(NamedTuple):
-    """What an open model keeps in memory."""
 
+class Opening(NamedTuple):
+    """How models are opened, what they keep in memory, and who is told of what is wrong."""
+
+    cut_offs: CutOffsOf
+    say: Say = lambda _: None
+    say_good: Say | None = None  # tells that a model can be used again; None for `say`
     # Tokens whose weights are cached between messages, 20 MB.  On 2,000 real mails, shuffled, 57 %
     # of a mail's tokens were in the cache; 47 % with half as many, 73 % with three times as many.
     words: int = 100_000
     layout: IndexLayout = IndexLayout()
-
-
-_KEEPING = Keeping()
-
-Stamp = tuple[object, ...]  # differs between versions of a file; empty: there is none
-Handles = Mapping[Path, int]  # of open files
-NO_HANDLES: Handles = {}
+    handles: Handles = NO_HANDLES  # of the versions to begin with, if they are open
 
 
 class OpenModel:
@@ -56,16 +56,15 @@ class OpenModel:
     def __init__(
         self,
         path: Path,
-        cut_offs: CutOffsOf,
-        keeping: Keeping = _KEEPING,
-        handle: int | None = None,
+        how: Opening,
         base: "OpenModel | None" = None,
         is_base: bool = False,
+        handle: int | None = None,
     ) -> None:
         """Open it; raises NbspamError when it is not a model, or not one that can classify spam.
 
-        handle: a descriptor of the file if it is open already, which will be closed.
         base: the model that it is read through, which it uses.  is_base: whether it is one.
+        handle: a descriptor of the file if it is open already, which will be closed.
         """
         self.path, self.base = path, base
         self._lookup = Lookup(path, handle)
@@ -78,13 +77,13 @@ class OpenModel:
                     f"{path}: the model has no spam class, so it cannot answer spamc",
                     Remedy.NAME_SPAM_LABEL,
                 )
-            counts = TokenIndex(self._lookup, keeping.layout).counts
+            counts = TokenIndex(self._lookup, how.layout).counts
             self.as_base = Base(path, metadata, counts) if is_base else None
             below = base.as_base if base else None
             if below:
                 below.check(path, metadata.settings)
             make = below.classifier if below else Classifier
-            self.filter = Filter(make(metadata, counts, keeping.words), cut_offs(metadata))
+            self.filter = Filter(make(metadata, counts, how.words), how.cut_offs(metadata))
         except BaseException:
             close()
             raise
@@ -95,42 +94,21 @@ class OpenModel:
         return {self.path: self._lookup.fileno(), **(self.base.handles if self.base else {})}
 
 
-class Models(Protocol):
-    """The models in use."""
-
-    def use(self, user: str = "") -> OpenModel:
-        """Return the newest version of a user's model; raises NbspamError.
-
-        user: as the client names him.
-        """
-
-
 class CurrentModel:
     """The newest usable version of a model file."""
 
     def __init__(
-        self,
-        path: Path,
-        cut_offs: CutOffsOf,
-        say: Say,
-        keeping: Keeping = _KEEPING,
-        say_good: Say | None = None,
-        base: "CurrentModel | None" = None,
-        is_base: bool = False,
-        handles: Handles = NO_HANDLES,
+        self, path: Path, how: Opening, base: "CurrentModel | None" = None, is_base: bool = False
     ) -> None:
         """Open the model; raises NbspamError when it is missing or cannot be used.
 
-        say: tells that a later version cannot be used.  say_good: that one can again; None for the
-        same.  base: what it is read through, and what there is while it is missing.
-        is_base: whether it is one.  handles: of the version to begin with, if it is open.
+        base: what it is read through, and what there is while it is missing.
+        is_base: whether it is one.
         """
-        self._path, self._cut_offs, self._say, self._keeping = path, cut_offs, say, keeping
-        self._say_good = say_good or say
-        self._base, self._is_base = base, is_base
+        self._path, self._how, self._base, self._is_base = path, how, base, is_base
         self._is_unusable = False
         self._lock = threading.RLock()
-        handle = handles.get(path)
+        handle = how.handles.get(path)
         self._seen = self._stamp(handle)
         self._model = self._opened(handle)
 
@@ -143,9 +121,9 @@ class CurrentModel:
         base = self._base.use() if self._base else None
         if base is not None and handle is None and not self._path.exists():
             return base
-        return OpenModel(self._path, self._cut_offs, self._keeping, handle, base, self._is_base)
+        return OpenModel(self._path, self._how, base, self._is_base, handle)
 
-    def _stamp(self, handle: int | None = None) -> Stamp:
+    def _stamp(self, handle: int | None) -> Stamp:
         """Return what changes when a file is replaced or written to, or when the base is.
 
         The inode number is not reused while the old version is open.
@@ -159,28 +137,23 @@ class CurrentModel:
             )  # fmt: skip
         return own if self._base is None else (*own, self._base.use())
 
-    def refresh(self) -> None:
-        """Open the file if it has changed; keep the version in use if that fails."""
-        with self._lock:
-            stamp = self._stamp()
-            if stamp == self._seen:
-                return
-            self._seen = stamp  # a version that cannot be used is reported once
-            try:
-                newer = self._opened()
-            except NbspamError as error:
-                self._is_unusable = True
-                self._say(f"{error}; the server keeps using the previous model")
-                return
-            if self._is_unusable:
-                self._is_unusable = False
-                self._say_good(f"{self._path}: the model can be used again, and was opened")
-            self._model = newer
-
     def use(self, user: str = "") -> OpenModel:
-        """Return the newest usable version."""
-        self.refresh()
-        return self._model
+        """Return the newest version; the one before where that cannot be used."""
+        with self._lock:
+            stamp = self._stamp(None)
+            if stamp != self._seen:
+                self._seen = stamp  # a version that cannot be used is reported once
+                try:
+                    self._model = self._opened()
+                except NbspamError as error:
+                    self._is_unusable = True
+                    self._how.say(f"{error}; the server keeps using the previous model")
+                else:
+                    if self._is_unusable:
+                        self._is_unusable = False
+                        say = self._how.say_good or self._how.say
+                        say(f"{self._path}: the model can be used again, and was opened")
+            return self._model
 
 
 USER = "%u"
@@ -204,27 +177,24 @@ class UserFiles:
                 " path; name a folder, DIR/%u.json or DIR/%u/model.json"
             )
         if USER in folder:
-            self._root, self._parts = Path(*above), [folder, name]
+            root, self._parts = Path(*above), [folder, name]
         else:
-            self._root, self._parts = Path(*above, folder), [name]
-        self._check_root()
-        self._root = Path(os.path.realpath(self._root))
-
-    def _check_root(self) -> None:
+            root, self._parts = Path(*above, folder), [name]
         try:
-            status = self._root.stat()
+            status = root.stat()
         except OSError as error:
             raise ServingError(
-                f"{self._root}: the users' models cannot be there ({error.strerror}); make the"
+                f"{root}: the users' models cannot be there ({error.strerror}); make the"
                 " folder, for the server's user alone (mode 0700)"
             ) from error
         if not stat.S_ISDIR(status.st_mode):
-            raise ServingError(f"{self._root}: is not a folder; name one for the users' models")
+            raise ServingError(f"{root}: is not a folder; name one for the users' models")
         if status.st_mode & 0o022 or os.geteuid() not in (0, status.st_uid):
             raise ServingError(
-                f"{self._root}: others than the server's user can write there, and could put any"
+                f"{root}: others than the server's user can write there, and could put any"
                 " file in a model's place; make the folder that user's own, mode 0700"
             )
+        self._root = Path(os.path.realpath(root))
 
     def path(self, user: str) -> Path | None:
         """Return where a user's model is or would be; None for a name that no file may have."""
@@ -272,14 +242,12 @@ class UserFiles:
                 ) from error
 
 
-# Of each user's: weights of 1,000 tokens, some 200 KB, and an index of the file.
-_USERS_KEEPING = Keeping(1_000, IndexLayout(entries=1 << 11, in_memory=0))
-
-
 def open_user_model(path: Path, cut_offs: CutOffsOf, common: OpenModel) -> OpenModel:
     """Open a user's model, which is read through the common one; raises NbspamError."""
+    # Of each user's: weights of 1,000 tokens, some 200 KB, and an index of the file.
+    how = Opening(cut_offs, words=1_000, layout=IndexLayout(entries=1 << 11, in_memory=0))
     handle = open_model_file(path, follows_links=False)
-    return OpenModel(path, cut_offs, _USERS_KEEPING, handle, common)
+    return OpenModel(path, how, common, handle=handle)
 
 
 class UserModels:
@@ -290,26 +258,23 @@ class UserModels:
     ) -> None:
         """common: opened as a base.  most: how many of them stay open."""
         self._common, self._files, self._cut_offs, self._most = common, files, cut_offs, most
-        self._open: OrderedDict[Path, tuple[Stamp, OpenModel]] = OrderedDict()
+        self._open: dict[Path, tuple[Stamp, OpenModel]] = {}  # the last used at the end
 
     def use(self, user: str = "") -> OpenModel:
         """Return the newest version of a user's model, or the common one.
 
         Raises NbspamError: the user's model cannot be used.
         """
-        common = self._common.use()
-        path = self._files.path(user)
-        if path is None:
+        common, path = self._common.use(), self._files.path(user)
+        stamp = self._files.stamp(path) if path else ()
+        if not (path and stamp):
             return common
-        stamp = self._files.stamp(path)
         before, model = self._open.pop(path, ((), common))
-        if stamp and not (before == stamp and model.base is common):
+        if before != stamp or model.base is not common:
             model = open_user_model(path, self._cut_offs, common)
-        elif not stamp:
-            return common
         self._open[path] = stamp, model
         if len(self._open) > self._most:
-            self._open.popitem(last=False)
+            del self._open[next(iter(self._open))]
         return model
 
 
@@ -328,45 +293,29 @@ class ServedModels(NamedTuple):
         own = CutOffs.of_model(metadata)
         return own if len(metadata.settings.classes) > 2 else own.changed(*self.cut_offs)
 
-    def common(
-        self,
-        say: Say,
-        keeping: Keeping,
-        say_good: Say | None = None,
-        cut_offs: CutOffsOf | None = None,
-        handles: Handles = NO_HANDLES,
-    ) -> CurrentModel:
-        """Open the model that is not a user's; raises NbspamError.
+    def common(self, how: Opening) -> CurrentModel:
+        """Open the model that is not a user's; raises NbspamError."""
+        if self.users is not None:
+            return CurrentModel(self.path, how, is_base=True)
+        below = CurrentModel(self.base, how, is_base=True) if self.base else None
+        return CurrentModel(self.path, how, below)
 
-        say_good: tells that the model can be used again; None for `say`.
-        cut_offs: of a model, if that is not `cut_offs_of`.  handles: of files to begin with.
-        """
-        cut_offs, below = cut_offs or self.cut_offs_of, None
-        if self.base is not None and self.users is None:
-            below = CurrentModel(
-                self.base, cut_offs, say, keeping, say_good, is_base=True, handles=handles
-            )
-        return CurrentModel(
-            self.path, cut_offs, say, keeping, say_good, below, self.users is not None, handles
-        )
-
-    def of_worker(self, handles: Handles, is_for_large: bool) -> Models:
+    def of_worker(self, handles: Handles, is_for_large: bool) -> CurrentModel | UserModels:
         """Open the models for a worker; raises NbspamError.
 
         Workers divide the memory that one may take.  handles: of the files to begin with.
         """
-        n, whole = self.n_workers + 1, Keeping()  # and one for short messages
+        n, how = self.n_workers + 1, Opening(self.cut_offs_of)  # one is for short messages
         # A worker's cache is of use for its own messages alone, so few workers have a whole one.
-        words = min(whole.words, max(20_000, 4 * whole.words // n))
-        keeping = Keeping(words, IndexLayout(in_memory=whole.layout.in_memory // n))
+        words, in_memory = (
+            min(how.words, max(20_000, 4 * how.words // n)),
+            how.layout.in_memory // n,
+        )
         if is_for_large:
-            keeping = Keeping(10_000, IndexLayout(in_memory=0))
-        common = self.common(_ignore, keeping, handles=handles)  # the server itself tells
+            words, in_memory = 10_000, 0
+        layout = IndexLayout(in_memory=in_memory)
+        common = self.common(how._replace(words=words, layout=layout, handles=handles))
         if self.users is None:
             return common
         files, most = UserFiles(self.users), max(1, self.open_users // n)
         return UserModels(common, files, self.cut_offs_of, most)
-
-
-def _ignore(_: str) -> None:
-    return

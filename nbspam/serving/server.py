@@ -90,7 +90,7 @@ class Server:
 
     def reload(self) -> None:
         """Open the model's newest version now rather than at the next request."""
-        self._current.refresh()
+        self._current.use()
 
     def close(self) -> None:
         """Accept no new client, and end when the current requests are answered."""
@@ -208,7 +208,7 @@ class Server:
                 return self._refused(result, entry)
             reply = spamd.tell_reply(request, result != UNCHANGED)
             return Response(reply, entry._replace(result=result))
-        self._current.refresh()  # to tell what is wrong with it
+        self._current.use()  # to tell what is wrong with it
         if request.is_large:
             with client.parked():
                 judged = self._large.judge(request)

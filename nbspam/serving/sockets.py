@@ -104,16 +104,11 @@ def tcp_sockets(place: str, any_address: bool) -> Iterator[list[socket.socket]]:
         listeners = []
         try:
             infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            for family, kind, protocol, _, address in dict.fromkeys(infos):
+            for family, _, _, _, address in dict.fromkeys(infos):
                 _check_address(place, ipaddress.ip_address(address[0]), any_address)
-                listener = opened.enter_context(socket.socket(family, kind, protocol))
-                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                if family == socket.AF_INET6:
-                    listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                listener.bind(address)
-                listener.listen(BACKLOG)
-                listener.setblocking(False)
-                listeners.append(listener)
+                made = socket.create_server(address, family=family, backlog=BACKLOG)
+                listeners.append(opened.enter_context(made))
+                made.setblocking(False)
         except OSError as error:
             raise ServingError(
                 f"{place}: cannot listen there ({error.strerror or error}); name another port, or"

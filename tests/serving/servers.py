@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nbspam.serving.clients import Limits
-from nbspam.serving.models import Keeping, ServedModels, UserFiles
+from nbspam.serving.models import Opening, ServedModels, UserFiles
 from nbspam.serving.server import Server
 from nbspam.serving.sockets import unix_socket
 from nbspam.serving.teaching import Teacher, apply_requests
@@ -163,7 +163,7 @@ def serving_in(
     """
     said, path, bounds = [], folder / "socket", Limits(**limits)
     models = ServedModels(model, cut_offs, base, users, workers, most)
-    current = models.common(said.append, Keeping(0))
+    current = models.common(Opening(models.cut_offs_of, said.append))
     teacher = None
     if apply or tell or users:
         apply = apply or partial(apply_requests, base=model if users else base)

@@ -9,13 +9,13 @@ import pytest
 import nbspam
 from nbspam.errors import ModelError, OptionError
 from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.models import CurrentModel
+from nbspam.serving.models import CurrentModel, Opening
 
 FDS = Path("/proc/self/fd")
 
 
-def cut_offs(metadata):
-    return CutOffs.of_model(metadata)
+def opened(path, said):
+    return CurrentModel(path, Opening(CutOffs.of_model, said.append))
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def said():
 
 @pytest.fixture
 def current(model, said):
-    return CurrentModel(model, cut_offs, said.append)
+    return opened(model, said)
 
 
 def put(path, raw, name="new"):
@@ -72,7 +72,7 @@ def test_an_old_version_stays_open_as_long_as_it_is_used(current, model):
     assert old.filter.classifier.score({"claim", "free"}).log_odds > 0
     del old
     assert open_files(model) == 1
-    current.refresh()
+    current.use()
     assert open_files(model) == 1
 
 
@@ -141,13 +141,13 @@ def test_a_model_that_cannot_serve_is_as_bad_as_a_damaged_one(model, said):
     def refuse(metadata):
         if metadata.settings.spam_cutoff != 0.9:
             raise OptionError("the ham cut-off, 0.6, is above the spam cut-off")
-        return cut_offs(metadata)
+        return CutOffs.of_model(metadata)
 
-    found = CurrentModel(model, refuse, said.append, say_good=good.append)
+    found = CurrentModel(model, Opening(refuse, said.append, good.append))
     put(model, changed(raw))
     assert cut_off_of(found) == 0.9
     put(model, raw)
-    found.refresh()
+    found.use()
     assert (len(said), len(good)) == (1, 1)  # good news may go elsewhere
 
 
@@ -155,7 +155,7 @@ def test_a_link_is_followed_to_another_file(model, tmp_path, said):
     other, link = tmp_path / "other.json", tmp_path / "link.json"
     other.write_bytes(changed(model.read_bytes()))
     link.symlink_to(model)
-    found = CurrentModel(link, cut_offs, said.append)
+    found = opened(link, said)
     assert cut_off_of(found) == 0.9
     link.unlink()
     link.symlink_to(other)
@@ -166,10 +166,10 @@ def test_a_link_is_followed_to_another_file(model, tmp_path, said):
 def test_no_model_at_the_start_is_an_error(model, tmp_path, said):
     before = open_files(model)
     with pytest.raises(ModelError, match="there is no such model"):
-        CurrentModel(tmp_path / "none.json", cut_offs, said.append)
+        opened(tmp_path / "none.json", said)
     put(model, model.read_bytes().replace(b'"positive": "spam"', b'"positive": null'))
     with pytest.raises(ModelError):
-        CurrentModel(model, cut_offs, said.append)
+        opened(model, said)
     assert open_files(model) == before
 
 
@@ -177,4 +177,4 @@ def test_a_model_without_spam_cannot_answer(tmp_path, said):
     path = tmp_path / "three.json"
     nbspam.train([(c, f"{c} word {i}") for i in range(5) for c in "abc"]).save(path)
     with pytest.raises(ModelError, match=r"has no spam class, .*; say which class is spam"):
-        CurrentModel(path, cut_offs, said.append)
+        opened(path, said)

@@ -5,7 +5,7 @@ from servers import HAM, SPAM
 
 from nbspam.errors import ModelError
 from nbspam.filter import open_filter
-from nbspam.serving.models import Keeping, ServedModels
+from nbspam.serving.models import Opening, ServedModels
 from nbspam.serving.teaching import LearnRequest, apply_requests
 from nbspam.store.lookup import Lookup
 from nbspam.store.writing import DEFAULT_WAIT
@@ -21,6 +21,11 @@ def log_odds(models, message):
     return models.use().filter.classify(message).log_odds
 
 
+def opened(me, model, said):
+    models = ServedModels(me, base=model)
+    return models.common(Opening(models.cut_offs_of, said.append))
+
+
 @pytest.fixture
 def me(tmp_path):
     return tmp_path / "me.json"
@@ -33,7 +38,7 @@ def said():
 
 @pytest.fixture
 def current(me, model, said):
-    return ServedModels(me, base=model).common(said.append, Keeping())
+    return opened(me, model, said)
 
 
 def replace(path, content):
@@ -111,7 +116,7 @@ def test_learn_move_and_forget(me, model):
 def test_an_unlike_model_is_refused(me, model):
     me.write_bytes(model.read_bytes().replace(b'"scoring": "evidence"', b'"scoring": "sum"', 1))
     with pytest.raises(ModelError, match="has the scoring sum, and its base"):
-        ServedModels(me, base=model).common(print, Keeping())
+        opened(me, model, [])
 
 
 def test_the_index_of_a_base_is_made_once_for_each_base(me, model, current, said):
