@@ -61,15 +61,10 @@ class Room:
     def __init__(self, size: int, limits: Limits) -> None:
         self._size, self._limits = size, limits
         self._changed = threading.Condition()
-        self._queue: list[object] = []
+        self.queue: list[object] = []  # who waits
         self._n_holding = 0
         self._is_closed = False
         self.used = 0  # bytes that messages hold
-
-    @property
-    def is_wanted(self) -> bool:
-        """Whether somebody waits for room."""
-        return bool(self._queue)
 
     def take(self, n: int) -> None:
         """Take `n` bytes, when those who came before have theirs; `free` gives them back.
@@ -79,14 +74,14 @@ class Room:
         """
         me = object()
         with self._changed:
-            if self._n_holding + len(self._queue) >= self._limits.connections:
+            if self._n_holding + len(self.queue) >= self._limits.connections:
                 raise RefusedError(TEMPORARY, "(too many large messages at once)")
-            self._queue.append(me)
+            self.queue.append(me)
             is_free = self._changed.wait_for(
-                lambda: self._is_closed or (self._queue[0] is me and self.used + n <= self._size),
+                lambda: self._is_closed or (self.queue[0] is me and self.used + n <= self._size),
                 self._limits.timeout,
             )
-            self._queue.remove(me)
+            self.queue.remove(me)
             self._changed.notify_all()
             if self._is_closed or not is_free:
                 raise RefusedError(TEMPORARY, "(there is no room for a large message)")
@@ -120,7 +115,7 @@ class Client(io.RawIOBase):
         self._ends = self._due = math.inf  # by the monotonic clock, while it is waited for
         self._shuts = socket.SHUT_RD  # what is shut when it is late
         self._is_late = False
-        self._taken: tuple[Room, int] | None = None
+        self.taken: tuple[Room, int] | None = None  # room that others may wait for
         self.is_parked = False
         self.is_heard = False  # whether it has said all it has to say
 
@@ -208,21 +203,16 @@ class Client(io.RawIOBase):
         finally:
             self.is_parked = False
 
-    @property
-    def holds_room(self) -> bool:
-        """Whether it has room that others may wait for."""
-        return self._taken is not None
-
     def take_room(self, room: Room, n: int) -> None:
         """Take room for a large message, when there is some; raises RefusedError."""
         with self.parked():
             room.take(n)
-        self._taken = room, n
+        self.taken = room, n
 
     def free_room(self) -> None:
         """Give back the room of a large message, whose memory is freed."""
-        if self._taken:
-            (room, n), self._taken = self._taken, None
+        if self.taken:
+            (room, n), self.taken = self.taken, None
             room.free(n)
 
     # How it ends
@@ -395,9 +385,9 @@ class Clients:
         self._listeners = {}
 
     def _end_late_clients(self, now: float, is_full: bool) -> None:
-        is_room_wanted = any(room.is_wanted for room in self._rooms)
+        is_room_wanted = any(room.queue for room in self._rooms)
         with self._changed:
             clients = list(self._open)
         for client in clients:
-            in_the_way = is_full or (is_room_wanted and client.holds_room)
+            in_the_way = is_full or (is_room_wanted and client.taken)
             client.end_if_late(now, self._ends, self._limits.grace if in_the_way else math.inf)

@@ -40,46 +40,26 @@ _KINDS = {
     DISCONNECTED: "disconnected",
 }
 
+_COUNTER, _GAUGE = "counter", "gauge"
 # Name, type, labels and meaning of each.
 _FAMILIES = (
-    ("nbspam_requests_total", "counter", "command", "Requests read whole."),
-    ("nbspam_judged_messages_total", "counter", "command verdict", "Messages judged."),
-    (
-        *("nbspam_judging_seconds", "histogram", ""),
-        "Seconds from a request read to its reply, of messages judged.",
-    ),
-    (
-        *("nbspam_told_messages_total", "counter", "result"),
-        "Messages that clients asked to learn or to forget (TELL).",
-    ),
-    ("nbspam_errors_total", "counter", "kind", "Requests refused, and clients that hung up."),
-    ("nbspam_received_bytes_total", "counter", "", "Bytes of messages, as sent."),
-    (
-        *("nbspam_dropped_log_lines_total", "counter", ""),
-        "Log lines that could not be written at once.",
-    ),
-    ("nbspam_connections", "gauge", "", "Open connections."),
-    (
-        *("nbspam_parked_connections", "gauge", ""),
-        "Connections that wait for room, for the model or among large messages.",
-    ),
-    ("nbspam_room_used_bytes", "gauge", "room", "Memory that large messages hold."),
-    ("nbspam_learning_queue_messages", "gauge", "", "Messages that wait to be learned."),
-    (
-        *("nbspam_model_modified_timestamp_seconds", "gauge", ""),
-        "When the model in use was written, in seconds since 1970.",
-    ),
-    (
-        *("nbspam_unusable_models", "gauge", ""),
-        "Model files that are missing or cannot be used; the server uses what they were.",
-    ),
-    ("nbspam_build_info", "gauge", "version", "The version."),
-    (
-        *("process_start_time_seconds", "gauge", ""),
-        "When the server was started, in seconds since 1970.",
-    ),
-    ("process_cpu_seconds_total", "counter", "", "Time on the processor, of all processes."),
-    ("process_resident_memory_bytes", "gauge", "", "Memory in use, of all processes."),
+    ("nbspam_requests_total", _COUNTER, "command", "Requests read whole."),
+    ("nbspam_judged_messages_total", _COUNTER, "command verdict", "Messages judged."),
+    ("nbspam_judging_seconds", "histogram", "", "From a request read to its reply, of messages."),
+    ("nbspam_told_messages_total", _COUNTER, "result", "Messages to learn or to forget (TELL)."),
+    ("nbspam_errors_total", _COUNTER, "kind", "Requests refused, and clients that hung up."),
+    ("nbspam_received_bytes_total", _COUNTER, "", "Bytes of messages, as sent."),
+    ("nbspam_dropped_log_lines_total", _COUNTER, "", "Log lines that would have had to wait."),
+    ("nbspam_connections", _GAUGE, "", "Open connections."),
+    ("nbspam_parked_connections", _GAUGE, "", "Connections that wait for the server."),
+    ("nbspam_room_used_bytes", _GAUGE, "room", "Memory that large messages hold."),
+    ("nbspam_learning_queue_messages", _GAUGE, "", "Messages that wait to be learned."),
+    ("nbspam_model_modified_timestamp_seconds", _GAUGE, "", "When the model was written, Unix."),
+    ("nbspam_unusable_models", _GAUGE, "", "Model files that are missing or cannot be used."),
+    ("nbspam_build_info", _GAUGE, "version", "The version."),
+    ("process_start_time_seconds", _GAUGE, "", "When the server was started, Unix."),
+    ("process_cpu_seconds_total", _COUNTER, "", "Time on the processor, of all processes."),
+    ("process_resident_memory_bytes", _GAUGE, "", "Memory in use, of all processes."),
 )
 
 # Values by a name, without what it begins with, and its labels' values.

@@ -175,7 +175,7 @@ class Server:
             reason = f"(Content-Length mismatch: Expected {length} bytes, got {n} bytes)"
             raise RefusedError(spamd.PROTOCOL, reason)
         client.is_heard = True
-        if request.compressed and not client.holds_room:
+        if request.compressed and not client.taken:
             message = spamd.unzipped(body, small)
             if message is not None:
                 return request._replace(body=message, compressed=False)

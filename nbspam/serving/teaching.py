@@ -49,16 +49,8 @@ class LearnRequest(NamedTuple):
 Result = str | Exception
 
 
-class _TokenizedRequest(NamedTuple):
-    is_spam: bool | None
-    message: TokenizedMessage
-
-
 def apply_requests(
-    path: Path,
-    requests: list[LearnRequest],
-    wait: LockWait,
-    base: Path | None = None,
+    path: Path, requests: list[LearnRequest], wait: LockWait, base: Path | None = None
 ) -> list[Result]:
     """Learn messages into the model at `path`, or forget them; in order, with few saves.
 
@@ -69,76 +61,66 @@ def apply_requests(
     program held the lock.
     Raises ModelError.
     """
+    results: dict[int, Result] = dict.fromkeys(range(len(requests)), UNCHANGED)
     with open_base(base, indexed=False) as opened:
         wanted = _known(path, [], opened)[1].wanted
-        waiting = {
-            number: _TokenizedRequest(request.is_spam, _tokenized(request.message, wanted))
-            for number, request in enumerate(requests)
-            if request.is_spam is None or _has_content(request.message)
-        }
-        results: list[Result] = [UNCHANGED] * len(requests)
+        waiting: dict[int, tuple[bool | None, TokenizedMessage]] = {}
+        for number, (message, is_spam) in enumerate(requests):
+            if not isinstance(message, bytes):
+                waiting[number] = is_spam, message(wanted)
+            elif is_spam is None or message.strip():  # an empty message is nothing to learn
+                waiting[number] = is_spam, tokenize(parse(message), digest=True, wanted=wanted)
         n = len(waiting)
         while waiting:
             if len(waiting) < n and wait.is_over():  # as if another program had the lock
                 late = RefusedError(TEMPORARY, "(the messages before it took too long)")
-                return [late if i in waiting else result for i, result in enumerate(results)]
+                return [late if i in waiting else result for i, result in results.items()]
             # Several requests about one message are applied one after the other.
-            first = {one.message.digest: number for number, one in reversed(waiting.items())}
-            now = {number: waiting.pop(number) for number in sorted(first.values())}
-            for number, result in _apply_distinct(path, now, wanted, wait, opened):
-                results[number] = result
-        return results
-
-
-def _has_content(message: bytes | Tokenizer) -> bool:
-    """Return whether there is something to learn: an empty message is none."""
-    return bool(message.strip()) if isinstance(message, bytes) else True
-
-
-def _tokenized(message: bytes | Tokenizer, wanted: Wanted) -> TokenizedMessage:
-    if isinstance(message, bytes):
-        return tokenize(parse(message), digest=True, wanted=wanted)
-    return message(wanted)
+            first = {message.digest: i for i, (_, message) in reversed(waiting.items())}
+            now = {i: waiting.pop(i) for i in sorted(first.values())}
+            results |= _apply_distinct(path, now, wanted, wait, opened)
+    return list(results.values())
 
 
 def _apply_distinct(
     path: Path,
-    requests: dict[int, _TokenizedRequest],
+    requests: dict[int, tuple[bool | None, TokenizedMessage]],
     wanted: Wanted,
     wait: LockWait,
     base: Base | None,
-) -> list[tuple[int, Result]]:
+) -> dict[int, Result]:
     """Apply requests about different messages; return what `apply_requests` does, by their numbers.
 
     wanted: the numbers that the messages were tokenized with.
     """
-    rows, settings = _known(path, [one.message.digest for one in requests.values()], base)
+    rows, settings = _known(path, [message.digest for _, message in requests.values()], base)
     to_learn, to_forget = [], []
-    learning: list[tuple[int, Result]] = []
-    forgetting: list[tuple[int, Result]] = []
+    learning: dict[int, Result] = {}
+    forgetting: dict[int, Result] = {}
     for number, (is_spam, message) in requests.items():
         row = rows.get(message.digest, (0,) * len(settings.classes))
         if is_spam is None:
-            forgetting.append((number, FORGOTTEN if any(row) else UNCHANGED))
+            forgetting[number] = FORGOTTEN if any(row) else UNCHANGED
             # As often as it was learned, so that nothing of it is left.
             to_forget += [message] * sum(row)
         else:
             label = _class_of(path, settings, is_spam)
-            learning.append((number, _effect(row, settings.classes.index(label))))
+            is_known = row[settings.classes.index(label)]
+            learning[number] = UNCHANGED if is_known else MOVED if any(row) else LEARNED
             to_learn.append(message._replace(label=label))
     try:
         if to_forget:
             forget(path, to_forget, wait=wait, base=base)
     except LockedError as error:
-        forgetting = [(number, error) for number, _ in forgetting]
+        forgetting = dict.fromkeys(forgetting, error.with_traceback(None))
     try:
         if to_learn:
             pending = PendingMessages(wanted)
             pending.read(path, to_learn, remember=True)
             learn(path, pending, TrainingSettings(base=base), wait=wait)
     except LockedError as error:
-        learning = [(number, error) for number, _ in learning]
-    return forgetting + learning
+        learning = dict.fromkeys(learning, error.with_traceback(None))
+    return forgetting | learning
 
 
 def _known(
@@ -152,13 +134,6 @@ def _known(
         return {}, base.metadata.settings
     with Lookup(path) as lookup:
         return lookup.learned(digests), lookup.metadata.settings
-
-
-def _effect(row: Row, k: int) -> str:
-    """Return what learning a message as class `k` does; row: how often each has learned it."""
-    if row[k]:
-        return UNCHANGED
-    return MOVED if any(row) else LEARNED
 
 
 def _class_of(path: Path, settings: ModelSettings, is_spam: bool) -> str:
@@ -178,11 +153,10 @@ ApplyRequests = Callable[[Path, list[LearnRequest], LockWait], list[Result]]
 class _Waiting:
     """A request that waits for its result."""
 
-    def __init__(self, request: LearnRequest, ends: float) -> None:
-        self.request, self.ends = request, ends  # by the monotonic clock: when it gives up
+    def __init__(self, path: Path, request: LearnRequest, ends: float) -> None:
+        self.path, self.request = path, request
+        self.ends = ends  # by the monotonic clock: when it gives up
         self.result: Result | None = None
-        message = request.message
-        self.size = len(message) if isinstance(message, bytes) else _BATCH
 
 
 class Teacher:
@@ -200,7 +174,7 @@ class Teacher:
         """
         self._apply, self._limits, self._say, self._files = apply, limits, say, files
         self._changed = threading.Condition()
-        self._queues: dict[Path, list[_Waiting]] = {}
+        self._queue: list[_Waiting] = []  # those that are not being applied yet
         self._busy: set[Path] = set()
         self._n_requests = 0  # that are not answered
         self._latest = math.inf  # by the monotonic clock: when the server waits no longer
@@ -209,7 +183,7 @@ class Teacher:
     @property
     def n_waiting(self) -> int:
         """The number of requests that are not being applied yet."""
-        return sum(map(len, list(self._queues.values())))
+        return len(self._queue)
 
     def path_of(self, request: LearnRequest, user: str, common: Path) -> Path:
         """Return the model that a user teaches, for which there may be no file yet.
@@ -237,37 +211,37 @@ class Teacher:
 
         Returns RefusedError or LockedError when it could not be learned in time; it never will be.
         """
-        one = _Waiting(request, time.monotonic() + self._limits.learning)
+        one = _Waiting(path, request, time.monotonic() + self._limits.learning)
         with self._changed:
             if self._n_requests >= self._limits.connections:
                 return RefusedError(TEMPORARY, "(too many messages wait to be learned)")
             self._n_requests += 1
-            queue = self._queues.setdefault(path, [])
-            queue.append(one)
+            self._queue.append(one)
             while one.result is None:
                 left = min(one.ends, self._latest) - time.monotonic()
-                if queue and path not in self._busy and len(self._busy) < _MODELS:
-                    self._apply_batch(path, queue)
-                elif one in queue and left <= 0:
-                    queue.remove(one)
+                is_waiting = one in self._queue
+                if is_waiting and path not in self._busy and len(self._busy) < _MODELS:
+                    self._apply_batch(path)
+                elif is_waiting and left <= 0:
+                    self._queue.remove(one)
                     reason = "(the messages before it are not learned yet)"
                     one.result = RefusedError(TEMPORARY, reason)
                 else:
-                    self._changed.wait(left if one in queue else None)
+                    self._changed.wait(left if is_waiting else None)
             self._n_requests -= 1
-            if not queue:
-                self._queues.pop(path, None)
         return one.result
 
-    def _apply_batch(self, path: Path, queue: list[_Waiting]) -> None:
-        """Apply those that come first in a queue; others may look at it meanwhile."""
-        sizes = itertools.accumulate(waiting.size for waiting in queue)
-        n = max(1, sum(size <= self._batch for size in sizes))
-        batch, queue[:] = queue[:n], queue[n:]
+    def _apply_batch(self, path: Path) -> None:
+        """Apply those that came first for a model; others may look at the queue meanwhile."""
+        waiting = [one for one in self._queue if one.path == path]
+        messages = (one.request.message for one in waiting)
+        sizes = (len(each) if isinstance(each, bytes) else _BATCH for each in messages)
+        n = max(1, sum(size <= self._batch for size in itertools.accumulate(sizes)))
+        self._queue = [one for one in self._queue if one not in waiting[:n]]
         self._busy.add(path)
         self._changed.release()
         try:
-            self._settle(path, batch)
+            self._settle(path, waiting[:n])
         finally:
             self._changed.acquire()
             self._busy.remove(path)
@@ -279,17 +253,15 @@ class Teacher:
         wait = LockWait(math.inf, self._say, lambda: time.monotonic() >= min(ends, self._latest))
         try:
             results = self._apply(path, [one.request for one in batch], wait)
+            for one, result in zip(batch, results, strict=True):
+                one.result = result
         except Exception as error:  # noqa: BLE001 (its client gets it)
             if len(batch) == 1:
                 # Without the frames that it passed through, which hold the message.
                 batch[0].result = error.with_traceback(None)
-                return
-            results = []
-        for i, one in enumerate(batch):
-            if results:
-                one.result = results[i]
             else:
-                self._settle(path, [one])
+                for one in batch:
+                    self._settle(path, [one])
 
     def hurry(self, seconds: float) -> None:
         """Let no request wait for longer than so many seconds from now on."""
