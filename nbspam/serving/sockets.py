@@ -110,9 +110,10 @@ def tcp_sockets(place: str, any_address: bool) -> Iterator[list[socket.socket]]:
                 listeners.append(opened.enter_context(made))
                 made.setblocking(False)
         except OSError as error:
+            reason = (error.strerror or str(error)).partition(" (while")[0]  # as Python adds
             raise ServingError(
-                f"{place}: cannot listen there ({error.strerror or error}); name another port, or"
-                " stop the program that uses it"
+                f"{place}: cannot listen there ({reason}); name another port, or stop the program"
+                " that uses it"
             ) from error
         yield listeners
 

@@ -35,3 +35,11 @@ def served(model_file, tmp_path_factory):
 @pytest.fixture
 def serving(tmp_path):
     return partial(serving_in, tmp_path)
+
+
+@pytest.fixture
+def users(tmp_path):
+    """Return the folder of users' models."""
+    folder = tmp_path / "users"
+    folder.mkdir(mode=0o700)
+    return folder

@@ -1,5 +1,6 @@
 """Servers in the test's own process, and clients that speak to them byte by byte."""
 
+import fcntl
 import os
 import re
 import socket
@@ -104,6 +105,14 @@ class Served(NamedTuple):
         while not condition():
             assert time.monotonic() < ends, self.said
             time.sleep(0.005)
+
+
+@contextmanager
+def held(model):
+    """Hold a model's lock, as another program would."""
+    with model.with_name(f".{model.name}.lock").open("a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def children(pid):

@@ -1,15 +1,13 @@
 """Requests to learn are applied once, in order, and together."""
 
-import fcntl
 import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from servers import HAM, SPAM, request
+from servers import HAM, SPAM, held, request
 
 import nbspam
 from nbspam.errors import LockedError, ModelError
@@ -237,13 +235,6 @@ def test_the_end_waits_for_what_is_being_learned():
 
 TEACH = ["Set: local", "Message-class: spam"]
 OK = b"SPAMD/1.1 0 EX_OK\r\n"
-
-
-@contextmanager
-def held(model):
-    with model.with_name(f".{model.name}.lock").open("a+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield lock
 
 
 def word(number):
