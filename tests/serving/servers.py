@@ -1,15 +1,14 @@
-"""Servers in the test's own process, and clients that speak to them byte by byte."""
+"""Servers in the test's own process, and what is sent to them."""
 
 import fcntl
 import os
-import re
-import socket
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+
+from served_programs import Served, children, workers_of
 
 from nbspam.serving.clients import Limits
 from nbspam.serving.models import Opening, ServedModels, UserFiles
@@ -17,60 +16,14 @@ from nbspam.serving.server import Server
 from nbspam.serving.sockets import unix_socket
 from nbspam.serving.teaching import Teacher, apply_requests
 
-SPAM = b"Subject: prize\n\nclaim the free cash prize today, win it now\n"
-HAM = b"Subject: lunch\n\nsee you at lunch, at noon, after the meeting\n"
 
+class InThread(Served):
+    """A server in this process."""
 
-class Client:
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(60)
-        try:
-            self.socket.connect(str(path))
-        except OSError:
-            self.socket.close()
-            raise
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.socket.close()
-
-    def send(self, data):
-        self.socket.sendall(data)
-
-    def end(self):
-        self.socket.shutdown(socket.SHUT_WR)
-
-    def rest(self):
-        found = b""
-        try:
-            while chunk := self.socket.recv(1 << 16):
-                found += chunk
-        except ConnectionResetError:
-            pass
-        return found
-
-
-class Served(NamedTuple):
-    path: Path
-    said: list[str]
-    stopping: threading.Thread
-    others: list[int]  # processes of other servers
-
-    def connect(self):
-        return Client(self.path)
-
-    def ask(self, request, end=True):
-        with self.connect() as client:
-            try:
-                client.send(request)
-                if end:
-                    client.end()
-            except OSError:  # refused before it was all sent
-                pass
-            return client.rest()
+    def __init__(self, path, said, server):
+        super().__init__(path, said)
+        self.stopping = threading.Thread(target=server.close)
+        self.others = children(os.getpid())  # processes of other servers
 
     def stop(self):
         self.stopping.start()
@@ -81,30 +34,9 @@ class Served(NamedTuple):
         self.stopping.join(60)
         assert time.monotonic() - started < seconds
 
-    def metric(self, name):
-        with Client(self.path.with_name("metrics")) as client:
-            client.send(b"GET /metrics HTTP/1.1\r\n\r\n")
-            page = client.rest().decode()
-        return float(re.search(rf"^nbspam_{re.escape(name)} (\S+)$", page, re.MULTILINE)[1])
-
-    @property
-    def n_open(self):
-        return self.metric("connections")
-
     @property
     def processes(self):
-        """Return the numbers of the processes that read messages."""
-        return [
-            pid
-            for pid in children(os.getpid())
-            if pid not in self.others and b"be_judge" in command(pid)
-        ]
-
-    def wait(self, condition, seconds=60.0):
-        ends = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < ends, self.said
-            time.sleep(0.005)
+        return [pid for pid in workers_of(os.getpid()) if pid not in self.others]
 
 
 @contextmanager
@@ -113,20 +45,6 @@ def held(model):
     with model.with_name(f".{model.name}.lock").open("a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def children(pid):
-    found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        with suppress(OSError):
-            found += map(int, (task / "children").read_text().split())
-    return found
-
-
-def command(pid):
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    return b""
 
 
 def status(pid):
@@ -182,12 +100,12 @@ def serving_in(
         unix_socket(path, 0o600) as listener,
         unix_socket(folder / "metrics", 0o600) as metrics,
     ):
-        stopping, others = threading.Thread(target=server.close), children(os.getpid())
+        served = InThread(path, said, server)
         server.start([listener], [metrics])
         try:
-            yield Served(path, said, stopping, others)
+            yield served
         finally:
-            if not stopping.ident:
-                stopping.start()
-            stopping.join(60)
-            assert not stopping.is_alive()
+            if not served.stopping.ident:
+                served.stop()
+            served.stopping.join(60)
+            assert not served.stopping.is_alive()

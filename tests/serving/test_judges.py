@@ -1,11 +1,9 @@
 """Several workers: all serve, all are counted, one that dies is replaced, and all end together."""
 
 import os
-import re
 import select
 import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -13,7 +11,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 
 import pytest
-from servers import HAM, SPAM, Client, children, command, request, status, together
+from served_programs import HAM, SPAM, command, program
+from servers import request, status, together
 
 import nbspam
 from nbspam.store.lookup import Lookup
@@ -25,62 +24,12 @@ MANY = 20  # messages of each class in a user's model
 AS_SPAM = "Message-class: spam", "Set: local"
 
 
-class Program:
-    def __init__(self, process, folder):
-        self.process, self.folder, self.said = process, folder, []
-        self.listener = threading.Thread(target=lambda: self.said.extend(process.stderr))
-        self.listener.start()
-
-    def connect(self):
-        return Client(self.folder / "socket")
-
-    def ask(self, asked):
-        with self.connect() as client:
-            with suppress(OSError):
-                client.send(asked)
-            return client.rest()
-
-    @property
-    def workers(self):
-        return [pid for pid in children(self.process.pid) if b"be_judge" in command(pid)]
-
-    def metric(self, name):
-        with Client(self.folder / "metrics") as client:
-            client.send(b"GET /metrics HTTP/1.1\r\n\r\n")
-            page = client.rest().decode()
-        return float(re.search(rf"^{re.escape(name)} (\S+)$", page, re.MULTILINE)[1])
-
-    def wait(self, condition, seconds=60.0):
-        ends = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < ends, self.said
-            time.sleep(0.01)
-
-
 @contextmanager
 def running(folder, model, *options, n=2):
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "nbspam", "serve", "-m", model, "--socket", folder / "socket"),
-            *("--metrics", folder / "metrics", "--workers", str(n), *options),
-        ],
-        stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        env=os.environ | {"PYTHONWARNINGS": "error"},
-    )
-    program = Program(process, folder)
-    try:
-        program.wait(lambda: program.said)
-        assert len(program.workers) == n + 1  # one is for short messages
-        yield program
-    finally:
-        with suppress(OSError):
-            process.terminate()
-        process.wait(60)
-        program.listener.join()
-        process.stderr.close()
-    assert not any("Traceback" in line for line in program.said), program.said
+    places = "--metrics", folder / "metrics", "--workers", str(n)
+    with program(folder, model, *places, *options) as served:
+        assert len(served.workers) == n + 1  # one is for short messages
+        yield served
 
 
 def spoil(model):
@@ -93,40 +42,40 @@ def test_each_worker_judges_learns_once_and_ends_with_all(tmp_path, model):
     with Lookup(model) as lookup:
         before = lookup.metadata.learned.messages
     replies, numbers = [], count(1)
-    with running(tmp_path, model, "--tell") as program:
-        workers = program.workers
+    with running(tmp_path, model, "--tell") as served:
+        workers = served.workers
         for alone in workers:  # each does its work while the others do nothing
             others = [pid for pid in workers if pid != alone]
             for pid in others:
                 os.kill(pid, signal.SIGSTOP)
             with ExitStack() as opened:
-                clients = [opened.enter_context(program.connect()) for _ in range(9)]
+                clients = [opened.enter_context(served.connect()) for _ in range(9)]
                 for client in clients:
                     client.send(CHECK)
-                program.wait(
+                served.wait(
                     lambda c=clients: select.select([one.socket for one in c], [], [], 0)[0]
                 )
                 for pid in others:
                     os.kill(pid, signal.SIGCONT)
                 for client in clients:
                     assert client.rest().startswith(OK + b"Spam: True")
-        judged = 'nbspam_judged_messages_total{command="CHECK",verdict="spam"}'
-        program.wait(lambda: program.metric(judged) == 27)
+        judged = 'judged_messages_total{command="CHECK",verdict="spam"}'
+        served.wait(lambda: served.metric(judged) == 27)
 
         def teach():
             for number in range(5):
                 message = HAM + bytes([97 + number]) * 6 + b"\n"
-                assert program.ask(request("TELL", message, *AS_SPAM)).startswith(OK)
+                assert served.ask(request("TELL", message, *AS_SPAM)).startswith(OK)
 
         together(6, teach)  # each message is learned once
-        assert program.metric('nbspam_told_messages_total{result="learned"}') == 5
+        assert served.metric('told_messages_total{result="learned"}') == 5
         with Lookup(model) as lookup:
             assert lookup.metadata.learned.messages == (before[0], before[1] + 5)
 
         def client():
             while True:
                 try:
-                    connected = program.connect()
+                    connected = served.connect()
                 except OSError:  # it has ended
                     return
                 with connected:
@@ -134,62 +83,62 @@ def test_each_worker_judges_learns_once_and_ends_with_all(tmp_path, model):
                         connected.send(CHECK)
                     replies.append(connected.rest())
                 if next(numbers) == 30:
-                    program.process.send_signal(signal.SIGTERM)
+                    served.process.send_signal(signal.SIGTERM)
 
         together(6, client)  # whoever was connected before SIGTERM gets his verdict
-        assert program.process.wait(60) == 0
-        program.wait(lambda: not any(command(pid) for pid in workers))
+        assert served.process.wait(60) == 0
+        served.wait(lambda: not any(command(pid) for pid in workers))
         assert not (tmp_path / "socket").exists()
     assert len(replies) >= 30
     assert [reply for reply in replies if not reply.startswith(OK + b"Spam: True")] == []
-    assert program.said[1:] == [f"nbspam: stopped serving {model}\n"]
+    assert served.said[1:] == [f"nbspam: stopped serving {model}\n"]
 
 
 def test_a_worker_that_dies_is_replaced_and_none_outlives_the_server(tmp_path, model):
     line = b"SPAMD/1.0 75 Try again later: (the process that reads it has ended)\r\n"
-    with running(tmp_path, model) as program:
-        first = program.workers
+    with running(tmp_path, model) as served:
+        first = served.workers
         for pid in first:  # idle ones cost nobody anything
             os.kill(pid, signal.SIGKILL)
-            program.wait(lambda pid=pid: status(pid) == "Z")
+            served.wait(lambda pid=pid: status(pid) == "Z")
         for _ in range(9):
-            assert program.ask(CHECK).startswith(OK)
+            assert served.ask(CHECK).startswith(OK)
         spoil(model)  # its successor has the version that the server has open
-        for pid in program.workers:
+        for pid in served.workers:
             os.kill(pid, signal.SIGSTOP)
-        with program.connect() as client:
+        with served.connect() as client:
             client.send(CHECK)
-            program.wait(lambda: program.metric("nbspam_connections") == 1)
+            served.wait(lambda: served.metric("connections") == 1)
             time.sleep(0.1)
-            workers = program.workers
+            workers = served.workers
             for pid in workers:
                 os.kill(pid, signal.SIGKILL)
             assert client.rest() == line  # and spamc outputs the message
         for _ in range(9):
-            assert program.ask(CHECK).startswith(OK)
-        assert program.metric('nbspam_requests_total{command="CHECK"}') == 19
-        assert not set(program.workers) & set(workers)
-        assert "keeps using the previous model" in program.said[1]
-        assert "the process that reads messages failed (it has ended)" in program.said[2]
-        assert len(program.said) == 3
-        workers = program.workers
-        program.process.kill()
-        program.wait(lambda: not any(command(pid) for pid in workers))
+            assert served.ask(CHECK).startswith(OK)
+        assert served.metric('requests_total{command="CHECK"}') == 19
+        assert not set(served.workers) & set(workers)
+        assert "keeps using the previous model" in served.said[1]
+        assert "the process that reads messages failed (it has ended)" in served.said[2]
+        assert len(served.said) == 3
+        workers = served.workers
+        served.process.kill()
+        served.wait(lambda: not any(command(pid) for pid in workers))
 
 
 def test_short_messages_do_not_wait_for_long_ones_nor_these_for_ever(tmp_path, model):
     long = request("CHECK", HAM + b"and so on\n" * 3_000)
-    with running(tmp_path, model) as program, ExitStack() as opened:
-        for pid in program.workers:
+    with running(tmp_path, model) as served, ExitStack() as opened:
+        for pid in served.workers:
             os.kill(pid, signal.SIGSTOP)
-        clients = [opened.enter_context(program.connect()) for _ in range(20)]
+        clients = [opened.enter_context(served.connect()) for _ in range(20)]
         for client in clients:
             client.send(long)
-        program.wait(lambda: program.metric("nbspam_connections") == 20)
-        with program.connect() as short:
+        served.wait(lambda: served.metric("connections") == 20)
+        with served.connect() as short:
             short.send(CHECK)
-            program.wait(lambda: program.metric("nbspam_connections") == 21)
-            for pid in program.workers:
+            served.wait(lambda: served.metric("connections") == 21)
+            for pid in served.workers:
                 os.kill(pid, signal.SIGCONT)
             assert short.rest().startswith(OK)
         done, _, _ = select.select([client.socket for client in clients], [], [], 0)
@@ -199,17 +148,17 @@ def test_short_messages_do_not_wait_for_long_ones_nor_these_for_ever(tmp_path, m
 
 
 def test_sighup_reopens_the_model_and_who_is_heard_at_the_end_is_answered(tmp_path, model):
-    with running(tmp_path, model) as program, program.connect() as client:
+    with running(tmp_path, model) as served, served.connect() as client:
         spoil(model)
-        program.process.send_signal(signal.SIGHUP)
-        program.wait(lambda: len(program.said) == 2)
+        served.process.send_signal(signal.SIGHUP)
+        served.wait(lambda: len(served.said) == 2)
         client.send(CHECK[:40])
-        program.wait(lambda: program.metric("nbspam_connections") == 1)
-        program.process.send_signal(signal.SIGTERM)
+        served.wait(lambda: served.metric("connections") == 1)
+        served.process.send_signal(signal.SIGTERM)
         time.sleep(0.05)
         client.send(CHECK[40:])
         assert client.rest().startswith(OK)
-        assert program.process.wait(10) == 0
+        assert served.process.wait(10) == 0
 
 
 def words_of(user):
@@ -233,14 +182,14 @@ def test_many_users_of_several_workers_while_models_are_replaced_and_taught(tmp_
         nbspam.train(spam + ham).save(users / f"user{user}.json")
     options = "--tell", "--user-models", users
     wrong, taught, stop = [], [0] * n, threading.Event()
-    with running(tmp_path, model, *options, n=2) as program:
+    with running(tmp_path, model, *options, n=2) as served:
 
         def judge(client):
             for number in range(30):
                 user, other = (client + number) % n, (client + 5 * number + 1) % n
                 for words in {user, other}:
                     asked = request("CHECK", mail(words, 1_000 + number), user=f"user{user}")
-                    reply = program.ask(asked)
+                    reply = served.ask(asked)
                     if not reply.startswith(OK + b"Spam: %r" % (words == user)):
                         wrong.append((user, words, reply))
 
@@ -255,7 +204,7 @@ def test_many_users_of_several_workers_while_models_are_replaced_and_taught(tmp_
                 user = n // 2 + sum(taught) % (n // 2)
                 asked = mail(user, 9_000 + sum(taught))
                 for _ in range(2):
-                    reply = program.ask(request("TELL", asked, *AS_SPAM, user=f"user{user}"))
+                    reply = served.ask(request("TELL", asked, *AS_SPAM, user=f"user{user}"))
                     if not reply.startswith(OK):
                         wrong.append((user, "taught", reply))
                 taught[user] += 1
@@ -270,7 +219,7 @@ def test_many_users_of_several_workers_while_models_are_replaced_and_taught(tmp_
         for thread in beside:
             thread.join()
         assert wrong == []
-        assert program.said[1:] == []
+        assert served.said[1:] == []
     for user in range(n):
         with Lookup(users / f"user{user}.json") as lookup:
             assert lookup.metadata.learned.messages == (MANY, MANY + taught[user])

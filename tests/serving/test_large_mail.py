@@ -11,7 +11,8 @@ import zlib
 from pathlib import Path
 
 import pytest
-from servers import SPAM, request
+from served_programs import SPAM
+from servers import request
 
 from nbspam.reading.marks import MARK
 from nbspam.serving import judges

@@ -16,7 +16,8 @@ from exposition import metrics_of, value
 from hypothesis import given
 from hypothesis import strategies as st
 from logs import fields
-from servers import HAM, SPAM, Client, request, together
+from served_programs import HAM, SPAM, Client
+from servers import request, together
 
 from nbspam.serving import metrics
 from nbspam.serving.log import Entry
@@ -334,15 +335,6 @@ def test_a_flood_of_questions_slows_no_mail(serving, model):
     assert max(waits) < 1
     assert set(answers) == {b"HTTP/1.1 200 OK"}
     assert len(answers) <= 4 * (seconds / 0.05 + 10)
-
-
-def test_the_page_tells_what_the_server_holds(serving, model):
-    with serving(model) as served:
-        with served.connect() as client:
-            client.send(b"CHECK SPAMC/1.5\r\nContent-length: 1000000\r\n\r\nx")
-            served.wait(lambda: served.metric('room_used_bytes{room="judging"}') == 1_000_000)
-            assert served.n_open == 1
-        served.wait(lambda: served.metric('room_used_bytes{room="judging"}') == 0)
 
 
 def test_each_metric_is_in_the_docs():

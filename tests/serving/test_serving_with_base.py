@@ -1,7 +1,7 @@
 """A served model that is read through a base."""
 
 import pytest
-from servers import HAM, SPAM
+from served_programs import HAM, SPAM
 
 from nbspam.errors import ModelError
 from nbspam.filter import open_filter

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from one_case import each
-from servers import HAM, SPAM, request, serving_in, together
+from served_programs import HAM, SPAM
+from servers import request, serving_in, together
 
 from nbspam.bayes.posterior import logit
 from nbspam.reading.marks import MARK
@@ -420,29 +421,6 @@ def test_clients_that_leave_leave_nothing_behind(serving, model):
 
 
 # The end
-
-
-def can_connect(served):
-    try:
-        with served.connect():
-            return True
-    except OSError:
-        return False
-
-
-def test_requests_at_hand_are_answered_before_the_end(serving, model, spam_lines):
-    with serving(model) as served, served.connect() as client:
-        asked = request("CHECK", SPAM)
-        client.send(asked[:40])
-        served.wait(lambda: served.n_open == 1)
-        served.stop()
-        served.wait(lambda: not can_connect(served))
-        client.send(asked[40:])
-        client.end()
-        assert client.rest() == OK + spam_lines[SPAM] + b"\r\n"
-        served.stopping.join(60)
-        assert not served.stopping.is_alive()
-    assert not served.path.exists()
 
 
 def test_who_is_at_the_door_at_the_end_is_served(serving, model, spam_lines):

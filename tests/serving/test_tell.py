@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from servers import HAM, SPAM, held, request
+from served_programs import HAM, SPAM
+from servers import held, request
 
 import nbspam
 from nbspam.errors import LockedError, ModelError

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
-from servers import HAM, SPAM, held, request, together
+from served_programs import HAM, SPAM
+from servers import held, request, together
 
 import nbspam
 from nbspam.errors import ModelError, ServingError
