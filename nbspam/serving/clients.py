@@ -1,7 +1,8 @@
 """The clients of listening sockets: accepted, heard and answered within bounds of time and memory.
 
-One thread accepts, and looks after the clock; each client has a thread of his own.  Reads and
-writes of clients block, and whoever is late finds his connection shut.
+A thread for each.  One thread at a time waits at the door; whoever accepts a client serves it, and
+the next thread takes its place there.  It also looks after the clock: reads and writes of clients
+block, and whoever is late finds his connection shut.
 
 There are never more clients served than `Limits.connections`; others wait in the system's queue.
 While all places are taken, a client that keeps the server waiting for longer than `Limits.grace` is
@@ -30,6 +31,7 @@ _BUFFER, _CHUNK = 64 << 10, 256 << 10  # bytes read at a time: of what is small,
 _LEAST_RATE = 1 << 20
 _LINGER = 2.0  # seconds to go on reading after the reply, so that the client can read it
 _TICK = 0.05  # seconds between two looks at who is late
+_IDLE = 8  # threads that stay when they have nothing to do
 _LEAVING = 1.0  # seconds for the threads of clients that were hung up on
 
 
@@ -261,11 +263,14 @@ class Clients:
         self._limits, self._serve, self._say, self._rooms = limits, serve, say, rooms
         self._changed = threading.Condition()
         self._open: set[Client] = set()
+        self._door = deque[socket.socket]()  # accepted, and not served yet
+        self._at_door = threading.Lock()  # of the thread that waits there
+        self._n_idle = 0  # threads that wait for their turn there
         self._looked = 0.0  # when there was a look at who is late
         self._ends = math.inf  # by the monotonic clock: when no client is answered any more
         self._is_closing = False
+        self._poll = select.poll()
         self._listeners: dict[int, socket.socket] = {}
-        self._thread = threading.Thread(target=self._accept, daemon=True)
 
     @property
     def n_open(self) -> int:
@@ -287,82 +292,90 @@ class Clients:
         if listeners:
             self._wake, self._woken = socket.socketpair()
             self._listeners = {listener.fileno(): listener for listener in listeners}
-            self._thread.start()
+            for handle in (self._woken.fileno(), *self._listeners):
+                self._poll.register(handle, select.POLLIN)
+            self._start_thread()
 
     def close(self, ends: float) -> None:
         """Accept whoever waits in the queue, close the listeners and wait for the last client.
 
         ends: by the monotonic clock, when no client is waited for any more.
         """
-        if not self._thread.is_alive():
-            return
-        with self._changed:
+        if self._listeners:
+            self._wake.send(b"x")
             self._ends, self._is_closing = ends, True
-            self._changed.notify_all()
-        self._wake.send(b"x")
-        self._thread.join(max(0, ends - time.monotonic()))
+            self.join(ends - time.monotonic())
+            with self._changed:
+                for client in self._open:
+                    client.hang_up()
+
+    def join(self, seconds: float = _LEAVING) -> None:
+        """Wait for the last client, a little while."""
         with self._changed:
-            for client in self._open:
-                client.hang_up()
-        self._wake.close()
+            self._changed.wait_for(lambda: self._is_left, max(0, seconds))
 
-    def join(self) -> None:
-        """Wait for the threads of clients that were hung up on, a little while."""
-        if self._thread.is_alive():
-            self._thread.join(_LEAVING)
+    @property
+    def _is_left(self) -> bool:
+        return not (self._listeners or self._door or self._open)
 
-    def _accept(self) -> None:
-        """Accept and serve clients, as long as there are any."""
-        door = deque[socket.socket]()  # accepted, and not served yet
-        poll = select.poll()
-        for handle in (self._woken.fileno(), *self._listeners):
-            poll.register(handle, select.POLLIN)
-        while self._listeners or door or self._open:
+    def _start_thread(self) -> None:
+        try:
+            threading.Thread(target=self._work, daemon=True).start()
+        except RuntimeError:
+            self._say("cannot start a thread; allow the server more of them")
+
+    def _work(self) -> None:
+        """Serve one client after the other, while there is need for this thread."""
+        while self._n_idle < _IDLE:
+            with self._changed:
+                self._n_idle += 1
+            with self._at_door:
+                client = self._next()
+            with self._changed:
+                self._n_idle -= 1
+            if client is None:
+                return
+            if not self._n_idle:
+                self._start_thread()
+            try:
+                self._serve(client)
+            finally:
+                client.close()
+                with self._changed:
+                    self._open.remove(client)
+                    self._changed.notify_all()
+
+    def _next(self) -> Client | None:
+        """Return a client as soon as there is one and a place for him; None after the last one."""
+        while not self._is_left:
             if self._is_closing and self._listeners:
-                door.extend(self._last_ones())
+                self._door.extend(self._last_ones())
             with self._changed:
                 is_full = len(self._open) - self.n_parked >= self._limits.connections
-                if is_full or not (self._listeners or door):
+                if is_full or not (self._listeners or self._door):
                     self._changed.wait(_TICK)
-            if not (is_full or door) and self._listeners:
-                door.extend(self._new_ones(poll))
-            if door and self.is_over:
-                door.popleft().close()
-            elif door and not is_full:
-                self._start(door.popleft())
+            if not (is_full or self._door) and self._listeners:
+                self._door.extend(self._new_ones())
+            if self._door and self.is_over:
+                self._door.popleft().close()
+            elif self._door and not is_full:
+                connection = self._door.popleft()
+                connection.setblocking(True)
+                client = Client(connection, self._limits.timeout, self._changed)
+                with self._changed:
+                    self._open.add(client)
+                return client
             now = time.monotonic()
             if now >= self._looked + _TICK:
                 self._looked = now
                 self._end_late_clients(now, is_full)
-        self._woken.close()
-
-    def _start(self, connection: socket.socket) -> None:
-        """Serve a client in a thread of its own."""
-        connection.setblocking(True)
-        client = Client(connection, self._limits.timeout, self._changed)
         with self._changed:
-            self._open.add(client)
-        try:
-            threading.Thread(target=self._work, args=(client,), daemon=True).start()
-        except RuntimeError:
-            self._say("cannot start a thread; allow the server more of them")
-            self._leave(client)
-
-    def _work(self, client: Client) -> None:
-        try:
-            self._serve(client)
-        finally:
-            self._leave(client)
-
-    def _leave(self, client: Client) -> None:
-        client.close()
-        with self._changed:
-            self._open.remove(client)
             self._changed.notify_all()
+        return None
 
-    def _new_ones(self, poll: select.poll) -> Iterator[socket.socket]:
+    def _new_ones(self) -> Iterator[socket.socket]:
         """Accept a client at each socket that has one; none, if there are others to look after."""
-        for handle, _ in poll.poll(1000 * _TICK if self._open else None):
+        for handle, _ in self._poll.poll(1000 * _TICK if self._open else None):
             if handle not in self._listeners:  # woken: this is the end
                 return
             try:
@@ -383,6 +396,8 @@ class Clients:
                     yield listener.accept()[0]
             listener.close()
         self._listeners = {}
+        self._woken.close()
+        self._wake.close()
 
     def _end_late_clients(self, now: float, is_full: bool) -> None:
         is_room_wanted = any(room.queue for room in self._rooms)
