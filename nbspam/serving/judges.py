@@ -107,8 +107,7 @@ class Judges:
         The body of the request is freed as soon as the process has it.
         Raises RefusedError, NbspamError when the model is damaged.
         """
-        task = {"command": request.command, "version": request.version, "user": request.user}
-        fields, reply = self._ask(task | {"compressed": request.compressed}, request.body)
+        fields, reply = self._ask(request, None, request.body)
         return Judged(reply, *fields)
 
     def tokenize(self, request: Request, wanted: Wanted) -> TokenizedMessage:
@@ -116,8 +115,8 @@ class Judges:
 
         wanted: the numbers that the model counts.  The body stays.  Raises RefusedError.
         """
-        task = {"wanted": wanted, "compressed": request.compressed}
-        (digest, times, traits, perhaps), content = self._ask(task, bytes(request.body))
+        found, content = self._ask(request, wanted, bytes(request.body))
+        digest, times, traits, perhaps = found
         tokens = content.decode("utf-8", "surrogatepass").split("\n") if content else []
         numbers = Numbers(times, tuple(traits), frozenset(perhaps))
         return TokenizedMessage("-", None, tokens, digest, numbers=numbers)
@@ -134,8 +133,14 @@ class Judges:
         for judge in self._all:
             judge.end()
 
-    def _ask(self, task: Any, body: bytes | bytearray) -> tuple[Any, bytes]:
-        """Return what a process replies to a task, when it is the message's turn."""
+    def _ask(
+        self, request: Request, wanted: Wanted | None, body: bytes | bytearray
+    ) -> tuple[Any, bytes]:
+        """Return what a process replies, when it is the message's turn.
+
+        wanted: the numbers that the model counts, if the message is to be tokenized only.
+        body: of the request; freed as soon as the process has it, if it is a bytearray.
+        """
         with self._long if len(body) > _SHORT else nullcontext(), self._any:
             judge = self._free.pop()
             try:
@@ -143,7 +148,10 @@ class Judges:
                     raise RefusedError(TEMPORARY, "(the server stops)")
                 if judge.process is None or judge.process.poll() is not None:
                     judge.start(self._setup, self._current)
-                (kind, found), content = judge.exchange(task, body)
+                _send(judge.channel, (request._replace(body=b""), wanted), body)
+                if isinstance(body, bytearray):
+                    body.clear()
+                (kind, found), content = _receive(judge.stream)
             except TimeoutError:
                 judge.end()
                 seconds = f"{self._setup.limits.reading:g} s"
@@ -174,16 +182,16 @@ class _Judge:
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
-        self._channel = socket.socket()
-        self._stream: IO[bytes] = self._channel.makefile("rb")
+        self.channel = socket.socket()
+        self.stream: IO[bytes] = self.channel.makefile("rb")
 
     def start(self, setup: Setup, current: CurrentModel) -> None:
         """Start it, in place of one that has ended; raises OSError."""
         self.end()
         model = current.use()
-        self._channel, theirs = socket.socketpair()
-        self._stream = self._channel.makefile("rb")
-        self._channel.settimeout(setup.limits.reading)  # for it to read, and to answer
+        self.channel, theirs = socket.socketpair()
+        self.stream = self.channel.makefile("rb")
+        self.channel.settimeout(setup.limits.reading)  # for it to read, and to answer
         handles = model.handles
         with theirs:
             code = _CODE.format(sys.path, theirs.fileno(), setup._replace(handles=handles))
@@ -195,28 +203,18 @@ class _Judge:
                 pass_fds=[theirs.fileno(), *handles.values()],
             )
 
-    def exchange(self, task: Any, body: bytes | bytearray) -> tuple[Any, bytes]:
-        """Return the reply to a task, and free its message once the process has that.
-
-        Raises TimeoutError, and EOFError or OSError when the process has died.
-        """
-        _send(self._channel, task, body)
-        if isinstance(body, bytearray):
-            body.clear()
-        return _receive(self._stream)
-
     def end(self) -> None:
         """Kill it and free what it leaves."""
         if self.process:
             self.process.kill()
             self.process.wait()
             self.process = None
-        self._stream.close()
-        self._channel.close()
+        self.stream.close()
+        self.channel.close()
 
 
 def _send(channel: socket.socket, head: Any, body: bytes | bytearray) -> None:
-    line = b"%s\n" % json.dumps([head, len(body)]).encode()
+    line = b"%s\n" % json.dumps([head, len(body)], default=bytes.decode).encode()
     if len(body) <= _SMALL:
         channel.sendall(line + body)
     else:
@@ -276,15 +274,15 @@ def _reply(
 ) -> tuple[Any, bytes]:
     """Return the reply to a task, whatever happens."""
     try:
-        request = Request(task.get("command", ""), body=body, compressed=task["compressed"])
+        (command, version, _, *fields), wanted = task
+        request = Request(command, tuple(version), body, *fields)
         message = request.message(setup.limits.max_size)
-        if "wanted" in task:
-            found = tokenize(parse(message), digest=True, wanted=Wanted(*task["wanted"]))
+        if wanted:
+            found = tokenize(parse(message), digest=True, wanted=Wanted(*wanted))
             times, traits, perhaps = found.numbers
             content = "\n".join(found.tokens).encode("utf-8", "surrogatepass")
             return (_DONE, (found.digest, times, traits, sorted(perhaps))), content
-        request = request._replace(version=tuple(task["version"]))
-        spam_filter = models.use(task["user"]).filter
+        spam_filter = models.use(request.user).filter
         reply, judged = answer(request, message, spam_filter, setup.x_spam)
         spam_filter.classifier.trim()
         verdict = judged.verdict

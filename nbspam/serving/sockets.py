@@ -23,7 +23,14 @@ def unix_socket(path: Path, mode: int) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         try:
             _remove_stale_socket(path)
-            _listen_on_path(listener, path, mode)
+            mask = os.umask(0o777)  # no client connects before the mode is set
+            try:
+                listener.bind(os.fspath(path))
+            finally:
+                os.umask(mask)
+            path.chmod(mode)
+            listener.listen(BACKLOG)
+            listener.setblocking(False)
             ours = path.lstat()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
@@ -38,17 +45,6 @@ def unix_socket(path: Path, mode: int) -> Iterator[socket.socket]:
             with contextlib.suppress(OSError):
                 if os.path.samestat(path.lstat(), ours):  # another server may have replaced it
                     path.unlink()
-
-
-def _listen_on_path(listener: socket.socket, path: Path, mode: int) -> None:
-    mask = os.umask(0o777)  # no client connects before the mode is set
-    try:
-        listener.bind(os.fspath(path))
-    finally:
-        os.umask(mask)
-    path.chmod(mode)
-    listener.listen(BACKLOG)
-    listener.setblocking(False)
 
 
 def _remove_stale_socket(path: Path) -> None:
