@@ -165,6 +165,9 @@ class Judges:
                     reason = "it has ended" if has_died else error
                     self._say(f"the process that reads {what} failed ({reason}); a new one follows")
                 raise RefusedError(TEMPORARY, "(the process that reads it has ended)") from None
+            except BaseException:  # its reply would be taken for the next one's
+                judge.end()
+                raise
             finally:
                 self._free.append(judge)
         if kind == _REFUSED:
@@ -180,28 +183,31 @@ class Judges:
 class _Judge:
     """One process, or the place for one."""
 
-    def __init__(self) -> None:
-        self.process: subprocess.Popen[bytes] | None = None
-        self.channel = socket.socket()
-        self.stream: IO[bytes] = self.channel.makefile("rb")
+    process: subprocess.Popen[bytes] | None = None
+    channel: socket.socket  # while there is a process
+    stream: IO[bytes]  # what it says
 
     def start(self, setup: Setup, current: CurrentModel) -> None:
         """Start it, in place of one that has ended; raises OSError."""
         self.end()
         model = current.use()
-        self.channel, theirs = socket.socketpair()
-        self.stream = self.channel.makefile("rb")
-        self.channel.settimeout(setup.limits.reading)  # for it to read, and to answer
         handles = model.handles
+        channel, theirs = socket.socketpair()
+        channel.settimeout(setup.limits.reading)  # for it to read, and to answer
         with theirs:
             code = _CODE.format(sys.path, theirs.fileno(), setup._replace(handles=handles))
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", code],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno(), *handles.values()],
-            )
+            try:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-c", code],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno(), *handles.values()],
+                )
+            except BaseException:
+                channel.close()
+                raise
+        self.channel, self.stream = channel, channel.makefile("rb")
 
     def end(self) -> None:
         """Kill it and free what it leaves."""
@@ -209,8 +215,8 @@ class _Judge:
             self.process.kill()
             self.process.wait()
             self.process = None
-        self.stream.close()
-        self.channel.close()
+            self.stream.close()
+            self.channel.close()
 
 
 def _send(channel: socket.socket, head: Any, body: bytes | bytearray) -> None:
