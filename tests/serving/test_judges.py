@@ -138,6 +138,7 @@ def test_short_messages_do_not_wait_for_long_ones_nor_these_for_ever(tmp_path, m
         with served.connect() as short:
             short.send(CHECK)
             served.wait(lambda: served.metric("connections") == 21)
+            time.sleep(0.1)  # until it is read
             for pid in served.workers:
                 os.kill(pid, signal.SIGCONT)
             assert short.rest().startswith(OK)
