@@ -7,7 +7,7 @@ import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CODE, FILES, TESTS, WORDS = 22_600, 130, 37_300, 66_600
+CODE, FILES, TESTS, WORDS = 23_200, 144, 37_800, 66_800
 NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 
 

@@ -1,5 +1,6 @@
 """What keeps one client from harming the others, or the machine: each test fails without it."""
 
+import gc
 import math
 import os
 import signal
@@ -119,6 +120,25 @@ def test_who_finds_no_room_in_time_or_too_many_others_is_told(serving, model):
         for client in clients[:3]:
             assert client.rest().startswith(OK)
         served.wait(lambda: room_used(served) == 0)
+
+
+def test_a_message_that_fails_is_freed_at_once(serving, model):
+    """Not only when Python looks for circles: of an error and the frames that it passed through."""
+    with serving(model, tell=True) as served:
+        for asked, code in (
+            (LARGE % 20_000_000 + b"x", b"76"),  # and hangs up
+            (request("TELL", bytes(10_000_000), *TEACH, "Compress: zlib"), b"65"),
+            (request("CHECK", bytes(10_000_000), "Compress: zlib"), b"65"),
+        ):
+            gc.disable()
+            tracemalloc.start()
+            try:
+                assert served.ask(asked).startswith(b"SPAMD/1.0 " + code)
+                served.wait(lambda: served.n_open == 0)
+                assert tracemalloc.get_traced_memory()[0] < 1 << 20
+            finally:
+                tracemalloc.stop()
+                gc.enable()
 
 
 # Teaching gives up
