@@ -126,7 +126,7 @@ def test_a_message_that_fails_is_freed_at_once(serving, model):
     """Not only when Python looks for circles: of an error and the frames that it passed through."""
     with serving(model, tell=True) as served:
         for asked, code in (
-            (LARGE % 20_000_000 + b"x", b"76"),  # and hangs up
+            (LARGE % 20_000_000 + bytes(10_000_000), b"76"),  # and hangs up
             (request("TELL", bytes(10_000_000), *TEACH, "Compress: zlib"), b"65"),
             (request("CHECK", bytes(10_000_000), "Compress: zlib"), b"65"),
         ):
