@@ -314,6 +314,7 @@ def test_a_model_that_changes_vanishes_or_breaks_is_its_users_trouble_alone(serv
 def test_a_locked_model_is_its_users_wait_alone(serving, model, users):
     with serving(model, users=users, learning=0.5) as served:
         assert tell(served, "hal", SPAM, *AS_SPAM) == LEARNED
+        assert verdict(served, "hal", SPAM) == b"NBSPAM_SPAM"  # a process that judges is there
         with held(users / "hal.json"):
             replies = []
             waiting = threading.Thread(
