@@ -189,7 +189,7 @@ MAY_OPEN = {
     "nbspam.mailbox.maildir": 3,  # messages and the file of numbers
     "nbspam.mailbox.moves": 1,
     "nbspam.cli.model.changing": 1,
-    "nbspam.serving.memory": 1,
+    "nbspam.serving.metrics": 2,
 }
 
 
