@@ -46,10 +46,13 @@ def test_any_message_is_the_same_in_another_process(parsed, digest):
 
 
 def test_the_sample_mails_are_the_same_in_another_process():
-    paths = [path for path in sorted(SAMPLE.rglob("*")) if path.is_file()]
-    assert len(paths) > 20
-    for path in paths:
-        message = tokenize(parse(path.read_bytes()), str(path), digest=True)
+    raws = [path.read_bytes() for path in sorted(SAMPLE.rglob("*")) if path.is_file()]
+    for path in (SAMPLE / "mail").glob("*.mbox"):
+        with path.open("rb") as stream:
+            raws += mbox.messages(stream, 1 << 20)
+    assert len(raws) > 120
+    for i, raw in enumerate(raws):
+        message = tokenize(parse(raw), str(i), digest=True)
         assert_equal(message, again(message))
 
 
