@@ -66,7 +66,9 @@ def test_the_estimate_of_three_classes_is_that_of_their_verdicts(nbspam, three_c
 
 
 def test_the_sample_data_trains(trained, sample):
-    _, found = trained("--spam", sample / "mail" / "spam.mbox", "--ham", sample / "mail" / "ham.mbox")
+    _, found = trained(
+        "--spam", sample / "mail" / "spam.mbox", "--ham", sample / "mail" / "ham.mbox"
+    )
     assert found["messages"] == {"ham": 81, "spam": 40}
 
 

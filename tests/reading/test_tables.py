@@ -31,7 +31,6 @@ ROWS: Rows = [
     ("spam", "you have won, claim “it” now"),
     ("ham", "naïve question; why?"),
 ]
-SAMPLE = Path(__file__).parents[2] / "sample_data" / "sms.tsv"
 
 
 def read(path, skips=None, needs_labels=True, **options):
