@@ -120,7 +120,7 @@ def check(cluster, asked, tmp_path, **options):
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_the_number_of_processes_changes_nothing(tmp_path, workers):
     with cluster_at(f"local:{workers}") as cluster:
-        check(cluster, [*sms(tmp_path), *mboxes(tmp_path)], tmp_path, size=3_000)
+        check(cluster, [*sms(tmp_path), *mboxes(tmp_path)], tmp_path, size=12_000)
 
 
 SETTINGS = {
