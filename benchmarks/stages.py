@@ -88,7 +88,7 @@ def each(function: Callable[..., Any], items: Iterable[Any]) -> None:
 
 def mails(chosen: argparse.Namespace) -> list[tuple[str, bytes]]:
     """Return the label and the bytes of each mail; each lot of copies has another word in it."""
-    spam, ham = chosen.spam or [SAMPLE / "spam.mbox"], chosen.ham or [SAMPLE / "ham"]
+    spam, ham = chosen.spam or [SAMPLE / "spam.mbox"], chosen.ham or [SAMPLE / "ham.mbox"]
     found = []
     for label, sources in (("spam", spam), ("ham", ham)):
         for source in sources:

@@ -32,7 +32,6 @@ ROWS: Rows = [
     ("spam", "you have won, claim “it” now"),
     ("ham", "naïve question; why?"),
 ]
-SAMPLE = Path(__file__).parents[2] / "sample_data" / "sms.tsv"
 
 
 def read(path, skips=None, needs_labels=True, **options):
@@ -194,8 +193,13 @@ def test_damaged_parquet_is_rows_or_one_sentence(tmp_path):
 
 
 def test_sample_data_is_read_whole():
-    labels = [label for label, _ in rows(SAMPLE)]
-    assert (labels.count("ham"), labels.count("spam")) == (212, 92)
+    for name, counts in (
+        ("sms.tsv", (1693, 944)),
+        ("fresh.tsv", (150, 90)),
+        ("other-languages.tsv", (86, 64)),
+    ):
+        labels = [label for label, _ in rows(SAMPLES / name)]
+        assert (labels.count("ham"), labels.count("spam")) == counts
 
 
 # TSV and CSV

@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from one_case import each
 
+from nbspam.reading import mail as mbox
 from nbspam.reading.message import Message, parse, parse_text
 from nbspam.tokens import tokenized
 from nbspam.tokens.kinds import (
@@ -86,11 +87,13 @@ def test_a_tokens_channel_and_whether_it_is_shown_follow_from_its_kind(kind, val
 def sample_tokens():
     """Return every token of the sample data: mail, odd mails and texts."""
     sample = ROOT / "sample_data"
-    paths = [path for path in sorted((sample / "mail").rglob("*")) if path.is_file()]
-    paths += sorted((sample / "odd").glob("*.eml"))
-    messages = [parse(path.read_bytes()) for path in paths]
-    rows = (sample / "sms.tsv").read_text("utf-8").splitlines()
-    messages += [parse_text(row.partition("\t")[2]) for row in rows]
+    messages = [parse(path.read_bytes()) for path in sorted((sample / "odd").glob("*.eml"))]
+    for path in sorted((sample / "mail").glob("*.mbox")):
+        with path.open("rb") as stream:
+            messages += map(parse, mbox.messages(stream, 1 << 20))
+    for path in sorted(sample.glob("*.tsv")):
+        rows = path.read_text("utf-8").splitlines()
+        messages += [parse_text(row.partition("\t")[2]) for row in rows]
     return set().union(*map(message_tokens, messages))
 
 
