@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[1]
 KINDS = "missing empty half zeros syntax error exit stop bytecode".split()
 # Of what a passage loads, files of every room that it goes through.
 LOADED = """errors filter workers cli/program cli/classify serving/passthrough reading/message
-reading/mime reading/charsets tokens/tokenized tokens/text store/lookup store/model_file
-bayes/evidence bayes/prediction scoring/classifier scoring/verdict""".split()
+reading/charsets reading/marks tokens/tokenized tokens/text store/lookup store/model_file
+bayes/evidence bayes/event_model scoring/classifier scoring/verdict""".split()
 LIST = """
 import os, sys
 files = lambda: [str(getattr(module, "__file__", None)) for module in sys.modules.values()]

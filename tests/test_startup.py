@@ -99,7 +99,7 @@ classify < base64-broken|classify < multipart-nested-6-deep|classify < utf16-bod
 def test_help_one_message_and_a_plain_table_load_nothing_heavy(model, tmp_path, command):
     """What is not among those whose packages are listed, below."""
     command, _, odd = command.partition(" < ")
-    given = {"NEW": tmp_path / "new.json", "SMS": SAMPLE / "sms.tsv"}
+    given = {"NEW": tmp_path / "new.json", "SMS": SAMPLE / "fresh.tsv"}
     words = [given.get(word, word) for word in command.split()]
     options = {"message": (SAMPLE / "odd" / f"{odd}.eml").read_bytes()} if odd else {}
     names = packages(loaded_by(*words, NBSPAM_MODEL=str(model), **options))

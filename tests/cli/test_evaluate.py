@@ -13,7 +13,7 @@ from running import on_a_terminal
 from nbspam import __version__
 from nbspam.cli.progress import steps
 from nbspam.display.lines import cell_width
-from nbspam.evaluation.predictions import write_predictions, write_table
+from nbspam.evaluation.results import write_predictions, write_table
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 
@@ -69,7 +69,7 @@ def test_predictions_are_such_a_table(tmp_path, monkeypatch):
         "label": "ham",
         "message": {"subject": "=1", "from": "@a", "text": ""},
     }
-    monkeypatch.setattr("nbspam.evaluation.predictions.prediction", lambda _: row)
+    monkeypatch.setattr("nbspam.evaluation.results.prediction", lambda _: row)
     for suffix in (".csv", ".tsv"):
         path = tmp_path / f"predictions{suffix}"
         write_predictions([None], path)
@@ -143,8 +143,8 @@ def test_mistakes_show_the_message_in_every_protocol(nbspam, as_json, with_mista
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_mistakes_of_a_saved_model_show_the_message(as_json, sms_model, sample, jobs):
     how = ("--errors", "5", "--jobs", jobs, "--including-learned")
-    found = as_json("eval", "-m", sms_model, sample / "sms.tsv", *how)
-    rows = (sample / "sms.tsv").read_text(encoding="utf-8").splitlines()
+    found = as_json("eval", "-m", sms_model, sample / "fresh.tsv", *how)
+    rows = (sample / "fresh.tsv").read_text(encoding="utf-8").splitlines()
     assert found["errors"]
     for error in found["errors"]:
         line = rows[int(error["source"].rpartition(":")[2]) - 1]

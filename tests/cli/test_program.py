@@ -265,7 +265,7 @@ def too_wide(text):
 STEPS = """
 train sms.tsv
 train --replace --max-ham-blocked 1% sms.tsv
-train --update sample_data/mail
+train --update --ham sample_data/mail/ham.mbox --spam sample_data/mail/spam.mbox
 train -m one.json --spam mail.txt --update
 train -m three.json --ham sms.tsv --spam mail.txt --label promo=mail.txt --lines
 classify mail.txt
@@ -329,7 +329,7 @@ def test_every_help_fits_and_has_an_example(nbspam, name):
 def test_the_number_of_users_models_is_an_option(nbspam, model, tmp_path, monkeypatch):
     taken = []
     monkeypatch.setattr(
-        "nbspam.cli.serve.serve", lambda server, *_: taken.append(server._queue._limits.max_users)
+        "nbspam.cli.serve.serve", lambda server, *_: taken.append(server._teacher._limits.max_users)
     )
     (tmp_path / "users").mkdir(mode=0o700)
     options = "serve -q --tell --workers 1 -m".split()

@@ -64,8 +64,9 @@ def shelf(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shelf")
     tables = {"model": write_messages(folder), "three": write_three(folder)}
     rows = (ROOT / "sample_data" / "sms.tsv").read_text("utf-8").splitlines(keepends=True)
-    (folder / "sms.tsv").write_text("".join(rows[:100]), "utf-8")
-    for name, table in (tables | {"sms": ROOT / "sample_data" / "sms.tsv"}).items():
+    for name, n in (("sms.tsv", 100), ("base.tsv", 250)):
+        (folder / name).write_text("".join(rows[:n]), "utf-8")
+    for name, table in (tables | {"sms": folder / "base.tsv"}).items():
         assert run(["train", table, "-q", "-m", folder / f"{name}.json"])[::2] == (0, "")
     for name, text in MAILS.items():
         (folder / name).write_text(text)

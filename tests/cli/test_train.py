@@ -14,7 +14,7 @@ from nbspam.cli.training import ClassSizes
 from nbspam.errors import TrainingError
 from nbspam.labels import rare_classes
 from nbspam.learning.update import PendingMessages
-from nbspam.serving.tell import LearnRequest, apply_requests
+from nbspam.serving.teaching import LearnRequest, apply_requests
 from nbspam.store import writing
 from nbspam.store.writing import QUIET_WAIT, LockWait, locked
 from nbspam.tokens.tokenized import TokenizedMessage
