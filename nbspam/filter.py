@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from nbspam.scoring.base import Base
     from nbspam.scoring.classifier import BulkClassifier
     from nbspam.scoring.explanation import Explanation
-    from nbspam.store.model_file import Model
+    from nbspam.store.model_file import UnsavedModel
     from nbspam.tokens.tokenized import Batch
     from nbspam.workers import Executor
 
@@ -53,11 +53,6 @@ _SHARE_JUDGED = 1 / 6
 # Each of the processes that are forked now would make its own soon, unless the model is so small
 # that the tokens that were met are nearly all of it, or so large that it takes a second.
 _LARGE, _PER_JUDGED = 50_000, 100
-
-
-def model_cut_offs(metadata: Metadata) -> CutOffs:
-    """Return the cut-offs that a model has of its own."""
-    return CutOffs.of_model(metadata)
 
 
 class Filter:
@@ -192,9 +187,7 @@ class Filter:
 
     def save(self, path: "str | Path") -> None:
         """Write the model to a file atomically, mode 0600 if it is new; raises ModelError."""
-        from nbspam.store.model_file import put_model
-
-        put_model(_path(path), self._own_home().model().write)
+        self._own_home().save(path)
 
     def _own_home(self) -> "Home":
         if self._home is None:
@@ -229,18 +222,21 @@ def _anywhere(path: "str | Path") -> str:
     return str(path) if is_url(path) else os.path.abspath(path)  # noqa: PTH100 (no pathlib)
 
 
-class InFile:
-    """A model file, as the home of a filter."""
+class Home:
+    """Where a filter's model is: how it is looked up, and learns."""
 
     def __init__(
-        self, path: "str | Path", indexed: bool, base: "str | Path | Base | None" = None
+        self,
+        place: "str | Path | UnsavedModel",
+        indexed: bool = True,
+        base: "str | Path | Base | None" = None,
     ) -> None:
-        """Open it; raises ModelError.
+        """Open a model; raises ModelError.
 
         indexed: make an index of the tokens, which pays from the second message on.
         base: as of `open_filter`; with one there need not be a file yet.
         """
-        self._path, self._indexed = path, indexed
+        self._place, self._indexed = place, indexed
         self._lookup: Lookup | None = None
         with contextlib.ExitStack() as opened:
             if isinstance(base, str | os.PathLike):
@@ -248,16 +244,23 @@ class InFile:
 
                 base = opened.enter_context(open_base(base, indexed))
             self._base = base
-            if base is None or os.path.exists(path):  # noqa: PTH110 (no pathlib for one message)
-                self._lookup = Lookup(path)
+            # No pathlib, and nothing that writes models, for one message.
+            if not isinstance(place, str | os.PathLike):
+                self._lookup = place.lookup
+            elif base is None or os.path.exists(place):  # noqa: PTH110
+                self._lookup = Lookup(place)
             self._opened = opened.pop_all()
 
+    @property
+    def _is_file(self) -> bool:
+        return isinstance(self._place, str | os.PathLike)
+
     def classifier(self) -> Classifier:
-        """Return a classifier of the file as it was opened; raises ModelError for another base."""
+        """Return a classifier of the model as it was opened; raises ModelError for another base."""
         own, counts = self.own_metadata(), counts_in(self._lookup, self._indexed)
         if self._base is None:
             return Classifier(own, counts)
-        self._base.check(self._path, own.settings)
+        self._base.check(str(self._place), own.settings)
         return self._base.classifier(own, counts)
 
     def own_metadata(self) -> Metadata:
@@ -268,11 +271,15 @@ class InFile:
         return self._base.first()
 
     def named(self) -> "FileOfFilter":
-        """Return the file, and that of its base."""
+        """Return the file, and that of its base; raises ModelError if it has no name."""
+        if not self._is_file:
+            raise ModelError(
+                "a filter in memory cannot go to another process; save it and open that"
+            )
         files = self._lookup, None if self._base is None else self._base.lookup
         state = tuple(None if one is None else one.identity() for one in files)
         base = None if self._base is None else _anywhere(self._base.path)
-        return _anywhere(self._path), base, state
+        return _anywhere(str(self._place)), base, state
 
     def bulk(self, classifier: Classifier) -> "BulkClassifier | None":
         """Return what classifies many messages by a table of the tokens; raises ModelError.
@@ -289,25 +296,31 @@ class InFile:
         except (CollisionError, ModuleNotFoundError):  # a mail filter alone has no numpy
             return None
 
-    def model(self) -> "Model":
-        """Return the whole model."""
-        from nbspam.store.model_file import read_model
+    def save(self, path: "str | Path") -> None:
+        """Write the model to a file."""
+        from nbspam.store.model_file import opened, put_model, write_lines
 
-        return read_model(self._path)
+        with opened(self._changed_place()) as lookup:
+            model = lookup.model()
+        put_model(_path(path), lambda file: write_lines(file, model))
 
     def learn(self, pending: "PendingMessages") -> "Change":
-        """Learn messages into the file, and open it again."""
+        """Learn messages, and open the model again."""
         from nbspam.learning.settings import TrainingSettings
         from nbspam.learning.update import learn
 
         settings = TrainingSettings(base=self._base)
-        return self._reopened(learn(_path(self._path), pending, settings))
+        return self._reopened(learn(self._changed_place(), pending, settings))
 
     def forget(self, messages: list[TokenizedMessage]) -> "Change":
-        """Take messages out of the file again, and open it again."""
+        """Take messages out again, and open the model again."""
         from nbspam.learning.update import forget
 
-        return self._reopened(forget(_path(self._path), messages, base=self._base))
+        return self._reopened(forget(self._changed_place(), messages, base=self._base))
+
+    def _changed_place(self) -> "Path | UnsavedModel":
+        place = self._place
+        return _path(place) if isinstance(place, str | os.PathLike) else place
 
     def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
         """Return how often each class has learned those messages that the ledger knows."""
@@ -318,7 +331,10 @@ class InFile:
         return self._lookup.unnamed() if self._lookup else []
 
     def _reopened(self, change: "Change") -> "Change":
-        newer = Lookup(self._path)
+        if not isinstance(self._place, str | os.PathLike):
+            self._lookup = self._place.lookup
+            return change
+        newer = Lookup(self._place)
         if self._lookup is not None:
             self._lookup.close()
         self._lookup = newer
@@ -326,73 +342,11 @@ class InFile:
 
     def close(self) -> None:
         """Close the file."""
-        if self._lookup is not None:
+        if self._lookup is not None and self._is_file:
             self._lookup.close()
         self._opened.close()
 
 
-class InMemory:
-    """A model in memory, as the home of a filter."""
-
-    def __init__(self, model: "Model") -> None:
-        self._model = model
-
-    def classifier(self) -> Classifier:
-        """Return a classifier of the model as it now is."""
-        counts = self._model.counts
-        return Classifier(
-            self._model.metadata,
-            lambda tokens: {token: counts[token] for token in tokens if token in counts},
-        )
-
-    def own_metadata(self) -> Metadata:
-        """Return the metadata of the model."""
-        return self._model.metadata
-
-    def named(self) -> "FileOfFilter":
-        """Raise ModelError: it is no file."""
-        raise ModelError("a filter in memory cannot go to another process; save it and open that")
-
-    def bulk(self, classifier: Classifier) -> None:
-        """Return None: its tokens are in memory."""
-
-    def model(self) -> "Model":
-        """Return the whole model."""
-        return self._model
-
-    def learn(self, pending: "PendingMessages") -> "Change":
-        """Learn messages, each up to the number of times it was found."""
-        from nbspam.learning.settings import TrainingSettings
-        from nbspam.learning.update import learn_in_memory
-
-        name = _path("the model")  # in errors
-        change, self._model = learn_in_memory(name, self._model, pending, TrainingSettings())
-        return change
-
-    def forget(self, messages: list[TokenizedMessage]) -> "Change":
-        """Take messages out again."""
-        from nbspam.learning.update import forget_in_memory
-
-        change, self._model = forget_in_memory(_path("the model"), self._model, messages)
-        return change
-
-    def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
-        """Return how often each class has learned those messages that the ledger knows."""
-        ledger = self._model.learned
-        return {digest: ledger[digest] for digest in digests if digest in ledger}
-
-    def unnamed(self) -> list[int]:
-        """Return how many messages of each class were learned that the ledger does not name."""
-        left = list(self._model.metadata.learned.messages)
-        for row in self._model.learned.values():
-            left = [n - times for n, times in zip(left, row, strict=True)]
-        return left
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-Home = InFile | InMemory  # where a filter's model is: how it is looked up, and learns
 # A model file, that of its base, and what tells them from later files of these names, so that
 # another process can open the same.
 FileOfFilter = tuple[str, str | None, object]
@@ -400,7 +354,7 @@ FileOfFilter = tuple[str, str | None, object]
 
 def open_filter(
     path: "str | Path",
-    cut_offs: CutOffsOf = model_cut_offs,
+    cut_offs: CutOffsOf = CutOffs.of_model,
     indexed: bool = True,
     base: "str | Path | Base | None" = None,
 ) -> Filter:
@@ -410,7 +364,7 @@ def open_filter(
     base: the model that it is read through (`scoring/base.py`), or its file.  An open one is closed
     by the caller.  Without a file at `path` the filter is the base's; learning makes the file.
     """
-    home = InFile(path, indexed, base)
+    home = Home(path, indexed, base)
     try:
         classifier = home.classifier()
         return Filter(classifier, cut_offs(classifier.metadata), home)
@@ -421,7 +375,7 @@ def open_filter(
 
 def _opened_again(named: "FileOfFilter", cut_offs: CutOffs) -> Filter:
     path, base, _ = named
-    home = InFile(path, indexed=True, base=base)
+    home = Home(path, base=base)
     if home.named() != named:
         home.close()
         raise ModelError(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from nbspam.bayes.event_model import BERNOULLI
 from nbspam.bayes.trait_model import SMOOTHING, Variances
 from nbspam.errors import OptionError
-from nbspam.filter import Filter, InMemory, model_cut_offs, open_filter
+from nbspam.filter import Filter, Home, open_filter
 from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.learning.settings import TrainingSettings
 from nbspam.reading.frames import frame_messages, is_data_frame, pair_messages
@@ -71,13 +71,14 @@ def train(
     raws = _raws(source, [(SPAM, spam), (HAM, ham)], options, skips)
 
     from nbspam.learning.training import TrainingRun
+    from nbspam.store.model_file import UnsavedModel
 
     with TrainingRun(executor(jobs), settings) as run:
         run.read(in_batches(raws, *PIECE), skips)
         run.count()
         run.fit()
-        home = InMemory(run.model())
-    return Filter(home.classifier(), model_cut_offs(run.metadata), home)
+        home = Home(UnsavedModel(run.write))
+    return Filter(home.classifier(), CutOffs.of_model(run.metadata), home)
 
 
 def _raws(

@@ -251,7 +251,7 @@ def _as_json(explained: _Explained) -> dict[str, Any]:
 def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
     """Print the words that speak most strongly for each class."""
     from nbspam.scoring.explanation import strongest_words
-    from nbspam.store.model_file import read_model
+    from nbspam.store.lookup import read_model
 
     whole = read_model(model)
     if not whole.metadata.settings.counts.has_tokens:

@@ -27,7 +27,7 @@ from nbspam.evaluation.results import (
     worst_mistakes,
 )
 from nbspam.scoring.explanation import strongest_words
-from nbspam.store.model_file import Model
+from nbspam.store.lookup import Model
 
 _STRONGEST = 15  # words of each class
 

@@ -7,6 +7,7 @@ combined (`pooled` in bayes/calibration.py).
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from operator import add
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -17,7 +18,7 @@ from nbspam.errors import ModelError, Remedy, counted
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
 from nbspam.reading.source import Skips
 from nbspam.scoring.rules import rule_of
-from nbspam.store.lookup import Lookup
+from nbspam.store.lookup import Lookup, Model, read_model
 from nbspam.store.metadata import (
     DEFAULT,
     MERGING,
@@ -27,9 +28,9 @@ from nbspam.store.metadata import (
     TraitHistograms,
     with_counts,
 )
-from nbspam.store.model_file import Model, already_exists, check_replaceable, read_model
+from nbspam.store.model_file import replacing, write_lines
 from nbspam.store.word_lists import parse_counts
-from nbspam.store.writing import locked, write_atomically
+from nbspam.store.writing import write_atomically
 from nbspam.tokens.kinds import is_host
 from nbspam.urls import real_name
 
@@ -59,12 +60,9 @@ def merge_files(
         )
     for path in paths:
         Lookup(path).close()  # without the models there is nothing to lock
-    with locked(output) as place:
-        if place.exists() and not replace_old:
-            raise already_exists(output, Remedy.REPLACE_OUTPUT)
-        check_replaceable(place)
+    with replacing(output, replace_old, Remedy.REPLACE_OUTPUT) as place:
         merged = merge([(path, read_model(path)) for path in paths], overlap)
-        write_atomically(place, merged.model.write)
+        write_atomically(place, partial(write_lines, model=merged.model))
     return merged
 
 
@@ -218,14 +216,12 @@ def prune_file(
     Raises ModelError: it is not a model or is damaged, or the output exists or cannot be written.
     """
     Lookup(path).close()  # without a model there is nothing to lock
-    with locked(output or path) as place:
-        if output is not None and output.exists() and not replace_old:
-            raise already_exists(output, Remedy.REPLACE_OUTPUT)
-        check_replaceable(place)
+    old_may_go = replace_old or output is None
+    with replacing(output or path, old_may_go, Remedy.REPLACE_OUTPUT) as place:
         before = read_model(path)
         size = path.stat().st_size
         after = prune(before, min_count, max_tokens)
-        write_atomically(place, after.write)
+        write_atomically(place, partial(write_lines, model=after))
         return Pruned(len(before.counts), len(after.counts), size, place.stat().st_size)
 
 

@@ -24,7 +24,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 import numpy as np
 
 from nbspam.bayes.calibration import inputs_of_rows
-from nbspam.bayes.event_model import Histogram, Row
+from nbspam.bayes.event_model import Histogram
 from nbspam.bayes.evidence import EvidenceRows
 from nbspam.bayes.matrix import Booleans, Floats, Integers, Presence
 from nbspam.learning.batch import cut_offs_above, host_rows_of, n_blocked, token_histograms
@@ -52,7 +52,7 @@ from nbspam.scoring.batch_rules import (
 from nbspam.scoring.rules import EvidenceRule, Score
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import TRAINING, HostRows, Metadata
-from nbspam.store.model_file import Model, lines_of_rows, row_texts, token_key, write_blocks
+from nbspam.store.model_file import digest_key, sorted_lines, write_blocks
 from nbspam.tokens.kinds import TRAITS, channels_of
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import Executor, Passes, Serial
@@ -290,18 +290,6 @@ class TrainingRun:
             self._passes.done()
             yield block
 
-    def model(self) -> Model:
-        """Return the model."""
-        counts: dict[str, Row] = {}
-        learned: dict[str, Row] = {}
-        for _, stored, _ in self._tokens:
-            table = Table.of(stored)
-            counts.update(zip(table.tokens(), map(tuple, table.counts.T.tolist()), strict=True))
-        for _, stored in self._digests:
-            table = Table.of(stored)
-            learned.update(zip(_hex(table), map(tuple, table.counts.T.tolist()), strict=True))
-        return Model(self.metadata, counts, learned)
-
     def each(self, what: str, function: Callable[..., T], *more: object) -> Iterator[T]:
         """Yield what a function makes of each piece's `LeftOut`, the metadata and more, in order.
 
@@ -475,9 +463,7 @@ def _token_range(how: _Counting, item: list[Any]) -> tuple[_TokenRange, Stored, 
     tokens = table.tokens()
     channels = np.array(channels_of(tokens), np.int64)
     about = _TokenRange(token_histograms(table.counts), host_rows_of(table.counts, channels))
-    rows = table.counts.T.tolist()
-    lines = [*map(str.__add__, map(token_key, tokens), row_texts(rows))]
-    lines.sort()  # by code points, which is by the bytes of UTF-8
+    lines = sorted_lines(zip(tokens, map(tuple, table.counts.T.tolist()), strict=True))
     text = np.frombuffer("\n".join(lines).encode("utf-8", "surrogatepass"), np.uint8)
     stored = Stored(how.folder, **table._asdict(), channels=channels)
     return about, stored, Stored(how.folder, lines=text)
@@ -505,7 +491,8 @@ def _hex(table: Table, places: Integers | slice = slice(None)) -> list[str]:
 
 def _ledger_lines(_: None, stored: Stored) -> bytes:
     table = Table.of(stored)
-    return lines_of_rows([f' "{digest}"' for digest in _hex(table)], table.counts.T.tolist())
+    rows = zip(_hex(table), map(tuple, table.counts.T.tolist()), strict=True)
+    return ",\n".join(sorted_lines(rows, digest_key)).encode()
 
 
 def _scored(how: _Scoring, item: list[Any]) -> tuple[tuple[Integers, list[list[Floats]]], Stored]:

@@ -14,7 +14,7 @@ from nbspam.filter import CutOffsOf
 from nbspam.serving.current import CurrentModel, Keeping, OpenModel
 from nbspam.serving.user_files import Stamp, UserFiles
 from nbspam.store.index import IndexLayout
-from nbspam.store.model_file import open_model_file
+from nbspam.store.lookup import open_model_file
 
 # Of each: weights of 1,000 tokens, some 200 KB, and an index of the file.
 _KEEPING = Keeping(1_000, IndexLayout(entries=1 << 11, in_memory=0))

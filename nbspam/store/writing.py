@@ -46,6 +46,20 @@ def described_access(path: "str | os.PathLike[str]") -> str:
     return f"it belongs to {user_name(status.st_uid)} and has the mode {mode:04o}"
 
 
+def unreadable(path: "str | os.PathLike[str]") -> ModelError:
+    """Return the error for a model that the user of this process may not open."""
+    reader = user_name(os.geteuid())
+    if access := described_access(path):
+        return ModelError(
+            f"{path}: the model cannot be read by {reader} (Permission denied): {access}; let its"
+            " owner change the mode with chmod, or name another"
+        )
+    return ModelError(
+        f"{path}: the model cannot be read by {reader} (Permission denied): a folder on the way to"
+        " it is closed; let its owner open that with chmod, or name another"
+    )
+
+
 def give_to_owner(handle: int, path: Path) -> None:
     """Give a file that root has just created to the owner of the model, or of its folder.
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 import learners
 import pytest
 
-from nbspam.store.model_file import read_model
+from nbspam.store.lookup import read_model
 
 DRIVER = [sys.executable, learners.__file__]
 PROGRAM = [sys.executable, "-m", "nbspam"]

@@ -103,15 +103,24 @@ def big(n_tokens: int, seed: int = 0) -> Learned:
     return learn(many_messages(n_tokens, seed))
 
 
-def rewrite(path: Path, change) -> Path:
-    """Change the parsed fields of a model file, and keep its layout where it has the keys for it.
+def laid_out(fields: dict) -> str:
+    """Return the fields of a model as its file has them, as far as they can be laid out so."""
+    rest = dict(fields)
+    head = {key: rest.pop(key) for key in ("format", "version") if key in rest}
+    sections = {}
+    for key, blank in (("tokens", ""), ("learned", " ")):
+        if key in rest:
+            rows = rest.pop(key)
+            texts = [f"{blank}{_json(name)}: {_json(rows[name])}" for name in rows or ()]
+            end = ",\n".join(texts) + "\n" * bool(texts) + "}"
+            sections[key] = "{\n" + end if isinstance(rows, dict) else _json(rows)
+    lines = [_json(head)[1:-1], *(f"{_json(key)}: {_json(value)}" for key, value in rest.items())]
+    last = ",".join(f'"{key}": {text}' for key, text in sections.items())
+    return "{" + ",\n".join([*lines, last]) + "}\n"
 
-    change: called with the dict of the fields.
-    """
-    fields = json.loads(path.read_bytes())
-    change(fields)
-    path.write_text(json.dumps(fields))
-    return path
+
+def _json(value) -> str:
+    return json.dumps(value, ensure_ascii=not isinstance(value, str))
 
 
 def assert_one_sentence(error, path: Path, *parts: str) -> None:

@@ -14,7 +14,7 @@ with atheris.instrument_imports(include=["nbspam"]):
     from nbspam.reading import mail as mbox
     from nbspam.reading.message import is_mail, parse, parse_text
     from nbspam.reading.mime import PARTS_LIMIT, TEXT_LIMIT
-    from nbspam.store.model_file import token_key
+    from nbspam.store.lookup import token_key
     from nbspam.tokens.tokenized import message_tokens
 
 LONGEST = 200  # characters of a token

@@ -1,8 +1,6 @@
-"""A model in memory learns and forgets as its file does, number by number."""
+"""A model that is not saved learns and forgets as one in a file, to the byte."""
 
-import copy
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
 
 import pytest
 from channel_models import many_mails
@@ -16,17 +14,13 @@ from nbspam.errors import ModelError, TrainingError
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.remake import prune
 from nbspam.learning.settings import TrainingSettings
-from nbspam.learning.update import PendingMessages, forget, forget_in_memory, learn, learn_in_memory
-from nbspam.store.model_file import Model, read_model
+from nbspam.learning.update import Change, PendingMessages, forget, learn
+from nbspam.store.lookup import Model
+from nbspam.store.model_file import UnsavedModel, write_lines
 
-NAME = Path("the model")
 
-
-def assert_same_model(in_file, in_memory):
-    assert in_file.metadata == in_memory.metadata
-    assert in_file.metadata.bias == in_memory.metadata.bias
-    assert in_file.counts == in_memory.counts
-    assert list(in_file.learned.items()) == list(in_memory.learned.items())
+def unsaved(model):
+    return UnsavedModel(partial(write_lines, model=model))
 
 
 def batches(labels):
@@ -52,10 +46,10 @@ def histories(draw):
     histories(),
     st.sampled_from(SCORINGS),
     st.sampled_from([None, 0.3]),
-    st.sampled_from(["new", "begun", "pruned"]),
+    st.booleans(),
 )
 def test_learning_and_forgetting_are_those_of_the_file(
-    tmp_path_factory, history, scoring, prior, start
+    tmp_path_factory, history, scoring, prior, pruned
 ):
     classes, acts = history
     path = tmp_path_factory.mktemp("memory") / "model.json"
@@ -65,28 +59,19 @@ def test_learning_and_forgetting_are_those_of_the_file(
         ("spam", {"b", "c"}, 2),
         ("spam", {"c", "received:e", "by:mx"}, 3),
     ]
-    model = None
-    if start != "new":
-        model = taught(begun, classes, scoring, prior=prior, traits="kernel")
-        model = prune(model, min_count=2) if start == "pruned" else model
-        save(path, model)
+    model = taught(begun, classes, scoring, prior=prior, traits="kernel")
+    model = prune(model, min_count=2) if pruned else model
+    save(path, model)
+    place = unsaved(model)
     for act, messages in acts:
-        before = copy.deepcopy(model)
-        if model is None:
-            act, messages = "learn", [one for one in messages if one.label in TWO]
         if act == "forget":
-            there = forget(path, messages)
-            here, after = forget_in_memory(NAME, model, messages)
+            there, here = forget(path, messages), forget(place, messages)
         else:
-            remember = act == "learn"
-            there = learn(path, pending(messages), chosen, remember)
-            here, after = learn_in_memory(NAME, model, pending(messages), chosen, remember)
+            there, here = (
+                learn(where, pending(messages), chosen, act == "learn") for where in (path, place)
+            )
         assert there == here
-        assert before == model  # it is left as it was
-        model = after
-        assert_same_model(read_model(path), model)
-        if start == "new" and len(classes) > 2:
-            return  # a new model has two classes
+        assert path.read_bytes() == place.lookup.read(0, path.stat().st_size)
 
 
 @cache
@@ -110,13 +95,16 @@ MODELS = st.builds(
 
 
 def teach(model, *messages, remember=True):
-    wanted = PendingMessages(model.metadata.settings.wanted)
+    place, wanted = unsaved(model), PendingMessages(model.metadata.settings.wanted)
     wanted.add(messages)
-    return learn_in_memory(NAME, model, wanted, TrainingSettings(), remember)[1]
+    learn(place, wanted, TrainingSettings(), remember)
+    return place.lookup.model()
 
 
 def unteach(model, *messages):
-    return forget_in_memory(NAME, model, messages)[1]
+    place = unsaved(model)
+    assert forget(place, messages) == Change(forgotten=len(messages))
+    return place.lookup.model()
 
 
 def log_odds(model, messages, ranges_of=None):
@@ -217,20 +205,22 @@ def test_what_was_not_learned_from_leaves_no_digest(scoring):
     assert calibrations == both.metadata.learned.calibrations
 
 
-def test_what_cannot_be_learned_is_refused_under_the_name_of_the_model():
+def test_what_cannot_be_learned_is_refused_under_the_name_of_the_model(tmp_path):
     model = taught([("ham", {"a"}, 1)])
     promo, never = message("promo", "shoes"), message("spam", "zoo", number=9)
     for act in (
-        lambda: learn_in_memory(NAME, model, pending([promo]), TrainingSettings()),
-        lambda: forget_in_memory(NAME, model, [promo]),
+        lambda: learn(unsaved(model), pending([promo]), TrainingSettings()),
+        lambda: forget(unsaved(model), [promo]),
     ):
         with pytest.raises(ModelError) as error:
             act()
-        assert_one_sentence(error, NAME, "'promo'", "ham, spam")
+        assert_one_sentence(error, "the model", "'promo'", "ham, spam")
     # A ledger that does not fit the counts.
-    damaged = model._replace(learned={**model.learned, never.digest: (0, 1)})
+    learned = model.metadata.learned._replace(messages=(1, 1))
+    metadata, ledger = model.metadata._replace(learned=learned), {never.digest: (0, 1)}
+    damaged = model._replace(metadata=metadata, learned={**model.learned, **ledger})
     with pytest.raises(ModelError) as error:
-        forget_in_memory(NAME, damaged, [never])
-    assert_one_sentence(error, NAME, "damaged")
+        forget(unsaved(damaged), [never])
+    assert_one_sentence(error, "the model", "damaged")
     with pytest.raises(TrainingError, match="unsure"):
-        learn_in_memory(NAME, None, pending([message("unsure", "x")]), TrainingSettings())
+        learn(tmp_path / "new.json", pending([message("unsure", "x")]), TrainingSettings())

@@ -18,9 +18,8 @@ from nbspam.learning.remake import merge, merge_files, prune, prune_file, read_c
 from nbspam.learning.settings import TrainingSettings
 from nbspam.reading.source import Skips
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.check import disagreements
+from nbspam.store.lookup import Model, disagreements, read_model
 from nbspam.store.metadata import DEFAULT, MERGING, TRAINING, no_histograms, with_counts
-from nbspam.store.model_file import Model, read_model
 from nbspam.store.word_lists import FORMS
 
 SPAM = [("spam", {"free", "prize"}, 1), ("spam", {"prize", "click"}, 2)]

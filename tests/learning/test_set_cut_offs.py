@@ -12,9 +12,7 @@ from whole_models import THREE, TWO, numbered, save, taught
 from nbspam.errors import ModelError, OptionError
 from nbspam.learning.update import set_cut_offs
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.check import disagreements
-from nbspam.store.lookup import Lookup
-from nbspam.store.model_file import read_model
+from nbspam.store.lookup import Lookup, disagreements, read_model
 
 CUT_OFFS = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(lambda two: CutOffs(max(two), min(two)))
 

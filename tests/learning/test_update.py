@@ -16,10 +16,9 @@ from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages, forget, learn, moves
-from nbspam.store.check import disagreements
-from nbspam.store.lookup import Lookup
+from nbspam.store.lookup import Lookup, Model, disagreements, read_model
 from nbspam.store.metadata import with_counts
-from nbspam.store.model_file import Model, read_model, write_model
+from nbspam.store.model_file import write_model
 from nbspam.tokens.tokenized import TokenizedMessage
 
 HAM, SPAM = "ham", "spam"

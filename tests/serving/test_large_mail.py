@@ -19,7 +19,7 @@ from nbspam.serving import large_mail
 from nbspam.serving.limits import LARGE
 from nbspam.serving.passthrough import cleaned
 from nbspam.serving.tell import LearnRequest, apply_requests
-from nbspam.store.model_file import read_model
+from nbspam.store.lookup import read_model
 from nbspam.store.writing import DEFAULT_WAIT
 
 OK = b"SPAMD/1.1 0 EX_OK\r\n"

@@ -20,7 +20,7 @@ from nbspam.serving.log import UNCHANGED
 from nbspam.serving.spamd import RefusedError
 from nbspam.serving.tell import LearnQueue, LearnRequest
 from nbspam.serving.tell import apply_requests as apply_with_wait
-from nbspam.store.model_file import read_model
+from nbspam.store.lookup import read_model
 from nbspam.store.writing import DEFAULT_WAIT, LockWait
 
 NEW = b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n"

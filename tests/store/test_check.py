@@ -12,9 +12,9 @@ from whole_models import THREE, TWO, numbered, taught
 
 from nbspam.bayes.calibration import scales
 from nbspam.errors import ModelError
-from nbspam.store.check import disagreements
+from nbspam.store.lookup import TOKENS_LINE, Model, disagreements
 from nbspam.store.metadata import histograms_of, with_counts
-from nbspam.store.model_file import TOKENS_LINE, Model
+from nbspam.store.model_file import write_lines
 
 MESSAGES = [
     (("ham", "spam")[i % 2], {f"w{i % 5}", f'"{i}"', "both", "é", f"by:mx{i % 3 // 2}"}, i)
@@ -30,7 +30,7 @@ def path(tmp_path):
 
 def save(path, model: Model):
     with path.open("wb") as file:
-        model.write(file)
+        write_lines(file, model)
     return path
 
 

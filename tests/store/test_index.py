@@ -9,8 +9,7 @@ from small_models import assert_one_sentence, big, labelled_tokens, learn
 from nbspam.errors import ModelError
 from nbspam.store import index
 from nbspam.store.index import CollisionError, IndexLayout, TokenIndex, TokenTable, hashes_of
-from nbspam.store.lookup import LINE_LIMIT, Lookup
-from nbspam.store.model_file import token_key
+from nbspam.store.lookup import LINE_LIMIT, Lookup, token_key
 from nbspam.tokens.kinds import channel_of
 
 

@@ -16,8 +16,8 @@ from small_models import assert_one_sentence, big, labelled_tokens, learn
 from nbspam.errors import ModelError
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.store import lookup as lookup_module
-from nbspam.store.lookup import Lookup, splice
-from nbspam.store.model_file import read_model, write_lines, write_model
+from nbspam.store.lookup import Lookup, Model, read_model
+from nbspam.store.model_file import splice, write_lines, write_model
 
 
 @pytest.fixture(scope="module")
@@ -372,8 +372,8 @@ LEDGERS = st.dictionaries(DIGESTS, TRUE_ROWS, max_size=30)
 
 def whole(counts, learned, metadata=METADATA) -> bytes:
     file = io.BytesIO()
-    rows, ledger = ([pair for pair in some.items() if any(pair[1])] for some in (counts, learned))
-    write_lines(file, metadata, rows, sorted(ledger))
+    rows = ({name: row for name, row in some.items() if any(row)} for some in (counts, learned))
+    write_lines(file, Model(metadata, *rows))
     return file.getvalue()
 
 

@@ -13,7 +13,7 @@ from one_case import each
 
 from nbspam.reading.message import Message, parse, parse_text
 from nbspam.reading.mime import Part
-from nbspam.store.model_file import token_key
+from nbspam.store.lookup import token_key
 from nbspam.tokens.kinds import TEXT, channel_of
 from nbspam.tokens.tokenized import message_tokens
 
