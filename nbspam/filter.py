@@ -8,15 +8,17 @@ import contextlib
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
+from nbspam.bayes.event_model import BERNOULLI
+from nbspam.bayes.trait_model import SMOOTHING, Variances
 from nbspam.errors import ModelError, OptionError
-from nbspam.labels import normal_label
+from nbspam.names import HAM, SPAM, is_url, normal_label
 from nbspam.reading.message import Message, parse, parse_text
 from nbspam.scoring.classifier import Classifier, counts_in
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import Metadata
+from nbspam.store.metadata import EVIDENCE, Metadata
 from nbspam.tokens.tokenized import (
     TokenizedMessage,
     Tokenizing,
@@ -24,17 +26,19 @@ from nbspam.tokens.tokenized import (
     tokenize,
     tokenize_batch,
 )
-from nbspam.urls import is_url
 
 if TYPE_CHECKING:  # one message is classified without what learning and explaining need
     from collections.abc import Mapping
     from pathlib import Path
+
+    import pandas as pd
 
     from nbspam.bayes.event_model import Row
     from nbspam.learning.update import Change, PendingMessages
     from nbspam.reading.cutting import SourcePiece
     from nbspam.reading.message import RawMessage
     from nbspam.reading.source import Skipped, Skips
+    from nbspam.reading.sources import ReadingOptions
     from nbspam.scoring.base import Base
     from nbspam.scoring.classifier import BulkClassifier
     from nbspam.scoring.explanation import Explanation
@@ -43,6 +47,8 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from nbspam.workers import Executor
 
 AnyMessage = str | bytes | Message | TokenizedMessage  # str: plain text; bytes: a mail or a text
+PathOrName = str | os.PathLike[str]
+Pairs = Iterable[tuple[str, str | bytes]]
 LabelledMessage = tuple[str, AnyMessage]
 CutOffsOf = Callable[[Metadata], CutOffs]
 # A table of the model's tokens takes 0.3 microseconds per token of the model to make, and numpy as
@@ -428,3 +434,110 @@ def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage |
         else item
         for item in found
     ]
+
+
+# What a program calls
+
+
+def train(
+    source: "PathOrName | Pairs | pd.DataFrame | None" = None,
+    *,
+    spam: Iterable[PathOrName] = (),
+    ham: Iterable[PathOrName] = (),
+    text_column: str | None = None,
+    label_column: str | None = None,
+    encoding: str | None = None,
+    strict: bool = False,
+    alpha: float | None = None,
+    prior: float | None = None,
+    scoring: str = EVIDENCE,
+    event_model: str = BERNOULLI,
+    traits: str | None = None,
+    variance_smoothing: float = SMOOTHING,
+    variance_prior: float = 0.0,
+    shared_variance: bool = False,
+    spam_label: str | None = None,
+    jobs: int = 1,
+) -> Filter:
+    """Return a filter trained on labelled messages; it is in memory until it is saved.
+
+    source: the name of a table, of a folder with a sub-folder per class, or of a TREC index file;
+        or (label, text or bytes) pairs; or a DataFrame.  Text is plain text, bytes are a mail.
+    spam, ham: names of sources without labels: mboxes, Maildirs, folders, single messages.
+    text_column, label_column, encoding: of a table or DataFrame; found by content if left out.
+    strict: raise SourceError for the first message that cannot be read, instead of skipping it.
+    alpha: smoothing, in messages.  prior: P(spam), if not the share learned.
+    scoring: "evidence", combined and calibrated, or "sum", the textbook's posterior.
+    event_model: how tokens are counted: "bernoulli", "multinomial", "complement" or "none".
+    traits: "none", "gaussian" or "kernel"; by default kernel, and none with the sum.
+    variance_smoothing, variance_prior, shared_variance: of Gaussian traits (see
+    `bayes/trait_model.py`).
+    spam_label: the class that counts as spam, if none is called so.  jobs: processes.
+    Raises SourceError, TableError, TrainingError and OptionError, all of them NbspamError.
+    """
+    from nbspam.learning.settings import TrainingSettings
+    from nbspam.learning.training import TrainingRun
+    from nbspam.reading.source import Skips
+    from nbspam.reading.sources import ReadingOptions, TableOptions
+    from nbspam.store.model_file import UnsavedModel
+    from nbspam.workers import PIECE, executor, in_batches
+
+    positive = None if spam_label is None else normal_label(spam_label)
+    variances = Variances(variance_smoothing, variance_prior, shared_variance)
+    settings = TrainingSettings(alpha, prior, scoring, positive, event_model, traits, variances)
+    settings.check()
+    options = ReadingOptions(TableOptions(text_column, label_column, encoding))
+    skips = Skips(strict)
+    raws = _raws(source, [(SPAM, spam), (HAM, ham)], options, skips)
+    with TrainingRun(executor(jobs), settings) as run:
+        run.read(in_batches(raws, *PIECE), skips)
+        run.count()
+        run.fit()
+        home = Home(UnsavedModel(run.write))
+    return Filter(home.classifier(), CutOffs.of_model(run.metadata), home)
+
+
+def _raws(
+    source: "PathOrName | Pairs | pd.DataFrame | None",
+    unlabelled_sources: Iterable[tuple[str, Iterable[PathOrName]]],
+    options: "ReadingOptions",
+    skips: "Skips",
+) -> "Iterator[RawMessage]":
+    from nbspam.reading.frames import frame_messages, is_data_frame, pair_messages
+    from nbspam.reading.sources import labelled, unlabelled
+
+    if is_data_frame(source):
+        yield from frame_messages(source, options.table, skips, needs_labels=True)
+    elif isinstance(source, str | os.PathLike):
+        yield from labelled(os.fspath(source), options, skips)
+    elif source is not None:
+        yield from pair_messages(cast("Pairs", source), skips)
+    for label, names in unlabelled_sources:
+        for name in [names] if isinstance(names, str | os.PathLike) else names:
+            yield from unlabelled(os.fspath(name), label, options, skips)
+
+
+def open(  # noqa: A001 (as `nbspam.open`)
+    path: PathOrName,
+    *,
+    spam_cutoff: float | None = None,
+    ham_cutoff: float | None = None,
+    ham_cost: float | None = None,
+) -> Filter:
+    """Return the filter of a model file; close it, or use it as a context manager.
+
+    spam_cutoff, ham_cutoff: probabilities above which a message is spam, and up to which it is ham;
+        by default the model's own.  ham_cost: instead, how many times worse a false positive is.
+    Raises ModelError when the file cannot be used, OptionError for impossible cut-offs.
+    """
+
+    def cut_offs(metadata: Metadata) -> CutOffs:
+        given = (spam_cutoff, ham_cutoff, ham_cost)
+        if len(metadata.settings.classes) > 2 and given != (None, None, None):
+            raise OptionError(
+                "a model of several classes has no cut-offs: its verdict is the most probable"
+                " class; leave them out"
+            )
+        return CutOffs.of_model(metadata).changed(*given)
+
+    return open_filter(os.fspath(path), cut_offs)

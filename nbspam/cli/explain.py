@@ -17,6 +17,7 @@ from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_wid
 from nbspam.display.lines import WordRow, cell_width, class_heads, excerpt_lines, padded, shortened
 from nbspam.errors import OptionError, SourceError, counted, one_line
 from nbspam.filter import open_filter
+from nbspam.names import is_url
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
@@ -27,7 +28,6 @@ from nbspam.scoring.verdict import TOO_FEW_WORDS, Verdict
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import HEADER, channel_of, is_fragment, kind_of
 from nbspam.tokens.tokenized import tokenize
-from nbspam.urls import is_url
 
 _HTML = "html"
 _LIMIT, _HTML_LIMIT = 2_000, 20_000  # characters of the text that are shown and highlighted

@@ -15,9 +15,9 @@ from nbspam.cli.notes import NoTrace, change_words, counts_words, note, note_ski
 from nbspam.cli.options import Cutting, ham_limit_option, make_default_folder
 from nbspam.cli.progress import work
 from nbspam.errors import TrainingError, counted, one_line
-from nbspam.labels import FEW, rare_classes
 from nbspam.learning.settings import TrainingSettings, class_names
 from nbspam.learning.update import Change, PendingMessages, learn, set_cut_offs, taught
+from nbspam.names import FEW, rare_classes
 from nbspam.reading.source import Skips
 from nbspam.scoring.rules import rule_of
 from nbspam.store.lookup import Lookup

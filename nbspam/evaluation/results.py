@@ -26,7 +26,7 @@ from nbspam.evaluation.samples import (
     calibration_error,
     count_verdicts,
 )
-from nbspam.labels import UNSURE
+from nbspam.names import UNSURE
 from nbspam.scoring.explanation import Word
 from nbspam.scoring.highlights import HighlightedExcerpt, excerpt_json
 from nbspam.scoring.verdict import CutOffs, Verdict

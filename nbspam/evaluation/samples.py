@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.bayes.matrix import Booleans, Floats, Integers
-from nbspam.labels import UNSURE
+from nbspam.names import UNSURE
 
 SEED = 0  # of whatever is random, unless another is given
 HAM_LOSS = 0.001  # of sm@hm.1

@@ -7,7 +7,7 @@ from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, event_model
 from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
 from nbspam.errors import OptionError, Remedy, TrainingError
-from nbspam.labels import HAM, SPAM, UNSURE, answer_label
+from nbspam.names import HAM, SPAM, UNSURE, answer_label
 from nbspam.store.metadata import (
     ALPHA_LIMIT,
     ALPHA_MIN,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from nbspam.errors import Remedy, TableError
-from nbspam.labels import HAM, SPAM, answer_label, normal_label
+from nbspam.names import HAM, SPAM, answer_label, normal_label
 from nbspam.reading.source import TableOptions
 
 LABEL_NAMES = ("label", "class", "category", "v1", "spam", "is_spam", "type", "target", "verdict")

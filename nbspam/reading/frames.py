@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from nbspam.errors import SourceError, TableError, install_command
-from nbspam.labels import normal_label
+from nbspam.names import normal_label
 from nbspam.reading.columns import LABEL_NAMES, SAMPLE_ROWS, TEXT_NAMES, cell_text, find_columns
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import Content, TableRow

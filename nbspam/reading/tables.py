@@ -15,7 +15,7 @@ from functools import partial
 from typing import NamedTuple
 
 from nbspam.errors import Remedy, SourceError, TableError, counted
-from nbspam.labels import HAM, SPAM
+from nbspam.names import HAM, SPAM
 from nbspam.reading.columns import (
     LABEL_LENGTH,
     SAMPLE_ROWS,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from nbspam import __version__
-from nbspam.labels import UNSURE
+from nbspam.names import UNSURE
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED, Entry
 from nbspam.serving.memory import resident_memory
 from nbspam.serving.spamd import (

@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy
+from nbspam.names import is_url
 from nbspam.store.metadata import (
     FORMAT,
     Metadata,
@@ -47,7 +48,6 @@ from nbspam.store.metadata import (
     shown,
     with_counts,
 )
-from nbspam.urls import is_url
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path

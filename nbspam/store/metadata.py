@@ -27,7 +27,7 @@ from nbspam.bayes.event_model import (
 from nbspam.bayes.posterior import log_priors
 from nbspam.bayes.prediction import HostRow, unconfoundedness
 from nbspam.bayes.trait_model import NO_TRAITS, TRAIT_MODELS, Values, Variances
-from nbspam.labels import UNSURE, normal_label
+from nbspam.names import UNSURE, normal_label
 from nbspam.tokens.kinds import NAMES, is_host
 from nbspam.tokens.tokenized import NAME, RULES, Wanted
 

@@ -16,6 +16,7 @@ from typing import IO
 
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy
+from nbspam.names import is_url
 from nbspam.store.lookup import (
     END,
     LEARNED_LINE,
@@ -28,7 +29,6 @@ from nbspam.store.lookup import (
 )
 from nbspam.store.metadata import FORMAT, Metadata, dump_metadata
 from nbspam.store.writing import DEFAULT_WAIT, LockWait, locked, put_remote, write_atomically
-from nbspam.urls import is_url
 
 # Of an imported token, in characters; the tokenizer's own are far shorter.  A longer one could make
 # a line that `lookup.py` would report as damage.

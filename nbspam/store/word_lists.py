@@ -28,7 +28,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from nbspam.bayes.event_model import Row
 from nbspam.errors import OptionError, Remedy, SourceError
-from nbspam.labels import HAM, SPAM, normal_label
+from nbspam.names import HAM, SPAM, normal_label
 from nbspam.reading.source import Skips
 from nbspam.store.lookup import Model
 from nbspam.store.metadata import MESSAGES_LIMIT
