@@ -93,10 +93,8 @@ def merge(models: Sequence[tuple[Path, Model]], overlap: bool = False) -> Merged
             f" {counted(len(shared), 'message')}, which would count twice",
             Remedy.ALLOW_OVERLAP,
         )
-    merged = Model(_metadata([model.metadata for _, model in models], messages[""]), counts, {})
-    merged = merged._replace(
-        metadata=with_counts(merged.metadata, counts), learned=dict(sorted(learned.items()))
-    )
+    metadata = _metadata([model.metadata for _, model in models], messages[""])
+    merged = Model(with_counts(metadata, counts), counts, dict(sorted(learned.items())))
     unremembered = tuple(
         path
         for path, model in models
@@ -129,22 +127,26 @@ def _metadata(parts: Sequence[Metadata], messages: Row) -> Metadata:
 
 def _check_alike(path: Path, own: ModelSettings, other_path: Path, other: ModelSettings) -> None:
     """Raise ModelError, which names both values, if two models differ in a setting."""
-    for name, value, others in (
-        ("the classes", ", ".join(sorted(own.classes)), ", ".join(sorted(other.classes))),
-        ("the positive class", own.positive, other.positive),
-        ("the event model", own.event_model, other.event_model),
-        ("the scoring", own.scoring, other.scoring),
-        ("the alpha", own.alpha, other.alpha),
-        ("the prior", own.prior or "as learned", other.prior or "as learned"),
-        ("the traits", own.traits, other.traits),
-        ("the variance smoothing", own.variances.smoothing, other.variances.smoothing),
-        ("the variance prior", own.variances.prior, other.variances.prior),
-        ("the shared variance", own.variances.shared, other.variances.shared),
-    ):
-        if value != others:
+    mine, others = (
+        {
+            "classes": ", ".join(sorted(some.classes)),
+            "positive class": some.positive,
+            "event model": some.event_model,
+            "scoring": some.scoring,
+            "alpha": some.alpha,
+            "prior": some.prior or "as learned",
+            "traits": some.traits,
+            "variance smoothing": some.variances.smoothing,
+            "variance prior": some.variances.prior,
+            "shared variance": some.variances.shared,
+        }
+        for some in (own, other)
+    )
+    for name, value in mine.items():
+        if value != others[name]:
             raise ModelError(
-                f"{other_path}: has {name} {others} and {path} has {value}; only models trained"
-                " with the same options can be merged, so train one of the two again"
+                f"{other_path}: has the {name} {others[name]} and {path} has {value}; only models"
+                " trained with the same options can be merged, so train one of the two again"
             )
 
 
@@ -268,9 +270,9 @@ def read_counts(name: str, stream: BinaryIO, skips: Skips, settings: TrainingSet
     order = [found.classes.index(name) for name in classes]
     messages = tuple(found.messages[k] for k in order)
     empty = empty_metadata(classes, positive, settings)
-    limits = messages
-    if empty.settings.counts.repeats:  # a message may have a token any number of times
-        limits = tuple(n and MESSAGES_LIMIT for n in limits)
+    # A message may have a token any number of times, if they are counted.
+    repeats = empty.settings.counts.repeats
+    limits = tuple(n and MESSAGES_LIMIT for n in messages) if repeats else messages
     capped = 0
     rows: dict[str, Row] = {}
     for token, row in found.counts.items():

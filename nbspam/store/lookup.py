@@ -180,6 +180,8 @@ class Lookup:
         except BaseException:
             os.close(self._handle)
             raise
+        # What is a row of a token, and of the ledger.
+        self._is_row = self.metadata.settings.counts.is_row, is_ledger_row
         width = len(self.metadata.settings.classes)
         self._line = re.compile(
             rb' ?"(?:[^"\\\n]|\\.)*": \[(%b(?:, %b){%d})\],?' % (_COUNT, _COUNT, width - 1)
@@ -336,7 +338,9 @@ class Lookup:
                     is_ledger and not is_digest(name)
                 ):
                     raise self.damaged(f"the line {shown(line)} is not as nbspam writes it")
-                if key <= before:  # by code points, which is by the bytes of UTF-8
+                if key == before:
+                    raise self.damaged(f"duplicate key {shown(name)}")
+                if key < before:  # by code points, which is by the bytes of UTF-8
                     raise self.damaged("its lines are not in order")
                 rows[name], before = row, key
         return Model(self.metadata, *found)
@@ -415,8 +419,7 @@ class Lookup:
             if row is not None:
                 return row
             row = tuple(map(int, match[1].split(b", ")))
-            is_row = is_ledger_row if is_ledger else self.metadata.settings.counts.is_row
-            if is_row(row, self.metadata.learned.messages):
+            if self._is_row[is_ledger](row, self.metadata.learned.messages):
                 parsed[match[1]] = row
                 return row
         text = line[:80].decode("utf-8", "replace")

@@ -210,7 +210,7 @@ def test_what_reading_refuses_is_told(model, tmp_path):
         for read in READERS:
             refused(read, model, *parts)
     model.write_text(whole.replace('"free": [1, 1]', '"free": [1, 1],\n"free": [0, 1]'))
-    refused(read_model, model, "its lines are not in order")
+    refused(read_model, model, "duplicate key 'free'")
     for read in READERS:
         refused(read, tmp_path / "none.json", "there is no such model; train a model")
         refused(read, tmp_path, "not a file")
