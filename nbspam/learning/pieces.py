@@ -536,3 +536,24 @@ class KeptPiece:
             numbers = Numbers(times, () if values == _NO_TRAITS else values, perhaps)
             digest = digests[_DIGEST * i : _DIGEST * (i + 1)].hex()
             yield TokenizedMessage(source, label, own, digest, numbers=numbers)
+
+
+# Messages, about, that calibrations are fitted to: all, or of very many a sample.  A calibration
+# has a dozen coefficients, and ten million messages say no less of them than a hundred million do.
+FIT_LIMIT = 10_000_000
+
+
+def sample_end(n: int, limit: int = FIT_LIMIT) -> int | None:
+    """Return the first 64 bits of a digest below which a message is in the sample; None: all are.
+
+    n: how many messages there are.  The sample is by digest, which is as good as random and the
+    same wherever and in which order the messages are read.  So a message is drawn with all its
+    copies, or not at all.
+    """
+    return None if n <= limit else (limit << 64) // n
+
+
+def in_sample(digests: bytes, end: int) -> Booleans:
+    """Return which messages are in the sample, (n,); digests: of all, one after the other."""
+    first = np.frombuffer(digests, dtype=">u8")[::2]
+    return np.asarray(first < np.uint64(end))

@@ -107,8 +107,8 @@ class TrainingSettings(NamedTuple):
         ):
             if not 0 <= weight <= ALPHA_LIMIT:
                 raise OptionError(
-                    f"the {name} must be from 0 to {ALPHA_LIMIT:g}{unit}, not {weight}; leave it out"
-                    f" for {default}"
+                    f"the {name} must be from 0 to {ALPHA_LIMIT:g}{unit}, not {weight}; leave it"
+                    f" out for {default}"
                 )
 
 

@@ -26,17 +26,20 @@ import numpy as np
 from nbspam.bayes.calibration import inputs_of_rows
 from nbspam.bayes.event_model import Histogram
 from nbspam.bayes.evidence import EvidenceRows
-from nbspam.bayes.matrix import Booleans, Floats, Integers, Presence
+from nbspam.bayes.matrix import Floats, Integers, Presence
 from nbspam.learning.batch import cut_offs_above, host_rows_of, n_blocked, token_histograms
 from nbspam.learning.pieces import (
+    FIT_LIMIT,
     KeptPiece,
     Reading,
     Stored,
     Summary,
     Table,
+    in_sample,
     merged,
     names_in,
     read_piece,
+    sample_end,
 )
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
 from nbspam.reading.cutting import SourcePiece
@@ -68,9 +71,6 @@ _SHARED = 1_000  # digests in two classes that are told of each range
 _BLOCK = 4 << 20  # bytes of all runs of lines that are merged at a time
 _LONGEST_LINE = 1 << 14  # more than any has
 _FLOAT = 8  # bytes
-# Messages, about, that calibrations are fitted to: all, or of very many a sample.  A calibration
-# has a dozen coefficients, and ten million messages say no less of them than a hundred million do.
-FIT_LIMIT = 10_000_000
 
 
 class Kept(NamedTuple):
@@ -310,22 +310,6 @@ class TrainingRun:
         names = itertools.chain.from_iterable(self._near.map(_named_rows, None, items))
         found = dict(zip(sorted(places), names, strict=True))
         return [found[place] for place in places]
-
-
-def sample_end(n: int, limit: int = FIT_LIMIT) -> int | None:
-    """Return the first 64 bits of a digest below which a message is in the sample; None: all are.
-
-    n: how many messages there are.  The sample is by digest, which is as good as random and the
-    same wherever and in which order the messages are read.  So a message is drawn with all its
-    copies, or not at all.
-    """
-    return None if n <= limit else (limit << 64) // n
-
-
-def in_sample(digests: bytes, end: int) -> Booleans:
-    """Return which messages are in the sample, (n,); digests: of all, one after the other."""
-    first = np.frombuffer(digests, dtype=">u8")[::2]
-    return np.asarray(first < np.uint64(end))
 
 
 def _in_order(counted: Counter[K]) -> dict[K, int]:

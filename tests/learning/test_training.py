@@ -9,8 +9,9 @@ from cluster_training import ROWS
 
 from nbspam.learning.batch import cut_offs_within, fit
 from nbspam.learning.corpus import Corpus
+from nbspam.learning.pieces import in_sample, sample_end
 from nbspam.learning.settings import TrainingSettings
-from nbspam.learning.training import TrainingRun, in_sample, sample_end
+from nbspam.learning.training import TrainingRun
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.scoring.verdict import CutOffs
