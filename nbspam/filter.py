@@ -304,11 +304,12 @@ class Home:
 
     def save(self, path: "str | Path") -> None:
         """Write the model to a file."""
-        from nbspam.store.model_file import opened, put_model, write_lines
+        from nbspam.store.model_file import opened, put_model
 
         with opened(self._changed_place()) as lookup:
-            model = lookup.model()
-        put_model(_path(path), lambda file: write_lines(file, model))
+            if self._is_file:
+                lookup.model()  # raises if it is damaged
+            put_model(_path(path), lambda file: file.writelines(lookup.whole()))
 
     def learn(self, pending: "PendingMessages") -> "Change":
         """Learn messages, and open the model again."""

@@ -4,6 +4,7 @@ Those are looked up in a table, and go to the rule as the words of one message d
 is the same to the last bit, whichever way it was made.
 """
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
@@ -42,7 +43,8 @@ def counts_in(lookup: "Lookup | None", indexed: bool) -> CountsOf:
         return lookup.counts
     from nbspam.store.index import TokenIndex
 
-    return TokenIndex(lookup).counts
+    made = functools.cache(lambda: TokenIndex(lookup))  # who only learns needs none
+    return lambda tokens: made().counts(tokens)
 
 
 class Classifier:

@@ -320,6 +320,10 @@ class Lookup:
             left = [n - times for n, times in zip(left, self.row(line), strict=True)]
         return left
 
+    def whole(self) -> Iterator[bytes]:
+        """Yield the bytes of the file; raises ModelError."""
+        return self.copy(0, self._size)
+
     def model(self) -> Model:
         """Return the whole model, every line of it validated; raises ModelError."""
         found: tuple[dict[str, Row], dict[str, Row]] = ({}, {})
