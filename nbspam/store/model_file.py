@@ -102,22 +102,21 @@ class UnsavedModel:
 
     def __init__(self, write: Write) -> None:
         """Make the model of what `write` writes."""
-        self._close: Callable[[], object] = bool
         self.put(write)
 
     def __str__(self) -> str:
         return "the model"
 
     def put(self, write: Write) -> None:
-        """Put what `write` writes in its place."""
+        """Put what `write` writes in its place; who has the old one open can go on reading."""
         from tempfile import TemporaryFile  # with random 5 ms, which one message does without
 
         with TemporaryFile() as file:
             write(file)
             file.flush()
-            newer = Lookup(str(self), os.dup(file.fileno()))
-        self._close()
-        self.lookup, self._close = newer, weakref.finalize(self, newer.close)
+            handle = os.dup(file.fileno())
+        self.lookup = Lookup(str(self), handle)
+        weakref.finalize(self.lookup, os.close, handle)
 
 
 def opened(place: Path | UnsavedModel) -> Lookup:

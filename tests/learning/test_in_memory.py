@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_models import SCORINGS, assert_one_sentence, with_learned
 from small_models import learn as fitted
-from whole_models import THREE, TWO, assert_same_fit, message, messages_of, pending, save, taught
+from whole_models import THREE, TWO, assert_same_fit, message, pending, save, taught
 
-from nbspam.errors import ModelError, TrainingError
+from nbspam.errors import ModelError
 from nbspam.learning.online import OnlineLearner
-from nbspam.learning.remake import prune
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages, forget, learn
 from nbspam.store.lookup import Model
@@ -23,55 +22,19 @@ def unsaved(model):
     return UnsavedModel(partial(write_lines, model=model))
 
 
-def batches(labels):
-    """Draw batches of messages to learn or to forget."""
-    acts = st.sampled_from(["learn", "learn", "forget", "learn all"])
-    return st.lists(st.tuples(acts, messages_of(labels, most=8)), max_size=5)
-
-
-@st.composite
-def histories(draw):
-    """Draw classes, and batches to learn and to forget, which come without labels too."""
-    classes = draw(st.sampled_from([TWO, THREE]))
-    found = draw(batches(classes))
-    if draw(st.booleans()):
-        found = [
-            (act, [one._replace(label=None) for one in some] if act == "forget" else some)
-            for act, some in found
-        ]
-    return classes, found
-
-
-@given(
-    histories(),
-    st.sampled_from(SCORINGS),
-    st.sampled_from([None, 0.3]),
-    st.booleans(),
-)
-def test_learning_and_forgetting_are_those_of_the_file(
-    tmp_path_factory, history, scoring, prior, pruned
-):
-    classes, acts = history
-    path = tmp_path_factory.mktemp("memory") / "model.json"
-    chosen = TrainingSettings(alpha=0.25, traits="kernel", scoring=scoring, prior=prior)
-    begun = [
-        ("ham", {"a", "b"}, 1),
-        ("spam", {"b", "c"}, 2),
-        ("spam", {"c", "received:e", "by:mx"}, 3),
-    ]
-    model = taught(begun, classes, scoring, prior=prior, traits="kernel")
-    model = prune(model, min_count=2) if pruned else model
-    save(path, model)
-    place = unsaved(model)
-    for act, messages in acts:
-        if act == "forget":
-            there, here = forget(path, messages), forget(place, messages)
-        else:
-            there, here = (
-                learn(where, pending(messages), chosen, act == "learn") for where in (path, place)
-            )
-        assert there == here
-        assert path.read_bytes() == b"".join(place.lookup.whole())
+@pytest.mark.parametrize("remember", [True, False])
+@pytest.mark.parametrize("classes", [TWO, THREE])
+def test_learning_and_forgetting_are_those_of_the_file(tmp_path, classes, remember):
+    begun = [("ham", {"a", "b"}, 1), ("spam", {"b", "c"}, 2), ("spam", {"c", "by:mx"}, 3)]
+    model = taught(begun, classes, traits="kernel")
+    path, place = save(tmp_path / "model.json", model), unsaved(model)
+    some = [message(name, "a", name, "received:e", number=7) for name in classes] * 2
+    for where in (path, place):
+        assert learn(where, pending(some), TrainingSettings(), remember).learned == len(some)
+        again = learn(where, pending(some[:1]), TrainingSettings(), remember)
+        assert again == (Change(unchanged=1) if remember else Change(learned=1))
+        assert forget(where, some[1:3], remember).forgotten == 2
+    assert path.read_bytes() == b"".join(place.lookup.whole())
 
 
 @cache
@@ -205,22 +168,9 @@ def test_what_was_not_learned_from_leaves_no_digest(scoring):
     assert calibrations == both.metadata.learned.calibrations
 
 
-def test_what_cannot_be_learned_is_refused_under_the_name_of_the_model(tmp_path):
-    model = taught([("ham", {"a"}, 1)])
-    promo, never = message("promo", "shoes"), message("spam", "zoo", number=9)
-    for act in (
-        lambda: learn(unsaved(model), pending([promo]), TrainingSettings()),
-        lambda: forget(unsaved(model), [promo]),
-    ):
+def test_what_cannot_be_learned_is_refused_under_the_name_of_the_model():
+    place, promo = unsaved(taught([("ham", {"a"}, 1)])), message("promo", "shoes")
+    for act in (lambda: learn(place, pending([promo]), TrainingSettings()), partial(forget, place)):
         with pytest.raises(ModelError) as error:
-            act()
+            act(*[[promo]] * isinstance(act, partial))
         assert_one_sentence(error, "the model", "'promo'", "ham, spam")
-    # A ledger that does not fit the counts.
-    learned = model.metadata.learned._replace(messages=(1, 1))
-    metadata, ledger = model.metadata._replace(learned=learned), {never.digest: (0, 1)}
-    damaged = model._replace(metadata=metadata, learned={**model.learned, **ledger})
-    with pytest.raises(ModelError) as error:
-        forget(unsaved(damaged), [never])
-    assert_one_sentence(error, "the model", "damaged")
-    with pytest.raises(TrainingError, match="unsure"):
-        learn(tmp_path / "new.json", pending([message("unsure", "x")]), TrainingSettings())

@@ -16,7 +16,6 @@ from small_models import (
     PRIORS,
     SCORINGS,
     assert_one_sentence,
-    big,
     labelled_tokens,
     laid_out,
     learn,
@@ -60,21 +59,6 @@ def test_what_is_read_is_what_was_written(tmp_path_factory, messages, alpha, pri
     learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
     found = read_model(learned.save(tmp_path_factory.getbasetemp() / "identity.json"))
     assert (learned.fit.metadata, learned.counts) == (found.metadata, found.counts)
-
-
-@given(labelled_tokens(), st.randoms(use_true_random=False))
-def test_the_order_of_learning_does_not_matter(tmp_path_factory, messages, random):
-    folder = tmp_path_factory.getbasetemp()
-    first = learn(messages).save(folder / "first.json")
-    second = learn(random.sample(messages, len(messages))).save(folder / "second.json")
-    assert first.read_bytes() == second.read_bytes()
-
-
-def test_reading_and_writing_again_gives_the_same_bytes(tmp_path):
-    path = big(3_000).save(tmp_path / "model.json")
-    found = read_model(path)
-    write_model(tmp_path / "again.json", found.metadata, found.counts.items())
-    assert path.read_bytes() == (tmp_path / "again.json").read_bytes()
 
 
 def test_the_lines_of_a_small_model(model):
@@ -121,14 +105,6 @@ def test_the_lines_of_a_small_model(model):
         '},"learned": {',
         "}}",
     ]
-
-
-def test_each_token_stands_on_a_line_of_its_own_in_the_order_of_bytes(tmp_path):
-    path = big(500).save(tmp_path / "model.json")
-    lines = path.read_bytes().split(b'"tokens": {\n')[1].split(b"\n}")[0].split(b"\n")
-    assert len(lines) == 500
-    keys = [line.rpartition(b": [")[0] for line in lines]
-    assert sorted(keys) == keys
 
 
 # What reading refuses
