@@ -49,14 +49,12 @@ def described_access(path: "str | os.PathLike[str]") -> str:
 def unreadable(path: "str | os.PathLike[str]") -> ModelError:
     """Return the error for a model that the user of this process may not open."""
     reader = user_name(os.geteuid())
+    why = "a folder on the way to it is closed; let its owner open that"
     if access := described_access(path):
-        return ModelError(
-            f"{path}: the model cannot be read by {reader} (Permission denied): {access}; let its"
-            " owner change the mode with chmod, or name another"
-        )
+        why = f"{access}; let its owner change the mode"
     return ModelError(
-        f"{path}: the model cannot be read by {reader} (Permission denied): a folder on the way to"
-        " it is closed; let its owner open that with chmod, or name another"
+        f"{path}: the model cannot be read by {reader} (Permission denied): {why} with chmod, or"
+        " name another"
     )
 
 
@@ -174,16 +172,12 @@ def _mended(path: Path, error: OSError) -> str:
 
 
 def _sync_folder(folder: Path) -> None:
-    try:
+    with suppress(OSError):  # it may be written but not read, or its file system cannot
         handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return  # a folder that may be written but not read
-    try:
-        os.fsync(handle)
-    except OSError:
-        return  # not every file system can
-    finally:
-        os.close(handle)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 # Seconds between two attempts.  A server that is taught without a pause leaves the lock free for
@@ -254,7 +248,7 @@ def _acquired(path: Path, lock: Path, wait: LockWait) -> int:
     while True:
         handle = _open_lock(path, lock)
         try:
-            while not _is_acquired(handle):
+            while not _is_ours(handle):
                 waited = time.monotonic() - began
                 if waited >= wait.limit or wait.is_over():
                     raise _held(path, lock, handle, waited)
@@ -273,7 +267,7 @@ def _acquired(path: Path, lock: Path, wait: LockWait) -> int:
         os.close(handle)  # its holder has removed it: another writer may have locked a new one
 
 
-def _is_acquired(handle: int) -> bool:
+def _is_ours(handle: int) -> bool:
     """Lock an open lock file unless another holds it; return whether it is ours."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
