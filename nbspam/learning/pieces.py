@@ -33,13 +33,14 @@ from numpy.typing import NDArray
 
 from nbspam.bayes.matrix import Booleans, Integers, Presence
 from nbspam.learning.batch import trait_histograms_of
+from nbspam.learning.corpus import NO_TRAITS, Corpus
 from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import NAMED_LIMIT, Skipped
 from nbspam.store.metadata import TraitHistograms
 from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.kinds import TRAITS
-from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Tokenizing, Wanted, tokenize_batch
+from nbspam.tokens.tokenized import TokenizedMessage, Tokenizing, Wanted, tokenize_batch
 
 _ALIGNED = 8  # bytes
 
@@ -245,8 +246,6 @@ def taken(text: Bytes, ends: Integers, places: Integers) -> tuple[Bytes, Integer
 _ENTRIES = 1 << 17  # of the matrix, in one part: features of 500,000 at once took 216 MiB
 _TEXT = 1 << 18  # bytes whose keys are made at a time
 _FIRST = 5  # messages of each class whose source is told
-_DIGEST = 16  # bytes
-_NO_TRAITS = (-1,) * len(TRAITS)  # of a message whose traits are not known
 
 
 class Reading(NamedTuple):
@@ -328,7 +327,7 @@ class _Read:
         if message.excerpt is not None:
             self._excerpts.append(message.excerpt)
         if self._how.wanted.traits:
-            self._traits.append(numbers.traits or _NO_TRAITS)
+            self._traits.append(numbers.traits or NO_TRAITS)
         self._size += message.size or _file_size(message.source)
         if self._length > _TEXT:
             self._make_keys()
@@ -519,23 +518,11 @@ class KeptPiece:
 
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield its messages, as they were tokenized."""
-        tokens = self.table.tokens()
-        rows, columns = self._messages["rows"].tolist(), self._messages["columns"]
-        data = self._messages.get("data")
-        traits = self.traits()
-        digests = self.digests()
-        for i, (label, source) in enumerate(zip(self.labels, self.sources, strict=False)):
-            place = slice(rows[i], rows[i + 1])
-            own = [tokens[j] for j in columns[place].tolist()]
-            times, perhaps = {}, frozenset[str]()
-            if data is not None:
-                pairs = list(zip(own, data[place].astype(int).tolist(), strict=True))
-                times = {token: abs(n) for token, n in pairs if abs(n) > 1}
-                perhaps = frozenset(token for token, n in pairs if n < 0)
-            values = () if traits is None else tuple(traits[i].tolist())
-            numbers = Numbers(times, () if values == _NO_TRAITS else values, perhaps)
-            digest = digests[_DIGEST * i : _DIGEST * (i + 1)].hex()
-            yield TokenizedMessage(source, label, own, digest, numbers=numbers)
+        corpus = Corpus(Wanted("data" in self._messages, "traits" in self._messages))
+        corpus.add_piece(self)
+        vocabulary = corpus.vocabulary
+        for i, source in enumerate(self.sources):
+            yield corpus.message(i, vocabulary, source)
 
 
 # Messages, about, that calibrations are fitted to: all, or of very many a sample.  A calibration
