@@ -298,6 +298,7 @@ class _Read:
         self._n_tokens: list[int] = []
         self._data: list[int] = []  # of each entry; filled where one is not 1
         self._labels: list[str] = []
+        self._first: dict[str, list[str]] = {}
         self._sources: list[str] = []
         self._digests = bytearray()
         self._traits: list[tuple[int, ...]] = []
@@ -321,7 +322,10 @@ class _Read:
             self._data += [own.get(t, 1) * (-1 if t in hidden else 1) for t in tokens]
         self._n_tokens.append(len(tokens))
         self._entries += len(tokens)
-        self._labels.append(message.label or "")
+        label = message.label or ""
+        self._labels.append(label)
+        if len(own_first := self._first.setdefault(label, [])) < _FIRST:
+            own_first.append(message.source)
         self._sources.append(message.source)
         self._digests += bytes.fromhex(message.digest)
         if message.excerpt is not None:
@@ -344,8 +348,7 @@ class _Read:
         labels = tuple(sorted(set(self._labels)))
         place = {label: k for k, label in enumerate(labels)}
         codes = np.array([place[label] for label in self._labels], np.int64)
-        rows = np.cumsum([0, *self._n_tokens])
-        table, columns = self._table(np.repeat(codes, self._n_tokens), len(labels), rows)
+        table, columns = self._table(np.repeat(codes, self._n_tokens), len(labels))
         digests = np.frombuffer(bytes(self._digests), ">u8").astype(np.uint64).reshape(-1, 2)
         ledger, _, _ = _counted(digests[:, 0], digests[:, 1], codes, len(labels))
         traits = np.array(self._traits, np.int64).reshape(-1, len(TRAITS))
@@ -359,7 +362,7 @@ class _Read:
         messages = Stored(
             folder,
             columns=columns,
-            rows=rows,
+            rows=np.cumsum([0, *self._n_tokens]),
             codes=codes,
             digests=np.frombuffer(bytes(self._digests), np.uint8),
             labels=_packed(labels),
@@ -368,7 +371,7 @@ class _Read:
         )
         summary = Summary(
             {label: int(n) for label, n in zip(labels, np.bincount(codes), strict=False)},
-            self._first(),
+            self._first,
             self._skipped,
             self._n_skipped,
             size or self._size,
@@ -376,15 +379,12 @@ class _Read:
             trait_histograms_of(traits, codes, len(labels)) if len(traits) else (),
             self._excerpts,
         )
-        names = _packed(labels)
-        return (
-            summary,
-            messages,
-            Stored(folder, **table._asdict(), labels=names),
-            Stored(folder, **ledger._asdict(), labels=names),
+        of_tokens, of_digests = (
+            Stored(folder, **each._asdict(), labels=_packed(labels)) for each in (table, ledger)
         )
+        return summary, messages, of_tokens, of_digests
 
-    def _table(self, codes: Integers, n_labels: int, rows: Integers) -> tuple[Table, Integers]:
+    def _table(self, codes: Integers, n_labels: int) -> tuple[Table, Integers]:
         """Return the table of the tokens, and the column of each entry; codes: its label."""
         empty = np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.int64), b""
         first, second, ends, texts = zip(*(self._halves or [empty]), strict=True)
@@ -398,14 +398,6 @@ class _Read:
         text = np.frombuffer(b"".join(texts), np.uint8)
         text, own_ends = taken(text, line_ends, chosen)
         return table._replace(text=text, ends=own_ends), columns
-
-    def _first(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for label, source in zip(self._labels, self._sources, strict=True):
-            own = found.setdefault(label, [])
-            if len(own) < _FIRST:
-                own.append(source)
-        return found
 
 
 def _counted(
