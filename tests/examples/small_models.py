@@ -2,14 +2,17 @@
 
 import json
 import random
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from nbspam.errors import ModelError, NbspamError
 from nbspam.learning.batch import Fit, fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
@@ -132,6 +135,14 @@ def assert_one_sentence(error, path: Path, *parts: str) -> None:
     assert len(text) < len(str(path)) + 400
     for part in parts:
         assert part in text
+
+
+@contextmanager
+def refused(path: Path, *parts: str, kind: type[NbspamError] = ModelError):
+    """Hold what is done to an error of one sentence that names the file."""
+    with pytest.raises(kind) as error:
+        yield error
+    assert_one_sentence(error, path, *parts)
 
 
 SCORINGS = ("sum", "evidence")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
-from small_models import assert_one_sentence, with_learned
+from small_models import assert_one_sentence, refused, with_learned
 from whole_models import assert_same_fit, ledger_of, message, messages_of, save, without_calibration
 
 from nbspam.errors import ModelError, TrainingError
@@ -284,9 +284,8 @@ def test_messages_read_for_a_model_that_counts_other_numbers_are_not_learned(
 def test_labels_that_make_no_model_are_refused(path):
     with pytest.raises(TrainingError):
         teach(path, [message("unsure", "x"), message(SPAM, "y")])
-    with pytest.raises(ModelError) as error:
+    with refused(path, "no such model"):
         forget(path, BASE)
-    assert_one_sentence(error, path, "no such model")
     assert not list(path.parent.iterdir())
 
 
@@ -381,12 +380,11 @@ def test_a_ledger_that_does_not_fit_the_counts_breaks_nothing(model, counted, mo
     write_model(model, metadata, counts.items(), sorted(learned.items()))
     before = model.read_bytes()
     mails = [*BASE[:3], *tea]
-    with pytest.raises(ModelError) as error:
+    with refused(model, "damaged"):
         if move:
             teach(model, [one._replace(label=SPAM) for one in mails])
         else:
             forget(model, mails * 3)
-    assert_one_sentence(error, model, "damaged")
     assert before == model.read_bytes()
 
 
@@ -401,13 +399,11 @@ def test_where_no_whole_model_is_nothing_is_learned_or_forgotten(model, tmp_path
         assert_one_sentence(error, model, "'promo'", *words)
         assert model.read_bytes() == whole
         model.write_bytes(whole[:-20])
-        with pytest.raises(ModelError) as error:
+        with refused(model, "cut short"):
             act(model, BASE)
-        assert_one_sentence(error, model, "cut short")
         assert model.read_bytes() == whole[:-20]
-        with pytest.raises(ModelError) as error:
+        with refused(tmp_path):
             act(tmp_path, BASE)
-        assert_one_sentence(error, tmp_path)
 
 
 OPEN = Path("/proc/self/fd")

@@ -19,6 +19,7 @@ from small_models import (
     labelled_tokens,
     laid_out,
     learn,
+    refused,
     with_learned,
 )
 
@@ -40,10 +41,9 @@ def model(tmp_path):
     return learn().save(tmp_path / "model.json")
 
 
-def refused(read, path, *parts):
-    with pytest.raises(ModelError) as error:
+def refuses(read, path, *parts):
+    with refused(path, *parts):
         read(path)
-    assert_one_sentence(error, path, *parts)
 
 
 # Saving and loading
@@ -161,7 +161,7 @@ def test_a_damaged_model_is_refused_in_one_sentence(tmp_path, whole, line):
     else:
         place[last] = json.loads(line.partition(" = ")[2])
     path.write_text(laid_out(found))
-    refused(read_model, path)
+    refuses(read_model, path)
 
 
 def test_a_model_of_older_rules_is_read_and_written_as_it_is(model):
@@ -184,14 +184,14 @@ def test_what_reading_refuses_is_told(model, tmp_path):
     ):
         model.write_text(whole.replace(old, new))
         for read in READERS:
-            refused(read, model, *parts)
+            refuses(read, model, *parts)
     model.write_text(whole.replace('"free": [1, 1]', '"free": [1, 1],\n"free": [0, 1]'))
-    refused(read_model, model, "duplicate key 'free'")
+    refuses(read_model, model, "duplicate key 'free'")
     for read in READERS:
-        refused(read, tmp_path / "none.json", "there is no such model; train a model")
-        refused(read, tmp_path, "not a file")
+        refuses(read, tmp_path / "none.json", "there is no such model; train a model")
+        refuses(read, tmp_path, "not a file")
     os.mkfifo(tmp_path / "pipe")
-    refused(learn().save, tmp_path / "pipe", "is not a regular file")
+    refuses(learn().save, tmp_path / "pipe", "is not a regular file")
 
 
 NOT_MODELS = [
@@ -205,7 +205,7 @@ NOT_MODELS = [
 def test_a_file_that_is_no_model_is_refused(tmp_path, content):
     (tmp_path / "model.json").write_bytes(content)
     for read in READERS:
-        refused(read, tmp_path / "model.json")
+        refuses(read, tmp_path / "model.json")
 
 
 @pytest.mark.parametrize("messages", [MESSAGES, NO_TOKENS], ids=["tokens", "none"])
@@ -214,9 +214,9 @@ def test_a_model_cut_short_is_refused_wherever_it_is_cut(tmp_path, messages):
     size = path.stat().st_size
     for length in reversed(range(size)):
         os.truncate(path, length)
-        refused(Lookup, path)
+        refuses(Lookup, path)
         if length % 3 == 0 and length < size - 2:  # JSON needs no line end
-            refused(read_model, path)
+            refuses(read_model, path)
 
 
 # Any file in a model's place is a model that scores, or refused in one sentence, both ways.
@@ -391,9 +391,8 @@ def test_a_long_line_that_the_search_does_not_meet_is_no_hang(texts, place):
     text = with_more(texts[0], tokens=b"".join(lines))
     place.write_bytes(re.sub(rb'"derived": {"tokens": \d+', b'"derived": {"tokens": 100000', text))
     start = time.process_time()
-    with Lookup(place) as lookup, pytest.raises(ModelError) as error:
+    with Lookup(place) as lookup, refused(place, "damaged"):
         lookup.counts(f"a{i:06}" for i in range(20_000))
-    assert_one_sentence(error, place, "damaged")
     assert time.process_time() - start < SECONDS
 
 
