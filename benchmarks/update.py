@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 from nbspam.learning.settings import TrainingSettings, empty_metadata
+from nbspam.store.lookup import Model
 from nbspam.store.metadata import with_counts
 from nbspam.store.model_file import write_model
 
@@ -43,7 +44,7 @@ def make_model(path: Path, n: int) -> list[str]:
         (f"{chance.getrandbits(128):032x}", (1, 0) if i < HAM else (0, 1))
         for i in range(HAM + SPAM)
     )
-    write_model(path, with_counts(metadata, counts), counts.items(), learned)
+    write_model(path, Model(with_counts(metadata, counts), counts, dict(learned)))
     return list(counts)
 
 

@@ -264,9 +264,7 @@ def begin_one_by_one(pending: PendingMessages, training: Training) -> None:
     change, made = taught(model, None, pending, settings, writing.ledger)
     write_model(
         model,
-        training.cutting.of(made.metadata).stored_in(made.metadata),
-        made.counts.items(),
-        made.learned.items(),
+        made._replace(metadata=training.cutting.of(made.metadata).stored_in(made.metadata)),
         replace_old=writing.replace,
         wait=training.wait,
     )

@@ -401,7 +401,7 @@ def _load_learned(fields: dict[str, Any], settings: ModelSettings) -> LearnedSta
         isinstance(bias, list)
         and len(bias) == len(messages)
         and all(
-            (value is None and not n) or (_is_number(value) and abs(value) <= _NATS_LIMIT)
+            (value is None and not n) or _is_number(value, _NATS_LIMIT)
             for value, n in zip(bias, messages, strict=True)
         ),
         "no bias per class",
@@ -462,16 +462,12 @@ def _load_calibration(scale: Scale, value: Any) -> Calibration:
     _require(isinstance(value, dict), "no calibration")
     size = scale.size
     rows, coefficients, ranges = value["precision"], value["coefficients"], value["ranges"]
-    _require(_are_numbers(coefficients, size), "no coefficients")
-    _require(all(abs(b) <= _NATS_LIMIT for b in coefficients), "coefficients out of bounds")
+    _require(_are_numbers(coefficients, size, _NATS_LIMIT), "no coefficients within bounds")
     _require(
         isinstance(ranges, list)
         and len(ranges) == size - 1
-        and all(_are_numbers(ends, 2) and ends[0] <= ends[1] for ends in ranges),
-        "no ranges",
-    )
-    _require(
-        all(abs(end) <= _NATS_LIMIT for ends in ranges for end in ends), "ranges out of bounds"
+        and all(_are_numbers(ends, 2, _NATS_LIMIT) and ends[0] <= ends[1] for ends in ranges),
+        "no ranges within bounds",
     )
     _require(
         isinstance(rows, list)
@@ -557,14 +553,14 @@ def _within(value: Any, low: float, high: float, otherwise: str) -> float:
     return float(value)
 
 
-def _is_number(value: object) -> bool:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return False
-    return -_NUMBER_LIMIT < value < _NUMBER_LIMIT  # not NaN, and no integer beyond floating point
+def _is_number(value: object, limit: float = _NUMBER_LIMIT) -> bool:
+    """Return whether a value is a number within a limit: not NaN, nor beyond floating point."""
+    return isinstance(value, int | float) and type(value) is not bool and abs(value) <= limit
 
 
-def _are_numbers(values: object, length: int) -> bool:
-    return isinstance(values, list) and len(values) == length and all(map(_is_number, values))
+def _are_numbers(values: Any, length: int, limit: float = _NUMBER_LIMIT) -> bool:
+    is_list = isinstance(values, list) and len(values) == length
+    return is_list and all(_is_number(value, limit) for value in values)
 
 
 def is_digest(value: object) -> bool:

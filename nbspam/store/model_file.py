@@ -39,36 +39,27 @@ digest_key = ' "{}"'.format  # as its line begins; the blank tells it from a tok
 
 
 def write_model(
-    path: Path,
-    metadata: Metadata,
-    counts: Iterable[tuple[str, Row]],
-    learned: Iterable[tuple[str, Row]] = (),
-    *,
-    replace_old: bool = True,
-    wait: LockWait = DEFAULT_WAIT,
+    path: Path, model: Model, *, replace_old: bool = True, wait: LockWait = DEFAULT_WAIT
 ) -> None:
-    """Write a model file in place of what is there, whose mode stays; that of a new one is 0600.
-
-    counts: (token, counts per class) in any order; no token twice.
-    learned: (digest, times per class) in any order; no digest twice.
-    wait: how long to wait for the model's lock.
-    Whatever happens on the way, the old file stays whole until the new one is on the disk.
-    Raises ModelError when it cannot be written, exists and must not be replaced, or is no model.
-    """
-    model = Model(metadata, dict(counts), dict(learned))
+    """Write a model file in place of what is there, as `put_model` does."""
     put_model(path, partial(write_lines, model=model), replace_old=replace_old, wait=wait)
 
 
 def put_model(
     path: Path, write: Write, *, replace_old: bool = True, wait: LockWait = DEFAULT_WAIT
 ) -> None:
-    """Put what `write` writes in place of a model, as `write_model` does."""
+    """Put what `write` writes in place of a model, whose mode stays; that of a new one is 0600.
+
+    wait: how long to wait for the model's lock.
+    Whatever happens on the way, the old file stays whole until the new one is on the disk.
+    Raises ModelError when it cannot be written, exists and must not be replaced, or is no model.
+    """
     if is_url(path):
         _check_free(path, path, replace_old)
         put_remote(str(path), write)
-        return
-    with replacing(path, replace_old, wait=wait) as place:
-        write_atomically(place, write)
+    else:
+        with replacing(path, replace_old, wait=wait) as place:
+            write_atomically(place, write)
 
 
 @contextmanager
@@ -138,10 +129,10 @@ def changing(
     if isinstance(place, UnsavedModel):
         yield place.lookup, place.put
         return
-    with locked(place, wait) as real, ExitStack() as opened:
+    with locked(place, wait) as real, ExitStack() as stack:
         old = None
         if real.exists() or not may_be_new:
-            old = opened.enter_context(Lookup(real))
+            old = stack.enter_context(Lookup(real))
         yield old, partial(write_atomically, real)
 
 

@@ -17,6 +17,7 @@ from nbspam.learning.batch import Fit, fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.scoring.classifier import Classifier
+from nbspam.store.lookup import Model
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import write_model
 from nbspam.tokens.tokenized import NO_NUMBERS, TokenizedMessage
@@ -60,7 +61,7 @@ class Learned:
         )
 
     def save(self, path: Path) -> Path:
-        write_model(path, self.fit.metadata, token_counts(self.corpus.vocabulary, self.fit.counts))
+        write_model(path, Model(self.fit.metadata, self.counts, {}))
         return path
 
 

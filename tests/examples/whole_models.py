@@ -102,7 +102,7 @@ def pending(messages):
 
 def save(path, model):
     """Write a model to a file."""
-    write_model(path, model.metadata, model.counts.items(), sorted(model.learned.items()))
+    write_model(path, model)
     return path
 
 

@@ -43,7 +43,7 @@ def train(path, messages, chosen):
     learned = learn_counted(messages, chosen)
     classes = learned.fit.metadata.settings.classes
     ledger = ledger_of(learned.corpus, classes)
-    write_model(path, learned.fit.metadata, learned.counts.items(), ledger)
+    write_model(path, Model(learned.fit.metadata, learned.counts, dict(ledger)))
     return path
 
 

@@ -38,7 +38,8 @@ def train(path, messages, chosen=TrainingSettings()):  # noqa: B008
         corpus.add(one)
     found = fit(corpus, corpus.labels, chosen, corpus.channels(), corpus.traits())
     counts = token_counts(corpus.vocabulary, found.counts)
-    write_model(path, found.metadata, counts, ledger_of(corpus, found.metadata.settings.classes))
+    ledger = dict(ledger_of(corpus, found.metadata.settings.classes))
+    write_model(path, Model(found.metadata, dict(counts), ledger))
 
 
 def sections(path):
@@ -377,7 +378,7 @@ def test_a_ledger_that_does_not_fit_the_counts_breaks_nothing(model, counted, mo
         histograms = ({0: 2}, {2: 1, 1: 1})
         metadata = with_learned(metadata, messages=(0, 2), count_histograms=histograms)
         counts = {"click": (0, 1), "free": (0, 2)}
-    write_model(model, metadata, counts.items(), sorted(learned.items()))
+    write_model(model, Model(metadata, counts, learned))
     before = model.read_bytes()
     mails = [*BASE[:3], *tea]
     with refused(model, "damaged"):

@@ -285,7 +285,7 @@ def with_ledger(path, n, tokens=3):
     histograms = ({1: tokens}, {2: tokens})
     state = metadata.learned._replace(messages=(2 * n, 2 * n), count_histograms=histograms)
     metadata = metadata._replace(learned=state)
-    write_model(path, metadata, counts.items(), sorted(learned.items()))
+    write_model(path, Model(metadata, counts, learned))
     return learned
 
 

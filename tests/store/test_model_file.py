@@ -27,7 +27,7 @@ from nbspam.bayes.calibration import FULL, SCALES, TEXT
 from nbspam.errors import ModelError
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
-from nbspam.store.lookup import Lookup, read_model
+from nbspam.store.lookup import Lookup, Model, read_model
 from nbspam.store.model_file import write_model
 from nbspam.tokens.tokenized import RULES
 
@@ -171,7 +171,7 @@ def test_a_model_of_older_rules_is_read_and_written_as_it_is(model):
     assert raw.count(old) == 1
     with Lookup(model) as lookup:
         assert lookup.metadata == found.metadata
-    write_model(model, found.metadata, found.counts.items(), found.learned.items())
+    write_model(model, found)
     assert model.read_bytes() == raw
 
 
@@ -242,7 +242,7 @@ def texts(place):
             row = (1,) + (0,) * (len(learned.fit.metadata.settings.classes) - 1)
             ledger = [(digest, row) for digest in DIGESTS]
             metadata = with_learned(learned.fit.metadata, recent=tuple(DIGESTS))
-            write_model(place, metadata, learned.counts.items(), ledger)
+            write_model(place, Model(metadata, learned.counts, dict(ledger)))
             found.append(place.read_bytes())
     return found
 

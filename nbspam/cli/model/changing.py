@@ -296,7 +296,7 @@ def import_(
         )
     make_default_folder(model)
     metadata = found.model.metadata
-    write_model(model, metadata, found.model.counts.items(), replace_old=replace)
+    write_model(model, found.model, replace_old=replace)
     note_one_sided(model, metadata)
     _print(model, found, skips, form)
 
