@@ -7,14 +7,13 @@ from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from nbspam.tokens.kinds import TRAITS, channels_of
 from nbspam.tokens.tokenized import TOKENS_ALONE, Numbers, TokenizedMessage, Wanted
 
 if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.bayes.matrix import Integers, Presence
-    from nbspam.learning.pieces import KeptPiece
 
 _DIGEST = 16  # bytes
 # Entries; more go to a temporary file, so that memory grows with the vocabulary only.
@@ -95,8 +94,8 @@ class Corpus:
         self._labels.append(message.label or "")
         self._digests += bytes.fromhex(message.digest)
 
-    def add_piece(self, piece: "KeptPiece") -> None:
-        """Add the messages of a piece that was read with the same numbers."""
+    def add_piece(self, piece: Any) -> None:
+        """Add the messages of a `KeptPiece` that was read with the same numbers."""
         import numpy as np
 
         parts = list(piece.chunks())
