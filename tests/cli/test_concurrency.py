@@ -184,7 +184,7 @@ if step == "open":
     os.open = lambda path, *more, **options: (
         stop(real) if str(path).endswith(".new") else real)(path, *more, **options)
 elif step == "write":
-    from nbspam.store import lookup as splicing
+    from nbspam.store import model_file as splicing
     splicing._copy = stop(splicing._copy, after=True)
 elif step == "fsync":
     os.fsync = stop(os.fsync)
