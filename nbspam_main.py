@@ -211,16 +211,13 @@ def _write_all(sink: int, piece: "bytes | memoryview") -> None:
 
 def _blocking(stream: "TextIO | None") -> int | None:
     """Return the stream's file, made blocking: no data yet must not look like the end."""
+    file = None
     try:
-        file = stream.fileno() if stream is not None else None
+        if stream is not None:
+            file = stream.fileno()
+            os.set_blocking(file, True)
     except (OSError, ValueError):
-        return None  # it is closed, or no file
-    if file is None:
-        return None
-    try:
-        os.set_blocking(file, True)
-    except OSError:
-        return file  # it stays as it is
+        return file  # it is closed, or no file, or it stays as it is
     return file
 
 
@@ -239,17 +236,14 @@ class FailurePolicy:
             for argument in arguments[:command]:
                 if argument in ("-h", "--help", "-V", "--version"):
                     self.help = argument
-            self._read(arguments[command + 1 :])
-
-    def _read(self, arguments: list[str]) -> None:
-        rest = iter(arguments)
-        for argument in rest:
-            if argument == "--":
-                return
-            if argument.startswith("--"):
-                self._read_long(argument, rest)
-            elif argument.startswith("-"):
-                self._read_short(argument, rest)
+            rest = iter(arguments[command + 1 :])
+            for argument in rest:
+                if argument == "--":
+                    return
+                if argument.startswith("--"):
+                    self._read_long(argument, rest)
+                elif argument.startswith("-"):
+                    self._read_short(argument, rest)
 
     def _read_long(self, argument: str, rest: "Iterator[str]") -> None:
         """Read `--option` or `--option=value`; its value may be the next argument."""

@@ -218,7 +218,7 @@ def _write_files(computed: "Results", report: Report, tested: Path | None, quiet
     from nbspam.evaluation.curves import draw
     from nbspam.evaluation.report import report_page
     from nbspam.evaluation.results import write_predictions
-    from nbspam.store.model_file import read_model
+    from nbspam.store.lookup import read_model
 
     with work(quiet) as at_work:
         if report.written is not None:

@@ -17,6 +17,7 @@ from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_wid
 from nbspam.display.lines import WordRow, cell_width, class_heads, excerpt_lines, padded, shortened
 from nbspam.errors import OptionError, SourceError, counted, one_line
 from nbspam.filter import open_filter
+from nbspam.names import is_url
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
@@ -27,7 +28,6 @@ from nbspam.scoring.verdict import TOO_FEW_WORDS, Verdict
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import HEADER, channel_of, is_fragment, kind_of
 from nbspam.tokens.tokenized import tokenize
-from nbspam.urls import is_url
 
 _HTML = "html"
 _LIMIT, _HTML_LIMIT = 2_000, 20_000  # characters of the text that are shown and highlighted
@@ -251,7 +251,7 @@ def _as_json(explained: _Explained) -> dict[str, Any]:
 def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
     """Print the words that speak most strongly for each class."""
     from nbspam.scoring.explanation import strongest_words
-    from nbspam.store.model_file import read_model
+    from nbspam.store.lookup import read_model
 
     whole = read_model(model)
     if not whole.metadata.settings.counts.has_tokens:

@@ -13,13 +13,12 @@ from nbspam.bayes.trait_model import SMOOTHING, TRAIT_MODELS, Variances
 from nbspam.cli.declared import DECIDES, READS, argument, option, section
 from nbspam.cli.options import PROBABILITY, ham_limit_option, refuse_stdin_twice
 from nbspam.errors import OptionError
-from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.learning.settings import TrainingSettings
+from nbspam.names import HAM, SPAM, is_url, normal_label, real_name
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped, Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind, labelled, unlabelled
 from nbspam.store.metadata import EVIDENCE, SCORINGS, ModelSettings
-from nbspam.urls import is_url, real_name
 
 if TYPE_CHECKING:  # help loads no numpy
     from pathlib import Path

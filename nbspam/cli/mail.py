@@ -27,7 +27,6 @@ from nbspam.cli.progress import progress
 from nbspam.cli.training import ClassSizes, Training, Writing, train_whole
 from nbspam.errors import AccountError, LockedError, OptionError, Remedy, counted, one_line
 from nbspam.filter import classified, open_filter
-from nbspam.labels import HAM, SPAM, UNSURE
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages, learn
 from nbspam.mailbox.account import SCHEME
@@ -44,6 +43,7 @@ from nbspam.mailbox.sorting import (
     opened,
     watch,
 )
+from nbspam.names import HAM, SPAM, UNSURE
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.scoring.verdict import Verdict

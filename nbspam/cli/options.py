@@ -27,6 +27,7 @@ from nbspam.cli.declared import (
 )
 from nbspam.cli.notes import note_reading
 from nbspam.errors import OptionError
+from nbspam.names import is_url
 from nbspam.reading.source import (
     FILE_LISTS,
     INPUT_FORMATS,
@@ -38,7 +39,6 @@ from nbspam.reading.source import (
 from nbspam.reading.sources import STDIN, ReadingOptions, TableOptions
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import Metadata
-from nbspam.urls import is_url
 from nbspam.workers import all_cores
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without

@@ -15,9 +15,9 @@ from nbspam.cli.notes import NoTrace, change_words, counts_words, note, note_ski
 from nbspam.cli.options import Cutting, ham_limit_option, make_default_folder
 from nbspam.cli.progress import work
 from nbspam.errors import TrainingError, counted, one_line
-from nbspam.labels import FEW, rare_classes
 from nbspam.learning.settings import TrainingSettings, class_names
-from nbspam.learning.update import Change, PendingMessages, learn, learn_in_memory, set_cut_offs
+from nbspam.learning.update import Change, PendingMessages, learn, set_cut_offs, taught
+from nbspam.names import FEW, rare_classes
 from nbspam.reading.source import Skips
 from nbspam.scoring.rules import rule_of
 from nbspam.store.lookup import Lookup
@@ -261,12 +261,10 @@ def begin_one_by_one(pending: PendingMessages, training: Training) -> None:
     model, settings, writing = training.model, training.settings, training.writing
     if settings.base is None:
         class_names(pending.corpus.labels, settings.positive)  # raises if there are not two
-    change, made = learn_in_memory(model, None, pending, settings, writing.ledger)
+    change, made = taught(model, None, pending, settings, writing.ledger)
     write_model(
         model,
-        training.cutting.of(made.metadata).stored_in(made.metadata),
-        made.counts.items(),
-        made.learned.items(),
+        made._replace(metadata=training.cutting.of(made.metadata).stored_in(made.metadata)),
         replace_old=writing.replace,
         wait=training.wait,
     )

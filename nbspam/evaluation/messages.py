@@ -24,10 +24,10 @@ from nbspam.bayes.fitting import label_noise
 from nbspam.bayes.matrix import Integers
 from nbspam.errors import OptionError, Remedy, SourceError, one_line
 from nbspam.filter import Filter
-from nbspam.labels import FEW, HAM, SPAM, TIMES_LARGER, rare_classes
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
+from nbspam.names import FEW, HAM, SPAM, TIMES_LARGER, rare_classes
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import ModelSettings
 from nbspam.tokens.excerpt import Excerpt

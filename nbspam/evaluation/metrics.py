@@ -39,7 +39,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.bayes.matrix import Booleans, Floats, Integers
-from nbspam.labels import UNSURE
+from nbspam.names import UNSURE
 
 _RESAMPLES = 200, 1_000  # at least and at most
 _RESAMPLED_LIMIT = 20_000_000  # resamples x messages: time, about 0.4 s

@@ -28,10 +28,10 @@ from nbspam.evaluation.comparison import DEFAULT, SURE, Compared, Comparison
 from nbspam.evaluation.curves import drawings
 from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS, score_distribution
 from nbspam.evaluation.results import THRESHOLD, Outcome, Results, interval, number, worst_mistakes
-from nbspam.labels import UNSURE
+from nbspam.names import UNSURE
 from nbspam.scoring.explanation import strongest_words
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.model_file import Model
+from nbspam.store.lookup import Model
 
 _STRONGEST = 15  # words of each class
 _PIPE_WIDTH = 200  # characters; wide enough that no table is folded

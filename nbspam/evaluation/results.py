@@ -35,7 +35,7 @@ from nbspam.evaluation.metrics import (
     count_verdicts,
     figures,
 )
-from nbspam.labels import UNSURE
+from nbspam.names import UNSURE
 from nbspam.scoring.explanation import Word
 from nbspam.scoring.highlights import HighlightedExcerpt, excerpt_json
 from nbspam.scoring.verdict import CutOffs, Verdict

@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from nbspam.errors import Remedy, SourceError
+from nbspam.names import is_url
 from nbspam.reading.compression import bare_suffix, decompressed, open_bytes, packed_stream
 from nbspam.reading.message import BYTES_LIMIT, RawMessage
-from nbspam.urls import is_url
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path

@@ -10,8 +10,8 @@ from one_case import each
 
 from nbspam.cli.training import ClassSizes
 from nbspam.errors import TrainingError
-from nbspam.labels import rare_classes
 from nbspam.learning.update import PendingMessages
+from nbspam.names import rare_classes
 from nbspam.tokens.tokenized import TokenizedMessage
 
 TEXTS = [*[("ham", "see you at noon")] * 40, *[("spam", "win a free prize")] * 30, ("hma", "bye")]

@@ -32,9 +32,9 @@ from nbspam.reading.compression import decompressed, open_bytes
 from nbspam.reading.source import Skips, Source
 from nbspam.reading.sources import STDIN
 from nbspam.scoring.rules import rule_of
-from nbspam.store.metadata import DEFAULT
-from nbspam.store.metadata_json import load_counted
-from nbspam.store.model_file import already_exists, check_replaceable, read_model, write_model
+from nbspam.store.lookup import read_model
+from nbspam.store.metadata import DEFAULT, load_counted
+from nbspam.store.model_file import already_exists, check_replaceable, write_model
 from nbspam.store.word_lists import BEGINNINGS, FORMS
 from nbspam.store.writing import write_atomically
 
@@ -296,7 +296,7 @@ def import_(
         )
     make_default_folder(model)
     metadata = found.model.metadata
-    write_model(model, metadata, found.model.counts.items(), replace_old=replace)
+    write_model(model, found.model, replace_old=replace)
     note_one_sided(model, metadata)
     _print(model, found, skips, form)
 

@@ -20,8 +20,7 @@ from nbspam.errors import ModelError, OptionError, counted, one_line
 from nbspam.reading.sources import STDIN
 from nbspam.scoring.explanation import WordCount, word_counts
 from nbspam.scoring.rules import rule_of
-from nbspam.store.check import disagreements
-from nbspam.store.lookup import Lookup
+from nbspam.store.lookup import Lookup, disagreements
 from nbspam.store.metadata import BASE, DEFAULT, MERGING, TRAINING, Metadata, ModelSettings
 from nbspam.tokens.kinds import COLLECTED_BY
 from nbspam.tokens.tokenized import RULES
