@@ -531,7 +531,7 @@ def train(
     spam_label: str | None = None,
     jobs: int = 1,
 ) -> Filter:
-    """Return a filter trained on labelled messages; it is in memory until it is saved.
+    """Return a filter trained on labelled messages; it has no file until it is saved.
 
     source: the name of a table, of a folder with a sub-folder per class, or of a TREC index file;
         or (label, text or bytes) pairs; or a DataFrame.  Text is plain text, bytes are a mail.
