@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -14,14 +14,22 @@ from nbspam.cli.declared import DECIDES, argument, option
 from nbspam.cli.notes import has_reader, note, note_older, note_one_sided, note_skips
 from nbspam.cli.options import BASE, MODEL, Cutting, Reading
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
-from nbspam.display.lines import WordRow, cell_width, class_heads, excerpt_lines, padded, shortened
+from nbspam.display.lines import (
+    ExplanationView,
+    WordRow,
+    cell_width,
+    class_heads,
+    excerpt_lines,
+    padded,
+    shortened,
+)
 from nbspam.errors import OptionError, SourceError, counted, one_line
 from nbspam.filter import open_filter
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
 from nbspam.scoring.explanation import TRAIT_PREFIX, Explanation, Word
-from nbspam.scoring.highlights import HighlightedExcerpt, excerpt_json, highlighted_message
+from nbspam.scoring.highlights import excerpt_json, highlighted_message
 from nbspam.scoring.rules import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR, rule_of
 from nbspam.scoring.verdict import TOO_FEW_WORDS, Verdict
 from nbspam.store.metadata import Metadata
@@ -105,23 +113,28 @@ def command(
         wanted = spam_filter.wanted._replace(excerpt=limit)
         message = tokenize(raw.message(), raw.source, raw.label, wanted=wanted)
         judged, found = spam_filter.judge(message), spam_filter.explain(message)
-        excerpt = highlighted_message(message, found)
-        explained = _Explained(judged, found, excerpt, spam_filter.metadata)
+        excerpt, metadata = highlighted_message(message, found), spam_filter.metadata
+    shown, sums = word_sums(found, top, fragments, is_told=form != _HTML)
+    view = ExplanationView(
+        judged,
+        found,
+        metadata.settings.positive,
+        excerpt,
+        shown,
+        sums,
+        class_heads(metadata),
+        list(sentences(judged, found, metadata)),
+        list(legend([word.token for word in shown], found.of)),
+    )
     if form == "json":
-        click.echo(json.dumps(_as_json(explained)))
+        click.echo(json.dumps(_as_json(view)))
     elif form == _HTML:
-        _print_page(explained, top, fragments)
+        from nbspam import __version__
+        from nbspam.display.page import explanation_page
+
+        click.echo(explanation_page(view, __version__))
     else:
-        _print(explained, top, fragments)
-
-
-class _Explained(NamedTuple):
-    """A message, judged and explained."""
-
-    judged: Verdict
-    found: Explanation
-    excerpt: HighlightedExcerpt
-    metadata: Metadata
+        _print(view)
 
 
 def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
@@ -143,45 +156,23 @@ def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
     return raw
 
 
-def _print(explained: _Explained, top: int, fragments: bool) -> None:
-    judged, found, metadata = explained.judged, explained.found, explained.metadata
-    colour = None
-    if metadata.settings.positive is not None:
-        colour = "red" if judged.verdict == metadata.settings.positive else "green"
+def _print(view: ExplanationView) -> None:
+    judged, colour = view.judged, None
+    if view.positive is not None:
+        colour = "red" if judged.verdict == view.positive else "green"
     shown = click.style(judged.verdict, fg=colour, bold=True)
     probability = f"{judged.remark}, probability {judged.probability:.4f}"
     click.echo(f"{one_line(judged.source)}: {shown}{probability}\n")
-    lines = excerpt_lines(explained.excerpt, page_width(), _LINES, signs=not has_colours())
+    lines = excerpt_lines(view.excerpt, page_width(), _LINES, signs=not has_colours())
     for line in lines:
         echo_line(line)
     if lines:
         click.echo()
-    words, sums = word_sums(found, top, fragments)
-    _echo_table([WordRow(*word) for word in words], sums, class_heads(explained.metadata))
-    for sentence in sentences(judged, found, metadata):
+    _echo_table([WordRow(*word) for word in view.words], view.sums, view.heads)
+    for sentence in view.sentences:
         click.echo()
         echo_paragraph(sentence, breaks_words=True)
-    _echo_legend(legend([word.token for word in words], found.of), has_share=True)
-
-
-def _print_page(explained: _Explained, top: int, fragments: bool) -> None:
-    from nbspam import __version__
-    from nbspam.display.page import ExplanationView, explanation_page
-
-    judged, found, excerpt, metadata = explained
-    words, sums = word_sums(found, top, fragments, is_told=False)
-    view = ExplanationView(
-        judged,
-        found,
-        metadata.settings.positive,
-        excerpt,
-        words,
-        sums,
-        class_heads(explained.metadata),
-        list(sentences(judged, found, metadata)),
-        list(legend([word.token for word in words], found.of)),
-    )
-    click.echo(explanation_page(view, __version__))
+    _echo_legend(view.legend, has_share=True)
 
 
 def word_sums(
@@ -224,28 +215,28 @@ def _echo_legend(terms: Iterable[tuple[str, str]], *, has_share: bool) -> None:
         echo_paragraph(f"{term:<{width}}{meaning}", indent=width)
 
 
-def _as_json(explained: _Explained) -> dict[str, Any]:
-    judged, found = explained.judged, explained.found
-    fields = judged.as_json()
-    if len(judged.probabilities) > 2:
-        fields["of"], fields["against"] = found.of, found.against
-    fields["bias"] = found.bias
-    fields["sum_log_odds"] = found.sum_log_odds
-    fields["constants"] = dict(found.constants)
-    fields["unknown"] = found.unknown
-    fields["unheard"] = found.unheard
-    fields["known"], fields["text"] = found.score.known, found.score.text
-    fields["trust"] = found.score.trust
-    fields["sentences"] = list(sentences(judged, found, explained.metadata))
-    fields["message"] = excerpt_json(explained.excerpt)
+def _as_json(view: ExplanationView) -> dict[str, Any]:
+    judged, found = view.judged, view.found
     classes = tuple(judged.probabilities)
-    fields["words"] = [
-        word._asdict() | {"counts": dict(zip(classes, word.counts, strict=True))}
-        for word in found.words
+    words = [
+        w._asdict() | {"counts": dict(zip(classes, w.counts, strict=True))} for w in found.words
     ]
-    if found.base is not None:
-        fields["base"] = str(found.base)
-    return fields
+    return {
+        **judged.as_json(),
+        **({"of": found.of, "against": found.against} if len(classes) > 2 else {}),
+        "bias": found.bias,
+        "sum_log_odds": found.sum_log_odds,
+        "constants": dict(found.constants),
+        "unknown": found.unknown,
+        "unheard": found.unheard,
+        "known": found.score.known,
+        "text": found.score.text,
+        "trust": found.score.trust,
+        "sentences": view.sentences,
+        "message": excerpt_json(view.excerpt),
+        "words": words,
+        **({} if found.base is None else {"base": str(found.base)}),
+    }
 
 
 def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
@@ -411,21 +402,9 @@ def _strongest(found: Explanation, side: int) -> str:
     return reason
 
 
-_BAR = 20  # characters of the longest bar, where there is room
-_SHORT_BAR = 8
-_NUMBER = 8  # a weight or share with its sign
-_GAP = "  "
+_BARS = 20, 8  # characters of the longest bar, where there is room
 _LEAST_WORD = 12  # cells; a column is left out rather than less
 _CLASS = 14  # cells of a class's name at most, on a terminal
-
-
-class _Layout(NamedTuple):
-    """How wide the columns are, in cells."""
-
-    word: int
-    classes: tuple[int, ...]  # the indices of the classes shown
-    counts: tuple[int, ...]  # of each of these
-    bar: int
 
 
 def table_lines(
@@ -439,77 +418,41 @@ def table_lines(
     heads: of the columns of counts, two lines each.
     width: of the terminal, whose lines are not exceeded; None: tokens are whole, however long.
     """
-    has_share = any(row.share is not None for row in rows) or bool(sums)
+    names = [name if width is None else shortened(name, _CLASS) for name, _ in heads]
+    columns = [["weight", "", *(f"{row.weight:+8.3f}" for row in rows)]]
+    for k, name in enumerate(names):
+        columns.append([f"{name:>6}", heads[k][1], *(f"{row.counts[k]:,}" for row in rows)])
+    shares = [row.share for row in rows if row.share is not None]
+    if shares or sums:
+        columns.append(["share", "", *(f"{share:+8.3f}" for share in shares)])
+    widths = [max(map(cell_width, column)) for column in columns]
+    longest = max(
+        # The name of a sum goes on below the numbers of the words.
+        *(cell_width(name) - sum(widths[:-1]) - 2 * len(widths[:-1]) for name, _ in sums),
+        *(cell_width(row.token) for row in rows),
+        4,
+    )
+    room, bar = longest, _BARS[0]
     if width is not None:
-        heads = [(shortened(name, _CLASS), of) for name, of in heads]
-    longest_sum = max((cell_width(name) for name, _ in sums), default=0)
-    layout = _layout(rows, heads, longest_sum, has_share, width)
-    yield from _head_lines(heads, layout, has_share)
-    sizes = [abs(row.weight if row.share is None else row.share) for row in rows]
-    longest = max(sizes, default=0.0) or 1.0
-    for row in rows:
-        yield _row_line(row, layout, longest, width)
-    before_share = layout.word + 2 + _NUMBER + sum(2 + w for w in layout.counts)
-    for name, nats in sums:
-        shown = name if width is None else shortened(name, before_share)
-        yield f"{padded(shown, before_share)}{_GAP}{nats:+{_NUMBER}.3f}"
-
-
-def _layout(
-    rows: Sequence[WordRow],
-    heads: Sequence[tuple[str, str]],
-    longest_sum: int,
-    has_share: bool,
-    width: int | None,
-) -> _Layout:
-    counts = [
-        max(cell_width(name), len(of), *(len(f"{row.counts[k]:,}") for row in rows), 6)
-        for k, (name, of) in enumerate(heads)
-    ]
-    # The name of a sum goes on below the numbers of the words.
-    beside = 2 + _NUMBER + sum(2 + size for size in counts)
-    longest = max(4, longest_sum - beside, *(cell_width(row.token) for row in rows))
-    every = tuple(range(len(heads)))
-    if width is None:
-        return _Layout(longest, every, tuple(counts), _BAR)
-    kept = list(every)
-    numbers = 2 + _NUMBER + (2 + _NUMBER if has_share else 0)
-
-    def room(bar: int) -> int:
-        """Return the cells left for the word."""
-        return width - numbers - sum(2 + counts[k] for k in kept) - (2 + bar if bar else 0)
-
-    while len(kept) > 1 and room(0) < _LEAST_WORD:
-        kept.pop(0)  # JSON has them
-    bar = next((n for n in (_BAR, _SHORT_BAR) if room(n) >= min(longest, 24)), 0)
-    word = max(4, min(longest, room(bar)))
-    return _Layout(word, tuple(kept), tuple(counts[k] for k in kept), bar)
-
-
-def _head_lines(
-    heads: Sequence[tuple[str, str]], layout: _Layout, has_share: bool
-) -> Iterator[str]:
-    for i, word in enumerate(("word", "")):
-        cells = [padded(word, layout.word), ("" if i else "weight").rjust(_NUMBER)]
-        shown = zip(layout.classes, layout.counts, strict=True)
-        cells += [" " * (size - cell_width(heads[k][i])) + heads[k][i] for k, size in shown]
-        if has_share:
-            cells.append(("" if i else "share").rjust(_NUMBER))
-        line = _GAP.join(cells).rstrip()
-        if line:
+        while len(columns) > 2 + bool(shares or sums) and (
+            sum(widths) + 2 * len(widths) + _LEAST_WORD > width
+        ):
+            del columns[1], widths[1]  # JSON has them
+        left = width - sum(widths) - 2 * len(widths)
+        bar = next((n for n in _BARS if left - 2 - n >= min(longest, 24)), 0)
+        room = max(4, min(longest, left - (2 + bar if bar else 0)))
+    sizes = [0.0, 0.0, *(row.weight if row.share is None else row.share for row in rows)]
+    most = max(map(abs, sizes)) or 1.0
+    for i, word in enumerate(["word", "", *(row.token for row in rows)]):
+        cells = [padded(shortened(word, room), room)]
+        for column, size in zip(columns, widths, strict=True):
+            cells.append(" " * (size - cell_width(column[i])) + column[i])
+        signs = "-+"[sizes[i] > 0] * round(abs(sizes[i]) / most * bar)
+        if signs:
+            cells.append(click.style(signs, fg="red" if sizes[i] > 0 else "green"))
+        if line := "  ".join(cells).rstrip():
             yield line
-
-
-def _row_line(row: WordRow, layout: _Layout, longest: float, width: int | None) -> str:
-    token = row.token if width is None else shortened(row.token, layout.word)
-    cells = [padded(token, layout.word), f"{row.weight:+{_NUMBER}.3f}"]
-    shown = zip(layout.classes, layout.counts, strict=True)
-    cells += [f"{row.counts[k]:,}".rjust(size) for k, size in shown]
-    if row.share is not None:
-        cells.append(f"{row.share:+{_NUMBER}.3f}")
-    size = row.weight if row.share is None else row.share
-    sign = "+" if size > 0 else "-"
-    bar = sign * round(abs(size) / longest * layout.bar)
-    if bar:
-        cells.append(click.style(bar, fg="red" if size > 0 else "green"))
-    return _GAP.join(cells)
+    before = room + sum(widths[:-1]) + 2 * len(widths[:-1])
+    for name, nats in sums:
+        shown = name if width is None else shortened(name, before)
+        yield f"{padded(shown, before)}  {nats:+8.3f}"
