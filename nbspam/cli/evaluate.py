@@ -214,20 +214,20 @@ def command(
 
 def _write_files(computed: "Results", report: Report, tested: Path | None, quiet: bool) -> None:
     """Write the files that were asked for.  tested: the model, if it was in a file."""
-    from nbspam.cli.progress import work
+    from nbspam.cli.progress import shown_passes
     from nbspam.evaluation.curves import draw
     from nbspam.evaluation.page import report_page
     from nbspam.evaluation.predictions import write_predictions
     from nbspam.store.model_file import read_model
 
-    with work(quiet) as at_work:
+    with shown_passes(quiet) as passes:
         if report.written is not None:
-            at_work.stage(f"writing {report.written}")
+            passes.begin(f"writing {report.written}", 0)
             write_predictions(computed.evaluation.outcomes, report.written)
         if report.plot is not None:
             draw(computed, report.plot)
         if report.page is not None:
-            at_work.stage(f"writing {report.page}")
+            passes.begin(f"writing {report.page}", 0)
             errors, typed = report.errors or _PAGE_ERRORS, shlex.join(["nbspam", *sys.argv[1:]])
             model = None if tested is None else read_model(tested)
             text = report_page(computed, errors, typed, model)

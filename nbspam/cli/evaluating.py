@@ -12,7 +12,7 @@ from nbspam.bayes.trait_model import GAUSSIAN, Variances
 from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.notes import note, note_older, note_skips
 from nbspam.cli.options import Cutting, ham_limit, opened_base
-from nbspam.cli.progress import cutter, progress, shown_passes, steps, work, work_place
+from nbspam.cli.progress import cutter, parts_shown, progress, shown_passes, work_place
 from nbspam.cli.terminal import echo_sentence
 from nbspam.errors import SourceError, counted, one_line
 from nbspam.evaluation import protocols
@@ -120,9 +120,9 @@ def evaluated(
             wanted = settings.wanted._replace(excerpt=excerpt)
             read, mislabelled = reader.corpus(wanted, settings.positive)
             cutting.check_classes(sorted(set(read.corpus.labels)))
-            with work(reader.quiet) as at_work:
-                at_work.stage("training and testing")
-                found = protocol.run(read, settings, cut_offs, limit, at_work=at_work)
+            with shown_passes(reader.quiet) as passes:
+                passes.begin("training and testing", 0)
+                found = protocol.run(read, settings, cut_offs, limit, passes=passes)
         found, cut_offs = found._replace(mislabelled=mislabelled), found.cut_offs or cut_offs
     else:
         opened = open_filter(model, cutting.of, base=base)
@@ -138,8 +138,8 @@ def evaluated(
         found = found._replace(protocol=f"{found.protocol}, with the base {base}")
     reader.note_mislabelled(found.mislabelled)
     _check_some_are_left(found, model)
-    with work(reader.quiet) as at_work:
-        at_work.stage("computing the figures and their intervals")
+    with shown_passes(reader.quiet) as passes:
+        passes.begin("computing the figures and their intervals", 0)
         return compute(found, cut_offs, protocol.bootstrap_seed, reader.skips.count)
 
 
@@ -230,13 +230,14 @@ def compare_models(
     reader.note_mislabelled(mislabelled)
     if not read.sources:
         raise SourceError(_NO_MESSAGE)
-    with steps(reader.quiet, len(read.corpus)) as shown:
+    with shown_passes(reader.quiet) as passes:
+        of = f"model {{}} of {len(asked)}: {{}}"
         found = compare(
             read,
             asked,
             given,
             lambda some, settings: protocol.run(some, settings, cut_offs, telling=False),
-            lambda models: shown(list(models), lambda model: model.name),
+            parts_shown(passes, lambda i, model: of.format(i + 1, model.name)),
             protocol.bootstrap_seed,
         )._replace(mislabelled=mislabelled.messages)
     said = advice(found, lambda kind: _how_to_train(kind, learning))

@@ -19,11 +19,11 @@ from nbspam.reading.source import Skipped, Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind, labelled, unlabelled
 from nbspam.store.metadata import EVIDENCE, SCORINGS, ModelSettings
 from nbspam.urls import real_name
+from nbspam.workers import Passes
 
 if TYPE_CHECKING:  # help loads no numpy
     from pathlib import Path
 
-    from nbspam.cli.progress import Work
     from nbspam.evaluation.messages import LabelledCorpus
     from nbspam.evaluation.results import Evaluation
     from nbspam.reading.cutting import Cutter, SourcePiece
@@ -354,29 +354,26 @@ class Protocol(NamedTuple):
         cut_offs: "CutOffs",
         limit: float | None = None,
         telling: bool = True,
-        at_work: "Work | None" = None,
+        passes: Passes | None = None,
     ) -> "Evaluation":
         """Return the outcomes of models trained on some of the messages; leave-one-out by default.
 
         limit: the share of ham that may be blocked.  telling: whether to keep the telling words.
-        at_work: shows what is being done.
+        passes: show what is being done.
         """
-        from nbspam.cli.progress import Work
+        from nbspam.cli.progress import parts_shown
         from nbspam.evaluation import protocols
 
-        read, parts = read.for_model(settings), (at_work or Work(None)).parts
-        trial, n = protocols.Trial(read, settings, cut_offs, telling), len(read.corpus)
+        read, n = read.for_model(settings), len(read.corpus)
+        of = f"classifying, then learning, message {{:,}} of {n:,}"
         if self.folds is not None:
-            k = self.folds
-            trial = trial._replace(
-                shown=parts(lambda i: f"training and testing, fold {i + 1} of {k}")
-            )
-            return protocols.folds(trial, k, self.seed)
+            of = f"training and testing, fold {{:,}} of {self.folds}"
+        shown = parts_shown(passes or Passes(), lambda _, i: of.format(i + 1))
+        trial = protocols.Trial(read, settings, cut_offs, telling, shown)
+        if self.folds is not None:
+            return protocols.folds(trial, self.folds, self.seed)
         if self.online:
-            trial = trial._replace(
-                shown=parts(lambda i: f"classifying, then learning, message {i + 1:,} of {n:,}")
-            )
-            return protocols.online(trial, 1 if self.batch is None else self.batch)
+            return protocols.online(trial, self.batch or 1)
         if self.train_first is not None:
             return protocols.train_first(trial, self.first(n), limit)
         return protocols.left_out(trial)

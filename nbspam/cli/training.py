@@ -13,7 +13,7 @@ import click
 from nbspam.cli.declared import DECIDES, OVERWRITES, option, section
 from nbspam.cli.notes import NoTrace, change_words, counts_words, note, note_skips, young_sentence
 from nbspam.cli.options import Cutting, ham_limit_option, make_default_folder
-from nbspam.cli.progress import work
+from nbspam.cli.progress import shown_passes
 from nbspam.errors import TrainingError, counted, one_line
 from nbspam.labels import FEW, rare_classes
 from nbspam.learning.settings import TrainingSettings, class_names
@@ -177,7 +177,6 @@ def train_whole(
     instead: learns the messages one by one if they are of one class, or another process has created
         the model meanwhile; without it these are errors.
     """
-    from nbspam.cli.progress import shown_passes
     from nbspam.evaluation.messages import LISTED
     from nbspam.learning.training import TrainingRun
 
@@ -232,8 +231,8 @@ def update_model(pending: PendingMessages, training: Training) -> None:
     model, quiet, remember = training.model, training.quiet, training.writing.ledger
     if remember and len(pending.corpus) and not quiet:
         _note_unnamed(model)
-    with work(quiet) as at_work, training.trace.changes(model, remember):
-        at_work.stage(f"adding messages to {model}")
+    with shown_passes(quiet) as passes, training.trace.changes(model, remember):
+        passes.begin(f"adding messages to {model}", 0)
         change = learn(model, pending, training.settings, remember, training.wait)
         if training.cutting.is_given:  # the model was not there before
             set_cut_offs(model, training.cutting.of)

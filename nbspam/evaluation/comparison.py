@@ -220,7 +220,7 @@ def compare(
     asked: Sequence[Combination],
     given: TrainingSettings,
     protocol: Callable[[LabelledCorpus, TrainingSettings], Evaluation],
-    shown: Callable[[Iterable[Combination]], Iterable[Combination]] = iter,
+    shown: Callable[[Sequence[Combination]], Iterable[Combination]] = iter,
     seed: int = SEED,
 ) -> Comparison:
     """Return the comparison of combinations on the same messages.

@@ -1,12 +1,12 @@
 """`nbspam eval --compare`, and the models of the family that it compares."""
 
-import io
+import contextlib
 import re
 
 import pytest
 from one_case import each
 
-from nbspam.cli.progress import steps
+from nbspam.workers import Passes
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 
@@ -111,17 +111,19 @@ def test_three_classes(compared, three_classes, kinds, number):
     assert all(m["one_minus_roca_pct_less_best"] is not None for m in others)  # of spam
 
 
-@pytest.mark.parametrize("is_terminal", [True, False])
-def test_a_terminal_alone_is_shown_which_model_is_at_work(monkeypatch, is_terminal):
-    stream = io.StringIO()
-    stream.isatty = lambda: is_terminal
-    monkeypatch.setattr("sys.stderr", stream)
-    with steps(quiet=False, messages=30) as shown:
-        assert list(shown(["one", "two"], lambda name: f"model {name}")) == ["one", "two"]
-    drawn = stream.getvalue()
-    assert is_terminal or drawn == ""
-    for part in ("1 of 2, 0 of 60 messages: model one", "2 of 2, 30 of 60 messages: model two"):
-        assert (f"model {part}" in drawn) == is_terminal
+def test_it_is_told_which_model_is_at_work(nbspam, table, monkeypatch):
+    class Said(Passes):
+        begun = []
+
+        def begin(self, what, parts, done=0):
+            self.begun.append((what.partition(":")[0], parts, done))
+
+    monkeypatch.setattr(
+        "nbspam.cli.evaluating.shown_passes", lambda *_: contextlib.nullcontext(Said())
+    )
+    assert nbspam("eval", "--compare", "bernoulli,gaussian:sum", table).code == 0
+    models = [(f"model {i + 1} of 3", 3, i) for i in range(3)]
+    assert [each for each in Said.begun if each[0].startswith("model ")] == models
 
 
 # Models of the family: --event-model, --traits, --scoring
