@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from typing import ClassVar
 
 import pytest
 from one_case import each
@@ -113,7 +114,7 @@ def test_three_classes(compared, three_classes, kinds, number):
 
 def test_it_is_told_which_model_is_at_work(nbspam, table, monkeypatch):
     class Said(Passes):
-        begun = []
+        begun: ClassVar = []
 
         def begin(self, what, parts, done=0):
             self.begun.append((what.partition(":")[0], parts, done))
