@@ -258,7 +258,7 @@ class FailurePolicy:
             value = next(rest, "")
         if name.partition(" ")[0] == "--passthrough":  # several options in quotes, by mistake
             self.passthrough = True
-        elif name == "--help":
+        elif name in ("--help", "--help-all"):
             self.help = name
         elif name == "--exit-code":
             self.exit_code = True

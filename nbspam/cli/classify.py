@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.configured import configured
-from nbspam.cli.declared import PROMISES, argument, option, section
+from nbspam.cli.declared import PROMISES, argument, configured, option, section
 from nbspam.cli.notes import NoTrace, has_reader, note_older, note_one_sided, note_skips, note_young
 from nbspam.cli.options import (
     BASE,
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from nbspam_main import Passage
 
 
-_marked = partial(option, needs="--passthrough")
+_marked = partial(option, needs="--passthrough", seldom=True)
 
 
 @section("Output")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from nbspam.cli.configured import configured
-from nbspam.cli.declared import WRITES, is_typed, option, section
+from nbspam.cli.declared import WRITES, configured, is_typed, option, section
 from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading, ham_limit
 from nbspam.errors import OptionError, SourceError
@@ -54,19 +53,8 @@ class Report(NamedTuple):
         is_shown = self.errors or self.predictions is not None or self.page is not None
         return _EXCERPT if is_shown else 0
 
-    def check(self, form: str, compares: bool) -> None:
-        """Raise an error for a file that cannot be written, and for what a comparison has not."""
-        of_one = {
-            "--errors": self.errors,
-            "--predictions": self.predictions,
-            "--report": self.page,
-        }
-        if compares and any(of_one.values()):
-            option = next(name for name, value in of_one.items() if value)
-            raise OptionError(
-                f"{option} is of one model; leave it out, or leave --compare out and choose the"
-                " model with --event-model, --traits and --scoring"
-            )
+    def check(self, form: str) -> None:
+        """Raise an error for a file that cannot be written."""
         if self.is_beside_predictions and form != "text":
             raise OptionError(
                 f"--predictions - and --format {form} both write to standard output; name a file"
@@ -118,14 +106,12 @@ def _check(
         cutting.check()
     if protocol.trains and protocol.compare is None:  # which tries several kinds
         learning.settings()
-    if protocol.compare is not None and cutting.is_given:
-        raise OptionError("--compare counts errors at 0.5; leave the cut-offs out")
     if protocol.trains and not protocol.online and is_typed("base"):
         raise OptionError(
             "--base goes with --online or a saved model, since with a base messages are learned one"
             " by one; add --online, or leave --base out"
         )
-    report.check(form, protocol.compare is not None)
+    report.check(form)
 
 
 @configured("eval", _check)

@@ -145,37 +145,44 @@ class Learning(NamedTuple):
         " complement of the class; not at all. [default: bernoulli]",
         takes=click.Choice(EVENT_MODELS),
         overrules="--prior --base",
+        seldom=True,
     )
     traits: str | None = option(
         "How a message's numbers (its length, digits, capitals …) are modelled. [default: kernel;"
         " sum none]",
         takes=click.Choice(TRAIT_MODELS),
         overrules=f"{_VARIANCES} --base",
+        seldom=True,
     )
     scoring: str | None = option(
         "Combine and calibrate the weights as evidence, or take the textbook's plain sum."
         " [default: evidence]",
         takes=click.Choice(SCORINGS),
         overrules=f"{_VARIANCES} --prior --base",
+        seldom=True,
     )
     alpha: float | None = option(
-        "Set the additive (Laplace) smoothing, above 0. [default: 0.05; sum 0.1]", "A"
+        "Set the additive (Laplace) smoothing, above 0. [default: 0.05; sum 0.1]", "A", seldom=True
     )
     prior: float | None = option(
         "Fix the prior probability of spam, between 0 and 1. [default: the share learned]",
         "P",
         takes=PROBABILITY,
+        seldom=True,
     )
     variance_smoothing: float | None = option(
-        "Gaussian traits: add this share of the largest variance to each. [default: 1e-9]", "E"
+        "Gaussian traits: add this share of the largest variance to each. [default: 1e-9]",
+        "E",
+        seldom=True,
     )
     variance_prior: float | None = option(
         "Gaussian traits: let the variance over all classes weigh as much as N messages."
         " [default: 0]",
         "N",
+        seldom=True,
     )
     shared_variance: bool | None = option(
-        "Gaussian traits: use one variance for all classes.", default=None
+        "Gaussian traits: use one variance for all classes.", default=None, seldom=True
     )
     spam_label: str | None = option(  # as the model names it
         "Count this class as spam, if none is called spam.", "NAME", callback=_label
@@ -230,44 +237,48 @@ class Learning(NamedTuple):
 
 _OF_KINDS = "--event-model --traits --scoring --prior --variance-smoothing --variance-prior"
 _TRAINING = f"{_OF_KINDS} --shared-variance --alpha --spam-label"  # what only a new model needs
-_way = partial(option, enables=_TRAINING, typed=DECIDES)
+_WAYS = "--leave-one-out --folds --train-first --online"
+_way = partial(option, enables=_TRAINING, typed=DECIDES, excludes=f"{_WAYS} --including-learned")
 
 
 @section("Test")
 class Protocol(NamedTuple):
     """How to test; without any of these, the saved model."""
 
-    leave_one_out: bool = _way("Score each message by a model of all the others.")
+    leave_one_out: bool = _way("Classify each message with a model trained on all the others.")
     folds: int | None = _way("Cross-validate with K folds.", "K", example="2")
     train_first: str | None = _way(
-        "Train on the first N messages (or P percent) and test on the rest.",
-        "N|P%",
-        enables=f"{_TRAINING} --max-ham-blocked",
-        example="1",
+        "Train on the first N messages (or P percent) and test on the rest.", "N|P%", example="1"
     )
-    online: bool = _way(
-        "Classify, then learn, in order, simulating a live filter.", enables=f"{_TRAINING} --batch"
-    )
+    online: bool = _way("Classify, then learn, in order, simulating a live filter.")
     batch: int | None = option(
-        "With --online, classify N messages before learning them. [default: 1]", "N"
+        "With --online, classify N messages before learning them. [default: 1]",
+        "N",
+        takes=click.IntRange(1),
+        needs="--online",
+        seldom=True,
     )
     max_ham_blocked: str | None = ham_limit_option(
-        "With --train-first, choose from those messages the lowest spam cut-off", {}
+        "With --train-first, choose from those messages the lowest spam cut-off",
+        needs="--train-first",
+        seldom=True,
     )
     compare: str | None = _way(
         "Compare kinds of naive Bayes on these messages, by leave-one-out or as chosen.",
         "all|NAME,…",
-        overrules=f"{_OF_KINDS} --shared-variance --spam-cutoff --ham-cutoff --ham-cost"
-        " --max-ham-blocked --errors",
+        excludes="--event-model --traits --scoring --spam-cutoff --ham-cutoff --ham-cost"
+        " --max-ham-blocked --including-learned --errors --predictions --report --full",
+        overrules=f"{_VARIANCES} --prior",
         example="all",
     )
     including_learned: bool = option(
-        "Test a saved model on messages that it has learned, too.", typed=DECIDES
+        "Test a saved model on messages that it has learned, too.", typed=DECIDES, seldom=True
     )
     seed: int | None = option(
-        "Draw the bootstrap's resamples with this seed, and shuffle the messages before --folds."
-        " [default: 0; folds in the order of the messages]",
+        "Shuffle messages before splitting into --folds, and set the seed of the bootstrap."
+        " [default: 0, not shuffled]",
         "N",
+        seldom=True,
         takes=click.IntRange(0),
     )
 
@@ -300,44 +311,10 @@ class Protocol(NamedTuple):
 
         model: if it was named on the command line.
         """
-        if len(self._ways) > 1 + (self.compare is not None):
+        for way in self._ways[:1] if model is not None else ():
             raise OptionError(
-                "--leave-one-out, --folds, --train-first and --online are four ways to test; give"
-                " one of them"
-            )
-        if self.compare is not None:
-            for name in ("event_model", "traits", "scoring"):
-                if name in learning.given():
-                    raise OptionError(
-                        f"--compare tries them all, and {learning.option(name)} asks for one;"
-                        " leave it out, or name what to compare"
-                    )
-            if self.max_ham_blocked is not None:
-                raise OptionError(
-                    "--max-ham-blocked chooses a cut-off, and --compare counts errors at 0.5;"
-                    " leave it out"
-                )
-        for way in self._ways[:1]:
-            if model is not None:
-                raise OptionError(
-                    f"{way} trains models of its own and does not test {model}; leave out --model,"
-                    f" or leave out {way} to test that model"
-                )
-            if self.including_learned:
-                raise OptionError(
-                    f"--including-learned is of a saved model, and {way} trains models of its own;"
-                    " leave one of them out"
-                )
-        if self.batch is not None and not self.online:
-            raise OptionError("--batch goes with --online; add it, or leave --batch out")
-        if self.batch is not None and self.batch < 1:
-            raise OptionError(
-                f"a batch of {self.batch} is not possible; give a number of at least 1"
-            )
-        if self.max_ham_blocked is not None and self.train_first is None:
-            raise OptionError(
-                "--max-ham-blocked chooses a cut-off from the messages of --train-first; add that,"
-                " or leave it out: a saved model has the cut-off that train chose"
+                f"{way} trains models of its own and does not test {model}; leave out --model,"
+                f" or leave out {way} to test that model"
             )
         for name in learning.given() if not self.trains else ():
             if name == "spam_label":  # of the messages that a saved model is tested on

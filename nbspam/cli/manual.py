@@ -7,7 +7,6 @@ The lists stand where a message cannot wait for all commands to be loaded, or fo
 holds the files to what this writes.
 """
 
-import inspect
 import re
 import sys
 import textwrap
@@ -20,7 +19,7 @@ import click
 
 from nbspam import __version__
 from nbspam.cli.classify import command as classify
-from nbspam.cli.configured import sections
+from nbspam.cli.declared import Command, sections, whole_text
 from nbspam.cli.program import LazyGroup, each_command, nbspam
 from nbspam.cli.settings import command_contexts, options_of
 
@@ -133,7 +132,7 @@ def _parts(command: click.Command) -> tuple[list[str], list[str], str]:
     description: list[str] = []
     examples: list[str] = []
     status = _STATUS
-    for paragraph in re.split(r"\n{2,}", inspect.cleandoc(command.help or "")):
+    for paragraph in re.split(r"\n{2,}", whole_text(command)):
         lines = paragraph.removeprefix("\b\n").splitlines()
         if re.match(r"Examples?:", lines[0]):
             examples = lines[1:]
@@ -257,7 +256,12 @@ def page() -> str:
             max_content_width=_WIDTH,
             help_option_names=nbspam.context_settings["help_option_names"],
         )
-        text = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
+        shown = (
+            command.whole_help(context)
+            if isinstance(command, Command)
+            else command.get_help(context)
+        )
+        text = "\n".join(line.rstrip() for line in shown.splitlines())
         parts.append(f"## {' '.join(path)}\n\n```text\n{text}\n```\n")
     return "\n".join(parts)
 

@@ -142,6 +142,7 @@ BASE = option(
     takes=FileName(readable=False),
     under="Model",
     envvar="NBSPAM_BASE",
+    seldom=True,
 )
 FORM = option(
     "Print text for people or JSON for programs.",
@@ -158,14 +159,16 @@ JOBS = option(
     under=MORE,
     default=all_cores,
     show_default="all cores",
+    seldom=True,
 )
 DASK = option(
     "Use the workers of the Dask scheduler at this address; local:N starts N of them here.",
     "ADDRESS",
     under=MORE,
     typed=DECIDES,
+    seldom=True,
 )
-STRICT = option("Stop at the first row or file that cannot be read.", under="Sources")
+STRICT = option("Stop at the first row or file that cannot be read.", under="Sources", seldom=True)
 FILE_PATH = FilePath(readable=False)
 OUTPUT = option(
     "Write to this file.", "-o --output FILE", takes=FILE_PATH, under="Output", typed=WRITES
@@ -218,17 +221,20 @@ class Reading(NamedTuple):
         formats=("tsv", "csv", "json"),  # the others name the columns in each row, or in the file
         overrules="--lines",
         typed=READS,
+        seldom=True,
     )
     encoding: str | None = option(
         "Set the encoding of a table. [default: UTF-8, else Windows-1252]",
         "NAME",
         under=_TABLES,
         formats=("tsv", "csv", "jsonl", "json", LINES),
+        seldom=True,
     )
     outside: bool = option(
         "Read files outside of the sources, too: what links in a folder lead to, and what an index"
         " names outside the folder above its own.",
-        formats=(),  # of an index or a folder, which are no formats
+        formats=(),  # of an index or a folder, which are not formats
+        seldom=True,
     )
     strict: bool = STRICT
 
@@ -343,6 +349,7 @@ class Cutting(NamedTuple):
         " L/(1+L).",
         "L",
         choice=_CUT_OFFS,
+        seldom=True,
     )
     from_file: frozenset[str] = frozenset()  # the names of those that a config file set
 
@@ -379,21 +386,15 @@ class Cutting(NamedTuple):
         return CutOffs().changed(*self[:3])
 
 
-def ham_limit_option(what: str, excludes: dict[str, str]) -> Any:
-    """Declare --max-ham-blocked; what: what it does, the first words of its help.
-
-    excludes: options that it cannot be with, beside the cut-offs, each with the sentence.
-    """
+def ham_limit_option(what: str, excludes: str = "", **beside: Any) -> Any:
+    """Declare --max-ham-blocked; what: what it does, the first words of its help."""
     return option(
         f"{what} that blocks at most this share of ham.",
         "P%",
         under=_CUT_OFFS,
         choice=_CUT_OFFS,
-        excludes={
-            **excludes,
-            "--spam-cutoff --ham-cutoff --ham-cost": "--max-ham-blocked finds the cut-offs; leave"
-            " out --spam-cutoff, --ham-cutoff and --ham-cost",
-        },
+        excludes=f"--spam-cutoff --ham-cutoff --ham-cost {excludes}",
+        **beside,
     )
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nbspam.cli.configured import configured
-from nbspam.cli.declared import DECIDES, is_typed, option, without_settings
+from nbspam.cli.declared import DECIDES, configured, option, without_settings
 from nbspam.cli.learning_options import Learning, Sources
 from nbspam.cli.notes import NoTrace, lock_wait, note_older, note_skips
 from nbspam.cli.options import (
@@ -39,7 +38,7 @@ from nbspam.errors import OptionError, counted
 from nbspam.learning.settings import first_metadata
 from nbspam.learning.update import PendingMessages, forget
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import FILE_LISTS, MBOX_FORMAT, Skipped, Skips
+from nbspam.reading.source import Skipped, Skips
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
@@ -72,12 +71,6 @@ def _check(
     if not (writing.update and model.exists() and not model.is_dir()):
         learning.settings()  # raises for a senseless value
     reading.check(sources.names_without_labels())
-    of_mailboxes = reading.format in (None, MBOX_FORMAT, *FILE_LISTS)
-    if writing.seen and not of_mailboxes and is_typed("seen"):
-        raise OptionError(
-            f"--seen is of Maildirs and mboxes, and the format is {reading.format}; leave one of"
-            " them out"
-        )
 
 
 def _of_new(
@@ -232,6 +225,7 @@ def forget_command(
         "Unlearn messages that the model does not remember, learned with train --no-ledger.",
         under="Model",
         typed=DECIDES,
+        seldom=True,
     ),
     reading: Reading,
     form: str = FORM,

@@ -18,7 +18,7 @@ from nbspam.errors import TrainingError, counted, one_line
 from nbspam.labels import FEW, rare_classes
 from nbspam.learning.settings import TrainingSettings, class_names
 from nbspam.learning.update import Change, PendingMessages, learn, learn_in_memory, set_cut_offs
-from nbspam.reading.source import Skips
+from nbspam.reading.source import MBOX_FORMAT, Skips
 from nbspam.scoring.rules import rule_of
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
@@ -120,27 +120,23 @@ class Writing(NamedTuple):
     """What to do with the model file."""
 
     update: bool = option(
-        "Add to the model; create it if there is none.",
-        excludes={"--replace": "--update adds to the model and --replace overwrites it; give one"},
-        typed=DECIDES,
+        "Add to the model; create it if there is none.", excludes="--replace", typed=DECIDES
     )
     replace: bool = option("Overwrite the model file if it exists.", typed=OVERWRITES)
     ledger: bool = option(
         "Remember which messages were learned, for --update and forget. [default: ledger]",
         "--ledger/--no-ledger",
         default=True,
+        seldom=True,
     )
     seen: bool = option(
-        "Read only the mail of a Maildir or mbox that was read and not deleted.", under="Sources"
+        "Read only messages of a Maildir or mbox that were read and not deleted.",
+        under="Sources",
+        formats=(MBOX_FORMAT,),
     )
+    # It needs all messages at once; with a base they are learned one by one.
     max_ham_blocked: str | None = ham_limit_option(
-        "Choose and store the lowest spam cut-off",
-        {
-            "--update": "--max-ham-blocked needs all messages at once; give it with --replace, or"
-            " leave it out",
-            "--base": "--max-ham-blocked needs all messages at once, and with a base messages are"
-            " learned one by one; leave one of the two out",
-        },
+        "Choose and store the lowest spam cut-off", "--update --base"
     )
 
 

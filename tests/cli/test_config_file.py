@@ -11,8 +11,7 @@ import pytest
 from golden_rows import golden_rows
 from one_case import each
 
-from nbspam.cli.configured import Command, ways
-from nbspam.cli.declared import command_words, config_place, holds, table_of
+from nbspam.cli.declared import Command, command_words, config_place, holds, table_of, ways
 from nbspam.cli.settings import SHARED, command_contexts, options_of
 
 MAIL = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"

@@ -10,8 +10,7 @@ from typing import IO, Any, BinaryIO
 
 import click
 
-from nbspam.cli.configured import configured
-from nbspam.cli.declared import DECIDES, OVERWRITES, WRITES, argument, option
+from nbspam.cli.declared import DECIDES, OVERWRITES, WRITES, argument, configured, option
 from nbspam.cli.learning_options import Learning
 from nbspam.cli.notes import counts_words, note, note_older, note_one_sided, note_skips
 from nbspam.cli.options import (
