@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.declared import PROMISES, argument, configured, option, section
+from nbspam.cli.configured import configured
+from nbspam.cli.declared import PROMISES, argument, option, section
 from nbspam.cli.notes import NoTrace, has_reader, note_older, note_one_sided, note_skips, note_young
 from nbspam.cli.options import (
     BASE,

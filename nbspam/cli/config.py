@@ -6,17 +6,8 @@ from typing import Any
 
 import click
 
-from nbspam.cli.declared import (
-    Command,
-    argument,
-    command_words,
-    config_file,
-    config_place,
-    configured,
-    option,
-    table_of,
-    ways,
-)
+from nbspam.cli.configured import Command, configured, ways
+from nbspam.cli.declared import argument, command_words, config_file, config_place, option, table_of
 from nbspam.cli.options import FORM, Cutting, default_model
 from nbspam.cli.settings import (
     Settings,

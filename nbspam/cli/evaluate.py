@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from nbspam.cli.declared import WRITES, configured, is_typed, option, section
+from nbspam.cli.configured import configured
+from nbspam.cli.declared import WRITES, is_typed, option, section
 from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading, ham_limit
 from nbspam.errors import OptionError, SourceError

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from nbspam.cli.declared import DECIDES, argument, configured, option
+from nbspam.cli.configured import configured
+from nbspam.cli.declared import DECIDES, argument, option
 from nbspam.cli.notes import has_reader, note, note_older, note_one_sided, note_skips
 from nbspam.cli.options import BASE, MODEL, Cutting, Reading
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width

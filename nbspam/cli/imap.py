@@ -10,7 +10,8 @@ from typing import NamedTuple
 import click
 
 from nbspam.cli.accounts import mail_accounts
-from nbspam.cli.declared import DECIDES, argument, configured, option, section
+from nbspam.cli.configured import configured
+from nbspam.cli.declared import DECIDES, argument, option, section
 from nbspam.cli.notes import (
     REMEDIES,
     NoTrace,

@@ -19,7 +19,7 @@ import click
 
 from nbspam import __version__
 from nbspam.cli.classify import command as classify
-from nbspam.cli.declared import Command, sections, whole_text
+from nbspam.cli.configured import Command, sections, whole_text
 from nbspam.cli.program import LazyGroup, each_command, nbspam
 from nbspam.cli.settings import command_contexts, options_of
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import click
 
-from nbspam.cli.declared import LOGS, configured, is_typed, option, section
+from nbspam.cli.configured import LOGS, configured
+from nbspam.cli.declared import is_typed, option, section
 from nbspam.cli.notes import note, note_one_sided, older_sentences
 from nbspam.cli.options import BASE, MODEL, QUIET, Cutting
 from nbspam.errors import OptionError

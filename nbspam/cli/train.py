@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nbspam.cli.declared import DECIDES, configured, option, without_settings
+from nbspam.cli.configured import configured
+from nbspam.cli.declared import DECIDES, option, without_settings
 from nbspam.cli.learning_options import Learning, Sources
 from nbspam.cli.notes import NoTrace, lock_wait, note_older, note_skips
 from nbspam.cli.options import (

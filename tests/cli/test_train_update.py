@@ -393,7 +393,7 @@ def test_cut_offs_of_a_new_model_are_stored(nbspam, tmp_path, labels):
     "options, parts",
     [
         (("--replace",), ("--update", "--replace")),
-        (("--max-ham-blocked", "1%"), ("--max-ham-blocked", "--replace")),
+        (("--max-ham-blocked", "1%"), ("--max-ham-blocked and --update cannot be used together",)),
         (("--alpha", "0.7"), ("--alpha 0.7", "0.05", "--replace")),
         (("--prior", "0.3"), ("--prior 0.3", "--replace")),
         (("--scoring", "sum"), ("--scoring sum", "evidence", "--replace")),

@@ -10,7 +10,8 @@ from typing import IO, Any, BinaryIO
 
 import click
 
-from nbspam.cli.declared import DECIDES, OVERWRITES, WRITES, argument, configured, option
+from nbspam.cli.configured import configured
+from nbspam.cli.declared import DECIDES, OVERWRITES, WRITES, argument, option
 from nbspam.cli.learning_options import Learning
 from nbspam.cli.notes import counts_words, note, note_older, note_one_sided, note_skips
 from nbspam.cli.options import (
@@ -40,7 +41,7 @@ from nbspam.store.writing import write_atomically
 
 def _typed(name: str) -> Any:
     """Return the declaration of a cut-off for a command that is about it: no file sets it."""
-    return Cutting._field_defaults[name]._replace(typed=DECIDES, section="Cut-offs")
+    return Cutting._field_defaults[name]._replace(typed=DECIDES, under="Cut-offs")
 
 
 @configured("set")

@@ -11,7 +11,8 @@ import click
 from nbspam.bayes.event_model import Row
 from nbspam.bayes.prediction import trust
 from nbspam.bayes.trait_model import Variances
-from nbspam.cli.declared import argument, configured
+from nbspam.cli.configured import configured
+from nbspam.cli.declared import argument
 from nbspam.cli.notes import note_older, young_sentence
 from nbspam.cli.options import FORM, MODEL, refuse_stdin_twice
 from nbspam.cli.terminal import echo_paragraph, echo_sentence, unbroken
