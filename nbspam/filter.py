@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nbspam.errors import ModelError, OptionError
 from nbspam.labels import normal_label
 from nbspam.reading.message import Message, parse, parse_text
+from nbspam.reading.source import is_url
 from nbspam.scoring.classifier import Classifier, counts_in
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.store.lookup import Lookup
@@ -24,7 +25,6 @@ from nbspam.tokens.tokenized import (
     tokenize,
     tokenize_batch,
 )
-from nbspam.urls import is_url
 
 if TYPE_CHECKING:  # one message is classified without what learning and explaining need
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parents[1] / "nbspam"
 
 # A room may import itself and those before it; rooms of one rank do not know each other.
 RANKS = [
-    ["urls", "errors", "labels", "patterns"], ["reading"], ["tokens"], ["bayes"],
+    ["errors", "labels", "patterns"], ["reading"], ["tokens"], ["bayes"],
     ["workers"], ["store"], ["scoring"], ["learning", "display"], ["filter"],
     ["front_door"], ["evaluation", "imap", "serving"], ["cluster"], ["cli"],
 ]  # fmt: skip

@@ -26,13 +26,12 @@ from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode
 from nbspam.filter import Filter, classified, open_filter
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, RawMessage, parse
-from nbspam.reading.source import Flow, Skipped, Skips
+from nbspam.reading.source import Flow, Skipped, Skips, is_url
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import tokenize
-from nbspam.urls import is_url
 from nbspam.workers import executor
 
 _SMALL = 1 << 18  # bytes of a file that is one message, or few

@@ -168,8 +168,10 @@ class Command(click.Command):
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the text up to its form feed, or all of it."""
-        whole = click.Command(self.name, help=whole_text(self))
-        (whole if ctx.meta.get(_WHOLE) else super()).format_help_text(ctx, formatter)
+        if ctx.meta.get(_WHOLE):
+            click.Command(self.name, help=whole_text(self)).format_help_text(ctx, formatter)
+        else:
+            super().format_help_text(ctx, formatter)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading, records in sections(self, ctx, bool(ctx.meta.get(_WHOLE))).items():

@@ -26,7 +26,7 @@ from nbspam.display.lines import (
 from nbspam.errors import OptionError, SourceError, counted, one_line
 from nbspam.filter import open_filter
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skips
+from nbspam.reading.source import Skips, is_url
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
 from nbspam.scoring.explanation import TRAIT_PREFIX, Explanation, Word
 from nbspam.scoring.highlights import excerpt_json, highlighted_message
@@ -35,7 +35,6 @@ from nbspam.scoring.verdict import TOO_FEW_WORDS, Verdict
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import HEADER, channel_of, is_fragment, kind_of
 from nbspam.tokens.tokenized import tokenize
-from nbspam.urls import is_url
 
 _HTML = "html"
 _LIMIT, _HTML_LIMIT = 2_000, 20_000  # characters of the text that are shown and highlighted

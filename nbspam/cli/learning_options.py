@@ -15,10 +15,9 @@ from nbspam.errors import OptionError
 from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.learning.settings import TrainingSettings
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skipped, Skips
+from nbspam.reading.source import Skipped, Skips, real_name
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind, labelled, unlabelled
 from nbspam.store.metadata import EVIDENCE, SCORINGS, ModelSettings
-from nbspam.urls import real_name
 from nbspam.workers import Passes
 
 if TYPE_CHECKING:  # help loads no numpy

@@ -34,11 +34,11 @@ from nbspam.reading.source import (
     MESSAGE,
     TABLE_FORMATS,
     Flow,
+    is_url,
 )
 from nbspam.reading.sources import STDIN, ReadingOptions, TableOptions
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import Metadata
-from nbspam.urls import is_url
 from nbspam.workers import all_cores
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without

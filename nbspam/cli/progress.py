@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbspam.errors import OptionError, counted
-from nbspam.urls import is_url
+from nbspam.reading.source import is_url
 from nbspam.workers import Executor, Passes, executor
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from nbspam.cli.declared import is_typed, option, section
 from nbspam.cli.notes import note, note_one_sided, older_sentences
 from nbspam.cli.options import BASE, MODEL, QUIET, Cutting
 from nbspam.errors import OptionError
+from nbspam.reading.source import is_url
 from nbspam.serving.current import Say
 from nbspam.serving.limits import Limits
 from nbspam.serving.log import STDERR, Entry, Log
@@ -25,7 +26,6 @@ from nbspam.serving.user_files import UserFiles
 from nbspam.serving.user_tell import UserQueues
 from nbspam.serving.worker_pool import CAN_SHARE, WorkerPool
 from nbspam.serving.worker_program import WorkerSettings
-from nbspam.urls import is_url
 
 _DEFAULTS = Limits()
 

@@ -39,12 +39,11 @@ from nbspam.errors import OptionError, counted
 from nbspam.learning.settings import first_metadata
 from nbspam.learning.update import PendingMessages, forget
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skipped, Skips
+from nbspam.reading.source import Skipped, Skips, is_url
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import already_exists, check_replaceable
-from nbspam.urls import is_url
 from nbspam.workers import PIECE, executor, in_batches, rare_collections, tokenized
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from nbspam.bayes.calibration import Calibrations, pooled_pair, untrained_calibr
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy, counted
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
-from nbspam.reading.source import Skips
+from nbspam.reading.source import Skips, real_name
 from nbspam.scoring.rules import rule_of
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import (
@@ -31,7 +31,6 @@ from nbspam.store.model_file import Model, already_exists, check_replaceable, re
 from nbspam.store.word_lists import parse_counts
 from nbspam.store.writing import locked, write_atomically
 from nbspam.tokens.kinds import is_host
-from nbspam.urls import real_name
 
 
 class Merged(NamedTuple):

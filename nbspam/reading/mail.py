@@ -26,10 +26,11 @@ from nbspam.reading.source import (
     Skips,
     Source,
     SourceKind,
+    is_url,
     read_one,
+    real_name,
     tell_empty,
 )
-from nbspam.urls import is_url, real_name
 
 # Mboxes
 #

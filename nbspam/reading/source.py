@@ -4,6 +4,7 @@ Standard input and pipes are opened here, which are read once.
 """
 
 import io
+import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +15,6 @@ from typing import IO, TYPE_CHECKING, NamedTuple, cast
 from nbspam.errors import Remedy, SourceError
 from nbspam.reading.compression import bare_suffix, decompressed, open_bytes, packed_stream
 from nbspam.reading.message import BYTES_LIMIT, RawMessage
-from nbspam.urls import is_url
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
@@ -33,6 +33,16 @@ _DRAINED = 4_096  # MiB of a pipe that are read and dropped, at most: /dev/zero 
 
 
 # What cannot be read
+
+
+def is_url(name: object) -> bool:
+    """Return whether a file is named by a URL; a folder at a mail server is, too."""
+    return "://" in str(name)
+
+
+def real_name(name: object) -> str:
+    """Return a file's name with its links followed; a URL as it is."""
+    return str(name) if is_url(name) else os.path.realpath(str(name))
 
 
 class Skipped(NamedTuple):

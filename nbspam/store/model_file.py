@@ -30,6 +30,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy
 from nbspam.patterns import lazy_pattern
+from nbspam.reading.source import is_url
 from nbspam.store.metadata import Metadata
 from nbspam.store.metadata_json import (
     FORMAT,
@@ -39,7 +40,6 @@ from nbspam.store.metadata_json import (
     load_metadata,
     shown,
 )
-from nbspam.urls import is_url
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path

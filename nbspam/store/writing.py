@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from nbspam.errors import LockedError, ModelError, NbspamError, Remedy
-from nbspam.urls import is_url
+from nbspam.reading.source import is_url
 
 
 def user_name(number: int) -> str:
