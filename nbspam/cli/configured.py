@@ -178,17 +178,17 @@ class Command(click.Command):
             with formatter.section(heading):
                 formatter.write_dl(records)
 
-    def whole_help(self, ctx: click.Context) -> str:
-        """Return the help with all options."""
-        ctx.meta[_WHOLE] = True
-        return self.get_help(ctx)
-
 
 def _show_whole(ctx: click.Context, parameter: click.Parameter, is_asked: bool) -> None:
     if is_asked and not ctx.resilient_parsing:
-        assert isinstance(ctx.command, Command)
-        click.echo(ctx.command.whole_help(ctx), color=ctx.color)
+        click.echo(whole_help(ctx.command, ctx), color=ctx.color)
         ctx.exit()
+
+
+def whole_help(of: click.Command, ctx: click.Context) -> str:
+    """Return the help of a command with all options."""
+    ctx.meta[_WHOLE] = True
+    return of.get_help(ctx)
 
 
 def whole_text(of: click.Command) -> str:
