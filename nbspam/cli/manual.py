@@ -19,7 +19,7 @@ import click
 
 from nbspam import __version__
 from nbspam.cli.classify import command as classify
-from nbspam.cli.configured import Command, sections, whole_text
+from nbspam.cli.configured import sections, whole_help, whole_text
 from nbspam.cli.program import LazyGroup, each_command, nbspam
 from nbspam.cli.settings import command_contexts, options_of
 
@@ -120,10 +120,8 @@ def _page(path: _Path, commands: Mapping[_Path, click.Command], date: str) -> st
             content["EXIT STATUS"] = _filled(_prose(paragraph.removeprefix("Exit status: ")))
         else:
             content["DESCRIPTION"] += [".PP"] * bool(content["DESCRIPTION"])
-            is_verbatim = paragraph.startswith("\b\n")
-            content["DESCRIPTION"] += (
-                _verbatim(lines) if is_verbatim else _filled(_prose(paragraph))
-            )
+            flowing = not paragraph.startswith("\b\n")
+            content["DESCRIPTION"] += _filled(_prose(paragraph)) if flowing else _verbatim(lines)
     if isinstance(command, LazyGroup):
         pages = [(f"{title}-{below}(1)", f"{text}.") for below, text in command.summaries().items()]
         content["COMMANDS"] += _terms(pages)
@@ -202,9 +200,8 @@ def page() -> str:
             max_content_width=_WIDTH,
             help_option_names=nbspam.context_settings["help_option_names"],
         )
-        is_group = isinstance(command, click.Group)
-        shown = command.get_help(context) if is_group else Command.whole_help(command, context)
-        text = "\n".join(line.rstrip() for line in shown.splitlines())
+        shown = whole_help(command, context).splitlines()
+        text = "\n".join(line.rstrip() for line in shown)
         parts.append(f"## {' '.join(path)}\n\n```text\n{text}\n```\n")
     return "\n".join(parts)
 
