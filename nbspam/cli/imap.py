@@ -59,7 +59,7 @@ _FILES = {
 _FEW = 20
 _KEYWORD = re.compile(r"[$A-Za-z0-9_.+-]{1,60}")
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_NEW = Writing(update=True, replace=False, ledger=True, seen=False, max_ham_blocked=None)
+_NEW = Writing(True, False, ledger=True, seen=False, verbose=False, max_ham_blocked=None)
 
 
 @click.group("imap", cls=LazyGroup, files=_FILES)

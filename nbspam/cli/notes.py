@@ -9,7 +9,7 @@ import click
 
 from nbspam.errors import ExitCode, NbspamError, Remedy, UnexpectedEndError, counted, one_line
 from nbspam.reading.source import Skips
-from nbspam.store.metadata import YOUNG, Metadata
+from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import RULES
 from nbspam_main import described
 
@@ -104,11 +104,8 @@ def young_sentence(metadata: Metadata) -> str:
     missing = metadata.missing
     if not missing:
         return ""
-    more = [f"{n:,} more {name}" for name, n in missing.items()]
-    return (
-        f"the model is young: verdicts stay careful until it has learned {YOUNG} messages of each"
-        f" class, {' and '.join(more)}"
-    )
+    more = " and ".join(f"{n:,} more {name}" for name, n in missing.items())
+    return f"needs {more}; until then it will often answer 'unsure'"
 
 
 def older_sentences(

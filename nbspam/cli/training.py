@@ -1,6 +1,7 @@
 """What `nbspam train` does with the messages that it has read, and what it prints of that."""
 
 import json
+import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ import click
 
 from nbspam.cli.declared import DECIDES, OVERWRITES, option, section
 from nbspam.cli.notes import NoTrace, change_words, counts_words, note, note_skips, young_sentence
-from nbspam.cli.options import Cutting, ham_limit_option, make_default_folder
+from nbspam.cli.options import Cutting, default_model, ham_limit_option, make_default_folder
 from nbspam.cli.progress import shown_passes
 from nbspam.errors import TrainingError, counted, one_line
 from nbspam.labels import FEW, rare_classes
@@ -133,6 +134,12 @@ class Writing(NamedTuple):
         "Read only messages of a Maildir or mbox that were read and not deleted.",
         under="Sources",
         formats=(MBOX_FORMAT,),
+    )
+    verbose: bool = option(
+        "After training, print the whole estimate with its intervals.",
+        "-v --verbose",
+        under="Output",
+        excludes="--quiet",
     )
     # It needs all messages at once; with a base they are learned one by one.
     max_ham_blocked: str | None = ham_limit_option(
@@ -299,11 +306,11 @@ def _print_training(
     """
     from nbspam.cli.terminal import echo_sentence, unbroken
 
-    classes = metadata.settings.classes
+    model, classes = training.model, metadata.settings.classes
     learned = dict(zip(classes, metadata.learned.messages, strict=True))
     if training.form == "json":
         fields = {
-            "model": str(training.model),
+            "model": str(model),
             "messages": learned,
             "tokens": metadata.n_tokens,
             **training.read(),
@@ -313,13 +320,22 @@ def _print_training(
         }
         click.echo(json.dumps(fields))
         return
-    echo_sentence(f"{unbroken(training.model)}: learned {counts_words(metadata)}")
-    echo_sentence(estimate_sentence(rates, len(classes)))
-    if wrong := doubted.sentence(named):
-        echo_sentence(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
+    words, wrong, young = counts_words(metadata), doubted.sentence(named), young_sentence(metadata)
+    if training.writing.verbose:
+        said = [words, estimate_sentence(rates, len(classes))]
+        if wrong:
+            said.append(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
+    else:
+        said = [words.rpartition("),")[0] + ")", *expectation(rates, len(classes))]
+        if not young:
+            model_option = "" if str(model) == default_model() else f"-m {unbroken(model)} "
+            said.append(
+                f"next: nbspam classify {model_option}message.eml; details: train --verbose"
+            )
+    said[0] = f"{unbroken(model)}: learned {said[0]}"
     if training.limit is not None:
-        echo_sentence(cut_off_sentence(metadata, training.limit))
-    if sentence := young_sentence(metadata):
+        said.append(cut_off_sentence(metadata, training.limit))
+    for sentence in filter(None, [*said, young]):
         echo_sentence(sentence)
 
 
@@ -365,6 +381,21 @@ def _judged(left_out: "LeftOut", metadata: Metadata) -> "tuple[_Called, _Called,
         called[label, outcome.called] += 1
         verdicts[label, outcome.verdict] += 1
     return called, verdicts, odds
+
+
+def expectation(rates: "Figures", n_classes: int) -> list[str]:
+    """Return the estimate for a beginner: of 100 messages."""
+    blocked, missed = (rates.by_key[f"verdict_{key}_pct"].counts for key in ("bh", "sm"))
+    if n_classes > 2 or blocked is None or missed is None:
+        right = math.floor(100 * (rates.by_key["accuracy"].value or 0))
+        return [f"of 100 new messages {right} are classified correctly"]
+    (marked, ham), (delivered, spam) = blocked, missed
+    few = "fewer than 1" if 0 < marked < ham / 100 else f"{math.ceil(100 * marked / ham)}"
+    return [
+        f"of 100 new ham {few} would be marked as spam",
+        f"of 100 new spam {100 * (spam - delivered) // spam} are caught; the rest are delivered, as"
+        " unsure or ham",
+    ]
 
 
 def estimate_sentence(rates: "Figures", n_classes: int) -> str:

@@ -219,7 +219,7 @@ def test_as_text_it_says_what_it_did(nbspam, model, tmp_path):
     assert (found.code, found.err) == (0, "")
     did, young = found.sentences.splitlines()
     assert did == f"{model}: learned 1 new message, moved 0 to another class, 0 already known"
-    assert young.endswith("messages of each class, 82 more ham and 87 more spam")
+    assert young.startswith("needs 82 more ham and 87 more spam; until then")
     assert nbspam(*learn, "-q") == (0, "", "")
 
 
