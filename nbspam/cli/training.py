@@ -329,9 +329,7 @@ def _print_training(
         said = [words.rpartition("),")[0] + ")", *expectation(rates, len(classes))]
         if not young:
             model_option = "" if str(model) == default_model() else f"-m {unbroken(model)} "
-            said.append(
-                f"next: nbspam classify {model_option}message.eml; details: train --verbose"
-            )
+            said.append(f"next: nbspam classify {model_option}message.eml")
     said[0] = f"{unbroken(model)}: learned {said[0]}"
     if training.limit is not None:
         said.append(cut_off_sentence(metadata, training.limit))
@@ -390,11 +388,11 @@ def expectation(rates: "Figures", n_classes: int) -> list[str]:
         right = math.floor(100 * (rates.by_key["accuracy"].value or 0))
         return [f"of 100 new messages {right} are classified correctly"]
     (marked, ham), (delivered, spam) = blocked, missed
-    few = "fewer than 1" if 0 < marked < ham / 100 else f"{math.ceil(100 * marked / ham)}"
+    few = "fewer than 1" if 0 < marked < ham / 100 else math.ceil(100 * marked / ham)
+    rest = "; the rest are delivered, as unsure or ham" if delivered else ""
     return [
         f"of 100 new ham {few} would be marked as spam",
-        f"of 100 new spam {100 * (spam - delivered) // spam} are caught; the rest are delivered, as"
-        " unsure or ham",
+        f"of 100 new spam {100 * (spam - delivered) // spam} are caught{rest}",
     ]
 
 
