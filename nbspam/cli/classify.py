@@ -131,13 +131,8 @@ def command(
     """Classify messages as spam or ham.
 
     Without a SOURCE it reads one message from standard input.  A SOURCE is anything that `train`
-    takes; labels are ignored.  It prints one line per message, in the order of the input: verdict,
-    probability of spam and source, separated by tabs.  With --input-format standard input is a
-    table, lines, an mbox or a list of files; each message is answered as it comes.
-
-    A message is unsure whatever its probability if fewer than 1 in 10 tokens of its text are known
-    (for spam: none), or one class alone was learned.  The line then ends with the reason, `too few
-    known words` or `too few learned classes`.
+    accepts; labels are ignored.  It prints one line per message: verdict, probability of spam and
+    source, separated by tabs.
 
     \b
     Examples:
@@ -145,17 +140,28 @@ def command(
       nbspam classify inbox.mbox | grep ^spam
       echo "You have won a prize" | nbspam classify --format json
       nbspam classify --spam-cutoff 0.99 --ham-cutoff 0.1 ~/Maildir
+    \f
+    Lines come in the order of the input.  With --input-format standard input is a table, lines, an
+    mbox or a list of files; each message is answered as it arrives.
+
+    A message is unsure whatever its probability if the model knows fewer than 1 in 10 tokens of its
+    text (for spam: none), or has learned only one class.  The line then ends with the reason, `too
+    few known words` or `too few learned classes`.
+
+    \b
+    More examples:
       tail -f chat.log | nbspam classify --lines -
       find ~/mail -type f -print0 | nbspam classify --input-format files0 -
 
-    In the mail path, -p copies the message byte for byte and adds one header, the last; any such
+    In a mail system, -p copies the message byte for byte and adds one header, the last; any such
     header that came with the message is removed:
 
     \b
       X-Nbspam: spam, probability=0.998712, version=0.1.0
 
-    If anything fails, even because of a wrong option, the message comes out unchanged and the exit
-    status is 75: maildrop then keeps it in the queue, and so does procmail with the second recipe.
+    If anything fails, even because of a wrong option, the message is passed on unchanged and the
+    exit status is 75: maildrop then keeps it in the queue, and so does procmail with the second
+    recipe.
 
     \b
       # ~/.procmailrc                        # ~/.mailfilter
@@ -168,7 +174,7 @@ def command(
       spam
 
     --log writes one line for each message: its Message-ID, the user, the verdict, the probability
-    and the milliseconds that it took; or why there is no verdict.
+    and the milliseconds it took; or why there is no verdict.
 
     Exit status: 0 on success, 1 on an error or if no message could be read, 2 for a wrong option;
     with -p 75 for both.  With --exit-code the verdict on the last message: 0 spam, 1 ham, 2 unsure,

@@ -133,29 +133,34 @@ def command(
 ) -> None:
     """Measure how good the filter is on labelled messages.
 
-    By default it tests the saved model.  Messages that the model has learned are left out, as far
-    as its ledger knows them.  --leave-one-out, --folds, --train-first and --online train on some of
-    the messages and test on others; they read and write no model file.  --full prints accuracy, F1,
-    AUC, the figures of the TREC spam track and more, each with its 95 % interval.
-    With --spam-label a saved model is tested on labels of other names: every other one means ham.
-
-    Errors are counted at P(spam) = 0.5.  Beside them it prints what the verdicts do, with the
-    model's cut-offs or those given: how much ham is classified as spam, how much spam is not, and
-    how many messages are unsure.  With three or more classes a message is called the most probable,
-    and no cut-off decides.
-
-    --compare tries kinds of naive Bayes on the messages, all of them or those named: EVENT_MODEL,
-    +TRAITS or both, then :SCORING (bernoulli+kernel:evidence is the default; gaussian:sum has no
-    tokens; without a scoring, both).  It says which is best, which of the others differ from it by
-    more than chance, and which to take.
+    By default it tests the saved model on those messages that the model has not learned.
+    --leave-one-out, --folds, --train-first and --online train on some of the messages and test on
+    others; they read and write no model file.  --compare tests several kinds of naive Bayes.
 
     \b
     Examples:
-      nbspam eval -m model.json --ham later-ham.mbox --spam later-spam.mbox
-      nbspam eval -m model.json --label-column target --spam-label 1 messages.csv
+      nbspam eval --ham later-ham.mbox --spam later-spam.mbox
       nbspam eval --folds 10 messages.tsv
       nbspam eval --train-first 30% --errors 10 messages.tsv
       nbspam eval --folds 10 --report report.html messages.tsv
+    \f
+    The model's ledger tells which messages it has learned.  With --spam-label a saved model is
+    tested on labels of other names: every other label means ham.  --full prints accuracy, F1, AUC,
+    the metrics of the TREC spam track and more, each with its 95 % interval.
+
+    Errors are counted at P(spam) = 0.5.  Beside them it prints the verdicts with the model's
+    cut-offs or those given: how much ham is classified as spam, how much spam is missed, and how
+    many messages are unsure.  With three or more classes the verdict is the most probable class,
+    and there is no cut-off.
+
+    --compare tests all kinds of naive Bayes, or those named: EVENT_MODEL, +TRAITS or both, then
+    :SCORING (bernoulli+kernel:evidence is the default; gaussian:sum has no tokens; without a
+    scoring, both).  It prints which is best, which of the others differ from it significantly, and
+    which to choose.
+
+    \b
+    More examples:
+      nbspam eval -m model.json --label-column target --spam-label 1 messages.csv
       nbspam eval --online --batch 100 --plot figures.svg corpus/index
       nbspam eval --folds 5 --seed 7 --full messages.tsv
       nbspam eval --folds 10 --predictions predictions.csv messages.tsv

@@ -86,12 +86,6 @@ def command(
     SOURCE is one message, or the name that `classify` printed for a message of a larger source,
     such as messages.tsv:17; without it a message is read from standard input.
 
-    First comes the beginning of the message.  The words that decided are highlighted in it: on a
-    terminal in red and underlined for spam, in green for ham; else [+like this+] and [-like this-].
-    Then comes a line for each word: its weight, how many of the learned messages have it, and its
-    share of the sum.  Character trigrams are summed up unless --fragments is given.  JSON has all
-    words.  --format html prints a page that needs nothing else, to look at or to send.
-
     \b
     Examples:
       nbspam explain message.eml
@@ -99,6 +93,12 @@ def command(
       echo "You have won a prize" | nbspam explain
       nbspam explain --format html message.eml > why.html
       nbspam explain --words --top 50
+    \f
+    First it prints the beginning of the message.  The words that decided are highlighted in it: on
+    a terminal in red and underlined for spam, in green for ham; else [+like this+] and
+    [-like this-].  Then it prints a line for each word: its weight, how many of the learned
+    messages contain it, and its share of the sum.  Character trigrams are added up unless
+    --fragments is given.  JSON has all words.  --format html prints one self-contained page.
     """
     options, skips = reading.options(), Skips(reading.strict)
     if words:

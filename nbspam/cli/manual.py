@@ -114,7 +114,7 @@ def _page(path: _Path, commands: Mapping[_Path, click.Command], date: str) -> st
     }
     for paragraph in re.split(r"\n{2,}", whole_text(command)):
         lines = paragraph.removeprefix("\b\n").splitlines()
-        if re.match(r"Examples?:", lines[0]):
+        if re.match(r"(More e|E)xamples?:", lines[0]):
             content["EXAMPLES"] += _verbatim(lines[1:])
         elif lines[0].startswith("Exit status: "):
             content["EXIT STATUS"] = _filled(_prose(paragraph.removeprefix("Exit status: ")))
