@@ -11,7 +11,7 @@ import click
 
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, argument, option
-from nbspam.cli.notes import has_reader, note, note_older, note_one_sided, note_skips
+from nbspam.cli.notes import arrival_words, has_reader, note, note_older, note_one_sided, note_skips
 from nbspam.cli.options import BASE, MODEL, Cutting, Reading
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
 from nbspam.display.lines import (
@@ -40,7 +40,7 @@ _HTML = "html"
 _LIMIT, _HTML_LIMIT = 2_000, 20_000  # characters of the text that are shown and highlighted
 _LINES = 8  # of the text
 _NUMBERED = re.compile(r"(.+):(\d+)")
-_SUM = "sum: the log-odds"
+_SUM = "sum (log-odds)"
 
 
 def _check(source: str, words: bool, cutting: Cutting, reading: Reading, form: str) -> None:
@@ -187,7 +187,7 @@ def word_sums(
     if not fragments:  # they are many and mean little to a reader one by one; JSON has them all
         words = [word for word in found.words if not is_fragment(word.token)]
         folded = [word for word in found.words if is_fragment(word.token)]
-    sums = [(CONSTANTS[key], nats) for key, nats in found.constants.items()]
+    sums = [(CONSTANTS[key].removeprefix("the "), nats) for key, nats in found.constants.items()]
     for several, what, how in (
         (folded, "character trigram", "--fragments"),
         (words[top:], "more word", "--top"),
@@ -277,102 +277,74 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
 
 # What a constant term is, in words.
 CONSTANTS = {
-    BIAS: "the absence of every word (bias)",
-    CALIBRATION: "calibration: any message",
-    LENGTH: "calibration: its length",
-    CAUTION: "caution for ham",
+    BIAS: "the absence of all other words (bias)",
+    CALIBRATION: "the baseline",
+    LENGTH: "the adjustment for its length",
+    CAUTION: "the small-model adjustment",
     PRIOR: "the prior",
     OTHER_CLASSES: "the other classes' scores",
 }
 
 
-_TRAIT = "a number that every message has, and how many messages had the same"
-
-
 def legend(tokens: Iterable[str], of: str) -> Iterator[tuple[str, str]]:
     """Yield what the figures mean, and the kinds of the tokens, each once: a term, its meaning.
 
-    of: the class that positive figures speak for.
+    of: the class that positive figures favour.
     """
-    yield ("nats", f"the unit of log-odds: +0.7 doubles the odds of {of}, -0.7 halves them")
-    yield "weight", "what a word says by itself, in nats"
-    for name, meaning in sorted(dict(map(_kind, tokens)).items()):
+    yield "nats", f"the unit of log-odds: +0.7 doubles the odds of {of}, -0.7 halves them"
+    yield "weight", "the evidence of a word by itself, in nats"
+    kinds = {}
+    for token in tokens:
+        name, meaning = kind_of(token)[:2]
+        if token.startswith(TRAIT_PREFIX):
+            name = TRAIT_PREFIX.rstrip(":")
+            meaning = "a number that every message has, and how many messages had the same"
+        kinds[name] = meaning
+    for name, meaning in sorted(kinds.items()):
         if name:
             yield f"{name}:", meaning
 
 
-def _kind(token: str) -> tuple[str, str]:
-    if token.startswith(TRAIT_PREFIX):
-        return TRAIT_PREFIX.rstrip(":"), _TRAIT
-    kind = kind_of(token)
-    return kind.name, kind.meaning
-
-
 def sentences(judged: Verdict, found: Explanation, metadata: Metadata) -> Iterator[str]:
-    """Yield what there is to say of a verdict, a sentence each."""
+    """Yield the sentences that explain a verdict."""
     if metadata.is_one_sided:
-        yield f"{judged.verdict}: the model has learned no messages of two classes yet."
+        yield f"{judged.verdict}: the model has not learned messages of two classes yet."
         return
-    if unknown := "; ".join(_unknown(judged, found)):
-        yield unknown
-    if found.unheard:
-        words = counted(found.unheard, "word")
-        yield f"{words} of text that is perhaps hidden would speak for {found.against}, and may not"
-    if trust := _trust(found, metadata):
-        yield trust
-    if found.base is not None:
-        yield f"the counts include those of the base {found.base}"
-    yield _decisive(judged, found)
-
-
-def _unknown(judged: Verdict, found: Explanation) -> Iterator[str]:
-    """Yield how many tokens are unknown, and that too few are known where that decided."""
+    known, text = found.score.known, found.score.text
+    unknown = []
     if found.unknown:
         of = counted(found.unknown + sum(not word.is_trait for word in found.words), "token")
         verb = "is" if found.unknown == 1 else "are"
-        yield f"{found.unknown:,} of {of} {verb} unknown to the model, and ignored"
+        unknown.append(f"{found.unknown:,} of {of} {verb} unknown to the model, and ignored")
     if judged.reason == TOO_FEW_WORDS:
-        known, text = found.score.known, found.score.text
         model = "it" if found.unknown else "the model"
         knows = f"{model} knows {known:,} of {text:,} in the text" if text else "the text has none"
         # One known token is enough for the other class.
         called = found.against if known else f"{found.against} or {found.of}"
-        yield f"{knows}, too few to call it {called}"
-
-
-def _trust(found: Explanation, metadata: Metadata) -> str:
-    """Return how far the headers were trusted, and why; empty where they are words like others."""
-    words = sum(channel_of(word.token) == HEADER for word in found.words)
-    if not words or not rule_of(metadata).is_calibrated:
-        return ""
-    rho, mails = metadata.host_trust
-    if not mails:
-        return (
-            "headers are not trusted: no mails of two classes were learned with the host that took"
-            " them in"
-        )
-    known = f"{counted(words, 'header word')} {'is' if words == 1 else 'are'} known"
-    return (
-        f"headers count for {100 * found.score.trust:.0f} %: the hosts that took the mails in leave"
-        f" {100 * rho:.0f} % of the class open (all of it on one server's mail), and {known}"
-    )
-
-
-def _decisive(judged: Verdict, found: Explanation) -> str:
-    """Return one sentence that says what decided."""
+        unknown.append(f"{knows}, too few to call it {called}")
+    if unknown:
+        yield "; ".join(unknown)
+    if found.unheard:
+        hidden = counted(found.unheard, "word")
+        yield f"{hidden} of possibly hidden text would favour {found.against}, and are ignored"
+    headers = sum(channel_of(word.token) == HEADER for word in found.words)
+    if headers and rule_of(metadata).is_calibrated:
+        trusted = f"header trust {100 * found.score.trust:.0f} %"
+        are = "word is" if headers == 1 else "words are"
+        yield f"{trusted} ({arrival_words(metadata)}; {headers:,} header {are} known)"
+    if found.base is not None:
+        yield f"the counts include those of the base {found.base}"
     side = 1 if found.total > 0 else -1
     toward, other = (found.of, found.against)[::side]
     words = sum(word.share for word in found.words)
     largest = max(found.constants, key=lambda key: found.constants[key] * side, default=PRIOR)
-    constant = CONSTANTS[largest].replace("calibration: ", "the calibration of ")
     if words * side > 0:
         reason = _strongest(found, side)
-    elif words:
-        reason = f"because of {constant}: its words lean to {other}, too weakly"
     else:
-        reason = f"which is {constant}: {_unmoved(found)}"
-    lean = f"the sum leans to {toward} by {abs(found.total):.2f} nats"
-    return f"{judged.verdict}{judged.remark}: {lean}, {reason}."
+        why = f"its words favour {other}, but too weakly" if words else _unmoved(found)
+        reason = f"this is due to {CONSTANTS[largest]}; {why}"
+    favours = f"the evidence favours {toward} (log-odds {found.total:+.2f})"
+    yield f"{judged.verdict}{judged.remark}: {favours}; {reason}."
 
 
 def _unmoved(found: Explanation) -> str:
@@ -383,19 +355,18 @@ def _unmoved(found: Explanation) -> str:
     count = [w for w in known if found.score.trust or channel_of(w.token) != HEADER]
     sides = {found.of if word.weight > 0 else found.against for word in count if word.weight}
     if len(sides) != 1:
-        return "its known words do not move it"
-    return f"its known words lean to {sides.pop()}, too weakly to move it"
+        return "its known words do not change it"
+    return f"its known words favour {sides.pop()}, too weakly to change it"
 
 
 def _strongest(found: Explanation, side: int) -> str:
-    """Return which words point to one side most strongly."""
+    """Return which words favour one side most strongly."""
     leaning = [word.token for word in found.words if word.share * side > 0]
     readable = [token for token in leaning if not is_fragment(token)]
-    names = [f"“{token}”" for token in (readable or leaning)[:3]]
-    if len(names) == 1:
-        reason = f"and the strongest word for that is {names[0]}"
-    else:
-        reason = f"and the strongest words for that are {', '.join(names[:-1])} and {names[-1]}"
+    *names, last = [f"“{token}”" for token in (readable or leaning)[:3]]
+    reason = f"the strongest word for that is {last}"
+    if names:
+        reason = f"the strongest words for that are {', '.join(names)} and {last}"
     words = sum(word.share for word in found.words)
     fragments = sum(word.share for word in found.words if is_fragment(word.token))
     if 2 * fragments * side > words * side:

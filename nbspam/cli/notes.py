@@ -99,6 +99,15 @@ def change_words(change: "Change") -> str:
     )
 
 
+def arrival_words(metadata: Metadata) -> str:
+    """Return why the headers of a calibrated model are trusted as far as they are."""
+    rho, messages = metadata.host_trust
+    if not messages:
+        return "no ham and spam with the name of a receiving server were learned"
+    which = "the same server" if rho > 0.9 else "different servers"
+    return f"ham and spam arrive via {'partly ' if 0.1 < rho <= 0.9 else ''}{which}"
+
+
 def young_sentence(metadata: Metadata) -> str:
     """Return what a young model lacks; empty once it is not young."""
     missing = metadata.missing

@@ -13,7 +13,7 @@ from nbspam.bayes.prediction import trust
 from nbspam.bayes.trait_model import Variances
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import argument
-from nbspam.cli.notes import note_older, young_sentence
+from nbspam.cli.notes import arrival_words, note_older, young_sentence
 from nbspam.cli.options import FORM, MODEL, refuse_stdin_twice
 from nbspam.cli.terminal import echo_paragraph, echo_sentence, unbroken
 from nbspam.errors import ModelError, OptionError, counted, one_line
@@ -121,15 +121,9 @@ def _traits(metadata: Metadata) -> str:
 
 def _headers(metadata: Metadata) -> str:
     if not rule_of(metadata).is_calibrated:
-        return "words like others"
-    rho, mails = metadata.host_trust
-    if not mails:
-        return "not trusted: no mails of two classes with a header were learned"
-    tau = trust(rho, mails, _MANY)
-    return (
-        f"trusted for up to {100 * tau:.0f} %: the hosts that took the mails in leave"
-        f" {100 * rho:.0f} % of the class open"
-    )
+        return "treated as other words"
+    rho, messages = metadata.host_trust
+    return f"trust {100 * trust(rho, messages, _MANY):.0f} % ({arrival_words(metadata)})"
 
 
 def _hosts(metadata: Metadata, hosts: dict[str, Row]) -> str:
