@@ -71,8 +71,7 @@ def lock_wait(quiet: bool) -> "LockWait":
 def note_one_sided(model: "str | Path", metadata: Metadata) -> None:
     """Say that the model has not seen both sides yet, if so."""
     if metadata.is_one_sided:
-        settings, learned = metadata
-        seen = [name for name, n in zip(settings.classes, learned.messages, strict=True) if n]
+        seen = [name for name, n in metadata.by_class(metadata.learned.messages).items() if n]
         what = f"only {seen[0]}" if seen else "nothing"
         note(
             f"{model}: has learned {what} so far, so every verdict is unsure; teach it the rest"
@@ -82,13 +81,10 @@ def note_one_sided(model: "str | Path", metadata: Metadata) -> None:
 
 def counts_words(metadata: Metadata) -> str:
     """Return how many messages, of each class, and tokens a model has counted."""
-    settings, learned = metadata
-    sizes = zip(settings.classes, learned.messages, strict=True)
-    return (
-        f"{counted(sum(learned.messages), 'message')}"
-        f" ({', '.join(f'{name}: {n:,}' for name, n in sizes)}),"
-        f" {counted(metadata.n_tokens, 'token')}"
-    )
+    sizes = metadata.by_class(metadata.learned.messages)
+    shown = ", ".join(f"{name}: {n:,}" for name, n in sizes.items())
+    messages, tokens = counted(sum(sizes.values()), "message"), counted(metadata.n_tokens, "token")
+    return f"{messages} ({shown}), {tokens}"
 
 
 def change_words(change: "Change") -> str:

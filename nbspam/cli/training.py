@@ -307,11 +307,10 @@ def _print_training(
     from nbspam.cli.terminal import echo_sentence, unbroken
 
     model, classes = training.model, metadata.settings.classes
-    learned = dict(zip(classes, metadata.learned.messages, strict=True))
     if training.form == "json":
         fields = {
             "model": str(model),
-            "messages": learned,
+            "messages": metadata.by_class(metadata.learned.messages),
             "tokens": metadata.n_tokens,
             **training.read(),
             "label_noise": metadata.label_noise,

@@ -7,9 +7,9 @@ them, such as the bias, are computed when they are asked for and never kept besi
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from nbspam.bayes.calibration import Calibrations, Scale, scales
 from nbspam.bayes.event_model import BERNOULLI, EventModel, Histogram, Row, Size, event_model
@@ -18,6 +18,8 @@ from nbspam.bayes.prediction import HostRow, unconfoundedness
 from nbspam.bayes.trait_model import NO_TRAITS, Values, Variances
 from nbspam.tokens.kinds import NAMES, is_host
 from nbspam.tokens.tokenized import RULES, Wanted
+
+N = TypeVar("N")
 
 SUM = "sum"  # the textbook's rule: the sum of all weights, and its plain posterior
 EVIDENCE = "evidence"  # features of the same weights, combined and calibrated
@@ -125,10 +127,14 @@ class Metadata(NamedTuple):
         """Whether fewer than two classes have a message yet: no basis for any verdict."""
         return sum(map(bool, self.learned.messages)) < 2
 
+    def by_class(self, row: Sequence[N]) -> dict[str, N]:
+        """Return the numbers of a row by the names of the classes."""
+        return dict(zip(self.settings.classes, row, strict=True))
+
     @property
     def missing(self) -> dict[str, int]:
         """Class -> how many more messages of it a young model needs; empty once it is not young."""
-        learned = zip(self.settings.classes, self.learned.messages, strict=True)
+        learned = self.by_class(self.learned.messages).items()
         return {name: math.ceil(YOUNG - n) for name, n in learned if n < YOUNG}
 
     @property
