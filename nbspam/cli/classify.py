@@ -54,18 +54,15 @@ class Marking(NamedTuple):
         overrules="--format --lines",
         typed=PROMISES,
     )
-    header: str | None = _marked(f"With -p, name the header. [default: {MARK}]", "NAME")
-    subject_tag: str | None = _marked(
-        "With -p, put TEXT before the Subject of a message that is classified as spam.", "TEXT"
-    )
+    header: str | None = _marked(f"With -p, name of the header. [default: {MARK}]", "NAME")
+    subject_tag: str | None = _marked("With -p, put TEXT before the Subject of spam.", "TEXT")
     evidence: int | None = _marked(
-        f"With -p, add a header {MARK}{EVIDENCE} with the N strongest words, in nats.",
+        f"With -p, add the header {MARK}{EVIDENCE} with the N strongest words and their weights.",
         "N",
         takes=click.IntRange(1, 100),
     )
     on_error: str | None = _marked(  # read from the arguments by nbspam_main.py
-        "With -p, exit with 75 (try again) or 0 if the message was passed on without a verdict."
-        " [default: tempfail]",
+        "With -p, exit with 75 (try again) or 0 after an error. [default: tempfail]",
         takes=click.Choice(["tempfail", "deliver"]),
         typed=PROMISES,
     )
@@ -74,8 +71,8 @@ class Marking(NamedTuple):
         """Return the header's name; raises OptionError."""
         if self.header is not None and not may_be_mark(self.header):
             raise OptionError(
-                f"--header {self.header!r} cannot hold the verdict; take a name of at most"
-                f" {NAME_LIMIT} letters and hyphens that mail does not use itself, such as {MARK}"
+                f"--header {self.header!r} is not allowed; choose a name of at most {NAME_LIMIT}"
+                f" letters and hyphens that mail itself does not use, such as {MARK}"
             )
         return self.header or MARK
 
@@ -83,8 +80,8 @@ class Marking(NamedTuple):
         """Return the Subject's tag, "" for none; raises OptionError."""
         if self.subject_tag is not None and not may_be_tag(self.subject_tag):
             raise OptionError(
-                f"--subject-tag {self.subject_tag!r} cannot go before a Subject; take at most"
-                f" {TAG_LIMIT} plain ASCII characters without blanks around them, such as [SPAM]"
+                f"--subject-tag {self.subject_tag!r} is not allowed; choose at most {TAG_LIMIT}"
+                " ASCII characters without blanks around them, such as [SPAM]"
             )
         return self.subject_tag or ""
 
@@ -224,7 +221,7 @@ def command(
     if not exit_code:
         return ExitCode.ERROR if skips.count and last == VerdictCode.ERROR else ExitCode.DONE
     if last == VerdictCode.ERROR and not skips.count:
-        raise SourceError(f"{names[-1]}: there is no message in it; name a source with one")
+        raise SourceError(f"{names[-1]}: contains no message; name a source with one")
     return VerdictCode.ERROR if skips.count else last
 
 
@@ -290,8 +287,8 @@ def _check_positive(metadata: Metadata) -> None:
     """Raise OptionError for a model without a class that counts as spam."""
     if metadata.settings.positive is None:
         raise OptionError(
-            "--exit-code needs a class that counts as spam, and the model has none; name it with"
-            " train --spam-label, or leave out --exit-code"
+            "--exit-code needs a spam class, and the model has none; name it with train"
+            " --spam-label, or leave out --exit-code"
         )
 
 

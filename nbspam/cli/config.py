@@ -75,8 +75,7 @@ def command(
     table = "-".join(words)
     if words and table not in held:
         raise OptionError(
-            f"{' '.join(words)}: there is no such command; it is one of"
-            f" {', '.join(map(command_words, held))}"
+            f"{' '.join(words)}: unknown command; use one of {', '.join(map(command_words, held))}"
         )
     rows = held[table] if words else _set_rows([row for each in held.values() for row in each])
     if form == "json":

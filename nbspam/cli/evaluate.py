@@ -34,19 +34,17 @@ class Report(NamedTuple):
 
     errors: int = option("Show the N worst mistakes.", "N", takes=click.IntRange(0), default=0)
     predictions: Path | None = _file(  # `-` for standard output
-        "Write what is said of each message to FILE (.csv, .tsv, .json, .jsonl or .parquet); -"
-        " writes JSON lines to standard output, and the report to standard error."
+        "Write each message's verdict and probability to FILE (.csv, .tsv, .json, .jsonl or"
+        " .parquet); - writes JSON lines to standard output, and the report to standard error."
     )
     plot: Path | None = _file(
-        "Draw ROC, calibration, scores, and with --online the learning curve, to FILE (.svg)."
+        "Draw ROC curve, calibration, scores and (--online) learning curve to FILE (.svg)."
     )
     page: Path | None = _file(
-        "Write figures, curves and worst mistakes to FILE, a page for a browser.",
+        "Write metrics, curves and worst mistakes to FILE, an HTML page.",
         typed_as="--report FILE",
     )
-    full: bool = option(
-        "Print all figures, what messages were called, the calibration and the scores."
-    )
+    full: bool = option("Print all metrics, the confusion matrix, the calibration and the scores.")
 
     @property
     def excerpt(self) -> int:
@@ -58,8 +56,8 @@ class Report(NamedTuple):
         """Raise an error for a file that cannot be written."""
         if self.is_beside_predictions and form != "text":
             raise OptionError(
-                f"--predictions - and --format {form} both write to standard output; name a file"
-                " for the predictions"
+                f"--predictions - and --format {form} both write to standard output; write the"
+                " predictions to a file"
             )
         files = {"--predictions": self.written, "--report": self.page, "--plot": self.plot}
         if self.written is not None:
@@ -68,9 +66,9 @@ class Report(NamedTuple):
             check_predictions(self.written)
         for flag, path in files.items():
             if path == Path("-") and flag == "--report":
-                raise OptionError("--report writes a page to a file; name one, such as report.html")
+                raise OptionError("--report needs a file; name one, such as report.html")
             if path is not None and not path.parent.is_dir():
-                raise SourceError(f"{flag} {path}: there is no such folder; create it first")
+                raise SourceError(f"{flag} {path}: the folder does not exist; create it")
         if self.plot is not None:
             from nbspam.evaluation.curves import check_plot
 
@@ -109,8 +107,8 @@ def _check(
         learning.settings()
     if protocol.trains and not protocol.online and is_typed("base"):
         raise OptionError(
-            "--base goes with --online or a saved model, since with a base messages are learned one"
-            " by one; add --online, or leave --base out"
+            "--base needs --online or a saved model, since with a base messages are learned one by"
+            " one; add --online, or leave out --base"
         )
     report.check(form)
 
@@ -201,7 +199,7 @@ def command(
     with to:
         print_report(computed, report.errors, notes_of(computed, model), full=report.full)
         if not report.full:
-            click.echo("\n--full prints all figures, what messages were called, and the scores")
+            click.echo("\n--full prints all metrics, the confusion matrix and the scores")
 
 
 def _write_files(computed: "Results", report: Report, tested: Path | None, quiet: bool) -> None:

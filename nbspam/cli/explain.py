@@ -50,7 +50,9 @@ def _check(source: str, words: bool, cutting: Cutting, reading: Reading, form: s
     if words and source != STDIN:
         raise OptionError(f"--words reads no message; leave out {source}, or --words")
     if words and form == _HTML:
-        raise OptionError("--format html is of a message; leave it out, or --words")
+        raise OptionError(
+            "--words and --format html cannot be used together; leave one of them out"
+        )
 
 
 @configured("explain", _check)
@@ -65,14 +67,12 @@ def command(
         "Show the N strongest words.", "N", takes=click.IntRange(1), under="Output", default=20
     ),
     words: bool = option(
-        "Show the model's strongest words; read no message.",
+        "Show the strongest words of the model instead of a message.",
         under="Output",
         overrules="--format",
         typed=DECIDES,
     ),
-    fragments: bool = option(
-        "Show character trigrams one by one, too.", under="Output", seldom=True
-    ),
+    fragments: bool = option("Show character trigrams one by one.", under="Output", seldom=True),
     form: str = option(
         "Print text for people, JSON for programs, or a page for a browser.",
         "--format",
@@ -145,15 +145,13 @@ def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
         for found in any_kind(numbered[1], options, skips):
             if os.path.normpath(found.source) == os.path.normpath(source):
                 return found
-        raise SourceError(
-            f"{source}: there is no such message; take a name that nbspam classify prints"
-        )
+        raise SourceError(f"{source}: message not found; use a name that nbspam classify prints")
     messages = any_kind(source, options, skips)
     raw = next(messages, None)
     if raw is None:
-        raise SourceError(f"{source}: there is no message in it; name a file with one")
+        raise SourceError(f"{source}: contains no message; name a file with one")
     if next(messages, None) is not None:
-        note(f"{source} holds several messages; this is {raw.source}, the first")
+        note(f"{source} contains several messages; this is {raw.source}, the first")
     return raw
 
 
@@ -247,9 +245,7 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
 
     whole = read_model(model)
     if not whole.metadata.settings.counts.has_tokens:
-        raise OptionError(
-            f"{model}: counts no words, only traits; leave --words out to explain a message"
-        )
+        raise OptionError(f"{model}: counts no words, only traits; leave out --words")
     ranked = strongest_words(whole, top, fragments=fragments or form == "json")
     if form == "json":
         classes = whole.metadata.settings.classes
@@ -269,7 +265,7 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
         _echo_table(rows, [], class_heads(whole.metadata))
         click.echo()
     if not fragments and any(map(is_fragment, whole.counts)):
-        echo_paragraph("character trigrams are left out (--fragments shows them)")
+        echo_paragraph("character trigrams are not shown (--fragments shows them)")
     tokens = [word.token for words in ranked.values() for word in words]
     positive = whole.metadata.settings.positive or "the class"
     _echo_legend(legend(tokens, positive), has_share=False)

@@ -102,7 +102,7 @@ class Sources(NamedTuple):
         """Raise OptionError if there is no source."""
         if not (self.sources or self._named()):
             raise OptionError(
-                "there is nothing to read; name a table or a folder, or use --spam and --ham"
+                "no source was given; name a table or a folder, or use --spam and --ham"
             )
 
     def _each_as_itself(self, reading: ReadingOptions) -> ReadingOptions:
@@ -140,31 +140,32 @@ class Learning(NamedTuple):
     """How to learn; None is the default."""
 
     event_model: str | None = option(
-        "How tokens are counted: once a message, present or absent; as often as they occur; by the"
-        " complement of the class; not at all. [default: bernoulli]",
+        "How tokens are counted: present or absent; as often as they occur; in the complement of"
+        " the class; not at all. [default: bernoulli]",
         takes=click.Choice(EVENT_MODELS),
         overrules="--prior --base",
         seldom=True,
     )
     traits: str | None = option(
-        "How a message's numbers (its length, digits, capitals …) are modelled. [default: kernel;"
-        " sum none]",
+        "How numeric features (length, digits, capitals …) are modelled. [default: kernel; with"
+        " --scoring sum none]",
         takes=click.Choice(TRAIT_MODELS),
         overrules=f"{_VARIANCES} --base",
         seldom=True,
     )
     scoring: str | None = option(
-        "Combine and calibrate the weights as evidence, or take the textbook's plain sum."
-        " [default: evidence]",
+        "Combine and calibrate the weights, or take the textbook's plain sum. [default: evidence]",
         takes=click.Choice(SCORINGS),
         overrules=f"{_VARIANCES} --prior --base",
         seldom=True,
     )
     alpha: float | None = option(
-        "Set the additive (Laplace) smoothing, above 0. [default: 0.05; sum 0.1]", "A", seldom=True
+        "Additive (Laplace) smoothing, above 0. [default: 0.05; with --scoring sum 0.1]",
+        "A",
+        seldom=True,
     )
     prior: float | None = option(
-        "Fix the prior probability of spam, between 0 and 1. [default: the share learned]",
+        "Fix the prior probability of spam, between 0 and 1. [default: as learned]",
         "P",
         takes=PROBABILITY,
         seldom=True,
@@ -175,8 +176,7 @@ class Learning(NamedTuple):
         seldom=True,
     )
     variance_prior: float | None = option(
-        "Gaussian traits: let the variance over all classes weigh as much as N messages."
-        " [default: 0]",
+        "Gaussian traits: weight of the variance over all classes, in messages. [default: 0]",
         "N",
         seldom=True,
     )
@@ -184,7 +184,7 @@ class Learning(NamedTuple):
         "Gaussian traits: use one variance for all classes.", default=None, seldom=True
     )
     spam_label: str | None = option(  # as the model names it
-        "Count this class as spam, if none is called spam.", "NAME", callback=_label
+        "Name of the spam class, if it is not spam.", "NAME", callback=_label
     )
 
     @classmethod
@@ -263,7 +263,7 @@ class Protocol(NamedTuple):
         seldom=True,
     )
     compare: str | None = _way(
-        "Compare kinds of naive Bayes on these messages, by leave-one-out or as chosen.",
+        "Compare kinds of naive Bayes, by leave-one-out or as chosen above.",
         "all|NAME,…",
         excludes="--event-model --traits --scoring --spam-cutoff --ham-cutoff --ham-cost"
         " --max-ham-blocked --including-learned --errors --predictions --report --full",
@@ -271,7 +271,7 @@ class Protocol(NamedTuple):
         example="all",
     )
     including_learned: bool = option(
-        "Test a saved model on messages that it has learned, too.", typed=DECIDES, seldom=True
+        "Test a saved model also on messages that it has learned.", typed=DECIDES, seldom=True
     )
     seed: int | None = option(
         "Shuffle messages before splitting into --folds, and set the seed of the bootstrap."
@@ -312,16 +312,15 @@ class Protocol(NamedTuple):
         """
         for way in self._ways[:1] if model is not None else ():
             raise OptionError(
-                f"{way} trains models of its own and does not test {model}; leave out --model,"
-                f" or leave out {way} to test that model"
+                f"{way} trains new models and does not test {model}; leave out --model, or leave"
+                f" out {way} to test that model"
             )
         for name in learning.given() if not self.trains else ():
-            if name == "spam_label":  # of the messages that a saved model is tested on
-                continue
-            raise OptionError(
-                f"{learning.option(name)} is for training; add --leave-one-out, --folds,"
-                " --train-first or --online, or leave it out"
-            )
+            if name != "spam_label":  # of the messages that a saved model is tested on
+                raise OptionError(
+                    f"{learning.option(name)} needs --leave-one-out, --folds, --train-first or"
+                    f" --online; add one of them, or leave out {learning.option(name)}"
+                )
 
     def run(
         self,

@@ -83,8 +83,8 @@ def read_settings(path: str) -> Settings:
             os.close(handle)
     except OSError as error:
         raise OptionError(
-            f"{path}: the config file cannot be read ({error.strerror}); fix that, name another"
-            " with NBSPAM_CONFIG, or set NBSPAM_CONFIG to an empty string for none"
+            f"{path}: cannot read the config file ({error.strerror}); fix it, name another with"
+            " NBSPAM_CONFIG, or set NBSPAM_CONFIG to an empty string for none"
         ) from error
     try:
         text = content.decode()
@@ -191,7 +191,7 @@ def check_names(settings: Settings) -> None:
         if not _is_of_command(table):
             known = [table_of(context) for context in command_contexts()]
             raise OptionError(
-                f"{settings.where(table, '')}: there is no command for the table [{table}];"
+                f"{settings.where(table, '')}: [{table}]: unknown command;"
                 f" {_suggestion(table, known)}"
             )
 
@@ -228,16 +228,16 @@ def _wrong_top(settings: Settings, key: str, value: object) -> OptionError:
         places = [settings.where(head, "") for head in [*heads, "model"]]
         where = next((place for place in places if place != settings.path), settings.path)
         return OptionError(
-            f"{where}: model is the model file; the table of a command such as nbspam model"
-            " prune is [model-prune]"
+            f"{where}: model is the model file; write [model-prune] for the table of nbspam model"
+            " prune"
         )
     where = settings.where("", key)
     options = (options_of(context).get(key) for context in command_contexts())
     if reason := next((o.declared.typed for o in options if o and o.declared.typed), ""):
         return _must_be_typed(where, key, reason)
     return OptionError(
-        f"{where}: {key} is no option that several commands share ({_suggestion(key, SHARED)}); put"
-        " it in the table of its command, or correct it"
+        f"{where}: {key}: unknown option ({_suggestion(key, SHARED)}); correct it, or put it in the"
+        " table of its command"
     )
 
 
@@ -249,13 +249,13 @@ def _wrong_key(settings: Settings, table: str, key: str, options: dict[str, Opti
     known = [name for name, option in options.items() if not option.declared.typed]
     command = command_words(table)
     return OptionError(
-        f"{where}: nbspam {command} has no option --{key}; {_suggestion(key, known)}"
+        f"{where}: unknown option --{key} of nbspam {command}; {_suggestion(key, known)}"
     )
 
 
 def _must_be_typed(where: str, name: str, reason: str) -> OptionError:
     return OptionError(
-        f"{where}: {name} cannot be set in a file, because {reason}; give it on the command line"
+        f"{where}: {name} cannot be set in a file, because {reason}; use it on the command line"
     )
 
 
@@ -265,7 +265,7 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
 
     names = sorted(known)
     close = difflib.get_close_matches(name.replace("_", "-"), names, 1)
-    return f"did you mean {close[0]}?" if close else f"known are {', '.join(names)}"
+    return f"did you mean {close[0]}?" if close else f"choose one of {', '.join(names)}"
 
 
 def _checked(

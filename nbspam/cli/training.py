@@ -121,7 +121,7 @@ class Writing(NamedTuple):
     """What to do with the model file."""
 
     update: bool = option(
-        "Add to the model; create it if there is none.", excludes="--replace", typed=DECIDES
+        "Add to the model; create it if it does not exist.", excludes="--replace", typed=DECIDES
     )
     replace: bool = option("Overwrite the model file if it exists.", typed=OVERWRITES)
     ledger: bool = option(
