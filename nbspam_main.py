@@ -117,7 +117,7 @@ class Passage:
     """
 
     __slots__ = (
-        "_has_written", "_latest", "_pending", "_reserve", "_sink", "_source",
+        "_at_end", "_has_written", "_latest", "_pending", "_reserve", "_sink", "_source",
         "has_begun", "is_over", "is_typed",
     )  # fmt: skip
 
@@ -127,7 +127,7 @@ class Passage:
         self.is_typed = source is not None and self._source is not None and source.isatty()
         self._pending: list[bytes] = []  # read and not yet written
         self._latest = b""  # what was read last: not yet pending, if memory ended just then
-        self._has_written = False
+        self._has_written = self._at_end = False
         self.has_begun = False  # to read the message
         self.is_over = False  # the whole message is written
         self._reserve = b""
@@ -152,6 +152,8 @@ class Passage:
             left -= len(self._latest)
             if left <= 0:
                 break
+        else:
+            self._at_end = True  # a terminal would wait for another Ctrl-D
         whole = b"".join(self._pending)
         self._latest = b""
         self._pending = [whole]
@@ -185,7 +187,7 @@ class Passage:
         self._has_written = True
         for piece in pieces:
             _write_all(self._sink, piece)
-        while chunk := _read(self._source):
+        while not self._at_end and (chunk := _read(self._source)):
             _write_all(self._sink, chunk)
         self.is_over = True
 
@@ -292,7 +294,7 @@ def described(error: BaseException) -> tuple[int, str]:
     if isinstance(error, MemoryError) or getattr(error, "errno", None) == _ENOMEM:
         return _ERROR, "not enough memory; free some, or give it a smaller input"
     if isinstance(error, KeyboardInterrupt):
-        return _INTERRUPTED, "interrupted; run the command again"
+        return _INTERRUPTED, "interrupted"
     text = " ".join(str(error).split())[:200]
     if file := _damaged_file(error):
         remedy = "delete it" if file.endswith(".pyc") else "reinstall nbspam"

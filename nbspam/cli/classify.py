@@ -11,7 +11,15 @@ import click
 
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import PROMISES, argument, option, section
-from nbspam.cli.notes import NoTrace, has_reader, note_older, note_one_sided, note_skips, note_young
+from nbspam.cli.notes import (
+    NoTrace,
+    has_reader,
+    note_older,
+    note_one_sided,
+    note_skips,
+    note_typed,
+    note_young,
+)
 from nbspam.cli.options import (
     BASE,
     DASK,
@@ -190,6 +198,7 @@ def command(
     with open_filter(model, cutting.of, indexed=not few, base=base) as spam_filter:
         note_one_sided(model, spam_filter.metadata)
         note_young(model, spam_filter.metadata)
+        note_typed(names)
         if exit_code:
             _check_positive(spam_filter.metadata)
         seen: Iterable[RawMessage | Skipped | SourcePiece]
@@ -254,6 +263,7 @@ def _pass_on(
     from nbspam.serving import passthrough  # what a message that stays does without
 
     name, tag = marking.name(), marking.tag()
+    note_typed([STDIN])
     taken = passage.take(BYTES_LIMIT)
     trace.begin(taken)
     with open_filter(model, cutting.of, indexed=False, base=base) as spam_filter:

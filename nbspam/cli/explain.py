@@ -11,7 +11,15 @@ import click
 
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, argument, option
-from nbspam.cli.notes import arrival_words, has_reader, note, note_older, note_one_sided, note_skips
+from nbspam.cli.notes import (
+    arrival_words,
+    has_reader,
+    note,
+    note_older,
+    note_one_sided,
+    note_skips,
+    note_typed,
+)
 from nbspam.cli.options import BASE, MODEL, Cutting, Reading
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
 from nbspam.display.lines import (
@@ -108,6 +116,7 @@ def command(
         note_one_sided(model, spam_filter.metadata)
         if has_reader():
             note_older(model, spam_filter.metadata, spam_filter.classifier.base)
+        note_typed([source])
         raw = _one(source, options, skips)
         note_skips(skips)
         limit = _HTML_LIMIT if form == _HTML else _LIMIT

@@ -61,6 +61,12 @@ def note(sentence: str) -> None:
     click.echo(f"nbspam: {one_line(sentence)}", err=True)
 
 
+def note_typed(names: "Iterable[str]") -> None:
+    """Say what is waited for where a message is read from a keyboard.  names: of the sources."""
+    if "-" in names and sys.stdin and sys.stdin.isatty():
+        note("type or paste a message, then press Ctrl-D on a line of its own")
+
+
 def lock_wait(quiet: bool) -> "LockWait":
     """Return how long to wait for a model's lock; a second of it is said, unless quiet."""
     from nbspam.store.writing import DEFAULT_WAIT, QUIET_WAIT  # to classify needs no lock

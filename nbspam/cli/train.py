@@ -11,7 +11,7 @@ import click
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, option, without_settings
 from nbspam.cli.learning_options import Learning, Sources
-from nbspam.cli.notes import NoTrace, lock_wait, note_older, note_skips
+from nbspam.cli.notes import NoTrace, lock_wait, note_older, note_skips, note_typed
 from nbspam.cli.options import (
     BASE,
     DASK,
@@ -150,6 +150,7 @@ def command(
     silent = quiet or (writing.update and is_one)
     if before is not None and not silent:
         note_older(model, before, learns=True)
+    note_typed(names)
     with opened_base(base, not is_one) as beneath, work_place(dask, jobs, trace, quiet) as where:
         settings = learning.settings()._replace(base=beneath)
         if beneath is not None:  # before anything is read
@@ -271,6 +272,7 @@ def forget_command(
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message
     silent = quiet or is_one
+    note_typed(names)
     with Lookup(model) as lookup:
         wanted = lookup.metadata.settings.wanted
         if not silent:

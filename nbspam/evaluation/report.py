@@ -122,6 +122,8 @@ def _score_table(results: Results) -> ReportTable:
         # In proportion, and at least 1 unless the count is 0.
         h, s = (-(-_BAR_LENGTH * n // max(1, len(messages))) for n in both)
         rows.append([f"{low:+.0f} to {high:+.0f}", *(f"{n:,}" for n in both), "h" * h + "S" * s])
+    rows[0][0] = f"below {rows[0][0].rpartition(' ')[2]}"  # the outer ones have no other end
+    rows[-1][0] = f"above {rows[-1][0].partition(' ')[0]}"
     return ReportTable("", ("log-odds", "ham", "spam", ""), rows)
 
 

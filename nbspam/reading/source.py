@@ -253,7 +253,8 @@ class Source:
             return open_bytes(self.path)
         if sys.stdin is None or sys.stdin.closed:
             raise SourceError("-: standard input is closed; pipe a message in, or name a file")
-        return decompressed(cast("io.BufferedReader", sys.stdin.buffer))
+        stream = cast("io.BufferedReader", sys.stdin.buffer)
+        return stream if stream.isatty() else decompressed(stream)  # which would read ahead
 
 
 class Labels(Enum):
@@ -313,7 +314,8 @@ def one_message(
     """
     raw = stream.read(limit)
     rest = packed_stream(stream)
-    for _ in range(_DRAINED):  # the writer may not survive a broken pipe
+    is_over = rest is stream and len(raw) < limit  # at a terminal one Ctrl-D is enough
+    for _ in range(0 if is_over else _DRAINED):  # the writer may not survive a broken pipe
         if not rest.read(1 << 20):
             break
     return RawMessage(name, label, raw)
