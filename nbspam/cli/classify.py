@@ -11,15 +11,7 @@ import click
 
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import PROMISES, argument, option, section
-from nbspam.cli.notes import (
-    NoTrace,
-    has_reader,
-    note_older,
-    note_one_sided,
-    note_skips,
-    note_typed,
-    note_young,
-)
+from nbspam.cli.notes import NoTrace, has_reader, note_lacking, note_older, note_skips, note_typed
 from nbspam.cli.options import (
     BASE,
     DASK,
@@ -196,8 +188,7 @@ def command(
     last: int = VerdictCode.ERROR
     n = 0
     with open_filter(model, cutting.of, indexed=not few, base=base) as spam_filter:
-        note_one_sided(model, spam_filter.metadata)
-        note_young(model, spam_filter.metadata)
+        note_lacking(model, spam_filter.metadata)
         note_typed(names)
         if exit_code:
             _check_positive(spam_filter.metadata)
@@ -289,7 +280,7 @@ def _pass_on(
     passage.give(passthrough.marked(raw, marks))
     trace.judged(judged)
     with contextlib.suppress(OSError):  # the message is out
-        note_one_sided(model, spam_filter.metadata)
+        note_lacking(model, spam_filter.metadata)
     return code if exit_code else ExitCode.DONE
 
 

@@ -15,8 +15,8 @@ from nbspam.cli.notes import (
     arrival_words,
     has_reader,
     note,
+    note_lacking,
     note_older,
-    note_one_sided,
     note_skips,
     note_typed,
 )
@@ -113,7 +113,7 @@ def command(
         _print_words(model, top, form, fragments)
         return
     with open_filter(model, cutting.of, indexed=False, base=base) as spam_filter:
-        note_one_sided(model, spam_filter.metadata)
+        note_lacking(model, spam_filter.metadata)
         if has_reader():
             note_older(model, spam_filter.metadata, spam_filter.classifier.base)
         note_typed([source])

@@ -12,15 +12,7 @@ import click
 from nbspam.cli.accounts import mail_accounts
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, argument, option, section
-from nbspam.cli.notes import (
-    REMEDIES,
-    NoTrace,
-    change_words,
-    lock_wait,
-    note,
-    note_one_sided,
-    note_young,
-)
+from nbspam.cli.notes import REMEDIES, NoTrace, change_words, lock_wait, note, note_lacking
 from nbspam.cli.options import FORM, JOBS, MODEL, QUIET, Cutting, make_default_folder
 from nbspam.cli.program import CommandFile, LazyGroup
 from nbspam.cli.progress import progress
@@ -345,8 +337,7 @@ def _positive_class(model: Path) -> str:
         raise OptionError(
             f"{model}: has no class that counts as spam; name it with train --spam-label"
         )
-    note_one_sided(model, metadata)
-    note_young(model, metadata)
+    note_lacking(model, metadata)
     return metadata.settings.positive
 
 

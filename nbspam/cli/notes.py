@@ -74,15 +74,17 @@ def lock_wait(quiet: bool) -> "LockWait":
     return QUIET_WAIT if quiet else DEFAULT_WAIT
 
 
-def note_one_sided(model: "str | Path", metadata: Metadata) -> None:
-    """Say that the model has not seen both sides yet, if so."""
+def note_lacking(model: "str | Path", metadata: Metadata) -> None:
+    """Say that the model has not learned both sides yet; to a person also that it is young."""
     if metadata.is_one_sided:
         seen = [name for name, n in metadata.by_class(metadata.learned.messages).items() if n]
         what = f"only {seen[0]}" if seen else "nothing"
         note(
-            f"{model}: has learned {what} so far, so every verdict is unsure; teach it the rest"
-            " with nbspam train --update"
+            f"{model}: has learned {what} so far, so every verdict is unsure; train it with nbspam"
+            " train --update"
         )
+    elif has_reader() and metadata.missing:
+        note(f"{model}: {young_sentence(metadata)}")
 
 
 def counts_words(metadata: Metadata) -> str:
@@ -157,12 +159,6 @@ def note_older(
 def has_reader() -> bool:
     """Return whether notes go to a terminal, and not to the log of a mail program."""
     return bool(sys.stderr) and sys.stderr.isatty()
-
-
-def note_young(model: "str | Path", metadata: Metadata) -> None:
-    """Say, to a person at a terminal, what a young model lacks."""
-    if has_reader() and not metadata.is_one_sided and metadata.missing:
-        note(f"{model}: {young_sentence(metadata)}")
 
 
 def note_reading(what: "SourceError") -> None:

@@ -12,7 +12,7 @@ from one_case import each
     "command, said",
     [
         ("classify", "spam\t"),
-        ("classify -p", "\nX-Nbspam: spam, "),
+        ("classify -p", "X-Nbspam: spam, "),
         ("explain", "-: spam, "),
         ("train --update --spam -", ""),
         ("forget --spam -", ""),

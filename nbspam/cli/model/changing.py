@@ -13,7 +13,7 @@ import click
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, OVERWRITES, WRITES, argument, option
 from nbspam.cli.learning_options import Learning
-from nbspam.cli.notes import counts_words, note, note_older, note_one_sided, note_skips
+from nbspam.cli.notes import counts_words, note, note_lacking, note_older, note_skips
 from nbspam.cli.options import (
     FILE_PATH,
     FORM,
@@ -293,7 +293,7 @@ def import_(
     make_default_folder(model)
     metadata = found.model.metadata
     write_model(model, metadata, found.model.counts.items(), replace_old=replace)
-    note_one_sided(model, metadata)
+    note_lacking(model, metadata)
     if form == "json":
         fields = {
             "model": str(model),
