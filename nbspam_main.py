@@ -79,7 +79,7 @@ def run() -> int:
 def _fail(policy: "FailurePolicy", passage: "Passage", code: int, sentence: str) -> int:
     """Write the message unchanged if one is to pass, say what went wrong, return the exit code.
 
-    sentence: what is wrong and the remedy, or click's three lines on usage; empty for silence.
+    sentence: what is wrong and the remedy; empty for silence.
     The message is written first: whoever reads standard error may be slow.
     """
     policy.passthrough = policy.passthrough or passage.has_begun
@@ -90,7 +90,7 @@ def _fail(policy: "FailurePolicy", passage: "Passage", code: int, sentence: str)
         except (OSError, KeyboardInterrupt, MemoryError) as error:
             reason = getattr(error, "strerror", None) or error
             hindrance = f"; the message could not be passed on either ({reason})"
-        sentence = _in_one_line(sentence) or "broken pipe on standard output; run it again"
+        sentence = sentence or "broken pipe on standard output; run it again"
     _print_error(sentence + hindrance)
     for stream in (sys.stdout, sys.stderr):
         _flush_or_discard(stream)
@@ -320,14 +320,6 @@ def _damaged_file(error: BaseException) -> str:
     if not trace or trace.tb_frame.f_code.co_name != "_compile_bytecode":
         return ""
     return str(trace.tb_frame.f_locals.get("bytecode_path", ""))
-
-
-def _in_one_line(sentence: str) -> str:
-    """Return what click says on usage in one line, which is enough beside a message."""
-    if "\n" not in sentence:
-        return sentence
-    problem = sentence.rpartition("\n")[2].removeprefix("Error: ").rstrip(".?")
-    return f"{problem}; see nbspam classify --help"
 
 
 def _print_error(sentence: str) -> None:

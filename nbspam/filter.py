@@ -18,7 +18,13 @@ from nbspam.scoring.classifier import Classifier, counts_in
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.tokenized import TokenizedMessage, Tokenizing, Wanted, tokenize, tokenize_batch
+from nbspam.tokens.tokenized import (
+    TokenizedMessage,
+    Tokenizing,
+    Wanted,
+    tokenize,
+    tokenize_batch,
+)
 
 if TYPE_CHECKING:  # one message is classified without what learning and explaining need
     from collections.abc import Mapping

@@ -1,7 +1,6 @@
 """What commands say beside their results, on standard error and in a log; how a failed one ends."""
 
 import contextlib
-import io
 import sys
 from typing import TYPE_CHECKING
 
@@ -223,16 +222,20 @@ REMEDIES = {
 def outcome(error: BaseException) -> tuple[int, str]:
     """Return the exit code of a failure, and the sentence for the user; empty for silence.
 
-    Of wrong usage it is click's three lines.
+    Of a group without a command it is the help.
     """
     match error:
         case NbspamError():
             return error.exit_code, error.sentence(REMEDIES)
+        case click.exceptions.NoArgsIsHelpError():
+            return error.exit_code, error.format_message()
+        case click.UsageError():
+            said = error.format_message().replace(". (Did", "; did").replace(". Did", "; did")
+            said = said.removesuffix("?)").rstrip(".?")
+            path = error.ctx.command_path if error.ctx else "nbspam"
+            return error.exit_code, f"{said[:1].lower()}{said[1:]}; see {path} --help"
         case click.ClickException():
-            shown = io.StringIO()
-            error.show(shown)
-            # Without the usage before it, it is a sentence as others are.
-            return error.exit_code, shown.getvalue().rstrip("\n").removeprefix("Error: ")
+            return error.exit_code, error.format_message()
         case SystemExit(code=int(code)):  # from shell completion
             return code, ""
         case BrokenPipeError() | SystemExit():  # click turns the first into the second

@@ -277,7 +277,7 @@ class Reading(NamedTuple):
                 if is_stdin and getattr(self, name) and is_typed(name):
                     raise OptionError(
                         f"--{name.replace('_', '-')} applies to tables only, and standard input is"
-                        " read as one message; name the table's format with --input-format"
+                        " read as one message; name its format with --input-format, or leave it out"
                     )
         elif form not in FILE_LISTS and (flag := next(typed_without_use(form), None)):
             shown = "--lines" if self.lines else f"--input-format {form}"
@@ -375,8 +375,8 @@ class Cutting(NamedTuple):
             named = ", ".join(map(repr, classes[:_CLASSES_NAMED]))
             more = ", …" if len(classes) > _CLASSES_NAMED else ""
             raise OptionError(
-                f"cut-offs need two classes, and the model has {len(classes)} ({named}{more});"
-                " leave out the cut-offs, or correct the labels if one of them is a mistake"
+                f"cut-offs need two classes, and the model has {len(classes)} classes"
+                f" ({named}{more}); leave out the cut-offs, or correct the labels if one of them is a mistake"
             )
 
     def of_new(self) -> CutOffs:

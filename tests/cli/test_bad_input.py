@@ -1,6 +1,7 @@
 """Every failure is one sentence with the remedy, and an exit code; no traceback reaches a user."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -93,9 +94,7 @@ def test_a_folder_that_may_not_be_read(nbspam, model, tmp_path, assert_sentence,
 def test_usage_errors(nbspam, arguments):
     found = nbspam(*arguments.split())
     assert (found.code, found.out) == (2, "")
-    assert found.err.startswith("Usage: nbspam")
-    assert "\nError: " in found.err
-    assert "Traceback" not in found.err
+    assert re.fullmatch(r"nbspam: [^\n]+; see nbspam[a-z ]* --help\n", found.err)
 
 
 @each("command", ["classify", "explain", "explain --words", "model info", "model check"])

@@ -132,7 +132,7 @@ def test_what_one_run_does_is_not_set_in_a_file(nbspam, config, assert_sentence,
     path = config(f"[{table}]\n{key} = true\n")
     found = nbspam("config")
     assert_sentence(found, f"{path}:2: [{table}] {key} cannot be set in a file", code=2)
-    assert found.err.endswith("; give it on the command line\n")
+    assert found.err.endswith("; use it on the command line\n")
 
 
 @each("text, parts", golden_rows("config_mistakes.txt"))
@@ -208,7 +208,7 @@ def test_an_option_goes_before_a_setting_and_turns_a_flag_off(nbspam, config, tm
     for typed, n in (((), 2), (("--no-lines",), 1), (("--no-lines", "--lines"), 2)):
         assert nbspam("classify", "-m", model, lines, *typed).out.count("\n") == n
     for flag in ("--no-passthrough", "--no-exit-code"):  # what must be typed has no opposite
-        assert "No such option" in nbspam("classify", flag).err
+        assert "no such option" in nbspam("classify", flag).err
     config("broken")  # which no help needs
     found = nbspam("classify", "--help")
     assert (found.code, found.err, "--no-lines" in found.out) == (0, "", False)

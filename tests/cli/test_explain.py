@@ -122,7 +122,7 @@ def test_a_message_is_named_as_classify_names_it(
             assert f"{found['probability']:.4f}" == probability
     found = nbspam("explain", "-m", model, table)  # of several, the first
     assert (found.code, found.out.startswith(f"{table}:1: ")) == (0, True)
-    assert found.err.startswith(f"nbspam: {table} holds several")
+    assert found.err.startswith(f"nbspam: {table} contains several")
 
 
 def test_words_are_the_models_strongest(nbspam, as_json, model):
