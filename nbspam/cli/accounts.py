@@ -164,9 +164,7 @@ def _account(settings: Settings, label: str, values: dict[str, Any]) -> Account:
 def _problem(key: str, value: object) -> str:
     """Return what is wrong with what a config file says of an account; empty if nothing is."""
     if key == "password":
-        return (
-            "a password does not stand in a config file; give a password-command or a password-file"
-        )
+        return "passwords are not allowed in the config file; use password-command or password-file"
     if key not in KEYS:
         close = difflib.get_close_matches(key.replace("_", "-"), KEYS, 1)
         remedy = f"did you mean {close[0]}?" if close else f"known are {', '.join(KEYS)}"

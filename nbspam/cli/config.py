@@ -63,12 +63,16 @@ def command(
         return
     file = config_file()
     settings = None if file is None else read_settings(file)
+    accounts: list[tuple[str, str, str]] = []
     if settings is not None:
         check_names(settings)
         if "imap" in settings.document:
             from nbspam.cli.accounts import accounts_of
 
-            accounts_of(settings)
+            for label, account in accounts_of(settings).items():
+                line = settings.where(f"imap.{label}", "").removeprefix(settings.path)[1:]
+                where = f"line {line}" if line else "the file"
+                accounts.append((f"[imap.{label}]", account.name, where))
     held = {table_of(c): _rows(settings, c) for c in command_contexts()}
     if settings is not None:
         check_values(settings)
@@ -85,6 +89,7 @@ def command(
     shown = f"none ({one_line(place)} does not exist)" if place else "none"
     click.echo(f"config file: {one_line(file) if file else shown}")
     cells = [(row["option"], _shown(row["value"]), _origin(row)) for row in rows]
+    cells += [] if words else accounts
     if not cells:
         click.echo("nothing is set; every option has its built-in default")
         return

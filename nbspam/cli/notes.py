@@ -206,7 +206,7 @@ REMEDIES = {
     Remedy.ALLOW_OVERLAP: "merge models of different messages, or add --allow-overlap",
     Remedy.NAME_EACH_ONCE: "name each model once, or add --allow-overlap",
     Remedy.NAME_MODEL: "name another file with --model or --output",
-    Remedy.CREATE_MODEL: "create it with nbspam train -m {path}, or name another",
+    Remedy.CREATE_MODEL: "run nbspam train -m {path}, or name another model with -m",
     Remedy.USE_CSV: "export it with --form csv",
     Remedy.SEE_CSV: "see what nbspam model export --form csv writes",
     Remedy.LEAVE_OUT_LIMIT: "leave out --max-ham-blocked",

@@ -376,7 +376,7 @@ class Cutting(NamedTuple):
             more = ", …" if len(classes) > _CLASSES_NAMED else ""
             raise OptionError(
                 f"cut-offs need two classes, and the model has {len(classes)} classes"
-                f" ({named}{more}); leave out the cut-offs, or correct the labels if one of them is a mistake"
+                f" ({named}{more}); leave out the cut-offs, or correct a wrong label"
             )
 
     def of_new(self) -> CutOffs:

@@ -262,9 +262,7 @@ def open_model_file(path: "str | Path", follows_links: bool = True) -> int:
         no_link = 0 if follows_links else os.O_NOFOLLOW
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | no_link)
     except FileNotFoundError:
-        raise ModelError(
-            f"{path}: there is no such model", Remedy.CREATE_MODEL, path=path
-        ) from None
+        raise ModelError(f"{path}: model not found", Remedy.CREATE_MODEL, path=path) from None
     except PermissionError as error:
         raise _unreadable(path) from error
     except (OSError, ValueError) as error:
