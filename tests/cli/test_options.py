@@ -39,9 +39,9 @@ def test_the_environment_names_another_and_must_where_there_is_no_home(nbspam, m
 @each("given_as", ["-m {}", "-m{}", "--model {}", "--model={}", "-j 1 -m {}"])
 def test_a_model_is_named_in_any_way(nbspam, tmp_path, given_as):
     found = nbspam("classify", *given_as.format(tmp_path / "none.json").split())
-    assert found.err.startswith(f"nbspam: {tmp_path / 'none.json'}: there is no such model")
+    assert found.err.startswith(f"nbspam: {tmp_path / 'none.json'}: model not found")
     found = nbspam("classify", "-m", "-j", "-p")  # a value that looks like an option is a value
-    assert "-j: there is no such model" in found.err
+    assert "-j: model not found" in found.err
 
 
 @each("arguments", [["-m"], ["-j", "1", "-m"]])

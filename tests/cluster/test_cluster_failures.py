@@ -225,7 +225,7 @@ def test_a_model_is_known_elsewhere_by_its_bytes(processes, tmp_path, table):
 
 
 def _open_gone():
-    raise ModelError("m.json: there is no such model")
+    raise ModelError("m.json: model not found")
 
 
 class Gone:

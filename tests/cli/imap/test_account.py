@@ -257,7 +257,7 @@ def test_all_that_an_account_may_say(config, tmp_path):
         ('[imap.home]\nuser = "hal"\n', r"toml:1: \[imap.home\]: the account has no host"),
         ('[imap.home]\nhost = "mx"\n', "the account has no user"),
         (HOME + 'hots = "x"\n', r"toml:4: \[imap.home\] hots: .*did you mean host\?"),
-        (HOME + 'password = "swordfish"\n', "does not stand in a config file"),
+        (HOME + 'password = "swordfish"\n', "passwords are not allowed in the config file"),
         (HOME + 'tls = "yes"\n', 'must be "implicit", "starttls" or "none"'),
         (HOME + "tls = true\n", "must be text in quotes"),
         (HOME + "port = 0\n", "must be an integer from 1 to 65,535"),

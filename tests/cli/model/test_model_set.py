@@ -130,7 +130,7 @@ def test_models_that_cannot_be_set_are_left_as_they_are(
         assert model.read_bytes() == damaged
     none = tmp_path / "none" / "none.json"
     none.parent.mkdir()
-    assert_sentence(nbspam(*spam_cutoff, none), none, "there is no such model")
+    assert_sentence(nbspam(*spam_cutoff, none), none, "model not found")
     assert not list(none.parent.iterdir())
 
 
