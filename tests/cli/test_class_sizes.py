@@ -69,7 +69,7 @@ def test_refused_cut_offs_name_the_classes(nbspam, given, tmp_path):
     assert found.code == 2
     assert f"({tmp_path}/a.tsv:71)" in found.err
     assert "3 classes ('ham', 'hma', 'spam')" in found.err
-    assert "correct the labels if one of them is a mistake" in found.err
+    assert "or correct a wrong label" in found.err
     found = nbspam(*given(*HMA), "--max-ham-blocked", "1%")
     assert f"({tmp_path}/a.tsv:71)" in found.err
 

@@ -97,7 +97,7 @@ def test_a_plot_that_cannot_be_drawn_is_told_before_the_work_or_after_the_table(
     assert "a ROC curve needs spam and ham" in found.err
     found = nbspam("eval", *options, "--plot", tmp_path / "none" / "roc.svg", rows)
     assert (found.code, found.out) == (1, "")
-    assert "there is no such folder; create it first" in found.err
+    assert "the folder does not exist; create it" in found.err
 
 
 @pytest.mark.few(1)

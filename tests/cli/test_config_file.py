@@ -177,7 +177,11 @@ def test_the_command_line_the_environment_the_table_the_top_the_default(
     nbspam, config, monkeypatch, own_home
 ):
     def model_named():
-        return nbspam("classify", stdin=MAIL).err.removeprefix("nbspam: ").partition(": model not found")[0]
+        return (
+            nbspam("classify", stdin=MAIL)
+            .err.removeprefix("nbspam: ")
+            .partition(": model not found")[0]
+        )
 
     default = model_named()
     assert default.endswith("nbspam/model.json")

@@ -95,7 +95,7 @@ def test_without_a_whole_model_there_is_nothing_to_set(path, tmp_path):
     for none in (tmp_path / "none.json", tmp_path / "no folder" / "none.json"):
         with pytest.raises(ModelError) as error:
             set_cut_offs(none, lambda metadata: CutOffs())
-        assert_one_sentence(error, none, "no such model")
+        assert_one_sentence(error, none, "model not found")
         assert set(tmp_path.iterdir()) == before
     path.write_bytes(whole[:-20])
     with pytest.raises(ModelError) as error:

@@ -287,7 +287,7 @@ def test_labels_that_make_no_model_are_refused(path):
         teach(path, [message("unsure", "x"), message(SPAM, "y")])
     with pytest.raises(ModelError) as error:
         forget(path, BASE)
-    assert_one_sentence(error, path, "no such model")
+    assert_one_sentence(error, path, "model not found")
     assert not list(path.parent.iterdir())
 
 
