@@ -14,12 +14,12 @@ Usage:  python benchmarks/compare.py [--sms FILE] [--spamassassin DIR --index FI
                   read, since the rest is a test that nothing is tuned to
   --filters       nbspam, bogofilter, naive-bayes, linear; all by default
 
-Protocols (docs/benchmarks.md): P1 SMS 30/70; P2 SpamAssassin interleaved; P3 old to new; P4 Enron
-and P5 SpamAssassin by date, online in batches of 100; P6 one server's mail in order, .1 10,000 to
-30,000 and .2 online in batches of 100; P7 cold start, 1 to 500 messages of each class drawn five
-times from P2's training half, the mean of five tests on its other half; X1 SpamAssassin to Enron;
-X2 Enron 1 and 2 to 3.  nbspam runs through its commands with default settings; `peers.py` has the
-others.  P7 compares with bogofilter alone, and P6 leaves out naive Bayes, for time.
+Protocols (docs/research/benchmarks.md): P1 SMS 30/70; P2 SpamAssassin interleaved; P3 old to new;
+P4 Enron and P5 SpamAssassin by date, online in batches of 100; P6 one server's mail in order, .1
+10,000 to 30,000 and .2 online in batches of 100; P7 cold start, 1 to 500 messages of each class
+drawn five times from P2's training half, the mean of five tests on its other half; X1 SpamAssassin
+to Enron; X2 Enron 1 and 2 to 3.  nbspam runs through its commands with default settings; `peers.py`
+has the others.  P7 compares with bogofilter alone, and P6 leaves out naive Bayes, for time.
 
 Errors, SC%, BH%, accuracy and MCC are at P(spam) = 0.5.  The last three columns are of the verdicts
 that a filter gives by itself: ham called spam, spam not called spam, and messages called unsure.

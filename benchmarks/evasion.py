@@ -8,11 +8,11 @@ Usage:  python benchmarks/evasion.py --spamassassin DIR [--spams N] [--only GROU
   --spams         how many spams each trick is played on; 100 by default
   --only          groups of `tricks.py`: none, words, encoding, structure, hidden ham, visible ham
 
-Both filters learn half of the corpus (P2 of docs/benchmarks.md).  From the other half come the
-spams, the first in a fixed shuffle that both filters catch as HTML and as plain text and with both
-headers, and the ham that spams are padded with.  Each trick is played on each spam with the header
-that it came with, and with a neutral one: that of a ham of the other half, but for the Subject.
-A spam flips when its P(spam), or bogofilter's spamicity, falls to 0.5 or less.
+Both filters learn half of the corpus (P2 of docs/research/benchmarks.md).  From the other half come
+the spams, the first in a fixed shuffle that both filters catch as HTML and as plain text and with
+both headers, and the ham that spams are padded with.  Each trick is played on each spam with the
+header that it came with, and with a neutral one: that of a ham of the other half, but for the
+Subject.  A spam flips when its P(spam), or bogofilter's spamicity, falls to 0.5 or less.
 """
 
 import argparse

@@ -9,9 +9,9 @@ Usage:  python benchmarks/partial_learning.py SOURCE FIRST [--then SOURCE] [--te
   --test  so many of the last are judged and never learned
 
 Self-training: each message is judged, and learned as what it was judged from a probability of 0.99
-or 0.999 on (which no command does: docs/ideas-tried.md); "corrected" learns each message that
-was judged wrong or unsure as what it is, at once ("half": every second one), and "all" learns every
-message as what it is.
+or 0.999 on (which no command does: docs/research/ideas-tried.md); "corrected" learns each message
+that was judged wrong or unsure as what it is, at once ("half": every second one), and "all" learns
+every message as what it is.
 Train on error: a message is learned as what it is unless it was judged right; "sure": with 0.99.
 
 Columns: errors at P(spam) = 0.5, ham called spam and spam called ham by the verdicts, unsure ham

@@ -8,8 +8,8 @@ Usage:  python benchmarks/which.py [--sms FILE] [--spamassassin DIR] [--enron DI
   --enron         Enron-Spam, enron1 to enron3: the sums, online in batches of 100; with nbspam's
                   tokens, and as in the paper with the 3,000 words of most information gain
 
-Prints the tables of docs/which-naive-bayes.md, and of the first two how long the command took and
-how much memory at most.
+Prints the tables of docs/research/which-naive-bayes.md, and of the first two how long the command
+took and how much memory at most.
 """
 
 import argparse

@@ -218,8 +218,9 @@ def test_a_filter_without_a_model_of_its_own(trained):
         borrowed.save("anywhere.json")
 
 
-def test_the_examples_of_the_readme_run(tmp_path, monkeypatch):
-    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_the_examples_of_a_page_run(tmp_path, monkeypatch, page):
+    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text("utf-8"), re.M | re.S)
     assert blocks
     (tmp_path / "sample_data").symlink_to(ROOT / "sample_data")
     monkeypatch.chdir(tmp_path)

@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "nbspam"
 RANKS = [
     ["errors", "labels", "patterns"], ["reading"], ["tokens"], ["bayes"],
     ["workers"], ["store"], ["scoring"], ["learning", "display"], ["filter"],
-    ["front_door"], ["evaluation", "imap", "serving"], ["cluster"], ["cli"],
+    ["front_door"], ["evaluation", "mailbox", "serving"], ["cluster"], ["cli"],
 ]  # fmt: skip
 BEFORE = {
     room: {r for earlier in RANKS[:i] for r in earlier}
@@ -141,16 +141,16 @@ def test_packages_are_known_in_one_place():
         "nbspam.front_door",
         "nbspam.reading.frames",
     }
-    assert importers_of("imapclient") == {"nbspam.imap.bounded"}
+    assert importers_of("imapclient") == {"nbspam.mailbox.bounded"}
     pickling = {m for name in ("pickle", "marshal", "shelve") for m in importers_of(name)}
     assert pickling == {"nbspam.cluster.connection"}  # to Dask's workers, as all of Dask does
 
 
 def test_mail_at_a_server_is_loaded_for_nothing_else():
     """Whoever reads files never loads it: these are imported where an account is used."""
-    importers = {m for m in MODULES if "imap" in {room_of(name) for name in ours(imports_of(m))}}
-    others = {m for m in importers if room_of(m) != "imap"}
-    assert others == {"nbspam.cli.accounts", "nbspam.cli.imap"}
+    importers = {m for m in MODULES if "mailbox" in {room_of(name) for name in ours(imports_of(m))}}
+    others = {m for m in importers if room_of(m) != "mailbox"}
+    assert others == {"nbspam.cli.accounts", "nbspam.cli.mail"}
 
 
 # What stands in one place
@@ -183,8 +183,9 @@ MAY_OPEN = {
     "nbspam.cli.settings": 1,
     "nbspam.evaluation.curves": 1,
     "nbspam.evaluation.predictions": 1,
-    "nbspam.imap.account": 1,
-    "nbspam.imap.moves": 1,
+    "nbspam.mailbox.account": 1,
+    "nbspam.mailbox.maildir": 3,  # messages and the file of numbers
+    "nbspam.mailbox.moves": 1,
     "nbspam.cli.model.changing": 1,
     "nbspam.serving.memory": 1,
 }

@@ -35,7 +35,7 @@ other class, only multiplies the likelihood of b by (1 - e) / (1 - 2e) where EM 
 takes e from the fit, LEAST_NOISE at least, and w from the old b.  P(spam) stays sigmoid(b . x):
 what a message is, not what it would be called.
 Without w, one slip costs a filter that was sure of 600 easy messages its ranking: where all are
-easy, L is near the prior's, and b is thrown far off (P9; docs/how-it-decides.md).
+easy, L is near the prior's, and b is thrown far off (P9; docs/research/ideas-tried.md).
 
 With the fit goes the range of each feature in the messages it was fitted to, each left out: a
 feature beyond its range is held at the end of it, since nothing is known of what it means there.
@@ -49,8 +49,8 @@ n_i is the number of messages in the smaller class of model i, P the precision o
 that L_i - P is what its messages contributed.
 By the textbook (each posterior is prior times likelihood, and likelihoods multiply) b would solve
 L b = P m + sum_i (L_i b_i - P m).  But models of different mail do not differ by chance alone,
-and where they disagree, that b can lie outside the range of theirs: docs/ideas-tried.md has both
-measured.
+and where they disagree, that b can lie outside the range of theirs: docs/research/ideas-tried.md
+has both measured.
 
 Standard library only: the update is on the one-message path.
 """

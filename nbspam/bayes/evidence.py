@@ -2,7 +2,7 @@
 
 The plain sum of naive Bayes takes every word for independent evidence.  Words are correlated, so on
 a whole mail the sum is overconfident and ranks poorly.  Three features of the same weights w_1 …
-w_n do better together, on SMS and on mail (docs/how-it-decides.md has what else was tried):
+w_n do better together, on SMS and on mail (docs/research/ideas-tried.md has what else was tried):
 
     strongest  mean of the words of largest |w|: STRONGEST of the text, HEADERS of the header
     sum        sum of all w / (SUM_SCALE sqrt n)

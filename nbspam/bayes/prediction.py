@@ -32,7 +32,7 @@ nothing by itself, so those are one host together (left out, one of each class r
 words are counted too.  w: known words of the header channel in the message at
 hand; m: mails with a host in the smaller class, times the share of such mails in all messages.
 From counts alone, so it merges, is unlearned and updated as counts are.
-(docs/how-it-decides.md has what was tried.)
+(docs/research/ideas-tried.md has what was tried.)
 """
 
 import math

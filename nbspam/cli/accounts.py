@@ -1,11 +1,14 @@
-"""The IMAP accounts of the config file, and how the password of each is got.
+"""The IMAP accounts and Maildirs of the config file, and how the password of each is got.
 
-    [imap.home]
+    [mail.home]
     host = "mail.example.org"
     user = "hal"
     password-command = "pass show mail"
 
-Loaded only for mail at a server.
+    [mail.local]
+    maildir = "~/Maildir"
+
+Loaded only for mail at a server and for `nbspam mail`.
 """
 
 import difflib
@@ -19,7 +22,7 @@ from typing import Any
 from nbspam.cli.declared import config_file
 from nbspam.cli.settings import Settings, absolute_path, read_settings
 from nbspam.errors import AccountError, OptionError
-from nbspam.imap.account import (
+from nbspam.mailbox.account import (
     IMPLICIT,
     INBOX,
     PLAIN,
@@ -33,46 +36,56 @@ from nbspam.imap.account import (
     from_file,
     parse_address,
 )
-from nbspam.imap.connection import read_folder
+from nbspam.mailbox.connection import read_folder
+from nbspam.mailbox.maildir import Maildir
 
 _LISTS = ("folders", "ham")
 _NUMBERS = {"port": (1, 65_535), "timeout": (1, 3_600)}
 _SECRETS = ("password-command", "password-file", "token-command")
 _OTHERS = (*_SECRETS, "ca-file")  # what an account has in other words
-KEYS = ["ca-file", "folders", "ham", "host", "junk", *_SECRETS, "tls", "user", *_NUMBERS]
+_LOCAL = ("maildir", "folders", "ham", "junk")
+KEYS = ["ca-file", "host", *_LOCAL, *_SECRETS, "tls", "user", *_NUMBERS]
+
+Place = Account | Maildir
 
 
-def mail_accounts(words: Sequence[str]) -> list[Account]:
-    """Return the accounts of these names, or addresses; without names all of the config file.
+def mail_places(words: Sequence[str]) -> list[Place]:
+    """Return the places of these names, addresses or paths; without any, all of the config file.
 
     Raises OptionError.
     """
-    known = configured_accounts()
+    known = configured_places()
     if not words and not known:
         raise OptionError(
-            "there is no account; name one as imaps://USER@HOST, or describe it in the config"
-            " file in a table [imap.NAME] with host and user"
+            "no account or Maildir is given; name one, such as imaps://USER@HOST or ~/Maildir, or"
+            " describe it in the config file in a table [mail.NAME]"
         )
     return [_named(word, known) for word in words or known]
 
 
-def _named(word: str, known: Mapping[str, Account]) -> Account:
+def _named(word: str, known: Mapping[str, Place]) -> Place:
     if word.lower().startswith(SCHEME):
         address = parse_address(word)
         found = _account_at(address, known, word)
         return found._replace(folders=(address.folder,)) if address.folder else found
+    if word not in known and ("/" in word or os.path.isdir(word)):  # noqa: PTH112 (loads less)
+        path = os.path.normpath(os.path.expanduser(word))  # noqa: PTH111
+        same = [p for p in known.values() if isinstance(p, Maildir) and p.path == path]
+        return same[0] if same else Maildir(path, word)
     if word not in known:
         names = ", ".join(known) or "none"
         close = difflib.get_close_matches(word, known, 1)
-        remedy = f"did you mean {close[0]}?" if close else "name one of these, or imaps://USER@HOST"
-        raise OptionError(f"{word}: the config file has no such account ({names}); {remedy}")
+        remedy = f"did you mean {close[0]}?" if close else "name one of these, or a Maildir"
+        raise OptionError(f"{word}: the config file has no such place ({names}); {remedy}")
     return known[word]
 
 
-def _account_at(address: FolderAddress, known: Mapping[str, Account], label: str) -> Account:
+def _account_at(address: FolderAddress, known: Mapping[str, Place], label: str) -> Account:
     """Return the account of an address: one that is known, or one whose user is asked."""
     user, host, port = address[:3]
     for each in known.values():
+        if isinstance(each, Maildir):
+            continue
         if (each.user, each.host.lower()) == (user, host.lower()) and port in (None, each.own_port):
             return each
     return Account(user, host, partial(_asked, f"{user}@{host}"), port, label=label)
@@ -86,7 +99,7 @@ def messages_at(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:
     address = parse_address(name)
     if not address.folder:
         raise AccountError(f"{name}: names no folder; add one, such as {name.rstrip('/')}/INBOX")
-    yield from read_folder(_account_at(address, configured_accounts(), name), address, only_read)
+    yield from read_folder(_account_at(address, configured_places(), name), address, only_read)
 
 
 @cache
@@ -106,27 +119,27 @@ def _asked(name: str) -> Secret:
     return Secret(typed)
 
 
-def configured_accounts() -> dict[str, Account]:
-    """Return the accounts of the config file by their names; raises OptionError."""
+def configured_places() -> dict[str, Place]:
+    """Return the places of the config file by their names; raises OptionError."""
     path = config_file()
-    return {} if path is None else accounts_of(read_settings(path))
+    return {} if path is None else places_of(read_settings(path))
 
 
-def accounts_of(settings: Settings) -> dict[str, Account]:
-    """Return the accounts that a config file describes; raises OptionError for a wrong one."""
-    found: dict[str, Account] = {}
-    for name, values in settings.document.get("imap", {}).items():
+def places_of(settings: Settings) -> dict[str, Place]:
+    """Return the places that a config file describes; raises OptionError for a wrong one."""
+    found: dict[str, Place] = {}
+    for name, values in settings.document.get("mail", {}).items():
         if not isinstance(values, dict):
             raise OptionError(
-                f"{settings.where('imap', name)}: [imap] holds tables of accounts, and {name} is"
-                " none; write [imap.NAME] above it"
+                f"{settings.where('mail', name)}: [mail] holds tables, and {name} is not a table;"
+                " write [mail.NAME] above it"
             )
-        found[name] = _account(settings, name, values)
+        found[name] = _place(settings, name, values)
     return found
 
 
-def _account(settings: Settings, label: str, values: dict[str, Any]) -> Account:
-    table = f"imap.{label}"
+def _place(settings: Settings, label: str, values: dict[str, Any]) -> Place:
+    table = f"mail.{label}"
 
     def wrong(key: str, problem: str) -> OptionError:
         where = settings.where(table, key)
@@ -139,13 +152,16 @@ def _account(settings: Settings, label: str, values: dict[str, Any]) -> Account:
     for key, value in values.items():
         if problem := _problem(key, value):
             raise wrong(key, problem)
-    for key in ("host", "user"):
+    is_local = "maildir" in values
+    for key in () if is_local else ("host", "user"):
         if key not in values:
-            raise wrong("", f"the account has no {key}; add {key} = …")
+            raise wrong("", f"the account has no {key}; add {key} = …, or maildir = …")
+    for key in [key for key in values if is_local and key not in _LOCAL]:
+        raise wrong(key, "is for an IMAP account, and maildir is given; leave one of them out")
     given = [key for key in _SECRETS if key in values]
     if len(given) > 1:
         raise wrong(given[1], f"{given[0]} is given too; leave one of them out")
-    name = f"{values['user']}@{values['host']}"
+    name = "" if is_local else f"{values['user']}@{values['host']}"
     secret = partial(_asked, name)
     if path := file("password-file"):
         secret = partial(from_file, path, name)
@@ -154,7 +170,12 @@ def _account(settings: Settings, label: str, values: dict[str, Any]) -> Account:
     fields: dict[str, Any] = {k: v for k, v in values.items() if k not in _OTHERS}
     fields["folders"] = tuple(values.get("folders", (INBOX,)))
     fields["ham"] = tuple(values.get("ham", fields["folders"]))
-    account = Account(**fields, secret=secret, ca_file=file("ca-file"), label=label)
+    account: Place
+    if is_local:
+        del fields["maildir"]
+        account = Maildir(file("maildir") or "", label, **fields)
+    else:
+        account = Account(**fields, secret=secret, ca_file=file("ca-file"), label=label)
     for key in _LISTS:
         if account.junk in fields[key]:
             raise wrong(key, f"has {account.junk!r}, which is the junk folder too")

@@ -22,7 +22,7 @@ from nbspam.errors import ModelError, OptionError, one_line
 from nbspam.store.lookup import Lookup
 
 # Tables of commands that judge with the saved model, if nothing is typed.
-_JUDGING = ("classify", "explain", "eval", "serve", "imap-filter", "imap-watch")
+_JUDGING = ("classify", "explain", "eval", "serve", "mail-filter", "mail-watch")
 
 
 @configured("config", takes_settings=False)
@@ -66,13 +66,13 @@ def command(
     accounts: list[tuple[str, str, str]] = []
     if settings is not None:
         check_names(settings)
-        if "imap" in settings.document:
-            from nbspam.cli.accounts import accounts_of
+        if "mail" in settings.document:
+            from nbspam.cli.accounts import places_of
 
-            for label, account in accounts_of(settings).items():
-                line = settings.where(f"imap.{label}", "").removeprefix(settings.path)[1:]
+            for label, account in places_of(settings).items():
+                line = settings.where(f"mail.{label}", "").removeprefix(settings.path)[1:]
                 where = f"line {line}" if line else "the file"
-                accounts.append((f"[imap.{label}]", account.name, where))
+                accounts.append((f"[mail.{label}]", account.name, where))
     held = {table_of(c): _rows(settings, c) for c in command_contexts()}
     if settings is not None:
         check_values(settings)

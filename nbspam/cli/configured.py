@@ -181,14 +181,9 @@ class Command(click.Command):
 
 def _show_whole(ctx: click.Context, parameter: click.Parameter, is_asked: bool) -> None:
     if is_asked and not ctx.resilient_parsing:
-        click.echo(whole_help(ctx.command, ctx), color=ctx.color)
+        ctx.meta[_WHOLE] = True
+        click.echo(ctx.get_help(), color=ctx.color)
         ctx.exit()
-
-
-def whole_help(of: click.Command, ctx: click.Context) -> str:
-    """Return the help of a command with all options."""
-    ctx.meta[_WHOLE] = True
-    return of.get_help(ctx)
 
 
 def whole_text(of: click.Command) -> str:

@@ -34,7 +34,7 @@ SECTIONS = (
     *("Sources", "Mail", "Sockets", "Serving", "Test"),
     *("Model", "Cut-offs", "Tables", "Output", MORE),
 )
-_GROUPS = ("imap", "model")  # commands that consist of others
+_GROUPS = ("mail", "model")  # commands that consist of others
 
 RecordType = TypeVar("RecordType", bound=type)
 Options = TypeVar("Options", bound=Any)  # a NamedTuple of options

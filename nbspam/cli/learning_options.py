@@ -1,7 +1,8 @@
 """The options of commands that learn or evaluate: sources with labels, how to learn and to test."""
 
 import itertools
-from collections.abc import Iterator
+import os
+from collections.abc import Container, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +16,7 @@ from nbspam.errors import OptionError
 from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.learning.settings import TrainingSettings
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skipped, Skips, real_name
+from nbspam.reading.source import Skipped, Skips, is_url, real_name
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind, labelled, unlabelled
 from nbspam.store.metadata import EVIDENCE, SCORINGS, ModelSettings
 from nbspam.workers import Passes
@@ -40,7 +41,10 @@ class Sources(NamedTuple):
         "[SOURCE]...", nargs=-1, overrules="--lines"
     )
     spam: tuple[str, ...] = _read("Read spam from SRC (repeatable).")
-    ham: tuple[str, ...] = _read("Read ham from SRC (repeatable).")
+    ham: tuple[str, ...] = _read(
+        "Read ham from SRC (repeatable); a pattern such as '~/Maildir/.*' is read without what the"
+        " other options name."
+    )
     label: tuple[str, ...] = _read(
         "Read messages of the class NAME from SRC (repeatable).", typed_as="NAME=SRC"
     )
@@ -124,7 +128,27 @@ class Sources(NamedTuple):
                     f"--label {pair!r} is not NAME=SOURCE; try --label promo=promo.mbox"
                 )
             named.append((normal_label(name), source))
-        return named
+        literal = {real_name(source) for _, source in named if source != STDIN}
+        return [(label, each) for label, name in named for each in _matching(name, literal)]
+
+
+def _matching(source: str, given: Container[str]) -> list[str]:
+    """Return the files and folders that a pattern means; a source that is there is no pattern.
+
+    given: real names of other sources, which no pattern takes: `--spam ~/Maildir/.Junk --ham
+    '~/Maildir/.*'`.  Files with a dot in front are not mail: programs keep their own things there.
+    """
+    if not set(source) & set("*?[") or is_url(source) or os.path.lexists(source):
+        return [source]
+    import glob  # one message to learn has no patterns
+
+    found = sorted(glob.glob(os.path.expanduser(source), include_hidden=True))  # noqa: PTH111, PTH207
+    return [
+        path
+        for path in found
+        if real_name(path) not in given
+        and (os.path.isdir(path) or not os.path.basename(path).startswith("."))  # noqa: PTH112, PTH119
+    ] or [source]
 
 
 _VARIANCES = "--variance-smoothing --variance-prior --shared-variance"  # of some kinds only

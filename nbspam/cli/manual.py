@@ -1,7 +1,7 @@
-"""What is made from the commands and their declarations: manual pages, reference, lists of names.
+"""What is made from the commands and their declarations: manual pages, and lists of names.
 
     python -m nbspam.cli.manual nbspam-train | man -l -
-    python -m nbspam.cli.manual        # writes docs/commands.md and the lists
+    python -m nbspam.cli.manual        # writes the lists
 
 The lists stand where a message cannot wait for all commands to be loaded, or for click.  A test
 holds the files to what this writes.
@@ -19,7 +19,7 @@ import click
 
 from nbspam import __version__
 from nbspam.cli.classify import command as classify
-from nbspam.cli.configured import sections, whole_help, whole_text
+from nbspam.cli.configured import sections, whole_text
 from nbspam.cli.program import LazyGroup, each_command, nbspam
 from nbspam.cli.settings import command_contexts, options_of
 
@@ -33,7 +33,7 @@ ENVIRONMENT = {
     "NBSPAM_CONFIG": "The config file, in place of the user's; if empty, none.",
     "XDG_CONFIG_HOME": "Where the user's config file is: in the folder nbspam below it, in place of"
     " ~/.config.",
-    "XDG_STATE_HOME": "Where nbspam imap remembers what it has done: in the folder nbspam/imap"
+    "XDG_STATE_HOME": "Where nbspam mail remembers what it has done: in the folder nbspam/mail"
     " below it, in place of ~/.local/state.  Not on macOS.",
     "NBSPAM_DEBUG": "If set, a traceback is printed with an error.",
     "NO_COLOR": "If set, nothing is coloured.",
@@ -50,8 +50,8 @@ FILES = {
     "~/.config/nbspam/config.toml": "Defaults of options; nbspam config prints what holds.",
     "~/.local/share/nbspam/model.json": "The model, if neither the command line nor the environment"
     " names one.  On macOS ~/Library/Application Support/nbspam/model.json.",
-    "~/.local/state/nbspam/imap": "What nbspam imap has done with each account: numbers and digests"
-    " of messages.  On macOS ~/Library/Application Support/nbspam/imap.",
+    "~/.local/state/nbspam/mail": "What nbspam mail has done with each account: numbers and digests"
+    " of messages.  On macOS ~/Library/Application Support/nbspam/mail.",
 }
 _STATUS = (
     "0 on success, 1 on an error, 2 when the command line is wrong, 75 when another program holds"
@@ -66,13 +66,6 @@ _OTHERS = {
     "nbspam model import": ("bogoutil(1)",),
 }
 _COLUMNS = 78
-_INTRODUCTION = """\
-# Commands
-
-Written by `python -m nbspam.cli.manual`; a test holds it to the program.  Every command also
-prints its part with `--help`.
-"""
-_WIDTH = 100
 _ROOT = Path(__file__).parents[2]
 _Path = tuple[str, ...]  # the words of a command
 
@@ -186,28 +179,11 @@ def _literal(text: str, escapes: Mapping[str, str] = _LITERAL) -> str:
     return "".join(escapes.get(c, c) if c.isascii() else f"\\[u{ord(c):04X}]" for c in text)
 
 
-# The reference, and the lists
-
-
-def page() -> str:
-    """Return the reference as Markdown."""
-    parts = [_INTRODUCTION]
-    for path, command in each_command(nbspam, ("nbspam",)):
-        context = click.Context(
-            command,
-            info_name=" ".join(path),
-            terminal_width=_WIDTH,
-            max_content_width=_WIDTH,
-            help_option_names=nbspam.context_settings["help_option_names"],
-        )
-        shown = whole_help(command, context).splitlines()
-        text = "\n".join(line.rstrip() for line in shown)
-        parts.append(f"## {' '.join(path)}\n\n```text\n{text}\n```\n")
-    return "\n".join(parts)
+# The lists
 
 
 def files(root: Path = _ROOT) -> dict[Path, str]:
-    """Return the files that are made from the declarations, in whole or in part.
+    """Return the files that are made from the declarations in part.
 
     root: of the project, which has more than is installed.
     """
@@ -221,7 +197,6 @@ def files(root: Path = _ROOT) -> dict[Path, str]:
     )
     shared = sorted(key for key, n in keys.items() if n > 1)
     return {
-        root / "docs/commands.md": page(),
         main: _with_list(main.read_text("utf-8"), "VALUED", valued),
         settings: _with_list(settings.read_text("utf-8"), "SHARED", shared),
     }

@@ -115,7 +115,7 @@ _FILES = {
     "explain": CommandFile("explain", "Show how much each word of a message contributed"),
     "forget": CommandFile("train", "Unlearn messages", "forget_command"),
     "serve": CommandFile("serve", "Serve SpamAssassin's spamc and other spamd clients"),
-    "imap": CommandFile("imap", "Filter the mail of IMAP accounts, and learn from it"),
+    "mail": CommandFile("mail", "Filter the mail of IMAP accounts and Maildirs, and learn from it"),
     "model": CommandFile("model", "Inspect, check, change, merge, prune, export or import a model"),
     "config": CommandFile("config", "Print the settings of the config file and their origin"),
 }

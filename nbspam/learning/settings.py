@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from nbspam.scoring.base import Base
 
 # Sum: chosen on the training half of P1 by leave-one-out, 10 errors of 1,674 against 18 and 34 for
-# 0.3 and 1.  Evidence: docs/how-it-decides.md.
+# 0.3 and 1.  Evidence: docs/research/ideas-tried.md.
 DEFAULT_ALPHA = {SUM: 0.1, EVIDENCE: 0.05}
-# The textbook's sum is of the tokens alone.  Evidence: docs/how-it-decides.md.
+# The textbook's sum is of the tokens alone.  Evidence: docs/research/ideas-tried.md.
 DEFAULT_TRAITS = {SUM: NO_TRAITS, EVIDENCE: KERNEL}
 # Whether the prior has a part in the score whatever the event model.
 HAS_PRIOR = {SUM: False, EVIDENCE: True}

@@ -14,7 +14,7 @@ from nbspam.store.metadata import HAM_CUTOFF, SPAM_CUTOFF, Metadata
 # what the model cannot read it must not pass as ham.  Of 101,000 messages in P1 to P6 that makes 7
 # unsure that were ham before, 6 of them spam.  Spam needs one known token: with 1 in 10, 35 spams
 # would pass for one ham of 44 that are blocked (33,094 verdicts of spam in training messages), and
-# 1,000 random words below a spam would make every second one unsure.  docs/ideas-tried.md has more.
+# 1,000 random words below a spam would make every second one unsure: docs/research/ideas-tried.md.
 KNOWN_SHARE = 0.1
 # Why a message is unsure whose probability is beyond a cut-off, as every output says it.
 TOO_FEW_WORDS = "too few known words"

@@ -35,7 +35,7 @@ ALPHA_MIN, ALPHA_LIMIT = 1e-300, 1e6
 MESSAGES_LIMIT = 2**53  # counts are exact in floating point up to here
 
 # A lost ham is worse than a spam that is let through, and mail in between is delivered: at a spam
-# cut-off of 0.5 from 0.5 to 2 % of ham was blocked, at 0.9 a third of that (docs/benchmarks.md).
+# cut-off of 0.5 from 0.5 to 2 % of ham was blocked, at 0.9 a third of that.
 SPAM_CUTOFF, HAM_CUTOFF = 0.9, 0.5
 
 # With fewer messages of a class than this a model is young: of P2's spam 40 % is not called spam by

@@ -21,6 +21,9 @@ from nbspam.tokens.text import (
     SIGNS,
     SPELLED,
     UNDERSCORE,
+    WORD_LIMIT,
+    capitals_token,
+    is_capitals,
     link_tokens,
     word_places,
 )
@@ -177,7 +180,11 @@ def _undisguised(lower: str) -> Iterator[Place]:
 
 
 def _short_text_places(text: str) -> Iterator[Place]:
-    for word in CASED_WORD.finditer(text):
+    cased = list(CASED_WORD.finditer(text))
+    capitals = [w.span() for w in cased if len(w[0]) <= WORD_LIMIT and is_capitals(w[0])]
+    for token in capitals_token(len(capitals)):
+        yield from (Place(token, *span) for span in capitals)
+    for word in cased:
         if word[0] != word[0].lower():
             yield Place(f"case:{word[0]}", *word.span())
     for i, sign in enumerate(text):

@@ -1,6 +1,6 @@
 """The tokens of a mail's header fields.
 
-Three kinds, by how far they can be trusted to hold for other mail (measured in docs/tokens.md):
+Three kinds, by how far they can be trusted to hold for other mail (docs/research/tokens.md):
 
 - the Subject is text, and has text's tokens with `subject:` before them;
 - the fields that sender and mailer write (From, To, Reply-To, Message-ID, the mailer) give words

@@ -2,7 +2,7 @@
 
 A token is a word, a number or a bigram as it is, or `kind:value`; no word has a colon, so the two
 never meet.  A kind says what it stands for, which channel of the evidence it belongs to, and
-whether an explanation shows its tokens one by one.  docs/tokens.md says what each is worth.
+whether an explanation shows its tokens one by one.  Their worth: docs/research/tokens.md.
 
 A trait says what a message is in numbers, whatever its words say.  Each is an integer on one of
 three scales, so that learning them in any order, merging and forgetting are exact, and a histogram
@@ -58,6 +58,7 @@ KINDS = (
     Kind("host", "a link's host and its parent domains"),
     Kind("path", "a word of a link's path"),
     Kind("punct", "a run of punctuation"),
+    Kind("caps", "how many words of a short text are in capitals"),
     Kind("trick", "a way of hiding text from a filter"),
     Kind("limit", "a limit of reading that the message met"),
     Kind("case", "a word of a short text, as written"),

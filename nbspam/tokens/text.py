@@ -1,7 +1,7 @@
 """The tokens of plain text: words, numbers, money, pairs of words, links, punctuation.
 
 A token is a word in lower case, or `kind:value`; no word holds a colon, so the two never meet.
-What each kind is worth is measured in docs/tokens.md.
+What each kind is worth is measured in docs/research/tokens.md.
 """
 
 import itertools
@@ -304,14 +304,27 @@ def every_token(text: str) -> Iterator[str]:
         yield f"punct:{run[:3]}"
 
 
-def short_text_tokens(text: str) -> list[str]:
-    """Return what a text of SMS length has besides: written words, signs and letter triples.
+def is_capitals(word: str) -> bool:
+    """Return whether a word of several letters is in capitals."""
+    return len(word) > 1 and word.isupper()
 
-    As often as they occur.
+
+def capitals_token(words: int) -> list[str]:
+    """Return the token of so many words in capitals, if there are any."""
+    return [f"caps:{min(words.bit_length(), 5)}"] if words else []
+
+
+def short_text_tokens(text: str) -> list[str]:
+    """Return what a text of SMS length has besides: written words, signs, capitals and trigrams.
+
+    As often as they occur.  Capitals are counted here alone: in every text they took 18 µs a mail
+    and made no difference; without them a filter of 50 SMS of each class blocks 2.2 % of the ham
+    instead of 1.9 (tests/learning/test_cut_off.py), and P1's 1-ROCA% is .1367 instead of .1354.
     """
     words = [word for word in CASED_WORD.findall(text) if len(word) <= WORD_LIMIT]
     tokens = [f"case:{word}" for word in words if word != word.lower()]
     tokens += [f"sign:{sign}" for sign in text if sign in SIGNS]
+    tokens += capitals_token(sum(map(is_capitals, words)))
     spaced = f"_{'_'.join(_CONTROLS.sub(' ', text).lower().split())}_"
     tokens += [_TRIGRAM + spaced[i : i + 3] for i in range(len(spaced) - 2)]
     return tokens

@@ -412,7 +412,7 @@ def test_every_option_that_is_named_beside_another_is_an_option_of_some_command(
         "[eval]\nmax-ham-blocked = '0.1%'\nbatch = 100\nerrors = 10\nevent-model = 'multinomial'",
         "[classify]\nheader = 'X-Spam'\nevidence = 3\nlog = 'stderr'",
         "[model-prune]\nmin-count = 2",
-        "[imap-filter]\nunsure-keyword = 'Unsure'\ntrust-after = '7d'",
+        "[mail-filter]\nunsure-keyword = 'Unsure'\ntrust-after = '7d'",
     ],
 )
 def test_what_commands_take_is_right(nbspam, config, model, text):
@@ -469,8 +469,8 @@ def test_config_prints_every_option_of_a_command(nbspam, table):
 
 
 def test_the_documented_example_holds(nbspam, config):
-    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-    example = readme.partition("```toml\n")[2].partition("```")[0]
+    page = (Path(__file__).parents[2] / "docs" / "config.md").read_text("utf-8")
+    example = page.partition("```toml\n")[2].partition("```")[0]
     assert len(tomllib.loads(example)) > 3
     config(example)
     assert nbspam("config").err == ""

@@ -54,7 +54,7 @@ def folder(nbspam, model, monkeypatch, few_resamples):
 
 
 def test_every_section_is_tried():
-    assert SECTIONS.keys() == COMMANDS.keys() | {"imap filter", "imap learn"}
+    assert SECTIONS.keys() == COMMANDS.keys() | {"mail filter", "mail learn"}
 
 
 @each("section", COMMANDS)

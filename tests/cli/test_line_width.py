@@ -74,7 +74,7 @@ def test_every_command_fits(nbspam):
         assert found.code == 0, f"{step}: {found.err}"
         assert too_wide(found.out) == [], step
         printed.add(next((name for name in COMMANDS if step.startswith(name)), step))
-    served = {"serve", "imap filter", "imap learn", "imap watch"}  # they need a server
+    served = {"serve", "mail filter", "mail learn", "mail watch"}  # they need a server
     assert printed == COMMANDS.keys() - served | {"config"}
 
 

@@ -210,7 +210,7 @@ def test_json_text_and_curves_have_all_models(everything, capsys, tmp_path):
     assert sum(m["is_default"] for m in fields["models"]) == 1
     print_comparison(everything, "so it is")
     found = capsys.readouterr().out
-    assert found.startswith("8 models on 60 messages (30 spam), leave-one-out")
+    assert found.startswith("6 models on 60 messages (30 spam), leave-one-out")
     assert "not significant" in found
     assert " ".join(found.split()).endswith("so it is")
     draw_comparison(everything, tmp_path / "roc.svg")

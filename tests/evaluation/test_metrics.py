@@ -167,7 +167,7 @@ def test_few_messages_infinite_log_odds_and_sure_mistakes_have_finite_figures():
     assert found.values["one_minus_roca_pct"] == close(100 * 1.5 / 4)
 
 
-@each("page", ["json.md", "glossary.md", "which-naive-bayes.md"])
+@each("page", ["json.md", "glossary.md", "research/which-naive-bayes.md"])
 def test_the_floor_of_the_log_loss_is_documented(page):
     text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
     assert f"below {LOG_LOSS_FLOOR:g} counts as {LOG_LOSS_FLOOR:g}" in text

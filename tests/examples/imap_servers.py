@@ -18,7 +18,7 @@ from string import Template
 
 import pytest
 
-from nbspam.imap.account import Account, Secret
+from nbspam.mailbox.account import Account, Secret
 
 DOVECOT = "/usr/sbin/dovecot"
 PASSWORD = 'pä"ss\\wörd {x}'
@@ -177,6 +177,14 @@ class Mailbox:
         client = IMAPClient(self.host, self.server.port, ssl_context=context, timeout=60)
         client.sasl_login("PLAIN", lambda _: f"\0{self.user}\0{PASSWORD}".encode())
         return client
+
+    def address(self, number):
+        """Return what nbspam calls a message of the inbox."""
+        return f"imaps://{self.user}@localhost:{self.server.port}/INBOX/;UID={number}"
+
+    @property
+    def name(self):
+        return f"{self.user}@localhost"
 
     def put(self, *messages, folder="INBOX", flags=(), date=None):
         for message in messages:

@@ -50,6 +50,16 @@ def test_without_a_model_or_a_program_the_mail_stays_queued(trained, agent):
     assert trained.everything() == []
 
 
+def test_a_sender_that_is_never_spam_is_sorted_before_the_filter(trained, procmail, recipe):
+    first = recipe("never-spam")
+    rules = recipe("procmail-filter").replace(":0fw", f"{first}\n:0fw")
+    known = mails.mail("Roz <roz@example.org>", "Claim your prize", "Dear winner, claim it now")
+    for message in (known, mails.SPAM):
+        assert procmail(trained, rules, message) == (0, b"", "")
+    assert trained.mails() == [known]
+    assert [bare(found) for found in trained.mails(".Junk")] == [mails.SPAM + b"\n"]
+
+
 @pytest.mark.parametrize(
     ("who", "name", "old", "new"),
     [

@@ -70,7 +70,7 @@ def test_each_kind_has_a_name_of_its_own_that_leads_back_to_it():
 
 
 CHANNELS = {
-    TEXT: "link host path punct trick limit case sign tri subject mime attachment".split(),
+    TEXT: "link host path punct caps trick limit case sign tri subject mime attachment".split(),
     FIELDS: "from to reply-to message-id mailer priority organization".split(),
     HEADER: "received return-path sender recipient header".split(),
     HOST: ["by"],

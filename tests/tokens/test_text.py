@@ -69,7 +69,7 @@ def test_words_and_pairs_of_neighbours_and_what_a_short_text_has_besides():
     assert set(text_tokens("Claim your prize")) == words | {"claim your", "your prize"}
     assert set(short_text_tokens("Win £5 NOW!")) == {
         *("case:Win", "case:NOW"),
-        *("sign:£", "sign:!"),
+        *("sign:£", "sign:!", "caps:1"),
         *("tri:_wi", "tri:win", "tri:in_", "tri:n_£", "tri:_£5", "tri:£5_", "tri:5_n"),
         *("tri:_no", "tri:now", "tri:ow!", "tri:w!_"),
     }
@@ -92,6 +92,19 @@ def test_no_word_holds_a_colon(text):
 )  # fmt: skip
 def test_punctuation_runs(text, runs):
     assert set(runs.split()) == kind(text_tokens(text), "punct:")
+
+
+@each(
+    "text, much",
+    [
+        ("no shouting, I say", set()), ("FREE", {"1"}), ("FREE PRIZE", {"2"}),
+        ("FREE PRIZE FOR YOU NOW", {"3"}), ("ЭТО СПАМ", {"2"}), ("BUY " * 100, {"5"}),
+        ("McDonald iPhone", set()), *[(text, set()) for text in ("żółw", "你好世界", "नमस्ते")],
+    ],
+)  # fmt: skip
+def test_words_of_a_short_text_in_capitals_are_counted_roughly(text, much):
+    assert much == kind(short_text_tokens(text), "caps:")
+    assert not kind(text_tokens(text), "caps:")
 
 
 # Links

@@ -21,7 +21,7 @@ SPAM = Spam(
 )
 WORDS_OF_SPAM = set("congratulations winner collect your million pounds prize today".split())
 HAM = [f"committee{i} minutes{i} agenda{i} attached{i} regards{i}" for i in range(500)]
-# Spellings that are other words to us; what they cost is measured (docs/benchmarks.md).
+# Spellings that are other words to us; what they cost is measured (docs/research/benchmarks.md).
 RESPELLED = {"accents", "two letters swapped", "a letter doubled", "s p a c e d", "leet"}
 
 

@@ -13,7 +13,9 @@ import socket
 import ssl
 import stat
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -109,6 +111,21 @@ def _is_number(text: str, end: int) -> bool:
     return text.isascii() and text.isdigit() and 0 < int(text) < end
 
 
+def state_file(name: str) -> Path:
+    """Return the file in which is remembered what was done with an account; raises AccountError."""
+    home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 (as for the model)
+    state = os.environ.get("XDG_STATE_HOME", "")
+    if sys.platform == "darwin":
+        state = f"{home}/Library/Application Support"
+    elif not state.startswith("/"):  # a relative one is to be ignored, says its specification
+        if home.startswith("~"):
+            raise AccountError(
+                "there is no home folder for what is remembered of the account; set XDG_STATE_HOME"
+            )
+        state = f"{home}/.local/state"
+    return Path(state, "nbspam", "mail", f"{quote(name, safe='@+:')}.json")
+
+
 # Accounts and their passwords
 
 
@@ -153,9 +170,10 @@ class Account(NamedTuple):
         """What an error calls it: `hal@mail.example.org`."""
         return f"{self.user}@{self.host}"
 
-    def message(self, folder: str, uid: int) -> str:
-        """Return the address of a message."""
-        return FolderAddress(self.user, self.host, self.port, folder, uid).text
+    @property
+    def state(self) -> Path:
+        """The file in which is remembered what was done."""
+        return state_file(f"{self.name}:{self.own_port}")
 
 
 def from_command(command: str, key: str, account: str) -> Secret:
@@ -290,7 +308,7 @@ def login_error(account: Account, secret: Secret, error: Exception) -> AccountEr
 
 
 def missing_folder(
-    account: Account, name: str, error: ImapRefusalError, names: Sequence[str]
+    account: str, name: str, error: AccountError, names: Sequence[str]
 ) -> AccountError:
     """Return the error of a folder that cannot be opened: most often it is not there.
 
@@ -303,7 +321,7 @@ def missing_folder(
     else:
         more = ", …" if len(names) > _FOLDERS_NAMED else ""
         remedy = f"name one of {', '.join(names[:_FOLDERS_NAMED])}{more}"
-    return AccountError(f"{account.name}: there is no folder {name!r}; {remedy}")
+    return AccountError(f"{account}: there is no folder {name!r}; {remedy}")
 
 
 def command_error(account: Account, error: Exception, folder: str = "") -> AccountError:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from nbspam.errors import AccountError, AwayError, install_command
-from nbspam.imap.account import (
+from nbspam.mailbox.account import (
     INBOX,
     Account,
     FolderAddress,
@@ -76,10 +76,13 @@ class Connection:
     Each method raises AwayError when the server does not answer, and AccountError when it refuses.
     """
 
+    junk_rule = "the server marks no folder as \\Junk"
+    moves_once = False  # two who move the same message may make two of it
+
     def __init__(self, account: Account) -> None:
         """Connect and log in."""
         try:
-            from nbspam.imap.bounded import connected, decoded_name
+            from nbspam.mailbox.bounded import connected, decoded_name
         except ModuleNotFoundError as error:
             raise AccountError(
                 f"{account.name}: mail at a server needs imapclient; install it with:"
@@ -193,7 +196,7 @@ class Connection:
         try:
             return self._ask(question, name)
         except ImapRefusalError as error:
-            raise missing_folder(self.account, name, error, self.names()) from error
+            raise missing_folder(self.account.name, name, error, self.names()) from error
 
     # Messages of the open folder
 
@@ -275,6 +278,11 @@ class Connection:
                 self._ask(self._client.noop)
                 uids = self.existing(uids)
         raise AssertionError
+
+    def source(self, folder: str, uid: int) -> str:
+        """Return the address of a message."""
+        account = self.account
+        return FolderAddress(account.user, account.host, account.port, folder, uid).text
 
     # Changes
 

@@ -1,4 +1,4 @@
-"""`nbspam imap learn`, and a week in the life of an account."""
+"""`nbspam mail learn`, and a week in the life of an account."""
 
 import json
 import time
@@ -6,119 +6,117 @@ import time
 from imap_servers import Mailbox
 from junk_mails import many
 
-from nbspam.imap import moves
+from nbspam.mailbox import moves
 
 
-def test_a_week_in_the_life(home, mailbox):
+def test_a_week_in_the_life(home, anywhere):
     """Mail comes, is filtered, the user moves five; it is learned, and the next week is better."""
     ham, spam, campaign = many("ham", 12), many("spam", 8), many("campaign", 20)
-    mailbox.put(*ham, *spam, *campaign[:5])
-    home.imap("filter")
-    assert mailbox.mails() == [*ham, *campaign[:5]]  # five are missed
-    assert mailbox.mails("Junk") == spam
+    anywhere.put(*ham, *spam, *campaign[:5])
+    home.mail("filter")
+    assert anywhere.mails() == [*ham, *campaign[:5]]  # five are missed
+    assert anywhere.mails("Junk") == spam
 
     for _ in range(2):  # what nbspam moved teaches nothing, nor what was not read
         before = home.learned()
-        done = home.imap("learn")
+        done = home.mail("learn")
         assert home.learned() == before
-        assert (
-            "8 messages that nbspam moved teach nothing until seen in the junk folder" in done.out
-        )
+        assert "not learning from 8 messages that nbspam moved; open them in Junk" in done.out
 
-    mailbox.flag("INBOX", [b"\\Seen"])
-    home.imap("learn")  # the campaign was read and is taken for ham
+    anywhere.flag("INBOX", [b"\\Seen"])
+    home.mail("learn")  # the campaign was read and is taken for ham
     assert home.learned() == (before[0] + 17, before[1])
-    mailbox.move("INBOX", "Junk", *campaign[:5])
-    done = home.imap("learn")
+    anywhere.move("INBOX", "Junk", *campaign[:5])
+    done = home.mail("learn")
     assert home.learned() == (before[0] + 12, before[1] + 5)
     assert "moved 5 to another class" in done.out
 
-    mailbox.put(*campaign[5:])
-    home.imap("filter")
-    caught = [each for each in campaign[5:] if each in mailbox.mails("Junk")]
+    anywhere.put(*campaign[5:])
+    home.mail("filter")
+    caught = [each for each in campaign[5:] if each in anywhere.mails("Junk")]
     assert len(caught) >= 12
 
     # the same again changes nothing
-    home.imap("learn")
+    home.mail("learn")
     model, state = home.model.read_bytes(), home.state()
-    found = [mailbox.all(folder) for folder in ("INBOX", "Junk")]
+    found = [anywhere.all(folder) for folder in ("INBOX", "Junk")]
     for _ in range(2):
-        home.imap("filter", "--learn", "-q")
-        home.imap("learn", "-q")
+        home.mail("filter", "--learn", "-q")
+        home.mail("learn", "-q")
     assert home.model.read_bytes() == model
     assert home.state() == state
-    assert [mailbox.all(folder) for folder in ("INBOX", "Junk")] == found
+    assert [anywhere.all(folder) for folder in ("INBOX", "Junk")] == found
 
     # what the user has seen in Junk counts
-    mailbox.flag("Junk", [b"\\Seen"])
-    home.imap("learn")
+    anywhere.flag("Junk", [b"\\Seen"])
+    home.mail("learn")
     ham_learned, spam_learned = home.learned()
     assert spam_learned == before[1] + 5 + 8 + len(caught)
     # and what is moved out of it is moved in the model
-    mailbox.move("Junk", "INBOX", spam[0])
-    home.imap("filter", "--learn")
-    assert spam[0] in mailbox.mails()
+    anywhere.move("Junk", "INBOX", spam[0])
+    home.mail("filter", "--learn")
+    assert spam[0] in anywhere.mails()
     assert home.learned() == (ham_learned + 1, spam_learned - 1)
 
 
-def test_after_some_days_unseen_spam_is_trusted(home, mailbox, monkeypatch):
+def test_after_some_days_unseen_spam_is_trusted(home, anywhere, monkeypatch):
     spam = many("spam", 3)
-    mailbox.put(*spam)
-    home.imap("filter")
+    anywhere.put(*spam)
+    home.mail("filter")
     _, before = home.learned()
-    home.imap("learn", "--trust-after", "7d")
+    home.mail("learn", "--trust-after", "7d")
     assert home.learned()[1] == before
     later = time.time() + 8 * 86_400
     monkeypatch.setattr("time.time", lambda: later)
-    home.imap("learn")
+    home.mail("learn")
     assert home.learned()[1] == before
-    home.imap("learn", "--trust-after", "7d")
+    home.mail("learn", "--trust-after", "7d")
     assert home.learned()[1] == before + 3
 
 
 def test_what_was_read_before_it_was_moved_was_not_seen_in_junk(home, mailbox):
     mailbox.put(*many("ham", 1))
-    home.imap("filter")
+    home.mail("filter")
     mailbox.put(*many("spam", 2), flags=[b"\\Seen"])
-    home.imap("filter")
+    home.mail("filter")
     _, before = home.learned()
-    home.imap("learn")
+    home.mail("learn")
     assert home.learned()[1] == before
     mailbox.client.select_folder("Junk")
     mailbox.client.remove_flags(mailbox.client.search("ALL"), [b"\\Seen"])
-    home.imap("learn")
+    home.mail("learn")
     assert home.learned()[1] == before
 
 
 def test_new_uids_of_junk_teach_nothing_that_waits(home, mailbox):
     mailbox.put(*many("spam", 3))
-    home.imap("filter")
-    home.imap("learn")
+    home.mail("filter")
+    home.mail("learn")
     before = home.learned()
     mailbox.client.rename_folder("Junk", "Old")
     mailbox.client.create_folder("Junk")
     mailbox.put(*many("spam", 1), folder="Junk")  # has the UID of one that waited
     mailbox.move("Old", "Junk")
     mailbox.client.delete_folder("Old")
-    home.imap("learn")
+    home.mail("learn")
     assert home.learned() == (before[0], before[1] + 1)
 
 
-def test_the_first_learning_trains_a_model(home, mailbox):
+def test_the_first_learning_trains_a_model(home, anywhere):
     home.model.unlink()
-    mailbox.put(*many("ham", 30), flags=[b"\\Seen"])
+    anywhere.put(*many("ham", 30), flags=[b"\\Seen"])
     campaign = many("campaign", 12)
-    mailbox.put(*many("spam", 30), *campaign[:6], folder="Junk")
-    assert "learned 66 messages (ham: 30, spam: 36)" in home.imap("learn").out
-    assert "already known" not in home.imap("learn").out
+    anywhere.put(*many("spam", 30), *campaign[:6], folder="Junk")
+    assert "learned 66 messages (ham: 30, spam: 36)" in home.mail("learn").out
+    assert "already known" not in home.mail("learn").out
     assert home.learned() == (30, 36)
     # and filtering learns before it judges
     more = many("ham", 1)
-    mailbox.put(*more, flags=[b"\\Seen"])
-    mailbox.put(*campaign[6:])
-    home.imap("filter", "--learn")
+    anywhere.put(*more, flags=[b"\\Seen"])
+    anywhere.put(*campaign[6:])
+    home.mail("filter", "--learn")
     assert home.learned() == (31, 36)
-    assert len([each for each in campaign[6:] if each in mailbox.mails("Junk")]) >= 4
+    assert len([each for each in campaign[6:] if each in anywhere.mails("Junk")]) >= 4
 
 
 def test_other_folders_of_ham(home, account):
@@ -128,7 +126,7 @@ def test_other_folders_of_ham(home, account):
     mailbox.put(*many("ham", 2), folder="Archive")
     mailbox.put(*many("ham", 1), flags=[b"\\Seen"])
     before = home.learned()
-    done = home.imap("learn", "--format", "json")
+    done = home.mail("learn", "--format", "json")
     assert json.loads(done.out) == {
         "account": "home",
         "model": str(home.model),
@@ -140,25 +138,25 @@ def test_other_folders_of_ham(home, account):
     assert home.learned() == (before[0] + 3, before[1])
 
 
-def test_what_is_remembered_is_bounded_and_holds_nothing_of_the_mail(home, mailbox, monkeypatch):
+def test_what_is_remembered_is_bounded_and_holds_nothing_of_the_mail(home, anywhere, monkeypatch):
     monkeypatch.setattr(moves, "_KEPT", 5)
-    mailbox.put(*many("spam", 8), *many("ham", 8))
-    home.imap("filter", "--learn")
+    anywhere.put(*many("spam", 8), *many("ham", 8))
+    home.mail("filter", "--learn")
     assert len(home.state()["judged"]) == len(home.state()["junked"]) == 5
-    [path] = (home.path / "state").rglob("*.json")
+    path = home.memory()
     assert path.stat().st_mode & 0o777 == 0o600
     text = path.read_text()
     for word in ("prize", "example", "lottery", "fence", "Roz"):
         assert word not in text
 
 
-def test_a_damaged_memory_is_one_sentence(home, mailbox):
-    mailbox.put(*many("ham", 1))
-    home.imap("filter")
-    [path] = (home.path / "state").rglob("*.json")
+def test_a_damaged_memory_is_one_sentence(home, anywhere):
+    anywhere.put(*many("ham", 1))
+    home.mail("filter")
+    path = home.memory()
     for text in ("", "{}", "[]", '{"version": 1}', '{"version": 7}', "\0"):
         path.write_text(text)
-        done = home.run("imap", "filter")
+        done = home.run("mail", "filter")
         assert done.code == 1
         assert done.err.startswith(f"nbspam: {path}: ")
         assert done.err.count("\n") == 1
@@ -170,24 +168,24 @@ def test_two_accounts_in_turn(home, dovecot, account):
     first = home.config.read_text()
     two = Mailbox(dovecot)
     home.write(two.user, dovecot)
-    second = home.config.read_text().replace("[imap.home]", "[imap.work]")
+    second = home.config.read_text().replace("[mail.home]", "[mail.work]")
     home.config.write_text(first.replace(one.user, "nobody-there") + second)
     two.put(*many("spam", 1))
-    done = home.run("imap", "filter", "-q")
+    done = home.run("mail", "filter", "-q")
     assert done.code == 1  # the first account's password is wrong
     assert "nobody-there@localhost: the server refused the password" in done.err
     assert len(two.mails("Junk")) == 1
-    assert home.run("imap", "filter", "-q", "work") == (0, "", "")
-    assert "did you mean work?" in home.run("imap", "filter", "wrk").err
+    assert home.run("mail", "filter", "-q", "work") == (0, "", "")
+    assert "did you mean work?" in home.run("mail", "filter", "wrk").err
     two.client.logout()
 
 
-def test_an_empty_message_teaches_nothing_and_is_not_read_again(home, mailbox):
-    mailbox.put(*many("ham", 1))
-    home.imap("filter")
-    mailbox.put(b"\r\n", *many("spam", 1), folder="Junk")
+def test_an_empty_message_teaches_nothing_and_is_not_read_again(home, anywhere):
+    anywhere.put(*many("ham", 1))
+    home.mail("filter")
+    anywhere.put(b"\r\n", *many("spam", 1), folder="Junk")
     before = home.learned()
-    home.imap("learn")
+    home.mail("learn")
     assert home.learned() == (before[0], before[1] + 1)
-    home.imap("learn")
+    home.mail("learn")
     assert home.learned() == (before[0], before[1] + 1)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from imap_servers import Scripted
 from one_case import each
 
-from nbspam.cli.accounts import configured_accounts, mail_accounts
+from nbspam.cli.accounts import configured_places, mail_places
 from nbspam.errors import AccountError, AwayError, OptionError
-from nbspam.imap.account import (
+from nbspam.mailbox.account import (
     Account,
     FolderAddress,
     Secret,
@@ -18,7 +18,7 @@ from nbspam.imap.account import (
     from_file,
     parse_address,
 )
-from nbspam.imap.connection import Connection
+from nbspam.mailbox.connection import Connection
 
 # Addresses
 
@@ -114,7 +114,7 @@ def test_a_command_that_gives_none():
 
 
 def test_a_command_that_waits_is_ended(monkeypatch):
-    monkeypatch.setattr("nbspam.imap.account._PATIENCE", 0.2)
+    monkeypatch.setattr("nbspam.mailbox.account._PATIENCE", 0.2)
     with pytest.raises(AccountError, match="has not ended"):
         from_command("exec sleep 20", "password-command", "hal@mx")
 
@@ -204,7 +204,7 @@ def test_a_folder_whose_name_is_written_wrongly_hides_no_other():
 # Accounts of the config file
 
 
-HOME = '[imap.home]\nhost = "mail.example.org"\nuser = "hal"\n'
+HOME = '[mail.home]\nhost = "mail.example.org"\nuser = "hal"\n'
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ def config(tmp_path, monkeypatch):
 
 def test_the_defaults_of_an_account(config):
     config(HOME)
-    [found] = mail_accounts(())
+    [found] = mail_places(())
     assert (found.label, found.folders, found.junk, found.ham) == (
         "home",
         ("INBOX",),
@@ -240,23 +240,23 @@ def test_all_that_an_account_may_say(config, tmp_path):
     config(
         HOME + 'port = 1143\ntls = "starttls"\nca-file = "ca.pem"\ntimeout = 9\n'
         'folders = ["INBOX", "Lists"]\nham = ["Archive"]\njunk = "Spam"\n'
-        'password-file = "secret"\n[imap.work]\nhost = "mx"\nuser = "h"\n'
+        'password-file = "secret"\n[mail.work]\nhost = "mx"\nuser = "h"\n'
         'token-command = "echo token"\n'
     )
-    home, work = mail_accounts(())
+    home, work = mail_places(())
     assert home.ca_file == str(tmp_path / "ca.pem")
     assert (home.folders, home.ham, home.junk) == (("INBOX", "Lists"), ("Archive",), "Spam")
     assert home.secret().value == "swordfish"
     assert work.secret().is_token
-    assert [each.label for each in mail_accounts(["work", "home"])] == ["work", "home"]
+    assert [each.label for each in mail_places(["work", "home"])] == ["work", "home"]
 
 
 @each(
     "text, problem",
     [
-        ('[imap.home]\nuser = "hal"\n', r"toml:1: \[imap.home\]: the account has no host"),
-        ('[imap.home]\nhost = "mx"\n', "the account has no user"),
-        (HOME + 'hots = "x"\n', r"toml:4: \[imap.home\] hots: .*did you mean host\?"),
+        ('[mail.home]\nuser = "hal"\n', r"toml:1: \[mail.home\]: the account has no host"),
+        ('[mail.home]\nhost = "mx"\n', "the account has no user"),
+        (HOME + 'hots = "x"\n', r"toml:4: \[mail.home\] hots: .*did you mean host\?"),
         (HOME + 'password = "swordfish"\n', "passwords are not allowed in the config file"),
         (HOME + 'tls = "yes"\n', 'must be "implicit", "starttls" or "none"'),
         (HOME + "tls = true\n", "must be text in quotes"),
@@ -268,37 +268,39 @@ def test_all_that_an_account_may_say(config, tmp_path):
         (HOME + 'junk = "a\\nb"\n', "must be text in quotes, in one line"),
         (HOME + 'junk = "INBOX"\n', "which is the junk folder too"),
         (HOME + 'password-command = "a"\ntoken-command = "b"\n', "leave one of them out"),
-        ('[imap]\nhost = "mx"\n', r"toml:2: \[imap\] holds tables of accounts, and host is none"),
+        ('[mail]\nhost = "mx"\n', r"toml:2: \[mail\] holds tables, and host is not a table"),
     ],
 )
 def test_a_wrong_account_is_one_sentence(config, text, problem):
     config(text)
     with pytest.raises(OptionError, match=problem) as raised:
-        configured_accounts()
+        configured_places()
     assert "swordfish" not in str(raised.value)
 
 
 def test_an_account_by_its_name_or_address(config):
     config(HOME)
-    [found] = mail_accounts(["imaps://hal@mail.example.org"])
+    [found] = mail_places(["imaps://hal@mail.example.org"])
     assert (found.label, found.folders) == ("home", ("INBOX",))
-    [found] = mail_accounts(["imaps://hal@Mail.Example.Org/Lists"])
+    [found] = mail_places(["imaps://hal@Mail.Example.Org/Lists"])
     assert (found.label, found.folders) == ("home", ("Lists",))
-    [other] = mail_accounts(["imaps://roz@mail.example.org"])
+    [other] = mail_places(["imaps://roz@mail.example.org"])
     assert (other.user, other.folders) == ("roz", ("INBOX",))
     with pytest.raises(OptionError, match="did you mean home"):
-        mail_accounts(["hom"])
+        mail_places(["hom"])
 
 
 def test_no_account_at_all(config):
     config("")
-    with pytest.raises(OptionError, match="there is no account; name one as imaps://"):
-        mail_accounts(())
+    with pytest.raises(
+        OptionError, match="no account or Maildir is given; name one, such as imaps://"
+    ):
+        mail_places(())
 
 
 def test_a_password_is_asked_for_at_a_terminal_alone(config, monkeypatch):
     config("")
-    [account] = mail_accounts(["imaps://somebody@mail.example.org/x"])
+    [account] = mail_places(["imaps://somebody@mail.example.org/x"])
     with pytest.raises(AccountError, match="no terminal to ask for it"):
         account.secret()
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
@@ -315,6 +317,6 @@ def test_a_wrong_account_stops_no_other_command(home):
     assert home.run("classify", home.path / "mail.eml").code == 0
     done = home.run("config")
     assert done.code == 2
-    assert done.err.startswith(f"nbspam: {home.config}:4: [imap.home] port: ")
+    assert done.err.startswith(f"nbspam: {home.config}:4: [mail.home] port: ")
     home.config.write_text(HOME)
     assert home.run("config").code == 0

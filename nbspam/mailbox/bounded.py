@@ -17,7 +17,7 @@ from contextlib import suppress
 from imapclient import IMAPClient, SocketTimeout, imap_utf7  # type: ignore[import-untyped]
 
 from nbspam.errors import AccountError, AwayError
-from nbspam.imap.account import (
+from nbspam.mailbox.account import (
     IMPLICIT,
     PLAIN,
     STARTTLS,

@@ -1,4 +1,4 @@
-"""`nbspam imap filter` against Dovecot: what is moved, and that nothing else changes."""
+"""`nbspam mail filter` against Dovecot: what is moved, and that nothing else changes."""
 
 import json
 import shutil
@@ -8,7 +8,7 @@ import pytest
 from imap_servers import LACKING, PASSWORD, Proxy
 from junk_mails import mail, many
 
-from nbspam.imap.connection import Connection
+from nbspam.mailbox.connection import Connection
 
 ODD = (
     b"From: Ilse <ilse@example.org>\nSubject: Fotos\nMessage-ID: <odd@example.org>\n\n"
@@ -29,29 +29,26 @@ def without_folder(found):
     return {mail_: rest for mail_, (_, *rest) in found.items()}
 
 
-def test_spam_is_moved_and_nothing_else_changes_and_by_a_dry_run_nothing_at_all(home, mailbox):
+def test_spam_is_moved_and_nothing_else_changes_and_by_a_dry_run_nothing_at_all(home, anywhere):
     ham, spam = [*many("ham", 5), ODD], many("spam", 4)
-    mailbox.put(*ham[:3], *spam[:2], date=datetime(2023, 11, 20, 10, 0, 0))
-    mailbox.put(*spam[2:], flags=[b"\\Flagged", b"$Forwarded"])
-    mailbox.put(*ham[3:])
-    before = state_of(mailbox)
-    lines = home.imap("filter", "--dry-run").out.splitlines()
+    anywhere.put(*ham[:3], *spam[:2], date=datetime(2023, 11, 20, 10, 0, 0))
+    anywhere.put(*spam[2:], flags=[b"\\Flagged", b"$Forwarded"])
+    anywhere.put(*ham[3:])
+    before = state_of(anywhere)
+    lines = home.mail("filter", "--dry-run").out.splitlines()
     verdicts = ["ham"] * 3 + ["spam"] * 4 + ["ham"] * 3
     assert [line.partition("\t")[0] for line in lines[:-1]] == verdicts
-    address = f"imaps://{mailbox.user}@localhost:{mailbox.server.port}/INBOX"
-    assert lines[3].endswith(f"\t{address}/;UID=4")
+    assert lines[3].endswith(f"\t{anywhere.address(4)}")
     assert lines[-1].endswith("judged 10 messages, 4 would be moved to Junk, 0 unsure")
-    assert state_of(mailbox) == before
+    assert state_of(anywhere) == before
     assert not list((home.path / "state").rglob("*.json"))
-    done = home.imap("filter")
-    assert done.out == (
-        f"{mailbox.user}@localhost: INBOX: judged 10 messages, 4 moved to Junk, 0 unsure\n"
-    )
-    assert "the first run judges its unread mail alone" in done.err
-    assert mailbox.mails() == ham
-    assert sorted(mailbox.mails("Junk")) == sorted(spam)
-    assert without_folder(state_of(mailbox)) == without_folder(before)
-    assert home.imap("filter") == (0, "", "")
+    done = home.mail("filter")
+    assert done.out == (f"{anywhere.name}: INBOX: judged 10 messages, 4 moved to Junk, 0 unsure\n")
+    assert "the first run judges only unread mail" in done.err
+    assert anywhere.mails() == ham
+    assert sorted(anywhere.mails("Junk")) == sorted(spam)
+    assert without_folder(state_of(anywhere)) == without_folder(before)
+    assert home.mail("filter") == (0, "", "")
 
 
 def test_the_first_run_leaves_mail_that_was_read_or_deleted_and_all_takes_it(home, mailbox):
@@ -59,14 +56,14 @@ def test_the_first_run_leaves_mail_that_was_read_or_deleted_and_all_takes_it(hom
     mailbox.put(*old, flags=[b"\\Seen"])
     mailbox.put(*new)
     mailbox.put(*deleted, flags=[b"\\Deleted"])
-    home.imap("filter")
+    home.mail("filter")
     assert mailbox.mails() == old
     more = many("spam", 1)
     mailbox.put(*more, flags=[b"\\Seen"])  # read before nbspam has run
-    home.imap("filter")
+    home.mail("filter")
     assert mailbox.mails() == old
     assert mailbox.mails("Junk") == [*new, *more]
-    home.imap("filter", "--all")
+    home.mail("filter", "--all")
     assert sorted(mailbox.mails("Junk")) == sorted([*new, *more, *old])
     assert [(mail_, flags) for mail_, flags, _ in mailbox.all()] == [
         (deleted[0], frozenset([b"\\Deleted"]))
@@ -77,43 +74,43 @@ def test_marks_in_place_of_moving_and_a_keyword_for_what_is_unsure(home, mailbox
     ham, spam = many("ham", 2), many("spam", 2)
     odd = mail("Someone <x@example.com>", "Zwrrk", "Vlunt grobbel snaf quix drell murp.")
     mailbox.put(*ham, *spam, odd)
-    done = home.run("imap", "filter", "--mark", "--unsure-keyword", "a b")
+    done = home.run("mail", "filter", "--mark", "--unsure-keyword", "a b")
     assert (done.code, "is not a keyword" in done.err) == (2, True)
-    home.imap("filter", "--mark", "--unsure-keyword", "Unsure")
+    home.mail("filter", "--mark", "--unsure-keyword", "Unsure")
     flags = [flags for _, flags, _ in mailbox.all()]
     assert list(map(set, flags)) == [set()] * 2 + [{b"$Junk"}] * 2 + [{b"Unsure"}]
     assert mailbox.mails("Junk") == []
     # what was read of it later is not learned as ham
     mailbox.flag("INBOX", [b"\\Seen"])
     before = home.learned()
-    home.imap("learn")
+    home.mail("learn")
     assert home.learned() == (before[0] + 3, before[1])
 
 
-def test_what_the_user_moves_back_stays(home, mailbox):
+def test_what_the_user_moves_back_stays(home, anywhere):
     spam = many("spam", 3)
-    mailbox.put(*spam)
-    home.imap("filter")
-    mailbox.move("Junk", "INBOX", spam[1])
-    home.imap("filter")
-    home.imap("filter", "--all")
-    assert mailbox.mails() == [spam[1]]
+    anywhere.put(*spam)
+    home.mail("filter")
+    anywhere.move("Junk", "INBOX", spam[1])
+    home.mail("filter")
+    home.mail("filter", "--all")
+    assert anywhere.mails() == [spam[1]]
     # and it teaches, though it was not read
     ham, bad = home.learned()
-    home.imap("learn")
+    home.mail("learn")
     assert home.learned() == (ham + 1, bad)
 
 
-def test_a_message_like_one_in_junk_is_judged(home, mailbox):
+def test_a_message_like_one_in_junk_is_judged(home, anywhere):
     """The same bytes again are no message that was moved back: the first is still in Junk."""
     spam = many("spam", 1)
-    mailbox.put(*spam, *spam)
-    home.imap("filter")
-    assert mailbox.mails("Junk") == spam * 2
-    mailbox.put(*spam)
-    home.imap("filter")
-    assert mailbox.mails("Junk") == spam * 3
-    assert mailbox.mails() == []
+    anywhere.put(*spam, *spam)
+    home.mail("filter")
+    assert anywhere.mails("Junk") == spam * 2
+    anywhere.put(*spam)
+    home.mail("filter")
+    assert anywhere.mails("Junk") == spam * 3
+    assert anywhere.mails() == []
 
 
 def test_several_folders_and_an_object_of_json_for_each_message(home, account):
@@ -124,7 +121,7 @@ def test_several_folders_and_an_object_of_json_for_each_message(home, account):
     spam, ham = many("spam", 2), many("ham", 1)
     mailbox.put(*ham, spam[0])
     mailbox.put(spam[1], folder="Lists/Cycling")
-    done = home.imap("filter", "--format", "json", "-q")
+    done = home.mail("filter", "--format", "json", "-q")
     keys = "account", "folder", "uid", "verdict", "action", "done"
     found = [tuple(map(json.loads(line).get, keys)) for line in done.out.splitlines()]
     assert found == [
@@ -144,7 +141,7 @@ def test_a_server_that_lacks_extensions(home, account, lacking):
     mailbox.put(*ham, *spam)
     mailbox.put(*many("ham", 1), flags=[b"\\Deleted"])  # by the user: not ours to remove
     before = {m: rest for m, *rest in mailbox.all()}
-    done = home.imap("filter")
+    done = home.mail("filter")
     assert mailbox.mails() == ham
     assert mailbox.mails("Junk") == spam
     assert {m: rest for m, *rest in mailbox.all("Junk")} == {m: before[m] for m in spam}
@@ -155,7 +152,7 @@ def test_a_server_that_lacks_extensions(home, account, lacking):
     else:
         assert "3 moved to Junk" in done.out
         assert left.count(frozenset([b"\\Deleted"])) == 1
-    assert home.imap("filter") == (0, "", "")
+    assert home.mail("filter") == (0, "", "")
     assert mailbox.mails("Junk") == spam
 
 
@@ -163,10 +160,10 @@ def test_junk_is_found_by_its_special_use_alone(home, account):
     mailbox = account()
     mailbox.client.create_folder("Spam")
     mailbox.put(*many("spam", 1))
-    home.imap("filter")
+    home.mail("filter")
     assert len(mailbox.mails("Junk")) == 1
     mailbox.put(*many("spam", 1))
-    home.imap("filter", "--junk", "Spam")
+    home.mail("filter", "--junk", "Spam")
     assert len(mailbox.mails("Spam")) == 1
 
 
@@ -183,7 +180,7 @@ def test_folder_names_in_other_scripts_and_separators(home, account, folder, sep
         mailbox.client.create_folder(name)
     spam, ham = many("spam", 1), many("ham", 1)
     mailbox.put(*spam, *ham, folder=f"{own}{separator}in")
-    home.imap("filter", "--junk", folder)
+    home.mail("filter", "--junk", folder)
     assert mailbox.mails(own) == spam
     assert mailbox.mails(f"{own}{separator}in") == ham
     # as a source, too
@@ -201,7 +198,7 @@ def test_new_uids_judge_no_mail_twice(home, mailbox):
     campaign = many("campaign", 2)
     read = many("ham", 2)
     mailbox.put(*ham, *campaign, *read)
-    home.imap("filter", "--spam-cutoff", "1")
+    home.mail("filter", "--spam-cutoff", "1")
     mailbox.move("INBOX", "Trash", *read)  # so that the new UIDs are below those that were judged
     assert mailbox.mails() == [*ham, *campaign]
     before = mailbox.client.folder_status("INBOX", ["UIDVALIDITY"])
@@ -209,7 +206,7 @@ def test_new_uids_judge_no_mail_twice(home, mailbox):
     assert mailbox.client.folder_status("INBOX", ["UIDVALIDITY"]) != before
     new = many("spam", 1)
     mailbox.put(*new)
-    done = home.imap("filter", "--spam-cutoff", "0", "--ham-cutoff", "0")
+    done = home.mail("filter", "--spam-cutoff", "0", "--ham-cutoff", "0")
     assert "judged 1 message" in done.out
     assert mailbox.mails() == [*ham, *campaign]
     assert mailbox.mails("Junk") == new
@@ -237,9 +234,9 @@ def test_nothing_is_fetched_without_peek(home, mailbox):
     mailbox.put(*many("ham", 3), *many("spam", 3))
     with Proxy(mailbox.server.plain) as proxy:
         home.write(mailbox.user, mailbox.server, port=proxy.port, tls="none")
-        home.imap("filter", "--learn", "--unsure-keyword", "Unsure")
+        home.mail("filter", "--learn", "--unsure-keyword", "Unsure")
         mailbox.flag("INBOX", [b"\\Seen"])
-        home.imap("learn")
+        home.mail("learn")
         home.run("classify", f"imaps://{mailbox.user}@localhost/INBOX")
     fetched = [line for line in proxy.said if " FETCH " in line]
     assert len(fetched) >= 6
@@ -254,9 +251,9 @@ def test_two_machines_and_a_person_who_work_on_it_at_once(home, mailbox, monkeyp
     """Each with a memory of its own; a thousand messages are judged on several cores."""
     ham, spam = many("ham", n), many("spam", n)
     mailbox.put(*[each for pair in zip(ham, spam, strict=True) for each in pair])
-    first = home.start("imap", "filter", *["-j1"][n > 40 :])
+    first = home.start("mail", "filter", *["-j1"][n > 40 :])
     monkeypatch.setitem(home.environment, "XDG_STATE_HOME", str(home.path / "other"))
-    second = home.start("imap", "filter", "-j1")
+    second = home.start("mail", "filter", "-j1")
     for _ in range(n // 25):
         mailbox.client.select_folder("INBOX")
         uids = mailbox.client.search(["FROM", "roz@example.org"] if n > 40 else "ALL")
@@ -289,7 +286,7 @@ def test_what_two_machines_moved_at_one_moment_is_there_once(home, account, monk
         real(connection, uids, folder)
 
     monkeypatch.setattr(Connection, name, with_another)
-    home.imap("filter")
+    home.mail("filter")
     expected = [*spam, *same * 3, long + b"1", long + b"2"]
     assert sorted(mailbox.mails("Junk")) == sorted(expected)
     assert mailbox.mails() == []
@@ -299,7 +296,7 @@ def test_what_two_machines_moved_at_one_moment_is_there_once(home, account, monk
 @pytest.mark.long
 def test_two_runs_on_one_machine_follow_each_other(home, mailbox):
     mailbox.put(*many("spam", 40), *many("ham", 40))
-    processes = [home.start("imap", "filter", "-j1") for _ in range(2)]
+    processes = [home.start("mail", "filter", "-j1") for _ in range(2)]
     outs = [process.communicate(timeout=300) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outs
     assert sorted(out.decode().count("judged 80 messages") for out, _ in outs) == [0, 1]

@@ -1,4 +1,4 @@
-"""`nbspam imap watch`: mail that comes, a lost connection, and the end."""
+"""`nbspam mail watch`: mail that comes, a lost connection, and the end."""
 
 import signal
 import threading
@@ -8,8 +8,8 @@ import pytest
 from imap_servers import Proxy
 from junk_mails import many
 
-from nbspam.cli.accounts import configured_accounts
-from nbspam.imap.sorting import Stop, watch
+from nbspam.cli.accounts import configured_places
+from nbspam.mailbox.sorting import Stop, watch
 
 
 def until(condition, seconds=60):
@@ -24,7 +24,7 @@ def watching(home):
     processes = []
 
     def start(*arguments):
-        process = home.start("imap", "watch", *arguments)
+        process = home.start("mail", "watch", *arguments)
         processes.append(process)
         return process
 
@@ -67,7 +67,7 @@ def test_a_server_without_idle_is_asked_now_and_then(account, home, monkeypatch)
             stop.ask()
 
     with Stop() as stop:
-        watch(configured_accounts()["home"], sort, stop, 0.05, print)
+        watch(configured_places()["home"], sort, stop, 0.05, print)
     assert len(looks) == 3
     assert mailbox.mails() == []
 
@@ -87,7 +87,7 @@ def test_it_connects_again_with_growing_pauses(mailbox, home):
         Stop() as stop,
     ):
         home.write(mailbox.user, mailbox.server, port=proxy.port, tls="none")
-        account = configured_accounts()["home"]
+        account = configured_places()["home"]
         limit[0] = 10
         thread = threading.Timer(0.25, lambda: limit.__setitem__(0, 10**9))
         thread.start()
@@ -106,7 +106,7 @@ def test_it_connects_again_with_growing_pauses(mailbox, home):
 
 def test_one_account_at_a_time(home, mailbox):
     text = home.config.read_text()
-    home.config.write_text(text + text.replace("[imap.home]", "[imap.work]"))
-    done = home.run("imap", "watch")
+    home.config.write_text(text + text.replace("[mail.home]", "[mail.work]"))
+    done = home.run("mail", "watch")
     assert done.code == 2
     assert "name one of home, work" in done.err

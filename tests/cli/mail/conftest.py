@@ -10,6 +10,7 @@ from pathlib import Path
 import junk_mails
 import pytest
 from imap_servers import PASSWORD, Mailbox, address_without, program, running_dovecot
+from local_mail import LocalMailbox
 
 from nbspam import train
 
@@ -58,15 +59,19 @@ class Home:
             **values,
         }
         lines = [f"{key} = {json.dumps(v)}" for key, v in values.items() if v is not None]
-        self.config.write_text("\n".join(["[imap.home]", *lines, ""]))
+        self.config.write_text("\n".join(["[mail.home]", *lines, ""]))
         self.config.chmod(0o600)
 
     def state(self):
-        [path] = (self.path / "state" / "nbspam" / "imap").glob("*.json")
-        return json.loads(path.read_text())
+        return json.loads(self.memory().read_text())
 
-    def imap(self, command, *arguments):
-        done = self.run("imap", command, *arguments)
+    def memory(self):
+        paths = (self.path / "state" / "nbspam" / "mail").glob("*.json")
+        [path] = [path for path in paths if not path.name.endswith(".uids.json")]
+        return path
+
+    def mail(self, command, *arguments):
+        done = self.run("mail", command, *arguments)
         assert done.code == 0, done
         return done
 
@@ -114,3 +119,13 @@ def account(dovecot, home):
 @pytest.fixture
 def mailbox(account):
     return account()
+
+
+@pytest.fixture(params=["server", "Maildir", "folder of Maildirs"])
+def anywhere(request, home):
+    """Return an account of a server, and Maildirs, which all behave in the same way."""
+    if request.param == "server":
+        return request.getfixturevalue("account")()
+    mailbox = LocalMailbox(home.path / "mail", request.param == "Maildir")
+    home.config.write_text('[mail.home]\nmaildir = "mail"\n')
+    return mailbox

@@ -12,7 +12,7 @@ from one_case import each
 
 
 def fails(home, *arguments, code=1):
-    done = home.run("imap", *arguments)
+    done = home.run("mail", *arguments)
     assert done.code == code, done
     lines = [line for line in done.err.splitlines() if "the first run judges" not in line]
     assert len(lines) == 1, done
@@ -68,11 +68,11 @@ def test_a_port_without_tls(home, mailbox, monkeypatch):
     home.write(mailbox.user, mailbox.server, port=port)
     assert 'needs an account with tls = "starttls"' in fails(home, "filter")
     home.write(mailbox.user, mailbox.server, port=port, tls="starttls")
-    home.imap("filter")
+    home.mail("filter")
     assert len(mailbox.mails("Junk")) == 1
     home.write(mailbox.user, mailbox.server, port=port, tls="none")
-    home.imap("filter")
-    monkeypatch.setattr("nbspam.imap.bounded._is_loopback", lambda _: False)
+    home.mail("filter")
+    monkeypatch.setattr("nbspam.mailbox.bounded._is_loopback", lambda _: False)
     assert "a password goes unprotected only to this machine" in fails(home, "filter")
 
 
@@ -89,7 +89,7 @@ def test_a_folder_that_is_not_there_or_may_not_be_filtered(home, mailbox):
     for command in ("filter", "learn"):
         assert "Junk is the folder for spam and one of the others too" in fails(home, command)
     home.write(mailbox.user, mailbox.server, folders=["INBOX", "Xyzzy"])
-    done = home.run("imap", "filter")  # what was done before the failure is said
+    done = home.run("mail", "filter")  # what was done before the failure is said
     assert (done.code, "1 moved to Junk" in done.out) == (1, True)
 
 
@@ -98,7 +98,7 @@ def test_no_folder_for_spam(home, account):
     mailbox.put(*many("spam", 1))
     mailbox.client.create_folder("Spam")
     mailbox.client.delete_folder("Junk")
-    done = home.run("imap", "filter")
+    done = home.run("mail", "filter")
     if done.code:  # Dovecot makes it again, as it was told to
         assert "the server marks no folder as \\Junk" in done.err
         assert done.err.endswith("with --junk, or with junk in the config file\n")
@@ -111,7 +111,7 @@ def test_a_quota_that_is_full(home, account, lacking):
     mailbox.put(*ham, *spam)
     before = mailbox.all()
     if not lacking:  # a move takes no room
-        home.imap("filter")
+        home.mail("filter")
         assert len(mailbox.mails("Junk")) == 6
         return
     assert "Junk: the mailbox is full, so mail stays where it is" in fails(home, "filter")
@@ -140,7 +140,7 @@ def test_a_connection_that_is_cut_within_a_message(home, mailbox):
         assert done.code == 75
     assert mailbox.mails() == [each for each, *_ in before]
     home.write(mailbox.user, mailbox.server)
-    home.imap("filter")
+    home.mail("filter")
     assert mailbox.mails("Junk") == spam
 
 
@@ -160,7 +160,7 @@ def test_a_connection_that_is_cut_at_each_answer(home, mailbox, step):
         home.write(mailbox.user, mailbox.server, port=proxy.port, tls="none")
         while left < 40:
             allowed[0] = left
-            done = home.run("imap", "filter", "-q")
+            done = home.run("mail", "filter", "-q")
             if done.code == 0:
                 break
             assert done.code == 75, done
@@ -184,7 +184,7 @@ def test_a_message_of_50_megabytes(home, mailbox):
     with Proxy(mailbox.server.plain) as proxy:
         home.write(mailbox.user, mailbox.server, port=proxy.port, tls="none")
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        home.imap("filter", "--spam-cutoff", "0.2")
+        home.mail("filter", "--spam-cutoff", "0.2")
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert used < 250_000  # KB
     assert sum("(FLAGS BODY.PEEK[]<0.16777216>)" in line for line in proxy.said) == 1
@@ -196,8 +196,8 @@ def test_a_message_of_50_megabytes(home, mailbox):
 
 def test_without_imapclient_it_says_what_to_install(home, mailbox, monkeypatch):
     monkeypatch.setitem(sys.modules, "imapclient", None)
-    monkeypatch.delitem(sys.modules, "nbspam.imap.bounded", raising=False)
-    for arguments in (("imap", "filter"), ("classify", f"imaps://{mailbox.user}@localhost/INBOX")):
+    monkeypatch.delitem(sys.modules, "nbspam.mailbox.bounded", raising=False)
+    for arguments in (("mail", "filter"), ("classify", f"imaps://{mailbox.user}@localhost/INBOX")):
         done = home.run(*arguments)
         assert done.code == 1
         assert "mail at a server needs imapclient; install it with:" in done.err
@@ -207,7 +207,7 @@ def test_without_imapclient_it_says_what_to_install(home, mailbox, monkeypatch):
 def test_a_traceback_holds_no_password(home, mailbox, monkeypatch):
     monkeypatch.setenv("NBSPAM_DEBUG", "1")
     (home.path / "password").write_text("swordfish\n")
-    done = home.run("imap", "filter")
+    done = home.run("mail", "filter")
     assert "Traceback" in done.err
     assert "swordfish" not in done.err
 
@@ -218,7 +218,7 @@ def test_a_move_from_a_folder_that_is_gone_or_has_new_uids_is_over(home, account
     mailbox = account({"junk": "Spam"})
     mailbox.client.create_folder("Spam")
     mailbox.put(*many("spam", 2), *many("ham", 1))
-    home.imap("filter")
+    home.mail("filter")
     state = home.state()
     pending = {"folder": folder, "uidvalidity": 1, "junk": junk, "junk_uidvalidity": 1}
     messages = {"3": [next(iter(state["junked"])), False]}
@@ -226,7 +226,7 @@ def test_a_move_from_a_folder_that_is_gone_or_has_new_uids_is_over(home, account
     [path] = (home.path / "state").rglob(f"{mailbox.user}@*.json")
     path.write_text(json.dumps(state | {"pending": pending}))
     mailbox.put(*many("spam", 1))
-    home.imap("filter")
+    home.mail("filter")
     assert json.loads(path.read_text())["pending"] is None
     assert (len(mailbox.mails()), len(mailbox.mails("Spam"))) == (1, 3)
     path.unlink()

@@ -17,21 +17,24 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.errors import AccountError, AwayError, LockedError, Remedy
 from nbspam.filter import ClassifiedMessage, Filter
-from nbspam.imap.account import Account
-from nbspam.imap.connection import READ, Connection
-from nbspam.imap.moves import (
+from nbspam.labels import UNSURE
+from nbspam.mailbox.account import Account
+from nbspam.mailbox.connection import READ, Connection
+from nbspam.mailbox.maildir import LocalFolders, Maildir
+from nbspam.mailbox.moves import (
     JunkMark,
     KnownMessage,
     LearnedFolder,
+    Mailbox,
     Memory,
     Mover,
     identity_of,
 )
-from nbspam.labels import UNSURE
 from nbspam.reading.message import RawMessage
 from nbspam.scoring.verdict import Verdict
 from nbspam.tokens.tokenized import TokenizedMessage, Tokenizing, tokenize_batch
@@ -47,9 +50,35 @@ TAUGHT_AS_HAM = "taught as ham"  # the reason beside a verdict of spam on what i
 _TOGETHER = 100
 # Kept mail that somebody has marked as spam is not ham: nbspam without moving it, or Thunderbird.
 _NOT_MARKED = ("UNKEYWORD", JUNK_KEYWORD, "UNKEYWORD", "Junk")
+_UNUSUAL = frozenset(("\\junk", "\\trash", "\\drafts"))  # RFC 6154
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 900.0  # seconds before the next attempt; each is twice as long
 
 Judge = Callable[[Iterable[RawMessage], int], Iterator[Verdict]]  # messages, how many -> verdicts
+
+
+def opened(account: Account | Maildir, is_dry_run: bool = False) -> Mailbox:
+    """Return the folders of an account or Maildir; to be used as a context manager."""
+    if isinstance(account, Maildir):
+        return LocalFolders(account, remembers=not is_dry_run)
+    return Connection(account)
+
+
+def expanded(connection: Mailbox, names: Iterable[str], junk: str) -> list[str]:
+    """Return the folders that a user means; a pattern (`Lists/*`) stands for those that match.
+
+    No pattern takes the folder for spam, or those for deleted mail and drafts.
+    """
+    found: dict[str, None] = {}
+    for name in names:
+        if not set(name) & set("*?["):
+            found[connection.named(name)] = None
+            continue
+        for each in connection.folders():
+            usual = each.is_selectable and not each.flags & _UNUSUAL
+            same = {each.name, each.name.replace(each.separator or "/", "/")}
+            if usual and each.name != junk and any(fnmatchcase(n, name) for n in same):
+                found[each.name] = None
+    return list(found)
 
 
 # Filtering
@@ -106,8 +135,7 @@ class MailFilter:
         lacking = [keyword for keyword in wanted if keyword and not folder.keeps(keyword)]
         if lacking and not plan.is_dry_run:
             raise AccountError(
-                f"{connection.account.name}: {folder.name}: the server keeps no keyword"
-                f" {lacking[0]} there",
+                f"{connection.account.name}: {folder.name}: keeps no keyword {lacking[0]}",
                 Remedy.LEAVE_OUT_KEYWORDS,
             )
         self._folder, self._start = folder, self._memory.judged_folder(folder)
@@ -168,7 +196,7 @@ class MailFilter:
             ):
                 continue
             else:
-                source = self._connection.account.message(self._folder.name, message.uid)
+                source = self._connection.source(self._folder.name, message.uid)
                 self._waiting[source] = KnownMessage(message.uid, digest, message.is_seen)
                 yield RawMessage(source, None, message.content)
 
@@ -271,7 +299,7 @@ class Lessons:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: Mailbox,
         memory: Memory,
         junk: str,
         labels: tuple[str, str],
@@ -295,7 +323,8 @@ class Lessons:
     def messages(self) -> Iterator[RawMessage]:
         """Yield the messages with their classes; nothing of it is remembered before `commit`."""
         yield from self._spam()
-        for name in self._connection.account.ham:
+        account = self._connection.account
+        for name in expanded(self._connection, account.ham, self._junk):
             yield from self._kept(name)
 
     def commit(self) -> None:
@@ -329,7 +358,7 @@ class Lessons:
         )
         self._new_in_junk |= {digests[uid] for uid in trusted}
         for message in connection.messages(sorted(trusted | taught)):
-            source = connection.account.message(folder.name, message.uid)
+            source = connection.source(folder.name, message.uid)
             yield RawMessage(source, self._labels[0], message.content)
 
     def _is_trusted(self, digest: str, is_seen: bool) -> bool:
@@ -353,7 +382,7 @@ class Lessons:
             # What is in the junk folder too, since the user is just moving it, is for the next run.
             if identity_of(message.content) not in self._new_in_junk:
                 learned.uids.add(message.uid)
-                source = connection.account.message(folder.name, message.uid)
+                source = connection.source(folder.name, message.uid)
                 yield RawMessage(source, self._labels[1], message.content)
 
 
@@ -388,15 +417,15 @@ class Stop:
     def wait(self, seconds: float, descriptor: int | None = None) -> bool:
         """Wait until it is asked for, there is something to read, or so much time has passed.
 
-        Returns whether there is something to read from the descriptor.
+        Returns False if only the time has passed.
         """
         both = [self._read] if descriptor is None else [self._read, descriptor]
-        return descriptor in select.select(both, [], [], seconds)[0]
+        return bool(select.select(both, [], [], seconds)[0])
 
 
 def watch(
-    account: Account,
-    sort: Callable[[Connection], None],
+    account: Account | Maildir,
+    sort: Callable[[Mailbox], None],
     stop: Stop,
     interval: float,
     say: Callable[[str], None],
@@ -412,7 +441,7 @@ def watch(
     pause, folder = first_pause, account.folders[0]
     while not stop.is_asked():
         try:
-            with Connection(account) as connection:
+            with opened(account) as connection:
                 while not stop.is_asked():
                     before = connection.select(folder, readonly=True).uidnext
                     try:

@@ -14,8 +14,6 @@ one with the lowest UID, which is the same for both machines.
 """
 
 import json
-import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -23,13 +21,14 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from nbspam.errors import AccountError
-from nbspam.imap.account import Account, ImapRefusalError
-from nbspam.imap.connection import BEGINNING, DELETED, Connection, Folder
+from nbspam.mailbox.account import ImapRefusalError
+from nbspam.mailbox.connection import BEGINNING, DELETED, Connection, Folder
+from nbspam.mailbox.maildir import LocalFolders
 from nbspam.store.writing import LockWait, locked, unwritable, write_atomically
 
+Mailbox = Connection | LocalFolders
 _VERSION = 1  # of the file
 _BYTES = 12  # of a digest: 2^48 messages before two of them are likely to share one
 # Digests kept, the newest: of what was judged and of what was in the junk folder.  20,000 make a
@@ -219,24 +218,12 @@ def _in_ranges(text: str) -> set[int]:
 
 
 @contextmanager
-def opened_memory(account: Account, wait: LockWait) -> Iterator[Memory]:
-    """Hold what is remembered of an account, for one run at a time.
+def opened_memory(path: Path, wait: LockWait) -> Iterator[Memory]:
+    """Hold what is remembered of an account, in the file at `path`, for one run at a time.
 
     Raises LockedError when another run holds it for too long, AccountError and ModelError when it
     cannot be read or written.
     """
-    home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 (as for the model)
-    state = os.environ.get("XDG_STATE_HOME", "")
-    if sys.platform == "darwin":
-        state = f"{home}/Library/Application Support"
-    elif not state.startswith("/"):  # a relative one is to be ignored, says its specification
-        if home.startswith("~"):
-            raise AccountError(
-                "there is no home folder for what is remembered of the account; set XDG_STATE_HOME"
-            )
-        state = f"{home}/.local/state"
-    name = quote(f"{account.user}@{account.host}:{account.own_port}", safe="@+:")
-    path = Path(state, "nbspam", "imap", f"{name}.json")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -259,7 +246,7 @@ class KnownMessage(NamedTuple):
 class Mover:
     """Moves messages of an account to its junk folder."""
 
-    def __init__(self, connection: Connection, memory: Memory, junk: str) -> None:
+    def __init__(self, connection: Mailbox, memory: Memory, junk: str) -> None:
         self.connection, self.memory, self.junk = connection, memory, junk
         self._is_copy = not connection.can("MOVE")
         # Without UIDPLUS a message stays where it was, marked \Deleted.
@@ -323,7 +310,7 @@ class Mover:
         Only what came since the run began is looked at, and only messages whose bytes are those of
         another that stays.
         """
-        if self._start is None or not self._tried:
+        if self._start is None or not self._tried or self.connection.moves_once:
             return
         now_there = self.connection.status(self.junk)
         if self._is_alone and now_there.uidnext == self._expected:

@@ -15,14 +15,14 @@ from nbspam.cli.settings import read_settings
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "imap.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```$", PAGE, re.M | re.S))
-UNITS = ["nbspam-imap.service", "nbspam-imap.timer", "nbspam-imap-watch.service"]
+UNITS = ["nbspam-mail.service", "nbspam-mail.timer", "nbspam-mail-watch.service"]
 
 
 def test_the_page_has_the_recipes_and_its_account_is_one(tmp_path):
     assert set(BLOCKS) == {"account", "cron", *UNITS}
     path = tmp_path / "config.toml"
     path.write_text(BLOCKS["account"])
-    found = accounts.accounts_of(read_settings(str(path)))["home"]
+    found = accounts.places_of(read_settings(str(path)))["home"]
     assert (found.name, found.ham) == ("hal@mail.example.org", ("INBOX", "Archive"))
 
 
@@ -66,13 +66,13 @@ def test_systemd_takes_the_units(tmp_path):
 
 
 def test_the_recipes_run(home, mailbox):
-    commands = re.findall(r"nbspam (imap .*)", BLOCKS["cron"])
-    commands += [re.search(r"nbspam (imap .*)", BLOCKS[UNITS[i]])[1] for i in (0, 2)]
+    commands = re.findall(r"nbspam (mail .*)", BLOCKS["cron"])
+    commands += [re.search(r"nbspam (mail .*)", BLOCKS[UNITS[i]])[1] for i in (0, 2)]
     spam = many("spam", 2)
     mailbox.put(*spam)
     for command in commands:
         if "watch" not in command:
-            assert home.imap(*command.split()[1:]).code == 0
+            assert home.mail(*command.split()[1:]).code == 0
     assert mailbox.mails("Junk") == spam
     assert sum("watch home --learn" in command for command in commands) == 1
 
@@ -81,10 +81,10 @@ def test_the_json_has_the_keys_that_are_documented(home, mailbox):
     text = (DOCS / "json.md").read_text(encoding="utf-8")
     mailbox.put(*many("ham", 1))
     for command in ("filter", "learn"):
-        section = re.search(rf"^## imap {command}\n(.*?)(?=^## |\Z)", text, re.M | re.S)[1]
+        section = re.search(rf"^## mail {command}\n(.*?)(?=^## |\Z)", text, re.M | re.S)[1]
         rows = re.findall(r"^\| (`.*?) \|", section, re.M)
         documented = {key for row in rows for key in re.findall(r"`(\w+)`", row)}
-        [line] = home.imap(command, "--format", "json").out.splitlines()
+        [line] = home.mail(command, "--format", "json").out.splitlines()
         assert set(json.loads(line)) == documented - {"probabilities", "reason"}
 
 

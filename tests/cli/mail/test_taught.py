@@ -7,7 +7,7 @@ from junk_mails import many
 
 import nbspam
 from nbspam.filter import open_filter
-from nbspam.imap.sorting import TAUGHT_AS_HAM, classified_with_ledger
+from nbspam.mailbox.sorting import TAUGHT_AS_HAM, classified_with_ledger
 from nbspam.reading.message import RawMessage
 from nbspam.scoring.verdict import CutOffs
 from nbspam.workers import Processes, Serial
@@ -57,27 +57,27 @@ def test_what_was_moved_back_and_learned_stays_when_nothing_else_is_remembered(h
     """As on another machine, or without the file of what was done."""
     spam = many("spam", 3)
     mailbox.put(*spam)
-    home.imap("filter")
+    home.mail("filter")
     mailbox.move("Junk", "INBOX", spam[1])
-    home.imap("filter")  # notices it
+    home.mail("filter")  # notices it
     ham, bad = home.learned()
-    home.imap("learn")
+    home.mail("learn")
     assert home.learned() == (ham + 1, bad)
     [path] = (home.path / "state").rglob("*.json")
     path.unlink()
 
     start = f"{mailbox.user}@localhost: INBOX: judged 1 message,"
-    line, summary = home.imap("filter", *_LOW, "--all", "--dry-run").out.splitlines()
+    line, summary = home.mail("filter", *_LOW, "--all", "--dry-run").out.splitlines()
     assert line.split("\t")[0::3] == ["spam", "taught as ham"]
     would = "0 would be moved to Junk, 0 unsure, 1 would be kept (taught as ham)"
     assert summary == f"{start} {would}"
-    found = json.loads(home.imap("filter", *_LOW, "--all", "--format", "json").out)
+    found = json.loads(home.mail("filter", *_LOW, "--all", "--format", "json").out)
     keys = "verdict", "reason", "action", "done"
     assert [found[key] for key in keys] == ["spam", "taught as ham", "kept", True]
-    done = home.imap("filter", *_LOW, "--all")
+    done = home.mail("filter", *_LOW, "--all")
     assert done.out == f"{start} 0 moved to Junk, 0 unsure, 1 kept (taught as ham)\n"
     assert mailbox.mails() == [spam[1]]
-    done = home.imap("filter", *_LOW, "--all", "--move-taught")
+    done = home.mail("filter", *_LOW, "--all", "--move-taught")
     assert done.out == f"{start} 1 moved to Junk, 0 unsure\n"
     assert sorted(mailbox.mails("Junk")) == sorted(spam)
 
@@ -86,22 +86,22 @@ def test_what_was_taught_is_not_marked_either_unless_the_config_file_asks_for_it
     spam = many("spam", 2)
     teach(home, spam[0])
     mailbox.put(*spam)
-    done = home.imap("filter", *_LOW, "--mark")
+    done = home.mail("filter", *_LOW, "--mark")
     assert done.out.endswith(" 1 marked spam, 0 unsure, 1 kept (taught as ham)\n")
     assert [flags for _, flags, _ in mailbox.all()] == [frozenset(), frozenset([b"$Junk"])]
-    home.config.write_text(home.config.read_text() + "[imap-filter]\nmove-taught = true\n")
-    home.imap("filter", *_LOW, "--all", "--no-move-taught")
+    home.config.write_text(home.config.read_text() + "[mail-filter]\nmove-taught = true\n")
+    home.mail("filter", *_LOW, "--all", "--no-move-taught")
     assert mailbox.mails() == spam[:1]
-    home.imap("filter", *_LOW, "--all")
+    home.mail("filter", *_LOW, "--all")
     assert sorted(mailbox.mails("Junk")) == sorted(spam)
 
 
 def test_a_message_larger_than_what_is_fetched_is_known_again(home, mailbox, monkeypatch):
-    monkeypatch.setattr("nbspam.imap.connection.BYTES_LIMIT", 5000)
+    monkeypatch.setattr("nbspam.mailbox.connection.BYTES_LIMIT", 5000)
     spam = [each + b"Lorem ipsum dolor sit amet. \n" * 500 for each in many("spam", 2)]
     mailbox.put(spam[0], flags=[b"\\Seen"])
     mailbox.put(spam[1])
-    home.imap("learn")
-    home.imap("filter", *_LOW, "--all")
+    home.mail("learn")
+    home.mail("filter", *_LOW, "--all")
     assert mailbox.mails() == spam[:1]
     assert mailbox.mails("Junk") == spam[1:]

@@ -10,9 +10,9 @@ import pytest
 from imap_servers import Scripted
 from one_case import each
 
-from nbspam.imap import bounded, connection
-from nbspam.imap.account import Account, Secret
-from nbspam.imap.connection import Connection
+from nbspam.mailbox import bounded, connection
+from nbspam.mailbox.account import Account, Secret
+from nbspam.mailbox.connection import Connection
 
 pytest.importorskip("imapclient")
 
@@ -60,7 +60,7 @@ def test_an_answer_that_cannot_be_is_one_sentence(home, answers, said):
     with Scripted(**answers) as server:
         place = SimpleNamespace(port=server.port, certificate="")
         home.write("hal", place, **{"host": "127.0.0.1", "tls": "none", "ca-file": None})
-        done = home.run("imap", "filter", "-q")
+        done = home.run("mail", "filter", "-q")
     assert (done.code, done.err.count("\n")) == (75, 1), done
     assert said in done.err
     assert "; run it again" in done.err

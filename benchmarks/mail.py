@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""nbspam imap filter on a real Dovecot with TLS on loopback, beside fetching and classifying.
+"""nbspam mail filter on a real Dovecot with TLS on loopback, beside fetching and classifying.
 
 Usage:  python benchmarks/imap.py --ham DIR... --spam DIR... [--messages N] [--runs N]
 
@@ -9,7 +9,7 @@ Usage:  python benchmarks/imap.py --ham DIR... --spam DIR... [--messages N] [--r
 
 fetch     a program that fetches all messages with imapclient alone, 100 at a time, and drops them
 classify  nbspam classify of a folder with the same messages
-filter    nbspam imap filter: fetched, judged, and the spam moved to Junk
+filter    nbspam mail filter: fetched, judged, and the spam moved to Junk
 
 Times and memory are of the whole processes, in turns.  Needs Debian's dovecot-imapd and openssl;
 runs on Linux.  The server is that of the tests.
@@ -124,11 +124,11 @@ def measure(
         found["fetch"].append(used([*fetch, user, PASSWORD], environment))
         found["classify"].append(used([*NBSPAM, "classify", str(work / "mails")], environment))
         config.write_text(
-            f'[imap.home]\nhost = "localhost"\nport = {server.port}\nuser = "{user}"\n'
+            f'[mail.home]\nhost = "localhost"\nport = {server.port}\nuser = "{user}"\n'
             f'ca-file = "{server.certificate}"\npassword-file = "{work}/password"\n'
         )
         own = {"NBSPAM_CONFIG": str(config), "XDG_STATE_HOME": str(work / f"state{run}")}
-        found["filter"].append(used([*NBSPAM, "imap", "filter", "-q"], environment | own))
+        found["filter"].append(used([*NBSPAM, "mail", "filter", "-q"], environment | own))
     for name, each in found.items():
         seconds = statistics.median(one.seconds for one in each)
         megabytes = statistics.median(one.megabytes for one in each)

@@ -1,4 +1,4 @@
-"""`nbspam imap`: mail at a provider."""
+"""`nbspam mail`: the mail of IMAP accounts and Maildirs."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import click
 
-from nbspam.cli.accounts import mail_accounts
+from nbspam.cli.accounts import Place, mail_places
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, argument, option, section
 from nbspam.cli.notes import REMEDIES, NoTrace, change_words, lock_wait, note, note_lacking
@@ -19,10 +19,12 @@ from nbspam.cli.progress import progress
 from nbspam.cli.training import ClassSizes, Training, Writing, train_whole
 from nbspam.errors import AccountError, LockedError, OptionError, Remedy, counted, one_line
 from nbspam.filter import classified, open_filter
-from nbspam.imap.account import SCHEME, Account
-from nbspam.imap.connection import Connection
-from nbspam.imap.moves import Memory, Mover, opened_memory
-from nbspam.imap.sorting import (
+from nbspam.labels import HAM, SPAM, UNSURE
+from nbspam.learning.settings import TrainingSettings
+from nbspam.learning.update import Change, PendingMessages, learn
+from nbspam.mailbox.account import SCHEME
+from nbspam.mailbox.moves import Mailbox, Memory, Mover, opened_memory
+from nbspam.mailbox.sorting import (
     TAUGHT_AS_HAM,
     FilterPlan,
     Lessons,
@@ -30,11 +32,10 @@ from nbspam.imap.sorting import (
     SortedMessage,
     Stop,
     classified_with_ledger,
+    expanded,
+    opened,
     watch,
 )
-from nbspam.labels import HAM, SPAM, UNSURE
-from nbspam.learning.settings import TrainingSettings
-from nbspam.learning.update import Change, PendingMessages, learn
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.scoring.verdict import Verdict
@@ -43,9 +44,9 @@ from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import PIECE, executor, in_batches, tokenized
 
 _FILES = {
-    "filter": CommandFile("imap", "Judge new mail and move spam to the junk folder", "filter_"),
-    "learn": CommandFile("imap", "Learn from what is in the junk folder and in others", "learn_"),
-    "watch": CommandFile("imap", "Filter mail as it comes", "watch_"),
+    "filter": CommandFile("mail", "Judge new mail and move spam to the junk folder", "filter_"),
+    "learn": CommandFile("mail", "Learn from what is in the junk folder and in others", "learn_"),
+    "watch": CommandFile("mail", "Filter mail as it comes", "watch_"),
 }
 # Messages for which neither an index of the tokens nor processes pay.
 _FEW = 20
@@ -54,24 +55,29 @@ _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _NEW = Writing(True, False, ledger=True, seen=False, verbose=False, max_ham_blocked=None)
 
 
-@click.group("imap", cls=LazyGroup, files=_FILES)
+@click.group("mail", cls=LazyGroup, files=_FILES)
 def command() -> None:
-    """Filter the mail of IMAP accounts, and learn from it.
+    """Filter the mail of IMAP accounts and Maildirs, and learn from it.
 
-    An account is a table of the config file, ~/.config/nbspam/config.toml; or it is named by its
-    address, imaps://USER@HOST, and the password is asked for.
+    A PLACE is a Maildir, such as ~/Maildir, or an account, imaps://USER@HOST, whose password is
+    asked for.  The config file, ~/.config/nbspam/config.toml, can describe both:
 
     \b
-      [imap.home]
+      [mail.local]
+      maildir = "~/Maildir"                  # or a folder of Maildirs, as mbsync makes it
+
+    \b
+      [mail.home]
       host = "mail.example.org"
       user = "hal"
       password-command = "pass show mail"    # or password-file, token-command
       folders = ["INBOX"]                    # to filter
-      ham = ["INBOX", "Archive"]             # to learn as ham what was read there
+      ham = ["INBOX", "Lists/*"]             # to learn as ham what was read there
       junk = "Spam"                          # if the server marks none as \\Junk
       tls = "starttls"                       # if port 993 is not there
 
-    Needs imapclient: pip install imapclient.  docs/imap.md has recipes for cron and systemd.
+    An account needs imapclient: pip install imapclient.  docs/imap.md has recipes for cron and
+    systemd.
     """
 
 
@@ -79,8 +85,8 @@ def command() -> None:
 
 
 _JUNK = option(
-    "Name the folder for spam. [default: the account's, else the one that the server marks as"
-    " \\Junk]",
+    "Name the folder for spam. [default: the place's, else the one that the server marks as"
+    " \\Junk, or that is called Junk or Spam]",
     "FOLDER",
     under="Mail",
 )
@@ -90,7 +96,7 @@ _TRUST_AFTER = option(
     "TIME",
     under="Mail",
 )
-_ACCOUNTS = argument("[ACCOUNT]...", nargs=-1)
+_ACCOUNTS = argument("[PLACE]...", nargs=-1)
 
 
 @section("Mail")
@@ -101,7 +107,7 @@ class Sorting(NamedTuple):
     mark: bool = option("Set the keyword $Junk on spam in place of moving it.", typed=DECIDES)
     unsure_keyword: str | None = option("Set this keyword on messages that are unsure.", "NAME")
     learn: bool = option(
-        "Learn first, as nbspam imap learn does, then filter.",
+        "Learn first, as nbspam mail learn does, then filter.",
         enables="--trust-after",
         typed=DECIDES,
     )
@@ -166,33 +172,35 @@ def filter_(
 ) -> None:
     """Judge the mail that has come since the last run, and move spam to the junk folder.
 
-    ACCOUNT is the name of a table [imap.NAME] in the config file, or imaps://USER@HOST, whose
-    password is asked for.  Without one, all accounts of the config file are filtered.
+    PLACE is a Maildir, imaps://USER@HOST, or the name of a table [mail.NAME] in the config file.
+    Without one, all places of the config file are filtered.
 
     Ham and unsure messages stay untouched.  No message becomes read.  The first run judges the
     unread mail of a folder; every other run what has come since.  What you move back from the junk
     folder stays where you put it, and so does what the model has learned as ham, whatever its
     verdict; --move-taught moves that, too.
 
-    A message is in exactly one folder whatever happens.  It is moved by MOVE; where the server does
-    not have that, by COPY, and removed by its UID (UIDPLUS); where it has neither, the message
-    stays, marked as deleted.  A run that was killed is ended by the next one.
+    A message is in exactly one folder whatever happens.  In a Maildir it is renamed; at a server it
+    is moved by MOVE; where the server does not have that, by COPY, and removed by its UID
+    (UIDPLUS); where it has neither, the message stays, marked as deleted.  The next run completes
+    one that was killed.
 
     Exit status: 0 on success, 1 on an error, 2 when the command line is wrong, 75 when the server
     is away or another run is at work on the account for too long: try again later.
 
     \b
     Examples:
-      nbspam imap filter imaps://hal@mail.example.org --dry-run
-      nbspam imap filter home --learn -q
-      nbspam imap filter home --spam-cutoff 0.99 --unsure-keyword Unsure
-      nbspam imap filter --mark --format json
+      nbspam mail filter ~/Maildir --dry-run
+      nbspam mail filter imaps://hal@mail.example.org --dry-run
+      nbspam mail filter home --learn -q
+      nbspam mail filter home --spam-cutoff 0.99 --unsure-keyword Unsure
+      nbspam mail filter --mark --format json
     """
     request = Request(model, cutting, sorting, jobs, form, quiet, dry_run, judges_all)
-    named = mail_accounts(accounts)
+    named = mail_places(accounts)
     if not sorting.learn or dry_run:
         _positive_class(model)  # without a model there is no reason to connect
-    _for_each(named, lambda connection: _sort(connection, request, lambda: False))
+    _for_each(named, lambda connection: _sort(connection, request, lambda: False), dry_run)
 
 
 @configured("learn", seconds_of)
@@ -208,7 +216,7 @@ def learn_(
 ) -> None:
     """Learn the junk folder as spam, and the mail that was read in other folders as ham.
 
-    ACCOUNT is as in nbspam imap filter.  The folders of ham are the account's, ham = ["INBOX",
+    PLACE is as in nbspam mail filter.  The folders of ham are the place's, ham = ["INBOX",
     "Archive"] in the config file, else those that are filtered.
 
     Each message is learned once.  One that you moved into the junk folder or out of it is moved in
@@ -222,24 +230,24 @@ def learn_(
 
     \b
     Examples:
-      nbspam imap learn home
-      nbspam imap learn --trust-after 7d -q
+      nbspam mail learn home
+      nbspam mail learn --trust-after 7d -q
     """
     sorting = Sorting(junk, False, None, True, trust_after, False)
     request = Request(model, Cutting(None, None, None), sorting, jobs, form, quiet)
 
-    def learn_from(connection: Connection) -> None:
+    def learn_from(connection: Mailbox) -> None:
         found = _junk_of(connection, junk)
-        with opened_memory(connection.account, lock_wait(quiet)) as memory:
+        with opened_memory(connection.account.state, lock_wait(quiet)) as memory:
             _learn_folders(connection, memory, found, request)
 
-    _for_each(mail_accounts(accounts), learn_from)
+    _for_each(mail_places(accounts), learn_from)
 
 
 @configured("watch", check_sorting)
 def watch_(
     *,
-    accounts: tuple[str, ...] = argument("[ACCOUNT]", nargs=-1),
+    accounts: tuple[str, ...] = argument("[PLACE]", nargs=-1),
     model: Path = MODEL,
     cutting: Cutting,
     sorting: Sorting,
@@ -254,22 +262,22 @@ def watch_(
     quiet: bool = QUIET,
     jobs: int = JOBS,
 ) -> None:
-    """Filter the mail of an account as it comes, until SIGTERM or SIGINT.
+    """Filter the mail of a place as it comes, until SIGTERM or SIGINT.
 
-    It does what nbspam imap filter does whenever the server announces mail in the first folder,
-    and every four minutes.  When the connection is lost it connects again, after 5 seconds at
+    It does what nbspam mail filter does whenever mail comes to the first folder, and every four
+    minutes.  When the connection is lost it connects again, after 5 seconds at
     first and 15 minutes at most.  A wrong password ends it.
 
     \b
     Examples:
-      nbspam imap watch home
-      nbspam imap watch home --learn --trust-after 7d
+      nbspam mail watch home
+      nbspam mail watch home --learn --trust-after 7d
     """
-    named = mail_accounts(accounts)
+    named = mail_places(accounts)
     if len(named) > 1:
         raise OptionError(
-            f"one account is watched at a time, and there are {len(named)}; name one of"
-            f" {', '.join(account.label for account in named)}, and start another for each other"
+            f"one place is watched at a time, and there are {len(named)}; name one of"
+            f" {', '.join(place.label for place in named)}, and start another for each other"
         )
     if not sorting.learn:
         _positive_class(model)
@@ -284,15 +292,17 @@ def watch_(
         )
 
 
-def _for_each(accounts: Sequence[Account], work: Callable[[Connection], None]) -> None:
-    """Connect to each account and work on it: what goes wrong with one keeps no other waiting.
+def _for_each(
+    accounts: Sequence[Place], work: Callable[[Mailbox], None], is_dry_run: bool = False
+) -> None:
+    """Connect to each place and work on it: what goes wrong with one keeps no other waiting.
 
     Raises the error of the last account that could not be used; those before it are said.
     """
     failed: list[AccountError | LockedError] = []
     for account in accounts:
         try:
-            with Connection(account) as connection:
+            with opened(account, is_dry_run) as connection:
                 work(connection)
         except (AccountError, LockedError) as error:
             failed.append(error)
@@ -302,7 +312,7 @@ def _for_each(accounts: Sequence[Account], work: Callable[[Connection], None]) -
         raise failed[-1]
 
 
-def _junk_of(connection: Connection, junk: str | None) -> str:
+def _junk_of(connection: Mailbox, junk: str | None) -> str:
     """Return the folder for spam; raises AccountError if there is none."""
     account = connection.account
     if named := junk or account.junk:
@@ -313,12 +323,12 @@ def _junk_of(connection: Connection, junk: str | None) -> str:
         marked = [folder.name for folder in listed if "\\junk" in folder.flags]
         if not marked:
             raise AccountError(
-                f"{account.name}: the server marks no folder as \\Junk, and has"
+                f"{account.name}: {connection.junk_rule}; the folders are"
                 f" {', '.join(folder.name for folder in listed)}",
                 Remedy.NAME_JUNK,
             )
         found = marked[0]
-    if found in map(connection.named, (*account.folders, *account.ham)):
+    if found in expanded(connection, (*account.folders, *account.ham), found):
         raise AccountError(
             f"{account.name}: {found} is the folder for spam and one of the others too",
             Remedy.NAME_JUNK,
@@ -341,7 +351,7 @@ def _positive_class(model: Path) -> str:
     return metadata.settings.positive
 
 
-def _sort(connection: Connection, request: Request, is_over: Callable[[], bool]) -> None:
+def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) -> None:
     """Learn if that was asked for, then judge and sort what has come; prints what was done."""
     account, sorting = connection.account, request.sorting
     junk = _junk_of(connection, sorting.junk)
@@ -361,11 +371,11 @@ def _sort(connection: Connection, request: Request, is_over: Callable[[], bool])
                 for message in shown(found):
                     yield message.verdict
 
-    with opened_memory(account, lock_wait(request.quiet)) as memory:
+    with opened_memory(account.state, lock_wait(request.quiet)) as memory:
         if sorting.learn and not request.is_dry_run:
             _learn_folders(connection, memory, junk, request)
         plan = FilterPlan(
-            tuple(map(connection.named, account.folders)),
+            tuple(expanded(connection, account.folders, junk)),
             _positive_class(request.model),
             request.is_dry_run,
             sorting.mark,
@@ -375,8 +385,8 @@ def _sort(connection: Connection, request: Request, is_over: Callable[[], bool])
         for folder in plan.folders:
             if not (request.quiet or request.judges_all or folder in memory.folders):
                 note(
-                    f"{account.name}: {folder}: the first run judges its unread mail alone;"
-                    " nbspam imap filter --all judges all of it"
+                    f"{account.name}: {folder}: the first run judges only unread mail;"
+                    " nbspam mail filter --all judges all of it"
                 )
         mover = Mover(connection, memory, junk)
         done = MailFilter(mover, judge, plan, is_over).run()
@@ -426,7 +436,7 @@ def _print_sorted(
 # Learning
 
 
-def _learn_folders(connection: Connection, memory: Memory, junk: str, request: Request) -> None:
+def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Request) -> None:
     """Learn what is new in the account's folders, and print what changed.
 
     A new model is trained as a whole if there is mail of both classes, as `nbspam train` does.
@@ -453,7 +463,7 @@ def _learn_folders(connection: Connection, memory: Memory, junk: str, request: R
         change = Change()
         if pending.found:
             change = learn(model, pending, TrainingSettings(), wait=wait)
-        _print_change(change, lessons.waiting, connection.account, request)
+        _print_change(change, lessons.waiting, junk, connection.account, request)
         return pending
 
     make_default_folder(model)
@@ -472,7 +482,9 @@ def _learn_folders(connection: Connection, memory: Memory, junk: str, request: R
     lessons.commit()
 
 
-def _print_change(change: Change, waiting: int, account: Account, request: Request) -> None:
+def _print_change(
+    change: Change, waiting: int, junk: str, account: Place, request: Request
+) -> None:
     if request.form == "json":
         fields = {"account": account.label, "model": str(request.model), **change._asdict()}
         del fields["forgotten"]
@@ -480,9 +492,8 @@ def _print_change(change: Change, waiting: int, account: Account, request: Reque
     elif not request.quiet and (change.learned or change.moved or waiting):
         more = ""
         if waiting:
-            verb = "teaches" if waiting == 1 else "teach"
             more = (
-                f"; {counted(waiting, 'message')} that nbspam moved {verb} nothing until seen in"
-                " the junk folder"
+                f"; not learning from {counted(waiting, 'message')} that nbspam moved; open them in"
+                f" {one_line(junk)} first"
             )
         click.echo(f"{account.name}: {change_words(change)}{more}")

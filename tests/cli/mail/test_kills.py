@@ -10,7 +10,7 @@ import pytest
 from imap_servers import Proxy
 from junk_mails import many
 
-from nbspam.imap.connection import Connection
+from nbspam.mailbox.connection import Connection
 
 MOMENTS = int(os.environ.get("NBSPAM_TEST_KILLS", "2"))  # 50 were tried
 _WAYS = {"MOVE": (), "COPY": ("MOVE",)}
@@ -80,13 +80,13 @@ def test_kill_at_random_moments(home, killer, way):
             mailbox.flag("Junk", [b"\\Seen"])
         before = everywhere(mailbox)
         learning = ["--learn"] if number % 2 else []
-        kills += killed.run(chance.randint(2, 22), "imap", "filter", *learning)
+        kills += killed.run(chance.randint(2, 22), "mail", "filter", *learning)
         if way == "MOVE":  # by COPY a message is in both, until the next run
             found = everywhere(mailbox)
             assert {mail: rest[1:] for mail, rest in found.items()} == {
                 mail: rest[1:] for mail, rest in before.items()
             }
-        home.imap("filter", "-q")
+        home.mail("filter", "-q")
         found = everywhere(mailbox)
         assert {mail: rest[0] for mail, rest in found.items()} == expected
         assert {mail: rest[1:] for mail, rest in found.items()} == {
@@ -95,9 +95,9 @@ def test_kill_at_random_moments(home, killer, way):
         assert not [1 for _, flags, _ in mailbox.all() if b"\\Deleted" in flags]
     assert kills >= MOMENTS // 2
     print(f"{way}: killed {kills} of {MOMENTS}")
-    home.imap("learn", "-q")
+    home.mail("learn", "-q")
     learned = home.learned()
-    home.imap("learn", "-q")
+    home.mail("learn", "-q")
     assert home.learned() == learned
 
 
@@ -109,10 +109,10 @@ def test_kill_while_it_learns(home, killer):
         mailbox.put(*many("ham", 5, number), flags=[b"\\Seen"])
         mailbox.put(*many("spam", 5, number), folder="Junk")
         found = [mailbox.all(folder) for folder in ("INBOX", "Junk")]
-        kills += killed.run(chance.randint(2, 20), "imap", "learn")
+        kills += killed.run(chance.randint(2, 20), "mail", "learn")
         assert [mailbox.all(folder) for folder in ("INBOX", "Junk")] == found
     print(f"learn: killed {kills} of {MOMENTS}")
-    home.imap("learn")
+    home.mail("learn")
     assert home.learned() == (before[0] + 5 * MOMENTS, before[1] + 5 * MOMENTS)
 
 
@@ -143,13 +143,13 @@ def test_an_end_at_each_step_of_a_move(home, account, monkeypatch, way, after):
     step = {"journal": "copy" if way == "COPY" else "move", "copy": "copy", "flag": "add_flag"}
     dies(step.get(after, "expunge"), after == "journal")
     with suppress(Killed):
-        home.run("imap", "filter", "-j1")
+        home.run("mail", "filter", "-j1")
     monkeypatch.undo()
     for name, value in home.environment.items():
         monkeypatch.setenv(name, value)
-    home.imap("filter")
+    home.mail("filter")
     assert mailbox.mails() == ham
     assert sorted(mailbox.mails("Junk")) == sorted(spam)
-    assert home.imap("filter") == (0, "", "")
+    assert home.mail("filter") == (0, "", "")
     assert home.state()["pending"] is None
     assert len(home.state()["junked"]) == 3

@@ -1,0 +1,345 @@
+"""Mail in Maildirs on this machine, with the questions and changes of an IMAP connection.
+
+No delivery agent is needed: mbsync, offlineimap, notmuch and mail programs keep such folders.  A
+message is moved by rename(2), in one step, so that it is in exactly one folder at any moment.  It
+gets a new name, as mbsync demands: its number in the old one (`,U=17`) is that of the old folder.
+
+A Maildir has no UIDs: messages are numbered here as they are met, and the numbers are remembered.
+"""
+
+import json
+import os
+import re
+import socket
+import stat
+import time
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from itertools import count
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from nbspam.errors import AccountError, AwayError
+from nbspam.mailbox.account import INBOX, missing_folder, state_file
+from nbspam.mailbox.connection import BEGINNING, FetchedMessage, Folder, ListedFolder
+from nbspam.reading.message import BYTES_LIMIT
+from nbspam.store.writing import QUIET_WAIT, locked, write_atomically
+
+_PARTS = ("new", "cur")
+_FLAGS = re.compile(r"[:;!]2,([A-Za-z]*)$")  # Windows and some mail programs have no colon
+_SIZES = re.compile(r",[SW]=[0-9]+")  # what Dovecot and Courier keep in a name
+# Special folders by their last names (RFC 6154), as mail programs call them.
+_SPECIAL = {"junk": "\\junk", "spam": "\\junk", "junk e-mail": "\\junk", "junk email": "\\junk"}
+_SPECIAL |= {"trash": "\\trash", "deleted messages": "\\trash", "drafts": "\\drafts"}
+_LOOK = 2.0  # seconds between two looks for new mail
+_PAUSE_LIMIT = 240.0  # after which other folders are looked at, as with a server
+_DEPTH_LIMIT = 8
+_numbers = count()
+
+
+class Maildir(NamedTuple):
+    """A folder of Maildirs, and what is done with which of them."""
+
+    path: str
+    label: str = ""  # its name in the config file; otherwise its path
+    folders: tuple[str, ...] = (INBOX,)  # whose new mail is judged
+    junk: str | None = None  # None: the one called Junk or Spam
+    ham: tuple[str, ...] = (INBOX,)  # whose mail is learned as ham
+
+    @property
+    def name(self) -> str:
+        """What an error calls it."""
+        return self.path
+
+    @property
+    def server(self) -> str:
+        """What is waited for, for errors."""
+        return self.path
+
+    @property
+    def state(self) -> Path:
+        """The file in which is remembered what was done."""
+        path = os.path.realpath(self.path)
+        digest = blake2b(path.encode(errors="surrogateescape"), digest_size=8).hexdigest()
+        return state_file(f"{Path(path).name[-40:]}-{digest}")
+
+
+class _Message(NamedTuple):
+    path: str
+    flags: str
+
+    def meets(self, criteria: Sequence[str]) -> bool:
+        """Return whether it meets criteria of IMAP's search; a Maildir has no keywords."""
+        seen, deleted = "S" in self.flags, "T" in self.flags
+        facts = {"SEEN": seen, "UNSEEN": not seen, "UNDELETED": not deleted}
+        return all(facts.get(each, True) for each in criteria)
+
+
+class LocalFolders:
+    """The folders of a Maildir: each method does what that of `Connection` does.
+
+    Each raises AccountError for what the system refuses.
+    """
+
+    junk_rule = "no folder is called Junk or Spam"
+    moves_once = True  # two who move the same message do not make two of it
+
+    def __init__(self, account: Maildir, remembers: bool = True) -> None:
+        """remembers: whether numbers are kept for the next run; a dry run writes nothing."""
+        self.account, self._remembers = account, remembers
+        self._places = self._found()
+        self._uids: dict[str, tuple[int, int, dict[str, int]]] = {}  # folder: as in the file
+        self._file = account.state.with_suffix(".uids.json")
+        self._messages: dict[int, _Message] = {}  # of the folder that is open
+        self._open = ""
+
+    def __enter__(self) -> "LocalFolders":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def can(self, capability: str) -> bool:
+        """Return whether it has an extension of IMAP."""
+        return capability == "MOVE"
+
+    # Folders
+
+    def _found(self) -> dict[str, Path]:
+        """Return the Maildirs by name: of Maildir++ (`.Junk`) and in folders (`Lists/Cycling`)."""
+        top = Path(self.account.path)
+        found = {INBOX: top} if is_maildir(top) else {}
+
+        def look(folder: Path, prefix: str, depth: int) -> None:
+            entries = sorted(os.scandir(folder), key=lambda e: e.name)
+            for entry in entries:
+                if entry.name in (*_PARTS, "tmp") or not entry.is_dir():
+                    continue
+                name = prefix + entry.name.removeprefix(".")
+                if is_maildir(Path(entry.path)):
+                    found.setdefault(name, Path(entry.path))
+                if depth < _DEPTH_LIMIT and not entry.is_symlink():
+                    look(Path(entry.path), f"{name}/", depth + 1)
+
+        with self._telling(str(top)):
+            look(top, "", 0)
+        if not found:
+            raise AccountError(
+                f"{top}: is not a Maildir, nor a folder of Maildirs; name the folder that has cur"
+                " and new, or the one above"
+            )
+        return found
+
+    def folders(self) -> list[ListedFolder]:
+        """Return the folders."""
+        names = {name: re.split("[./]", name.casefold())[-1] for name in self._places}
+        return [
+            ListedFolder(name, "/", frozenset({_SPECIAL[last]} if last in _SPECIAL else ()))
+            for name, last in names.items()
+        ]
+
+    def named(self, name: str) -> str:
+        """Return the folder that a user means, with or without a dot at its front."""
+        same = [each for each in self._places if _normal(each) == _normal(name)]
+        return name if name in same else (same or [name])[0]
+
+    def select(self, name: str, readonly: bool = True) -> Folder:
+        """Open a folder."""
+        folder, self._messages = self._looked(name)
+        self._open = folder.name
+        return folder
+
+    def status(self, name: str) -> Folder:
+        """Return a folder without opening it."""
+        return self._looked(name)[0]
+
+    def _looked(self, name: str) -> tuple[Folder, dict[int, _Message]]:
+        name = self.named(name)
+        if name not in self._places:
+            error = AccountError(f"{self.account.name}: there is no folder {name!r}")
+            raise missing_folder(self.account.name, name, error, list(self._places))
+        found = self._listed(name)
+        uidvalidity, uidnext, numbers = self._numbered(name, found)
+        messages = {numbers[base]: message for base, message in found.items()}
+        return Folder(name, uidvalidity, uidnext, len(found)), messages
+
+    def select_again(self, folder: Folder, readonly: bool) -> None:
+        """Open a folder whose numbers are in use; raises AwayError if they are new ones by now."""
+        if self.select(folder.name, readonly).uidvalidity != folder.uidvalidity:
+            raise AwayError(f"{self._file}: was removed during the run; run it again")
+
+    def _listed(self, name: str) -> dict[str, _Message]:
+        """Return the messages of a folder by the part of their names that stays, oldest first."""
+        found = {}
+        for part in _PARTS:
+            folder = self._places[name] / part
+            with self._telling(str(folder)):
+                names = [n for n in os.listdir(folder) if n[0] != "."]  # noqa: PTH208 (faster)
+            for each in sorted(names):
+                flags = _FLAGS.search(each)
+                base = re.split("[,:;!]", each, maxsplit=1)[0]  # what no program changes
+                base = each if base in found else base
+                found[base] = _Message(f"{folder}/{each}", flags[1] if flags else "")
+        return dict(sorted(found.items()))
+
+    def _numbered(self, name: str, found: Iterable[str]) -> tuple[int, int, dict[str, int]]:
+        """Return what IMAP calls UIDVALIDITY and UIDNEXT, and the number of each message."""
+        known = self._uids.get(name)
+        if known is not None and all(base in known[2] for base in found):
+            return known
+        path = self._file
+        with self._telling(str(path)):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with locked(path, QUIET_WAIT) as place:
+            if place.exists() and (self._remembers or not self._uids):
+                self._uids = _read(place)
+            validity, following, numbers = self._uids.get(name, (int(time.time()), 1, {}))
+            numbers = {base: numbers[base] for base in found if base in numbers}
+            for base in found:
+                if base not in numbers:
+                    numbers[base], following = following, following + 1
+            self._uids[name] = validity, following, numbers
+            if self._remembers:
+                text = json.dumps(self._uids).encode()
+
+                def write(file: IO[bytes]) -> None:
+                    file.write(text)
+
+                write_atomically(place, write, what="state")
+        return self._uids[name]
+
+    # Messages of the open folder
+
+    def search(self, folder: Folder, criteria: Sequence[str], first: int = 1) -> list[int]:
+        """Return the numbers from `first` on of messages that meet all criteria, ascending."""
+        self.select(folder.name)
+        found = self._messages.items()
+        return sorted(uid for uid, m in found if uid >= first and m.meets(criteria))
+
+    def existing(self, uids: Iterable[int], *criteria: str) -> list[int]:
+        """Return those of the messages that are in the open folder and meet the criteria."""
+        self.select(self._open)
+        there = self._messages
+        return sorted(uid for uid in set(uids) if uid in there and there[uid].meets(criteria))
+
+    def beginnings(self, uids: Sequence[int]) -> Iterator[FetchedMessage]:
+        """Yield the beginnings of messages."""
+        return self._read_each(uids, BEGINNING)
+
+    def messages(self, uids: Sequence[int]) -> Iterator[FetchedMessage]:
+        """Yield messages, in the order of their numbers; what is gone meanwhile is left out."""
+        return self._read_each(sorted(uids), BYTES_LIMIT)
+
+    def source(self, folder: str, uid: int) -> str:
+        """Return the path of a message of the open folder."""
+        return self._messages[uid].path
+
+    def _read_each(self, uids: Sequence[int], limit: int) -> Iterator[FetchedMessage]:
+        opened = self._open
+        for uid in uids:
+            for attempt in range(2):  # a mail program may have just set a flag, which renames it
+                if self._open != opened or attempt:
+                    self.select(opened)
+                if uid not in self._messages:
+                    break
+                try:
+                    with self._telling(self._messages[uid].path):
+                        content = _content(self._messages[uid].path, limit)
+                except FileNotFoundError:
+                    continue
+                if content is not None:
+                    yield FetchedMessage(uid, "S" in self._messages[uid].flags, content)
+                break
+
+    # Changes
+
+    def move(self, uids: Sequence[int], folder: str) -> None:
+        """Move messages of the open folder to another one."""
+        self.select(self._open)
+        for uid in uids:
+            if uid not in self._messages:
+                continue
+            old = self._messages[uid].path
+            head, name = os.path.split(old)
+            sizes, flags = "".join(_SIZES.findall(name)), _FLAGS.search(name)
+            now, host = time.time(), re.sub(r"[/:,]", "_", socket.gethostname())
+            unique = f"{now:.0f}.M{now % 1 * 1e6:.0f}P{os.getpid()}Q{next(_numbers)}.{host}"
+            info = flags[0] if flags else ""
+            new = self._places[folder] / Path(head).name / f"{unique}{sizes}{info}"
+            with self._telling(old):
+                try:
+                    Path(old).rename(new)
+                except FileNotFoundError:
+                    if not new.parent.is_dir():
+                        raise
+                    # Its owner has moved it, or set a flag: the next run looks at it again.
+
+    def copy(self, *_: object) -> None:
+        """Fail: this and the two below are for servers without MOVE, and for keywords."""
+        raise NotImplementedError
+
+    add_flag = expunge = copy
+
+    def wait(self, until: Callable[[float, int | None], bool], interval: float) -> None:
+        """Wait until mail may have come to the open folder, or it is time to look.
+
+        until: waits so many seconds, or returns True because there is something to do.
+        """
+        end, before = time.monotonic() + _PAUSE_LIMIT, self._stamps()
+        while time.monotonic() < end and self._stamps() == before:
+            if until(min(interval, _LOOK), None):
+                return
+
+    def _stamps(self) -> list[int]:
+        folder = self._places[self._open]
+        with self._telling(str(folder)):
+            return [(folder / part).stat().st_mtime_ns for part in _PARTS]
+
+    @contextmanager
+    def _telling(self, path: str) -> Iterator[None]:
+        """Turn what the system refuses into one sentence, but for what is gone meanwhile."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            if path.rpartition("/")[0].endswith(_PARTS):
+                raise
+            raise AccountError(
+                f"{path}: is not there; name a folder that has cur and new"
+            ) from error
+        except OSError as error:
+            raise AccountError(
+                f"{path}: {error.strerror}; correct its owner and permissions, or the disk, and run"
+                " it again"
+            ) from error
+
+
+def is_maildir(path: Path) -> bool:
+    """Return whether a folder is a Maildir."""
+    return all((path / part).is_dir() for part in _PARTS)
+
+
+def _normal(name: str) -> str:
+    name = unicodedata.normalize("NFC", name).removeprefix(".").replace(".", "/")
+    return INBOX if name.upper() == INBOX else name
+
+
+def _content(path: str, limit: int) -> bytes | None:
+    """Return the first bytes of a message; None for what is not a file."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        return file.read(limit) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+
+
+def _read(path: Path) -> dict[str, tuple[int, int, dict[str, int]]]:
+    try:
+        found = json.loads(path.read_bytes())
+        return {name: (int(v), int(n), dict(numbers)) for name, (v, n, numbers) in found.items()}
+    except OSError as error:
+        raise AccountError(
+            f"{path}: cannot be read ({error.strerror}); fix its permissions"
+        ) from error
+    except (ValueError, TypeError, AttributeError) as error:
+        raise AccountError(
+            f"{path}: is damaged; remove it, and the next run begins anew with unread mail"
+        ) from error

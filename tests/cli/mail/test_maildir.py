@@ -1,0 +1,231 @@
+"""`nbspam mail` with Maildirs: what a server does not have."""
+
+import os
+import signal
+import time
+from contextlib import suppress
+from random import Random
+
+import pytest
+from junk_mails import many
+from local_mail import LocalMailbox
+
+from nbspam.mailbox.maildir import LocalFolders, Maildir
+
+
+@pytest.fixture
+def local(home):
+    home.config.write_text("")
+    return LocalMailbox(home.path / "mail")
+
+
+def everywhere(mailbox):
+    found = {}
+    for folder in ("INBOX", "Junk"):
+        for mail, _, date in mailbox.all(folder):
+            assert mail not in found, "a message is in two folders, or twice in one"
+            found[mail] = (folder, date)
+    return found
+
+
+@pytest.mark.parametrize("moments", [4, pytest.param(50, marks=pytest.mark.long)])
+def test_kill_at_random_moments_loses_and_doubles_nothing(home, local, moments):
+    """Nor does a second run that begins at once, nor is anything learned twice."""
+    chance, expected, kills = Random(7), {}, 0
+    for number in range(moments):
+        ham, spam = many("ham", 30, number), many("spam", 30, number)
+        local.put(*ham, *spam)
+        expected |= dict.fromkeys(ham, "INBOX") | dict.fromkeys(spam, "Junk")
+        before = everywhere(local)
+        process = home.start("mail", "filter", "-j1", str(local.top))
+        limit = time.monotonic() + chance.uniform(0.1, 1)
+        while time.monotonic() < limit and len(local.files("Junk")) < 30 * number + 3:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        kills += process.returncode == -signal.SIGKILL
+        found = everywhere(local)
+        assert {mail: date for mail, (_, date) in found.items()} == {
+            mail: date for mail, (_, date) in before.items()
+        }
+        home.mail("filter", "-q", str(local.top))
+        assert {mail: folder for mail, (folder, _) in everywhere(local).items()} == expected
+    assert kills
+    local.flag("Junk", [b"\\Seen"])
+    local.flag("INBOX", [b"\\Seen"])
+    before = home.learned()
+    for _ in range(2):
+        home.mail("learn", "-q", str(local.top))
+        assert home.learned() == (before[0] + 30 * moments, before[1] + 30 * moments)
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_an_end_before_and_after_a_move(home, local, monkeypatch, is_moved):
+    """Two of the messages have the same bytes: neither is lost, and nbspam knows what it moved."""
+    spam = many("spam", 3)
+    local.put(*spam, spam[0])
+    real = LocalFolders.move
+
+    def dies(self, uids, folder):
+        if is_moved:
+            real(self, uids[:2], folder)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LocalFolders, "move", dies)
+    with suppress(KeyboardInterrupt):
+        home.run("mail", "filter", "-j1", local.top)
+    monkeypatch.setattr(LocalFolders, "move", real)
+    home.mail("filter", local.top)
+    assert sorted(local.mails("Junk")) == sorted([*spam, spam[0]])
+    before = home.learned()
+    assert "not learning from 4 messages" in home.mail("learn", local.top).out
+    assert home.learned() == before
+
+
+def test_a_new_name_without_the_number_that_mbsync_gave_and_with_flags_and_sizes(home, local):
+    spam = many("spam", 2)
+    (local.top / "cur" / "1.host,U=17,S=90:2,FS").write_bytes(spam[0])
+    (local.top / "new" / "2.host,U=18").write_bytes(spam[1])
+    home.mail("filter", "--all", local.top)
+    first, second = local.files("Junk")
+    names = {path.parent.name: path.name for path in (first, second)}
+    assert names["cur"].endswith(",S=90:2,FS")
+    assert not any("U=" in name for name in names.values())
+    assert ":" not in names["new"]
+
+
+def test_other_names_of_the_same_message_are_not_judged_again(home, local):
+    """mbsync adds a number when it has uploaded a message, and mail programs set flags."""
+    local.put(*many("ham", 2))
+    assert "judged 2 messages" in home.mail("filter", local.top).out
+    one, other = local.files("INBOX")
+    one.rename(local.top / "cur" / f"{one.name},U=7:2,")
+    other.rename(local.top / "cur" / f"{other.name}:2,S")
+    local.put(*many("ham", 1))
+    assert "judged 1 message" in home.mail("filter", local.top).out
+
+
+def test_watching_takes_what_comes_and_what_is_moved(home, local):
+    process = home.start("mail", "watch", "--interval", "5", str(local.top))
+    spam, ham = many("spam", 2), many("ham", 1)
+    try:
+        for number, each in enumerate(spam, 1):
+            local.put(each, *ham * (number == 2))
+            end = time.monotonic() + 60
+            while len(local.mails("Junk")) < number:
+                assert time.monotonic() < end
+                time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert (process.returncode, err.count(b"\n")) == (0, 1)  # the note on the first run
+    assert local.mails() == ham
+    assert local.mails("Junk") == spam
+
+
+def test_patterns_of_folders_take_neither_spam_nor_trash_nor_drafts(home, local):
+    for folder in ("Archive", "Lists/a", "Lists/b", "Drafts"):
+        local.create(folder)
+    for folder in ("Archive", "Lists/a", "Lists/b", "Drafts", "Trash", "Junk"):
+        local.put(*many("ham", 2, folder), folder=folder, flags=[b"\\Seen"])
+    home.config.write_text("[mail.home]\nmaildir = 'mail'\nham = ['*']\n")
+    before = home.learned()
+    home.mail("learn")
+    assert home.learned() == (before[0] + 6, before[1] + 2)
+    home.config.write_text("[mail.home]\nmaildir = 'mail'\nham = ['INBOX']\nfolders = ['Lists.*']")
+    local.put(*many("spam", 1), folder="Lists/b")
+    done = home.mail("filter")
+    assert "Lists.b: judged 1 message, 1 moved to Junk" in done.out
+
+
+@pytest.mark.parametrize(
+    ("argument", "problem"),
+    [
+        ("none/at/all", "is not there; name a folder that has cur and new"),
+        (".", "is not a Maildir, nor a folder of Maildirs"),
+        ("wrk", "the config file has no such place (work); did you mean work?"),
+    ],
+)
+def test_a_wrong_place_is_one_sentence(home, argument, problem):
+    home.config.write_text("[mail.work]\nmaildir = 'mail'\n")
+    place = argument if argument == "wrk" else f"{home.path}/{argument}"
+    done = home.run("mail", "filter", place)
+    assert done.code in (1, 2)
+    assert problem in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_wrong_keys_and_folders_are_one_sentence(home, local):
+    for text, problem in {
+        "host = 'mx'": "is for an IMAP account, and maildir is given",
+        "junk = 'INBOX'": "which is the junk folder too",
+        "junk = 'Jnk'": "there is no folder 'Jnk'; did you mean Junk?",
+        "folders = ['Tresh']": "there is no folder 'Tresh'; did you mean Trash?",
+    }.items():
+        home.config.write_text(f"[mail.home]\nmaildir = 'mail'\n{text}\n")
+        done = home.run("mail", "filter", "-q")
+        assert (done.code in (1, 2), done.err.count("\n")) == (True, 1), done
+        assert problem in done.err
+    home.config.write_text("")
+    done = home.run("mail", "filter", local.top, "--mark")
+    assert "INBOX: keeps no keyword $Junk; leave out --mark" in done.err
+    (local.path("Junk") / "new").rmdir()
+    assert (
+        "no folder is called Junk or Spam; the folders are INBOX, Trash"
+        in home.run("mail", "filter", local.top).err
+    )
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written_is_one_sentence(home, local):
+    local.put(*many("spam", 1))
+    (local.path("Junk") / "new").chmod(0o500)
+    done = home.run("mail", "filter", local.top)
+    assert (done.code, done.err.count("\n")) == (1, 2)
+    assert "Permission denied; correct its owner and permissions" in done.err
+    assert len(local.mails()) == 1
+
+
+def test_what_is_no_file_and_what_is_gone_is_left_out(local):
+    local.put(*many("ham", 2))
+    os.mkfifo(local.top / "new" / "fifo")
+    with LocalFolders(Maildir(str(local.top)), remembers=False) as folders:
+        folder = folders.select("INBOX")
+        uids = folders.search(folder, ("UNSEEN",))
+        assert len(uids) == 3
+        messages = folders.messages(uids)
+        assert next(messages).uid == 1
+        local.files("INBOX")[1].rename(local.top / "cur" / "elsewhere")
+        assert list(messages) == []
+
+
+def test_lost_numbers_judge_unread_mail_only_and_nothing_twice(home, local):
+    old, new = many("spam", 2), many("spam", 1)
+    local.put(*old, flags=[b"\\Seen"])
+    local.put(*new)
+    home.mail("filter", local.top)
+    assert (local.mails(), local.mails("Junk")) == (old, new)
+    for path in (home.path / "state").rglob("*.uids.json"):
+        path.write_text("[1]")
+        done = home.run("mail", "filter", local.top)
+        assert f"{path}: is damaged; remove it" in done.err
+        path.unlink()
+    home.mail("filter", local.top)
+    assert (local.mails(), local.mails("Junk")) == (old, new)
+
+
+def test_patterns_of_sources_take_what_no_other_option_names(home, local):
+    for folder in ("Archive", "Lists/a"):
+        local.create(folder)
+        local.put(*many("ham", 20, folder), folder=folder)
+    local.put(*many("spam", 20), folder="Junk")
+    (local.top / ".mbsyncstate").write_text("1 2 3")
+    home.model.unlink()
+    done = home.run("train", "--ham", f"{local.top}/.*", "--spam", f"{local.top}/.Junk")
+    assert (done.code, home.learned()) == (0, (40, 20)), done
+    done = home.run(
+        "train", "--replace", "--ham", f"{local.top}/.N*", "--spam", f"{local.top}/.Junk"
+    )
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert f"{local.top}/.N*: " in done.err
