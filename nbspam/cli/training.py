@@ -5,7 +5,6 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -65,16 +64,13 @@ class ClassSizes:
             return
         where = [
             " and ".join(
-                f"{one_line(source)} as {name}" for name, source in islice(each.items(), _SHOWN)
+                f"{one_line(source)} as {name}" for name, source in list(each.items())[:_SHOWN]
             )
             for each in found[:_NAMED]
         ]
-        if where and n > len(where):
-            where.append(f"and {n - len(where):,} more")
-        what = (
-            f"{counted(n, 'message')} {'is' if n == 1 else 'are'} in two or more classes"
-            f"{' (' if where else ''}{'; '.join(where)}{')' if where else ''}"
-        )
+        where += [f"and {n - len(where):,} more"] if 0 < len(where) < n else []
+        shown = f" ({'; '.join(where)})" if where else ""
+        what = f"{counted(n, 'message')} {'is' if n == 1 else 'are'} in two or more classes{shown}"
         if strict:
             raise TrainingError(f"{what}; correct the labels, or leave out --strict")
         if not quiet:
@@ -91,16 +87,13 @@ class ClassSizes:
         """Say which classes are of a few messages beside two large ones, and where these are."""
         small = rare_classes(self._sizes)
         for name in small[:_SHOWN]:
-            n = self._sizes[name]
-            where = ", ".join(one_line(source) for source in self._first[name])
-            header = ""
-            if self._may_be_header(name):
-                header = " if that row names the columns, add --header-row yes;"
+            only = f"{counted(self._sizes[name], 'message')} of {sum(self._sizes.values()):,}"
+            where = ", ".join(map(one_line, self._first[name]))
+            header = ", or add --header-row yes if that row names the columns"
             note(
-                f"the class {name!r} has only {counted(n, 'message')} of"
-                f" {sum(self._sizes.values()):,} ({where});{header} if that label is a mistake,"
-                " correct it"
-                f" there: as it is there are {len(self._sizes)} classes, and cut-offs are for two"
+                f"the class {name!r} has only {only} ({where});"
+                f" if the label is wrong, correct it{header if self._may_be_header(name) else ''}:"
+                f" cut-offs need two classes, and there are {len(self._sizes)}"
             )
         if len(small) > _SHOWN:
             note(f"{len(small) - _SHOWN} more classes have at most {FEW} messages each")
