@@ -91,7 +91,7 @@ def command(
     cells = [(row["option"], _shown(row["value"]), _origin(row)) for row in rows]
     cells += [] if words else accounts
     if not cells:
-        click.echo("nothing is set; every option has its built-in default")
+        click.echo("no option is set; every option has its built-in default")
         return
     cells.insert(0, ("option", "value", "from"))
     widths = [max(len(cell[i]) for cell in cells) for i in range(2)]

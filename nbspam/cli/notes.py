@@ -246,8 +246,8 @@ def outcome(error: BaseException) -> tuple[int, str]:
             return described(error.end)
         case ModuleNotFoundError(name="numpy" | "scipy" | "rich" as name):
             return ExitCode.ERROR, (
-                f"{name} is not installed, which eval needs, and train unless it has --update;"
-                " install it beside nbspam with: pip install numpy scipy rich"
+                f"{name} is not installed; eval needs it, and train without --update; install it"
+                " with: pip install numpy scipy rich"
             )
         case _:
             return described(error)

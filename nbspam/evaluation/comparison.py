@@ -97,8 +97,7 @@ def chosen(names: str, given: TrainingSettings) -> list[Combination]:
         asked = {n: c for n, c in known.items() if name in (ALL, n, n.partition(":")[0])}
         if not asked:
             raise OptionError(
-                f"{name!r} is no kind of naive Bayes that can be compared; give all, or some of"
-                f" {', '.join(known)}"
+                f"{name!r} is not a kind of naive Bayes; choose all, or some of {', '.join(known)}"
             )
         found |= asked
     if len(found) < 2:

@@ -154,7 +154,7 @@ METRICS = (
     Metric("precision", Share("tp", "called", 1), GENERAL, "precision", "right", "called spam"),
     Metric("recall", Share("tp", "spam", 1), GENERAL, "recall", "called spam", "spam"),
     Metric("f1", _F1, GENERAL, "F1", "harmonic mean of precision and recall"),
-    Metric("auc", Resampled(samples.auc), GENERAL, "AUC", "(ham, spam) pairs ranked rightly"),
+    Metric("auc", Resampled(samples.auc), GENERAL, "AUC", "(ham, spam) pairs ranked correctly"),
     Metric("mcc", _MCC, GENERAL, "MCC", "Matthews correlation coefficient"),
     Metric("log_loss", Mean(samples.log_losses), GENERAL, "log-loss", "nats per message"),
     Metric("brier", _BRIER, GENERAL, "Brier", "mean squared error of P(spam)"),
@@ -163,7 +163,7 @@ METRICS = (
     Metric("sm_pct", Share("fn", "spam")),
     Metric("hm_pct", Share("fp", "ham")),
     Metric("lam_pct", _LAM, TRACK, "lam%", "logistic average of both error rates"),
-    Metric("one_minus_roca_pct", _ROCA, TRACK, "1-ROCA%", "(ham, spam) pairs ranked wrongly"),
+    Metric("one_minus_roca_pct", _ROCA, TRACK, "1-ROCA%", "(ham, spam) pairs ranked incorrectly"),
     Metric(
         "sm_pct_at_hm_0_1", _SM_AT_HM, TRACK, "sm@hm.1", "spam missed with 0.1 % of ham blocked"
     ),

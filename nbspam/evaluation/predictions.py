@@ -26,7 +26,7 @@ def check_predictions(path: Path) -> None:
     if suffix not in ENDINGS:
         *most, last = ENDINGS
         raise OptionError(
-            f"{path}: the ending says in which format to write predictions; name a file that ends"
+            f"{path}: unknown format of predictions; name a file that ends"
             f" in {', '.join(most)} or {last}"
         )
     if suffix != _PARQUET:

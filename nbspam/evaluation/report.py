@@ -199,8 +199,8 @@ def print_comparison(comparison: Comparison, said: str) -> None:
         out.print()
         print_sentence(
             out,
-            f"against the best, {name}: messages that only one of the two has wrong; p-values after"
-            " Holm",
+            f"against the best, {name}: messages that only one of the two gets wrong; p-values"
+            " after Holm",
         )
         left_out |= _print_fitting(out, models[1:], list(_differences_of(models[1:])))
     if left_out:

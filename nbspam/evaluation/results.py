@@ -164,7 +164,7 @@ class Results:
         classes, positive = self.evaluation.classes, self.evaluation.positive
         if len(classes) < 3:
             return ""
-        said = f"{len(classes)} classes: a message is called the most probable one"
+        said = f"{len(classes)} classes: the verdict is the most probable one"
         if positive is None:
             return f"{said}; the figures are over all classes"
         return (

@@ -257,7 +257,7 @@ def lam_pct(counts: VerdictCounts) -> float:
 
 
 def one_minus_roca_pct(sample: Sample) -> float:
-    """Return 100 (1 - U / (spam x ham)), the share of pairs ranked wrongly, in percent.
+    """Return 100 (1 - U / (spam x ham)), the share of pairs ranked incorrectly, in percent.
 
     U counts the (ham, spam) pairs in which the spam scores higher, ties half (Mann and Whitney
     1947).  It is exact: a multiple of 1/2, and far below 2^52.
@@ -268,7 +268,7 @@ def one_minus_roca_pct(sample: Sample) -> float:
 
 
 def auc(sample: Sample) -> float:
-    """Return the area under the ROC curve: the share of (ham, spam) pairs ranked rightly.
+    """Return the area under the ROC curve: the share of (ham, spam) pairs ranked correctly.
 
     It equals U / (spam x ham) (Hanley and McNeil 1982), so it is 1 - one_minus_roca_pct / 100.
     """

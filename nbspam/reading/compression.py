@@ -113,12 +113,12 @@ class _Format(NamedTuple):
 
 
 WORKBOOKS = (".xlsx", ".xlsm")  # which are read
-_WORKBOOK = "is an Excel workbook", "save it as CSV, and give that"
-_DOCUMENT = "is a document of an office program", "save it as text or CSV, and give that"
+_WORKBOOK = "is an Excel workbook", "save it as CSV, and use that"
+_DOCUMENT = "is a document of an office program", "save it as text or CSV, and use that"
 _ZIP = "is a zip archive"
 _ARCHIVE = "unpack it, and give the folder or the file in it"
 _PICTURE = "is a picture", "give its text"
-_FRAME = "save its table as CSV or Parquet, and give that"
+_FRAME = "save its table as CSV or Parquet, and use that"
 _BERKELEY_DB = (
     "is a Berkeley DB",
     "write bogofilter's words with bogoutil -d, and read them with nbspam model import",
@@ -128,10 +128,8 @@ FORMATS = (
     _Format(b"PK\x03\x04", _ZIP, _ARCHIVE),
     _Format(b"PK\x05\x06", "is an empty zip archive", "give a file with messages"),
     _Format(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", *_DOCUMENT),
-    _Format(b"!BDN", "is an Outlook mailbox", "convert it to mbox with readpst, and give that"),
-    _Format(
-        b"SQLite format 3\0", "is an SQLite database", "export the table as CSV, and give that"
-    ),
+    _Format(b"!BDN", "is an Outlook mailbox", "convert it to mbox with readpst, and use that"),
+    _Format(b"SQLite format 3\0", "is an SQLite database", "export the table as CSV, and use that"),
     *(_Format(b"\x80%c" % protocol, "is a Python pickle", _FRAME) for protocol in (2, 3, 4, 5)),
     _Format(b"ARROW1\0\0", "is an Arrow file", _FRAME),
     _Format(b"FEA1", "is a Feather file", _FRAME),
@@ -140,8 +138,8 @@ FORMATS = (
     _Format(b"Rar!\x1a\x07", "is a RAR archive", _ARCHIVE),
     _Format(b"7z\xbc\xaf\x27\x1c", "is a 7z archive", _ARCHIVE),
     _Format(b"ustar", "is a tar archive", _ARCHIVE, 257),
-    _Format(b"\x28\xb5\x2f\xfd", "is compressed with zstd", "decompress it, and give that"),
-    _Format(b"%PDF-", "is a PDF", "save its text, and give that"),
+    _Format(b"\x28\xb5\x2f\xfd", "is compressed with zstd", "decompress it, and use that"),
+    _Format(b"%PDF-", "is a PDF", "save its text, and use that"),
     _Format(b"\x89PNG\r\n\x1a\n", *_PICTURE),
     _Format(b"\xff\xd8\xff", *_PICTURE),
     _Format(b"GIF87a", *_PICTURE),
@@ -155,7 +153,7 @@ FORMATS = (
 _BY_SUFFIX = {
     ".xls": _WORKBOOK,
     ".docx": _DOCUMENT,
-    ".msg": ("is a message as Outlook saves it", "save it as .eml, and give that"),
+    ".msg": ("is a message as Outlook saves it", "save it as .eml, and use that"),
 }
 _IN_ZIP = ((b"xl/", _WORKBOOK), (b"word/", _DOCUMENT), (b"opendocument", _DOCUMENT))
 

@@ -323,4 +323,6 @@ def one_message(
 
 def tell_empty(source: Source, request: ReadingRequest) -> None:
     """Tell the user that a file has no message in it, as an empty mbox."""
-    request.options.tell(SourceError(f"{source.path}: the file is empty; nothing is learned of it"))
+    request.options.tell(
+        SourceError(f"{source.path}: the file is empty; nothing is learned from it")
+    )

@@ -441,7 +441,7 @@ def test_values_are_checked_without_a_model_and_without_a_home(
 def test_config_prints_what_is_set_and_where(nbspam, config, own_home, monkeypatch):
     assert nbspam("config").out == (
         f"config file: none ({own_home}/.config/nbspam/config.toml does not exist)\n"
-        "nothing is set; every option has its built-in default\n"
+        "no option is set; every option has its built-in default\n"
     )
     path = config('jobs = 2\n\n["classify"]\nheader = "X-Spam"\n')
     monkeypatch.setenv("NBSPAM_MODEL", "m.json")

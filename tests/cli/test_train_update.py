@@ -339,7 +339,7 @@ def test_an_empty_file_is_not_learned_and_that_is_said(nbspam, model, tmp_path, 
     arguments = ("train", "--update", "--ham", path, "-m", model, *options)
     found = nbspam(*arguments)
     assert (found.code, "learned 0 new messages" in found.out) == (0, True)
-    assert found.err == f"nbspam: {path}: the file is empty; nothing is learned of it\n"
+    assert found.err == f"nbspam: {path}: the file is empty; nothing is learned from it\n"
     assert nbspam(*arguments, "-q") == (0, "", "")
     assert model.read_bytes() == before
 
