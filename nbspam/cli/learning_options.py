@@ -46,7 +46,7 @@ class Sources(NamedTuple):
         " other options name."
     )
     label: tuple[str, ...] = _read(
-        "Read messages of the class NAME from SRC (repeatable).", typed_as="NAME=SRC"
+        "Read messages of the class NAME from SRC (repeatable).", typed_as="NAME=SRC", seldom=True
     )
 
     def names(self) -> list[str]:

@@ -270,6 +270,12 @@ def learned(figures):
     return [figures[key] for key in ("messages", "learned", "learned_left_out", "not_in_ledger")]
 
 
+@each("protocol", ["--folds 5", "--leave-one-out", "--online", "--train-first 50%"])
+def test_the_short_report_is_one_screen(nbspam, sample, protocol):
+    found = nbspam("eval", *protocol.split(), sample / "sms.tsv")
+    assert (found.code, len(found.out.splitlines()) <= 25) == (0, True)
+
+
 def test_what_was_learned_is_left_out_unless_asked_for_and_told(nbspam, as_json, model, later):
     assert learned(as_json("eval", "-m", model, later)) == [3, 4, 4, 0]
     text = nbspam("eval", "-m", model, later).sentences

@@ -103,3 +103,18 @@ def test_shells_complete_commands_options_and_values(program, monkeypatch):
         monkeypatch.setenv("COMP_CWORD", str(typed.count(" ")))
         lines = program().out.splitlines()
         assert {line.partition(",")[2] for line in lines} == offered
+
+
+# Help in two sizes
+
+
+@each("command, most", [("train", 60), ("classify", 60), ("explain", 60), ("eval", 75)])
+def test_help_has_what_is_used_often_and_help_all_the_rest(nbspam, command, most):
+    short, whole = (nbspam(command, flag).out for flag in ("--help", "--help-all"))
+    assert len(short.splitlines()) <= most
+    for flag in ("--base", "--header-row", "--encoding"):
+        assert (flag in short, flag in whole) == (False, True)
+    headings = [line for line in whole.splitlines() if re.fullmatch(r"[A-Z][\w-]+:", line)]
+    known = "Sources: Test: Model: Cut-offs: Tables: Output: More:".split()
+    assert [known.index(heading) for heading in headings] == sorted(map(known.index, headings))
+    assert [line for line in short.splitlines() if line in headings] == headings
