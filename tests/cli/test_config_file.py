@@ -456,6 +456,9 @@ def test_config_prints_what_is_set_and_where(nbspam, config, own_home, monkeypat
     assert rows["file"] == str(path)
     header = {"option": "[classify] header", "name": "[classify] header", "value": "X-Spam"}
     assert rows["settings"][2] == header | {"from": "file", "line": 4}
+    monkeypatch.delenv("NBSPAM_MODEL")
+    config('[mail.home]\nhost = "m.example.org"\nuser = "hal"\n')
+    assert nbspam("config").out.splitlines()[2:] == ["[mail.home]  hal@m.example.org  line 1"]
     config("broken")
     assert nbspam("config", "--path").out == f"{path}\n"
 
