@@ -257,11 +257,9 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
         raise OptionError(f"{model}: counts no words, only traits; leave out --words")
     ranked = strongest_words(whole, top, fragments=fragments or form == "json")
     if form == "json":
-        classes = whole.metadata.settings.classes
         listed = {
             name: [
-                {"token": token, "weight": weight, "counts": dict(zip(classes, row, strict=True))}
-                for token, weight, row in words
+                word._asdict() | {"counts": whole.metadata.by_class(word.counts)} for word in words
             ]
             for name, words in ranked.items()
         }

@@ -214,17 +214,8 @@ class Learning(NamedTuple):
     @classmethod
     def of_model(cls, settings: ModelSettings) -> "Learning":
         """Return the options that a model was trained with."""
-        return cls(
-            event_model=settings.event_model,
-            traits=settings.traits,
-            scoring=settings.scoring,
-            alpha=settings.alpha,
-            prior=settings.prior,
-            variance_smoothing=settings.variances.smoothing,
-            variance_prior=settings.variances.prior,
-            shared_variance=settings.variances.shared,
-            spam_label=settings.positive,
-        )
+        kind = settings.event_model, settings.traits, settings.scoring
+        return cls(*kind, settings.alpha, settings.prior, *settings.variances, settings.positive)
 
     def settings(self) -> TrainingSettings:
         """Return them as `learning` takes them; raises OptionError for a senseless value."""
@@ -234,19 +225,13 @@ class Learning(NamedTuple):
 
     def unchecked(self) -> TrainingSettings:
         """Return them as `learning` takes them, for several kinds of models."""
-        return TrainingSettings(
-            alpha=self.alpha,
-            prior=self.prior,
-            scoring=self.scoring or EVIDENCE,
-            event_model=self.event_model or BERNOULLI,
-            traits=self.traits,
-            variances=Variances(
-                SMOOTHING if self.variance_smoothing is None else self.variance_smoothing,
-                self.variance_prior or 0.0,
-                bool(self.shared_variance),
-            ),
-            positive=self.spam_label,
+        smoothing, prior, shared = self[5:8]
+        variances = Variances(
+            SMOOTHING if smoothing is None else smoothing, prior or 0.0, bool(shared)
         )
+        kind = self.event_model or BERNOULLI, self.traits, variances
+        scoring = self.scoring or EVIDENCE
+        return TrainingSettings(self.alpha, self.prior, scoring, self.spam_label, *kind)
 
     def given(self) -> list[str]:
         """Return the names of the options that were given."""
@@ -315,14 +300,9 @@ class Protocol(NamedTuple):
     @property
     def _ways(self) -> list[str]:
         """The options given that choose how to train and test."""
-        given = {
-            "--folds": self.folds is not None,
-            "--train-first": self.train_first is not None,
-            "--online": self.online,
-            "--leave-one-out": self.leave_one_out,
-            "--compare": self.compare is not None,
-        }
-        return [name for name, is_given in given.items() if is_given]
+        names = "folds", "train_first", "online", "leave_one_out", "compare"
+        given = (name for name in names if getattr(self, name) not in (None, False))
+        return [Learning.option(name) for name in given]
 
     @property
     def trains(self) -> bool:
