@@ -301,8 +301,8 @@ class Protocol(NamedTuple):
     def _ways(self) -> list[str]:
         """The options given that choose how to train and test."""
         names = "folds", "train_first", "online", "leave_one_out", "compare"
-        given = (name for name in names if getattr(self, name) not in (None, False))
-        return [Learning.option(name) for name in given]
+        values = ((name, getattr(self, name)) for name in names)  # 0 folds are given, too
+        return [Learning.option(name) for name, v in values if v is not None and v is not False]
 
     @property
     def trains(self) -> bool:
