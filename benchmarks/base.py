@@ -24,8 +24,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from nbspam.evaluation.metrics import figures
-from nbspam.evaluation.samples import ScoredMessages
+from nbspam.evaluation.metrics import ScoredMessages, figures
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner

@@ -50,8 +50,7 @@ from peers import (
     svm_split,
 )
 
-from nbspam.evaluation.metrics import figures
-from nbspam.evaluation.samples import ScoredMessages, calibration_bins, calibration_error
+from nbspam.evaluation.metrics import ScoredMessages, calibration_bins, calibration_error, figures
 
 NBSPAM = [sys.executable, "-m", "nbspam"]
 ALL = ("nbspam", "bogofilter", "naive-bayes", "linear")

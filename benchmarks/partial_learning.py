@@ -25,8 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.evaluation.metrics import figures
-from nbspam.evaluation.samples import ScoredMessages
+from nbspam.evaluation.metrics import ScoredMessages, figures
 from nbspam.labels import UNSURE
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus

@@ -26,7 +26,7 @@ from nbspam.learning.training import TrainingRun
 from nbspam.reading.message import RawMessage, parse
 from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions, unlabelled
-from nbspam.scoring.classifier import BulkClassifier
+from nbspam.scoring.batch_rules import BulkClassifier
 from nbspam.store.index import TokenTable
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import put_model

@@ -14,10 +14,9 @@ import argparse
 import numpy as np
 
 from nbspam.evaluation.messages import LabelledCorpus
-from nbspam.evaluation.metrics import figures
+from nbspam.evaluation.metrics import ScoredMessages, figures
 from nbspam.evaluation.protocols import Trial, online, train_first
 from nbspam.evaluation.results import compute
-from nbspam.evaluation.samples import ScoredMessages
 from nbspam.learning.batch import fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings

@@ -28,7 +28,7 @@ from peers import BATCH, Labelled
 from scipy.sparse import csc_array
 
 from nbspam.bayes.matrix import Booleans, Floats
-from nbspam.evaluation.samples import Ranking, ScoredMessages, one_minus_roca_pct
+from nbspam.evaluation.metrics import Ranking, ScoredMessages, one_minus_roca_pct
 from nbspam.learning.batch import fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings

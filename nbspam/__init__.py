@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False  # as type checkers know it; `typing` takes 9 ms to import
 
 if TYPE_CHECKING:
+    from nbspam.analysis import Matrix, classify_many, evaluate, matrix
     from nbspam.errors import (
         ModelError,
         NbspamError,
@@ -32,6 +33,7 @@ __all__ = [
     "Change",
     "Explanation",
     "Filter",
+    "Matrix",
     "ModelError",
     "NbspamError",
     "OptionError",
@@ -41,6 +43,9 @@ __all__ = [
     "Verdict",
     "Word",
     "__version__",
+    "classify_many",
+    "evaluate",
+    "matrix",
     "open",
     "train",
 ]
@@ -50,6 +55,7 @@ _LAZY = {
     "Change": ("nbspam.learning.update", "Change"),
     "Explanation": ("nbspam.scoring.explanation", "Explanation"),
     "Filter": ("nbspam.filter", "Filter"),
+    "Matrix": ("nbspam.analysis", "Matrix"),
     "ModelError": ("nbspam.errors", "ModelError"),
     "NbspamError": ("nbspam.errors", "NbspamError"),
     "OptionError": ("nbspam.errors", "OptionError"),
@@ -58,6 +64,9 @@ _LAZY = {
     "TrainingError": ("nbspam.errors", "TrainingError"),
     "Verdict": ("nbspam.scoring.verdict", "Verdict"),
     "Word": ("nbspam.scoring.explanation", "Word"),
+    "classify_many": ("nbspam.analysis", "classify_many"),
+    "evaluate": ("nbspam.analysis", "evaluate"),
+    "matrix": ("nbspam.analysis", "matrix"),
     "open": ("nbspam.front_door", "open_model"),
     "train": ("nbspam.front_door", "train"),
 }

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from nbspam.errors import ModelError, OptionError
+from nbspam.errors import ModelError, OptionError, SourceError
 from nbspam.labels import normal_label
 from nbspam.reading.message import Message, parse, parse_text
 from nbspam.reading.source import is_url
@@ -30,17 +30,22 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from collections.abc import Mapping
     from pathlib import Path
 
+    import pandas as pd
+
     from nbspam.bayes.event_model import Row
+    from nbspam.bayes.matrix import Floats
     from nbspam.learning.update import Change, PendingMessages
     from nbspam.reading.cutting import SourcePiece
     from nbspam.reading.message import RawMessage
     from nbspam.reading.source import Skipped, Skips
     from nbspam.scoring.base import Base
-    from nbspam.scoring.classifier import BulkClassifier
+    from nbspam.scoring.batch_rules import BulkClassifier
     from nbspam.scoring.explanation import Explanation
     from nbspam.store.model_file import Model
     from nbspam.tokens.tokenized import Batch
     from nbspam.workers import Executor
+
+    Messages = Iterable[str | bytes] | pd.DataFrame
 
 AnyMessage = str | bytes | Message | TokenizedMessage  # str: plain text; bytes: a mail or a text
 LabelledMessage = tuple[str, AnyMessage]
@@ -72,9 +77,20 @@ class Filter:
         self._looked_up: float = 0  # tokens of the messages of `judge_all`
         self._bulk: BulkClassifier | None = None
 
+    def __repr__(self) -> str:
+        learned = zip(self.classes, self.metadata.learned.messages, strict=True)
+        messages = ", ".join(f"{round(n):,} {name}" for name, n in learned)
+        return f"<nbspam.Filter that learned {messages}; {self.metadata.n_tokens:,} tokens>"
+
     def __reduce__(self) -> "tuple[object, ...]":
-        """Go to a process that is not forked: one that opens the same file once more."""
-        return _opened_again, (self._own_home().named(), self.cut_offs)
+        """Go to a process that is not forked, or into a file of `pickle`.
+
+        One that was opened opens the same file once more; one in memory takes its model along.
+        """
+        home = self._own_home()
+        if isinstance(home, InMemory):
+            return _read_again, (home.written(), self.cut_offs)
+        return _opened_again, (home.named(), self.cut_offs)
 
     def __enter__(self) -> "Filter":
         return self
@@ -110,6 +126,47 @@ class Filter:
     def classify(self, message: AnyMessage) -> Verdict:
         """Return the verdict on a message."""
         return self.judge(self._tokenized(message))
+
+    def classify_many(
+        self, messages: "Messages", *, text_column: str | None = None, jobs: int = 1
+    ) -> "list[Verdict] | pd.DataFrame":
+        """Return the verdicts on many messages; of a DataFrame, as columns beside its own.
+
+        messages: texts and mails, or a DataFrame with a column of them, which is found by content
+        unless it is named.  jobs: processes.
+        Raises SourceError for what is no message, OptionError, and TableError.
+        """
+        from nbspam.reading.frames import is_data_frame
+
+        verdicts = list(self._verdicts(messages, text_column, jobs))
+        if not is_data_frame(messages):
+            return verdicts
+        names = "verdict", "probability", "log_odds"
+        return messages.assign(**{name: [getattr(v, name) for v in verdicts] for name in names})
+
+    def probabilities(
+        self, messages: "Messages", *, text_column: str | None = None, jobs: int = 1
+    ) -> "Floats":
+        """Return the probability of each class for many messages, (n_messages, n_classes).
+
+        The classes are in the order of `classes`; the rest is as of `classify_many`.
+        """
+        import numpy as np
+
+        verdicts = self._verdicts(messages, text_column, jobs)
+        rows = [verdict.score.probabilities for verdict in verdicts]
+        return np.array(rows, float).reshape(-1, len(self.classes))
+
+    def _verdicts(
+        self, messages: "Messages", text_column: str | None, jobs: int
+    ) -> Iterator[Verdict]:
+        from nbspam.reading.frames import given_messages
+        from nbspam.reading.source import Skips, TableOptions
+        from nbspam.workers import executor
+
+        raws = given_messages(messages, TableOptions(text_column))
+        for message in classified(raws, Skips(strict=True), executor(jobs), self):
+            yield message.verdict
 
     def judge_all(self, messages: Iterable[TokenizedMessage]) -> list[Verdict]:
         """Return the verdicts on tokenized messages; what pays for many is made in time."""
@@ -211,6 +268,10 @@ class Filter:
     ) -> TokenizedMessage:
         if isinstance(message, TokenizedMessage):
             return message
+        if not isinstance(message, AnyMessage):
+            raise SourceError(
+                f"the message is of the type {type(message).__name__}; give it as text or bytes"
+            )
         if isinstance(message, str):
             message = parse_text(message)
         elif isinstance(message, bytes):
@@ -281,10 +342,11 @@ class InFile:
         """
         if self._base is not None or self._lookup is None:
             return None
-        from nbspam.scoring.classifier import BulkClassifier
         from nbspam.store.index import CollisionError, TokenTable
 
         try:
+            from nbspam.scoring.batch_rules import BulkClassifier
+
             return BulkClassifier(classifier, TokenTable(self._lookup))
         except (CollisionError, ModuleNotFoundError):  # a mail filter alone has no numpy
             return None
@@ -349,9 +411,12 @@ class InMemory:
         """Return the metadata of the model."""
         return self._model.metadata
 
-    def named(self) -> "FileOfFilter":
-        """Raise ModelError: it is no file."""
-        raise ModelError("a filter in memory cannot go to another process; save it and open that")
+    def written(self) -> bytes:
+        """Return the bytes of the model's file."""
+        from io import BytesIO
+
+        self._model.write(file := BytesIO())
+        return file.getvalue()
 
     def bulk(self, classifier: Classifier) -> None:
         """Return None: its tokens are in memory."""
@@ -417,6 +482,13 @@ def open_filter(
     except BaseException:
         home.close()
         raise
+
+
+def _read_again(model: bytes, cut_offs: CutOffs) -> Filter:
+    from nbspam.store.model_file import parse_model
+
+    home = InMemory(parse_model("the model", model))
+    return Filter(home.classifier(), cut_offs, home)
 
 
 def _opened_again(named: "FileOfFilter", cut_offs: CutOffs) -> Filter:

@@ -38,8 +38,9 @@ def test_the_public_names():
     assert (
         nbspam.__all__
         == (
-            "Change Explanation Filter ModelError NbspamError OptionError SourceError TableError"
-            " TrainingError Verdict Word __version__ open train"
+            "Change Explanation Filter Matrix ModelError NbspamError OptionError SourceError"
+            " TableError TrainingError Verdict Word __version__ classify_many evaluate matrix open"
+            " train"
         ).split()
     )
     assert dir(nbspam) == sorted(nbspam.__all__)

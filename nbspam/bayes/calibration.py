@@ -52,19 +52,52 @@ L b = P m + sum_i (L_i b_i - P m).  But models of different mail do not differ b
 and where they disagree, that b can lie outside the range of theirs: docs/research/ideas-tried.md
 has both measured.
 
-Standard library only: the update is on the one-message path.
+From the inputs x of a message to its log-odds, and how sure few words and few messages can be:
+starting from the prior log-odds p of the class, the calibration moves them to
+
+    z = p + hold (kappa b . x - margin - p)
+
+- kappa is MacKay's: a Gaussian uncertainty s2 of the logit is averaged out by
+  kappa = 1 / sqrt(1 + pi/8 s2) (MacKay 1992, "The evidence framework applied to classification
+  networks").  Here s2 = CALIBRATION_DOUBT x' L^-1 x + COUNT_DOUBT (b . x)^2 / m: the uncertainty of
+  the coefficients, and that of words counted in few messages (m in the smaller class).
+- margin is caution for ham, 1 nat with no ham learned: 1 / (1 + (ham / HAM_ENOUGH)^2).  A filter
+  that has seen little ham does not know what ham can look like.
+- hold keeps the move from the prior within HALF of what the words say added up in its direction:
+  few known words say little, and no known word says nothing.  Correlated words say less than their
+  sum in any case, so a message of ordinary length is never held.
+
+How far the header channel is trusted: as far as the collecting hosts say that it may be.
+
+On one server's mail the header fields are the best evidence there is; where ham and spam were
+collected at different places, they show the place and not the class.  Who collected a mail is known
+without looking at its class: the host that took it in.  If that host alone tells the class, the
+collection is confounded, and the headers deserve no trust:
+
+    rho = min(1, L / L0)     L  = - sum_h sum_k n_hk ln[(n_hk - 1 + pi_k) / n_h]    left out
+                             L0 = - sum_k n_k ln pi_k,   pi_k = (n_k - 1/2) / n
+    tau = rho m / (m + ENOUGH) w / (w + WORDS)
+
+n_hk: mails of class k collected by host h; n_h, n_k, n their sums.  L is the surprise of each
+mail's class given its host, itself left out, and L0 without the host.  A host of one mail says
+nothing by itself, so those are one host together (left out, one of each class ranked P7 at 20.9
+1-ROCA% and not 17.4); messages without a host (texts, imported counts) are one more, since their
+words are counted too.  w: known words of the header channel in the message at
+hand; m: mails with a host in the smaller class, times the share of such mails in all messages.
+From counts alone, so it merges, is unlearned and updated as counts are.
+(docs/research/ideas-tried.md has what was tried.)
+
+Standard library only: prediction and update are on the one-message path.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from operator import mul
+from typing import NamedTuple
 
-from nbspam.bayes.evidence import LENGTH_CENTRE, Evidence, EvidenceRows, Group
-from nbspam.bayes.posterior import sigmoid
-
-if TYPE_CHECKING:  # one message is classified without numpy
-    from nbspam.bayes.matrix import Booleans, Floats
+from nbspam.bayes.event_model import sigmoid
+from nbspam.bayes.evidence import WORD_FEATURES, Evidence, Group
 
 Vector = tuple[float, ...]
 Range = tuple[float, float]  # from, to
@@ -221,7 +254,9 @@ def update(scale: Scale, before: Calibration, x: Vector, is_spam: bool) -> Calib
     spread = _dot(x, direction)
     z = _dot(b, x)
     right = p_right(z, is_spam, before.noise)
-    step = _step(z, spread, is_spam, right)
+    y = float(is_spam)
+    ends = sorted((0.0, right * (y - sigmoid(z))))
+    step = _root(lambda s: right * (y - sigmoid(z + s * spread)), *ends)
     run = max(before.run, 0) + 1 if is_spam else min(before.run, 0) - 1
     return before._replace(
         coefficients=tuple(c + step * d for c, d in zip(b, direction, strict=True)),
@@ -247,13 +282,8 @@ def undone(scale: Scale, after: Calibration, x: Vector, is_spam: bool) -> Calibr
         """Return s / (1 - w p (1 - p) x^T L^-1 x), so that b - step L^-1 x is the old b."""
         return right * pull / max(1e-9, 1 - right * variance * spread)  # Sherman and Morrison
 
-    low, high = 0.0, 1.0
-    for _ in range(60):  # w goes by the old b, which goes by w: the larger w, the less it should be
-        right = (low + high) / 2
-        if right < p_right(z - step(right) * spread, is_spam, after.noise):
-            low = right
-        else:
-            high = right
+    # w goes by the old b, which goes by w: the larger w, the less it should be.
+    right = _root(lambda w: p_right(z - step(w) * spread, is_spam, after.noise), 0.0, 1.0)
     forgotten = _plus(after.precision, x, -right * variance)
     precision = _rested(scale, forgotten, 1 / FORGET)
     if not is_positive_definite(precision):
@@ -369,7 +399,7 @@ def is_positive_definite(matrix: Sequence[Sequence[float]]) -> bool:
 
 
 def _dot(a: Sequence[float], b: Sequence[float]) -> float:
-    return math.fsum(x * y for x, y in zip(a, b, strict=True))
+    return math.fsum(map(mul, a, b))  # half the time of a generator's
 
 
 def solve(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[float]:
@@ -391,204 +421,167 @@ def solve(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[flo
     return solution
 
 
-def _step(z: float, spread: float, is_spam: bool, right: float) -> float:
-    """Return the s with s = w (y - sigmoid(z + s spread)): one root.
-
-    right: w.
-    """
-    y = 1.0 if is_spam else 0.0
-    low, high = sorted((0.0, right * (y - sigmoid(z))))
-    for _ in range(60):  # bisection, to the last bit
+def _root(falling: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a falling function has its argument's value; bisection, to the last bit."""
+    for _ in range(60):
         middle = (low + high) / 2
-        if middle < right * (y - sigmoid(z + middle * spread)):
+        if middle < falling(middle):
             low = middle
         else:
             high = middle
     return (low + high) / 2
 
 
-# The fit to many messages at once
+# Prediction
 
-_STEPS = 100
-# EM starts high: from .005 it stays in a poor optimum where 10 % of the labels are wrong, finds
-# .011 and misses 55.7 % of spam in place of 17 (P10).  The prior of e is worth 100 messages, half a
-# one wrong (with 200 and 1, e is .0093 where .0126 of P10's SMS are wrong).
-_FIRST_NOISE, _PRIOR_WRONG, _PRIOR_MESSAGES = 0.2, 0.5, 100.0
-# What e must add to the log-likelihood, in nats: it is one parameter more (Akaike).  Where all
-# labels are right, e takes the few hardest messages for mistakes: P6.1's errors 72 -> 91, with a
-# gain of -1.0, as in P1 to P3; with 3 of 2,702 labels wrong the gain is 2.1 to 2.5.
-_LEAST_GAIN = 1.0
-BLOCK = 1 << 16  # messages whose inputs are in memory together while a calibration is fitted
+CALIBRATION_DOUBT, COUNT_DOUBT = 0.1, 0.3
+HAM_ENOUGH = 200.0
+HALF = 0.5
 
 
-def inputs_of_rows(scale: Scale, evidence: EvidenceRows) -> "Floats":
-    """Return x of each message for a calibration, (n, scale.size), as `calibration.inputs` does."""
-    import numpy as np
+class Experience(NamedTuple):
+    """How many messages a class's log-odds stand on."""
 
-    of_text = scale.name == TEXT.name
-    words = evidence.text_and_fields if of_text else evidence.text
-    length = np.log(np.maximum(words[:, 3], 1)) - LENGTH_CENTRE
-    columns = [np.ones(len(words)), *words[:, :3].T, length]
-    if not of_text:
-        columns += [*evidence.header[:, :3].T]
-    if evidence.traits is not None:
-        columns.append(evidence.traits)
-    return np.column_stack(columns)
+    own: float  # of the class
+    others: float
 
+    @property
+    def fewest(self) -> float:
+        """Messages on the side that has fewer."""
+        return min(self)
 
-class Inputs(Protocol):
-    """The x of many messages for a calibration, in memory or not, (n, scale.size)."""
+    @property
+    def prior(self) -> float:
+        """The prior log-odds of the class, in nats; half a message on both sides."""
+        return math.log((self.own + 0.5) / (self.others + 0.5))
 
-    def __len__(self) -> int:
-        """Return n."""
-
-    def __getitem__(self, place: slice) -> "Floats":
-        """Return the x of some messages."""
+    @property
+    def margin(self) -> float:
+        """The caution for the other classes, in nats."""
+        return 1 / (1 + (self.others / HAM_ENOUGH) ** 2)
 
 
-def fit_calibration(scale: Scale, x: Inputs, is_spam: "Booleans") -> Calibration:
-    """Return the calibration fitted to leave-one-out inputs: the mode of b, and the precision.
+class Prediction(NamedTuple):
+    """The log-odds of a message by one calibration, and what they consist of."""
 
-    x: (n, scale.size); is_spam: (n,).
-    Labels are wrong with probability e, which EM estimates with b (`calibration.py`), unless labels
-    without noise are as likely.  Sums over the messages are sums of blocks, so that only one of
-    them need be in memory.
+    log_odds: float  # in nats
+    gain: float  # hold kappa: what b . x is multiplied by
+    hold: float  # 0 to 1
+    inputs: Vector  # x, each feature within its bounds
+
+
+def predict(
+    calibration: Calibration,
+    covariance: Sequence[Vector],
+    x: Vector,
+    groups: Sequence[Group],
+    experience: Experience,
+) -> Prediction:
+    """Return the prediction for a message.
+
+    covariance: the inverse of the calibration's precision.  x: the message's inputs.
+    groups: the groups of words that x summarizes.
     """
-    import numpy as np
-
-    n_spam = int(is_spam.sum())
-    if min(n_spam, len(is_spam) - n_spam) < FEWEST:
-        return untrained(scale)
-    data = _Blocks(x, is_spam, np.array(scale.mean), np.array(scale.precision))
-    plain = data.mode(np.array(scale.mean))
-    surprise = data.surprise(plain, 0.0)
-    b, noise, before = plain, _FIRST_NOISE, 0.0
-    for _ in range(_STEPS):
-        doubted = data.weigh(b, noise)
-        b = data.mode(b)
-        before, noise = noise, ((doubted + _PRIOR_WRONG) / (len(is_spam) + _PRIOR_MESSAGES))
-        if abs(noise - before) < 1e-4 * noise:
-            break
-    if surprise - data.surprise(b, noise) < _LEAST_GAIN:
-        b, noise = plain, 0.0
-        data.weigh(b, noise)
-    hessian = data.derivatives(b)[1]
-    return Calibration(tuple(b.tolist()), tuple(map(tuple, hessian.tolist())), data.ranges(), noise)
+    held_x = clamped(calibration, x)
+    raw = _dot(calibration.coefficients, held_x)
+    spread = _dot(held_x, [_dot(row, held_x) for row in covariance])
+    # Rounding can take the spread of a nearly singular precision, from an edited file, below 0.
+    doubt = CALIBRATION_DOUBT * max(0.0, spread)
+    doubt += COUNT_DOUBT * raw * raw / max(0.5, experience.fewest)
+    kappa = 1 / math.sqrt(1 + math.pi / 8 * doubt)
+    prior = experience.prior
+    move = kappa * raw - experience.margin - prior
+    highest = HALF * math.fsum(group.positive for group in groups)
+    lowest = HALF * math.fsum(group.negative for group in groups)
+    held = min(max(move, lowest), highest)
+    hold = held / move if move else 1.0
+    return Prediction(prior + held, hold * kappa, hold, held_x)
 
 
-def label_noise(odds: "Floats") -> float:
-    """Return e, the share of the labels that are wrong, given log-odds that do not depend on it.
+def inverse(matrix: Sequence[Vector]) -> tuple[Vector, ...]:
+    """Return the inverse of a symmetric, positive definite matrix."""
+    n = len(matrix)
+    columns = [solve(matrix, [1.0 if i == j else 0.0 for j in range(n)]) for i in range(n)]
+    return tuple(map(tuple, columns))
 
-    odds: (n,), of the class that each message is labelled as, in nats.  0 where that is as likely.
-    """
-    import numpy as np
 
-    blocks = [odds[first : first + BLOCK] for first in range(0, len(odds), BLOCK)]
-    both = [(_sigmoid(block), _sigmoid(-block)) for block in blocks]
-    noise = _FIRST_NOISE
-    for _ in range(_STEPS):
-        doubted = sum(
-            float((noise * wrong / ((1 - noise) * right + noise * wrong)).sum())
-            for right, wrong in both
-        )
-        before, noise = noise, (doubted + _PRIOR_WRONG) / (len(odds) + _PRIOR_MESSAGES)
-        if abs(noise - before) < 1e-4 * noise:
-            break
-    gain = sum(
-        float((np.log((1 - noise) * right + noise * wrong) - np.log(right)).sum())
-        for right, wrong in both
+class Parts(NamedTuple):
+    """A prediction taken apart; its terms add up to the log-odds, in nats."""
+
+    constant: float
+    length: float
+    caution: float
+    prior: float
+    word_coefficients: tuple[Vector, ...]  # per group: of its word features as they are
+    trait_coefficient: float  # of the feature of the traits as it is; 0 without
+
+
+def parts_of(
+    scale: Scale, calibration: Calibration, found: Prediction, x: Vector, experience: Experience
+) -> Parts:
+    """Return what a prediction consists of; x: the message's inputs, before they were held."""
+    b, gain = calibration.coefficients, found.gain
+
+    def coefficient(i: int) -> float:
+        return gain * b[i] * (found.inputs[i] / x[i] if x[i] else 1.0)
+
+    return Parts(
+        constant=gain * b[0],
+        length=gain * b[LENGTH] * found.inputs[LENGTH],
+        caution=-found.hold * experience.margin,
+        prior=(1 - found.hold) * experience.prior,
+        word_coefficients=tuple(
+            tuple(coefficient(i) for i in range(first, first + WORD_FEATURES))
+            for first in first_inputs(scale)
+        ),
+        trait_coefficient=coefficient(len(x) - 1) if scale.features[-1] == TRAITS else 0.0,
     )
-    return noise if gain >= _LEAST_GAIN else 0.0
 
 
-class _Blocks:
-    """Messages to fit to, a block at a time, each with the probability that its label is right."""
+# Mails of the smaller class, and known header words of a message, that earn half of the trust.
+ENOUGH = 5.0
+WORDS = 1.0
 
-    def __init__(self, x: Inputs, is_spam: "Booleans", mean: "Floats", precision: "Floats") -> None:
-        import numpy as np
-
-        self._x, self._is_spam, self._mean, self._precision = x, is_spam, mean, precision
-        self._right = np.ones(len(is_spam))
-
-    def _each(self) -> "Iterator[tuple[Floats, Floats, Floats]]":
-        """Yield the x of each block; 1 for spam and -1 for others; and the weights."""
-        import numpy as np
-
-        for first in range(0, len(self._is_spam), BLOCK):
-            place = slice(first, first + BLOCK)
-            x = np.ascontiguousarray(self._x[place])
-            yield x, np.where(self._is_spam[place], 1.0, -1.0), self._right[place]
-
-    def _penalty(self, b: "Floats") -> float:
-        return float(0.5 * (self._precision * (b - self._mean) ** 2).sum())
-
-    def weigh(self, b: "Floats", noise: float) -> float:
-        """Let each message weigh as much as its label is likely right; return the sum of 1 - w."""
-        for x, sign, right in self._each():
-            r = _sigmoid(sign * (x @ b))
-            right[:] = (1 - noise) * r / ((1 - noise) * r + noise * (1 - r)) if noise else 1.0
-        return float((1 - self._right).sum())
-
-    def surprise(self, b: "Floats", noise: float) -> float:
-        """Return the negative log-likelihood of the labels, and of b under the prior, in nats."""
-        import numpy as np
-
-        total = self._penalty(b)
-        for x, sign, _ in self._each():
-            z = sign * (x @ b)
-            total -= float(np.log((1 - noise) * _sigmoid(z) + noise * _sigmoid(-z)).sum())
-        return total
-
-    def mode(self, b: "Floats") -> "Floats":
-        """Return the b of the weighted fit: Newton's method with halved steps, from b.
-
-        The objective is strictly convex because of the prior.
-        """
-        import numpy as np
-
-        value = self._loss(b)
-        for _ in range(_STEPS):
-            gradient, hessian = self.derivatives(b)
-            step = np.linalg.solve(hessian, gradient)
-            size = 1.0
-            while size > 1e-8 and self._loss(b - size * step) > value:
-                size /= 2
-            b = b - size * step
-            previous, value = value, self._loss(b)
-            if previous - value < 1e-12 * max(1.0, abs(value)):
-                break
-        return b
-
-    def _loss(self, b: "Floats") -> float:
-        """Return the weighted negative log-likelihood of b, in nats."""
-        import numpy as np
-
-        total = self._penalty(b)
-        for x, sign, right in self._each():
-            total += float((right * np.logaddexp(0, -sign * (x @ b))).sum())
-        return total
-
-    def derivatives(self, b: "Floats") -> "tuple[Floats, Floats]":
-        """Return the gradient and the Hessian of the weighted fit's objective."""
-        import numpy as np
-
-        gradient, hessian = self._precision * (b - self._mean), np.diag(self._precision)
-        for x, sign, right in self._each():
-            r = _sigmoid(-sign * (x @ b))
-            gradient = gradient - x.T @ (right * sign * r)
-            hessian = hessian + (x * (right * r * (1 - r))[:, None]).T @ x
-        return gradient, hessian
-
-    def ranges(self) -> tuple[Range, ...]:
-        """Return the lowest and highest value of each feature, but for the constant."""
-        import numpy as np
-
-        low = np.min([x[:, 1:].min(axis=0) for x, *_ in self._each()], axis=0)
-        high = np.max([x[:, 1:].max(axis=0) for x, *_ in self._each()], axis=0)
-        return tuple(zip(low.tolist(), high.tolist(), strict=True))
+HostRow = tuple[tuple[int, ...], int]  # mails per class of a host, and how many hosts have that
 
 
-def _sigmoid(z: "Floats") -> "Floats":
-    import numpy as np
+def unconfoundedness(rows: Iterable[HostRow], messages: Sequence[int]) -> tuple[float, float]:
+    """Return rho, 0 to 1, and m, how many mails speak for it; 0 without two classes.
 
-    return 1 / (1 + np.exp(-np.clip(z, -700, 700)))
+    rows: of all hosts, in any order.  messages: learned, per class.
+    """
+    rows = list(rows)
+    classes = range(len(messages))
+    hosted = [sum(row[k] * hosts for row, hosts in rows) for k in classes]
+    if sum(map(bool, hosted)) < 2:
+        return 0.0, 0.0
+    # Not below 0: in counts from elsewhere the hosts may have more mails than there are messages.
+    unhosted = tuple(max(0, n - own) for n, own in zip(messages, hosted, strict=True))
+    alone = [(row, hosts) for row, hosts in rows if sum(row) == 1]
+    pooled = tuple(sum(row[k] * hosts for row, hosts in alone) for k in classes)
+    rows = [(row, hosts) for row, hosts in rows if sum(row) > 1]
+    rows += [(row, 1) for row in (pooled, unhosted) if sum(row) > 1]
+    totals = [sum(row[k] * hosts for row, hosts in rows) for k in classes]
+    n = sum(totals)
+    if sum(map(bool, totals)) < 2:
+        return 0.0, 0.0
+    shares = [(total - 0.5) / n for total in totals]
+    given_host = math.fsum(
+        -hosts * row[k] * math.log((max(row[k] - 1, 0) + shares[k]) / sum(row))
+        for row, hosts in rows
+        for k in classes
+        if row[k]
+    )
+    without_host = math.fsum(
+        -total * math.log(share) for total, share in zip(totals, shares, strict=True) if total
+    )
+    fewest = min(own for own in hosted if own)
+    share = sum(hosted) / (sum(hosted) + sum(unhosted))
+    return max(0.0, min(1.0, given_host / without_host)), fewest * share
+
+
+def trust(rho: float, mails: float, header_words: int) -> float:
+    """Return tau, 0 to below 1: the part of the log-odds that the header channel has a say in."""
+    if not (mails and header_words):
+        return 0.0
+    return rho * mails / (mails + ENOUGH) * header_words / (header_words + WORDS)

@@ -1,13 +1,12 @@
-"""The event models: how a token is counted, and the weights that follow.
+"""The event models: how a token is counted, and the weights and probabilities that follow.
 
 Naive Bayes multiplies a likelihood for each token.  An event model says what is counted, which
 counts are possible, and which weights follow from them; everything else (evidence, calibration, the
 model file, learning) is the same for all of them.  Counts, messages and histograms are integers per
 class, so that learning in any order, merging and forgetting are exact whatever the event model.
 
-A new event model is a subclass of `EventModel`, one of `EventArrays` beside it, and an entry of
-EVENT_MODELS.  The arrays have the same formulas for many messages at once, and a test compares the
-two; this file loads without numpy, which one message does not need.
+A new event model is a subclass of `EventModel`, one of `EventArrays` (`matrix.py`), which has the
+same formulas for many messages at once, and an entry of EVENT_MODELS.
 
 Every event model has the same weight of a token for the evidence rule, that of a class against all
 others; they differ in what the counts are counts of (`Size`):
@@ -24,10 +23,6 @@ say 1.06 : 1.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:  # one message is classified without numpy
-    from nbspam.bayes.matrix import Floats, Integers, Presence
 
 Row = tuple[int, ...]  # a number per class
 Histogram = Mapping[int, int]  # count -> how many tokens have it
@@ -108,70 +103,6 @@ class EventModel:
         """Return each class's joint log-likelihood without any token, less its log prior."""
         return [0.0] * len(messages)
 
-    def arrays(
-        self, counts: "Integers", messages: "Integers", alpha: float, size: Size | None = None
-    ) -> "EventArrays":
-        """Return the same on arrays; size: where the counts are those of some of its tokens."""
-        return EventArrays(counts, messages, alpha)
-
-
-class EventArrays:
-    """An event model of some counts, (n_classes, n_tokens), and messages, (n_classes,).
-
-    Here of a model without tokens.
-    """
-
-    def __init__(self, counts: "Integers", messages: "Integers", alpha: float) -> None:
-        """Keep them."""
-        self._counts, self._messages, self._alpha = counts, messages, alpha
-
-    def class_weights(self) -> "Floats":
-        """Return each token's weight per class, (n_classes, n_tokens), in nats."""
-        import numpy as np
-
-        return np.zeros(self._counts.shape)
-
-    def contrasts(self, k: int) -> "Floats":
-        """Return each token's weight for class k against all others, (n_tokens,), in nats."""
-        import numpy as np
-
-        return np.full(self._counts.shape[1], np.nan)
-
-    def left_out_contrasts(self, presence: "Presence", labels: "Integers", k: int) -> "Floats":
-        """Return the weight for class k of each entry of a matrix, its message left out, (nnz,).
-
-        presence, labels: of messages that were learned.  NaN for a token that only one has.
-        """
-        import numpy as np
-
-        return np.full(len(presence.indices), np.nan)
-
-    def left_out_joints(
-        self, presence: "Presence", labels: "Integers", log_prior: "Floats | None"
-    ) -> "Floats":
-        """Return each message's joint log-likelihoods, itself left out, (n_messages, n_classes).
-
-        log_prior: (n_classes,) where it is fixed; else it follows from the remaining messages.
-        """
-        return left_out_log_prior(labels, self._messages, log_prior)
-
-
-def left_out_log_prior(
-    labels: "Integers", messages: "Integers", log_prior: "Floats | None" = None
-) -> "Floats":
-    """Return log P(m) of every class m for each message, itself left out; (n_messages, n_classes).
-
-    log_prior: (n_classes,) when the prior is fixed; else it follows from the remaining messages,
-    and is -inf for a class that has none left.
-    """
-    import numpy as np
-
-    if log_prior is not None:
-        return np.repeat(log_prior[None], len(labels), axis=0)
-    left = messages - np.eye(len(messages), dtype=np.int64)  # a row for the class of the message
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(left / max(int(messages.sum()) - 1, 1))[labels])
-
 
 def joints(bias: Sequence[float], token_weights: Iterable[Sequence[float]]) -> list[float]:
     """Return the joint log-likelihood of each class, given the weights of the message's tokens."""
@@ -229,106 +160,6 @@ class Bernoulli(EventModel):
             for histogram, n in zip(histograms, messages, strict=True)
         ]
 
-    def arrays(
-        self, counts: "Integers", messages: "Integers", alpha: float, size: Size | None = None
-    ) -> EventArrays:
-        """Return the same on arrays."""
-        return BernoulliArrays(counts, messages, alpha)
-
-
-class BernoulliArrays(EventArrays):
-    """Bernoulli naive Bayes on arrays.
-
-    A message scored by a model trained on it looks easier than it is.  Leaving message i of class k
-    out changes N_k to N_k - 1 and c_jk to c_jk - 1 for its own tokens j, and nothing else; a token
-    that only i contains leaves the vocabulary.  So each left-out score follows from the full counts
-    (the counts are sufficient statistics, and one message's part in them is known):
-
-        log P(m, x_i) without i = log P'(m) + sum over the vocabulary of log(1 - theta'_jm)
-                                  + sum_{j in x_i} [log theta'_jm - log(1 - theta''_jm)]
-
-    with ' for the counts without i.  The first sum has an absent term for i's own tokens too, with
-    i still in their counts (theta''); the second sum takes it out again: O(V + nnz) in all.
-    Tested against real retraining to 1e-9.
-    """
-
-    def class_weights(self) -> "Floats":
-        """Return log theta - log(1 - theta) per class and token."""
-        import numpy as np
-
-        absent = self._messages[:, None] - self._counts
-        return np.asarray(np.log(self._counts + self._alpha) - np.log(absent + self._alpha))
-
-    def contrasts(self, k: int, left_out: int | None = None) -> "Floats":
-        """Return each token's weight for class k against all others.
-
-        left_out: None, or the class of a message that contains the token and is left out; the
-        weight of a token that only this message contains is NaN: it has left the vocabulary.
-        Logs are computed by `math`, so that weights equal those of the one-message path to the last
-        bit and ties among the strongest are broken alike.
-        """
-        import numpy as np
-
-        inside, total = self._counts[k], self._counts.sum(axis=0)
-        n, n_all = int(self._messages[k]), int(self._messages.sum())
-        gone = np.zeros(len(total), dtype=bool)
-        if left_out is not None:
-            own = left_out == k
-            inside, total = inside - own, total - 1
-            n, n_all = n - own, n_all - 1
-            gone = (total <= 0) | (inside < 0) | (inside > total)
-        key = np.where(gone, 0, inside * (n_all + 2) + (total - inside))
-        pairs = np.unique(key)
-        rest = n_all - n
-        alphas = class_alphas((rest, n), self._alpha)
-        table = [
-            pair_weight(pair // (n_all + 2), n, pair % (n_all + 2), rest, alphas)
-            for pair in pairs.tolist()
-        ]
-        return np.where(gone, np.nan, np.array(table)[pairs.searchsorted(key)])
-
-    def left_out_contrasts(self, presence: "Presence", labels: "Integers", k: int) -> "Floats":
-        """Return the weight for class k of each entry, its message left out.
-
-        Whatever the message, it is one less: two weights for each token, of messages of class k and
-        of others.  (For the others it does not matter which of the classes has lost the message.)
-        """
-        import numpy as np
-
-        if self._left_out is None or self._left_out[0] != k:
-            other = 1 if k == 0 else 0
-            self._left_out = k, np.stack([self.contrasts(k, c) for c in (other, k)])
-        own = np.repeat((labels == k).astype(np.int64), np.diff(presence.indptr))
-        return np.asarray(self._left_out[1][own, presence.indices])
-
-    _left_out: "tuple[int, Floats] | None" = None  # a class, and its weights left out
-
-    def left_out_joints(
-        self, presence: "Presence", labels: "Integers", log_prior: "Floats | None"
-    ) -> "Floats":
-        """Return each message's joint log-likelihoods, itself left out, in closed form."""
-        import numpy as np
-
-        counts, messages, alpha = self._counts, self._messages, self._alpha
-        scores = np.empty((presence.shape[0], len(messages)))
-        only_one = counts.sum(axis=0) == 1
-        for k in range(len(messages)):
-            rows = np.flatnonzero(labels == k)
-            if not len(rows):
-                continue
-            own = np.arange(len(messages)) == k
-            n = messages - own
-            denominator = np.log(n + 2 * alpha)[:, None]
-            # A message never contains a token that its class lacks, nor lacks one that is in all of
-            # its class: a count below 0 is never used, so clamping keeps log() finite and changes
-            # no score.
-            log_absent = np.log(np.maximum(n[:, None] - counts, 0) + alpha) - denominator
-            log_present = np.log(np.maximum(counts - own[:, None], 0) + alpha) - denominator
-            # A token of i alone has left the vocabulary: it is in neither sum.
-            gained = np.where(only_one, 0.0, log_present) - log_absent
-            scores[rows] = presence[rows] @ gained.T + log_absent.sum(axis=1)
-        return np.asarray(scores + left_out_log_prior(labels, messages, log_prior))
-
 
 class Multinomial(EventModel):
     """A token counts as often as it occurs: each word is drawn from its class's vocabulary.
@@ -349,7 +180,6 @@ class Multinomial(EventModel):
     name = "multinomial"
     repeats = True
     size_is_messages = False
-    is_complement = False
 
     def is_row(self, row: Row, messages: Row) -> bool:
         """Return whether a token can have these counts: not all 0, none of a class without any."""
@@ -371,12 +201,6 @@ class Multinomial(EventModel):
             for c, n in zip(row, size.trials, strict=True)
         )
 
-    def arrays(
-        self, counts: "Integers", messages: "Integers", alpha: float, size: Size | None = None
-    ) -> EventArrays:
-        """Return the same on arrays."""
-        return MultinomialArrays(counts, messages, alpha, size, self.is_complement)
-
 
 class Complement(Multinomial):
     """A class is scored by how badly its complement, all other classes, explains the message.
@@ -397,7 +221,6 @@ class Complement(Multinomial):
 
     name = "complement"
     has_prior = False
-    is_complement = True
 
     def class_weights(self, row: Row, size: Size, alpha: float) -> tuple[float, ...]:
         """Return -log theta of a token in the complement of each class, in nats."""
@@ -407,138 +230,6 @@ class Complement(Multinomial):
             log(trials - n + alpha * size.outcomes) - log(total - c + alpha)
             for c, n in zip(row, size.trials, strict=True)
         )
-
-
-class _LeftOut:
-    """A matrix of messages that were learned, each without itself."""
-
-    def __init__(self, presence: "Presence", totals: "Integers", vocabulary: int) -> None:
-        """Take a matrix; totals: (n_tokens,), the counts of all classes; vocabulary: its size."""
-        import numpy as np
-
-        lengths = np.diff(presence.indptr)
-        self.n_rows = n = len(lengths)
-        self.rows = np.repeat(np.arange(n), lengths)
-        self.times: Integers = presence.data.astype(np.int64)  # (nnz,)
-        self.tokens = presence.indices
-        self.gone = totals[self.tokens] <= self.times  # only this message has them
-        self.own_trials = np.bincount(self.rows, self.times, n).astype(np.int64)
-        gone = np.bincount(self.rows[self.gone], minlength=n)
-        self.vocabulary = np.maximum(vocabulary - gone, 1)
-
-
-class MultinomialArrays(EventArrays):
-    """Multinomial and complement naive Bayes on arrays.
-
-    A message left out takes more than itself with it: x_ij of each of its tokens' counts, the sum
-    of them of its class's n_k, and from the vocabulary the tokens that only it has.  So the
-    denominators differ from message to message, and the weights from entry to entry of the matrix;
-    each is a difference of logarithms of integers, in O(nnz) for all messages.
-    """
-
-    def __init__(
-        self,
-        counts: "Integers",
-        messages: "Integers",
-        alpha: float,
-        size: Size | None = None,
-        is_complement: bool = False,
-    ) -> None:
-        """Keep the counts; size: of the model, where they are those of some of its tokens."""
-        import numpy as np
-
-        super().__init__(counts, messages, alpha)
-        self._is_complement, self._sign = is_complement, -1.0 if is_complement else 1.0
-        self._totals = counts.sum(axis=0)
-        self._trials = counts.sum(axis=1) if size is None else np.array(size.trials)
-        known = max(1, int((self._totals > 0).sum()))
-        self._vocabulary = known if size is None else size.outcomes
-
-    def class_weights(self) -> "Floats":
-        """Return each token's weight per class."""
-        import numpy as np
-
-        counts, trials = self._counts, self._trials
-        if self._is_complement:
-            counts, trials = self._totals - counts, trials.sum() - trials
-        below = np.log(trials + self._alpha * self._vocabulary)[:, None]
-        return np.asarray(self._sign * (np.log(counts + self._alpha) - below))
-
-    def contrasts(self, k: int) -> "Floats":
-        """Return each token's weight for class k against all others."""
-        n, everyone = int(self._messages[k]), int(self._messages.sum())
-        alphas = class_alphas((everyone - n, n), self._alpha)
-        inside, trials = self._counts[k], int(self._trials[k])
-        rest = int(self._trials.sum()) - trials
-        below = [
-            math.log(t + self._vocabulary * a) for t, a in zip((rest, trials), alphas, strict=True)
-        ]
-        of, against = _logs(inside, alphas[1]), _logs(self._totals - inside, alphas[0])
-        return (of - below[1]) - (against - below[0])
-
-    def left_out_contrasts(self, presence: "Presence", labels: "Integers", k: int) -> "Floats":
-        """Return the weight for class k of each entry, its message left out."""
-        import numpy as np
-
-        left = _LeftOut(presence, self._totals, self._vocabulary)
-        is_own = labels == k
-        found = np.full(len(left.tokens), np.nan)
-        for own in (False, True):
-            rows = np.flatnonzero(is_own == own)
-            if not len(rows):
-                continue
-            entries = np.flatnonzero((is_own == own)[left.rows] & ~left.gone)
-            tokens, times = left.tokens[entries], left.times[entries]
-            n = int(self._messages[k]) - own
-            rest = int(self._messages.sum()) - int(self._messages[k]) - (not own)
-            alphas = class_alphas((rest, n), self._alpha)
-            inside = self._counts[k][tokens] - own * times
-            outside = self._totals[tokens] - times - inside
-            trials = int(self._trials[k]) - own * left.own_trials
-            others = int(self._trials.sum()) - left.own_trials - trials
-            of_row = left.rows[entries]
-            below = np.zeros(left.n_rows), np.zeros(left.n_rows)
-            for i in rows.tolist():
-                below[0][i] = math.log(others[i] + left.vocabulary[i] * alphas[0])
-                below[1][i] = math.log(trials[i] + left.vocabulary[i] * alphas[1])
-            found[entries] = (_logs(inside, alphas[1]) - below[1][of_row]) - (
-                _logs(outside, alphas[0]) - below[0][of_row]
-            )
-        return found
-
-    def left_out_joints(
-        self, presence: "Presence", labels: "Integers", log_prior: "Floats | None"
-    ) -> "Floats":
-        """Return each message's joint log-likelihoods, itself left out."""
-        import numpy as np
-
-        left = _LeftOut(presence, self._totals, self._vocabulary)
-        kept = ~left.gone
-        rows, tokens, times = left.rows[kept], left.tokens[kept], left.times[kept]
-        joints = left_out_log_prior(labels, self._messages, log_prior)
-        if self._is_complement:
-            joints = np.where(np.isneginf(joints), joints, 0.0)
-        for k in range(len(self._messages)):
-            # Whether the counts that class k is scored by have the message in them.
-            member = (labels == k) != self._is_complement
-            counts, trials = self._counts[k], int(self._trials[k])
-            if self._is_complement:
-                counts, trials = self._totals - counts, int(self._trials.sum()) - trials
-            of_token = np.maximum(counts[tokens] - member[rows] * times, 0)
-            of_row = np.maximum(trials - member * left.own_trials, 0)
-            with np.errstate(divide="ignore"):
-                below = np.log(of_row + self._alpha * left.vocabulary)
-            logs = np.log(of_token + self._alpha) - below[rows]
-            joints[:, k] += self._sign * np.bincount(rows, times * logs, left.n_rows)
-        return joints
-
-
-def _logs(counts: "Integers", alpha: float) -> "Floats":
-    """Return log(count + alpha) of integers, by `math` as the one-message path computes it."""
-    import numpy as np
-
-    known, where = np.unique(counts, return_inverse=True)
-    return np.asarray([math.log(count + alpha) for count in known.tolist()])[where]
 
 
 BERNOULLI, NO_TOKENS = Bernoulli.name, NoTokens.name
@@ -551,3 +242,86 @@ EVENT_MODELS = tuple(_MODELS)
 def event_model(name: str) -> EventModel:
     """Return the event model of this name, one of EVENT_MODELS."""
     return _MODELS[name]
+
+
+# Probabilities, odds and log-odds, and the prior in them
+
+IMPOSSIBLE = 1e9  # nats: JSON has no infinity
+
+
+def sigmoid(log_odds: float) -> float:
+    """Return the probability of log-odds, without overflow at either end."""
+    if log_odds >= 0:
+        return 1 / (1 + math.exp(-log_odds))
+    power = math.exp(log_odds)
+    return power / (1 + power)
+
+
+def log_sigmoid(log_odds: float) -> float:
+    """Return the log of the probability of log-odds, without overflow at either end."""
+    return min(log_odds, 0.0) - math.log1p(math.exp(-abs(log_odds)))
+
+
+def logit(probability: float) -> float:
+    """Return the log-odds of a probability, in nats; infinite at 0 and 1."""
+    if probability <= 0:
+        return -math.inf
+    if probability >= 1:
+        return math.inf
+    return math.log(probability) - math.log1p(-probability)
+
+
+def softmax(log_scores: Sequence[float]) -> list[float]:
+    """Return the probabilities of classes with these log-scores; they add up to 1."""
+    top = max(log_scores)
+    if top == -math.inf:
+        return [1 / len(log_scores)] * len(log_scores)
+    powers = [math.exp(score - top) for score in log_scores]
+    total = sum(powers)
+    return [power / total for power in powers]
+
+
+def odds_of_class(log_scores: Sequence[float], k: int) -> float:
+    """Return the log-odds of class k against the others, in nats; always finite."""
+    others = [value for i, value in enumerate(log_scores) if i != k]
+    top = max(others)
+    if top == -math.inf or log_scores[k] == -math.inf:  # a class without messages
+        return IMPOSSIBLE if top == -math.inf else -IMPOSSIBLE
+    return log_scores[k] - top - math.log(sum(math.exp(o - top) for o in others))
+
+
+def log_priors(messages: Sequence[int], prior: float | None, positive: int | None) -> list[float]:
+    """Return log P(k) of each class.
+
+    prior: P(positive class) if the user fixed it; the other classes share the rest as their
+    messages do.  A class without messages gets -inf.
+    """
+    total = sum(messages)
+    shares = [n / total if total else 1 / len(messages) for n in messages]
+    if prior is not None and positive is not None:
+        shares = [_fixed_share(messages, prior, positive, k) for k in range(len(messages))]
+    return [math.log(share) if share > 0 else -math.inf for share in shares]
+
+
+def _fixed_share(messages: Sequence[float], prior: float, positive: int, k: int) -> float:
+    """Return the share of class k where the positive class's share is fixed."""
+    if k == positive:
+        return prior
+    others = sum(messages) - messages[positive]
+    return (1 - prior) * (messages[k] / others if others else 1 / (len(messages) - 1))
+
+
+def prior_offset(
+    messages: Sequence[float], prior: float | None, positive: int | None, k: int
+) -> float:
+    """Return what a fixed prior adds to the calibrated log-odds of class k, in nats; else 0.
+
+    The calibration's constant has learned the classes' shares in training; the offset is the
+    difference between those and the shares asked for.
+    """
+    if prior is None or positive is None:
+        return 0.0
+    n, total = messages[k], sum(messages)
+    # Half a message on both sides: finite without messages.
+    learned = math.log((n + 0.5) / (total - n + 0.5))
+    return logit(_fixed_share(messages, prior, positive, k)) - learned

@@ -39,12 +39,12 @@ and one of the text and of the header channel, which is trusted as far as `predi
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:  # one message is classified without numpy
-    from nbspam.bayes.matrix import Booleans, Floats, Integers
+    pass
 
 STRONGEST, HEADERS = 25, 20
 SUM_SCALE = 5.0
@@ -199,115 +199,3 @@ def group_shares(weights: Sequence[float], most: int, coefficients: Sequence[flo
         w * (of_strongest * p + of_sum + of_strong * q)
         for w, p, q in zip(weights, strongest, strong, strict=True)
     ]
-
-
-# The same for many messages at once: a sparse matrix of n_rows rows is given by `rows` and
-# `weights`, the row and the weight of each of its entries (nnz,), rows ascending; `groups` says
-# which group of words each entry is in.
-
-TEXT, FIELDS, HEADER = 0, 1, 2  # the groups of words; others are of none
-
-
-class EvidenceRows(NamedTuple):
-    """The evidence of many messages: of each group an array (n_messages, 6), a `Group` a row."""
-
-    text_and_fields: "Floats"
-    text: "Floats"
-    header: "Floats"
-    text_tokens: "Integers"  # (n_messages,), tokens of the text, known or not
-    traits: "Floats | None" = None  # (n_messages,), the feature of the traits; None without
-
-    def some(self, places: "Integers") -> "EvidenceRows":
-        """Return the evidence of some messages."""
-        return EvidenceRows._make(None if own is None else own[places] for own in self)
-
-    def messages(self, place: slice) -> Iterator[tuple[Evidence, int]]:
-        """Yield the evidence of each message of a slice, and how many tokens its text has."""
-        words, text, header = (
-            map(_group, part[place].tolist())
-            for part in (self.text_and_fields, self.text, self.header)
-        )
-        tokens = self.text_tokens[place].tolist()
-        traits = [None] * len(tokens) if self.traits is None else self.traits[place].tolist()
-        return zip(map(Evidence, words, text, header, traits), tokens, strict=True)
-
-
-def _group(row: list[float]) -> Group:
-    strongest, total, strong, n, positive, negative = row
-    return Group(strongest, total, strong, int(n), positive, negative)
-
-
-def evidence_of_rows(
-    rows: "Integers", weights: "Floats", groups: "Integers", n_rows: int
-) -> EvidenceRows:
-    """Return the evidence of each message; entries with a NaN weight are ignored."""
-    import numpy as np
-
-    known = ~np.isnan(weights)
-    text, header = known & (groups == TEXT), known & (groups == HEADER)
-    words = text | (known & (groups == FIELDS))
-    # Few strengths differ.  A look-up takes half as long as np.unique's inverse.
-    strengths = np.unique(np.abs(weights[known]))
-    rank = strengths.searchsorted(np.abs(weights))
-
-    def summaries(of: "Booleans", most: int) -> "Floats":
-        return _summaries(rows[of], weights[of], rank[of], strengths, n_rows, most)
-
-    return EvidenceRows(
-        summaries(words, STRONGEST),
-        summaries(text, STRONGEST),
-        summaries(header, HEADERS),
-        np.bincount(rows[groups == TEXT], minlength=n_rows),
-    )
-
-
-def _summaries(
-    rows: "Integers",
-    weights: "Floats",
-    rank: "Integers",
-    strengths: "Floats",
-    n_rows: int,
-    most: int,
-) -> "Floats":
-    """Return a `Group` for each row, (n_rows, 6); rank: of each weight's strength in strengths."""
-    import numpy as np
-
-    found = np.zeros((n_rows, 6))
-    n = np.bincount(rows, minlength=n_rows)
-    edges = _edges(rows, rank, strengths, n, most)
-    strongest, n_strongest = _above_in_rows(rows, weights, edges[rows], n_rows)
-    strong, n_strong = _above_in_rows(rows, weights, STRONG, n_rows)
-    positive = np.bincount(rows, np.maximum(weights, 0), n_rows)
-    negative = np.bincount(rows, np.minimum(weights, 0), n_rows)
-    found[:, 0] = strongest / np.where(n_strongest > 0, n_strongest, 1)
-    found[:, 1] = (positive + negative) / (SUM_SCALE * np.sqrt(np.maximum(n, 1)))
-    found[:, 2] = strong / (n_strong + STRONG_SHRINK)
-    found[:, 3], found[:, 4], found[:, 5] = n, positive, negative
-    return found
-
-
-def _above_in_rows(
-    rows: "Integers", weights: "Floats", edges: "Floats | float", n_rows: int
-) -> "tuple[Floats, Floats]":
-    """Return for each row the sum of the weights above a soft edge, and their number."""
-    import numpy as np
-
-    parts: Floats = np.clip((np.abs(weights) - edges) / SOFT + 0.5, 0, 1)
-    total = np.bincount(rows, parts * weights, n_rows)
-    return np.asarray(total, float), np.asarray(np.bincount(rows, parts, n_rows), float)
-
-
-def _edges(
-    rows: "Integers", rank: "Integers", strengths: "Floats", n: "Integers", most: int
-) -> "Floats":
-    """Return `edge_of` of each row, (n_rows,); n: (n_rows,), how many weights each row has."""
-    import numpy as np
-
-    edges = np.full(len(n), -SOFT)
-    some = n > most
-    if some.any():
-        base = len(strengths)
-        ordered = np.sort(rows * base + (base - 1 - rank))  # integers; in a row the strongest first
-        last = np.cumsum(n) - n + most - 1
-        edges[some] = strengths[base - 1 - ordered[last[some]] % base]
-    return edges

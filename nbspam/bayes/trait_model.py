@@ -164,16 +164,13 @@ class ClassDensity:
         self._ordered = sorted(values)
         self._counts = [values[value] for value in self._ordered]
         self._cumulated = list(accumulate(self._counts))
-        self.n = sum(self._counts)
-        pairs = list(zip(self._ordered, self._counts, strict=True))
-        self._total = sum(value * n for value, n in pairs)
-        self._squares = sum(value * value * n for value, n in pairs)
+        self._moments = Moments.of(values)
+        self.n = self._moments.n
 
     def bandwidth(self, left_out: int | None = None) -> float:
         """Return Silverman's bandwidth, 1 at least; left_out: a value that one message less has."""
-        n, total, squares = self.n, self._total, self._squares
-        if left_out is not None:
-            n, total, squares = n - 1, total - left_out, squares - left_out * left_out
+        moments = self._moments if left_out is None else self._moments.without(left_out)
+        n, total, squares = moments.n, moments.total, moments.squares
         spread = math.sqrt(max(0.0, n * squares - total * total)) / n
         middle = self._quantile(0.75 * n, left_out) - self._quantile(0.25 * n, left_out)
         if middle:

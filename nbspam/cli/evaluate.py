@@ -61,7 +61,7 @@ class Report(NamedTuple):
             )
         files = {"--predictions": self.written, "--report": self.page, "--plot": self.plot}
         if self.written is not None:
-            from nbspam.evaluation.predictions import check_predictions
+            from nbspam.evaluation.results import check_predictions
 
             check_predictions(self.written)
         for flag, path in files.items():
@@ -188,7 +188,7 @@ def command(
         return
     to: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
     if report.is_beside_predictions:
-        from nbspam.evaluation.predictions import write_json_lines
+        from nbspam.evaluation.results import write_json_lines
 
         write_json_lines(computed.evaluation.outcomes, sys.stdout)
         if quiet:
@@ -206,8 +206,8 @@ def _write_files(computed: "Results", report: Report, tested: Path | None, quiet
     """Write the files that were asked for.  tested: the model, if it was in a file."""
     from nbspam.cli.progress import shown_passes
     from nbspam.evaluation.curves import draw
-    from nbspam.evaluation.page import report_page
-    from nbspam.evaluation.predictions import write_predictions
+    from nbspam.evaluation.report import report_page
+    from nbspam.evaluation.results import write_predictions
     from nbspam.store.model_file import read_model
 
     with shown_passes(quiet) as passes:

@@ -351,7 +351,7 @@ def sentences(judged: Verdict, found: Explanation, metadata: Metadata) -> Iterat
 
 
 def _unmoved(found: Explanation) -> str:
-    """Return why no word has a share: none is known, or `hold` (bayes/prediction.py) left none."""
+    """Return why no word has a share: none is known, or `hold` (bayes/calibration.py) left none."""
     known = [word for word in found.words if not word.is_trait]
     if not known:
         return "the model knows none of its words"

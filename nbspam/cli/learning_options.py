@@ -293,7 +293,7 @@ class Protocol(NamedTuple):
     @property
     def bootstrap_seed(self) -> int:
         """The seed of the bootstrap."""
-        from nbspam.evaluation.samples import SEED
+        from nbspam.evaluation.metrics import SEED
 
         return SEED if self.seed is None else self.seed
 

@@ -338,8 +338,7 @@ _Called = Counter[tuple[str, str]]  # a label, and what a message of it is calle
 def left_out_rates_of(run: "TrainingRun") -> "tuple[Figures, DoubtedLabels]":
     """Return the rates of the model on the training messages, each left out, and wrong labels."""
     from nbspam.evaluation.messages import DoubtedLabels, doubted_labels
-    from nbspam.evaluation.metrics import left_out_rates
-    from nbspam.evaluation.samples import count_verdicts
+    from nbspam.evaluation.metrics import count_verdicts, left_out_rates
 
     called, verdicts, odds = _Called(), _Called(), array("d")
     for found in run.each("estimating the accuracy, each message left out", _judged):

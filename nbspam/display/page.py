@@ -9,74 +9,14 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from pathlib import Path
 
 from nbspam.display.lines import ExplanationView, WordRow
 from nbspam.errors import counted, one_line
 from nbspam.scoring.highlights import HighlightedExcerpt, Run
 from nbspam.tokens.excerpt import printable
 
-_CURVES = """
-rect.f { fill: rgb(var(--For)); } rect.a { fill: rgb(var(--Against)); }
-.curve text { fill: var(--Dim); font-size: 11px; font-family: system-ui, sans-serif; }
-.curve .axis { stroke: var(--Line); fill: none; }
-.curve .even { stroke: var(--Dim); fill: none; stroke-dasharray: 4 4; }
-.curve .line { stroke: var(--Curve); fill: none; stroke-width: 2; }
-.curve .dot { fill: var(--Curve); } .curve .point { fill: var(--Bad); }
-"""
-_STYLE = """
-:root { color-scheme: light dark; --Ink: #1c2127; --Dim: #57606a; --Paper: #fff; --Card: #f6f7f9;
-  --Line: #d5dae0; --For: 206, 60, 24; --Against: 20, 105, 190; --Good: #14693f; --Bad: #b3260e;
-  --Curve: #1469be; }
-@media (prefers-color-scheme: dark) { :root { --Ink: #e4e8ec; --Dim: #9aa4af; --Paper: #14181d;
-  --Card: #1c2229; --Line: #333c47; --For: 255, 122, 80; --Against: 96, 170, 255; --Good: #5fd08f;
-  --Bad: #ff8a70; --Curve: #60aaff; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem 1rem 3rem; max-width: 60rem; background: var(--Paper);
-  color: var(--Ink); font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
-h1 { font-size: 1.6rem; line-height: 1.25; margin: .2rem 0 .6rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.1rem; margin: 2rem 0 .6rem; }
-h3 { font-size: 1rem; margin: 1.2rem 0 .4rem; overflow-wrap: anywhere; }
-p { margin: .5rem 0; overflow-wrap: anywhere; }
-code { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; font-size: .9em;
-  overflow-wrap: anywhere; }
-.dim, footer { color: var(--Dim); font-size: .9rem; }
-footer { margin-top: 2.5rem; border-top: 1px solid var(--Line); padding-top: .6rem; }
-.bad { color: var(--Bad); } .good { color: var(--Good); }
-.message { background: var(--Card); border: 1px solid var(--Line); border-radius: .5rem;
-  padding: .8rem 1rem; margin: .6rem 0; overflow-wrap: anywhere; }
-.message dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .1rem .8rem;
-  margin: 0 0 .6rem; }
-.message .body { white-space: pre-line; }
-dt { color: var(--Dim); } dd { margin: 0; overflow-wrap: anywhere; }
-dl.terms { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .2rem 1rem;
-  font-size: .9rem; margin: .6rem 0; }
-mark { color: inherit; background: none; border-radius: .2em; padding: .05em .1em; }
-.f1 { background: rgba(var(--For), .12); } .f2 { background: rgba(var(--For), .24); }
-.f3 { background: rgba(var(--For), .38); } .f4 { background: rgba(var(--For), .55); }
-.a1 { background: rgba(var(--Against), .12); } .a2 { background: rgba(var(--Against), .24); }
-.a3 { background: rgba(var(--Against), .38); } .a4 { background: rgba(var(--Against), .55); }
-.f3, .f4 { text-decoration: underline; text-underline-offset: .15em; }
-.a3, .a4 { text-decoration: underline dotted; text-underline-offset: .15em; }
-.wide { overflow-x: auto; margin: .6rem 0; }
-table { border-collapse: collapse; width: 100%; font-size: .9rem; }
-th, td { padding: .28rem .6rem; text-align: right; white-space: nowrap;
-  font-variant-numeric: tabular-nums; border-bottom: 1px solid var(--Line); }
-th { vertical-align: bottom; font-weight: 600; }
-th small, td small { display: block; font-weight: 400; color: var(--Dim); }
-th:first-child, td:first-child { text-align: left; padding-left: 0; }
-td:first-child { white-space: normal; overflow-wrap: anywhere; min-width: 7.5rem; }
-tr.sum td { color: var(--Dim); } tr.total td { font-weight: 600; color: var(--Ink); }
-.bar { width: 8rem; height: .7rem; display: block; }
-.bar line { stroke: var(--Line); }
-.curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 22rem), 1fr));
-  gap: 1.2rem 2rem; }
-figure { margin: 0; } figcaption { font-size: .9rem; color: var(--Dim); }
-.curve { width: 100%; height: auto; display: block; }
-@media (max-width: 40rem) { .bar { display: none; } th, td { padding: .28rem .22rem; }
-  td:first-child { min-width: 5.5rem; } table { font-size: .78rem; } }
-@media print { body { max-width: none; } }
-"""
-_STYLE += _CURVES
+_STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 _LEVELS = 4
 
@@ -113,7 +53,7 @@ def html_page(title: str, body: Iterable[str], footer: str) -> str:
 
 def svg_style() -> str:
     """Return the style of curves in the light colours, for a drawing that is a file of its own."""
-    style = _CURVES
+    style = "\n" + _STYLE.partition("\n\n")[2]  # those of curves, the last of it
     for name, value in re.findall(r"--(\w+): ([^;]+);", _STYLE.partition("@media")[0]):
         style = style.replace(f"var(--{name})", value)
     return style

@@ -19,17 +19,18 @@ from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, NO_TOKENS, event_m
 from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
 from nbspam.errors import OptionError, TrainingError, counted
 from nbspam.evaluation.messages import LabelledCorpus
-from nbspam.evaluation.metrics import Figures, figures
-from nbspam.evaluation.results import Evaluation, scored_messages
-from nbspam.evaluation.samples import (
+from nbspam.evaluation.metrics import (
     SEED,
+    Figures,
     Interval,
     Ranking,
     ScoredMessages,
     calibration_error,
+    figures,
     one_minus_roca_pct,
     percentile_interval,
 )
+from nbspam.evaluation.results import Evaluation, scored_messages
 from nbspam.learning.settings import HAS_PRIOR, TrainingSettings
 from nbspam.store.metadata import EVIDENCE, SCORINGS
 from nbspam.tokens.tokenized import Wanted

@@ -16,8 +16,8 @@ from nbspam.display.lines import folded_text
 from nbspam.display.page import escaped, svg_style
 from nbspam.errors import OptionError, Remedy, counted
 from nbspam.evaluation.comparison import DEFAULT, Comparison
+from nbspam.evaluation.metrics import CalibrationBin, ScoredMessages, score_distribution, wilson
 from nbspam.evaluation.results import Evaluation, Results, interval
-from nbspam.evaluation.samples import CalibrationBin, ScoredMessages, score_distribution, wilson
 
 _WIDTH, _HEIGHT = 320, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48, 12, 10, 42

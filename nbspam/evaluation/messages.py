@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.bayes.calibration import label_noise
+from nbspam.bayes.event_model import odds_of_class
+from nbspam.bayes.fitting import label_noise
 from nbspam.bayes.matrix import Integers
-from nbspam.bayes.posterior import odds_of_class
 from nbspam.errors import OptionError, Remedy, SourceError, one_line
 from nbspam.filter import Filter
 from nbspam.labels import FEW, HAM, SPAM, TIMES_LARGER, rare_classes

@@ -8,14 +8,8 @@ import numpy as np
 from nbspam.bayes.event_model import Row
 from nbspam.bayes.matrix import Integers, Presence
 from nbspam.errors import OptionError, TrainingError, counted
-from nbspam.evaluation.messages import (
-    LabelCheck,
-    LabelledCorpus,
-    LedgerCheck,
-    same_in_batches,
-    same_in_folds,
-    stratified_folds,
-)
+from nbspam.evaluation import messages as testing
+from nbspam.evaluation.messages import LabelledCorpus
 from nbspam.evaluation.results import Evaluation, Outcome
 from nbspam.filter import Filter
 from nbspam.learning.batch import Fit, cut_offs_within, fit, token_counts
@@ -60,12 +54,11 @@ class Trial(NamedTuple):
     def judged(self, fitted: Fit, rows: Sequence[int], scores: Iterable[Score]) -> list[Outcome]:
         """Return what is said of some of the messages, by their scores."""
         read, labels = self.read, self.read.corpus.labels
-        pairs = zip(rows, scores, strict=True)
-        verdicts = (
-            verdict_on(fitted.metadata, score, self.cut_offs, read.sources[i], labels[i])
-            for i, score in pairs
-        )
-        return [_with_excerpt(v, read.excerpt(i)) for i, v in zip(rows, verdicts, strict=True)]
+        found = []
+        for i, score in zip(rows, scores, strict=True):
+            of = fitted.metadata, score, self.cut_offs, read.sources[i], labels[i]
+            found.append(_with_excerpt(verdict_on(*of), read.excerpt(i)))
+        return found
 
     def tested(self, fitted: Fit, test: Integers) -> list[Outcome]:
         """Return what a model that has not seen them says of some of the messages."""
@@ -102,8 +95,8 @@ def saved_model(
     Raises SourceError for labels that the model does not have, but for a few, which are left out.
     """
     settings = spam_filter.metadata.settings
-    labels = LabelCheck(settings, spam_label)
-    ledger = LedgerCheck(spam_filter, including_learned)
+    labels = testing.LabelCheck(settings, spam_label)
+    ledger = testing.LedgerCheck(spam_filter, including_learned)
     tested = spam_filter.classifier.in_batches(ledger(labels(messages)))
     outcomes = [_outcome(spam_filter, message) for message in tested]
     mistakes = labels.result()
@@ -154,7 +147,7 @@ def left_out(trial: Trial) -> Evaluation:
                 found = explain(learner.classifier(), tokens, numbers)
                 learner.learn(label, tokens, numbers)
                 outcomes[i] = _explained(outcome, message, found)
-    same = same_in_folds(read.corpus.digests, range(len(outcomes)))
+    same = testing.same_in_folds(read.corpus.digests, range(len(outcomes)))
     return Evaluation("leave-one-out", *fitted.metadata.settings[:2], outcomes, duplicates=same)
 
 
@@ -188,7 +181,7 @@ def train_first(trial: Trial, first: int, limit: float | None = None) -> Evaluat
             " on more of them, or mix their order"
         )
     outcomes = trial.tested(fitted, test)
-    same = same_in_batches(read.corpus.digests, first)
+    same = testing.same_in_batches(read.corpus.digests, first)
     protocol, classes = f"trained on the first {first}", fitted.metadata.settings[:2]
     return Evaluation(protocol, *classes, outcomes, trial.cut_offs, duplicates=same)
 
@@ -213,14 +206,14 @@ def folds(trial: Trial, k: int, seed: int | None = None) -> Evaluation:
             f"cannot make {counted(k, 'fold')}, since the smallest class has"
             f" {counted(fewest, 'message')}; give 2 to {fewest} folds"
         )
-    fold = stratified_folds(labels, k, seed)
+    fold = testing.stratified_folds(labels, k, seed)
     outcomes: dict[int, Outcome] = {}
     for part in trial.shown(range(k)):
         test = np.flatnonzero(fold == part)
         found = trial.tested(trial.fitted(np.flatnonzero(fold != part)), test)
         outcomes.update(zip(test.tolist(), found, strict=True))
     ordered = [outcomes[i] for i in range(len(labels))]
-    same = same_in_folds(trial.read.corpus.digests, fold.tolist())
+    same = testing.same_in_folds(trial.read.corpus.digests, fold.tolist())
     shuffled = "" if seed is None else f", shuffled with seed {seed}"
     return Evaluation(f"{k} folds{shuffled}", classes, positive, ordered, duplicates=same)
 
@@ -248,7 +241,7 @@ def online(trial: Trial, batch: int) -> Evaluation:
         learned_so_far += [start] * len(messages)
         _teach(learner, messages)
     protocol = f"online, {batch} at a time, the first {batch} not counted"
-    same = same_in_batches(read.corpus.digests, batch, batch)
+    same = testing.same_in_batches(read.corpus.digests, batch, batch)
     classes = learner.metadata.settings[:2]
     return Evaluation(protocol, *classes, outcomes, duplicates=same, learned_so_far=learned_so_far)
 

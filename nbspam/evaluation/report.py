@@ -1,7 +1,11 @@
-"""Evaluations and comparisons as text: rich tables on a terminal, plain text in a pipe."""
+"""Evaluations and comparisons for people.
+
+As text, with rich tables on a terminal and plain ones in a pipe; an evaluation as a page, too.
+"""
 
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from rich import box
@@ -9,23 +13,27 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from nbspam.display.lines import HARD_SPACE, excerpt_lines, folded_sentence, folded_text
+from nbspam import __version__
+from nbspam.display import page
+from nbspam.display.lines import (
+    HARD_SPACE,
+    class_heads,
+    excerpt_lines,
+    folded_sentence,
+    folded_text,
+    strongest_rows,
+)
 from nbspam.errors import counted, one_line
 from nbspam.evaluation.comparison import DEFAULT, SURE, Compared, Comparison
-from nbspam.evaluation.results import (
-    CALIBRATION_ERROR,
-    Outcome,
-    ReportTable,
-    Results,
-    brief_table,
-    calibration_table,
-    confusion_table,
-    figure_tables,
-    interval,
-    worst_mistakes,
-)
-from nbspam.evaluation.samples import score_distribution
+from nbspam.evaluation.curves import drawings
+from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS, score_distribution
+from nbspam.evaluation.results import THRESHOLD, Outcome, Results, interval, number, worst_mistakes
+from nbspam.labels import UNSURE
+from nbspam.scoring.explanation import strongest_words
+from nbspam.scoring.verdict import CutOffs
+from nbspam.store.model_file import Model
 
+_STRONGEST = 15  # words of each class
 _PIPE_WIDTH = 200  # characters; wide enough that no table is folded
 _LINE = 80  # cells of a line of text that is read
 _EXCERPT_LINES = 4  # of a mistake
@@ -35,6 +43,89 @@ _FEW_CLASSES = 10  # whose confusion is part of the short report
 _MANY_COLUMNS = 6  # of a table that stands closer, to fit into 80 columns
 # Of the tables of figures, so that they stand below one another.
 _FIGURE_WIDTHS = 9, 6, 15
+
+
+# The tables
+
+
+class ReportTable(NamedTuple):
+    """A table of the report, whatever it is shown as."""
+
+    title: str
+    heads: Sequence[str]  # an empty one: of a column that says what the row is
+    rows: list[list[str]]
+
+
+_FIGURE = ("metric", "value", "95 % interval", "")
+
+
+def _figure_rows(results: Results, *chosen: str) -> list[list[str]]:
+    rows = results.figures.rows(*chosen)
+    return [[row.name, number(row.value), interval(row.interval), row.shown] for row in rows]
+
+
+def brief_table(results: Results) -> ReportTable:
+    """Return what one looks at: verdicts, errors, precision, recall, ranking, calibration."""
+    counts, cut_offs = results.messages.counts, results.cut_offs
+    ends = interval(counts.errors_interval, "{:.0f}".format)
+    of = f"of {counts.messages:,} messages"
+    if cut_offs is not None:
+        of = f"{counts.fn:,} spam, {counts.fp:,} ham {of}"
+    rows = [["errors", f"{counts.errors:,}", ends, of]]
+    if cut_offs is not None:
+        rows = _figure_rows(results, VERDICTS) + rows
+    rows += _figure_rows(results, "precision", "recall", "1-ROCA%")
+    if results.calibration_error is not None:
+        rows.append(["cal.err.", number(results.calibration_error), "", CALIBRATION_ERROR])
+    title = f"{_verdicts_title(cut_offs)}; errors are counted at {THRESHOLD}" if cut_offs else ""
+    return ReportTable(title, _FIGURE, rows)
+
+
+def figure_tables(results: Results) -> Iterator[ReportTable]:
+    """Yield the figures of any classifier, those of the spam tracks, and those of the verdicts."""
+    track = "the spam filter's figures, as the TREC spam tracks have them"
+    yield ReportTable("", _FIGURE, _figure_rows(results, GENERAL))
+    if rows := _figure_rows(results, TRACK):
+        yield ReportTable(track, _FIGURE, rows)
+    if (cut_offs := results.cut_offs) is not None:
+        yield ReportTable(_verdicts_title(cut_offs), _FIGURE, _figure_rows(results, VERDICTS))
+
+
+def _verdicts_title(cut_offs: CutOffs) -> str:
+    return f"verdicts: spam above {cut_offs.spam:g}, ham up to {cut_offs.ham:g}"
+
+
+def confusion_table(results: Results) -> ReportTable:
+    """Return what messages of each class were called, and their verdicts with the cut-offs."""
+    at_threshold, verdicts = results.confusion, results.verdicts
+    heads = ["actual", *(f"called {name}" for name in next(iter(at_threshold.values())))]
+    # Every message is called something, so these columns add up to all of the class.
+    rows = [
+        [f"{sum(row.values()):,} {name}", *(f"{n:,}" for n in row.values())]
+        for name, row in at_threshold.items()
+    ]
+    if results.cut_offs is not None:
+        # Unsure is nothing but a verdict.
+        names = next(iter(verdicts.values()))
+        heads += [name if name == UNSURE else f"verdict {name}" for name in names]
+        for cells, row in zip(rows, verdicts.values(), strict=True):
+            cells += [f"{n:,}" for n in row.values()]
+    return ReportTable("", heads, rows)
+
+
+CALIBRATION_ERROR = "mean gap between predicted and observed"
+
+
+def calibration_table(results: Results) -> ReportTable:
+    """Return what was predicted of the messages of each bin, and what was observed."""
+    rows = [
+        [f"{low:.1f} to {high:.1f}", f"{n:,}", f"{predicted:.4f}", f"{observed:.4f}"]
+        for low, high, n, predicted, observed in results.bins
+    ]
+    return ReportTable("", ("P(spam)", "messages", "predicted", "observed"), rows)
+
+
+# As text
 
 
 def print_report(
@@ -64,7 +155,7 @@ def print_report(
             _print_table(out, _score_table(results))
     else:
         _print_table(out, brief_table(results))
-        if results.cut_offs is None and len(results.confusion.classes) <= _FEW_CLASSES:
+        if results.cut_offs is None and len(results.confusion) <= _FEW_CLASSES:
             out.print()
             _print_table(out, confusion_table(results))
     if errors:
@@ -256,3 +347,102 @@ def _p(p: float | None) -> str:
     if p is None:
         return ""
     return f"{p:.3f}" if p >= SURE / 10 else f"{p:.0e}"
+
+
+# A page for a browser
+
+
+def report_page(results: Results, errors: int, command_line: str, model: Model | None) -> str:
+    """Return the page.
+
+    errors: how many of the worst mistakes to show.
+    model: that was tested, if there is one, for its strongest words.
+    """
+    date = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
+    title, protocol = results.title, results.evaluation.protocol
+    threshold = results.messages.threshold
+    by = "by the most probable class" if threshold is None else f"at P(spam) = {threshold:g}"
+    body = [
+        f'<p class="dim">{page.escaped(date)}</p>',
+        "<h1>Evaluation</h1>",
+        f"<p>{page.escaped(title)}</p>",
+        *([f"<p>{page.escaped(results.of_many_classes)}</p>"] if results.of_many_classes else []),
+    ]
+    for table in figure_tables(results):
+        heading = table.title or "figures"
+        body += [f"<h2>{page.escaped(heading[0].upper() + heading[1:])}</h2>", _table_html(table)]
+    body += [f"<h2>What messages were called, {by}</h2>", _table_html(confusion_table(results))]
+    if curves := list(drawings(results)) if results.messages.has_spam_class else []:
+        figures = (f"{svg}<figcaption>{page.escaped(said)}</figcaption>" for svg, said in curves)
+        drawn = "".join(f"<figure>{figure}</figure>" for figure in figures)
+        body.append(f'<h2>Curves</h2><div class="curves">{drawn}</div>')
+        body.append(_table_html(calibration_table(results)))
+    body += _mistakes(results, errors)
+    if model is not None:
+        body += _strongest(model)
+    terms = [
+        ("protocol", protocol),
+        ("messages", title.removeprefix(f"{protocol}: ")),
+        ("not readable", counted(results.skipped, "message")),
+        ("date", date),
+        ("program", f"nbspam {__version__}"),
+        ("command", command_line),
+    ]
+    body += ["<h2>How it was measured</h2>", page.terms_html(terms)]
+    return page.html_page(f"nbspam: {title}", body, f"nbspam {__version__}")
+
+
+def _table_html(table: ReportTable) -> str:
+    """Return a table; what a row is stands below its name."""
+    heads, rows = list(table.heads), [list(map(page.escaped, row)) for row in table.rows]
+    if not heads[-1]:
+        rows = [[f"{name}<small>{said}</small>", *cells] for name, *cells, said in rows]
+        heads.pop()
+    return page.table_html(heads, [("", row) for row in rows])
+
+
+def _mistakes(results: Results, errors: int) -> Iterator[str]:
+    evaluation = results.evaluation
+    every = results.messages.counts.errors
+    worst = worst_mistakes(evaluation, errors)
+    yield "<h2>Worst mistakes</h2>"
+    if not worst:
+        yield f"<p>{counted(every, 'mistake') if every else 'none'}</p>"
+        return
+    yield f"<p>{len(worst):,} of {counted(every, 'mistake')}</p>"
+    if len(evaluation.classes) == 2:
+        positive = evaluation.positive or evaluation.classes[1]
+        (other,) = set(evaluation.classes) - {positive}
+        yield page.scale_html(positive, other, highlights_alone=True)
+    for outcome in worst:
+        yield from _mistake(outcome)
+
+
+def _mistake(outcome: Outcome) -> Iterator[str]:
+    judged = outcome.judged
+    yield (
+        f"<h3>{page.escaped(outcome.label)} called {page.escaped(outcome.called)},"
+        f" probability {judged.probability:.4f}</h3>"
+    )
+    verdict = page.escaped(outcome.verdict) + judged.remark
+    yield f'<p class="dim">{page.escaped(one_line(judged.source))}, verdict {verdict}</p>'
+    if outcome.message is not None:
+        yield page.message_html(outcome.message, highlights_alone=True)
+    if outcome.words:
+        words = "; ".join(
+            f"<bdi><code>{page.escaped(word.token)}</code></bdi> {word.weight:+.2f}"
+            for word in outcome.words
+        )
+        yield f'<p class="dim">strongest words, weight in nats: {words}</p>'
+
+
+def _strongest(model: Model) -> Iterator[str]:
+    """Yield the strongest words of a model that counts tokens."""
+    metadata = model.metadata
+    if not metadata.settings.counts.has_tokens or metadata.is_one_sided:
+        return
+    yield "<h2>Strongest words of the model</h2>"
+    ranked = strongest_words(model, _STRONGEST, fragments=False)
+    for name, rows in strongest_rows(ranked, metadata).items():
+        yield f"<h3>for {page.escaped(name)}</h3>"
+        yield page.words_table(page.word_lines(rows), class_heads(metadata), [""])

@@ -1,15 +1,23 @@
-"""What an evaluation came to: what was said of each message, the figures, and both as JSON."""
+"""What an evaluation came to: what was said of each message, the figures, both as JSON; and files.
 
+What is said of each message is written in the format that a file's name ends in.  A spreadsheet
+takes a cell that begins with one of `=+-@` for a formula, which may run a program, and whoever
+sends a mail chooses its Subject.  An apostrophe before it makes it text.
+"""
+
+import csv
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nbspam.errors import counted
+from nbspam.errors import OptionError, counted, install_command
 from nbspam.evaluation.messages import (
     DoubtedLabels,
     LearnedBefore,
@@ -17,19 +25,23 @@ from nbspam.evaluation.messages import (
     doubted_labels,
     odds_of_label,
 )
-from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS, Figures, figures
-from nbspam.evaluation.samples import (
+from nbspam.evaluation.metrics import (
     SEED,
     CalibrationBin,
+    Figures,
     Interval,
     ScoredMessages,
     calibration_error,
     count_verdicts,
+    figures,
 )
 from nbspam.labels import UNSURE
 from nbspam.scoring.explanation import Word
 from nbspam.scoring.highlights import HighlightedExcerpt, excerpt_json
 from nbspam.scoring.verdict import CutOffs, Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # P(spam) above which a message is called spam, where errors are counted in two classes.
 THRESHOLD = 0.5
@@ -92,29 +104,14 @@ def worst_mistakes(evaluation: Evaluation, limit: int) -> list[Outcome]:
     return mistakes[:limit]
 
 
-class Confusion(NamedTuple):
-    """How often messages of each class were called what."""
+Confusion = dict[str, dict[str, int]]  # class -> what its messages were called -> how many were
 
-    classes: tuple[str, ...]  # the rows
-    verdicts: tuple[str, ...]  # the columns: the classes, and `unsure` where there is one
-    counts: list[list[int]]  # (n_classes, n_verdicts)
 
-    @classmethod
-    def of(cls, labels: list[str], verdicts: list[str], classes: tuple[str, ...]) -> "Confusion":
-        """Return how often messages of each class got each verdict, with cut-offs or without.
-
-        labels, verdicts: of each message, in the same order.
-        """
-        columns = (*classes, *sorted(set(verdicts) - set(classes)))
-        times = Counter(zip(labels, verdicts, strict=True))
-        return cls(
-            classes, columns, [[times[name, column] for column in columns] for name in classes]
-        )
-
-    def as_json(self) -> dict[str, dict[str, int]]:
-        """Return class -> verdict -> messages."""
-        rows = (dict(zip(self.verdicts, row, strict=True)) for row in self.counts)
-        return dict(zip(self.classes, rows, strict=True))
+def confusion(labels: list[str], verdicts: list[str], classes: tuple[str, ...]) -> Confusion:
+    """Return how often messages of each class got each verdict; labels, verdicts: of each."""
+    columns = (*classes, *sorted(set(verdicts) - set(classes)))
+    times = Counter(zip(labels, verdicts, strict=True))
+    return {name: {column: times[name, column] for column in columns} for name in classes}
 
 
 @dataclass(frozen=True)
@@ -138,6 +135,16 @@ class Results:
         counts = Counter(outcome.label for outcome in outcomes)
         by_class = ", ".join(f"{name}: {counts[name]:,}" for name in self.evaluation.classes)
         return f"{self.evaluation.protocol}: {counted(len(outcomes), 'message')} ({by_class})"
+
+    def __repr__(self) -> str:
+        return f"<Results: {self.title}; {counted(self.messages.counts.errors, 'error')}>"
+
+    @property
+    def predictions(self) -> "pd.DataFrame":
+        """What is said of each message, a row each, as `write_predictions` writes it."""
+        import pandas as pd
+
+        return pd.DataFrame(list(map(_flat, self.evaluation.outcomes)))
 
     @cached_property
     def doubted(self) -> DoubtedLabels:
@@ -184,9 +191,9 @@ def compute(
         messages,
         figures(messages, seed),
         messages.calibration(),
-        Confusion.of(labels, [o.called for o in evaluation.outcomes], classes),
+        confusion(labels, [o.called for o in evaluation.outcomes], classes),
         cut_offs if len(classes) == 2 else None,
-        Confusion.of(labels, [o.verdict for o in evaluation.outcomes], classes),
+        confusion(labels, [o.verdict for o in evaluation.outcomes], classes),
         seed,
         skipped,
     )
@@ -208,17 +215,6 @@ def scored_messages(evaluation: Evaluation) -> ScoredMessages:
     return ScoredMessages(*of, None, right, own, verdicts, has_spam_class=positive is not None)
 
 
-class ReportTable(NamedTuple):
-    """A table of the report, whatever it is shown as."""
-
-    title: str
-    heads: Sequence[str]  # an empty one: of a column that says what the row is
-    rows: list[list[str]]
-
-
-_FIGURE = ("metric", "value", "95 % interval", "")
-
-
 def number(value: float) -> str:
     """Return a figure as the report has it."""
     return f"{value:.4f}" if abs(value) < 10 else f"{value:.2f}"
@@ -227,69 +223,6 @@ def number(value: float) -> str:
 def interval(ends: Interval | None, form: Callable[[float], str] = number) -> str:
     """Return an interval as the report has it."""
     return "" if ends is None else " – ".join(map(form, ends))
-
-
-def _figure_rows(results: Results, *chosen: str) -> list[list[str]]:
-    rows = results.figures.rows(*chosen)
-    return [[row.name, number(row.value), interval(row.interval), row.shown] for row in rows]
-
-
-def brief_table(results: Results) -> ReportTable:
-    """Return what one looks at: verdicts, errors, precision, recall, ranking, calibration."""
-    counts, cut_offs = results.messages.counts, results.cut_offs
-    ends = interval(counts.errors_interval, "{:.0f}".format)
-    of = f"of {counts.messages:,} messages"
-    if cut_offs is not None:
-        of = f"{counts.fn:,} spam, {counts.fp:,} ham {of}"
-    rows = [["errors", f"{counts.errors:,}", ends, of]]
-    if cut_offs is not None:
-        rows = _figure_rows(results, VERDICTS) + rows
-    rows += _figure_rows(results, "precision", "recall", "1-ROCA%")
-    if results.calibration_error is not None:
-        rows.append(["cal.err.", number(results.calibration_error), "", CALIBRATION_ERROR])
-    title = f"{_verdicts_title(cut_offs)}; errors are counted at {THRESHOLD}" if cut_offs else ""
-    return ReportTable(title, _FIGURE, rows)
-
-
-def figure_tables(results: Results) -> Iterator[ReportTable]:
-    """Yield the figures of any classifier, those of the spam tracks, and those of the verdicts."""
-    track = "the spam filter's figures, as the TREC spam tracks have them"
-    yield ReportTable("", _FIGURE, _figure_rows(results, GENERAL))
-    if rows := _figure_rows(results, TRACK):
-        yield ReportTable(track, _FIGURE, rows)
-    if (cut_offs := results.cut_offs) is not None:
-        yield ReportTable(_verdicts_title(cut_offs), _FIGURE, _figure_rows(results, VERDICTS))
-
-
-def _verdicts_title(cut_offs: CutOffs) -> str:
-    return f"verdicts: spam above {cut_offs.spam:g}, ham up to {cut_offs.ham:g}"
-
-
-def confusion_table(results: Results) -> ReportTable:
-    """Return what messages of each class were called, and their verdicts with the cut-offs."""
-    at_threshold, verdicts = results.confusion, results.verdicts
-    heads = ["actual", *(f"called {name}" for name in at_threshold.verdicts)]
-    # Every message is called something, so these columns add up to all of the class.
-    pairs = zip(at_threshold.classes, at_threshold.counts, strict=True)
-    rows = [[f"{sum(row):,} {name}", *(f"{n:,}" for n in row)] for name, row in pairs]
-    if results.cut_offs is not None:
-        # Unsure is nothing but a verdict.
-        heads += [name if name == UNSURE else f"verdict {name}" for name in verdicts.verdicts]
-        for cells, row in zip(rows, verdicts.counts, strict=True):
-            cells += [f"{n:,}" for n in row]
-    return ReportTable("", heads, rows)
-
-
-CALIBRATION_ERROR = "mean gap between predicted and observed"
-
-
-def calibration_table(results: Results) -> ReportTable:
-    """Return what was predicted of the messages of each bin, and what was observed."""
-    rows = [
-        [f"{low:.1f} to {high:.1f}", f"{n:,}", f"{predicted:.4f}", f"{observed:.4f}"]
-        for low, high, n, predicted, observed in results.bins
-    ]
-    return ReportTable("", ("P(spam)", "messages", "predicted", "observed"), rows)
 
 
 def as_json(results: Results, errors: int) -> str:
@@ -317,8 +250,8 @@ def as_json(results: Results, errors: int) -> str:
         "calibration_error": results.calibration_error,
         "calibration": [b._asdict() for b in results.bins],
         "classes": evaluation.classes,
-        "confusion": results.confusion.as_json(),
-        "verdicts": results.verdicts.as_json(),
+        "confusion": results.confusion,
+        "verdicts": results.verdicts,
         "doubted_labels": results.doubted.as_json(results.doubted_sources),
     }
     if errors:
@@ -339,3 +272,104 @@ def prediction(outcome: Outcome) -> dict[str, object]:
     if outcome.message is not None:
         fields["message"] = excerpt_json(outcome.message)
     return fields
+
+
+# Files of predictions
+
+_FORMULA = tuple("=+-@\t\r")
+_PARQUET = ".parquet"
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+ENDINGS = (*_DELIMITERS, ".jsonl", ".json", _PARQUET)
+
+
+def check_predictions(path: Path) -> None:
+    """Raise OptionError unless predictions can be written into a file of this name."""
+    suffix = path.suffix.lower()
+    if suffix not in ENDINGS:
+        *most, last = ENDINGS
+        raise OptionError(
+            f"{path}: unknown format of predictions; name a file that ends"
+            f" in {', '.join(most)} or {last}"
+        )
+    if suffix != _PARQUET:
+        return
+    try:
+        import pyarrow  # type: ignore[import-untyped]  # noqa: F401
+    except ImportError as error:
+        raise OptionError(
+            f"{path}: writing Parquet needs pyarrow; install it with: {install_command('pyarrow')}"
+        ) from error
+
+
+def write_predictions(outcomes: Iterable[Outcome], path: Path) -> None:
+    """Write a record for each message into a file.
+
+    CSV and TSV have a head line, and a column for each class where there are three or more.
+    JSON is one array, JSON lines an object per line; raises OSError.
+    """
+    suffix = path.suffix.lower()
+    if suffix == _PARQUET:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        parquet.write_table(pa.Table.from_pylist(list(map(_flat, outcomes))), path)
+        return
+    with path.open("w", encoding="utf-8", newline="") as file:
+        if suffix in _DELIMITERS:
+            write_table(list(map(_flat, outcomes)), file, _DELIMITERS[suffix])
+        elif suffix == ".jsonl":
+            write_json_lines(outcomes, file)
+        else:
+            file.write("[\n" + ",\n".join(map(_json, outcomes)) + "\n]\n")
+
+
+def write_json_lines(outcomes: Iterable[Outcome], file: IO[str]) -> None:
+    """Write a JSON object for each message and line."""
+    file.writelines(f"{_json(outcome)}\n" for outcome in outcomes)
+
+
+def _json(outcome: Outcome) -> str:
+    return json.dumps(prediction(outcome))
+
+
+def _flat(outcome: Outcome) -> dict[str, object]:
+    """Return the record of a message without records in it.
+
+    The probability of class x is `probability_x`; of the message its Subject, From and text.
+    """
+    record = prediction(outcome)
+    flat = {key: value for key, value in record.items() if not isinstance(value, Mapping)}
+    flat.setdefault("reason", "")  # a table has it in every row
+    probabilities, message = record.get("probabilities"), record.get("message")
+    if isinstance(probabilities, Mapping):
+        flat |= {f"probability_{name}": p for name, p in probabilities.items()}
+    if isinstance(message, Mapping):
+        flat |= {name: message[name] for name in ("subject", "from", "text")}
+    return flat
+
+
+class _Lines:
+    """Ends lines with LF; csv.writer quotes a CR in a cell only if lines end with CR, too."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+
+    def write(self, line: str) -> None:
+        self._file.write(line.removesuffix("\r\n") + "\n")
+
+
+def write_table(rows: Sequence[Mapping[str, object]], file: IO[str], delimiter: str) -> None:
+    """Write a line for each row, below one with the names of the first row's columns."""
+    writer = csv.DictWriter(_Lines(file), list(rows[0]), delimiter=delimiter)
+    writer.writeheader()
+    writer.writerows({name: _as_text(value) for name, value in row.items()} for row in rows)
+
+
+def _as_text(value: object) -> object:
+    """Return what a spreadsheet shows as the value: no formula.  A label may be a number: -1."""
+    if not (isinstance(value, str) and value.startswith(_FORMULA)):
+        return value
+    with suppress(ValueError):
+        float(value)
+        return value
+    return f"'{value}"

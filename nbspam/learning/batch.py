@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.bayes import matrix
-from nbspam.bayes.event_model import Histogram, Row
+from nbspam.bayes.event_model import Histogram, Row, logit, sigmoid
 from nbspam.bayes.matrix import Chunked, Integers, Presence
-from nbspam.bayes.posterior import logit, sigmoid
 from nbspam.errors import Remedy, TrainingError
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
 from nbspam.scoring.batch_rules import BATCH_RULES, BatchRule

@@ -23,10 +23,9 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from nbspam.bayes.calibration import inputs_of_rows
 from nbspam.bayes.event_model import Histogram, Row
-from nbspam.bayes.evidence import EvidenceRows
-from nbspam.bayes.matrix import Booleans, Floats, Integers, Presence
+from nbspam.bayes.fitting import inputs_of_rows
+from nbspam.bayes.matrix import Booleans, EvidenceRows, Floats, Integers, Presence
 from nbspam.learning.batch import cut_offs_above, host_rows_of, n_blocked, token_histograms
 from nbspam.learning.pieces import (
     KeptPiece,

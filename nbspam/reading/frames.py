@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from nbspam.errors import SourceError, TableError, install_command
+from nbspam.errors import OptionError, SourceError, TableError, install_command
 from nbspam.labels import normal_label
 from nbspam.reading.columns import LABEL_NAMES, SAMPLE_ROWS, TEXT_NAMES, cell_text, find_columns
 from nbspam.reading.message import RawMessage
@@ -209,12 +209,37 @@ def frame_messages(
             yield RawMessage(f"row:{number}", label, text)
 
 
+def given_messages(messages: object, options: TableOptions) -> Iterator[RawMessage]:
+    """Yield every one of texts and mails, or of the rows of a data frame; the first is `message:0`.
+
+    Raises SourceError for what is neither, and OptionError where there are not several.
+    """
+    if is_data_frame(messages):
+        yield from frame_messages(messages, options, Skips(strict=True), needs_labels=False)
+        return
+    if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
+        raise OptionError(
+            f"the messages are of the type {type(messages).__name__}; give a list, a column or a"
+            " DataFrame"
+        )
+    for number, content in enumerate(messages):
+        if not isinstance(content, str | bytes):
+            raise SourceError(
+                f"message:{number}: is of the type {type(content).__name__}; give text or bytes"
+            )
+        yield RawMessage(f"message:{number}", None, content)
+
+
 def pair_messages(pairs: Iterable[tuple[str, str | bytes]], skips: Skips) -> Iterator[RawMessage]:
     """Yield the messages of (label, text or bytes) pairs; the source of the first is `pair:0`.
 
     Text is plain text, and bytes are a mail.  A pair without a printable label is skipped.
     Raises SourceError for what is not such a pair.
     """
+    if not isinstance(pairs, Iterable):
+        raise SourceError(
+            f"the source is of the type {type(pairs).__name__}; give a name, pairs or a DataFrame"
+        )
     for number, pair in enumerate(pairs):
         source = f"pair:{number}"
         # Two characters of a string would pass for a pair.

@@ -1,35 +1,55 @@
-"""The scoring rules on a matrix: what each has to learn, and many scores at once."""
+"""The scoring rules for many messages: on a matrix, with what each has to learn, and on a table."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nbspam.bayes import matrix
-from nbspam.bayes.calibration import Calibrations, Inputs, fit_calibration, inputs_of_rows
-from nbspam.bayes.event_model import EventArrays
-from nbspam.bayes.evidence import EvidenceRows, evidence_of_rows, trait_feature
-from nbspam.bayes.matrix import (
-    Booleans,
-    Chunked,
-    Floats,
-    Integers,
-    Presence,
-    chunks,
-    signed_chunks,
-    without_signs,
+from nbspam.bayes.calibration import Calibrations
+from nbspam.bayes.event_model import log_priors
+from nbspam.bayes.evidence import trait_feature
+from nbspam.bayes.fitting import Inputs, fit_calibration, inputs_of_rows
+from nbspam.bayes.matrix import Booleans, Chunked, EvidenceRows, Floats, Integers, Presence
+from nbspam.scoring.classifier import Classifier
+from nbspam.scoring.rules import (
+    EvidenceRule,
+    KnownWords,
+    Score,
+    ScoringRule,
+    SumRule,
+    score_of_log_scores,
 )
-from nbspam.bayes.posterior import log_priors
-from nbspam.scoring.rules import EvidenceRule, Score, ScoringRule, SumRule, score_of_log_scores
+from nbspam.store.index import TokenTable, hashes_of
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
-from nbspam.tokens.kinds import TEXT
+from nbspam.tokens.kinds import HOST, TEXT, channels_of
+from nbspam.tokens.tokenized import TokenizedMessage
 
 _SCORED = 10_000  # messages whose scores are made at a time
 
 
-def _arrays(counts: Integers, metadata: Metadata) -> EventArrays:
-    settings, learned = metadata
-    messages = np.array(learned.messages)
-    return settings.counts.arrays(counts, messages, settings.alpha, metadata.size)
+class _Batch:
+    """A scoring rule for all messages of a corpus."""
+
+    # Whether it needs of the counts only those of a message's own tokens, to leave that out.
+    fits_apart = True
+
+    def __init__(
+        self, counts: Integers, labels: Integers, channels: Integers, traits: Integers | None
+    ) -> None:
+        """Keep what was learned.
+
+        counts: (n_classes, n_tokens); labels: (n_messages,); channels: (n_tokens,), of the columns;
+        traits: (n_messages, n_traits), or None.
+        """
+        self._counts, self._labels, self._channels = counts, labels, channels
+        self._traits = traits
+
+    def _arrays(self, metadata: Metadata) -> matrix.EventArrays:
+        (settings, learned), counts = metadata, self._counts
+        messages, size = np.array(learned.messages), metadata.size
+        return matrix.event_arrays(settings.counts, counts, messages, settings.alpha, size)
 
 
 def _trait_weights(
@@ -45,47 +65,36 @@ def _trait_weights(
             yield rule.trait_weights(values if values[0] >= 0 else (), own)
 
 
-class _Batch:
-    """A scoring rule for all messages of a corpus."""
-
-    def __init__(
-        self, counts: Integers, labels: Integers, channels: Integers, traits: Integers | None
-    ) -> None:
-        """Keep what was learned.
-
-        counts: (n_classes, n_tokens); labels: (n_messages,); channels: (n_tokens,), of the columns;
-        traits: (n_messages, n_traits), or None.
-        """
-        self._counts, self._labels, self._channels = counts, labels, channels
-        self._traits = traits
-
-
 class BatchSum(_Batch):
     """The sum rule on a matrix."""
 
-    # Whether it needs of the counts only those of a message's own tokens, to leave that out: here
-    # the absence of every other token has a part in the score.
-    fits_apart = False
+    fits_apart = False  # the absence of every other token has a part in the score
 
     def fit(self, _: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
         """Return the calibrations as they are: the posterior is not calibrated."""
         return metadata.learned.calibrations
 
     def _scores(
-        self, joints: Floats, presence: Presence, is_known: Booleans, metadata: Metadata
+        self,
+        joints: Floats,
+        of_traits: Iterator[list[tuple[float, ...]]],
+        presence: Presence,
+        is_known: Booleans,
+        metadata: Metadata,
     ) -> Iterator[Score]:
-        """Yield the scores of rows with these joint log-likelihoods.
+        """Yield the scores of rows with these joint log-likelihoods of tokens, and of traits.
 
         is_known: (nnz,), which entries are of tokens in the vocabulary.
         """
+        for i, found in enumerate(of_traits):
+            if found:
+                joints[i] += np.sum(found, axis=0)
         n = presence.shape[0]
         rows = np.repeat(np.arange(n), np.diff(presence.indptr))
         is_text = self._channels[presence.indices] == TEXT
-        text = np.bincount(rows[is_text], minlength=n)
-        known = np.bincount(rows[is_text & is_known], minlength=n)
-        for row, n_known, n_text in zip(
-            joints.tolist(), known.tolist(), text.tolist(), strict=True
-        ):
+        text = np.bincount(rows[is_text], minlength=n).tolist()
+        known = np.bincount(rows[is_text & is_known], minlength=n).tolist()
+        for row, n_known, n_text in zip(joints.tolist(), known, text, strict=True):
             score = score_of_log_scores(metadata.settings, row)
             yield score._replace(known=n_known, text=n_text)
 
@@ -97,46 +106,31 @@ class BatchSum(_Batch):
         fixed = None
         if settings.prior is not None:
             fixed = np.array(log_priors(learned.messages, settings.prior, settings.positive_index))
-        arrays, rule = _arrays(self._counts, metadata), SumRule(metadata)
-        totals = self._counts.sum(axis=0)
-        for place, piece in chunks(presence):
-            labels = self._labels[place]
+        arrays, rule, totals = self._arrays(metadata), SumRule(metadata), self._counts.sum(axis=0)
+        for place, piece in matrix.chunks(presence):
+            labels, traits = self._labels[place], self._traits
+            of_traits = _trait_weights(rule, None if traits is None else traits[place], labels)
             joints = arrays.left_out_joints(piece, labels, fixed)
-            _add_traits(joints, rule, self._traits, place, labels)
             # A token that only the message itself has is unknown once that is left out.
-            yield from self._scores(joints, piece, totals[piece.indices] > piece.data, metadata)
+            is_known = totals[piece.indices] > piece.data
+            yield from self._scores(joints, of_traits, piece, is_known, metadata)
 
     def scores(
         self, presence: Presence, metadata: Metadata, traits: Integers | None
     ) -> Iterator[Score]:
         """Yield the score of each new message."""
-        weights = _arrays(self._counts, metadata).class_weights()
+        weights = self._arrays(metadata).class_weights()
         is_known: Booleans = np.asarray(self._counts.any(axis=0))
         weights[:, ~is_known] = 0
         presence = matrix.without_signs(presence)
         joints = np.asarray(presence @ weights.T + np.array(metadata.bias))
-        _add_traits(joints, SumRule(metadata), traits, slice(None), None)
-        return self._scores(joints, presence, is_known[presence.indices], metadata)
-
-
-def _add_traits(
-    joints: Floats,
-    rule: ScoringRule,
-    traits: Integers | None,
-    place: slice,
-    labels: Integers | None,
-) -> None:
-    """Add the log densities of the traits of some messages to their joint log-likelihoods."""
-    some = None if traits is None else traits[place]
-    for i, found in enumerate(_trait_weights(rule, some, labels)):
-        if found:
-            joints[i] += np.sum(found, axis=0)
+        of_traits = _trait_weights(SumRule(metadata), traits, None)
+        return self._scores(joints, of_traits, presence, is_known[presence.indices], metadata)
 
 
 class BatchEvidence(_Batch):
     """The evidence rule on a matrix."""
 
-    fits_apart = True
     # Per scored class, of the training messages, each left out: what the fit was made of.
     _left_out: tuple[EvidenceRows, ...] = ()
 
@@ -149,7 +143,7 @@ class BatchEvidence(_Batch):
         self, presence: Presence | Chunked, metadata: Metadata
     ) -> tuple[EvidenceRows, ...]:
         """Return the evidence of each training message, itself left out, for each scored class."""
-        return self._evidence(presence, metadata, self._traits, left_out=True)
+        return self._evidence(presence, metadata, self._traits, self._labels)
 
     def _calibrations(self, metadata: Metadata, places: Integers) -> tuple[Calibrations, ...]:
         """Return the calibrations fitted to some of the messages."""
@@ -168,28 +162,22 @@ class BatchEvidence(_Batch):
         that no message has had a part in its score.
         """
         if folds < 2:
-            return scores_of_rows(self._left_out, EvidenceRule(metadata))
-        return self._cross_fitted(metadata, folds)
-
-    def _cross_fitted(self, metadata: Metadata, folds: int) -> Iterator[Score]:
-        fold = np.arange(len(self._labels)) % folds
-        scores: dict[int, Score] = {}
+            yield from scores_of_rows(self._left_out, EvidenceRule(metadata))
+            return
+        fold, parts = np.arange(len(self._labels)) % folds, []
         for part in range(folds):
             calibrations = self._calibrations(metadata, np.flatnonzero(fold != part))
-            own = np.flatnonzero(fold == part)
             learned = metadata.learned._replace(calibrations=calibrations)
-            of_part = metadata._replace(learned=learned)
-            found = tuple(rows.some(own) for rows in self._left_out)
-            scores.update(
-                zip(own.tolist(), scores_of_rows(found, EvidenceRule(of_part)), strict=True)
-            )
-        yield from (scores[i] for i in range(len(fold)))
+            found = tuple(rows.some(np.flatnonzero(fold == part)) for rows in self._left_out)
+            rule = EvidenceRule(metadata._replace(learned=learned))
+            parts.append(scores_of_rows(found, rule))
+        yield from (next(parts[k]) for k in fold.tolist())
 
     def scores(
         self, presence: Presence, metadata: Metadata, traits: Integers | None
     ) -> Iterator[Score]:
         """Yield the score of each new message."""
-        found = self._evidence(presence, metadata, traits, left_out=False)
+        found = self._evidence(presence, metadata, traits, None)
         return scores_of_rows(found, EvidenceRule(metadata))
 
     def _evidence(
@@ -197,28 +185,33 @@ class BatchEvidence(_Batch):
         presence: Presence | Chunked,
         metadata: Metadata,
         traits: Integers | None,
-        left_out: bool,
+        labels: Integers | None,
     ) -> tuple[EvidenceRows, ...]:
-        """Return every row's evidence, for each scored class."""
-        settings = metadata.settings
-        arrays = _arrays(self._counts, metadata)
-        features = self._trait_features(presence.shape[0], metadata, traits, left_out)
-        unknown = ~self._counts.any(axis=0)
-        positive = settings.positive_index or 0
+        """Return every row's evidence, for each scored class.
+
+        labels: of learned messages, each left out; None of new ones.
+        """
+        settings, arrays = metadata.settings, self._arrays(metadata)
+        unknown, positive = ~self._counts.any(axis=0), settings.positive_index or 0
 
         def weights_of(piece: Presence, place: slice, k: int) -> Floats:
             """Return the weight for class k of each entry; NaN of what is not in the vocabulary."""
-            if left_out:
-                return arrays.left_out_contrasts(piece, self._labels[place], k)
+            if labels is not None:
+                return arrays.left_out_contrasts(piece, labels[place], k)
             weights = arrays.contrasts(k)
             weights[unknown] = np.nan
             return np.asarray(weights[piece.indices])
 
+        features = np.zeros((len(settings.scored_classes), presence.shape[0]))
+        rule = EvidenceRule(metadata)
+        for i, of_traits in enumerate(_trait_weights(rule, traits, labels)):
+            if of_traits:
+                features[:, i] = [trait_feature(same) for same in zip(*of_traits, strict=True)]
         found = []
-        for scored, of_traits in zip(settings.scored_classes, features, strict=True):
+        for scored, feature in zip(settings.scored_classes, features, strict=True):
             parts = []
-            for place, signed in signed_chunks(presence):
-                piece = without_signs(signed)
+            for place, signed in matrix.signed_chunks(presence):
+                piece = matrix.without_signs(signed)
                 lengths = np.diff(piece.indptr)
                 rows = np.repeat(np.arange(len(lengths)), lengths)
                 weights = weights_of(piece, place, scored)
@@ -227,25 +220,11 @@ class BatchEvidence(_Batch):
                     for_spam = weights if same else weights_of(piece, place, positive)
                     weights = np.where((signed.data < 0) & (for_spam < 0), np.nan, weights)
                 channels = self._channels[piece.indices]
-                parts.append(evidence_of_rows(rows, weights, channels, len(lengths)))
-            *arrays_of_rows, _ = zip(*parts, strict=True)
-            found.append(EvidenceRows._make([*map(np.concatenate, arrays_of_rows), of_traits]))
+                parts.append(matrix.evidence_of_rows(rows, weights, channels, len(lengths)))
+            *of_rows, _ = zip(*parts, strict=True)
+            told = feature if settings.has_traits else None
+            found.append(EvidenceRows._make([*map(np.concatenate, of_rows), told]))
         return tuple(found)
-
-    def _trait_features(
-        self, n: int, metadata: Metadata, traits: Integers | None, left_out: bool
-    ) -> tuple[Floats | None, ...]:
-        """Return the feature of the traits, (n_messages,), for each scored class."""
-        n_scored = len(metadata.settings.scored_classes)
-        if not metadata.settings.has_traits:
-            return (None,) * n_scored
-        features = np.zeros((n_scored, n))
-        rule = EvidenceRule(metadata)
-        labels = self._labels if left_out else None
-        for i, weights in enumerate(_trait_weights(rule, traits, labels)):
-            if weights:
-                features[:, i] = [trait_feature(same) for same in zip(*weights, strict=True)]
-        return tuple(features)
 
 
 def scores_of_rows(found: tuple[EvidenceRows, ...], rule: EvidenceRule) -> Iterator[Score]:
@@ -280,3 +259,76 @@ BATCH_RULES: Mapping[str, type[BatchEvidence] | type[BatchSum]] = {
     EVIDENCE: BatchEvidence,
     SUM: BatchSum,
 }
+
+
+class BulkClassifier:
+    """Scores messages with the table of a model's tokens."""
+
+    def __init__(self, classifier: Classifier, table: TokenTable) -> None:
+        """Score as `classifier` does, with a table of the tokens of its model."""
+        self._classifier, self._table = classifier, table
+        weights = [classifier.rule.weights(counts) for counts in table.counts]
+        # A row's rank has the same channel, and within it the place in the order of the weights:
+        # sorted ranks of a message are its weights, sorted, channel by channel.
+        self._n = n = len(weights)
+        order = sorted(range(n), key=weights.__getitem__)
+        ranks = np.zeros(n, np.int64)
+        ranks[order] = np.arange(n)
+        channels = range(HOST + 1)
+        self._ranks = np.array([ranks + channel * n for channel in channels]).ravel()
+        self._weights = [weights[i] for i in order] * len(channels)
+        settings = classifier.metadata.settings
+        place = settings.scored_classes.index(settings.positive_index or 0)
+        self._is_against = np.array([own[place] < 0 for own in weights] * len(channels), bool)
+
+    def scores(
+        self, messages: Iterable[TokenizedMessage]
+    ) -> Iterator[tuple[TokenizedMessage, Score]]:
+        """Yield each message and its score."""
+        rule = self._classifier.rule
+        # Weights are multiplied by what few models count.
+        if rule.heeds_times or self._classifier.metadata.is_one_sided:
+            return ((m, self._classifier.score(m.tokens, m.numbers)) for m in messages)
+        hashes, taken = [], []
+        for message in messages:
+            hashes.append(hashes_of(message.tokens))  # while they are in the processor's cache
+            taken.append(message)
+        if not taken:
+            return iter(())
+        rows = self._table.find(np.concatenate(hashes))
+        return zip(taken, map(rule.score, self._words(rows, taken)), strict=True)
+
+    def _words(
+        self, rows: NDArray[np.int32], messages: list[TokenizedMessage]
+    ) -> Iterator[KnownWords]:
+        """Yield the words of each message; rows: of the tokens of all."""
+        if self._classifier.rule.heeds_doubt:
+            self._unhear(rows, messages)
+        lengths = [len(message.tokens) for message in messages]
+        starts = np.cumsum([0, *lengths])
+        known = rows >= 0
+        unknown = np.flatnonzero(~known)
+        others = np.split(unknown, unknown.searchsorted(starts[1:-1]))
+        n_ranks = len(self._ranks)
+        firsts = np.arange(len(messages)) * n_ranks
+        found = np.sort(np.repeat(firsts, lengths)[known] + self._ranks[rows[known]])
+        ends = found.searchsorted(firsts[:, None] + np.arange(HOST + 2) * self._n).tolist()
+        weights = [self._weights[i] for i in (found % max(1, n_ranks)).tolist()]
+        for message, start, other, places in zip(messages, starts, others, ends, strict=False):
+            tokens = message.tokens
+            marked = [t for i in (other - start).tolist() if ":" in (t := tokens[i])]
+            n_unknown = len(other) - len(marked) + channels_of(marked).count(TEXT)
+            text, fields, header, host = (weights[a:b] for a, b in itertools.pairwise(places))
+            traits = self._classifier.trait_weights(message.numbers)
+            yield KnownWords(text, fields, header, host, len(text) + n_unknown, traits)
+
+    def _unhear(self, rows: NDArray[np.int32], messages: list[TokenizedMessage]) -> None:
+        """Take for unknown what `Classifier.unheard` says; rows: of the tokens of all messages."""
+        end = 0
+        for message in messages:
+            start, end = end, end + len(message.tokens)
+            if hidden := message.numbers.perhaps_hidden:
+                of = rows[start:end]
+                is_hidden = np.fromiter(map(hidden.__contains__, message.tokens), bool)
+                places = np.flatnonzero(is_hidden & (of >= 0))
+                of[places[self._is_against[of[places]]]] = -1

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 TRAIT_PREFIX = "trait:"
+_SHOWN = 15  # words in a notebook
 
 
 class Word(NamedTuple):
@@ -49,6 +50,26 @@ class Explanation(NamedTuple):
     sum_log_odds: float | None  # the textbook's sum, for comparison
     base: "str | Path | None" = None  # the model that this one is read through
     unheard: int = 0  # tokens of perhaps hidden text that speak for ham, which count for nothing
+
+    def __repr__(self) -> str:
+        words = ", ".join(f"{word.token} {word.share:+.2f}" for word in self.words[:3])
+        return f"<Explanation of {self.of}: {self.total:+.3f} nats; {words or 'no known word'}>"
+
+    def _repr_html_(self) -> str:
+        """Return a table for a notebook: the strongest words, and the sums of the others."""
+        from html import escape
+
+        shown, others = self.words[:_SHOWN], self.words[_SHOWN:]
+        rows = [(f"<bdi>{escape(w.token)}</bdi>", f"{w.weight:+.3f}", w.share) for w in shown]
+        rest = sum(word.share for word in others)
+        rows += [(f"{len(others):,} more words", "", rest)] if others else []
+        rows += [(escape(name), "", nats) for name, nats in self.constants.items()]
+        rows += [(f"log-odds of {escape(self.of)}", "", self.total)]
+        cells = "".join(
+            f"<tr><td>{name}</td><td>{weight}</td><td>{share:+.3f}</td></tr>"
+            for name, weight, share in rows
+        )
+        return f"<table><tr><th>word</th><th>weight</th><th>share, nats</th></tr>{cells}</table>"
 
     @property
     def total(self) -> float:

@@ -8,21 +8,10 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from nbspam.bayes.calibration import TEXT as OF_TEXT
-from nbspam.bayes.calibration import Calibrations, Vector, groups, inputs, is_run, undone, update
-from nbspam.bayes.event_model import Row, Size, contrast, joints
-from nbspam.bayes.evidence import (
-    HEADERS,
-    STRONGEST,
-    TRAIT_SCALE,
-    Evidence,
-    Group,
-    evidence,
-    group_shares,
-    trait_weight,
-)
-from nbspam.bayes.posterior import log_sigmoid, odds_of_class, prior_offset, sigmoid, softmax
-from nbspam.bayes.prediction import Experience, Prediction, inverse, parts_of, predict, trust
+from nbspam.bayes import calibration, event_model, evidence
+from nbspam.bayes.calibration import Calibrations, Experience, Prediction, Vector
+from nbspam.bayes.event_model import Row
+from nbspam.bayes.evidence import TRAIT_SCALE, Evidence, Group
 from nbspam.bayes.trait_model import TraitModel, against_rest, trait_model
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
 from nbspam.tokens.kinds import FIELDS, HEADER, IN_EVIDENCE, TEXT
@@ -68,7 +57,7 @@ def undecided(settings: ModelSettings) -> Score:
 
 def score_of_log_odds(settings: ModelSettings, log_odds: float) -> Score:
     """Return the score of two classes with these log-odds of the positive one."""
-    p, q = sigmoid(log_odds), sigmoid(-log_odds)
+    p, q = event_model.sigmoid(log_odds), event_model.sigmoid(-log_odds)
     both = (q, p) if settings.positive_index == 1 else (p, q)
     return Score(log_odds, p, both)
 
@@ -76,13 +65,13 @@ def score_of_log_odds(settings: ModelSettings, log_odds: float) -> Score:
 def score_of_log_scores(settings: ModelSettings, log_scores: Sequence[float]) -> Score:
     """Return the score of classes with these log-scores, such as joint log-likelihoods."""
     positive = settings.positive_index
-    probabilities = softmax(log_scores)
+    probabilities = event_model.softmax(log_scores)
     if positive is None:  # three or more classes, none called spam: that of the most probable one
         positive = max(range(len(log_scores)), key=log_scores.__getitem__)
-    odds = odds_of_class(log_scores, positive)
+    odds = event_model.odds_of_class(log_scores, positive)
     if len(log_scores) == 2:  # so that the two agree to the last digit
-        probabilities[positive] = sigmoid(odds)
-        probabilities[1 - positive] = sigmoid(-odds)
+        probabilities[positive] = event_model.sigmoid(odds)
+        probabilities[1 - positive] = event_model.sigmoid(-odds)
     return Score(odds, probabilities[positive], tuple(probabilities), log_scores=tuple(log_scores))
 
 
@@ -124,22 +113,14 @@ class SumRule:
     """
 
     is_calibrated = False
+    heeds_doubt = False
 
     def __init__(self, metadata: Metadata) -> None:
-        self._metadata = metadata
-        self._settings, self._learned = metadata
-        self.heeds_times = self._settings.counts.repeats
-        self.heeds_doubt = False
-        self.traits = range(len(self._learned.trait_histograms))
-
-    @functools.cached_property
-    def _size(self) -> Size:
-        return self._metadata.size
-
-    @functools.cached_property
-    def _densities(self) -> TraitModel | None:
-        settings = self._settings
-        return trait_model(settings.traits, self._learned.trait_histograms, settings.variances)
+        settings, learned = self._settings, _ = metadata
+        self.heeds_times = settings.counts.repeats
+        self.traits = range(len(learned.trait_histograms))
+        self._size, self._bias = metadata.size, metadata.bias
+        self._densities = trait_model(settings.traits, learned.trait_histograms, settings.variances)
 
     def trait_weights(
         self, values: Sequence[int], left_out: int | None = None
@@ -148,10 +129,6 @@ class SumRule:
         densities = self._densities
         return densities.log_densities(values, left_out) if densities and values else []
 
-    @functools.cached_property
-    def _bias(self) -> tuple[float, ...]:
-        return self._metadata.bias
-
     def weights(self, row: Row) -> tuple[float, ...]:
         """Return a token's weight for each class, in nats."""
         settings = self._settings
@@ -159,7 +136,7 @@ class SumRule:
 
     def score(self, words: KnownWords) -> Score:
         """Return the plain posterior; the tokens of all channels are added alike."""
-        score = score_of_log_scores(self._settings, joints(self._bias, words.all))
+        score = score_of_log_scores(self._settings, event_model.joints(self._bias, words.all))
         return score._replace(known=len(words.text), text=words.text_tokens)
 
     def contrasts(self, row: Row) -> list[float]:
@@ -215,7 +192,7 @@ class EvidenceRule:
             Experience(learned.messages[k], total - learned.messages[k]) for k in self._scored
         ]
         self._offsets = [
-            prior_offset(learned.messages, settings.prior, settings.positive_index, k)
+            event_model.prior_offset(learned.messages, settings.prior, settings.positive_index, k)
             for k in self._scored
         ]
 
@@ -227,34 +204,28 @@ class EvidenceRule:
     def _covariances(self) -> list[tuple[Sequence[Vector], ...]]:
         """The inverses of the calibrations' precisions, per scored class."""
         return [
-            tuple(inverse(calibration.precision) for calibration in both)
+            tuple(calibration.inverse(own.precision) for own in both)
             for both in self._learned.calibrations
         ]
 
     def weights(self, row: Row) -> tuple[float, ...]:
         """Return a token's weight for each scored class against the others, in nats."""
         alpha = self._settings.alpha
-        return tuple(contrast(row, self._size, k, alpha) for k in self._scored)
-
-    def _fewest_with_traits(self, k: int, left_out: int | None) -> int:
-        """Return how many messages with traits class k has, or the others if those are fewer."""
-        n = [own - (i == left_out) for i, own in enumerate(self._with_traits)]
-        return min(n[k], sum(n) - n[k])
-
-    @functools.cached_property
-    def _with_traits(self) -> list[int]:
-        """How many messages of each class were learned with their traits."""
-        return [sum(values.values()) for values in self._learned.trait_histograms[0]]
+        return tuple(event_model.contrast(row, self._size, k, alpha) for k in self._scored)
 
     @functools.cached_property
     def _densities(self) -> list[TraitModel | None]:
         """The densities of the traits: per scored class, of the others together and of it."""
         settings, histograms = self._settings, self._learned.trait_histograms
-        heeded = [histograms[i] for i in self.traits]
         return [
             trait_model(settings.traits, both, settings.variances)
-            for both in against_rest(heeded, self._scored)
+            for both in against_rest([histograms[i] for i in self.traits], self._scored)
         ]
+
+    @functools.cached_property
+    def _with_traits(self) -> list[int]:
+        """How many messages of each class were learned with their traits."""
+        return [sum(values.values()) for values in self._learned.trait_histograms[0]]
 
     def trait_weights(
         self, values: Sequence[int], left_out: int | None = None
@@ -266,14 +237,13 @@ class EvidenceRule:
         """
         if not (self.traits and values):
             return []
-        heeded = [values[i] for i in self.traits]
-        by_class = []
+        heeded, by_class = [values[i] for i in self.traits], []
+        n = [own - (i == left_out) for i, own in enumerate(self._with_traits)]
         for k, densities in zip(self._scored, self._densities, strict=True):
             if densities is not None:
                 own = None if left_out is None else int(left_out == k)
-                pairs = densities.log_densities(heeded, own)
-                fewest = self._fewest_with_traits(k, left_out)
-                by_class.append([trait_weight(of - rest, fewest) for rest, of in pairs])
+                pairs, fewest = densities.log_densities(heeded, own), min(n[k], sum(n) - n[k])
+                by_class.append([evidence.trait_weight(of - rest, fewest) for rest, of in pairs])
         return list(zip(*by_class, strict=True))
 
     def score(self, words: KnownWords) -> Score:
@@ -283,7 +253,7 @@ class EvidenceRule:
     def _evidences(self, words: KnownWords) -> tuple[Evidence, ...]:
         """Return the evidence for each scored class."""
         return tuple(
-            evidence(
+            evidence.evidence(
                 [row[i] for row in words.text],
                 [row[i] for row in words.fields],
                 [row[i] for row in words.header],
@@ -310,7 +280,7 @@ class EvidenceRule:
             # known word the probabilities are the classes' shares.  (Softmax of z itself: log-loss
             # 0.166 against 0.129 in a trial with three classes.)
             log_scores = [
-                log_sigmoid(own.prior + offset) + (v - own.prior) / 2
+                event_model.log_sigmoid(own.prior + offset) + (v - own.prior) / 2
                 for v, (own, offset) in zip(
                     z, zip(self._experience, self._offsets, strict=True), strict=True
                 )
@@ -322,7 +292,7 @@ class EvidenceRule:
     def trust_in(self, evidences: tuple[Evidence, ...]) -> float:
         """Return tau of a message: how far its header channel is trusted."""
         rho, mails = self._host_trust
-        return trust(rho, mails, evidences[0].header.n)
+        return calibration.trust(rho, mails, evidences[0].header.n)
 
     def predictions(
         self, found: Evidence, i: int, tau: float = 1.0
@@ -331,16 +301,14 @@ class EvidenceRule:
 
         tau: without trust the second is not needed, and is the first.
         """
-        words = groups(found)
+        words = calibration.groups(found)
         if not self._settings.counts.has_tokens:  # the traits are all that speaks
             nats = TRAIT_SCALE * (found.traits or 0.0)
             words = ((Group(0.0, 0.0, 0.0, 0, max(nats, 0.0), min(nats, 0.0)),),) * 2
-        pairs = zip(
-            self._learned.calibrations[i], self._covariances[i], inputs(found), words, strict=True
-        )
-        text, *others = pairs
-        first = predict(*text, self._experience[i])
-        return first, predict(*others[0], self._experience[i]) if tau else first
+        known = self._learned.calibrations[i], self._covariances[i], calibration.inputs(found)
+        text, full = zip(*known, words, strict=True)
+        first = calibration.predict(*text, self._experience[i])
+        return first, calibration.predict(*full, self._experience[i]) if tau else first
 
     def contrasts(self, row: Row) -> list[float]:
         """Return a token's weight for each class against the others, in nats."""
@@ -358,25 +326,28 @@ class EvidenceRule:
         traits = [row[i] for row in found.traits]
         constants = dict.fromkeys((CALIBRATION, LENGTH, CAUTION, PRIOR), 0.0)
         shares = [0.0] * (len(weights) + len(traits))
-        for part, scale, calibration, prediction, x in zip(
+        for part, scale, own, prediction, x in zip(
             (1 - tau, tau),
             self._settings.scales,
             self._learned.calibrations[i],
             self.predictions(evidences, i, tau),
-            inputs(evidences),
+            calibration.inputs(evidences),
             strict=True,
         ):
             if not part:
                 continue
-            parts = parts_of(scale, calibration, prediction, x, self._experience[i])
+            parts = calibration.parts_of(scale, own, prediction, x, self._experience[i])
             for key, nats in zip(constants, parts[:4], strict=True):
                 constants[key] += part * nats
-            grouped = ((TEXT, FIELDS),) if scale.name == OF_TEXT.name else ((TEXT,), (HEADER,))
+            grouped = (
+                ((TEXT, FIELDS),) if scale.name == calibration.TEXT.name else ((TEXT,), (HEADER,))
+            )
             for group, coefficients in zip(grouped, parts.word_coefficients, strict=True):
                 places = [j for j, channel in enumerate(found.channels) if channel in group]
-                most = HEADERS if HEADER in group else STRONGEST
-                own = group_shares([weights[j] for j in places], most, coefficients)
-                for j, nats in zip(places, own, strict=True):
+                most = evidence.HEADERS if HEADER in group else evidence.STRONGEST
+                some = [weights[j] for j in places]
+                each = evidence.group_shares(some, most, coefficients)
+                for j, nats in zip(places, each, strict=True):
                     shares[j] += part * nats
             for j, weight in enumerate(traits, len(weights)):
                 shares[j] += part * parts.trait_coefficient * weight / TRAIT_SCALE
@@ -388,7 +359,7 @@ class EvidenceRule:
         if len(classes) == 2:
             return Terms(classes[1 - k], constants, weights, shares)
         known = sum(constants.values()) + sum(shares)
-        constants[OTHER_CLASSES] = odds_of_class(score.log_scores, k) - known
+        constants[OTHER_CLASSES] = event_model.odds_of_class(score.log_scores, k) - known
         return Terms(THE_REST, constants, weights, shares)
 
     def refined(
@@ -412,13 +383,14 @@ class EvidenceRule:
             n = messages[k] + 1 if is_own else total - messages[k]
             share = (n + 1) / (total + 2)
             pairs = []
-            for scale, before, x in zip(self._settings.scales, both, inputs(found), strict=True):
+            known = zip(self._settings.scales, both, calibration.inputs(found), strict=True)
+            for scale, before, x in known:
                 if undo:
-                    pairs.append(undone(scale, before, x, is_own))
-                elif is_run(before, is_own, share):
+                    pairs.append(calibration.undone(scale, before, x, is_own))
+                elif calibration.is_run(before, is_own, share):
                     pairs.append(before)
                 else:
-                    pairs.append(update(scale, before, x, is_own))
+                    pairs.append(calibration.update(scale, before, x, is_own))
             refined.append(Calibrations(*pairs))
         return tuple(refined)
 

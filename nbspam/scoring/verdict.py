@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from nbspam.bayes.posterior import logit
+from nbspam.bayes.event_model import logit
 from nbspam.errors import OptionError, one_line
 from nbspam.labels import UNSURE
 from nbspam.scoring.rules import Score
@@ -85,20 +85,13 @@ def verdict_of(metadata: Metadata, score: Score, cut_offs: CutOffs) -> str:
     if len(settings.classes) > 2:
         best = max(range(len(settings.classes)), key=score.probabilities.__getitem__)
         return settings.classes[best]
-    positive = settings.positive_index or 0
-    if score.log_odds > logit(cut_offs.spam):
-        is_known = score.known or not settings.counts.has_tokens
-        return settings.classes[positive] if is_known else UNSURE
-    if score.log_odds <= logit(cut_offs.ham):
-        return settings.classes[1 - positive] if knows_enough(metadata, score) else UNSURE
+    positive, has_tokens = settings.positive_index or 0, settings.counts.has_tokens
+    if score.log_odds > logit(cut_offs.spam) and (score.known or not has_tokens):
+        return settings.classes[positive]
+    knows_enough = score.known and score.known / max(1, score.text) >= KNOWN_SHARE
+    if score.log_odds <= logit(cut_offs.ham) and (knows_enough or not has_tokens):
+        return settings.classes[1 - positive]
     return UNSURE
-
-
-def knows_enough(metadata: Metadata, score: Score) -> bool:
-    """Return whether the model knows enough of the text for a verdict of ham."""
-    if not metadata.settings.counts.has_tokens:
-        return True
-    return score.known > 0 and score.known / max(1, score.text) >= KNOWN_SHARE
 
 
 class Verdict(NamedTuple):
@@ -112,6 +105,9 @@ class Verdict(NamedTuple):
     label: str | None  # the class that its source gives, if any
     score: Score
     reason: str | None = None  # why it is unsure, where not the probability decided
+
+    def __repr__(self) -> str:
+        return f"<Verdict {self.verdict}{self.remark}, probability {self.probability:.4f}>"
 
     @property
     def remark(self) -> str:

@@ -13,7 +13,7 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from nbspam import __version__
-from nbspam.bayes.posterior import logit
+from nbspam.bayes.event_model import logit
 from nbspam.errors import one_line
 from nbspam.filter import Filter
 from nbspam.labels import UNSURE

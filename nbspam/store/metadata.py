@@ -11,10 +11,16 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
-from nbspam.bayes.calibration import Calibrations, Scale, scales
-from nbspam.bayes.event_model import BERNOULLI, EventModel, Histogram, Row, Size, event_model
-from nbspam.bayes.posterior import log_priors
-from nbspam.bayes.prediction import HostRow, unconfoundedness
+from nbspam.bayes.calibration import Calibrations, HostRow, Scale, scales, unconfoundedness
+from nbspam.bayes.event_model import (
+    BERNOULLI,
+    EventModel,
+    Histogram,
+    Row,
+    Size,
+    event_model,
+    log_priors,
+)
 from nbspam.bayes.trait_model import NO_TRAITS, Values, Variances
 from nbspam.tokens.kinds import NAMES, is_host
 from nbspam.tokens.tokenized import RULES, Wanted

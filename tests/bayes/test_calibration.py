@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit
 from sklearn.linear_model import LogisticRegression
 
-from nbspam.bayes import calibration
+from nbspam.bayes import fitting
 from nbspam.bayes.calibration import (
     FEWEST,
     FORGET,
@@ -24,7 +24,6 @@ from nbspam.bayes.calibration import (
     bounds,
     clamped,
     first_inputs,
-    fit_calibration,
     groups,
     inputs,
     is_positive_definite,
@@ -39,6 +38,7 @@ from nbspam.bayes.calibration import (
     update,
 )
 from nbspam.bayes.evidence import WORD_FEATURES, evidence
+from nbspam.bayes.fitting import fit_calibration
 
 WITH_TRAITS = scales(with_traits=True)
 EVERY = (SCALES[0], WITH_TRAITS[1], SCALES[1], WITH_TRAITS[0])
@@ -547,7 +547,7 @@ def test_one_surprising_message_is_no_noise_unless_it_is_beyond_belief(n, far, i
 def test_the_fit_does_not_depend_on_how_many_messages_are_in_memory(monkeypatch, share_wrong):
     x, is_spam, _ = two_heaps(FULL, 500, share_wrong)
     whole = fit_calibration(FULL, x, is_spam)
-    monkeypatch.setattr(calibration, "BLOCK", 7)
+    monkeypatch.setattr(fitting, "BLOCK", 7)
     found = fit_calibration(FULL, x, is_spam)
     assert (whole.noise > 0) == (share_wrong > 0)
     assert found.noise == pytest.approx(whole.noise, rel=1e-6)

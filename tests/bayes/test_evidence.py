@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from one_case import each
 from random_messages import ALPHAS, Messages, messages
 
-from nbspam.bayes.calibration import inputs, inputs_of_rows, scales
-from nbspam.bayes.event_model import BernoulliArrays, Size, class_alphas, contrast, pair_weight
+from nbspam.bayes.calibration import inputs, scales
+from nbspam.bayes.event_model import Size, class_alphas, contrast, pair_weight
 from nbspam.bayes.evidence import (
     HEADERS,
     LENGTH_CENTRE,
@@ -19,12 +19,13 @@ from nbspam.bayes.evidence import (
     WORD_FEATURES,
     Group,
     evidence,
-    evidence_of_rows,
     group_of,
     group_shares,
     part,
     trait_feature,
 )
+from nbspam.bayes.fitting import inputs_of_rows
+from nbspam.bayes.matrix import BernoulliArrays, evidence_of_rows
 from nbspam.tokens.kinds import FIELDS, HEADER, HOST, TEXT
 
 # Few different values, so that ties at the edges are the rule; the edges are 0.5 wide.

@@ -11,32 +11,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nbspam.bayes.calibration import (
+    CALIBRATION_DOUBT,
+    COUNT_DOUBT,
+    ENOUGH,
+    HAM_ENOUGH,
     SCALES,
+    WORDS,
     Calibration,
+    Experience,
     Scale,
     bounds,
     clamped,
     groups,
     inputs,
+    inverse,
     is_positive_definite,
+    parts_of,
+    predict,
     scales,
+    trust,
+    unconfoundedness,
     untrained,
     untrained_calibrations,
 )
 from nbspam.bayes.evidence import HEADERS, STRONGEST, TRAIT_SCALE, evidence, group_shares
-from nbspam.bayes.prediction import (
-    CALIBRATION_DOUBT,
-    COUNT_DOUBT,
-    ENOUGH,
-    HAM_ENOUGH,
-    WORDS,
-    Experience,
-    inverse,
-    parts_of,
-    predict,
-    trust,
-    unconfoundedness,
-)
 
 WEIGHT = st.sampled_from([-4.0, -2.5, -1.0, 0.0, 1.0, 2.5, 4.0]) | st.floats(-9, 9)
 KNOWN_WORDS = st.lists(WEIGHT, max_size=60)

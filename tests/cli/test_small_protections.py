@@ -10,7 +10,7 @@ import pytest
 import nbspam_main
 from nbspam.cli.notes import note
 from nbspam.errors import ModelError, Remedy, one_line
-from nbspam.evaluation.predictions import write_predictions, write_table
+from nbspam.evaluation.results import write_predictions, write_table
 from nbspam.serving.spamd import RefusedError
 
 CONTROLS = "".join(map(chr, [*range(32), *range(127, 160), 0x2028, 0x2029]))
@@ -74,7 +74,7 @@ def test_predictions_are_such_a_table(tmp_path, monkeypatch):
         "label": "ham",
         "message": {"subject": "=1", "from": "@a", "text": ""},
     }
-    monkeypatch.setattr("nbspam.evaluation.predictions.prediction", lambda _: row)
+    monkeypatch.setattr("nbspam.evaluation.results.prediction", lambda _: row)
     for suffix in (".csv", ".tsv"):
         path = tmp_path / f"predictions{suffix}"
         write_predictions([None], path)

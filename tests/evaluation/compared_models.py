@@ -3,8 +3,7 @@
 import numpy as np
 
 from nbspam.evaluation.comparison import Compared, Difference, combinations
-from nbspam.evaluation.metrics import figures
-from nbspam.evaluation.samples import ScoredMessages
+from nbspam.evaluation.metrics import ScoredMessages, figures
 from nbspam.learning.settings import TrainingSettings
 
 GIVEN = TrainingSettings()

@@ -34,9 +34,9 @@ from nbspam.evaluation.comparison import (
 )
 from nbspam.evaluation.curves import draw_comparison
 from nbspam.evaluation.messages import LabelledCorpus
+from nbspam.evaluation.metrics import Ranking, one_minus_roca_pct
 from nbspam.evaluation.report import print_comparison
 from nbspam.evaluation.results import scored_messages
-from nbspam.evaluation.samples import Ranking, one_minus_roca_pct
 from nbspam.learning.settings import TrainingSettings
 from nbspam.reading.message import parse_text
 from nbspam.scoring.verdict import CutOffs

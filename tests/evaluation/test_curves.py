@@ -10,7 +10,7 @@ from one_case import each
 from outcomes import CUT_OFFS, THREE, TWO, outcome, outcome_of
 from sklearn.metrics import roc_curve
 
-from nbspam.bayes.posterior import IMPOSSIBLE
+from nbspam.bayes.event_model import IMPOSSIBLE
 from nbspam.errors import OptionError
 from nbspam.evaluation.curves import (
     CutOffPoint,
@@ -24,8 +24,8 @@ from nbspam.evaluation.curves import (
     roc_svg,
     scores_svg,
 )
+from nbspam.evaluation.metrics import ScoredMessages, calibration_bins
 from nbspam.evaluation.results import Evaluation, compute
-from nbspam.evaluation.samples import ScoredMessages, calibration_bins
 from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import CutOffs
 

@@ -6,8 +6,7 @@ from one_case import each
 from outcomes import THREE, TWO
 
 from nbspam.errors import OptionError
-from nbspam.evaluation.predictions import ENDINGS, check_predictions, write_predictions
-from nbspam.evaluation.results import prediction
+from nbspam.evaluation.results import ENDINGS, check_predictions, prediction, write_predictions
 
 EXPECTED = [prediction(outcome) for outcome in TWO.outcomes]
 

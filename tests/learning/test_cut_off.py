@@ -11,7 +11,7 @@ from one_case import each
 from small_models import SCORINGS, learn, many_messages, with_learned, with_settings
 
 from nbspam.bayes.calibration import Calibrations
-from nbspam.bayes.posterior import logit, sigmoid
+from nbspam.bayes.event_model import logit, sigmoid
 from nbspam.errors import TrainingError
 from nbspam.learning.batch import cut_offs_within
 from nbspam.reading.source import Skips

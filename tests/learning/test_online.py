@@ -20,7 +20,7 @@ from nbspam.bayes.calibration import (
     untrained_calibrations,
     update,
 )
-from nbspam.bayes.posterior import log_priors
+from nbspam.bayes.event_model import log_priors
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.store.metadata import histograms_of

@@ -17,8 +17,9 @@ from small_models import (
     with_learned,
 )
 
-from nbspam.bayes.posterior import IMPOSSIBLE, logit, sigmoid
-from nbspam.scoring.classifier import BulkClassifier, Classifier
+from nbspam.bayes.event_model import IMPOSSIBLE, logit, sigmoid
+from nbspam.scoring.batch_rules import BulkClassifier
+from nbspam.scoring.classifier import Classifier
 from nbspam.store.index import TokenTable
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import TokenizedMessage

@@ -9,8 +9,7 @@ from one_case import each
 from small_models import ALPHAS, MESSAGES, PRIORS, SCORINGS, learn, with_learned
 
 import nbspam
-from nbspam.bayes.event_model import EVENT_MODELS
-from nbspam.bayes.posterior import odds_of_class
+from nbspam.bayes.event_model import EVENT_MODELS, odds_of_class
 from nbspam.reading.message import parse_text
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain

@@ -11,7 +11,7 @@ from small_models import ALPHAS, PRIORS, SCORINGS, learn, with_learned
 from whole_models import THREE, TWO, taught
 
 from nbspam.bayes.calibration import Calibration, Calibrations
-from nbspam.bayes.posterior import logit
+from nbspam.bayes.event_model import logit
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
 from nbspam.scoring.verdict import KNOWN_SHARE, CutOffs, verdict_of, verdict_on

@@ -8,7 +8,7 @@ from one_case import each
 from small_models import learn, with_settings
 from whole_models import taught
 
-from nbspam.bayes.posterior import logit
+from nbspam.bayes.event_model import logit
 from nbspam.errors import OptionError
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import TOO_FEW_WORDS, CutOffs, verdict_of, verdict_on

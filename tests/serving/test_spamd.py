@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from one_case import each
 from servers import HAM, SPAM, request, serving_in, slow_down, together
 
-from nbspam.bayes.posterior import logit
+from nbspam.bayes.event_model import logit
 from nbspam.reading.marks import MARK
 from nbspam.reading.message import parse
 from nbspam.scoring.classifier import Classifier

@@ -17,8 +17,7 @@ from small_models import (
     with_settings,
 )
 
-from nbspam.bayes.calibration import Calibration, Calibrations, scales
-from nbspam.bayes.prediction import unconfoundedness
+from nbspam.bayes.calibration import Calibration, Calibrations, scales, unconfoundedness
 from nbspam.bayes.trait_model import TRAIT_MODELS
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.store.metadata import ORIGINS, no_histograms

@@ -1,0 +1,139 @@
+"""What a notebook asks of messages: their matrix, many verdicts at once, and an evaluation."""
+
+import os
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nbspam.bayes.event_model import BERNOULLI
+from nbspam.errors import OptionError
+from nbspam.evaluation import protocols
+from nbspam.evaluation.messages import LabelledCorpus
+from nbspam.evaluation.results import Results, compute
+from nbspam.filter import Filter
+from nbspam.front_door import PathOrName, open_model
+from nbspam.labels import normal_label
+from nbspam.learning.settings import TrainingSettings
+from nbspam.reading.frames import given_messages, is_data_frame, pair_messages
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import Skips, TableOptions
+from nbspam.reading.sources import ReadingOptions, labelled
+from nbspam.scoring.verdict import CutOffs, Verdict
+from nbspam.store.metadata import EVIDENCE
+from nbspam.tokens.tokenized import Wanted
+from nbspam.workers import executor, tokenized
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from nbspam.bayes.matrix import Presence
+    from nbspam.filter import Messages
+
+
+def classify_many(
+    messages: "Messages", model: "PathOrName | Filter", **options: Any
+) -> "list[Verdict] | pd.DataFrame":
+    """Return the verdicts of a filter, or of a model file, as `Filter.classify_many` does."""
+    if isinstance(model, Filter):
+        return model.classify_many(messages, **options)
+    with open_model(model) as opened:
+        return opened.classify_many(messages, **options)
+
+
+class Matrix(NamedTuple):
+    """Messages as a sparse matrix."""
+
+    counts: "Presence"  # (n_messages, n_tokens): 1 of each token that a message has, or how often
+    labels: list[str | None]  # None where the source gives none
+    tokens: list[str]  # of the columns
+    sources: list[str]  # where each message came from
+
+    def __repr__(self) -> str:
+        rows, columns = self.counts.shape
+        return f"<Matrix of {rows:,} messages and {columns:,} tokens>"
+
+
+def matrix(
+    source: Any,
+    *,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    times: bool = False,
+    jobs: int = 1,
+) -> Matrix:
+    """Return messages as a matrix of the tokens that nbspam counts; source: as of `nbspam.train`.
+
+    A DataFrame needs no labels, and a list may be of messages alone.
+    times: count how often a message has a token, and not whether it does.  jobs: processes.
+    """
+    from nbspam.bayes.matrix import without_signs
+
+    options = ReadingOptions(TableOptions(text_column, label_column))
+    read = _read(source, options, Wanted(times=times), jobs)
+    labels = [label or None for label in read.corpus.labels]
+    counts = without_signs(read.corpus.presence())
+    return Matrix(counts, labels, read.vocabulary, read.sources)
+
+
+def evaluate(
+    source: Any,
+    *,
+    folds: int | None = None,
+    train_first: int | None = None,
+    online: int | None = None,
+    seed: int = 0,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    alpha: float | None = None,
+    prior: float | None = None,
+    scoring: str = EVIDENCE,
+    event_model: str = BERNOULLI,
+    traits: str | None = None,
+    spam_label: str | None = None,
+    jobs: int = 1,
+) -> Results:
+    """Return the figures of models trained on some of the messages and tested on others.
+
+    folds: cross-validate; train_first: train on the first so many, and test on the rest; online:
+    classify, then learn, so many at a time; without any of them leave-one-out.
+    seed: of the bootstrap.  The rest is as of `nbspam.train`.
+    """
+    asked = {"folds": folds, "train_first": train_first, "online": online}
+    if len(given := [name for name, n in asked.items() if n is not None]) > 1:
+        raise OptionError(f"{given[0]} and {given[1]} are two tests; leave one out")
+    positive = None if spam_label is None else normal_label(spam_label)
+    settings = TrainingSettings(alpha, prior, scoring, positive, event_model, traits)
+    settings.check()
+    options = ReadingOptions(TableOptions(text_column, label_column))
+    read = _read(source, options, settings.wanted, jobs)
+    read, mislabelled = read.without_mislabelled(positive)
+    trial = protocols.Trial(read, settings, CutOffs())
+    if folds is not None:
+        found = protocols.folds(trial, folds)
+    elif train_first is not None:
+        found = protocols.train_first(trial, train_first)
+    elif online is not None:
+        found = protocols.online(trial, online)
+    else:
+        found = protocols.left_out(trial)
+    return compute(found._replace(mislabelled=mislabelled), CutOffs(), seed)
+
+
+def _read(source: Any, options: ReadingOptions, wanted: Wanted, jobs: int) -> LabelledCorpus:
+    skips = Skips()
+    raws = _raws(source, options, skips)
+    found = tokenized(raws, skips, executor(jobs), True, wanted, skips_empty=True)
+    return LabelledCorpus.of(found, wanted)
+
+
+def _raws(source: Any, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
+    if isinstance(source, str | os.PathLike):
+        return labelled(os.fspath(source), options, skips)
+    if is_data_frame(source) or not hasattr(source, "__iter__"):
+        return given_messages(source, options.table)
+    items = iter(source)
+    first = list(next(zip(items, strict=False), ()))
+    every = chain(first, items)
+    if first and isinstance(first[0], tuple | list):
+        return pair_messages(every, skips)
+    return given_messages(every, options.table)

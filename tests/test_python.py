@@ -1,0 +1,234 @@
+"""nbspam in a notebook: many messages at once, data frames, scikit-learn."""
+
+import copy
+import html
+import json
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from one_case import each
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils import estimator_checks
+from test_front_door import SMS
+
+import nbspam
+from nbspam.cli.program import nbspam as group
+from nbspam.sklearn import NBSpam
+
+FRAME = pd.read_csv(SMS, sep="\t", names=["label", "text"], quoting=3)
+THREE = FRAME.label.where(FRAME.index % 5 > 0, "promo")
+TEXTS = FRAME.text.tolist()
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return nbspam.train(FRAME)
+
+
+def command(*arguments):
+    done = CliRunner().invoke(group, list(map(str, arguments)))
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+# Many messages
+
+
+def test_many_messages_are_judged_as_each_and_those_of_a_frame_beside_its_columns(
+    trained, tmp_path
+):
+    alone = list(map(trained.classify, TEXTS))
+    said = [(v.verdict, v.log_odds) for v in alone]
+    trained.save(tmp_path / "model.json")
+    for model in (trained, tmp_path / "model.json"):
+        for jobs in (1, 2):
+            found = nbspam.classify_many(TEXTS, model, jobs=jobs)
+            assert [(v.verdict, v.log_odds) for v in found] == said
+    assert found[7].source == "message:7"
+    shuffled = FRAME.sample(frac=1, random_state=1)
+    judged = trained.classify_many(shuffled, text_column="text")
+    assert list(judged) == ["label", "text", "verdict", "probability", "log_odds"]
+    assert judged.index.equals(shuffled.index)
+    assert list(judged.sort_index()[["verdict", "log_odds"]].itertuples(index=False)) == said
+    assert list(shuffled) == ["label", "text"]  # as it was
+    probabilities = trained.probabilities(FRAME.text)
+    assert probabilities.tolist() == [list(v.probabilities.values()) for v in alone]
+    assert trained.probabilities([]).shape == (0, 2)
+    assert trained.probabilities([b"Subject: hello\n\nhi"]).shape == (1, 2)
+
+
+@each(
+    "call, error, said",
+    [
+        (lambda f: f.classify(5), "Source", "the message is of the type int; give it as text"),
+        (lambda f: f.classify_many("win"), "Option", "are of the type str; give a list"),
+        (lambda f: f.probabilities(5), "Option", "are of the type int; give a list"),
+        (lambda f: f.classify_many(["a", None]), "Source", "message:1: is of the type NoneType"),
+        (lambda _: nbspam.train(5), "Source", "the source is of the type int; give a name"),
+        (lambda _: nbspam.matrix(5), "Option", "are of the type int; give a list"),
+        (lambda _: nbspam.evaluate(FRAME, folds=2, online=9), "Option", "are two tests; leave"),
+        (lambda _: NBSpam().fit("ab", [0, 1]), "Source", "are no list; give a list or one column"),
+        (lambda _: NBSpam().fit(np.zeros((2, 2)), [0, 1]), "Source", "are no list; give a list"),
+        (lambda _: NBSpam().fit(["a", 1], [0, 1]), "Source", "message 1 is of the type int; give"),
+        (lambda _: NBSpam(spam_label=2).fit(["a", "b"], [0, 1]), "Option", "2; name one of 0, 1"),
+        (lambda _: NBSpam().fit(["a", "b"], [0, 0]), "Training", "give messages of two classes"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(trained, call, error, said):
+    with pytest.raises(getattr(nbspam, f"{error}Error")) as raised:
+        call(trained)
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_what_is_shown_of_them_fits_a_line_and_an_explanation_is_a_table(trained):
+    explained = trained.explain("win a free prize <b>&amp; " + " ".join(TEXTS[:3]))
+    for shown in (
+        *(trained, trained.classify("win"), explained, trained.explain("")),
+        *(nbspam.matrix(TEXTS), nbspam.evaluate(FRAME, folds=2), NBSpam()),
+    ):
+        assert "\n" not in repr(shown)
+        assert 5 < len(repr(shown)) < 120
+    table = explained._repr_html_()
+    assert table.count("<tr>") == 1 + 15 + 1 + len(explained.constants) + 1
+    assert all(f"<bdi>{html.escape(word.token)}</bdi>" in table for word in explained.words[:15])
+    assert f"<td>{explained.total:+.3f}</td></tr></table>" in table
+    hostile = explained._replace(words=(explained.words[0]._replace(token="<script>"),))
+    assert "<script" not in hostile._repr_html_()
+
+
+@each("pack", [copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))])
+def test_a_filter_in_memory_goes_to_other_processes_and_learns_there(trained, tmp_path, pack):
+    other = pack(trained)
+    assert [v.log_odds for v in other.classify_many(TEXTS)] == [
+        v.log_odds for v in trained.classify_many(TEXTS)
+    ]
+    for model, name in ((trained, "a"), (other, "b")):
+        model.save(tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    other.learn([("spam", "an utterly new text")])
+    assert sum(other.metadata.learned.messages) == 1 + sum(trained.metadata.learned.messages)
+
+
+# Matrix and evaluation
+
+
+def test_the_matrix_has_the_counts_of_the_model(trained):
+    for source in (FRAME, SMS, list(zip(FRAME.label, TEXTS, strict=True))):
+        found = nbspam.matrix(source)
+        assert found.labels == FRAME.label.tolist()
+        ham = found.counts[[label == "ham" for label in found.labels]].sum(axis=0)
+        spam = found.counts.sum(axis=0) - ham
+        model = trained.classifier.counts(found.tokens)
+        assert {*zip(ham, spam, strict=True)} == {*model.values()}
+        assert [model[token] for token in found.tokens] == list(zip(ham, spam, strict=True))
+    alone = nbspam.matrix(["win win", b"Subject: win\n\nlunch"], times=True)
+    assert alone.labels == [None, None]
+    assert alone.sources == ["message:0", "message:1"]
+    assert alone.counts[[0], [alone.tokens.index("win")]].tolist() == [2]
+
+
+@each(
+    "asked, options",
+    [
+        ({"folds": 3}, ["--folds", 3]),
+        ({"train_first": 200, "seed": 4}, ["--train-first", 200, "--seed", 4]),
+        ({"online": 50, "scoring": "sum"}, ["--online", "--batch", 50, "--scoring", "sum"]),
+        ({"event_model": "multinomial", "alpha": 0.5}, "--leave-one-out --alpha .5".split()),
+    ],
+)
+def test_an_evaluation_is_that_of_the_command(tmp_path, asked, options):
+    if "event_model" in asked:
+        options = [*options, "--event-model", asked["event_model"]]
+    said = tmp_path / "said.csv"
+    arguments = ("eval", *options, "--quiet", "--format", "json", "--predictions", said, SMS)
+    expected = json.loads(command(*arguments))
+    found = nbspam.evaluate(SMS, **asked)
+    assert {key: expected[key] for key in found.figures.values} == found.figures.values
+    columns = ["verdict", "probability", "log_odds"]
+    pd.testing.assert_frame_equal(found.predictions[columns], pd.read_csv(said)[columns])
+
+
+# scikit-learn
+
+
+@each("labels", [FRAME.label, THREE, (FRAME.label == "spam").to_numpy(), THREE.to_numpy(object)])
+def test_the_classifier_agrees_with_the_command(tmp_path, labels):
+    named = pd.DataFrame({"label": [str(label) for label in labels], "text": TEXTS})
+    named.to_csv(tmp_path / "messages.csv", index=False)
+    model = tmp_path / "model.json"
+    spam = ["--spam-label", "True"] if labels.dtype == bool else []
+    command("train", "--quiet", "-m", model, *spam, tmp_path / "messages.csv")
+    lines = command("classify", "-m", model, "--format", "json", tmp_path / "messages.csv")
+    expected = [json.loads(line) for line in lines.splitlines()]
+    fitted = NBSpam().fit(TEXTS, labels)
+    found = fitted.predict_proba(TEXTS)
+    for row, one in zip(found, expected, strict=True):
+        given = one.get("probabilities", {str(fitted.classes_[-1]): one["probability"]})
+        for k, name in enumerate(map(str, fitted.classes_)):
+            if name in given:
+                assert row[k] == pytest.approx(given[name], abs=1e-12)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    assert fitted.classes_.tolist() == sorted({*labels})
+    assert fitted.predict(TEXTS).tolist() == fitted.classes_[found.argmax(axis=1)].tolist()
+    assert fitted.score(TEXTS, labels) > 0.8
+
+
+def test_it_works_in_pipelines_searches_and_cross_validation():
+    y = (FRAME.label == "spam").astype(int)
+    pipeline = make_pipeline(FunctionTransformer(lambda texts: texts.str.lower()), NBSpam())
+    assert cross_val_score(pipeline, FRAME.text, y, cv=3, scoring="roc_auc").min() > 0.85
+    assert cross_val_score(NBSpam(), FRAME[["text"]], y, cv=3).min() > 0.8
+    proba = cross_val_predict(NBSpam(), TEXTS, THREE, cv=3, method="predict_proba")
+    assert proba.shape == (len(TEXTS), 3)
+    search = GridSearchCV(NBSpam(), {"scoring": ["evidence", "sum"], "alpha": [0.1, 1.0]}, cv=2)
+    best = search.fit(TEXTS, y).best_estimator_
+    again = pickle.loads(pickle.dumps(best))
+    assert (again.predict_proba(TEXTS) == best.predict_proba(TEXTS)).all()
+    assert again.filter_.explain("win a prize").words
+    with pytest.raises(NotFittedError):
+        clone(best).predict(TEXTS)
+
+
+def test_names_that_a_model_cannot_have_apart_are_classes_all_the_same():
+    labels = np.array(["Spam", "spam", "unsure"] * 3, object)
+    fitted = NBSpam().fit(["win a prize", "see you at noon", "what is it"] * 3, labels)
+    assert fitted.classes_.tolist() == ["Spam", "spam", "unsure"]
+    assert fitted.predict(["win a prize", "see you at noon"]).tolist() == ["Spam", "spam"]
+    swapped = NBSpam(spam_label="ham").fit(TEXTS, FRAME.label)
+    assert swapped.filter_.metadata.settings.positive == "ham"
+    assert swapped.score(TEXTS, FRAME.label) > 0.9
+
+
+def test_scikit_learns_own_checks():
+    """All others give numbers, of which a classifier of texts is none: `check_estimator` says so.
+
+    These are of what has no input.
+    """
+    with pytest.warns(Warning, match="Can't test estimator NBSpam which requires input"):
+        done = estimator_checks.check_estimator(NBSpam())
+    assert [check["status"] for check in done] == ["passed"] * len(done)
+    for name in (
+        *("no_attributes_set_in_init", "get_params_invariance", "set_params", "mixin_order"),
+        *("estimator_repr", "valid_tag_types", "estimators_unfitted", "estimator_cloneable"),
+        *("do_not_raise_errors_in_init_or_set_params", "parameters_default_constructible"),
+    ):
+        getattr(estimator_checks, f"check_{name}")("NBSpam", NBSpam())
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        NBSpam().fit(["a", "b"], [0.5, 1.5])
+
+
+def test_without_scikit_learn_the_error_says_what_to_install():
+    code = "import sys; sys.modules['sklearn'] = None; import nbspam.sklearn"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1].startswith("ImportError: nbspam.sklearn needs scikit-learn")
+    assert done.stderr.rstrip().endswith("-m pip install scikit-learn")
