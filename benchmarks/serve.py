@@ -157,15 +157,21 @@ def server(
         process.wait()
 
 
+def processes(pid: int) -> list[int]:
+    """Return the numbers of a process and of those that it started."""
+    tasks = list(Path(f"/proc/{pid}/task").iterdir())
+    return [pid, *(int(one) for task in tasks for one in (task / "children").read_text().split())]
+
+
 def resident(pid: int) -> float:
-    """Return a process's memory in MiB."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0]) / 1024
+    """Return the memory of a server in MiB, what its processes share counted once (PSS)."""
+    rollups = [Path(f"/proc/{one}/smaps_rollup").read_text() for one in processes(pid)]
+    return sum(int(text.split("Pss:")[1].split()[0]) for text in rollups) / 1024
 
 
 def cpu(pid: int) -> float:
-    """Return the seconds that a process has computed; of all its threads."""
-    tasks = Path(f"/proc/{pid}/task").iterdir()
+    """Return the seconds that a server has computed; of all its processes and threads."""
+    tasks = [task for one in processes(pid) for task in Path(f"/proc/{one}/task").iterdir()]
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
 

@@ -30,12 +30,12 @@ from nbspam.scoring.batch_rules import BulkClassifier
 from nbspam.store.index import TokenTable
 from nbspam.store.lookup import Lookup
 from nbspam.store.model_file import put_model
-from nbspam.tokens.kinds import message_traits
 from nbspam.tokens.tokenized import (
     TokenizedMessage,
     Tokenizing,
     Wanted,
     digest_of,
+    message_traits,
     tokenize,
     tokenize_batch,
 )
@@ -88,7 +88,7 @@ def each(function: Callable[..., Any], items: Iterable[Any]) -> None:
 
 def mails(chosen: argparse.Namespace) -> list[tuple[str, bytes]]:
     """Return the label and the bytes of each mail; each lot of copies has another word in it."""
-    spam, ham = chosen.spam or [SAMPLE / "spam.mbox"], chosen.ham or [SAMPLE / "ham"]
+    spam, ham = chosen.spam or [SAMPLE / "spam.mbox"], chosen.ham or [SAMPLE / "ham.mbox"]
     found = []
     for label, sources in (("spam", spam), ("ham", ham)):
         for source in sources:

@@ -14,10 +14,10 @@ from nbspam.filter import Filter
 from nbspam.front_door import PathOrName, open_model
 from nbspam.labels import normal_label
 from nbspam.learning.settings import TrainingSettings
-from nbspam.reading.frames import given_messages, is_data_frame, pair_messages
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips, TableOptions
 from nbspam.reading.sources import ReadingOptions, labelled
+from nbspam.reading.tables import given_messages, is_data_frame, pair_messages
 from nbspam.scoring.verdict import CutOffs, Verdict
 from nbspam.store.metadata import EVIDENCE
 from nbspam.tokens.tokenized import Wanted

@@ -75,7 +75,6 @@ class Remedy(Enum):
     ONE_PROCESS = "run it again with one process"
     ALLOW_OUTSIDE = "copy the file there, or give it as a source of its own"
     ANY_ADDRESS = "use 127.0.0.1, or allow any address"
-    ONE_WORKER = "use one worker"
     NAME_JUNK = "name the folder for spam"
     LEAVE_OUT_KEYWORDS = "leave the keywords out"
 

@@ -136,7 +136,7 @@ class Filter:
         unless it is named.  jobs: processes.
         Raises SourceError for what is no message, OptionError, and TableError.
         """
-        from nbspam.reading.frames import is_data_frame
+        from nbspam.reading.tables import is_data_frame
 
         verdicts = list(self._verdicts(messages, text_column, jobs))
         if not is_data_frame(messages):
@@ -160,8 +160,8 @@ class Filter:
     def _verdicts(
         self, messages: "Messages", text_column: str | None, jobs: int
     ) -> Iterator[Verdict]:
-        from nbspam.reading.frames import given_messages
         from nbspam.reading.source import Skips, TableOptions
+        from nbspam.reading.tables import given_messages
         from nbspam.workers import executor
 
         raws = given_messages(messages, TableOptions(text_column))

@@ -11,10 +11,10 @@ from nbspam.errors import OptionError
 from nbspam.filter import Filter, InMemory, model_cut_offs, open_filter
 from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.learning.settings import TrainingSettings
-from nbspam.reading.frames import frame_messages, is_data_frame, pair_messages
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions, TableOptions, labelled, unlabelled
+from nbspam.reading.tables import frame_messages, is_data_frame, pair_messages
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import EVIDENCE, Metadata
 from nbspam.workers import PIECE, executor, in_batches

@@ -140,7 +140,7 @@ def test_packages_are_known_in_one_place():
     }
     assert importers_of("pandas") <= {
         *("nbspam.analysis", "nbspam.evaluation.results", "nbspam.filter", "nbspam.front_door"),
-        "nbspam.reading.frames",
+        "nbspam.reading.tables",
     }
     assert importers_of("imapclient") == {"nbspam.mailbox.bounded"}
     pickling = {m for name in ("pickle", "marshal", "shelve") for m in importers_of(name)}
@@ -189,7 +189,7 @@ MAY_OPEN = {
     "nbspam.mailbox.maildir": 3,  # messages and the file of numbers
     "nbspam.mailbox.moves": 1,
     "nbspam.cli.model.changing": 1,
-    "nbspam.serving.memory": 1,
+    "nbspam.serving.metrics": 2,
 }
 
 
@@ -201,7 +201,7 @@ def test_only_reading_opens_messages_and_only_the_store_opens_models():
 
 
 OPTION = re.compile(r"(?<![-\w])--[a-z]")
-NO_OPTION = {"nbspam.reading.mime": {"`--boundary`"}}  # what ends a part of a mail
+NO_OPTION = {"nbspam.reading.message": {"`--boundary`"}}  # what ends a part of a mail
 
 
 def strings_of(module: str) -> list[tuple[int, str]]:

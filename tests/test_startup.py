@@ -182,7 +182,7 @@ def test_one_odd_mail_loads_nothing_heavy(model, name):
 
 
 def test_a_plain_table_loads_nothing_heavy(model):
-    names = loaded_by("classify", SAMPLE / "sms.tsv", "-m", model)
+    names = loaded_by("classify", SAMPLE / "fresh.tsv", "-m", model)
     assert packages(names) & HEAVY == set()
 
 

@@ -215,7 +215,6 @@ REMEDIES = {
     Remedy.NAME_JUNK: "name the folder for spam with --junk, or with junk in the config file",
     Remedy.LEAVE_OUT_KEYWORDS: "leave out --mark and --unsure-keyword",
     Remedy.ANY_ADDRESS: "use 127.0.0.1, or add --allow-any-address",
-    Remedy.ONE_WORKER: "use --workers 1",
 }
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
     from nbspam.cli.notes import NoTrace
-    from nbspam.reading.cutting import ByteRange, Cutter, LinesFound, RangeCount
+    from nbspam.reading.cutting import ByteRange, Cutter, RangeCount, RangeFound
     from nbspam.reading.source import ReadingOptions
 
 _REDRAWN = 0.1  # seconds between two drawings
@@ -171,12 +171,12 @@ def cutter(where: Executor, options: "ReadingOptions", names: "Sequence[str]") -
 
 def _survey(
     where: Executor, count: "RangeCount", parts: "list[ByteRange]"
-) -> "Iterable[LinesFound | int]":
+) -> "Iterable[RangeFound]":
     """Return what begins in each of some ranges."""
     return [count(parts[0])] if len(parts) == 1 else where.map(_counted, count, parts)
 
 
-def _counted(count: "RangeCount", part: "ByteRange") -> "LinesFound | int":
+def _counted(count: "RangeCount", part: "ByteRange") -> "RangeFound":
     return count(part)
 
 

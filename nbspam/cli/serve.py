@@ -15,17 +15,13 @@ from nbspam.cli.notes import note, note_lacking, older_sentences
 from nbspam.cli.options import BASE, MODEL, QUIET, Cutting
 from nbspam.errors import OptionError
 from nbspam.reading.source import is_url
-from nbspam.serving.current import Say
-from nbspam.serving.limits import Limits
+from nbspam.serving.clients import Limits
 from nbspam.serving.log import STDERR, Entry, Log
+from nbspam.serving.models import Opening, ServedModels, UserFiles
 from nbspam.serving.server import Server, serve
-from nbspam.serving.sockets import check_place, name_of, tcp_sockets, unix_socket
-from nbspam.serving.systemd import passed_sockets
-from nbspam.serving.tell import LearnQueue, Teacher, apply_requests
-from nbspam.serving.user_files import UserFiles
-from nbspam.serving.user_tell import UserQueues
-from nbspam.serving.worker_pool import CAN_SHARE, WorkerPool
-from nbspam.serving.worker_program import WorkerSettings
+from nbspam.serving.sockets import check_place, name_of, passed_sockets, tcp_sockets, unix_socket
+from nbspam.serving.teaching import Teacher, apply_requests
+from nbspam.store.index import IndexLayout
 
 _DEFAULTS = Limits()
 
@@ -186,47 +182,42 @@ def command(
         serving.max_size, serving.timeout, serving.connections, max_users=serving.max_users
     )
     n_workers = serving.workers or _processors()
-    settings = WorkerSettings(
+    models = ServedModels(
         model,
         cutting[:3],
-        limits,
-        serving.x_spam,
-        serving.log,
+        None if base is None else Path(base),
         serving.user_models,
         n_workers,
-        base=None if base is None else Path(base),
     )
-    models = settings.models(say, cutting.of, log.say_good if log else None)
-    with models.use() as opened_model:
-        of_model = opened_model.filter.metadata
-        note_lacking(model, of_model)
-        base_model = opened_model.filter.classifier.base
-        for sentence in older_sentences(opened_model.path, of_model, base_model):
-            _say_good(log, quiet, sentence)
+    # This process judges nothing: the workers have what is kept.
+    layout = IndexLayout(in_memory=0)
+    say_good = log.say_good if log else None
+    current = models.common(Opening(cutting.of, say, say_good, 0, layout))
+    user_files = None if serving.user_models is None else UserFiles(serving.user_models)
+    opened_model = current.use()
+    of_model = opened_model.filter.metadata
+    note_lacking(model, of_model)
+    base_model = opened_model.filter.classifier.base
+    for sentence in older_sentences(opened_model.path, of_model, base_model):
+        _say_good(log, quiet, sentence)
+    del opened_model
     with ExitStack() as opened:
-        opened.callback(models.close)
         listeners = _sockets(listening, opened)
         metrics_listeners = _metrics_sockets(listening, opened)
-        queue = _teacher(settings, say) if serving.tell else None
-        workers = WorkerPool(settings, say) if n_workers > 1 else None
-        server = Server(models, limits, queue, say, log, serving.x_spam, workers)
+        teacher = None
+        if serving.tell:
+            below = model if user_files else models.base
+            apply = partial(apply_requests, base=below)
+            teacher = Teacher(apply, limits, say, user_files)
+        server = Server(models, current, limits, teacher, say, log, serving.x_spam)
         say_start = partial(_say_start, log, quiet, model, listeners, metrics_listeners)
         serve(server, listeners, metrics_listeners, say_start)
         _say_good(log, quiet, f"stopped serving {model}")
 
 
 def _processors() -> int:
-    """Return how many processors this process may use; 1 where workers cannot share sockets."""
-    return len(os.sched_getaffinity(0)) if CAN_SHARE else 1
-
-
-def _teacher(settings: WorkerSettings, say: Say) -> Teacher:
-    """Return what messages to learn are given to: users' own, or those of all."""
-    if settings.users is None:
-        apply = partial(apply_requests, settings.model, base=settings.base)
-        return LearnQueue(apply, settings.limits, say)
-    apply = partial(apply_requests, base=settings.model)
-    return UserQueues(apply, UserFiles(settings.users), settings.limits, say)
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _sockets(listening: Listening, opened: ExitStack) -> list[socket.socket]:

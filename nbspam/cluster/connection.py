@@ -81,9 +81,9 @@ class Cluster:
 
     @property
     def workers(self) -> int:
-        """How many there are."""
+        """How many there are; 1 while all are lost, since others may come in their place."""
         with self._sentences():
-            return len(self._client.scheduler_info(n_workers=-1)["workers"])
+            return max(1, len(self._client.scheduler_info(n_workers=-1)["workers"]))
 
     def check(self) -> None:
         """Raise ClusterError: there is no worker, or one has another version of the program."""

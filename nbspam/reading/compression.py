@@ -2,14 +2,13 @@
 
 import io
 from collections.abc import Callable
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from typing_extensions import Buffer  # collections.abc has it from Python 3.12 on
-
-_GZIP, _BZIP2, _XZ = b"\x1f\x8b\x08", b"BZh", b"\xfd7zXZ\x00"
+# The first bytes of an archive, and the module that unpacks it.
+_PACKED = {b"\x1f\x8b\x08": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "lzma"}
 
 
 class Taken(io.RawIOBase):
@@ -23,7 +22,7 @@ class Taken(io.RawIOBase):
         """Return whether it can be read, as it can."""
         return True
 
-    def readinto(self, buffer: "Buffer") -> int:
+    def readinto(self, buffer: Any) -> int:
         """Put bytes into a buffer; return how many."""
         view = memoryview(buffer)
         data = self._take(len(view))
@@ -46,33 +45,20 @@ def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
     """Return a stream of another's content, decompressed if it is an archive."""
     if not isinstance(stream, io.BufferedReader):  # in memory
         return stream
-    magic = stream.peek(6)[:6]
-    inner: IO[bytes]
-    damage: type[Exception]
-    if magic.startswith(_GZIP):
-        import gzip
-        import zlib
-
-        inner, damage = gzip.GzipFile(fileobj=stream, mode="rb"), zlib.error  # type: ignore[assignment]
-    elif magic.startswith(_BZIP2):
-        import bz2
-
-        inner, damage = bz2.BZ2File(stream), ValueError
-    elif magic.startswith(_XZ):
-        import lzma
-
-        xz = lzma.LZMAFile(stream)  # noqa: SIM115 (closed by Taken)
-        inner, damage = xz, lzma.LZMAError
-    else:
+    module = unpacking(stream.peek(6))
+    if module is None:
         return stream
+    from importlib import import_module
+
+    inner: IO[bytes] = import_module(module).open(stream)
 
     def take(n: int) -> bytes:
         """Return bytes; its failures are all OSErrors, like those of a plain file."""
         try:
             return inner.read(n)
-        except (EOFError, OSError, damage) as error:
-            if isinstance(error, OSError) and error.strerror:
-                raise  # the disk fails, not the archive
+        except Exception as error:  # EOFError, zlib.error, and what the others have
+            if isinstance(error, MemoryError) or getattr(error, "strerror", None):
+                raise  # the machine or the disk fails, not the archive
             raise OSError(0, f"damaged archive: {error}") from error
 
     # Closing the inner stream leaves the packed one open.
@@ -85,9 +71,9 @@ def packed_stream(stream: IO[bytes]) -> IO[bytes]:
     return raw.inner[-1] if isinstance(raw, Taken) else stream
 
 
-def is_archive(magic: bytes) -> bool:
-    """Return whether a file that begins so is decompressed; magic: its first 6 bytes."""
-    return magic.startswith((_GZIP, _BZIP2, _XZ))
+def unpacking(magic: bytes) -> str | None:
+    """Return the module that unpacks a file which begins so; None of any other; magic: 6 bytes."""
+    return next((module for first, module in _PACKED.items() if magic.startswith(first)), None)
 
 
 def bare_suffix(path: "Path") -> str:
@@ -103,57 +89,48 @@ def bare_suffix(path: "Path") -> str:
 # file in a folder of messages: who sends a mail must not choose that it is not judged.
 
 
-class _Format(NamedTuple):
-    """A format that is not read."""
-
-    beginning: bytes
-    what: str
-    remedy: str
-    offset: int = 0  # where the bytes are
-
-
 WORKBOOKS = (".xlsx", ".xlsm")  # which are read
-_WORKBOOK = "is an Excel workbook", "save it as CSV, and use that"
-_DOCUMENT = "is a document of an office program", "save it as text or CSV, and use that"
-_ZIP = "is a zip archive"
 _ARCHIVE = "unpack it, and give the folder or the file in it"
-_PICTURE = "is a picture", "give its text"
 _FRAME = "save its table as CSV or Parquet, and use that"
+_ZIP = f"is a zip archive; {_ARCHIVE}"
+_WORKBOOK = "is an Excel workbook; save it as CSV, and use that"
+_DOCUMENT = "is a document of an office program; save it as text or CSV, and use that"
 _BERKELEY_DB = (
-    "is a Berkeley DB",
-    "write bogofilter's words with bogoutil -d, and read them with nbspam model import",
-    12,
+    "is a Berkeley DB; write bogofilter's words with bogoutil -d, and read them with nbspam model"
+    " import"
 )
+# Where they have which bytes, and what is said.
 FORMATS = (
-    _Format(b"PK\x03\x04", _ZIP, _ARCHIVE),
-    _Format(b"PK\x05\x06", "is an empty zip archive", "give a file with messages"),
-    _Format(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", *_DOCUMENT),
-    _Format(b"!BDN", "is an Outlook mailbox", "convert it to mbox with readpst, and use that"),
-    _Format(b"SQLite format 3\0", "is an SQLite database", "export the table as CSV, and use that"),
-    *(_Format(b"\x80%c" % protocol, "is a Python pickle", _FRAME) for protocol in (2, 3, 4, 5)),
-    _Format(b"ARROW1\0\0", "is an Arrow file", _FRAME),
-    _Format(b"FEA1", "is a Feather file", _FRAME),
-    _Format(b"\x89HDF\r\n\x1a\n", "is an HDF5 file", _FRAME),
-    _Format(b"\x93NUMPY", "is a NumPy array", _FRAME),
-    _Format(b"Rar!\x1a\x07", "is a RAR archive", _ARCHIVE),
-    _Format(b"7z\xbc\xaf\x27\x1c", "is a 7z archive", _ARCHIVE),
-    _Format(b"ustar", "is a tar archive", _ARCHIVE, 257),
-    _Format(b"\x28\xb5\x2f\xfd", "is compressed with zstd", "decompress it, and use that"),
-    _Format(b"%PDF-", "is a PDF", "save its text, and use that"),
-    _Format(b"\x89PNG\r\n\x1a\n", *_PICTURE),
-    _Format(b"\xff\xd8\xff", *_PICTURE),
-    _Format(b"GIF87a", *_PICTURE),
-    _Format(b"GIF89a", *_PICTURE),
-    _Format(b"\x61\x15\x06\0", *_BERKELEY_DB),
-    _Format(b"\x62\x31\x05\0", *_BERKELEY_DB),
-    _Format(b"\0\x06\x15\x61", *_BERKELEY_DB),
-    _Format(b"\0\x05\x31\x62", *_BERKELEY_DB),
+    (0, b"PK\x03\x04", _ZIP),
+    (0, b"PK\x05\x06", "is an empty zip archive; give a file with messages"),
+    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", _DOCUMENT),
+    (0, b"!BDN", "is an Outlook mailbox; convert it to mbox with readpst, and use that"),
+    (0, b"SQLite format 3\0", "is an SQLite database; export the table as CSV, and use that"),
+    *((0, b"\x80%c" % protocol, f"is a Python pickle; {_FRAME}") for protocol in (2, 3, 4, 5)),
+    (0, b"ARROW1\0\0", f"is an Arrow file; {_FRAME}"),
+    (0, b"FEA1", f"is a Feather file; {_FRAME}"),
+    (0, b"\x89HDF\r\n\x1a\n", f"is an HDF5 file; {_FRAME}"),
+    (0, b"\x93NUMPY", f"is a NumPy array; {_FRAME}"),
+    (0, b"Rar!\x1a\x07", f"is a RAR archive; {_ARCHIVE}"),
+    (0, b"7z\xbc\xaf\x27\x1c", f"is a 7z archive; {_ARCHIVE}"),
+    (257, b"ustar", f"is a tar archive; {_ARCHIVE}"),
+    (0, b"\x28\xb5\x2f\xfd", "is compressed with zstd; decompress it, and use that"),
+    (0, b"%PDF-", "is a PDF; save its text, and use that"),
+    *(
+        (0, first, "is a picture; give its text")
+        for first in (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
+    ),
+    *(
+        (12, magic, _BERKELEY_DB)
+        for one in (b"\x61\x15\x06\0", b"\x62\x31\x05\0")
+        for magic in (one, one[::-1])
+    ),
 )
 # What a zip archive or an Office file is, by its suffix and by a name in it.
 _BY_SUFFIX = {
     ".xls": _WORKBOOK,
     ".docx": _DOCUMENT,
-    ".msg": ("is a message as Outlook saves it", "save it as .eml, and use that"),
+    ".msg": "is a message as Outlook saves it; save it as .eml, and use that",
 }
 _IN_ZIP = ((b"xl/", _WORKBOOK), (b"word/", _DOCUMENT), (b"opendocument", _DOCUMENT))
 
@@ -163,17 +140,12 @@ def foreign_format(sample: bytes, suffix: str) -> str | None:
 
     sample: its first bytes.  suffix: as `bare_suffix` returns it.
     """
-    for beginning, what, remedy, offset in FORMATS:
-        if not sample.startswith(beginning, offset):
-            continue
-        if what == _ZIP and suffix in WORKBOOKS:
-            return None
-        if what in (_ZIP, _DOCUMENT[0]) and suffix in _BY_SUFFIX:
-            what, remedy = _BY_SUFFIX[suffix]
-        elif what == _ZIP:
-            found = (known for name, known in _IN_ZIP if name in sample)
-            what, remedy = next(found, (what, remedy))
-        elif what == _DOCUMENT[0] and "Workbook".encode("utf-16-le") in sample:
-            what, remedy = _WORKBOOK
-        return f"{what}; {remedy}"
-    return None
+    said = next((s for offset, first, s in FORMATS if sample.startswith(first, offset)), None)
+    if said == _ZIP and suffix in WORKBOOKS:
+        return None
+    if said in (_ZIP, _DOCUMENT) and suffix in _BY_SUFFIX:
+        return _BY_SUFFIX[suffix]
+    if said == _ZIP:
+        return next((known for name, known in _IN_ZIP if name in sample), said)
+    is_workbook = said == _DOCUMENT and "Workbook".encode("utf-16-le") in sample
+    return _WORKBOOK if is_workbook else said

@@ -12,11 +12,12 @@ What could not be read comes as data too, in its place.
 import io
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import islice
 from typing import NamedTuple, TypeVar
 
 from nbspam.errors import NbspamError, Remedy
 from nbspam.reading import mail, tables
-from nbspam.reading.compression import Taken, is_archive
+from nbspam.reading.compression import Taken, unpacking
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import (
     decoded_lines,
@@ -28,7 +29,6 @@ from nbspam.reading.rows import (
 )
 from nbspam.reading.source import (
     FILE_LISTS,
-    TABLE_FORMATS,
     ReadingOptions,
     ReadingRequest,
     Skipped,
@@ -68,9 +68,9 @@ class FileList(NamedTuple):
     """Files with one message each."""
 
     source: str  # the folder or index that names them
-    size: int
     files: tuple[str, ...]
     labels: tuple[str | None, ...]
+    size: int = 0  # what its files have is known where they are read
 
     def read(self) -> Iterator[RawMessage | Skipped]:
         """Yield its messages; each file is opened by whoever parses it.
@@ -149,15 +149,15 @@ def _line_start(stream: io.BufferedReader, at: int) -> int:
     return stream.tell()
 
 
-class LinesFound(NamedTuple):
-    """What is to be known of a range of lines before it is read."""
+class RangeFound(NamedTuple):
+    """What is to be known of a range before it is read."""
 
-    n: int  # lines
-    has_quotes: bool
-    has_quoted_cells: bool  # of a TSV: one begins with a quote
+    n: int  # lines or messages that begin in it
+    has_quotes: bool = False
+    has_quoted_cells: bool = False  # of a TSV: one begins with a quote
 
 
-def count_lines(part: ByteRange) -> LinesFound:
+def count_lines(part: ByteRange) -> RangeFound:
     """Count the lines that begin in a range; raises ElsewhereError and OSError."""
     n, quotes, cells = 0, False, False
     with part.lines() as stream:
@@ -167,10 +167,10 @@ def count_lines(part: ByteRange) -> LinesFound:
                 quotes = True
                 bare = line.removeprefix(b"\xef\xbb\xbf") if n == 1 else line
                 cells = bare.startswith(b'"') or b'\t"' in bare
-    return LinesFound(n, quotes, cells)
+    return RangeFound(n, quotes, cells)
 
 
-def count_messages(part: ByteRange) -> int:
+def count_messages(part: ByteRange) -> RangeFound:
     """Count the messages of an mbox that begin in a range; raises ElsewhereError and OSError."""
     n = int(part.start == 0)
     with part.file() as stream:
@@ -178,13 +178,13 @@ def count_messages(part: ByteRange) -> int:
             if at >= part.end:
                 break
             n += 1
-    return n
+    return RangeFound(n)
 
 
 # What a piece does to bytes before they are read: it counts what begins in each of some ranges.
 # The ranges may be counted on other machines.
-RangeCount = Callable[[ByteRange], LinesFound | int]
-Survey = Callable[[RangeCount, list[ByteRange]], Iterable[LinesFound | int]]
+RangeCount = Callable[[ByteRange], RangeFound]
+Survey = Callable[[RangeCount, list[ByteRange]], Iterable[RangeFound]]
 # Yields the messages that begin in a range, given the number of its first line or message.
 RangeReader = Callable[[ByteRange, int, Skips], Iterator[RawMessage]]
 
@@ -272,7 +272,7 @@ class Asked(NamedTuple):
     needs_labels: bool = False  # it must say itself which class each message is in
 
 
-def local_survey(count: RangeCount, parts: list[ByteRange]) -> Iterable[LinesFound | int]:
+def local_survey(count: RangeCount, parts: list[ByteRange]) -> Iterable[RangeFound]:
     """Count on this machine."""
     return map(count, parts)
 
@@ -297,15 +297,11 @@ class Cutter(NamedTuple):
     def _cut(self, source: Source, request: ReadingRequest) -> Iterator[SourcePiece | RawMessage]:
         kind = recognised(source, request)
         if any(kind is listing for listing in _LISTINGS):
-            own: list[RawMessage] = []
-            lists, n = 0, max(_FILES, self.size // _MAIL)
-            for raw in kind.read(source, request):
-                own.append(raw)
-                if len(own) == min(n << (lists // _LISTS), _FILES_LIMIT):
-                    yield _file_list(source, own)
-                    own, lists = [], lists + 1
-            if own:
-                yield _file_list(source, own)
+            raws, n, lists = kind.read(source, request), max(_FILES, self.size // _MAIL), 0
+            while own := list(islice(raws, min(n << (lists // _LISTS), _FILES_LIMIT))):
+                names, labels, _ = zip(*own, strict=True)
+                yield FileList(source.name, names, labels)
+                lists += 1
         # Only this machine can read a stream, or know where the messages of a list are.
         elif source.is_at_server or not source.is_file or self.options.input_format in FILE_LISTS:
             yield from kind.read(source, request)
@@ -316,9 +312,9 @@ class Cutter(NamedTuple):
         self, source: Source, kind: SourceKind, request: ReadingRequest
     ) -> list[RangePiece] | None:
         """Return a file's parts; None if it is read whole."""
-        encoding, form = self.options.table.encoding, self.options.input_format
+        encoding = self.options.table.encoding
         with source.path.open("rb") as stream:
-            if is_wide(encoding) or is_archive(stream.read(6)):  # read from its start
+            if is_wide(encoding) or unpacking(stream.read(6)):  # read from its start
                 return None
         if kind is mail.MBOX:
             reader: RangeReader = partial(_mails, request.label, request.options.seen)
@@ -326,28 +322,22 @@ class Cutter(NamedTuple):
         if kind is tables.EACH_LINE:
             counted = self._ranges(source, count_lines, _SHORT)
             return _range_pieces(counted, partial(_lines, encoding, request.label))
-        if kind is tables.NAMELESS_TSV:
-            form = "tsv"
-        elif form not in TABLE_FORMATS and kind not in (
-            tables.NAMED_TABLE,
-            tables.NAMELESS_PARQUET,
-        ):
-            return None
+        form = "tsv" if kind is tables.NAMELESS_TSV else self.options.input_format
         content = file_content(source.path, form)
         if content.form not in ("tsv", "csv", "jsonl"):
             return None
         counted = self._ranges(source, count_lines, _SHORT)
-        found = [n for _, n in counted if isinstance(n, LinesFound)]
-        if content.form == "csv" and any(n.has_quotes for n in found):
+        if content.form == "csv" and any(found.has_quotes for _, found in counted):
             return None
-        plan = tables.line_plan(content, request, any(n.has_quoted_cells for n in found))
+        has_quoted_cells = any(found.has_quoted_cells for _, found in counted)
+        plan = tables.line_plan(content, request, has_quoted_cells)
         if plan.layout.is_quoted and content.form != "csv":
             return None
         return _range_pieces(counted, partial(_rows, plan, encoding, request.needs_labels))
 
     def _ranges(
         self, source: Source, count: RangeCount, tokens: int = 1
-    ) -> list[tuple[ByteRange, LinesFound | int]]:
+    ) -> list[tuple[ByteRange, RangeFound]]:
         """Return a file in ranges, each with what begins in it.
 
         tokens: times as many as a mail has in as many bytes.
@@ -358,18 +348,13 @@ class Cutter(NamedTuple):
         return list(zip(parts, self.survey(count, parts), strict=True))
 
 
-def _file_list(source: Source, raws: list[RawMessage]) -> FileList:
-    names, labels, _ = zip(*raws, strict=True)
-    return FileList(source.name, 0, names, labels)
-
-
 def _range_pieces(
-    counted: list[tuple[ByteRange, LinesFound | int]], reader: RangeReader
+    counted: list[tuple[ByteRange, RangeFound]], reader: RangeReader
 ) -> list[RangePiece]:
     """Return ranges with the numbers of what is first in each."""
     pieces: list[RangePiece] = []
     first = 1
     for part, found in counted:
         pieces.append(RangePiece(part, first, reader))
-        first += found.n if isinstance(found, LinesFound) else found
+        first += found.n
     return pieces

@@ -141,23 +141,17 @@ MBOX = SourceKind(
 
 
 def _read_file(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    yield RawMessage(str(source.path), request.label, source.path)
-
-
-def _read_empty(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    if request.options.needs_content:
+    if request.options.needs_content and not source.sample.strip():
         tell_empty(source, request)
     else:
-        yield from _read_file(source, request)
+        yield RawMessage(str(source.path), request.label, source.path)
 
 
 def _file_kind(is_recognised: Callable[[Source, ReadingOptions], bool], what: str) -> SourceKind:
     return SourceKind(Labels.NEVER, is_recognised, _read_file, f"{what} has no labels")
 
 
-EMPTY_FILE = _file_kind(lambda source, _: not source.sample.strip(), "an empty file")._replace(
-    read=_read_empty
-)
+EMPTY_FILE = _file_kind(lambda source, _: not source.sample.strip(), "an empty file")
 NAMED_MAIL = _file_kind(lambda source, _: source.suffix == ".eml", "one mail")
 MAIL = _file_kind(lambda source, _: is_mail(source.sample), "one mail")
 TEXT = _file_kind(lambda source, _: source.is_file, "the file")
@@ -209,7 +203,7 @@ def _is_given_itself(path: Path, request: ReadingRequest) -> bool:
 
 
 def _is_maildir(path: Path) -> bool:
-    return (path / "cur").is_dir() and (path / "new").is_dir()
+    return all((path / name).is_dir() for name in ("cur", "new"))
 
 
 def _files(
@@ -233,14 +227,12 @@ def _files(
     visited.add(real)
     if _is_maildir(path):
         only_read = request.options.seen
-        parts = [path / name for name in (("cur",) if only_read else ("cur", "new"))]
+        parts = [path / name for name in ("cur", "new")[: 1 if only_read else 2]]
         parts = [part for part in parts if not _is_left_out(part, root, request)]
         entries = [entry for part in parts for entry in sorted(part.iterdir())]
-        if only_read:
-            flags = {entry: entry.name.partition(":2,")[2] for entry in entries}
-            entries = [
-                entry for entry in entries if "S" in flags[entry] and "T" not in flags[entry]
-            ]
+        if only_read:  # and not deleted
+            flags = [entry.name.partition(":2,")[2] for entry in entries]
+            entries = [e for e, f in zip(entries, flags, strict=True) if "S" in f and "T" not in f]
     else:
         entries = sorted(path.iterdir())
     # To resolve the path of each file would take as long as to list them.

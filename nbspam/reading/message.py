@@ -1,22 +1,56 @@
-"""One message: its headers unchanged, its parts decoded to text; and as its source has it.
+"""One message: its headers unchanged, the leaves of its MIME tree decoded to text.
 
-Whatever the bytes are, there is a message in them: parsing never fails.
+The standard library's email package is correct for valid mail and slow to start (its import
+alone costs as much as scoring a message); spam is seldom valid.  This reader never fails: whatever
+the bytes are, there is a message in them.  What cannot be parsed is text, what cannot be decoded is
+read as Windows-1252, every loop has a bound.
+
+Sources: RFC 2045 and 2046.
 """
 
+import re
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.errors import SourceError
 from nbspam.patterns import lazy_pattern
-from nbspam.reading.charsets import decode
+from nbspam.reading.charsets import decode, decode_transfer, is_identity
 from nbspam.reading.compression import open_bytes
-from nbspam.reading.header_fields import HEAD, Header, decode_words, message_id, split_header
+from nbspam.reading.header_fields import (
+    HEAD,
+    MIME_FIELDS,
+    PARAMETERS_LIMIT,
+    Header,
+    content_type,
+    decode_words,
+    message_id,
+    parameters_of,
+    split_header,
+)
 from nbspam.reading.marks import is_known, unmarked
-from nbspam.reading.mime import TEXT_LIMIT, Part, fitted, is_html, mime_parts
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
 
+# Bounds.  A spammer chooses the input, so each is a limit on time and memory, far above the mail
+# in the corpora (deepest nesting 5, most parts 40).
+TEXT_LIMIT = 512 << 10  # characters of text, over all parts of a message
+DEPTH_LIMIT = 1_000  # multiparts inside one another
+_WORK_LIMIT = 128 << 20  # bytes looked through for parts: those of a deep tree many times
+_DECODING_WORK = 8  # a byte decoded costs as much as so many looked through
+PARTS_LIMIT = 200  # parts of one message that are read
+_DELIMITERS_LIMIT = 10_000  # of one multipart that are heeded: half the first, half the last
 BYTES_LIMIT = 16 << 20  # bytes of one message that are read
+
+
+class Part(NamedTuple):
+    """A leaf of the MIME tree."""
+
+    content_type: str  # lower case, such as "text/html"
+    text: str  # decoded; empty for what is not text
+    is_html: bool = False  # whether mail readers and browsers show the text as a page
+    filename: str = ""  # empty if it has none
+    is_doubtful: bool = False  # whether mail programs show another part in its place
 
 
 class Message(NamedTuple):
@@ -147,3 +181,400 @@ def identity(raw: RawMessage) -> Identity:
             return Identity(message_id(stream.read(HEAD)), content.stat().st_size)
     except OSError:
         return Identity()  # whoever reads it whole says so
+
+
+# MIME
+
+
+class _Leaf(NamedTuple):
+    """A leaf that is not decoded yet."""
+
+    content_type: str
+    parameters: dict[str, str]
+    fields: dict[str, str]
+    body: bytes
+    is_doubtful: bool = False
+
+    @property
+    def filename(self) -> str:
+        disposition = self.fields.get("content-disposition", "")
+        if disposition:
+            named = parameters_of(disposition[:PARAMETERS_LIMIT]).get("filename")
+            if named:
+                return decode_words(named)
+        return decode_words(self.parameters["name"]) if "name" in self.parameters else ""
+
+
+class _Branch(NamedTuple):
+    """A part that may have parts."""
+
+    headers: list[Header]
+    body: bytes
+    depth: int
+    default: str  # its content type if its header has none
+    is_doubtful: bool = False
+
+
+_MESSAGE = "message/rfc822"
+_PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+_READABLE = frozenset({"text/plain", "text/html", "application/xhtml+xml"})
+_TEXTUAL = frozenset({"application/xhtml+xml", "application/xml"})
+_HTML_NAME = re.compile(r"\.(?:x|s|m)?html?$", re.IGNORECASE)
+_PAGE_BEGINS = lazy_pattern(
+    r"\s{0,200}<(?:html|!doctype|head|body|meta|table|div)\b", re.IGNORECASE
+)
+# The delimiter of a part, whatever the boundary claimed.
+_ANY_DELIMITER = lazy_pattern(
+    rb"(?:\A|\n)--[^\n]{1,200}\n(?=content-[a-z-]{1,30}[ \t]{0,9}:)", re.IGNORECASE
+)
+_DELIMITER_AND_TYPE = lazy_pattern(
+    rb"\n--[^\n]{1,200}\n(?:content-[a-z-]{1,30}[ \t]{0,9}:[^\n]*+\n){0,5}", re.IGNORECASE
+)
+
+
+def mime_parts(headers: list[Header], body: bytes, limits: set[str]) -> list[Part]:
+    """Return the leaves of the MIME tree in reading order.
+
+    limits: gets the names of the limits that were met: "parts", "depth", "text", "header",
+    "encoding".
+    """
+    leaves = _leaves(_Branch(headers, body, 0, "text/plain"), limits)
+    if len(leaves) > PARTS_LIMIT:
+        limits.add("parts")
+        leaves = _sampled(leaves)
+    names = [leaf.filename for leaf in leaves]
+    texts = [_text(leaf, name, limits) for leaf, name in zip(leaves, names, strict=True)]
+    kinds = [leaf.content_type for leaf in leaves]
+    pages = [is_html(*leaf) for leaf in zip(kinds, names, texts, strict=True)]
+    texts = fitted(texts, pages, TEXT_LIMIT, limits)
+    doubts = [leaf.is_doubtful for leaf in leaves]
+    return [Part(*leaf) for leaf in zip(kinds, texts, pages, names, doubts, strict=True)]
+
+
+def is_html(content_type: str, filename: str, text: str) -> bool:
+    """Return whether a text is HTML, by its type, by its name or whatever they say."""
+    if content_type in _PAGE_TYPES or (filename and _HTML_NAME.search(filename)):
+        return True
+    return text[:201].lstrip().startswith("<") and _PAGE_BEGINS.match(text) is not None
+
+
+def _sampled(leaves: list[_Leaf]) -> list[_Leaf]:
+    """Return PARTS_LIMIT leaves in order.
+
+    Of those that may be text a third are the first, a third the last and a third the longest of the
+    others; if there are fewer, the first others besides.
+    """
+    texts = [i for i, leaf in enumerate(leaves) if _may_be_text(leaf) and not leaf.body.isspace()]
+    third = PARTS_LIMIT // 3
+    between = sorted(texts[third:-third], key=lambda i: len(leaves[i].body), reverse=True)
+    kept = {*texts[:third], *texts[-third:], *between[: PARTS_LIMIT - 2 * third]}
+    others = (i for i in range(len(leaves)) if i not in kept)
+    kept.update(i for i, _ in zip(others, range(PARTS_LIMIT - len(kept)), strict=False))
+    return [leaves[i] for i in sorted(kept)]
+
+
+def _leaves(root: _Branch, limits: set[str]) -> list[_Leaf]:
+    """Return the leaves in reading order; there is a stack, so that depth cannot hurt.
+
+    The Subject of a message within the message is a leaf.
+    """
+    leaves: list[_Leaf] = []
+    stack, work = [root], 0  # bytes looked through
+    while stack:
+        branch = stack.pop()
+        body, doubtful = branch.body, branch.is_doubtful
+        fields, media_type, parameters = _described(branch)
+        is_multipart, is_message = media_type.startswith("multipart/"), media_type == _MESSAGE
+        work += len(body) * is_multipart
+        is_deep = branch.depth >= DEPTH_LIMIT or work > _WORK_LIMIT
+        if is_deep and (is_multipart or is_message):
+            limits.add("depth")
+        if is_multipart:
+            # Its boundary may be missing or not used.
+            branches = [] if is_deep else _opened(branch, media_type, parameters, limits)
+            branches = branches or _flat(branch, limits)
+            stack += reversed(branches)
+            if branches:
+                continue
+            media_type = "text/plain"
+        elif is_message and not is_deep:
+            encoding = fields.get("content-transfer-encoding", "")
+            if not is_identity(encoding):  # RFC 2046 allows none
+                work += _DECODING_WORK * len(body)
+                body = decode_transfer(body[: 4 * TEXT_LIMIT], encoding, limits)
+            work += len(body)
+            headers, body = split_header(body, limits)
+            subject = decode_words(next((v for n, v in headers if n == "subject"), ""))
+            leaves.append(_Leaf(_MESSAGE, {}, {}, subject.encode("utf-8", "replace")))
+            stack.append(_Branch(headers, body, branch.depth + 1, "text/plain"))
+            continue
+        leaves.append(_Leaf(media_type, parameters, fields, body, doubtful))
+    return leaves
+
+
+def _opened(
+    branch: _Branch, media_type: str, parameters: dict[str, str], limits: set[str]
+) -> list[_Branch]:
+    """Return the parts of a multipart that its boundary shows.
+
+    In doubt are those that mail programs do not show: of alternatives all but the last that is text
+    (RFC 2046, 5.1.4), of related parts all but the root (RFC 2387).
+    """
+    default = _MESSAGE if media_type == "multipart/digest" else "text/plain"
+    branches = [
+        _Branch(*split_header(segment, limits, is_part=True), branch.depth + 1, default)
+        for segment in _split_parts(branch.body, parameters, limits)
+    ]
+    shown = None
+    if media_type == "multipart/related":
+        start = parameters.get("start", "")
+        ids = [next((v for n, v in one.headers if n == "content-id"), "") for one in branches]
+        shown = ids.index(start) if start and start in ids else 0
+    elif media_type == "multipart/alternative":
+        for i, one in enumerate(branches):
+            kind = _described(one)[1]
+            if kind in _READABLE or kind.startswith("multipart/"):
+                shown = i
+    return [
+        one._replace(is_doubtful=branch.is_doubtful or shown not in (None, i))
+        for i, one in enumerate(branches)
+    ]
+
+
+def _described(branch: _Branch) -> tuple[dict[str, str], str, dict[str, str]]:
+    """Return the MIME fields of a part, its type and the parameters of that.
+
+    Of several fields of one name mail readers heed this one or that one: here it is the first,
+    unless only a later one makes sense of the body.
+    """
+    fields: dict[str, str] = {}
+    types: list[str] = []
+    for name, value in branch.headers:
+        if name not in MIME_FIELDS or not value:
+            continue
+        if name == "content-type":
+            types.append(value)
+        elif name == "content-transfer-encoding":
+            value = value.lower()
+            if name not in fields or (is_identity(fields[name]) and not is_identity(value)):
+                fields[name] = value
+        else:
+            fields.setdefault(name, value)
+    media_type, parameters = content_type(types[0] if types else "", branch.default)
+    for value in types[1:]:
+        other, its_parameters = content_type(value, branch.default)
+        boundary = its_parameters.get("boundary", "").encode("utf-8", "replace")
+        if other.startswith("multipart/") and boundary and b"--" + boundary in branch.body:
+            return fields, other, its_parameters
+    return fields, media_type, parameters
+
+
+def _flat(branch: _Branch, limits: set[str]) -> list[_Branch]:
+    """Return what looks like a part of a body, at any depth of a tree, but for multiparts.
+
+    Mail readers show them if the boundary claimed is another, or the tree is deep.
+    """
+    starts = [match.end() for match in _ANY_DELIMITER.finditer(branch.body)]
+    if len(starts) > _DELIMITERS_LIMIT:
+        limits.add("parts")
+        half = _DELIMITERS_LIMIT // 2
+        starts = starts[:half] + starts[-half:]
+    branches = []
+    for start, end in pairwise([*starts, len(branch.body)]):
+        headers, inside = split_header(branch.body[start:end], limits)
+        kind = content_type(next((v for n, v in headers if n == "content-type"), ""), "text/plain")
+        if not kind[0].startswith("multipart/"):
+            branches.append(_Branch(headers, inside, branch.depth, "text/plain"))
+    return branches
+
+
+def _may_be_text(leaf: _Leaf) -> bool:
+    return leaf.content_type.startswith(("text/", "message/")) or leaf.content_type in _TEXTUAL
+
+
+def _text(leaf: _Leaf, filename: str, limits: set[str]) -> str:
+    """Return the text of a leaf; empty if it is none."""
+    encoding = leaf.fields.get("content-transfer-encoding", "")
+    if not _may_be_text(leaf):
+        is_page = _HTML_NAME.search(filename) is not None
+        if not is_page and leaf.content_type == "application/octet-stream":
+            begins = decode_transfer(leaf.body[:1024], encoding, set())
+            is_page = is_html("", "", begins.decode("latin-1"))
+        if not is_page:  # a page in an attachment is opened with one click
+            return ""
+    data = decode_transfer(leaf.body, encoding, limits)
+    return decode(data, leaf.parameters.get("charset", ""))
+
+
+def _split_parts(body: bytes, parameters: dict[str, str], limits: set[str]) -> list[bytes]:
+    """Return the parts between the boundary's delimiter lines; empty if there are none.
+
+    Without an end delimiter, the last part ends with the body.
+    """
+    boundary = parameters.get("boundary", "").rstrip()
+    if not boundary:
+        return []
+    sign = b"\n--" + boundary.encode("utf-8", "replace")
+    body = b"\n" + body
+    first, last, is_cut = _delimiters(body, sign)
+    parts: list[bytes] = []
+    for (_, end, is_last), (following, _, _) in pairwise(first + last):
+        if is_last:
+            break
+        parts.append(body[end:following])
+    if is_cut:
+        limits.add("parts")
+        if len(parts) >= len(first) > 0:  # many parts are one
+            parts[len(first) - 1] = _DELIMITER_AND_TYPE.sub(b"\n", parts[len(first) - 1])
+    return parts
+
+
+_Delimiter = tuple[int, int, bool]  # a line between two parts: its start and end; whether the last
+
+
+def _delimiters(body: bytes, sign: bytes) -> tuple[list[_Delimiter], list[_Delimiter], bool]:
+    """Return a body's first and last delimiters, its end the last, and whether some are left out.
+
+    A delimiter is `--boundary` on a line of its own; a longer word that begins with it (such as the
+    boundary of an inner multipart) is text.
+    """
+
+    def at_line(at: int) -> list[_Delimiter]:
+        after = at + len(sign)
+        line_end = body.find(b"\n", after)
+        line_end = len(body) if line_end < 0 else line_end
+        rest = body[after:line_end].strip()
+        return [(at, line_end + 1, bool(rest))] if rest in (b"", b"--") else []
+
+    first: list[_Delimiter] = []
+    at = body.find(sign)
+    for _ in range(_DELIMITERS_LIMIT // 2):
+        if at < 0:
+            break
+        first += (one := at_line(at))
+        at = -1 if one and one[0][2] else body.find(sign, at + len(sign))
+    last: list[_Delimiter] = [(len(body), len(body), True)]
+    end = len(body)
+    for _ in range(_DELIMITERS_LIMIT // 2 if at >= 0 else 0):
+        end = body.rfind(sign, at, end)
+        if end < 0:
+            break
+        last += at_line(end)
+    return first, last[::-1], min(at, end) >= 0 and body.find(sign, at, end) >= 0
+
+
+# What is read of a text that is too long to be read whole: all of it a little.  Markup that shows
+# nothing (comments, scripts, blanks, bare tags) goes first, so that no spammer can push his text
+# beyond a limit with it.  Of what is still too long, pieces are read: the beginning, the end, and
+# some from between.
+
+SOURCE_LIMIT = 4 << 20  # characters of one text that are looked through for markup
+_SHEET_LIMIT = 32 << 10  # characters of the beginning and of the end of a style sheet
+_VALUE_LIMIT = 300  # characters of an attribute, the last ones
+_PIECES = 16  # from between the beginning and the end
+_EDGE = 200  # characters in which a piece may begin later, with a word or a tag
+
+# As browsers have them: a comment; what is behind a tag's name, up to its >; the end of a closing
+# tag.  None is tried twice at a place, whatever its length.
+COMMENT = r"<!--(?:-?>|.*?(?:--!?>|\Z))"
+ATTRIBUTES = r"(?![^\s/>])(?:[^>\"']++|\"[^\"]*+\"|'[^']*+'|[\"'])*+"
+END = r"(?![^\s/>])[^>]*+>?"
+_UNSEEN = lazy_pattern(
+    rf"{COMMENT}|<script{ATTRIBUTES}>?.*?(?:</script{END}|\Z)"
+    rf"|(<style{ATTRIBUTES}>?)(.*?)(</style{END}|\Z)",
+    re.IGNORECASE | re.DOTALL | re.ASCII,
+)
+_BARE_INLINE = lazy_pattern(
+    r"</?(?!(?:br|p|div|t[dhr]|table|tbody|li|[uo]l|dl|d[dt]|h[1-6]|hr|body|html|head|title|style"
+    r"|template|noframes|select|option|details|textarea|center|blockquote|pre|form|section)\b)"
+    r"[a-z][a-z0-9]{0,15}\s{0,9}/?>",
+    re.IGNORECASE,
+)
+_BARE_RUN = lazy_pattern(
+    r"(?:</?(?:p|div|center|br|span|section)\s{0,9}/?>\s{0,9}){3,}", re.IGNORECASE
+)
+# One pattern for both would be tried at each word: it took 91 ms for 2.4 MB, these take 42.
+_LONG_VALUE = lazy_pattern(r"=\s{0,9}(?:\"([^\"<>]{300,})\"|'([^'<>]{300,})')")
+_LONG_LOOK = lazy_pattern(
+    r"(style|class)\s{0,9}=\s{0,9}(?:\"([^\"<>]{300,})\"|'([^'<>]{300,})')", re.IGNORECASE
+)
+# What was cut off may hide text or show it: a declaration of which nobody knows what it does.
+_DOUBT = "opacity:calc(0)!important"
+_BLANKS = lazy_pattern(r"[\s\u200b-\u200f\u2060]{3,}")
+_BLANK_ENTITIES = lazy_pattern(r"(?:&(?:nbsp|zwnj|#160|#8203|#x200b);\s{0,9}){3,}", re.IGNORECASE)
+
+
+def fitted(texts: list[str], are_html: list[bool], most: int, limits: set[str]) -> list[str]:
+    """Return the texts cut to `most` characters in all, the longest first; adds to `limits`."""
+    if sum(map(len, texts)) <= most:
+        return texts
+    texts = [
+        _condensed(text, is_html, limits) if len(text) > most // len(texts) else text
+        for text, is_html in zip(texts, are_html, strict=True)
+    ]
+    room = _room(sorted(map(len, texts)), most)
+    if any(len(text) > room for text in texts):
+        limits.add("text")
+    return [sample(text, room) for text in texts]
+
+
+def _room(sizes: list[int], most: int) -> int:
+    """Return how much of each text fits: all of the short ones, and of the others alike.
+
+    sizes: in ascending order.
+    """
+    for i, size in enumerate(sizes):
+        share = most // (len(sizes) - i)
+        if size > share:
+            return share
+        most -= size
+    return sizes[-1] if sizes else 0
+
+
+def _condensed(text: str, is_html: bool, limits: set[str]) -> str:
+    """Return a text without what nobody sees of it."""
+    if len(text) > SOURCE_LIMIT:
+        limits.add("text")
+        text = sample(text, SOURCE_LIMIT)
+    if is_html:
+        text = _UNSEEN.sub(_short_sheet, text)
+        text = _BARE_INLINE.sub("", text)
+        text = _LONG_LOOK.sub(_short_look, text)
+        text = _LONG_VALUE.sub(lambda m: f'="{(m[1] or m[2])[-_VALUE_LIMIT:]}"', text)
+        text = _BARE_RUN.sub("<p>", _BLANK_ENTITIES.sub("  ", text))
+    return _BLANKS.sub("  ", text)
+
+
+def _short_look(match: re.Match[str]) -> str:
+    kept = (match[2] or match[3])[-_VALUE_LIMIT:] if match[1].lower() == "style" else ""
+    return f'style="{kept};{_DOUBT}"'
+
+
+def _short_sheet(match: re.Match[str]) -> str:
+    if match[1] is None:
+        return ""
+    rules = match[2]
+    if len(rules) > 2 * _SHEET_LIMIT:
+        cut = f"</style><style>:is(*){{{_DOUBT}}}</style>{match[1]}"
+        rules = rules[:_SHEET_LIMIT] + cut + rules[-_SHEET_LIMIT:]
+    return f"{match[1]}{rules}{match[3]}"
+
+
+def sample(text: str, room: int) -> str:
+    """Return `room` characters of a text at most: half the beginning, a quarter the end."""
+    if len(text) <= room:
+        return text
+    head, tail = room // 2, room // 4
+    size = (room - head - tail) // _PIECES - 1
+    pieces = [text[:head]]
+    for i in range(_PIECES if size > 0 else 0):
+        start = head + (len(text) - head - tail) * i // _PIECES
+        pieces.append(_from_word(text[start : start + size]))
+    pieces.append(_from_word(text[len(text) - tail :] if tail else ""))
+    return "\n".join(pieces)[:room]
+
+
+def _from_word(piece: str) -> str:
+    """Return a piece from the beginning of its first whole tag or word on."""
+    tag = piece.find("<", 0, _EDGE)
+    return piece[tag:] if tag >= 0 else piece[piece.find(" ", 0, _EDGE) + 1 :]

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from functools import cached_property
-from typing import IO, TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from nbspam.errors import Remedy, SourceError
 from nbspam.reading.compression import bare_suffix, decompressed, open_bytes, packed_stream
@@ -134,9 +134,10 @@ class Flow:
     def __init__(self) -> None:
         self._stream: io.BufferedReader | None = None
 
-    def follow(self, stream: io.BufferedReader) -> None:
-        """Watch a stream from now on."""
+    def follow(self, stream: io.BufferedReader) -> io.BufferedReader:
+        """Watch a stream from now on, and return it."""
         self._stream = stream
+        return stream
 
     def pauses(self) -> bool:
         """Return whether to read on would wait for whoever writes the stream.
@@ -290,11 +291,17 @@ def read_one(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     Raises SourceError for a stream with nothing in it, where the message needs content.
     """
     stream = source.opened()
-    raw = one_message(source.name, stream, request.label)
+    content = stream.read(BYTES_LIMIT)
+    # The rest of a larger one is read and dropped, of an archive as it is: 4 MB may unpack to 4 GB.
+    rest = packed_stream(stream)
+    is_over = rest is stream and len(content) < BYTES_LIMIT  # one Ctrl-D is enough at a terminal
+    for _ in range(0 if is_over else _DRAINED):  # the writer may not survive a broken pipe
+        if not rest.read(1 << 20):
+            break
     if source.name != STDIN:
         stream.close()
-    if not request.options.needs_content or cast("bytes", raw.content).strip():
-        yield raw
+    if not request.options.needs_content or content.strip():
+        yield RawMessage(source.name, request.label, content)
     elif source.is_file:
         tell_empty(source, request)
     else:  # what should have written a message has failed
@@ -302,23 +309,6 @@ def read_one(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
             f"{source.name}: {source.stream_name} is empty, so there is no message to learn; check"
             " the command that writes it"
         )
-
-
-def one_message(
-    name: str, stream: IO[bytes], label: str | None, limit: int = BYTES_LIMIT
-) -> RawMessage:
-    """Return the one message of a stream.
-
-    limit: bytes kept; the rest of a larger one is read and dropped, of an archive as it is: 4 MB
-    may unpack to 4 GB.
-    """
-    raw = stream.read(limit)
-    rest = packed_stream(stream)
-    is_over = rest is stream and len(raw) < limit  # at a terminal one Ctrl-D is enough
-    for _ in range(0 if is_over else _DRAINED):  # the writer may not survive a broken pipe
-        if not rest.read(1 << 20):
-            break
-    return RawMessage(name, label, raw)
 
 
 def tell_empty(source: Source, request: ReadingRequest) -> None:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from nbspam.scoring.explanation import Explanation
 from nbspam.tokens.excerpt import Excerpt, Place, sender_places, text_places
 from nbspam.tokens.kinds import TRIGRAM
+from nbspam.tokens.text import MARKS, UNSPACED
 from nbspam.tokens.tokenized import TokenizedMessage
-from nbspam.tokens.unicode import MARKS, UNSPACED
 
 _MONEY = "$£€¥₹"
 _WORD = re.compile(

@@ -20,19 +20,9 @@ from nbspam.labels import UNSURE
 from nbspam.reading.marks import MARK
 from nbspam.reading.message import parse
 from nbspam.scoring.verdict import CutOffs, Verdict
+from nbspam.serving import spamd
 from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
-from nbspam.serving.spamd import (
-    CHECK,
-    DATA,
-    HEADERS,
-    PROCESS,
-    REPORT,
-    REPORT_IFSPAM,
-    SYMBOLS,
-    RefusedError,
-    Request,
-    reply,
-)
+from nbspam.serving.spamd import REPORT_IFSPAM, RefusedError, Request
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import TokenizedMessage, tokenize
@@ -44,7 +34,7 @@ _REPORTED = 15  # words in a report, which mail readers show as a header
 
 # Upper ends of SpamAssassin's Bayes classes.
 _ENDS = (0.01, 0.05, 0.20, 0.40, 0.60, 0.80, 0.95, 0.99)
-_BAYES = ("00", "05", "20", "40", "50", "60", "80", "95", "99")
+_BAYES = "00 05 20 40 50 60 80 95 99".split()
 _VERY_SURE = 0.999
 
 
@@ -107,20 +97,18 @@ def answer(
     """
     tokenized = tokenize(parse(message), wanted=spam_filter.wanted)
     judged = judge(spam_filter, tokenized)
-    content: bytes | None = None
-    if request.command == SYMBOLS:
+    content: bytes | None = None  # of a CHECK
+    if request.command == spamd.SYMBOLS:
         content = ",".join(symbols(judged)).encode()
-    elif request.command == REPORT or (request.command == REPORT_IFSPAM and judged.spam):
-        content = report(spam_filter, tokenized, judged).encode("utf-8", "replace")
-    elif request.command == REPORT_IFSPAM:
+    elif request.command == REPORT_IFSPAM and not judged.spam:
         content = b""
-    elif request.command == PROCESS:
+    elif request.command in (spamd.REPORT, REPORT_IFSPAM):
+        content = report(spam_filter, tokenized, judged).encode("utf-8", "replace")
+    elif request.command in (spamd.PROCESS, spamd.HEADERS):
         content = rewritten(message, judged, x_spam)
-    elif request.command == HEADERS:
-        content = header_for_spamc(message, rewritten(message, judged, x_spam))
-    else:
-        assert request.command == CHECK
-    return reply(request, judged.line, content), judged
+        if request.command == spamd.HEADERS:
+            content = header_for_spamc(message, content)
+    return spamd.reply(request, judged.line, content), judged
 
 
 def symbols(judged: Judged) -> list[str]:
@@ -192,8 +180,10 @@ def header_for_spamc(message: bytes, whole: bytes) -> bytes:
     """
     ends = [at + len(end) for end in (b"\n\n", b"\r\n\r\n") if (at := message.find(end)) >= 0]
     if not ends:
-        raise RefusedError(DATA, "HEADERS needs a message with an empty line after its header")
+        raise RefusedError(
+            spamd.DATA, "HEADERS needs a message with an empty line after its header"
+        )
     body = message[min(ends) :]
     if not whole.endswith(body) or b"\x00" in body:
-        raise RefusedError(DATA, "HEADERS would change this message's body; use PROCESS")
+        raise RefusedError(spamd.DATA, "HEADERS would change this message's body; use PROCESS")
     return whole[: len(whole) - len(body)]

@@ -45,6 +45,10 @@ _NOT_PLAIN = r"[^ !#-\[\]-~]"
 _PARTS_WORDS = re.compile(r"[ =]").search
 
 
+_KEYS = {"message_id": "message-id", "label": "class", "size": "bytes", "seconds": "milliseconds"}
+_FORMATS = {"probability": "{:.6f}", "seconds": "{:.1f}"}
+
+
 class Entry(NamedTuple):
     """What is logged of one message, or of a request; what is empty or None is left out."""
 
@@ -64,22 +68,12 @@ class Entry(NamedTuple):
 
     def fields(self) -> Iterator[tuple[str, str]]:
         """Yield the keys and values of the line; the values are safe."""
-        values = (
-            ("action", self.action),
-            ("command", self.command),
-            ("message-id", self.message_id),
-            ("user", self.user),
-            ("verdict", self.verdict),
-            ("probability", "" if self.probability is None else f"{self.probability:.6f}"),
-            ("reason", self.reason),
-            ("class", self.label),
-            ("result", self.result),
-            ("bytes", "" if self.size is None else str(self.size)),
-            ("milliseconds", "" if self.seconds is None else f"{1000 * self.seconds:.1f}"),
-            ("note", self.note),
-            ("error", self.error),
-        )
-        return ((key, safe(key, value)) for key, value in values if value)
+        for name, value in zip(self._fields, self, strict=True):
+            if value not in ("", None):
+                key = _KEYS.get(name, name)
+                if name == "seconds":
+                    value = 1000 * value
+                yield key, safe(key, _FORMATS.get(name, "{}").format(value))
 
     def line(self) -> str:
         """Return the line: what has a blank or `=` is in quotes, as in logfmt."""

@@ -3,63 +3,67 @@
 Names and units follow Prometheus's conventions (base units, `_total` for counters); the page is its
 text format 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats/.  Nothing of a mail
 or of a user is in it, so the number of lines depends on the model's classes alone.
+
+It is served by HTTP: `GET /metrics`, and nothing else.  Its clients may use little: some
+connections, which are evicted when they are slow and others wait, and so many answers a second.
 """
 
-import copy
+import os
+import resource
+import socket
+import threading
 import time
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from nbspam import __version__
 from nbspam.labels import UNSURE
+from nbspam.serving import spamd
+from nbspam.serving.clients import Client, Clients, Limits, Say
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED, Entry
-from nbspam.serving.memory import resident_memory
-from nbspam.serving.spamd import (
-    COMMANDS,
-    DATA,
-    IO,
-    JUDGING_COMMANDS,
-    PROTOCOL,
-    SOFTWARE,
-    TELL,
-    TEMPORARY,
-    TIMEOUT,
-    UNAVAILABLE,
-)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_PLAIN = "text/plain; charset=utf-8"
 
 # Upper ends, in seconds: a small mail takes 1 to 5 ms, a large one up to 60 s.
 _ENDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
 DISCONNECTED = -1  # beside the codes of the protocol
 _KINDS = {
-    DATA: "message",
-    UNAVAILABLE: "tell_disabled",
-    SOFTWARE: "bug",
-    IO: "model",
-    TEMPORARY: "busy",
-    PROTOCOL: "protocol",
-    TIMEOUT: "timeout",
+    spamd.DATA: "message",
+    spamd.UNAVAILABLE: "tell_disabled",
+    spamd.SOFTWARE: "bug",
+    spamd.IO: "model",
+    spamd.TEMPORARY: "busy",
+    spamd.PROTOCOL: "protocol",
+    spamd.TIMEOUT: "timeout",
     DISCONNECTED: "disconnected",
 }
-_RESULTS = (LEARNED, MOVED, FORGOTTEN, UNCHANGED)
 
+_COUNTER, _GAUGE = "counter", "gauge"
+# Name, type, labels and meaning of each.
+_FAMILIES = (
+    ("nbspam_requests_total", _COUNTER, "command", "Requests read whole."),
+    ("nbspam_judged_messages_total", _COUNTER, "command verdict", "Messages judged."),
+    ("nbspam_judging_seconds", "histogram", "", "From a request read to its reply, of messages."),
+    ("nbspam_told_messages_total", _COUNTER, "result", "Messages to learn or to forget (TELL)."),
+    ("nbspam_errors_total", _COUNTER, "kind", "Requests refused, and clients that hung up."),
+    ("nbspam_received_bytes_total", _COUNTER, "", "Bytes of messages, as sent."),
+    ("nbspam_dropped_log_lines_total", _COUNTER, "", "Log lines that would have had to wait."),
+    ("nbspam_connections", _GAUGE, "", "Open connections."),
+    ("nbspam_parked_connections", _GAUGE, "", "Connections that wait for the server."),
+    ("nbspam_room_used_bytes", _GAUGE, "room", "Memory that large messages hold."),
+    ("nbspam_learning_queue_messages", _GAUGE, "", "Messages that wait to be learned."),
+    ("nbspam_model_modified_timestamp_seconds", _GAUGE, "", "When the model was written, Unix."),
+    ("nbspam_unusable_models", _GAUGE, "", "Model files that are missing or cannot be used."),
+    ("nbspam_build_info", _GAUGE, "version", "The version."),
+    ("process_start_time_seconds", _GAUGE, "", "When the server was started, Unix."),
+    ("process_cpu_seconds_total", _COUNTER, "", "Time on the processor, of all processes."),
+    ("process_resident_memory_bytes", _GAUGE, "", "Memory in use, of all processes."),
+)
 
-class State(NamedTuple):
-    """What the server is doing, and with which model, at the moment of a scrape."""
-
-    connections: int
-    parked: int
-    judging_room: int  # bytes in use
-    learning_room: int
-    learning: int  # requests that wait to be learned
-    classes: tuple[str, ...]  # of the model
-    modified: float  # seconds since 1970
-    dropped_lines: int  # of the log
-    unusable: int  # models
+# Values by a name, without what it begins with, and its labels' values.
+Values = Mapping[tuple[str, ...], float]
 
 
 class Metrics:
@@ -67,200 +71,162 @@ class Metrics:
 
     def __init__(self) -> None:
         self._started = time.time()
-        self._requests: Counter[str] = Counter(dict.fromkeys(COMMANDS, 0))
-        self._judged: Counter[tuple[str, str]] = Counter()
-        self._told: Counter[str] = Counter(dict.fromkeys(_RESULTS, 0))
-        self._errors: Counter[str] = Counter(dict.fromkeys(_KINDS.values(), 0))
-        self._bytes = 0
-        self._times = [0] * (len(_ENDS) + 1)  # per bucket, not cumulative
-        self._seconds = 0.0
-        self._others_dropped, self._others_cpu, self._others_resident = 0, 0.0, 0
+        self._lock = threading.Lock()
+        labels = {
+            "requests_total": spamd.COMMANDS,
+            "judging_seconds_bucket": (*map(str, _ENDS), "+Inf"),
+            "told_messages_total": (LEARNED, MOVED, FORGOTTEN, UNCHANGED),
+            "errors_total": _KINDS.values(),
+        }
+        self._counts = Counter[tuple[str, ...]]()
+        self._counts.update({(name, value): 0 for name, those in labels.items() for value in those})
+        for name in ("received_bytes_total", "judging_seconds_sum", "judging_seconds_count"):
+            self._counts[name,] = 0
 
     def count(self, entry: Entry, code: int) -> None:
         """Count a request that was answered, or was not.
 
         code: of the refusal, DISCONNECTED, or 0.
         """
-        if entry.command:
-            self._requests[entry.command] += 1
-        self._bytes += entry.size or 0
-        if code:
-            self._errors[_KINDS[code]] += 1
-        if entry.result:
-            self._told[entry.result] += 1
-        if entry.verdict:
-            self._judged[entry.command, entry.verdict] += 1
-            seconds = entry.seconds or 0.0
-            self._times[bisect_left(_ENDS, seconds)] += 1
-            self._seconds += seconds
+        with self._lock:
+            counts = self._counts
+            if entry.command:
+                counts["requests_total", entry.command] += 1
+            counts["received_bytes_total",] += entry.size or 0
+            if code:
+                counts["errors_total", _KINDS[code]] += 1
+            if entry.result:
+                counts["told_messages_total", entry.result] += 1
+            if entry.verdict:
+                counts["judged_messages_total", entry.command, entry.verdict] += 1
+                seconds = entry.seconds or 0.0
+                for end in _ENDS:
+                    counts["judging_seconds_bucket", str(end)] += seconds <= end
+                counts["judging_seconds_bucket", "+Inf"] += 1
+                counts["judging_seconds_count",] += 1
+                counts["judging_seconds_sum",] += seconds  # type: ignore[assignment]
 
-    def snapshot(self, dropped_lines: int) -> dict[str, Any]:
-        """Return what another process adds to its own (`page`); dropped_lines: of the log."""
-        return {
-            "requests": dict(self._requests),
-            "judged": [[*key, n] for key, n in self._judged.items()],
-            "errors": dict(self._errors),
-            "bytes": self._bytes,
-            "times": self._times,
-            "seconds": self._seconds,
-            "dropped": dropped_lines,
-            "cpu": time.process_time(),
-            "resident": resident_memory(),
-        }
-
-    def add(self, other: Mapping[str, Any]) -> None:
-        """Add the counts of another process, whose `snapshot` it is."""
-        self._requests.update(other["requests"])
-        self._judged.update({(command, verdict): n for command, verdict, n in other["judged"]})
-        self._errors.update(other["errors"])
-        self._bytes += other["bytes"]
-        self._times = [a + b for a, b in zip(self._times, other["times"], strict=True)]
-        self._seconds += other["seconds"]
-        self._others_dropped += other["dropped"]
-        self._others_cpu += other["cpu"]
-
-    def others(self) -> dict[str, Any]:
-        """Return a snapshot of what was added of other processes, which have ended."""
-        known = {"cpu": self._others_cpu, "resident": 0}
-        return self.snapshot(self._others_dropped) | known
-
-    def page(self, state: State, others: Iterable[Mapping[str, Any]] = ()) -> str:
+    def page(self, now: Values, classes: Sequence[str], pids: Iterable[int] = ()) -> str:
         """Return all metrics in the text format.
 
-        others: the snapshots of other processes, which are added.
+        now: what is not counted here.  classes: of the model.  pids: of the other processes.
         """
-        total = copy.deepcopy(self)
-        for other in others:
-            total.add(other)
-            total._others_resident += other["resident"]
-        return "".join(map(_family, total._families(state)))
-
-    def _families(self, state: State) -> Iterator["_Family"]:
-        yield _counter("requests", "Requests read whole.", _each("command", self._requests))
-        verdicts = {(c, v): 0 for c in JUDGING_COMMANDS for v in (*state.classes, UNSURE)}
-        yield _counter(
-            "judged_messages",
-            "Messages judged.",
-            (
-                ({"command": command, "verdict": verdict}, n)
-                for (command, verdict), n in (verdicts | self._judged).items()
-            ),
-        )
-        yield self._histogram()
-        yield _counter(
-            "told_messages",
-            f"Messages that clients asked to learn or to forget ({TELL}).",
-            _each("result", self._told),
-        )
-        yield _counter(
-            "errors", "Requests refused, and clients that hung up.", _each("kind", self._errors)
-        )
-        yield _counter("received_bytes", "Bytes of messages, as sent.", [({}, self._bytes)])
-        yield _counter(
-            "dropped_log_lines",
-            "Log lines that could not be written at once.",
-            [({}, state.dropped_lines + self._others_dropped)],
-        )
-        yield _gauge("connections", "Open connections.", state.connections)
-        yield _gauge(
-            "parked_connections",
-            "Connections that wait for room, for the model or among large messages.",
-            state.parked,
-        )
-        yield _Family(
-            "nbspam_room_used_bytes",
-            "gauge",
-            "Memory that large messages hold.",
-            [
-                ("", {"room": "judging"}, state.judging_room),
-                ("", {"room": "learning"}, state.learning_room),
-            ],
-        )
-        yield _gauge("learning_queue_messages", "Messages that wait to be learned.", state.learning)
-        yield _gauge(
-            "model_modified_timestamp_seconds",
-            "When the model in use was written, in seconds since 1970.",
-            state.modified,
-        )
-        yield _gauge(
-            "unusable_models",
-            "Model files that are missing or cannot be used; the server uses what they were.",
-            state.unusable,
-        )
-        yield _Family(
-            "nbspam_build_info", "gauge", "The version.", [("", {"version": __version__}, 1)]
-        )
-        yield from _process_families(self._started, self._others_cpu, self._others_resident)
-
-    def _histogram(self) -> "_Family":
-        samples: list[_Sample] = []
-        n = 0
-        for end, times in zip((*map(str, _ENDS), "+Inf"), self._times, strict=True):
-            n += times
-            samples.append(("_bucket", {"le": end}, n))
-        samples += [("_sum", {}, self._seconds), ("_count", {}, n)]
-        text = "Seconds from a request read to its reply, of messages judged."
-        return _Family("nbspam_judging_seconds", "histogram", text, samples)
+        found = [memory_and_time(pid) for pid in (os.getpid(), *pids)]
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = time.process_time() + ended.ru_utime + ended.ru_stime
+        verdicts = *classes, UNSURE
+        values: dict[tuple[str, ...], float] = {
+            ("judged_messages_total", c, v): 0 for c in spamd.JUDGING_COMMANDS for v in verdicts
+        }
+        with self._lock:
+            values |= self._counts
+        values |= now
+        values["build_info", __version__] = 1
+        values["start_time_seconds",] = self._started
+        values["cpu_seconds_total",] = cpu + sum(seconds for _, seconds in found[1:])
+        if found[0][0]:
+            values["resident_memory_bytes",] = sum(memory for memory, _ in found)
+        lines = []
+        for name, kind, labels, meaning in _FAMILIES:
+            lines += [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]
+            parts = [(name, labels)]
+            if kind == "histogram":
+                parts = [(f"{name}_bucket", "le"), (f"{name}_sum", ""), (f"{name}_count", "")]
+            lines += [line for part in parts for line in _lines(*part, values)]
+        return "\n".join([*lines, ""])
 
 
-_Sample = tuple[str, dict[str, str], float]  # suffix of the name, labels, value
-
-
-class _Family(NamedTuple):
-    name: str
-    kind: str
-    help: str
-    samples: list[_Sample]
-
-
-def _counter(name: str, text: str, values: Iterable[tuple[dict[str, str], float]]) -> _Family:
-    samples = [("", labels, value) for labels, value in values]
-    return _Family(f"nbspam_{name}_total", "counter", text, samples)
-
-
-def _each(label: str, counts: Counter[str]) -> Iterator[tuple[dict[str, str], float]]:
-    return (({label: value}, n) for value, n in sorted(counts.items()))
-
-
-def _gauge(name: str, text: str, value: float) -> _Family:
-    return _Family(f"nbspam_{name}", "gauge", text, [("", {}, value)])
-
-
-def _process_families(started: float, cpu: float, memory: int) -> Iterator[_Family]:
-    """Yield what all exporters say of their process, under the names that they share.
-
-    cpu, memory: of the other workers.
-    """
-    yield _Family(
-        "process_start_time_seconds",
-        "gauge",
-        "When the server was started, in seconds since 1970.",
-        [("", {}, started)],
-    )
-    yield _Family(
-        "process_cpu_seconds_total",
-        "counter",
-        "Time on the processor, without the process for large messages.",
-        [("", {}, time.process_time() + cpu)],
-    )
-    if resident := resident_memory():
-        yield _Family(
-            "process_resident_memory_bytes",
-            "gauge",
-            "Memory in use, without the process for large messages.",
-            [("", {}, resident + memory)],
-        )
-
-
-def _family(family: _Family) -> str:
-    lines = [f"# HELP {family.name} {family.help}", f"# TYPE {family.name} {family.kind}"]
-    for suffix, labels, value in family.samples:
-        written = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items())
-        lines.append(f"{family.name}{suffix}{{{written}}} {value!r}".replace("{} ", " "))
-    return "\n".join([*lines, ""])
+def _lines(name: str, labels: str, values: Values) -> Iterable[str]:
+    """Yield the samples of a name."""
+    short = name.partition("_")[2]
+    for (of, *found), value in values.items():
+        if of == short:
+            pairs = zip(labels.split(), map(_escaped, found), strict=True)
+            written = ",".join(f'{label}="{text}"' for label, text in pairs)
+            yield f"{name}{{{written}}} {value!r}".replace("{} ", " ")
 
 
 def _escaped(text: str) -> str:
     """Return a label's value; the names of classes are the user's, of any characters."""
     text = text.encode("utf-8", "replace").decode()
     return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+def memory_and_time(pid: int) -> tuple[int, float]:
+    """Return the bytes of memory that a process has, and its seconds on the processor.
+
+    Zeros where the system does not say.
+    """
+    try:
+        with open(f"/proc/{pid}/statm", "rb") as file:  # noqa: PTH123
+            memory = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123
+            fields = file.read().rpartition(b")")[2].split()
+        return memory, (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return 0, 0.0
+
+
+# The page, by HTTP
+
+# Answers at a time, and seconds that one takes at least: 80 answers a second, whoever asks.
+_ANSWERS, _PAUSE = 4, 0.05
+# Beside 300 idle clients who come again at once, whoever asks waits for three seconds.
+_LIMITS = Limits(connections=64, timeout=5.0, grace=0.5, shutdown=0.2)
+_LINES = 64  # of a request; Prometheus sends seven
+
+
+class MetricsPage:
+    """Answers whoever asks for the metrics."""
+
+    def __init__(self, page: Callable[[], str], say: Say) -> None:
+        """page: returns what to answer.  say: tells what is wrong."""
+        self._page = page
+        self._clients = Clients(_LIMITS, self._serve, say)
+        self._turns = threading.Semaphore(_ANSWERS)
+
+    def listen(self, listeners: Sequence[socket.socket]) -> None:
+        """Answer the clients of these sockets from now on, until `close`."""
+        self._clients.listen(listeners)
+
+    def close(self) -> None:
+        """Close the listeners, and wait for the last client, for a short time."""
+        self._clients.close(time.monotonic() + _LIMITS.shutdown)
+        self._clients.join()
+
+    def _serve(self, client: Client) -> None:
+        try:
+            with client.awaited():
+                first = line = client.stream.readline(spamd.LINE_LIMIT + 1)
+                n = 1
+                while line.strip() and n <= _LINES and len(line) <= spamd.LINE_LIMIT:
+                    line = client.stream.readline(spamd.LINE_LIMIT + 1)
+                    n += 1
+            if n > _LINES or len(line) > spamd.LINE_LIMIT:
+                client.send(_response("431 Request Header Fields Too Large", "it is too long\n"))
+                return
+            with self._turns:
+                client.send(self._reply(first.rstrip(b"\r\n")))
+                time.sleep(_PAUSE)
+        except OSError:  # TimeoutError is one; it disconnected, or is too slow
+            pass
+
+    def _reply(self, line: bytes) -> bytes:
+        words = line.split(b" ")
+        if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
+            return _response("400 Bad Request", "this is no request of HTTP/1\n")
+        if words[0] not in (b"GET", b"HEAD"):
+            more = "Allow: GET, HEAD\r\n"
+            return _response("405 Method Not Allowed", "only GET and HEAD\n", more=more)
+        if words[1].partition(b"?")[0] == b"/metrics":
+            reply = _response("200 OK", self._page(), CONTENT_TYPE)
+        else:
+            reply = _response("404 Not Found", "only /metrics is here\n")
+        head, end, _ = reply.partition(b"\r\n\r\n")
+        return reply if words[0] == b"GET" else head + end
+
+
+def _response(status: str, text: str, kind: str = _PLAIN, more: str = "") -> bytes:
+    body = text.encode()
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n{more}"
+    return f"{head}Connection: close\r\n\r\n".encode() + body

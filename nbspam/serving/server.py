@@ -1,185 +1,278 @@
-"""A server of the spamd protocol: one process, one event loop; learning has a thread of its own."""
+"""A server of the spamd protocol: a thread for each client, and processes that judge.
 
-import asyncio
+This process accepts clients, reads requests, gives each message to a process that judges it
+(`judges.py`), and learns.  So everything that must be bounded is in one place: connections, memory,
+the messages that wait to be learned.
+"""
+
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from typing import NamedTuple
 
-from nbspam.serving.at_once import UNSENT, AtOnceReception
-from nbspam.serving.client import Client
-from nbspam.serving.connections import Connections
-from nbspam.serving.current import Models, Say
-from nbspam.serving.limits import Limits
-from nbspam.serving.log import Entry, Log
-from nbspam.serving.memory import give_back_freed_memory
-from nbspam.serving.metrics import DISCONNECTED, Metrics, State
-from nbspam.serving.metrics_page import MetricsPage
-from nbspam.serving.responder import Responder, Response, entry_of, release
-from nbspam.serving.spamd import TEMPORARY, RefusedError
-from nbspam.serving.systemd import notify
-from nbspam.serving.tell import Teacher
-from nbspam.serving.worker_pool import WorkerPool, shared_loop
+from nbspam.errors import LockedError, NbspamError
+from nbspam.reading.header_fields import HEAD, message_id
+from nbspam.serving import spamd
+from nbspam.serving.clients import Client, Clients, Limits, Room, Say
+from nbspam.serving.judges import Judges, Setup, give_back_freed_memory
+from nbspam.serving.log import UNCHANGED, Entry, Log
+from nbspam.serving.metrics import DISCONNECTED, Metrics, MetricsPage
+from nbspam.serving.models import CurrentModel, ServedModels
+from nbspam.serving.sockets import notify
+from nbspam.serving.spamd import LARGE, PING, SKIP, TELL, RefusedError, Request, too_large
+from nbspam.serving.teaching import LearnRequest, Teacher
 
-# Seconds that a thread may keep the interpreter while another wants it.  With Python's own 5 ms
-# the event loop would wait as long at each of the five or so turns that a request takes.
+# Seconds that a thread may keep the interpreter while another wants it: learning takes long.  With
+# Python's own 5 ms a request would wait as long at each of the few turns that it takes.
 _SWITCH_INTERVAL = 0.001
 
 # Of the seconds in which the server stops, the share for learning: those whose messages were not
-# learned are told so in the rest.  And the share for clients: the loop may be busy when the signal
-# comes, with messages of all clients, and a thread with one when they have gone.
+# learned are told so in the rest.  And the share for clients.
 _LEARNING_SHARE, _CLIENTS_SHARE = 0.7, 0.8
 
+_UNSENT = "the client disconnected before the reply"
 _HUNG_UP = Entry("serve", error="the client disconnected before its request was complete")
 
 
+class Response(NamedTuple):
+    """What the server does with a request."""
+
+    reply: bytes  # all that is sent
+    entry: Entry  # for the log and the metrics
+    code: int = 0  # of a refusal
+
+
 class Server:
-    """Serves the clients of listening sockets until it is told to stop."""
+    """Serves the clients of listening sockets."""
 
     def __init__(
         self,
-        model: Models,
+        models: ServedModels,
+        current: CurrentModel,
         limits: Limits,
-        queue: Teacher | None,
+        teacher: Teacher | None,
         say: Say,
         log: Log | None = None,
         x_spam: bool = False,
-        workers: WorkerPool | None = None,
     ) -> None:
-        """Answer with `model`.
+        """Serve nobody yet.
 
-        queue: None where TELL is not allowed.  say: tells what is wrong with the server.
-        log: gets a line for each message.  x_spam: whether messages get SpamAssassin's headers too.
-        workers: those beside this process, which judge ordinary messages too.
+        current: the model that is not a user's, open.  teacher: None where TELL is not allowed.
+        say: tells what is wrong with the server.  log: gets a line for each message.
+        x_spam: whether messages get SpamAssassin's headers too.
         """
-        self._responder = Responder(model, limits, queue, say, x_spam)
-        self._model, self._limits, self._queue = model, limits, queue
-        self._log = log
+        self._path, self._current, self._limits = models.path, current, limits
+        self._teacher, self._say, self._log = teacher, say, log
+        self._judging = Room(3 * limits.max_size, limits)
+        # Messages to learn that wait for the model must not fill the other.
+        self._learning = Room(limits.max_size, limits)
+        self._clients = Clients(limits, self._serve, say, (self._judging, self._learning))
+        setup = Setup(models, limits, x_spam)
+        self._judges = Judges(setup, current, say)
+        self._large = Judges(setup._replace(is_for_large=True), current, say)
         self._metrics = Metrics()
         self._page = MetricsPage(self._metrics_text, say)
-        self._at_once = AtOnceReception(self._responder, limits, self._metrics, log, self._hand_on)
-        self.connections = Connections(limits, self._serve, say, self._at_once.serve)
-        self._workers = workers
-        self._stopped = asyncio.Event()
 
-    @property
-    def shares(self) -> bool:
-        """Whether other processes accept clients too."""
-        return self._workers is not None
-
-    def stop(self) -> None:
-        """Accept no new client, and end when the current requests are answered."""
-        self._stopped.set()
-
-    def reload(self) -> None:
-        """Open the model's newest version now rather than at the next request."""
-        self._model.refresh()
-
-    async def run(
-        self,
-        listeners: list[socket.socket],
-        ready: Callable[[], None],
-        metrics_listeners: Sequence[socket.socket] = (),
+    def start(
+        self, listeners: Sequence[socket.socket], metrics_listeners: Sequence[socket.socket] = ()
     ) -> None:
-        """Serve until `stop`, then close the listeners; ready: called once it accepts clients.
+        """Serve the clients of `listeners` from now on; raises OSError.
 
         metrics_listeners: where the metrics are asked for.
         """
         sys.setswitchinterval(_SWITCH_INTERVAL)
         give_back_freed_memory()
-        self.connections.listen(listeners)
-        self._page.listen(list(metrics_listeners))
-        if self._workers:
-            self._workers.start(listeners, self._adopt, self.connections)
-        ready()
-        try:
-            await self._stopped.wait()
-        finally:
-            self._responder.hurry(_LEARNING_SHARE * self._limits.shutdown)
-            ends = asyncio.get_running_loop().time() + _CLIENTS_SHARE * self._limits.shutdown
-            if self._workers:
-                await self._workers.stop()
-            await self.connections.close(ends)
-            await self._page.close()
-            await self._responder.close()
+        self._judges.start()
+        self._clients.listen(listeners)
+        self._page.listen(metrics_listeners)
 
-    def _hand_on(self, connection: socket.socket, begun: bytes, response: Response | None) -> None:
-        serve = self._serve if response is None else partial(self._serve, response=response)
-        self.connections.adopt(connection, serve, begun)
+    def reload(self) -> None:
+        """Open the model's newest version now rather than at the next request."""
+        self._current.use()
 
-    def _adopt(self, connection: socket.socket, begun: bytes, rest: bytes) -> None:
-        """Go on with a client of another worker, which has counted what it has answered.
+    def close(self) -> None:
+        """Accept no new client, and end when the current requests are answered."""
+        ends = time.monotonic() + _CLIENTS_SHARE * self._limits.shutdown
+        if self._teacher:
+            self._teacher.hurry(_LEARNING_SHARE * self._limits.shutdown)
+        self._clients.close(ends)
+        for part in (self._judging, self._learning, self._judges, self._large, self._page):
+            part.close()
+        if self._teacher:
+            self._teacher.close()
+        self._clients.join()
+        for judges in (self._judges, self._large):
+            judges.end()
 
-        begun: what was read of the request.  rest: of the reply.
-        """
-        if rest:
-            self._hand_on(connection, b"", Response(rest, Entry()))
-        else:
-            self._hand_on(connection, begun, None)
+    # One client
 
-    async def _serve(self, client: Client, response: Response | None = None) -> None:
-        """Answer one client and close its connection; nothing that it does raises.
-
-        response: if the request was read and answered, and a part of the reply is not sent.
-        """
+    def _serve(self, client: Client) -> None:
+        """Answer one client; nothing that it does raises."""
         entry, code = _HUNG_UP, DISCONNECTED
         try:
-            if response is None:
-                response = await self._response(client)
-            entry = response.entry._replace(error=UNSENT)  # until all of the reply is sent
-            await client.send(response.reply)
-            client.free_room()
+            response = self._response(client)
+            entry = response.entry._replace(error=_UNSENT)  # until all of the reply is sent
+            client.send(response.reply)
             entry, code = response.entry, response.code
-            if response.in_time:
-                await client.linger()
-        except OSError as error:  # TimeoutError is one; it disconnected, or reads no reply
-            release(error)
-            client.abort()
-        finally:
-            client.close()
-        self._at_once.note(entry, code)
+            del response
+            client.free_room()
+            if code != spamd.TIMEOUT:
+                client.linger(self._limits.max_size)
+        except OSError:  # TimeoutError is one; it disconnected, or reads no reply
+            pass
+        self._metrics.count(entry, code)
+        if self._log and entry.action:
+            self._log.write(entry)
 
-    async def _response(self, client: Client) -> Response:
+    def _response(self, client: Client) -> Response:
         """Return the response to a client's request; raises ConnectionError when it has gone."""
         entry, started = Entry(), time.perf_counter()
         try:
-            request = await client.request(self._responder.can_tell)
-            if self.connections.is_over:
-                raise RefusedError(TEMPORARY, "(the server stops)")
+            request = self._request(client)
+            if request is None:
+                return Response(b"", entry)
+            if self._clients.is_over:
+                raise RefusedError(spamd.TEMPORARY, "(the server stops)")
             started = time.perf_counter()
-            entry = entry_of(request, self._log is not None)
-            response = await self._responder.respond(request, entry, client.parked)
+            entry = self._entry(request)
+            response = self._answer(client, request, entry)
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001 (a message that fails must not end the server)
-            response = self._responder.refuse(error, entry)
-            release(error)
+            response = self._refused(error, entry)
         seconds = time.perf_counter() - started
         return response._replace(entry=response.entry._replace(seconds=seconds))
 
-    async def _metrics_text(self) -> str:
-        others = await self._workers.counts() if self._workers else []
-        rooms = self.connections.rooms
-        with self._model.use() as model:
-            state = State(
-                connections=self.connections.n_open,
-                parked=self.connections.n_parked,
-                judging_room=rooms.judging.used,
-                learning_room=rooms.learning.used,
-                learning=self._queue.n_waiting if self._queue else 0,
-                classes=model.filter.classes,
-                modified=model.modified,
-                dropped_lines=self._log.n_dropped if self._log else 0,
-                unusable=self._model.n_unusable,
-            )
-        return self._metrics.page(state, others)
+    def _request(self, client: Client) -> Request | None:
+        """Read a request; None of a client that closed without one.
+
+        Raises RefusedError for an invalid one, TimeoutError, or OSError when the client has gone.
+        """
+        most = self._limits.max_size
+        small = min(LARGE, most)
+        body = bytearray()
+        with client.awaited():
+            head = spamd.read_head(client.stream, most, self._teacher is not None)
+            if head is None:
+                return None
+            request, length = head
+            if request.command in (PING, SKIP):
+                return request
+            if length is None or length <= small:
+                body = client.body(small + 1 if length is None else length)
+        room = self._learning if request.command == TELL else self._judging
+        if (length or len(body)) > small:  # it waits for room for its reply too
+            if len(body) > most:
+                raise too_large("the message", most)
+            client.take_room(room, length if length and not request.compressed else most)
+            with client.awaited():
+                body = client.body(length or most + 1, body)
+            if len(body) > most:
+                raise too_large("the message", most)
+        if length is not None and (n := len(body) + client.n_more()) != length:
+            reason = f"(Content-Length mismatch: Expected {length} bytes, got {n} bytes)"
+            raise RefusedError(spamd.PROTOCOL, reason)
+        client.is_heard = True
+        if request.compressed and not client.taken:
+            message = spamd.unzipped(body, small)
+            if message is not None:
+                return request._replace(body=message, compressed=False)
+            if most <= LARGE:
+                raise too_large("the decompressed message", most)
+            client.take_room(room, most)
+        return request._replace(body=body)
+
+    def _entry(self, request: Request) -> Entry:
+        """Return what is known of a request before it is answered."""
+        if request.command in (PING, SKIP):
+            return Entry(command=request.command)
+        is_tell = request.command == TELL
+        return Entry(
+            action="classify" if not is_tell else "learn" if request.set_local else "forget",
+            command=request.command,
+            message_id=message_id(request.beginning(HEAD)) if self._log else "",
+            user=request.user,
+            label=request.message_class if is_tell and request.set_local else "",
+            size=len(request.body),
+        )
+
+    def _answer(self, client: Client, request: Request, entry: Entry) -> Response:
+        """Return the response to a request that was read whole."""
+        if request.command in (PING, SKIP):
+            return Response(spamd.PONG if request.command == PING else b"", entry)
+        if request.command == TELL:
+            result = self._told(client, request)
+            if isinstance(result, Exception):
+                return self._refused(result, entry)
+            reply = spamd.tell_reply(request, result != UNCHANGED)
+            return Response(reply, entry._replace(result=result))
+        self._current.use()  # to tell what is wrong with it
+        if request.is_large:
+            with client.parked():
+                judged = self._large.judge(request)
+        else:
+            judged = self._judges.judge(request)
+        reply, verdict, probability, reason = judged
+        entry = entry._replace(verdict=verdict, probability=probability, reason=reason)
+        return Response(reply, entry)
+
+    def _told(self, client: Client, request: Request) -> str | Exception:
+        """Learn or forget a message; return what was done."""
+        assert self._teacher is not None
+        if not (request.set_local or request.remove_local):
+            return UNCHANGED
+        is_spam = request.message_class == "spam" if request.set_local else None
+        if request.is_large:
+            asked = LearnRequest(lambda wanted: self._large.tokenize(request, wanted), is_spam)
+        else:
+            asked = LearnRequest(bytes(request.body), is_spam)
+        path = self._teacher.path_of(asked, request.user, self._path)
+        with client.parked():
+            return self._teacher.submit(path, asked)
+
+    def _refused(self, error: Exception, entry: Entry) -> Response:
+        """Return the response to what failed, and tell what is wrong with the server.
+
+        The error stays in no variable of a frame that it passed through: each would hold the other
+        until Python looks for such circles, and a frame holds a message.
+        """
+        if isinstance(error, RefusedError):
+            code, reason = error.code, str(error)
+        elif isinstance(error, TimeoutError):
+            code, reason = spamd.TIMEOUT, "(the request did not arrive in time)"
+        elif isinstance(error, LockedError):  # who waited for the lock has said so
+            code, reason = spamd.TEMPORARY, str(error)
+        elif isinstance(error, NbspamError):
+            self._say(str(error))
+            code, reason = spamd.IO, str(error)
+        else:
+            self._say(f"internal error, {type(error).__name__}: {error}; please report it")
+            code, reason = spamd.SOFTWARE, type(error).__name__
+        line = RefusedError(code, reason).line
+        said = line.decode().removeprefix("SPAMD/1.0 ").rstrip()
+        return Response(line, entry._replace(action=entry.action or "serve", error=said), code)
+
+    def _metrics_text(self) -> str:
+        model = self._current.use()
+        now = {
+            ("connections",): self._clients.n_open,
+            ("parked_connections",): self._clients.n_parked,
+            ("room_used_bytes", "judging"): self._judging.used,
+            ("room_used_bytes", "learning"): self._learning.used,
+            ("learning_queue_messages",): self._teacher.n_waiting if self._teacher else 0,
+            ("model_modified_timestamp_seconds",): model.modified,
+            ("dropped_log_lines_total",): self._log.n_dropped if self._log else 0,
+            ("unusable_models",): self._current.n_unusable,
+        }
+        pids = *self._judges.pids, *self._large.pids
+        return self._metrics.page(now, model.filter.classes, pids)
 
 
 def serve(
     server: Server,
-    listeners: list[socket.socket],
+    listeners: Sequence[socket.socket],
     metrics_listeners: Sequence[socket.socket] = (),
     say_start: Callable[[], None] = lambda: None,
 ) -> None:
@@ -190,22 +283,22 @@ def serve(
     SIGHUP reopens the model, as `systemctl reload` and log rotation expect of a server; by default
     it would end the server and leave its socket behind.
     """
-
-    async def run() -> None:
-        loop = asyncio.get_running_loop()
-
-        def stop() -> None:
-            notify("STOPPING=1")
-            server.stop()
-
-        def ready() -> None:
+    wake, woken = socket.socketpair()
+    signals = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
+    with wake, woken:
+        wake.setblocking(False)
+        signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+        before = [signal.signal(number, lambda *_: None) for number in signals]
+        try:
+            server.start(listeners, metrics_listeners)
             say_start()
             notify("READY=1")
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop)
-        loop.add_signal_handler(signal.SIGHUP, server.reload)
-        await server.run(listeners, ready, metrics_listeners)
-
-    with asyncio.Runner(loop_factory=lambda: shared_loop(listeners, server.shares)) as runner:
-        runner.run(run())
+            while not {signal.SIGTERM, signal.SIGINT} & set(caught := woken.recv(64)):
+                if signal.SIGHUP in caught:
+                    server.reload()
+            notify("STOPPING=1")
+            server.close()
+        finally:
+            signal.set_wakeup_fd(-1)
+            for number, handler in zip(signals, before, strict=True):
+                signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""The sockets that the server opens to listen on: a Unix socket, or TCP ports."""
+"""The sockets that the server listens on: its own, on a path or on TCP ports, and systemd's."""
 
 import contextlib
 import ipaddress
@@ -23,7 +23,14 @@ def unix_socket(path: Path, mode: int) -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         try:
             _remove_stale_socket(path)
-            _listen_on_path(listener, path, mode)
+            mask = os.umask(0o777)  # no client connects before the mode is set
+            try:
+                listener.bind(os.fspath(path))
+            finally:
+                os.umask(mask)
+            path.chmod(mode)
+            listener.listen(BACKLOG)
+            listener.setblocking(False)
             ours = path.lstat()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
@@ -38,17 +45,6 @@ def unix_socket(path: Path, mode: int) -> Iterator[socket.socket]:
             with contextlib.suppress(OSError):
                 if os.path.samestat(path.lstat(), ours):  # another server may have replaced it
                     path.unlink()
-
-
-def _listen_on_path(listener: socket.socket, path: Path, mode: int) -> None:
-    mask = os.umask(0o777)  # no client connects before the mode is set
-    try:
-        listener.bind(os.fspath(path))
-    finally:
-        os.umask(mask)
-    path.chmod(mode)
-    listener.listen(BACKLOG)
-    listener.setblocking(False)
 
 
 def _remove_stale_socket(path: Path) -> None:
@@ -104,20 +100,16 @@ def tcp_sockets(place: str, any_address: bool) -> Iterator[list[socket.socket]]:
         listeners = []
         try:
             infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            for family, kind, protocol, _, address in dict.fromkeys(infos):
+            for family, _, _, _, address in dict.fromkeys(infos):
                 _check_address(place, ipaddress.ip_address(address[0]), any_address)
-                listener = opened.enter_context(socket.socket(family, kind, protocol))
-                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                if family == socket.AF_INET6:
-                    listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                listener.bind(address)
-                listener.listen(BACKLOG)
-                listener.setblocking(False)
-                listeners.append(listener)
+                made = socket.create_server(address, family=family, backlog=BACKLOG)
+                listeners.append(opened.enter_context(made))
+                made.setblocking(False)
         except OSError as error:
+            reason = (error.strerror or str(error)).partition(" (while")[0]  # as Python adds
             raise ServingError(
-                f"{place}: cannot listen there ({error.strerror or error}); name another port, or"
-                " stop the program that uses it"
+                f"{place}: cannot listen there ({reason}); name another port, or stop the program"
+                " that uses it"
             ) from error
         yield listeners
 
@@ -137,3 +129,55 @@ def name_of(listener: socket.socket) -> str:
         return str(os.fsdecode(address))
     host, port = address[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+# Of systemd
+
+_passed = set[int]()  # the descriptors of systemd's sockets
+_FIRST_PASSED = 3  # the first file descriptor that systemd passes (sd_listen_fds(3))
+
+
+def passed_sockets() -> list[socket.socket]:
+    """Return the sockets that systemd opened for this process; raises ServingError."""
+    try:
+        is_ours = int(os.environ.get("LISTEN_PID", "")) == os.getpid()
+        count = int(os.environ.get("LISTEN_FDS", ""))
+    except ValueError:
+        return []
+    if not is_ours:
+        return []
+    for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):
+        os.environ.pop(name, None)  # child processes do not get the sockets
+    listeners = []
+    for number in range(_FIRST_PASSED, _FIRST_PASSED + count):
+        os.set_inheritable(number, False)
+        listener = socket.socket(fileno=number)
+        if not listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+            raise ServingError(
+                f"file descriptor {number} is not a listening stream socket; use ListenStream= and"
+                " Accept=no in the socket unit"
+            )
+        listener.setblocking(False)
+        listeners.append(listener)
+        _passed.add(number)
+    return listeners
+
+
+def refuse_more(listener: socket.socket) -> None:
+    """Refuse further clients of a Unix socket of ours; those who wait can be accepted still.
+
+    Clients of systemd's sockets wait for the next server.
+    """
+    if listener.family == socket.AF_UNIX and listener.fileno() not in _passed:
+        listener.shutdown(socket.SHUT_RD)
+
+
+def notify(state: str) -> None:
+    """Tell systemd the server's state (sd_notify(3)), if it asked for it."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address.startswith(("/", "@")):
+        return
+    address = address.replace("@", "\0", 1) if address.startswith("@") else address
+    # If this fails, systemd times out and reports it.
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+        channel.sendto(state.encode(), address)

@@ -34,8 +34,7 @@ from nbspam.store.metadata import MESSAGES_LIMIT
 from nbspam.store.model_file import TOKEN_LIMIT, Model
 from nbspam.tokens.headers import add_pieces, has_name_token
 from nbspam.tokens.kinds import KINDS, OTHER_FIELD, RECEIVED, RETURN_PATH
-from nbspam.tokens.text import add_host, unspelled, words_of
-from nbspam.tokens.unicode import undo_tricks
+from nbspam.tokens.text import add_host, undo_tricks, unspelled, words_of
 
 _COUNT_LINE = b".MSG_COUNT"
 _FIRST = "token"  # cell of a table's first line, before the classes

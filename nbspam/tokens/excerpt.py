@@ -22,12 +22,13 @@ from nbspam.tokens.text import (
     SPELLED,
     UNDERSCORE,
     WORD_LIMIT,
+    VisibleText,
     capitals_token,
     is_capitals,
     link_tokens,
+    undo_tricks,
     word_places,
 )
-from nbspam.tokens.unicode import VisibleText, undo_tricks
 
 _FIELD_LIMIT = 300  # characters of the Subject and of From
 _STRANGE = "\ufffd"

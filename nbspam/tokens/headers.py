@@ -17,8 +17,7 @@ from itertools import pairwise
 
 from nbspam.reading.header_fields import Header, decode_words
 from nbspam.tokens.kinds import COLLECTED_BY, OTHER_FIELD, RECEIVED, RECIPIENT, RETURN_PATH, SENDER
-from nbspam.tokens.text import Memo, add_host, different_words_of, text_tokens
-from nbspam.tokens.unicode import undo_tricks
+from nbspam.tokens.text import Memo, add_host, different_words_of, text_tokens, undo_tricks
 
 _FIELDS = (
     {name: f"{name}:" for name in "subject from to reply-to message-id organization".split()}

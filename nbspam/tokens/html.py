@@ -15,7 +15,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
-from nbspam.reading.mime import ATTRIBUTES, COMMENT, END
+from nbspam.reading.message import ATTRIBUTES, COMMENT, END
 from nbspam.tokens.styles import (
     BLACK,
     NO_LOOK,
@@ -173,6 +173,7 @@ _FEW_WORDS = 5
 _FEW_COLOURS = 8  # that a text may have by rules in doubt
 # Why text is hidden, and the token for it where that has another name.
 _INVISIBLE, _CLOSED, _CHOICE, _DOUBT = "invisible", "closed", "choice", "doubt"
+_LASTING = frozenset({"hidden", _CHOICE, _DOUBT})  # whatever is inside
 # A form's choices are hidden until the reader asks for them, and no trick.
 _TRICKS = {_INVISIBLE: "hidden", _CLOSED: "hidden", _CHOICE: ""}
 # A tag that opens ends an open one of these names, up to one of those (HTML, 13.2.6.4.7).
@@ -247,7 +248,7 @@ def visible(
     unseen: list[str] = []
     opened = _OpenTags(sheet)
     for text, tag in zip(texts, [*tags, Tag("")], strict=True):
-        sure, doubted = opened.sure.hidden, opened.doubted.hidden
+        sure, doubted, _, _ = opened.reading
         is_blank = not text or text.isspace()
         if not (sure and doubted):
             pieces.append(text)
@@ -269,7 +270,7 @@ def visible(
             opened.begin(name, inside, has_look)
         elif closes:
             opened.end(name)
-        if gap and not (opened.sure.hidden and opened.is_gone):
+        if gap and not (opened.reading.hidden and opened.is_gone):
             pieces.append(gap)
             certain.append(gap)
     text = "".join(pieces)
@@ -288,60 +289,58 @@ def visible(
 class _Reading(NamedTuple):
     """What the text in the open tags looks like."""
 
-    hidden: str = ""  # why it is hidden; empty if it is not
+    hidden: str = ""  # why it is hidden if nothing in doubt hides it; empty if it is not
+    doubted: str = ""  # why if all that is in doubt hides it
     colours: tuple[Colour | None, ...] = (BLACK,)  # that it may have; None: not to be seen
     backgrounds: tuple[Colour, ...] = (WHITE,)
 
-    def within(
-        self, name: str, element: _Element, besides: Look | None, is_doubting: bool
-    ) -> "_Reading":
+    def within(self, name: str, element: _Element, besides: Look | None) -> "_Reading":
         """Return what text in one more tag looks like.
 
         besides: what is in doubt of it.
-        is_doubting: whether all that is in doubt hides the text, or none of it does.
         What is in a tag may be seen all the same if it has a size, a colour or a visibility of its
         own, as in the layout of newsletters.
         """
         look = element.look
         colours = look.colours or self.colours
         backgrounds = look.backgrounds or self.backgrounds
+        hidden = doubted = ""
         if besides is not None:
             colours += tuple(c for c in besides.colours if c not in colours)
             backgrounds += tuple(c for c in besides.backgrounds if c not in backgrounds)
-        hidden = self._why_hidden(name, element, besides, is_doubting)
-        if not hidden:
+            are_many = max(len(self.colours), len(self.backgrounds)) >= _FEW_COLOURS
+            if besides.is_doubted or besides.shows or are_many:
+                doubted = self.doubted if self.doubted in _LASTING else _DOUBT
+        if besides is None or not besides.shows or self.hidden in _LASTING:
+            hidden = _why_hidden(self.hidden, name, element)
+        if besides is None and self.doubted == self.hidden:  # most tags
+            doubted = hidden
+        elif not doubted:
+            doubted = _why_hidden(self.doubted, name, element)
+        if not (hidden and doubted):
             unseen = [
                 one is None or are_alike(one, behind) for one in colours for behind in backgrounds
             ]
-            is_unseen = any(unseen) if is_doubting else all(unseen)
-            hidden = "same-colour" if is_unseen else ""
-        return _Reading(hidden, colours[:_FEW_COLOURS], backgrounds[:_FEW_COLOURS])
+            hidden = hidden or ("same-colour" if all(unseen) else "")
+            doubted = doubted or ("same-colour" if any(unseen) else "")
+        return _Reading(hidden, doubted, colours[:_FEW_COLOURS], backgrounds[:_FEW_COLOURS])
 
-    def _why_hidden(
-        self, name: str, element: _Element, besides: Look | None, is_doubting: bool
-    ) -> str:
-        """Return why text is hidden, whatever its colour."""
-        before, look = self.hidden, element.look
-        if before in ("hidden", _CHOICE, _DOUBT):
-            return before
-        if besides is not None and is_doubting:
-            are_many = max(len(self.colours), len(self.backgrounds)) >= _FEW_COLOURS
-            if besides.is_doubted or besides.shows or are_many:
-                return _DOUBT
-        if besides is not None and besides.shows and not is_doubting:
-            return ""
-        if look.hides or name in _UNSEEN:
-            return "hidden"
-        if name == "select":
-            return _CHOICE
-        if (name == "details" and not element.is_open) or (before == _CLOSED and name != "summary"):
-            return _CLOSED
-        is_inherited = before == _INVISIBLE and look.visibility is None
-        if look.visibility in ("hidden", "collapse") or is_inherited:
-            return _INVISIBLE
-        if look.is_tiny or (before == "tiny" and look.is_tiny is None):
-            return "tiny"
-        return ""
+
+def _why_hidden(before: str, name: str, element: _Element) -> str:
+    """Return why text in a tag is hidden, whatever its colour; before: why what is around it is."""
+    look = element.look
+    if before in _LASTING:
+        return before
+    if look.hides or name in _UNSEEN:
+        return "hidden"
+    if name == "select":
+        return _CHOICE
+    if (name == "details" and not element.is_open) or (before == _CLOSED and name != "summary"):
+        return _CLOSED
+    is_inherited = before == _INVISIBLE and look.visibility is None
+    if look.visibility in ("hidden", "collapse") or is_inherited:
+        return _INVISIBLE
+    return "tiny" if look.is_tiny or (before == "tiny" and look.is_tiny is None) else ""
 
 
 _IN_DOUBT = Look(is_doubted=True)
@@ -351,24 +350,24 @@ class _OpenTags:
     """Which tags are open, and how the text in them looks by either reading."""
 
     def __init__(self, sheet: StyleSheet | None) -> None:
-        self.sure = self.doubted = _Reading()
+        self.reading = _Reading()
         self.is_covered = False  # whether something may lie over the text
         self._sheet = sheet
         self._ruled: dict[str, _Element] = {}  # by name and attributes, if there is a sheet
-        self._stack: list[tuple[str, _Reading, _Reading]] = []  # each tag, and what held before it
+        self._stack: list[tuple[str, _Reading]] = []  # each tag, and what held before it
         self.places: dict[str, list[int]] = defaultdict(list)  # of each name in the stack
 
     @property
     def is_gone(self) -> bool:
         """Whether what is in the open tags takes no room, by either reading."""
-        return self.sure.hidden == "hidden" and self.doubted.hidden in ("hidden", _DOUBT)
+        return self.reading.hidden == "hidden" and self.reading.doubted in ("hidden", _DOUBT)
 
     def begin(self, name: str, inside: str, has_look: bool) -> None:
         """Open a tag.  inside: its attributes; has_look: whether they may say how text looks."""
         if name in _ENDS:
             self._close(*_ENDS[name])
         self.places[name].append(len(self._stack))
-        self._stack.append((name, self.sure, self.doubted))
+        self._stack.append((name, self.reading))
         if self._sheet is not None:
             element = self._element(self._sheet, name, inside)
         elif has_look or name in _SPECIAL:
@@ -383,11 +382,11 @@ class _OpenTags:
         if places := self.places[name]:
             if places[-1] == len(self._stack) - 1:  # nine in ten
                 del places[-1]
-                _, self.sure, self.doubted = self._stack.pop()
+                _, self.reading = self._stack.pop()
             else:
                 self._close((name,), () if name in _TABLE_PARTS else _TABLE)
         if name == "html":
-            self.doubted = self.doubted._replace(hidden=_DOUBT)
+            self.reading = self.reading._replace(doubted=_DOUBT)
 
     def _element(self, sheet: StyleSheet, name: str, inside: str) -> _Element:
         """Return what attributes and style sheets make of the text in a tag."""
@@ -407,10 +406,7 @@ class _OpenTags:
             besides = _IN_DOUBT if besides is None else besides._replace(is_doubted=True)
         if element.look.covers or (besides is not None and besides.covers):
             self.is_covered = True
-        sure = self.sure.within(name, element, besides, False)
-        is_the_same = besides is None and self.doubted is self.sure
-        self.doubted = sure if is_the_same else self.doubted.within(name, element, besides, True)
-        self.sure = sure
+        self.reading = self.reading.within(name, element, besides)
 
     def _close(self, names: Collection[str], bounds: Collection[str]) -> None:
         """Close the innermost tag of some names and all within it.
@@ -422,9 +418,9 @@ class _OpenTags:
         place = self._innermost(names)
         if place < self._innermost(bounds):
             return
-        for name, *_ in reversed(self._stack[place:]):
+        for name, _ in reversed(self._stack[place:]):
             self.places[name].pop()
-        _, self.sure, self.doubted = self._stack[place]
+        self.reading = self._stack[place][1]
         del self._stack[place:]
 
     def _innermost(self, names: Collection[str]) -> int:

@@ -18,12 +18,8 @@ traits are of the text as a reader sees it, of all parts together, and of the me
 """
 
 import math
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
-
-from nbspam.reading.message import Message
-from nbspam.tokens.unicode import VisibleText, western_bytes
 
 # Channels: what a message says; what its sender and mail program wrote into the header; the way it
 # came; and who took it in, which is not evidence but the measure of how far the way is trusted.
@@ -117,7 +113,6 @@ def is_host(token: str) -> bool:
 
 STEPS = 8  # of an amount, to each doubling
 MOST = 99  # of what is counted
-_DIGITS = re.compile(r"\d+")
 
 
 def amount(n: float) -> int:
@@ -170,79 +165,3 @@ TRAITS = (
 )
 NAMES = tuple(trait.name for trait in TRAITS)
 IN_EVIDENCE = tuple(i for i, trait in enumerate(TRAITS) if trait.in_evidence)
-
-
-_TABLE = bytes(range(256)).decode("cp1252", "replace")
-
-
-def _all_but(keep: Callable[[str], bool]) -> bytes:
-    """Return the bytes of Windows-1252 that are not to be kept, for bytes.translate."""
-    return bytes(byte for byte, character in enumerate(_TABLE) if not keep(character))
-
-
-_NO_CAPITALS = _all_but(str.isupper)
-_NO_LETTERS = _all_but(str.isalpha)
-_SPACED = bytes(32 if character.isspace() else 97 for character in _TABLE)
-
-
-_DIGITS_ALONE = bytes(byte if 48 <= byte <= 57 else 32 for byte in range(256))
-
-
-def _numbers(text: str) -> tuple[int, int, int, int, int, int]:
-    """Return how many capitals, letters, digits, characters but blanks, and words a text has.
-
-    And the length of the longest run of digits.
-    """
-    data = western_bytes(text)
-    if data is not None:  # at the speed of a table look-up
-        runs = data.translate(_DIGITS_ALONE).split()
-        spaced = b" " + data.translate(_SPACED)
-        return (
-            len(data.translate(None, _NO_CAPITALS)),
-            len(data.translate(None, _NO_LETTERS)),
-            sum(map(len, runs)),
-            spaced.count(b"a"),
-            spaced.count(b" a"),
-            max(map(len, runs), default=0),
-        )
-    words = text.split()
-    letters = "".join(filter(str.isalpha, text))  # a Roman numeral of one sign is upper, and none
-    return (
-        sum(map(str.isupper, letters)),
-        len(letters),
-        sum(map(str.isdecimal, text)),
-        sum(map(len, words)),
-        len(words),
-        max(map(len, _DIGITS.findall(text)), default=0),
-    )
-
-
-def _links(text: str) -> int:
-    """Return how many web addresses a text has: http:// and https://, and www. without either."""
-    lower = text.lower()
-    if "://" not in lower and "www." not in lower:
-        return 0
-    schemes = ("http://", "https://")
-    n = sum(map(lower.count, schemes)) + lower.count("www.")
-    return n - sum(lower.count(f"{scheme}www.") for scheme in schemes)
-
-
-def message_traits(message: Message, texts: Sequence[VisibleText]) -> tuple[int, ...]:
-    """Return the traits of a message, in the order of TRAITS.  texts: of its parts."""
-    text = "\n".join(part.text for part in texts)
-    capitals, letters, digits, visible, words, run = _numbers(text)
-    characters = sum(len(part.text.strip()) for part in texts)
-    of_html = sum(len(part.text.strip()) for part in texts if part.targets is not None)
-    links = _links(text) + sum(len(part.targets or ()) for part in texts)
-    return (
-        amount(characters),
-        amount(words),
-        amount(visible / words if words else 0),
-        amount(digits),
-        count(run),
-        share(capitals, letters),
-        share(visible - letters - digits, visible),
-        amount(links),
-        share(of_html, characters),
-        count([name for name, _ in message.headers].count("received")),
-    )

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
-from nbspam.reading.mime import ATTRIBUTES, END
+from nbspam.reading.message import ATTRIBUTES, END
 
 # Of any length: what a limit cut off a style would be unknown.  Nothing is tried twice.
 _ATTRIBUTE = lazy_pattern(
@@ -137,43 +137,35 @@ def attributes(inside: str) -> dict[str, str]:
     return found
 
 
-def colour(text: str) -> Colour | None:
-    """Return the colour that a text in lower case names; None if it names none."""
-    text = _NAMED.get(text.strip(), text.strip())
+def colour(text: str) -> tuple[Colour | None, float]:
+    """Return the colour that a text in lower case names, None if it names none.
+
+    And how much of what is behind it covers: 0 to 1.
+    """
+    text = text.strip()
     if function := _FUNCTION.match(text):
         numbers = _NUMBERS.findall(function[2])
         if len(numbers) < 3:
-            return None
-        a, b, c = (float(number.rstrip("%")) for number in numbers[:3])
+            return None, 1.0
+        a, b, c, *alpha = (float(number.rstrip("%")) for number in numbers[:4])
+        strength = alpha[0] / (100 if numbers[3].endswith("%") else 1) if alpha else 1.0
         scale, parts = 2.55 if numbers[0].endswith("%") else 1.0, (a, b, c)
         if function[1] == "hsl":
             lightness, saturation = (min(max(x / 100, 0.0), 1.0) for x in (c, b))
             scale, parts = 255.0, colorsys.hls_to_rgb(a / 360 % 1, lightness, saturation)
         red, green, blue = (round(min(max(scale * part, 0), 255)) for part in parts)
-        return red, green, blue
-    digits = text.lstrip("#")
+        return (red, green, blue), strength
+    digits = _NAMED.get(text, text).lstrip("#")
     if len(digits) in (3, 4):
-        digits = "".join(2 * digit for digit in digits[:3])
+        digits = "".join(2 * digit for digit in digits)
+    strength = 0.0 if text == "transparent" else 1.0
+    if text.startswith("#") and len(digits) == 8 and not digits[6:].strip("0123456789abcdef"):
+        strength = int(digits[6:], 16) / 255  # #rgba, #rrggbbaa
     try:
         value = int(digits[:6], 16) if len(digits) in (6, 8) else None
     except ValueError:
-        return None
-    return None if value is None else (value >> 16, value >> 8 & 255, value & 255)
-
-
-def alpha(text: str) -> float:
-    """Return how much of what is behind a colour, in lower case, it covers: 0 to 1."""
-    text = text.strip()
-    if function := _FUNCTION.match(text):
-        numbers = _NUMBERS.findall(function[2])
-        if len(numbers) < 4:
-            return 1.0
-        return float(numbers[3].rstrip("%")) / (100 if numbers[3].endswith("%") else 1)
-    if text.startswith("#") and len(text) in (5, 9):  # #rgba, #rrggbbaa
-        digits = text[-(len(text) // 4) :]
-        is_hex = digits.strip("0123456789abcdef") == ""
-        return int(digits, 16) / (15 if len(text) == 5 else 255) if is_hex else 1.0
-    return 0.0 if text == "transparent" else 1.0
+        value = None
+    return None if value is None else (value >> 16, value >> 8 & 255, value & 255), strength
 
 
 def are_alike(a: Colour, b: Colour) -> bool:
@@ -248,12 +240,12 @@ def look(style: Declarations) -> Look:
     value = get("color", "")
     own: tuple[Colour | None, ...] = ()
     if value:
-        strength, rgb = alpha(value), colour(value)
+        rgb, strength = colour(value)
         own = (None,) if strength < _CLEAR else () if rgb is None else (rgb,)
         is_doubted = is_doubted or _CLEAR <= strength < _PALE or ("(" in value and rgb is None)
     value = get("background-color") or get("background", "")
     shade = _COLOUR_IN.search(_URL.sub("", value) if "url(" in value else value)
-    behind = colour(shade[0]) if shade else None
+    behind = colour(shade[0])[0] if shade else None
     is_doubted = is_doubted or ("(" in value and behind is None and "url(" not in value)
     return Look(
         hides,

@@ -7,20 +7,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.errors import SourceError
 from nbspam.reading.header_fields import Header, decode_words
-from nbspam.reading.message import Message, RawMessage
-from nbspam.reading.mime import Part
+from nbspam.reading.message import Message, Part, RawMessage
 from nbspam.reading.source import Skipped
 from nbspam.tokens.headers import header_tokens
-from nbspam.tokens.kinds import message_traits
+from nbspam.tokens.kinds import amount, count, share
 from nbspam.tokens.text import (
     SHORT,
+    VisibleText,
     every_token,
+    has_tricks,
     link_tokens,
     short_text_tokens,
     text_tokens,
+    undo_tricks,
+    western_bytes,
+    western_table,
     words_of,
 )
-from nbspam.tokens.unicode import VisibleText, has_tricks, undo_tricks
 
 if TYPE_CHECKING:  # classifying shows nothing of a message
     from nbspam.reading.cutting import SourcePiece
@@ -156,6 +159,76 @@ def _add_filename(name: str, tokens: dict[str, None]) -> None:
     if dot and suffix.isalnum() and len(suffix) <= 8:
         tokens[f"attachment:.{suffix}"] = None
     tokens |= dict.fromkeys([f"attachment:{word}" for word in words_of(stem or suffix)])
+
+
+# Traits
+
+_DIGITS = re.compile(r"\d+")
+_CAPITALS, _LETTERS = western_table(str.isupper), western_table(str.isalpha)
+_DIGITS_ALONE = western_table("0123456789".__contains__)
+_VISIBLE = western_table(lambda character: not character.isspace()).translate(
+    b"a" * 32 + b" " + b"a" * 223
+)
+
+
+def _numbers(text: str) -> tuple[int, int, int, int, int, int]:
+    """Return how many capitals, letters, digits, characters but blanks, and words a text has.
+
+    And the length of the longest run of digits.
+    """
+    data = western_bytes(text)
+    if data is not None:  # at the speed of a table look-up
+        runs = data.translate(_DIGITS_ALONE).split()
+        spaced = b" " + data.translate(_VISIBLE)
+        return (
+            len(data) - data.translate(_CAPITALS).count(b" "),
+            len(data) - data.translate(_LETTERS).count(b" "),
+            sum(map(len, runs)),
+            spaced.count(b"a"),
+            spaced.count(b" a"),
+            max(map(len, runs), default=0),
+        )
+    words = text.split()
+    letters = "".join(filter(str.isalpha, text))  # a Roman numeral of one sign is upper, and none
+    return (
+        sum(map(str.isupper, letters)),
+        len(letters),
+        sum(map(str.isdecimal, text)),
+        sum(map(len, words)),
+        len(words),
+        max(map(len, _DIGITS.findall(text)), default=0),
+    )
+
+
+def _links(text: str) -> int:
+    """Return how many web addresses a text has: http:// and https://, and www. without either."""
+    lower = text.lower()
+    if "://" not in lower and "www." not in lower:
+        return 0
+    schemes = ("http://", "https://")
+    n = sum(map(lower.count, schemes)) + lower.count("www.")
+    return n - sum(lower.count(f"{scheme}www.") for scheme in schemes)
+
+
+def message_traits(message: Message, texts: Sequence[VisibleText]) -> tuple[int, ...]:
+    """Return the traits of a message, in the order of TRAITS.  texts: of its parts."""
+    text = "\n".join(part.text for part in texts)
+    capitals, letters, digits, visible, words, run = _numbers(text)
+    characters = sum(len(part.text.strip()) for part in texts)
+    of_html = sum(len(part.text.strip()) for part in texts if part.targets is not None)
+    links = _links(text) + sum(len(part.targets or ()) for part in texts)
+    return (
+        amount(characters),
+        amount(words),
+        amount(visible / words if words else 0),
+        amount(digits),
+        count(run),
+        share(capitals, letters),
+        share(visible - letters - digits, visible),
+        amount(links),
+        share(of_html, characters),
+        count([name for name, _ in message.headers].count("received")),
+    )
 
 
 class Numbers(NamedTuple):

@@ -1,6 +1,7 @@
 """`--base`: a shared model that the user's own is read through."""
 
 import json
+import re
 
 import pytest
 from one_case import each
@@ -117,7 +118,8 @@ def test_a_message_passes_marked_or_whole_without_its_base(nbspam, base, me, ver
     expected = verdict("--base", base, message=mail).split("\t")
     found = nbspam("classify", "-p", "-m", me, "--base", base, stdin=mail)
     assert found.code == 0
-    assert f"X-Nbspam: {expected[0]}, probability={expected[1]}"[:-1] in found.out
+    marked = re.search(r"^X-Nbspam: (\w+), probability=([\d.]+), ", found.out, re.MULTILINE)
+    assert [marked[1], f"{float(marked[2]):.4f}"] == expected[:2]
     assert found.out.endswith(mail.decode().partition("\n\n")[2])
     found = nbspam("classify", "-p", "-m", me, "--base", tmp_path / "none.json", stdin=mail)
     assert (found.code, found.out) == (75, mail.decode())
@@ -162,7 +164,10 @@ def test_training_without_update_learns_one_by_one(nbspam, base, me, sms, make_m
     assert "--replace" in nbspam(*command).err
 
 
-def test_train_says_that_a_model_is_young_if_both_are(nbspam, base, me, tmp_path):
+def test_train_says_that_a_model_is_young_if_both_are(nbspam, make_model, me, tmp_path):
+    rows = [f"ham\tlunch {i}\n" for i in range(100)] + [f"spam\tprize {i}\n" for i in range(92)]
+    (tmp_path / "rows.tsv").write_text("".join(rows))
+    base = make_model(tmp_path / "rows.tsv", name="base.json")
     message = tmp_path / "message.txt"
     message.write_bytes(HAM)
     found = nbspam("train", "--update", "-m", me, "--base", base, "--ham", message)
@@ -201,11 +206,11 @@ def test_an_explanation_counts_the_messages_of_both(nbspam, as_json, base, me, t
     explain = ("explain", "-m", me, "--base", base)
     text = " ".join(nbspam(*explain, stdin=SPAM).out.split())
     assert f"the counts include those of the base {base}" in text
-    assert "of 213 of 92" in text
+    assert "of 1,694 of 944" in text
     found = as_json(*explain, stdin=SPAM)
     assert (found["base"], found["bias"], found["sum_log_odds"]) == (str(base), None, None)
     # Those of the base: me.json has learned no spam.
-    assert {word["token"]: word["counts"] for word in found["words"]}["prize"]["spam"] == 2
+    assert {word["token"]: word["counts"] for word in found["words"]}["prize"]["spam"] == 33
     total = sum(found["constants"].values()) + sum(word["share"] for word in found["words"])
     assert total == pytest.approx(found["log_odds"], abs=1e-9)
     page = nbspam(*explain, "--format", "html", stdin=SPAM).out

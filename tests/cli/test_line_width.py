@@ -41,7 +41,7 @@ def too_wide(text):
 STEPS = """
 train sms.tsv
 train --replace --max-ham-blocked 1% sms.tsv
-train --update sample_data/mail
+train --update --ham sample_data/mail/ham.mbox --spam sample_data/mail/spam.mbox
 train -m one.json --spam mail.txt --update
 train -m three.json --ham sms.tsv --spam mail.txt --label promo=mail.txt --lines
 classify mail.txt

@@ -47,8 +47,8 @@ def test_mistakes_show_the_message_in_every_protocol(nbspam, with_mistakes, prot
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_mistakes_of_a_saved_model_show_the_message(nbspam, sms_model, sample, jobs):
     how = ("--errors", "5", "--jobs", jobs, "--including-learned")
-    found = evaluated(nbspam, "-m", sms_model, sample / "sms.tsv", *how)
-    by_line = (sample / "sms.tsv").read_text(encoding="utf-8").splitlines()
+    found = evaluated(nbspam, "-m", sms_model, sample / "fresh.tsv", *how)
+    by_line = (sample / "fresh.tsv").read_text(encoding="utf-8").splitlines()
     assert found["errors"]
     for error in found["errors"]:
         line = by_line[int(error["source"].rpartition(":")[2]) - 1]

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from nbspam.serving.tell import LearnRequest, apply_requests
+from nbspam.serving.teaching import LearnRequest, apply_requests
 from nbspam.store import writing
 from nbspam.store.writing import QUIET_WAIT, LockWait, locked
 

@@ -17,43 +17,26 @@ import threading
 import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 
 import pytest
 from one_case import each
+from served_programs import HAM, SPAM, Program, make_model, program
 from waiting import unsent, wait_until
 
-from nbspam import train
 from nbspam.tokens.tokenized import RULES
 
 ROOT = Path(__file__).parents[2]
 SPAMC = shutil.which("spamc")
 spamc = pytest.mark.skipif(not SPAMC, reason="needs spamc (Debian package spamc)")
-SPAM = b"Subject: prize\n\nclaim the free cash prize today, win it now\n"
-HAM = b"Subject: lunch\n\nsee you at the meeting, lunch is at noon today\n"
 CHECK = b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n"
 MARK = re.compile(rb"^X-Nbspam: [^\r\n]*\r?\n", re.MULTILINE)
 
 
-class Served:
+class Served(Program):
     """A running `nbspam serve`, and spamc to talk to it."""
-
-    def __init__(self, process, path):
-        self.process, self.path, self.said = process, path, []
-        self.listener = threading.Thread(target=self._listen)
-        self.listener.start()
-
-    def _listen(self):
-        for line in self.process.stderr:
-            self.said.append(line)
-
-    def wait(self, condition, seconds=20.0):
-        ends = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < ends, self.said
-            time.sleep(0.01)
 
     def spamc(self, *options, message=SPAM):
         done = subprocess.run(
@@ -61,34 +44,8 @@ class Served:
         )
         return done.returncode, done.stdout
 
-    def stop(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        return self.process.wait(20)
 
-
-@contextmanager
-def running(folder, model, *options, answers=True):
-    """Run the server as a program of its own."""
-    path = folder / "socket"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "nbspam", "serve", "-m", model, "--socket", path, *options],
-        stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        env=os.environ | {"PYTHONWARNINGS": "error"},
-    )
-    served = Served(process, path)
-    try:
-        if answers:
-            served.wait(lambda: served.said)
-            assert served.said == [f"nbspam: serving {model} on {path}\n"]
-        yield served
-    finally:
-        if process.poll() is None:
-            served.stop()
-        served.listener.join()
-        process.stderr.close()
-    assert not any("Traceback" in line for line in served.said)
+running = partial(program, kind=Served)
 
 
 @pytest.fixture
@@ -98,23 +55,17 @@ def serve(tmp_path):
 
 
 @pytest.fixture(scope="module")
+def mail_model(tmp_path_factory):
+    """Return a model of invented messages; not to be changed."""
+    return make_model(tmp_path_factory.mktemp("served") / "model.json")
+
+
+@pytest.fixture(scope="module")
 def common(mail_model, tmp_path_factory):
     """Return a server that several tests use, for none changes anything."""
     with running(tmp_path_factory.mktemp("common"), mail_model) as served:
         yield served
         assert served.said[1:] == []
-
-
-@pytest.fixture(scope="module")
-def mail_model(tmp_path_factory):
-    """Return a model of invented messages; not to be changed."""
-    spam = "win a free prize now", "free prize for the winner", "claim the free cash prize today"
-    ham = "lunch at noon today", "see you at the meeting", "the meeting notes are here, love"
-    both = ("spam", spam), ("ham", ham)
-    pairs = [(label, f"{texts[i % 3]} {i}") for i in range(40) for label, texts in both]
-    path = tmp_path_factory.mktemp("served") / "model.json"
-    train(pairs).save(path)
-    return path
 
 
 @pytest.fixture
@@ -330,11 +281,7 @@ def _resident(process):
 
 
 def _ask(served, body, header=CHECK):
-    with socket.socket(socket.AF_UNIX) as client:
-        client.connect(str(served.path))
-        client.sendall(header % len(body) + body)
-        client.shutdown(socket.SHUT_WR)
-        return client.recv(4096)
+    return served.ask(header % len(body) + body)
 
 
 def _hang_up(served):

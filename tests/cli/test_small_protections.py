@@ -155,7 +155,7 @@ def test_a_config_file_of_a_mebibyte_is_read(nbspam, tmp_path, monkeypatch):
 def test_the_number_of_users_models_is_an_option(nbspam, model, tmp_path, monkeypatch):
     taken = []
     monkeypatch.setattr(
-        "nbspam.cli.serve.serve", lambda server, *_: taken.append(server._queue._limits.max_users)
+        "nbspam.cli.serve.serve", lambda server, *_: taken.append(server._teacher._limits.max_users)
     )
     (tmp_path / "users").mkdir(mode=0o700)
     options = "serve -q --tell --workers 1 -m".split()

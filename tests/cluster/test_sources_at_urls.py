@@ -41,9 +41,8 @@ def store():
         place = {"LocationConstraint": "eu-west-1"}
         client.create_bucket(Bucket="mail", CreateBucketConfiguration=place)
         client.put_object(Bucket="mail", Key="rows.tsv", Body=ROWS.encode())
-        ham = [path for path in (SAMPLE / "mail" / "ham").rglob("*") if path.is_file()]
-        for path in (SAMPLE / "mail" / "spam.mbox", *ham):
-            name = str(path.relative_to(SAMPLE / "mail"))
+        for path in (SAMPLE / "mail" / "spam.mbox", *(SAMPLE / "odd").glob("*.eml")):
+            name = str(path.relative_to(SAMPLE)).removeprefix("mail/")
             client.put_object(Bucket="mail", Key=name, Body=path.read_bytes())
         yield client
         client.close()
@@ -75,9 +74,9 @@ def test_a_table_and_a_model_in_the_store(store, tmp_path, where):
 
 
 def test_an_mbox_and_a_folder_of_mail(store, tmp_path):
-    sources = [f"--spam={SAMPLE}/mail/spam.mbox", f"--ham={SAMPLE}/mail/ham"]
+    sources = [f"--spam={SAMPLE}/mail/spam.mbox", f"--ham={SAMPLE}/odd"]
     run("train", "-q", "-j1", *sources, "-m", tmp_path / "here.json")
-    far = ["--spam=s3://mail/spam.mbox", "--ham=s3://mail/ham"]
+    far = ["--spam=s3://mail/spam.mbox", "--ham=s3://mail/odd"]
     run("train", "-q", "-j1", *far, "-m", "s3://mail/mails.json")
     assert body(store, "mails.json") == (tmp_path / "here.json").read_bytes()
 

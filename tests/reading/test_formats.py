@@ -124,16 +124,6 @@ def test_quotes_of_a_tsv_are_decided_by_its_beginning(quoted, stdin):
     assert len(raws) == (10_000 if quoted else 15_000)
 
 
-def test_mbox_and_lines(stdin):
-    given(stdin, BOX)
-    raws = read("mbox")
-    assert [raw.source for raw in raws] == ["-:1", "-:2"]
-    assert raws[1].content == b"Subject: 2\n\ntext 2\n\n"
-    given(stdin, "eins\r\n\nzwei é".encode())
-    found = [(raw.source, raw.content) for raw in read("lines")]
-    assert found == [("-:1", "eins"), ("-:3", "zwei é")]
-
-
 @each("name, end", [("files", "\n"), ("files0", "\0")])
 def test_lists_of_files(name, end, stdin, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -9,13 +9,14 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from golden_tables import golden_table
 from one_case import each
 
 from nbspam.errors import SourceError, TableError
-from nbspam.reading.frames import LIMITS, frame_messages, is_data_frame, pair_messages
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import ReadingOptions, Skips, TableOptions
 from nbspam.reading.sources import any_kind, labelled
+from nbspam.reading.tables import LIMITS, frame_messages, is_data_frame, pair_messages
 
 ROWS = [("ham", "see you"), ("spam", "win “cash” now"), ("ham", "why, naïve?"), ("spam", "buy it")]
 FRAME = pd.DataFrame(ROWS, columns=["label", "text"])
@@ -71,25 +72,10 @@ def test_encodings_and_a_packed_document(tmp_path):
     assert rows(path) == expected
 
 
-@each(
-    "content, sentence",
-    [
-        ('[{"label": ', "is not JSON"),
-        ("[" * 100_000, "is not JSON"),
-        ("3", "the JSON is not a table; give an array of objects"),
-        ('["one", "two"]', "the JSON is not a table"),
-        ('[{"label": "ham", "text": "x"}, 3]', "the JSON is not a table"),
-        ('{"a": {"b": 1}, "c": 3}', "the JSON is not a table"),
-        ('{"a": [1], "c": 3}', "the JSON is not a table"),
-        ("[]", "the table is empty"),
-        ("", "the table is empty"),
-        ("{}", "the table is empty"),
-        ('[{"words": "x"}, {"words": "y"}]', "no column among 'words' looks like a label"),
-    ],
-)
+@each("content, sentence", golden_table("reading/tables.table", 2, "no tables"))
 def test_what_is_no_table(content, sentence, tmp_path):
     path = tmp_path / "a.json"
-    path.write_text(content)
+    path.write_text(content.replace("…", "[" * 100_000))
     with pytest.raises(TableError) as error:
         list(labelled(str(path), ReadingOptions(), Skips()))
     assert str(error.value).startswith(f"{path}: ")
@@ -173,7 +159,7 @@ def test_data_frame_is_recognised_without_loading_pandas():
     for other in ("a.csv", b"x", [("ham", "x")], {"label": ["ham"]}, None, pd.Series(["x"])):
         assert not is_data_frame(other)
     code = (
-        "import sys; from nbspam.reading.frames import is_data_frame; is_data_frame([]);"
+        "import sys; from nbspam.reading.tables import is_data_frame; is_data_frame([]);"
         "sys.exit('pandas' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

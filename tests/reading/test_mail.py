@@ -6,6 +6,7 @@ from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
+from golden_tables import golden_table
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
@@ -40,47 +41,21 @@ def test_messages_without_their_separators(box, expected):
     assert read(box) == expected
 
 
-@each(
-    "written, expected",
-    [
-        (b">From here on", b"From here on"),
-        (b">>From here on", b">From here on"),
-        (b">>>From here on", b">>From here on"),
-        (b"> From here on", b"> From here on"),
-        (b"and >From here on", b"and >From here on"),
-        (b">from here on", b">from here on"),
-    ],
-)
+@each("written, expected", golden_table("reading/mboxes.table", 2, "quoted lines"))
 def test_quoted_from_lines(written, expected):
-    assert read(FROM + b"Subject: 1\n\n" + written) == [b"Subject: 1\n\n" + expected]
+    box = FROM + b"Subject: 1\n\n" + written.encode()
+    assert read(box) == [b"Subject: 1\n\n" + expected.encode()]
 
 
-@each(
-    "line",
-    [
-        b"From now on: no more spam",
-        b"From Mon Nov 20 we are closed",
-        b"From a@example.org Mon Nov 20 10:00:00 2023 is where it came from",
-        b"From a@example.org Mon Nov 20 10:00:00 2023\nno header follows",
-        b"From a@example.org yesterday\nSubject: not a date",
-    ],
-)
+@each("line", golden_table("reading/mboxes.table", 1, "no separators"))
 def test_from_lines_in_a_body_that_separate_nothing(line):
-    box = FROM + b"Subject: 1\n\nhello\n\n" + line + b"\nmore words"
-    assert read(box) == [b"Subject: 1\n\nhello\n\n" + line + b"\nmore words"]
+    mail = b"Subject: 1\n\nhello\n\n%b\nmore words" % line.encode()
+    assert read(FROM + mail) == [mail]
 
 
-@each(
-    "line",
-    [
-        b"From - Mon Nov 20 10:00:00 2023",
-        b"From MAILER-DAEMON  Mon Nov  6 10:00:00 2023",
-        b"From a@example.org  Mon, 20 Nov 2023 10:00:00 +0100",
-        b"From a b@example.org Mon Nov 20 10:00:00 CET 2023 remote from host",
-    ],
-)
+@each("line", golden_table("reading/mboxes.table", 1, "separators"))
 def test_separators_of_other_writers(line):
-    box = line + b"\nSubject: 1\n\none\n\n" + line + b"\nSubject: 2\n\ntwo"
+    box = b"%b\n%b\n\n%b\n%b" % (line.encode(), ONE, line.encode(), TWO)
     assert mbox.is_mbox(box)
     assert read(box) == [ONE, TWO]
 
@@ -140,47 +115,14 @@ def test_mbox_written_by_the_standard_library(tmp_path_factory, bodies):
     assert expected == read(path.read_bytes())
 
 
-@each(
-    "sample, expected",
-    [
-        (FROM + b"Subject: x\n", True),
-        (b"\n" + FROM + b"Subject: x\n", True),
-        (FROM + b">From x\nSubject: x\n", True),
-        (FROM, False),
-        (b"From now on\nSubject: x\n", False),
-        (b"Subject: x\n\n" + FROM + b"Subject: x\n", False),
-        (b"", False),
-    ],
-)
+@each("sample, expected", golden_table("reading/mboxes.table", 2, "beginnings"))
 def test_is_mbox(sample, expected):
-    assert expected == mbox.is_mbox(sample)
+    assert mbox.is_mbox(sample.encode()) == (expected == "True")
 
 
 def test_16_mb_of_near_separators_take_no_more_than_linear_time():
     line = b"From a Mon Nov 20 " + b"x" * 400 + b"\n\n"
     assert len(read(FROM + b"Subject: 1\n\n" + line * 20_000, 1 << 24)) == 1
-
-
-OUT = "the link leads out of {top}/mail; copy the file there, or give it as a source of its own"
-UP = "the link leads to a folder that it is in"
-AGAIN = "the link leads to a folder that was read already"
-# A link in mail/ham, where it leads to -> what is read by it, and why it is not, without `outside`
-# and with it.
-LINKS = [
-    ("1", "../spam/2", (1, ""), (1, "")),
-    ("d", "../spam", (1, ""), (1, "")),
-    ("d", "{top}/mail/spam", (1, ""), (1, "")),
-    ("f", "{top}/secret", (0, OUT), (1, "")),
-    ("f", "../../secret", (0, OUT), (1, "")),
-    ("d", "{top}/other", (0, OUT), (1, "")),
-    ("d", "{top}/mails", (0, OUT), (1, "")),  # a name that begins like the folder's
-    ("d", ".", (0, AGAIN), (0, AGAIN)),
-    ("d", "..", (0, UP), (0, UP)),
-    ("d", "../..", (0, UP), (0, UP)),
-    ("d", "/", (0, UP), (0, UP)),
-    ("f", "f", (0, "the link leads nowhere"), (0, "the link leads nowhere")),
-    ("f", "{top}/none", (0, "the link leads nowhere"), (0, "the link leads nowhere")),
-]
 
 
 @pytest.fixture
@@ -199,15 +141,15 @@ def found_in(reads, *arguments, outside=False, strict=False):
     return found, [line.partition(": ")[2] for line in skips.named]
 
 
-@each("name, target, without, with_it", LINKS)
-def test_links(top, name, target, without, with_it):
+@each("name, target, n, reason, n_outside, why", golden_table("reading/mboxes.table", 6, "links"))
+def test_links(top, name, target, n, reason, n_outside, why):
     link = top / "mail" / "ham" / name
     link.symlink_to(target.format(top=top))
     try:
-        for outside, (n, reason) in ((False, without), (True, with_it)):
+        for outside, more, said in ((False, n, reason), (True, n_outside, why)):
             found, reasons = found_in(labelled, str(top / "mail"), outside=outside)
-            assert len(found) == 2 + n, found
-            assert reasons == [reason.format(top=top)] * bool(reason)
+            assert len(found) == 2 + int(more), found
+            assert reasons == [said.format(top=top)] * bool(said)
     finally:
         link.unlink()
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.reading.message import parse
-from nbspam.reading.mime import SOURCE_LIMIT, fitted, is_html, sample
+from nbspam.reading.message import SOURCE_LIMIT, fitted, is_html, parse, sample
 from nbspam.tokens.html import page_of
 
 PAGE = b"<html><body>a page to read</body></html>"
@@ -151,7 +150,7 @@ def test_a_limit_of_parts_is_told_and_the_text_between_too_many_delimiters_is_re
 
 @each("before", [0, 1, 4_999, 5_000, 5_001, 9_999, 10_000])
 def test_the_parts_are_the_same_whichever_way_they_are_looked_for(before):
-    from nbspam.reading.mime import _split_parts
+    from nbspam.reading.message import _split_parts
 
     body = b"--b\nx\n" * before + b"--bc\n--b\nthe last\n--b--\nand after\n"
     parts = _split_parts(body, {"boundary": "b"}, set())

@@ -1,20 +1,25 @@
-"""Lines and rows."""
+"""Lines and rows; a header with unknown names is no message, a short first message no header."""
 
 import csv
 import io
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from one_case import each
 
+from nbspam.errors import SourceError
 from nbspam.reading.rows import (
     CELL_LIMIT,
     decoded_lines,
     file_content,
+    is_header_row,
     layout_of,
     read_lines,
     rows_of,
-)
-from nbspam.reading.source import Skips
+)  # fmt: skip
+from nbspam.reading.source import ReadingOptions, Skips, TableOptions
+from nbspam.reading.sources import labelled
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +30,7 @@ def field_size_limit():
     csv.field_size_limit(before)
 
 
-def rows(path, skips, cell_limit=CELL_LIMIT):
+def rows_in(path, skips, cell_limit=CELL_LIMIT):
     content = file_content(path)
     layout = layout_of(content, None, cell_limit)
     lines = decoded_lines(str(path), content.whole, None, skips)
@@ -37,7 +42,7 @@ def test_cell_beyond_the_limit_is_skipped(long, tmp_path):
     skips = Skips()
     path = tmp_path / "a.csv"
     path.write_text(f"label,text\nham,one\nspam,{long}\nham,two\n")
-    assert rows(path, skips, cell_limit=100) == [
+    assert rows_in(path, skips, cell_limit=100) == [
         (1, ["label", "text"]),
         (2, ["ham", "one"]),
         (4, ["ham", "two"]),
@@ -48,8 +53,8 @@ def test_cell_beyond_the_limit_is_skipped(long, tmp_path):
 def test_tsv_with_a_cell_beyond_the_limit_is_not_quoted(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text('ham\t"one\t1"\nspam\t"' + "x\t" * 100 + '"\n')
-    assert rows(path, Skips())[0] == (1, ["ham", "one\t1"])
-    assert rows(path, Skips(), cell_limit=100)[0] == (1, ["ham", '"one', '1"'])
+    assert rows_in(path, Skips())[0] == (1, ["ham", "one\t1"])
+    assert rows_in(path, Skips(), cell_limit=100)[0] == (1, ["ham", '"one', '1"'])
 
 
 def test_lines_of_text(tmp_path):
@@ -66,3 +71,136 @@ def test_huge_line_is_cut(length, monkeypatch):
     texts = [text for _, text in read_lines("-", lambda: stream, None, Skips())]
     assert max(map(len, texts)) <= 100
     assert "".join(texts) == "x" * length + "y"
+
+
+# Whether the first row names the columns
+
+TEXTS = ["see you at nine", "win a prize, now!", "Ok", "the meeting is moved", "claim your cash"]
+
+
+def rows(*classes, texts=TEXTS, n=20):
+    return [(classes[i % len(classes)], texts[i % len(texts)]) for i in range(n)]
+
+
+def numbered(table):
+    return [(str(i), *row) for i, row in enumerate(table)]
+
+
+HEADERS = {
+    "numbers": (("y", "x"), rows("0", "1")),
+    "numbers, sorted": (("y", "x"), rows("0")),
+    "three numbers": (("y", "x"), rows("0", "1", "2")),
+    "few rows": (("y", "x"), rows("0", "1", n=2)),
+    "words": (("outcome", "body_text"), rows("ham", "spam")),
+    "words, sorted": (("outcome", "body_text"), rows("ham")),
+    "other classes": (("kategorie", "kurztext"), rows("gut", "schlecht")),
+    "another script": (("метка", "сообщение"), rows("спам", "нет")),
+    "with an id": (("id", "outcome", "txt"), numbered(rows("ham", "spam"))),
+    "without labels": (("nr", "txt"), [(str(i), TEXTS[i % 5]) for i in range(30)]),
+    "Kaggle's empty columns": (("c1", "c2", "", ""), [(*r, "", "") for r in rows("ham", "spam")]),
+    "text first": (("txt", "y"), [(b, a) for a, b in rows("0", "1")]),
+    "an index": (("", "outcome", "body_text"), numbered(rows("ham", "spam"))),
+    "an index, sorted": (
+        ("", "outcome", "body_text"),
+        [(str(i), "junk", f"see you at {i}") for i in range(20)],
+    ),
+    "an index and letters": (("", "a", "b"), numbered(rows("ham", "spam"))),
+    "a shuffled index": (("", "a", "b"), numbered(rows("0", "1"))[::-3]),
+    "an index and texts alone": (("", "txt"), [(str(i), f"see you at {i}") for i in range(30)]),
+    "no names": (("0", "1"), rows("ham", "spam")),
+    "no names over numbers": (("0", "1"), rows("0", "1")),
+    "an index and no names": (("", "0", "1"), numbered(rows("ham", "spam"))),
+    "an index and no names over numbers": (("", "0", "1"), numbered(rows("0", "1"))),
+    "an index and a series": (("", "0"), [(str(i), TEXTS[i % 5]) for i in range(30)]),
+    "with a mistake among the labels": (("y", "x"), [*rows("ham", "spam"), ("hma", "see you")]),
+}
+MESSAGES = {
+    "uci": (("ham", "Go until jurong point"), rows("ham", "spam")),
+    "a short first message": (("ham", "Ok"), rows("ham", "spam")),
+    "the same in few rows": (("ham", "Ok"), rows("ham", "spam", n=2)),
+    "of other classes": (("good", "Ok"), rows("good", "junk")),
+    "of numbers": (("0", "Ok"), rows("0", "1")),
+    "the first class once, sorted": (("good", "Ok"), rows("junk")),
+    "the first number once, sorted": (("0", "Ok"), rows("1")),
+    "ham once, sorted": (("ham", "Ok"), rows("spam")),
+    "in capitals": (("HAM", "Ok"), rows("spam")),
+    "a third class with a message of words": (("promo", "big sale"), rows("ham", "spam")),
+    "a third class with a link": (("promo", "http://a.example/x"), rows("ham", "spam")),
+    "texts that are all words": (("a", "b"), rows("0", "1", texts=["Ok", "yes", "no", "why"])),
+    "one column": (("x",), [(text,) for text in TEXTS]),
+    "nothing below": (("y", "x"), []),
+    "one row below": (("y", "x"), rows("0", n=1)),
+    "a name twice": (("x", "x"), rows("0", "1")),
+    "an empty name": (("", "x"), rows("0", "1")),
+    "an id left out": (("", "ham", "Ok"), numbered(rows("ham", "spam"))),
+    "an id left out, of other classes": (("", "good", "Ok"), numbered(rows("good", "junk"))),
+    "an id left out before a text": (("", "ham", "see you"), numbered(rows("ham", "spam"))),
+    "numbers that no one counted": (("1", "2"), rows("0", "1")),
+    "numbers over words": (("0", "1"), rows("0", "1", texts=["Ok", "yes", "no", "why"])),
+    "labels that do not repeat": (("y", "x"), [("ab", "see you"), ("cd", "at nine")]),
+}
+
+
+def test_a_header_of_unknown_names_is_one_and_a_first_message_is_none():
+    assert [case for case in HEADERS if not is_header_row(*HEADERS[case])] == []
+    assert [case for case in MESSAGES if is_header_row(*MESSAGES[case])] == []
+
+
+LABELS = st.sampled_from([("ham", "spam"), ("0", "1"), ("good", "bad"), ("a", "b", "c")])
+
+
+@given(LABELS, st.lists(st.text(min_size=1, max_size=30), min_size=8, max_size=40), st.data())
+def test_no_row_of_a_class_that_repeats_is_a_header(classes, texts, data):
+    """Whatever the texts are, even bare words; but for `0,1`, as pandas counts columns."""
+    table = [(classes[i % len(classes)], text) for i, text in enumerate(texts)]
+    first = data.draw(st.integers(0, len(table) - 1))
+    others = table[:first] + table[first + 1 :]
+    assume(table[first] != ("0", "1"))
+    assert not is_header_row(table[first], others)
+
+
+LINES = "ham{0}see you soon\nspam{0}win a prize\nham{0}at nine\nspam{0}buy now\n"
+COMMAS = LINES.format(",")
+WRITTEN = {
+    "a.csv": "outcome,body_text\n" + COMMAS,
+    "b.csv": "outcome;body_text\n" + LINES.format(";"),
+    "c.tsv": "outcome\tbody_text\n" + LINES.format("\t"),
+    "d": "y\tx\n" + LINES.format("\t") + "ham\tlater on\n" * 8,
+    "e.csv": "id,outcome,txt\n1,ham,see you soon\n2,spam,win a prize\n3,ham,at nine\n4,spam,buy\n",
+    "pandas.csv": ",outcome,body_text\n0,ham,see you soon\n1,spam,win a prize\n2,ham,at nine\n",
+    "counted.csv": "0,1\n" + COMMAS,
+}
+
+
+def read(path, header_row=None):
+    told: list[SourceError] = []
+    options = ReadingOptions(TableOptions(header_row=header_row), tell=told.append)
+    raws = list(labelled(str(path), options, Skips(strict=True)))
+    return {raw.label for raw in raws}, [raw.source for raw in raws], list(map(str, told))
+
+
+@each("name", WRITTEN)
+def test_it_is_no_message_and_the_user_is_told(name, tmp_path):
+    path = tmp_path / name
+    path.write_text(WRITTEN[name])
+    classes, sources, told = read(path)
+    assert classes == {"ham", "spam"}
+    assert sources[0] == f"{path}:2"
+    (sentence,) = told
+    names = WRITTEN[name].split("\n")[0].replace(";", ",").replace("\t", ",").split(",")
+    header = ", ".join(filter(None, names))
+    assert sentence.startswith(f"{path}: its first row names the columns ({header}); ")
+
+
+def test_a_usual_name_needs_no_note_and_the_user_may_say_otherwise(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("label;SMS\nham;see you\nspam;win a prize\n")
+    assert read(path) == ({"ham", "spam"}, [f"{path}:2", f"{path}:3"], [])
+    path = tmp_path / "a.tsv"
+    path.write_text(WRITTEN["d"])
+    assert read(path, header_row=False)[0] == {"ham", "spam", "y"}
+    path = tmp_path / "a.csv"
+    path.write_text("good,Ok\njunk,win\njunk,buy\njunk,cash\n")
+    assert read(path)[0] == {"good", "junk"}
+    assert read(path, header_row=True)[0] == {"junk"}
+    assert read(path, header_row=True)[2] == []

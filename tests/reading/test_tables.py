@@ -10,20 +10,21 @@ import random
 import sys
 import time
 import zipfile
+from ast import literal_eval
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from golden_tables import golden_table
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.errors import SourceError, TableError
-from nbspam.reading.frames import LIMITS
 from nbspam.reading.rows import file_content
 from nbspam.reading.source import INPUT_FORMATS, ReadingOptions, ReadingRequest, Skips, TableOptions
 from nbspam.reading.sources import any_kind
-from nbspam.reading.tables import looks_like, read_table
+from nbspam.reading.tables import LIMITS, looks_like, read_table
 
 Rows = list[tuple[str | None, str]]
 ROWS: Rows = [
@@ -31,7 +32,6 @@ ROWS: Rows = [
     ("spam", "you have won, claim “it” now"),
     ("ham", "naïve question; why?"),
 ]
-SAMPLE = Path(__file__).parents[2] / "sample_data" / "sms.tsv"
 
 
 def read(path, skips=None, needs_labels=True, **options):
@@ -193,8 +193,13 @@ def test_damaged_parquet_is_rows_or_one_sentence(tmp_path):
 
 
 def test_sample_data_is_read_whole():
-    labels = [label for label, _ in rows(SAMPLE)]
-    assert (labels.count("ham"), labels.count("spam")) == (212, 92)
+    for name, counts in (
+        ("sms.tsv", (1693, 944)),
+        ("fresh.tsv", (150, 90)),
+        ("other-languages.tsv", (86, 64)),
+    ):
+        labels = [label for label, _ in rows(SAMPLES / name)]
+        assert (labels.count("ham"), labels.count("spam")) == counts
 
 
 # TSV and CSV
@@ -228,54 +233,11 @@ def test_quoted_tables(table, name, quoting, delimiter, line_end, tmp_path):
     assert rows(file(tmp_path, name, text)) == table
 
 
-KAGGLE = 'v1,v2,,,\r\nham,"caf\xe9, at nine",,,\r\nspam,"win","now ","$5",\r\nham,bye,,,\r\n'
-WRITTEN = {
-    "many quotes of an unquoted TSV glue nothing together": (
-        "a.tsv", 'ham\t"one\nham\ttwo"\nspam\t"three"\nham\t"four\nham\tfive"\nspam\tsix\n',
-        [*zip("hhshhs", ['"one', 'two"', '"three"', '"four', 'five"', "six"], strict=True)]),
-    "a tab within the text loses nothing": (
-        "a.tsv", "ham\tone\nspam\ttwo\tthree\tfour\nham\tfive\n",
-        [("h", "one"), ("s", "two three four"), ("h", "five")]),
-    "CRLF, and no line end at the end": (
-        "a.tsv", "ham\tone\r\nspam\ttwo", [("h", "one"), ("s", "two")]),
-    "Kaggle's layout": ("a.csv", KAGGLE.encode("latin-1"),
-        [("h", "café, at nine"), ("s", "win now  $5"), ("h", "bye")]),
-    "marks within the first text are no delimiters": (
-        "a.csv", 'ham,"one; two; three; four, five"\nspam,x\nham,six; seven; eight\n',
-        [("h", "one; two; three; four, five"), ("s", "x"), ("h", "six; seven; eight")]),
-    "bare commas in the last column lose nothing": (
-        "a.csv", "label,text\nham,well, yes, maybe\nspam,win\n",
-        [("h", "well  yes  maybe"), ("s", "win")]),
-    "half a character in JSON can be written out": (
-        "a.jsonl", '{"label": "ham", "text": "\\ud800 \\ud83d\\ude00"}\n', [("h", "\ufffd 😀")]),
-    "JSON numbers are labels": ("a.jsonl", '{"label": 1, "text": "x"}\n{"label": 0, "text": "y"}\n',
-        [("1", "x"), ("0", "y")]),
-    "JSON booleans are labels": (
-        "b.jsonl", '{"spam": true, "text": "x"}\n{"spam": false, "text": "y"}\n',
-        [("s", "x"), ("h", "y")]),
-    "columns by name, whatever the case": (
-        "a.csv", "ID, Message ,CATEGORY\n1,hello,Ham\n2,win,SPAM\n",
-        [("h", "hello"), ("s", "win")]),
-    "three classes called by numbers": (
-        "a.csv", "Teks,Label\nhalo apa kabar,0\nmenang hadiah,1\npromo baru,2\n",
-        [("0", "halo apa kabar"), ("1", "menang hadiah"), ("2", "promo baru")]),
-    "a first row of class spam is no header": (
-        "a.tsv", "spam\twin now\nham\thello\n", [("s", "win now"), ("h", "hello")]),
-    "a table of one class": ("a.tsv", "ham\tone\nham\ttwo\n", [("h", "one"), ("h", "two")]),
-    "a line that is not UTF-8 is Windows-1252": (
-        "a.tsv", "ham\tœuf €\n".encode("cp1252") + "ham\tœuf €\n".encode(),
-        [("h", "œuf €"), ("h", "œuf €")]),
-    "a header alone has no messages": ("a.csv", "label,text", []),
-    "nor if it ends with a line end": ("a.csv", "text,label\n", []),
-    "nor if it is Kaggle's": ("a.csv", "v1,v2,,,\r\n", []),
-}  # fmt: skip
-
-
-@each("case", WRITTEN)
-def test_tables_as_they_are_written(case, tmp_path):
-    name, content, expected = WRITTEN[case]
-    full = {"h": "ham", "s": "spam"}
-    assert rows(file(tmp_path, name, content)) == [(full.get(a, a), text) for a, text in expected]
+@each(
+    "case, name, content, expected", golden_table("reading/tables.table", 4, "as they are written")
+)
+def test_tables_as_they_are_written(case, name, content, expected, tmp_path):
+    assert rows(file(tmp_path, name, content.encode("latin-1"))) == literal_eval(expected), case
 
 
 @each("mark", [";", "\t", "|"])
@@ -491,43 +453,16 @@ MAIL = b"Subject: hello\n\nthe body\n"
 HERE = str(Path(__file__)).encode()
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 
-MANY = {
-    "tsv": b"ham\tsee you\nspam\twin\nham\tlater\n",
-    "tsv with a header": b"label\ttext\nham\tsee you\nspam\twin\n",
-    "csv": b"label,text\nham,see you\nspam,win\n",
-    "csv by its labels": b"1,see you\n0,win\n1,later\n0,now\n1,a\n0,b\n1,c\n0,d\n",
-    "csv with semicolons": b"spam;win\nham;see, you\nham;x, y, z\n",
-    "jsonl": b'{"text": "a"}\n{"text": "b"}\n',
-    "json": b'[{"text": "a"},\n{"text": "b"}]',
-    "json by columns": b'{"text": {"0": "a", "1": "b"}}',
-    "parquet": b"PAR1\x15\x00\n\x00",
-    "mbox": FROM + MAIL + b"\n" + FROM + MAIL,
-    "files": HERE + b"\n" + HERE + b"\n",
-    "files0": HERE + b"\0" + HERE,
-    "files0, of one": HERE + b"\0",
-    "csv with a bare CR": b'label,text\nham,"see\ryou"\nspam,win\n',
-    "cut": b"ham\tsee you\nspam\twin\nham\tlater\n" * 5_000,
-}
-ONE = {
-    "mail": MAIL,
-    "a mail in an mbox": FROM + MAIL,
-    "a mail that quotes": FROM + MAIL + b"\nFrom here on it is text\n",
-    "a mail with a table": MAIL + MANY["tsv"],
-    "a mail with a table of files": MAIL + MANY["files"],
-    "text": b"WINNER! Claim your prize\n",
-    "lines": b"hello\nsee you, at nine\nbye, bye\n",
-    "lines, each with a comma": b"Dear Ann,\nthe meeting, you know,\nis at nine, bye\n",
-    "a poem": b"one, two\nthree, four\nfive, six\nseven, eight\n",
-    "nothing": b"",
-    "blank": b"\n\n\n",
-    "a path that is none": b"/no/such/file\n/nor/this\n",
-    "brackets": b"{hello}\n[you]\n",
-    "NULs": b"\0\0\0",
-    "a bare CR": b"a\rb\nc\n",
-    "a bare CR between commas": b"a,b\rc\nd,e\n",
-    "a quote that is never closed": b'a,"b\nc,d\n',
-    "a very long cell": b'label,"' + b"x" * 300_000 + b"\nham,y\n",
-}
+
+def looks(section):
+    """Return the contents of a section by their names."""
+    for name, content in golden_table("reading/tables.table", 2, section):
+        data = content.encode("latin-1").replace(b"<FROM>", FROM).replace(b"<MAIL>", MAIL)
+        yield name, data.replace(b"<HERE>", HERE)
+
+
+MANY = dict(looks("many")) | {"cut": b"ham\tsee you\nspam\twin\nham\tlater\n" * 5_000}
+ONE = dict(looks("one")) | {"a very long cell": b'label,"' + b"x" * 300_000 + b"\nham,y\n"}
 
 
 def read_one(content, monkeypatch, **options):

@@ -5,6 +5,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import ClassVar
 
 import pytest
+from golden_tables import golden_table
 from one_case import each
 from web_servers import web_server
 
@@ -59,14 +60,7 @@ def read(name, reads=labelled, outside=False):
     return list(reads(name, *more, ReadingOptions(outside=outside), Skips()))
 
 
-@each(
-    "url",
-    [
-        *("file://{file}", "memory://a", "simplecache::https://h/a", "local://{file}", "ftp://h/a"),
-        *("https://h/a::file://{file}", "s3://b/a::file://{file}", "zip://a::{file}", "://a"),
-        *("github://a:b@/c", "reference://::{file}", "HTTPS+file://{file}", "data://text,a"),
-    ],
-)
+@each("url", golden_table("reading/urls.table", 1, "schemes"))
 def test_only_the_schemes_that_are_promised(tmp_path, url):
     file = tmp_path / "secret"
     file.write_bytes(MAIL)
@@ -76,19 +70,7 @@ def test_only_the_schemes_that_are_promised(tmp_path, url):
         fetched(url.format(file=file))
 
 
-@each(
-    "location, said",
-    [
-        ("/mail", ""),
-        ("mail", ""),
-        ("{web}/mail", ""),
-        ("http://localhost:{port}/mail", "names another one, http://localhost"),
-        ("http://127.0.0.1:1/mail", "names another one, http://127.0.0.1:1"),
-        ("//169.254.169.254/mail", "names another one, http://169.254.169.254"),
-        ("/to-other", "names another one, http://localhost"),
-        ("file:///etc/passwd", "cannot be read|no such file"),
-    ],
-)
+@each("location, said", golden_table("reading/urls.table", 2, "redirects"))
 def test_a_redirect_stays_with_its_server(web, location, said):
     port = web.rpartition(":")[2]
     Answers.pages = {

@@ -17,7 +17,7 @@ def model(tmp_path_factory):
     home = Home(tmp_path_factory.mktemp("recipes") / "home")
     home.put(".", *kept(wanted=True))
     home.put(".Junk", *kept(wanted=False))
-    ham = ("--ham", SAMPLE / "ham", "--ham", home.maildir)
+    ham = ("--ham", SAMPLE / "ham.mbox", "--ham", home.maildir)
     spam = ("--spam", SAMPLE / "spam.mbox", "--spam", home.maildir / ".Junk")
     assert home.nbspam("train", *ham, *spam).code == 0
     return home.model

@@ -20,10 +20,10 @@ def deliver(procmail, recipe):
 
 @pytest.fixture
 def settled(home, recipe):
-    with closing(mailbox.mbox(SAMPLE / "spam.mbox", create=False)) as junk:
-        home.put(".Junk", *[message.as_bytes() for message in junk], *mails.kept(wanted=False))
-    ham = [path.read_bytes() for path in (SAMPLE / "ham").glob("[cn]*/*")]
-    home.put(".", *ham, *mails.kept(wanted=True))
+    for folder, label in ((".Junk", "spam"), (".", "ham")):
+        with closing(mailbox.mbox(SAMPLE / f"{label}.mbox", create=False)) as box:
+            sample = [message.as_bytes() for message in box]
+        home.put(folder, *sample, *mails.kept(wanted=label == "ham"))
     first = home.shell(recipe("first-training"))
     assert first.code == 0, first.err
     return home

@@ -78,7 +78,7 @@ def test_on_request_what_is_not_judged_is_delivered_as_it_was(
 
 def test_mail_that_may_be_spam_goes_to_the_inbox(home, procmail, recipe):
     """A model of few mails is not sure of this one."""
-    sources = ("--ham", SAMPLE / "ham", "--spam", SAMPLE / "spam.mbox")
+    sources = ("--ham", SAMPLE / "ham.mbox", "--spam", SAMPLE / "spam.mbox")
     assert home.nbspam("train", *sources).code == 0
     for name in ("procmail-filter", "procmail-condition"):
         assert procmail(home, recipe(name), mails.LOUD_HAM[1]) == (0, b"", "")

@@ -57,12 +57,11 @@ def deliver(procmail):
 @pytest.fixture
 def bogofilter(home):
     need("bogofilter", "bogoutil", "procmail")
-    with closing(mailbox.mbox(SAMPLE / "spam.mbox", create=False)) as junk:
-        spam = [message.as_bytes() for message in junk]
-    ham = [path.read_bytes() for path in sorted((SAMPLE / "ham").glob("[cn]*/*"))]
-    # of the sample mail alone it calls this spam unsure
-    for flag, messages in (("-s", [*spam, mails.SPAM]), ("-n", ham)):
-        for message in messages:
+    for flag, label in (("-s", "spam"), ("-n", "ham")):
+        with closing(mailbox.mbox(SAMPLE / f"{label}.mbox", create=False)) as box:
+            messages = [message.as_bytes() for message in box]
+        # of the sample mail alone it calls this spam unsure
+        for message in [*messages, mails.SPAM] if label == "spam" else messages:
             assert home.run("bogofilter", flag, stdin=message).code == 0
     return home
 

@@ -3,20 +3,13 @@
 from functools import partial
 
 import pytest
+from served_programs import make_model
 from servers import serving_in
-
-import nbspam
 
 
 @pytest.fixture(scope="session")
 def model_file(tmp_path_factory):
-    spam = "win a free prize now", "free prize for the winner", "claim the free cash prize today"
-    ham = "lunch at noon today", "see you at the meeting", "the meeting notes are here, love"
-    pairs = ("spam", spam), ("ham", ham)
-    rows = [(label, f"{texts[i % 3]} {i}") for i in range(40) for label, texts in pairs]
-    path = tmp_path_factory.mktemp("model") / "model.json"
-    nbspam.train(rows).save(path)
-    return path
+    return make_model(tmp_path_factory.mktemp("model") / "model.json")
 
 
 @pytest.fixture
@@ -35,3 +28,11 @@ def served(model_file, tmp_path_factory):
 @pytest.fixture
 def serving(tmp_path):
     return partial(serving_in, tmp_path)
+
+
+@pytest.fixture
+def users(tmp_path):
+    """Return the folder of users' models."""
+    folder = tmp_path / "users"
+    folder.mkdir(mode=0o700)
+    return folder

@@ -1,99 +1,55 @@
-"""Servers in a thread of the test's own process, and clients that speak to them byte by byte."""
+"""Servers in the test's own process, and what is sent to them."""
 
-import asyncio
-import socket
+import fcntl
+import os
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
-from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.limits import Limits
+from served_programs import Served, children, workers_of
+
+from nbspam.serving.clients import Limits
+from nbspam.serving.models import Opening, ServedModels, UserFiles
 from nbspam.serving.server import Server
 from nbspam.serving.sockets import unix_socket
-from nbspam.serving.tell import LearnQueue, apply_requests
-from nbspam.serving.user_files import UserFiles
-from nbspam.serving.user_tell import UserQueues
-from nbspam.serving.worker_program import WorkerSettings
-
-SPAM = b"Subject: prize\n\nclaim the free cash prize today, win it now\n"
-HAM = b"Subject: lunch\n\nsee you at lunch, at noon, after the meeting\n"
-_CUT_OFFS = CutOffs()
+from nbspam.serving.teaching import Teacher, apply_requests
 
 
-class Client:
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(60)
-        try:
-            self.socket.connect(str(path))
-        except OSError:
-            self.socket.close()
-            raise
+class InThread(Served):
+    """A server in this process."""
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.socket.close()
-
-    def send(self, data):
-        self.socket.sendall(data)
-
-    def end(self):
-        self.socket.shutdown(socket.SHUT_WR)
-
-    def rest(self):
-        found = b""
-        try:
-            while chunk := self.socket.recv(1 << 16):
-                found += chunk
-        except ConnectionResetError:
-            pass
-        return found
-
-
-class Served(NamedTuple):
-    path: Path
-    said: list[str]
-    server: Server
-    loop: asyncio.AbstractEventLoop
-    listener: socket.socket
-    thread: threading.Thread
-
-    def connect(self):
-        return Client(self.path)
-
-    def ask(self, request, end=True):
-        with self.connect() as client:
-            try:
-                client.send(request)
-                if end:
-                    client.end()
-            except OSError:  # refused before it was all sent
-                pass
-            return client.rest()
+    def __init__(self, path, said, server):
+        super().__init__(path, said)
+        self.stopping = threading.Thread(target=server.close)
+        self.others = children(os.getpid())  # processes of other servers
 
     def stop(self):
-        self.loop.call_soon_threadsafe(self.server.stop)
+        self.stopping.start()
 
     def stop_within(self, seconds):
         started = time.monotonic()
         self.stop()
-        self.thread.join(60)
+        self.stopping.join(60)
         assert time.monotonic() - started < seconds
 
     @property
-    def n_open(self):
-        return self.server.connections.n_open
+    def processes(self):
+        return [pid for pid in workers_of(os.getpid()) if pid not in self.others]
 
-    def wait(self, condition, seconds=60.0):
-        ends = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < ends, "it did not come about in time"
-            time.sleep(0.005)
+
+@contextmanager
+def held(model):
+    """Hold a model's lock, as another program would."""
+    with model.with_name(f".{model.name}.lock").open("a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def status(pid):
+    """Return what a process does: T when it is stopped, Z when it has ended."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def together(n, work):
@@ -118,59 +74,38 @@ def serving_in(
     model,
     apply=None,
     log=None,
-    cut_offs=_CUT_OFFS,
+    cut_offs=(None,) * 3,
     users=None,
     most=100,
     base=None,
+    tell=False,
+    workers=1,
     **limits,
 ):
-    """Serve a model in a thread; yields what there is to know of the server.
+    """Serve a model; yields what there is to know of the server.
 
+    apply: what is called to learn; or tell: that it is what the program calls.
     users: where their models are, which can be taught; most: of them that stay open.
     base: that the model is read through.
     """
-    said, started, kept = [], threading.Event(), []
-    path = folder / "socket"
-
-    async def main():
-        bounds = Limits(**limits)
-        queue = LearnQueue(apply, bounds, said.append) if apply else None
-        settings = WorkerSettings(
-            model, (None,) * 3, bounds, users=users, open_models=most, base=base
-        )
-        current = settings.models(said.append, lambda metadata: cut_offs)
-        if users:
-            apply_to = partial(apply_requests, base=model)
-            queue = UserQueues(apply_to, UserFiles(users), bounds, said.append)
-        server = Server(current, bounds, queue, said.append, log)
-        with (
-            unix_socket(path, 0o600) as listener,
-            unix_socket(folder / "metrics", 0o600) as metrics,
-        ):
-            kept.extend([server, asyncio.get_running_loop(), listener])
-            await server.run([listener], started.set, [metrics])
-        current.close()
-
-    thread = threading.Thread(target=asyncio.run, args=(main(),))
-    thread.start()
-    try:
-        assert started.wait(60)
-        served = Served(path, said, *kept, thread)
-        yield served
-    finally:
-        if kept:
-            with suppress(RuntimeError):  # it has ended, and its loop is closed
-                kept[1].call_soon_threadsafe(kept[0].stop)
-        thread.join(60)
-        assert not thread.is_alive()
-
-
-def slow_down(monkeypatch, owner, name, seconds):
-    """Let a function of a module or class take so much longer."""
-    real = getattr(owner, name)
-
-    def slow(*arguments):
-        time.sleep(seconds)
-        return real(*arguments)
-
-    monkeypatch.setattr(owner, name, slow)
+    said, path, bounds = [], folder / "socket", Limits(**limits)
+    models = ServedModels(model, cut_offs, base, users, workers, most)
+    current = models.common(Opening(models.cut_offs_of, said.append))
+    teacher = None
+    if apply or tell or users:
+        apply = apply or partial(apply_requests, base=model if users else base)
+        teacher = Teacher(apply, bounds, said.append, UserFiles(users) if users else None)
+    server = Server(models, current, bounds, teacher, said.append, log)
+    with (
+        unix_socket(path, 0o600) as listener,
+        unix_socket(folder / "metrics", 0o600) as metrics,
+    ):
+        served = InThread(path, said, server)
+        server.start([listener], [metrics])
+        try:
+            yield served
+        finally:
+            if not served.stopping.ident:
+                served.stop()
+            served.stopping.join(60)
+            assert not served.stopping.is_alive()

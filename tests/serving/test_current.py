@@ -9,13 +9,13 @@ import pytest
 import nbspam
 from nbspam.errors import ModelError, OptionError
 from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.current import CurrentModel
+from nbspam.serving.models import CurrentModel, Opening
 
 FDS = Path("/proc/self/fd")
 
 
-def cut_offs(metadata):
-    return CutOffs.of_model(metadata)
+def opened(path, said):
+    return CurrentModel(path, Opening(CutOffs.of_model, said.append))
 
 
 @pytest.fixture
@@ -25,9 +25,7 @@ def said():
 
 @pytest.fixture
 def current(model, said):
-    found = CurrentModel(model, cut_offs, said.append)
-    yield found
-    found.close()
+    return opened(model, said)
 
 
 def put(path, raw, name="new"):
@@ -41,8 +39,7 @@ def changed(raw, cut_off=b"0.75"):
 
 
 def cut_off_of(current):
-    with current.use() as model:
-        return model.filter.cut_offs.spam
+    return current.use().filter.cut_offs.spam
 
 
 def open_files(path):
@@ -60,21 +57,22 @@ def test_a_replaced_file_is_used_at_once_and_opened_once(current, model, said, m
     assert cut_off_of(current) == 0.9
     put(model, changed(model.read_bytes()))
     assert cut_off_of(current) == 0.75
-    monkeypatch.setattr("nbspam.serving.current.Lookup", lambda path: pytest.fail("opened"))
+    monkeypatch.setattr("nbspam.serving.models.Lookup", lambda path: pytest.fail("opened"))
     assert [cut_off_of(current) for _ in range(3)] == [0.75] * 3
     assert said == []
 
 
 @linux
 def test_an_old_version_stays_open_as_long_as_it_is_used(current, model):
-    with current.use() as old:
-        put(model, changed(model.read_bytes()))
-        with current.use() as new:
-            assert (old.filter.cut_offs.spam, new.filter.cut_offs.spam) == (0.9, 0.75)
-            assert open_files(model) == 2
-        assert old.filter.classifier.score({"claim", "free"}).log_odds > 0
+    old = current.use()
+    put(model, changed(model.read_bytes()))
+    new = current.use()
+    assert (old.filter.cut_offs.spam, new.filter.cut_offs.spam) == (0.9, 0.75)
+    assert open_files(model) == 2
+    assert old.filter.classifier.score({"claim", "free"}).log_odds > 0
+    del old
     assert open_files(model) == 1
-    current.refresh()
+    current.use()
     assert open_files(model) == 1
 
 
@@ -128,7 +126,7 @@ def test_a_file_that_could_not_be_opened_is_tried_again_after_a_change_of_its_mo
 
     put(model, changed(model.read_bytes()))
     with monkeypatch.context() as patched:
-        patched.setattr("nbspam.serving.current.Lookup", refuse)
+        patched.setattr("nbspam.serving.models.Lookup", refuse)
         assert cut_off_of(current) == 0.9
         assert current.n_unusable == 1
     assert cut_off_of(current) == 0.9  # told once
@@ -143,37 +141,35 @@ def test_a_model_that_cannot_serve_is_as_bad_as_a_damaged_one(model, said):
     def refuse(metadata):
         if metadata.settings.spam_cutoff != 0.9:
             raise OptionError("the ham cut-off, 0.6, is above the spam cut-off")
-        return cut_offs(metadata)
+        return CutOffs.of_model(metadata)
 
-    found = CurrentModel(model, refuse, said.append, say_good=good.append)
+    found = CurrentModel(model, Opening(refuse, said.append, good.append))
     put(model, changed(raw))
     assert cut_off_of(found) == 0.9
     put(model, raw)
-    found.refresh()
+    found.use()
     assert (len(said), len(good)) == (1, 1)  # good news may go elsewhere
-    found.close()
 
 
 def test_a_link_is_followed_to_another_file(model, tmp_path, said):
     other, link = tmp_path / "other.json", tmp_path / "link.json"
     other.write_bytes(changed(model.read_bytes()))
     link.symlink_to(model)
-    found = CurrentModel(link, cut_offs, said.append)
+    found = opened(link, said)
     assert cut_off_of(found) == 0.9
     link.unlink()
     link.symlink_to(other)
     assert cut_off_of(found) == 0.75
-    found.close()
 
 
 @linux
 def test_no_model_at_the_start_is_an_error(model, tmp_path, said):
     before = open_files(model)
     with pytest.raises(ModelError, match="model not found"):
-        CurrentModel(tmp_path / "none.json", cut_offs, said.append)
+        opened(tmp_path / "none.json", said)
     put(model, model.read_bytes().replace(b'"positive": "spam"', b'"positive": null'))
     with pytest.raises(ModelError):
-        CurrentModel(model, cut_offs, said.append)
+        opened(model, said)
     assert open_files(model) == before
 
 
@@ -181,4 +177,4 @@ def test_a_model_without_spam_cannot_answer(tmp_path, said):
     path = tmp_path / "three.json"
     nbspam.train([(c, f"{c} word {i}") for i in range(5) for c in "abc"]).save(path)
     with pytest.raises(ModelError, match=r"has no spam class, .*; say which class is spam"):
-        CurrentModel(path, cut_offs, said.append)
+        opened(path, said)

@@ -8,24 +8,23 @@ import sys
 import threading
 import time
 import zlib
-from functools import partial
 from pathlib import Path
 
 import pytest
-from servers import SPAM, request
+from served_programs import SPAM
+from servers import request
 
 from nbspam.reading.marks import MARK
-from nbspam.serving import large_mail
-from nbspam.serving.limits import LARGE
+from nbspam.serving import judges
 from nbspam.serving.passthrough import cleaned
-from nbspam.serving.tell import LearnRequest, apply_requests
+from nbspam.serving.spamd import LARGE
+from nbspam.serving.teaching import LearnRequest, apply_requests
 from nbspam.store.model_file import read_model
 from nbspam.store.writing import DEFAULT_WAIT
 
 OK = b"SPAMD/1.1 0 EX_OK\r\n"
 MIB = 1 << 20
-CHILDREN = Path(f"/proc/self/task/{os.getpid()}/children")
-linux = pytest.mark.skipif(not CHILDREN.exists(), reason="needs Linux's /proc")
+linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
 
 
 def padded(message, size=2 * LARGE):
@@ -38,16 +37,9 @@ def padded(message, size=2 * LARGE):
 
 
 def program_of(served):
-    pids = [int(pid) for task in Path("/proc/self/task").iterdir() for pid in _children(task)]
-    (pid,) = [pid for pid in pids if b"large_mail" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    return pid
-
-
-def _children(task):
-    try:
-        return (task / "children").read_text().split()
-    except OSError:
-        return []
+    """Return the process for large messages, which is started last."""
+    [_, _, large] = served.processes
+    return large
 
 
 def test_the_answer_is_that_of_a_small_message(serving, model, monkeypatch):
@@ -62,16 +54,17 @@ def test_the_answer_is_that_of_a_small_message(serving, model, monkeypatch):
             head = f"{command} SPAMC/1.5\r\n\r\n".encode()
             assert served.ask(head + large) == apart[command]
         assert served.said == []
-    monkeypatch.setattr(large_mail.LargeMail, "judge", lambda *_: pytest.fail("it is small"))
     small = SPAM + b"x" * (LARGE - len(SPAM))
     with serving(model) as served:  # what unpacks to a small one needs no process
         found = served.ask(request("CHECK", small))
         assert found.startswith(OK)
         assert served.ask(request("CHECK", zlib.compress(small), "Compress: zlib")) == found
-    for module in ("spamd", "client"):
-        monkeypatch.setattr(f"nbspam.serving.{module}.LARGE", 1 << 30)
+        assert len(served.processes) == 2
+    monkeypatch.setattr("nbspam.serving.spamd.LARGE", 1 << 30)
+    monkeypatch.setattr("nbspam.serving.server.LARGE", 1 << 30)
     with serving(model) as served:
         assert apart == {command: served.ask(request(command, large)) for command in commands}
+        assert len(served.processes) == 2
     assert cleaned(apart["PROCESS"].partition(b"\r\n\r\n")[2], MARK) == large
 
 
@@ -87,8 +80,10 @@ def test_what_cannot_be_read_there_is_refused(serving, model, monkeypatch):
         assert found.startswith(line + b"HEADERS needs")
         assert served.said == []
     with monkeypatch.context() as patch:
-        less = large_mail._CODE.replace("({}, {})", "({}, {} // 3)")
-        patch.setattr(large_mail, "_CODE", less)
+        less = "; j.limit_memory = lambda n, real=j.limit_memory: real(n // 3)"
+        less = f"import nbspam.serving.judges as j{less}; be_judge("
+        code = judges._CODE.replace("be_judge(", less, 1)
+        patch.setattr(judges, "_CODE", code)
         with serving(model) as served:
             found = served.ask(request("CHECK", padded(SPAM, 31 * MIB)))
             assert found == b"SPAMD/1.0 75 Try again later: (it takes too much memory)\r\n"
@@ -97,8 +92,9 @@ def test_what_cannot_be_read_there_is_refused(serving, model, monkeypatch):
     def fail(*_, **__):
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(large_mail.subprocess, "Popen", fail)
     with serving(model) as served:
+        assert served.ask(request("CHECK", SPAM)).startswith(OK)
+        monkeypatch.setattr(judges.subprocess, "Popen", fail)
         assert served.ask(request("CHECK", padded(SPAM))).startswith(b"SPAMD/1.0 75 ")
         assert served.ask(request("CHECK", SPAM)).startswith(OK)
     assert "Resource temporarily unavailable" in served.said[0]
@@ -133,8 +129,7 @@ def test_when_it_dies_or_takes_too_long_the_message_is_refused_and_a_new_one_is_
     serving, model
 ):
     asked = request("CHECK", padded(SPAM))
-    with serving(model) as served:
-        large = served.server._responder._large
+    with serving(model, reading=3) as served:
         good = served.ask(asked)
         first = program_of(served)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -142,15 +137,9 @@ def test_when_it_dies_or_takes_too_long_the_message_is_refused_and_a_new_one_is_
         assert served.ask(asked) == good
         assert program_of(served) == first
         os.kill(first, signal.SIGSTOP)
-        usual, large._limits = large._limits, large._limits._replace(reading=0.1)
-        assert served.ask(asked) == b"SPAMD/1.0 75 Try again later: (it took longer than 0.1 s)\r\n"
-        large._limits = usual
+        assert served.ask(asked) == b"SPAMD/1.0 75 Try again later: (it took longer than 3 s)\r\n"
         assert served.ask(asked) == good
-    assert served.said == ["a large message was given up after 0.1 s"]
-    with pytest.raises(ValueError, match="not enough values"):
-        program_of(served)  # it ends with the server
-    with serving(model) as served:
-        assert served.ask(asked) == good
+        assert served.said == ["a message was given up after 3 s"]
         first, replies = program_of(served), []
         os.kill(first, signal.SIGSTOP)
         asking = [
@@ -158,14 +147,15 @@ def test_when_it_dies_or_takes_too_long_the_message_is_refused_and_a_new_one_is_
         ]
         for thread in asking:
             thread.start()
-        served.wait(served.server._responder._large._turn.locked)  # it has one of them
+        served.wait(lambda: served.metric("parked_connections") == 3)
+        time.sleep(0.1)
         os.kill(first, signal.SIGKILL)
         for thread in asking:
             thread.join()
         line = b"SPAMD/1.0 75 Try again later: (the process that reads it has ended)\r\n"
         assert sorted(replies) == sorted([line, good, good])  # the others were not lost with it
         assert program_of(served) != first
-    assert served.said == [
+    assert served.said[1:] == [
         "the process that reads large messages failed (it has ended); a new one follows"
     ]
 
@@ -190,7 +180,7 @@ def test_a_large_message_is_learned_once_moved_and_forgotten(serving, model):
     new = padded(b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n")
     spam, ham = (["Set: local", f"Message-class: {name}"] for name in ("spam", "ham"))
     before = read_model(model)
-    with serving(model, partial(apply_requests, model)) as served:
+    with serving(model, tell=True) as served:
         for headers, done in (
             (spam, b"DidSet: local\r\n"),
             (spam, b""),
@@ -227,7 +217,7 @@ HOSTILE = {
 def test_small_messages_do_not_wait_for_two_hostile_clients(serving, model, command, shape):
     headers = ["Set: local", "Message-class: spam"] if command == "TELL" else []
     asked = request(command, HOSTILE[shape], *headers)
-    with serving(model, partial(apply_requests, model)) as served:
+    with serving(model, tell=True) as served:
         served.ask(request("CHECK", SPAM))
         ends = time.monotonic() + 1.5
         code = (
@@ -264,4 +254,4 @@ def test_small_messages_do_not_wait_for_two_hostile_clients(serving, model, comm
         waits.sort()
         assert waits[int(0.99 * (len(waits) - 1))] < 1
         served.stop()
-        served.thread.join(60)
+        served.stopping.join(60)

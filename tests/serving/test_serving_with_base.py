@@ -1,13 +1,12 @@
 """A served model that is read through a base."""
 
 import pytest
-from servers import HAM, SPAM
+from served_programs import HAM, SPAM
 
 from nbspam.errors import ModelError
 from nbspam.filter import open_filter
-from nbspam.serving.limits import Limits
-from nbspam.serving.tell import LearnRequest, apply_requests
-from nbspam.serving.worker_program import WorkerSettings
+from nbspam.serving.models import Opening, ServedModels
+from nbspam.serving.teaching import LearnRequest, apply_requests
 from nbspam.store.lookup import Lookup
 from nbspam.store.writing import DEFAULT_WAIT
 
@@ -19,8 +18,12 @@ def tell(path, base, message, is_spam):
 
 
 def log_odds(models, message):
-    with models.use() as model:
-        return model.filter.classify(message).log_odds
+    return models.use().filter.classify(message).log_odds
+
+
+def opened(me, model, said):
+    models = ServedModels(me, base=model)
+    return models.common(Opening(models.cut_offs_of, said.append))
 
 
 @pytest.fixture
@@ -35,9 +38,7 @@ def said():
 
 @pytest.fixture
 def current(me, model, said):
-    found = WorkerSettings(me, (None, None, None), Limits(), base=model).models(said.append)
-    yield found
-    found.close()
+    return opened(me, model, said)
 
 
 def replace(path, content):
@@ -115,25 +116,16 @@ def test_learn_move_and_forget(me, model):
 def test_an_unlike_model_is_refused(me, model):
     me.write_bytes(model.read_bytes().replace(b'"scoring": "evidence"', b'"scoring": "sum"', 1))
     with pytest.raises(ModelError, match="has the scoring sum, and its base"):
-        WorkerSettings(me, (None, None, None), Limits(), base=model).models(print)
+        opened(me, model, [])
 
 
 def test_the_index_of_a_base_is_made_once_for_each_base(me, model, current, said):
     tell(me, model, SPAM, True)
-    with current.use() as opened:
-        first = opened.base
+    first = current.use().base
     tell(me, model, HAM, False)
     before = log_odds(current, SPAM)
-    with current.use() as opened:
-        assert opened.base is first
+    assert current.use().base is first
     tell(model, None, SPAM + b"quite another", True)
     assert log_odds(current, SPAM) != before
-    with current.use() as opened:
-        assert opened.base is not first
+    assert current.use().base is not first
     assert said == []
-
-
-def test_workers_have_the_same_base(me, model):
-    settings = WorkerSettings(me, (0.9, None, None), Limits(), base=model)
-    again = WorkerSettings.of_json(settings.as_json().encode())
-    assert again == settings._replace(cut_offs=list(settings.cut_offs))

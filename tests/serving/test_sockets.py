@@ -1,6 +1,5 @@
 """Where a server listens and where it refuses to, what systemd passes and is told, and signals."""
 
-import asyncio
 import os
 import signal
 import socket
@@ -13,8 +12,7 @@ import pytest
 
 from nbspam.errors import OptionError, ServingError
 from nbspam.serving.server import serve
-from nbspam.serving.sockets import name_of, tcp_sockets, unix_socket
-from nbspam.serving.systemd import notify, passed_sockets
+from nbspam.serving.sockets import name_of, notify, passed_sockets, tcp_sockets, unix_socket
 
 
 def test_a_socket_has_its_mode_and_is_removed_at_the_end(tmp_path):
@@ -127,7 +125,7 @@ TAKE = """
 import os
 from nbspam.errors import NbspamError
 from nbspam.serving.sockets import name_of
-from nbspam.serving.systemd import passed_sockets
+from nbspam.serving.sockets import passed_sockets
 try:
     print(*map(name_of, passed_sockets()), "LISTEN_FDS" in os.environ)
 except NbspamError as error:
@@ -181,18 +179,18 @@ def test_systemd_is_told(tmp_path, monkeypatch, abstract):
 class Watched:
     """A server that has no clients, and counts how often it was asked to reopen its model."""
 
-    shares = False
+    n_reloads = 0
+    is_closed = False
 
-    def __init__(self):
-        self.n_reloads = 0
-
-    async def run(self, _, ready, __):
-        ready()
-        while not self.n_reloads:
-            await asyncio.sleep(0.001)
+    def start(self, *_):
+        """Serve nobody."""
 
     def reload(self):
         self.n_reloads += 1
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def close(self):
+        self.is_closed = True
 
 
 def test_signals_are_heeded_once_it_says_that_it_serves():
@@ -207,5 +205,5 @@ def test_signals_are_heeded_once_it_says_that_it_serves():
 
     before = signal.getsignal(signal.SIGHUP)
     serve(server, [], say_start=say_start)
-    assert server.n_reloads == 1
+    assert (server.n_reloads, server.is_closed) == (1, True)
     assert signal.getsignal(signal.SIGHUP) is before

@@ -1,25 +1,23 @@
 """Requests to learn are applied once, in order, and together."""
 
-import asyncio
-import fcntl
 import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
-from functools import partial
+from pathlib import Path
 
 import pytest
-from servers import HAM, SPAM, request
+from served_programs import HAM, SPAM
+from servers import held, request
 
 import nbspam
 from nbspam.errors import LockedError, ModelError
 from nbspam.learning import update
-from nbspam.serving.limits import Limits
+from nbspam.serving.clients import Limits
 from nbspam.serving.log import UNCHANGED
 from nbspam.serving.spamd import RefusedError
-from nbspam.serving.tell import LearnQueue, LearnRequest
-from nbspam.serving.tell import apply_requests as apply_with_wait
+from nbspam.serving.teaching import LearnRequest, Teacher
+from nbspam.serving.teaching import apply_requests as apply_with_wait
 from nbspam.store.model_file import read_model
 from nbspam.store.writing import DEFAULT_WAIT, LockWait
 
@@ -37,15 +35,28 @@ def apply_requests(path, requests):
     ]
 
 
-def submitted(apply, scene, **limits):
-    """Run a scene with a function that submits messages to a queue, as spam or otherwise."""
+def submitted(apply, messages, before=lambda _: None, **limits):
+    """Submit messages to a teacher, each from a thread of its own; return what came of each.
 
-    async def main():
-        queue = LearnQueue(apply, Limits(**limits), print)
-        await scene(lambda m, is_spam=True: queue.submit(LearnRequest(m, is_spam)), queue)
-        await queue.close()
+    apply: called with the requests, and how long to wait.  before: called with the teacher.
+    """
+    teacher = Teacher(lambda _, asked, wait: apply(asked, wait), Limits(**limits), print, None)
+    before(teacher)
+    results = [None] * len(messages)
 
-    asyncio.run(main())
+    def submit(i, request):
+        results[i] = teacher.submit(Path("model.json"), request)
+
+    threads = []
+    for i, message in enumerate(messages):
+        one = message if isinstance(message, LearnRequest) else LearnRequest(message, True)
+        threads.append(threading.Thread(target=submit, args=(i, one)))
+        threads[-1].start()
+        time.sleep(0.01)  # so that they come in order
+    teacher.close()
+    for thread in threads:
+        thread.join(60)
+    return results
 
 
 def known(path):
@@ -146,125 +157,85 @@ def test_three_classes_need_one_called_ham(tmp_path):
 # The queue
 
 
-def test_what_comes_during_a_save_shares_the_next():
+def test_what_comes_during_a_save_shares_the_next_up_to_so_many_bytes():
+    """A large message is alone."""
     batches, go = [], threading.Event()
 
     def slow(requests, _):
-        batches.append([one.message for one in requests])
-        assert go.wait(60)
-        return [True] * len(requests)
+        batches.append([len(r.message) if isinstance(r.message, bytes) else -1 for r in requests])
+        assert go.wait(0.5) or len(batches) == 1
+        return ["learned"] * len(requests)
 
-    async def scene(submit, _):
-        tasks = [asyncio.create_task(submit(b"0"))]
-        while not batches:
-            await asyncio.sleep(0.001)
-        tasks += [asyncio.create_task(submit(b"%d" % i)) for i in range(1, 6)]
-        await asyncio.sleep(0.01)
-        go.set()
-        assert await asyncio.gather(*tasks) == [True] * 6
-
-    submitted(slow, scene)
-    assert batches == [[b"0"], [b"1", b"2", b"3", b"4", b"5"]]
+    threading.Timer(0.4, go.set).start()
+    messages = [b"x", *[b"x" * 100_000] * 7, *[lambda _: None] * 2, *[b"x"] * 3]
+    assert submitted(slow, messages) == ["learned"] * 13
+    assert batches == [[1], [100_000] * 5, [100_000] * 2, [-1], [-1], [1] * 3]
 
 
-def test_a_failure_is_told_to_each_and_ends_nothing():
-    failures = [ModelError("model.json: cannot be written")] * 3  # both together, then each
+def test_a_failure_is_told_to_each_and_a_bad_request_fails_alone():
+    """The requests of its batch are then applied one by one."""
 
-    def fail(requests, _):
-        if failures:
-            raise failures.pop()
-        return [False] * len(requests)
+    def picky(requests, _):
+        time.sleep(0.1)
+        if any(one.is_spam is False for one in requests):
+            raise ModelError("model.json: has no ham; try spam")
+        return ["learned"] * len(requests)
 
-    async def scene(submit, _):
-        results = await asyncio.gather(submit(SPAM), submit(HAM), return_exceptions=True)
-        assert [str(result) for result in results] == ["model.json: cannot be written"] * 2
-        assert await submit(SPAM) is False
+    asked = [LearnRequest(NEW, is_spam) for is_spam in (True, True, False, None, False)]
+    results = submitted(picky, asked)
+    assert [str(result)[:10] for result in results] == [
+        *("learned", "learned", "model.json", "learned", "model.json")
+    ]
 
-    submitted(fail, scene)
+
+def test_a_wait_is_limited_by_the_oldest_request_and_by_the_end():
+    def locked(requests, wait: LockWait):
+        while not wait.is_over():
+            time.sleep(0.01)
+        return [LockedError("model.json: its lock is held")] * len(requests)
+
+    def soon(teacher):
+        threading.Timer(0.05, teacher.hurry, (0.05,)).start()
+
+    for before, limits in (
+        (lambda _: None, {"learning": 0.1}),
+        (soon, {}),
+        (lambda teacher: teacher.hurry(0.1), {}),
+    ):
+        started = time.monotonic()
+        results = submitted(locked, [SPAM, HAM], before, **limits)
+        assert time.monotonic() - started < 20  # and not 30
+        assert {type(result) for result in results} <= {LockedError, RefusedError}
+        assert LockedError in map(type, results)
+
+
+def test_who_waits_for_those_before_him_is_told_in_time():
+    free = threading.Event()
+    threading.Timer(0.5, free.set).start()
+    first, late = submitted(
+        lambda requests, _: free.wait(20) and ["learned"] * len(requests), [SPAM, HAM], learning=0.2
+    )
+    assert first == "learned"
+    assert isinstance(late, RefusedError)
+    assert late.code == 75
 
 
 def test_the_end_waits_for_what_is_being_learned():
     done = []
 
     def slow(requests, _):
-        threading.Event().wait(0.03)
+        time.sleep(0.1)
         done.extend(requests)
-        return [True] * len(requests)
+        return ["learned"] * len(requests)
 
-    async def scene(submit, queue):
-        task = asyncio.create_task(submit(SPAM))
-        await asyncio.sleep(0)
-        await queue.close()
-        assert await task
-
-    submitted(slow, scene)
+    assert submitted(slow, [SPAM]) == ["learned"]
     assert len(done) == 1
-
-
-def test_a_bad_request_fails_alone():
-    """The requests of its batch are then applied one by one."""
-
-    def picky(requests, _):
-        if any(one.is_spam is False for one in requests):
-            raise ModelError("model.json: has no ham; try spam")
-        return [True] * len(requests)
-
-    async def scene(submit, _):
-        tasks = [submit(NEW, is_spam) for is_spam in (True, False, None)]
-        first, second, third = await asyncio.gather(*tasks, return_exceptions=True)
-        assert (first, third) == (True, True)
-        assert isinstance(second, ModelError)
-
-    submitted(picky, scene)
-
-
-def test_one_save_is_for_so_many_bytes_and_a_large_message_is_alone():
-    batches = []
-
-    def apply(requests, _):
-        batches.append([len(r.message) if isinstance(r.message, bytes) else -1 for r in requests])
-        return [True] * len(requests)
-
-    async def scene(submit, _):
-        messages = [b"x" * 100_000] * 7 + [lambda _: None] * 2 + [b"x"] * 3
-        await asyncio.gather(*map(submit, messages))
-
-    submitted(apply, scene)
-    assert batches == [[100_000] * 5, [100_000] * 2, [-1], [-1], [1] * 3]
-
-
-def test_a_wait_is_limited_by_the_oldest_request():
-    def locked(requests, wait: LockWait):
-        while not wait.is_over():
-            time.sleep(0.01)
-        return [LockedError("model.json: its lock is held")] * len(requests)
-
-    async def scene(submit, queue):
-        started = time.monotonic()
-        first = asyncio.create_task(submit(SPAM))
-        await asyncio.sleep(0.05)
-        second = asyncio.create_task(submit(HAM))
-        results = await asyncio.gather(first, second, return_exceptions=True)
-        assert time.monotonic() - started < 20  # and not 30
-        assert [type(result) for result in results] == [LockedError, LockedError]
-        queue.hurry(0)
-        with pytest.raises((RefusedError, LockedError)):
-            await submit(SPAM)
-
-    submitted(locked, scene, learning=0.1)
 
 
 # A model that another program has locked
 
 TEACH = ["Set: local", "Message-class: spam"]
 OK = b"SPAMD/1.1 0 EX_OK\r\n"
-
-
-@contextmanager
-def held(model):
-    with model.with_name(f".{model.name}.lock").open("a+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield lock
 
 
 def word(number):
@@ -279,7 +250,7 @@ def mail(number):
 def test_judging_never_waits_for_learning(serving, model):
     """A hundred clients teach a server with four places, while its model is locked."""
     limits = {"connections": 4, "shutdown": 0.1}
-    with serving(model, partial(apply_with_wait, model), **limits) as served, held(model):
+    with serving(model, tell=True, **limits) as served, held(model):
         clients = [served.connect() for _ in range(100)]
         for number, client in enumerate(clients):
             client.send(request("TELL", mail(number), *TEACH))
@@ -295,7 +266,7 @@ def test_judging_never_waits_for_learning(serving, model):
 def test_who_cannot_be_learned_in_time_is_told_and_was_not_learned(serving, model):
     before = model.read_bytes()
     busy = b"SPAMD/1.0 75 Try again later: "
-    with serving(model, partial(apply_with_wait, model), connections=3, learning=0.2) as served:
+    with serving(model, tell=True, connections=3, learning=0.2) as served:
         with held(model):
             clients = [served.connect() for _ in range(10)]
             for number, client in enumerate(clients):
@@ -316,10 +287,10 @@ def test_who_cannot_be_learned_in_time_is_told_and_was_not_learned(serving, mode
 
 def test_a_stop_ends_the_wait_and_each_reply_is_true(serving, model):
     """What was answered as learned is on the disk, and what was not is not."""
-    apply, go = partial(apply_with_wait, model), threading.Event()
+    go = threading.Event()
 
-    def slow(requests, wait):
-        results = apply(requests, wait)
+    def slow(path, requests, wait):
+        results = apply_with_wait(path, requests, wait)
         go.set()
         return results
 
@@ -336,7 +307,7 @@ def test_a_stop_ends_the_wait_and_each_reply_is_true(serving, model):
             started = time.monotonic()
             served.stop()
             replies = [first, *(client.rest() for client in clients[1:])]
-            served.thread.join(60)
+            served.stopping.join(60)
             assert time.monotonic() - started < 20  # and not 30
         for client in clients:
             client.socket.close()
@@ -353,7 +324,7 @@ def test_a_lock_that_is_lost_between_two_saves_is_told_to_the_second_alone(model
     def fail(*_, **__):
         raise LockedError("model.json: its lock is held")
 
-    monkeypatch.setattr("nbspam.serving.tell.learn", fail)
+    monkeypatch.setattr("nbspam.serving.teaching.learn", fail)
     forgotten, learned = apply_requests(model, [LearnRequest(NEW, None), LearnRequest(HAM, False)])
     assert forgotten is True
     assert isinstance(learned, LockedError)

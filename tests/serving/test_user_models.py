@@ -1,6 +1,5 @@
 """A model for each user: which one judges, who may be a user, and whose trouble a bad model is."""
 
-import fcntl
 import os
 import re
 import threading
@@ -10,29 +9,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
-from servers import HAM, SPAM, request, together
+from served_programs import HAM, SPAM
+from servers import held, request, together
 
 import nbspam
 from nbspam.errors import ModelError, ServingError
 from nbspam.filter import open_filter
 from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.limits import Limits
-from nbspam.serving.user_files import UserFiles
-from nbspam.serving.user_models import open_user_model
-from nbspam.serving.worker_program import WorkerSettings
+from nbspam.serving.models import ServedModels, UserFiles, open_user_model
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import RULES
 
 OK = b"SPAMD/1.1 0 EX_OK\r\n"
 LEARNED = OK + b"DidSet: local\r\n\r\n\r\n"
 AS_SPAM, AS_HAM = ("Message-class: spam", "Set: local"), ("Message-class: ham", "Set: local")
-
-
-@pytest.fixture
-def users(tmp_path):
-    folder = tmp_path / "users"
-    folder.mkdir(mode=0o700)
-    return folder
 
 
 def train(path, word):
@@ -184,7 +174,7 @@ def test_a_model_unlike_the_common_one_is_its_users_trouble_alone(serving, model
         assert verdict(served, "ann", SPAM) == b"NBSPAM_SPAM"
     model.write_bytes(spoiled)
     with pytest.raises(ModelError, match="has the scoring sum, and a base must have evidence"):
-        WorkerSettings(model, (None, None, None), Limits(), users=users).models(print)
+        ServedModels(model, users=users).of_worker({}, is_for_large=False)
 
 
 def test_the_common_model_is_never_a_users(serving, model):
@@ -212,15 +202,17 @@ def test_what_one_learns_no_other_learns(serving, model, users):
 
 # Who may be a user
 
+
 BAD = [
     *("", ".", "..", ".hidden", "-rf", "a/b", "../model", "/etc/passwd", "a\\b", "a b", "a\0b"),
-    *("é", "a\nb", "x" * 129, "a%b", "%u", "a:b", "~root", "a*", "hal\r", "$HOME", "`id`"),
+    *("é", "häl", "a\nb", "x" * 129, "a%b", "%u", "a:b", "~root", "a*", "hal\r", "$HOME", "`id`"),
+    *("hal\0", "hal\n", "hal ", "*"),
 ]
 
 
 def test_odd_names_have_no_model(users):
-    files = UserFiles(users)
-    assert [name for name in BAD if files.path(name) is not None] == []
+    for files in (UserFiles(users), UserFiles(users / "%u/model.json")):
+        assert [name for name in BAD if files.path(name) is not None] == []
 
 
 @given(st.text(max_size=140))
@@ -275,7 +267,7 @@ def test_a_folder_that_others_can_write_to_or_that_is_missing_is_refused(users):
             UserFiles(users / place)
     for mode in (0o777, 0o720, 0o702):
         users.chmod(mode)
-        with pytest.raises(ServingError, match="mode 0700"):
+        with pytest.raises(ServingError, match=r"others than the server's user .* mode 0700"):
             UserFiles(users)
 
 
@@ -322,9 +314,8 @@ def test_a_model_that_changes_vanishes_or_breaks_is_its_users_trouble_alone(serv
 def test_a_locked_model_is_its_users_wait_alone(serving, model, users):
     with serving(model, users=users, learning=0.5) as served:
         assert tell(served, "hal", SPAM, *AS_SPAM) == LEARNED
-        lock = users / ".hal.json.lock"
-        with lock.open("r+b") as held:
-            fcntl.flock(held, fcntl.LOCK_EX)
+        assert verdict(served, "hal", SPAM) == b"NBSPAM_SPAM"  # a process that judges is there
+        with held(users / "hal.json"):
             replies = []
             waiting = threading.Thread(
                 target=lambda: replies.append(tell(served, "hal", HAM, *AS_HAM))
@@ -344,19 +335,17 @@ def test_few_models_stay_open(serving, model, users):
     for number in range(1, 12):
         (users / f"user{number}.json").write_bytes(whole)
     with serving(model, users=users, most=5) as served:
-        before = len(list(Path("/dev/fd").iterdir()))
         for _ in range(2):
             for number in range(12):
                 assert verdict(served, f"user{number}", mail(b"xyzzy")) == b"NBSPAM_SPAM"
-        models = served.server._model
-        assert models.n_open == 5
-        assert len(list(Path("/dev/fd").iterdir())) <= before + 5 + 2
+        files = [f for pid in served.processes for f in Path(f"/proc/{pid}/fd").iterdir()]
+        n_open = sum(file.readlink().name.startswith("user") for file in files)
+        assert 2 <= n_open <= 5
     assert served.said == []
 
 
-def test_a_model_that_cannot_be_opened_is_said(model, users):
-    (users / "hal.json").symlink_to(users.parent)
-    models = WorkerSettings(model, (None, None, None), Limits(), users=users).models(print)
-    with models.use() as common, pytest.raises(ModelError, match="cannot be read"):
-        open_user_model(users / "hal.json", CutOffs.of_model, common)
-    models.close()
+def test_no_link_is_followed_though_it_became_one_since(model, users):
+    (users / "hal.json").symlink_to(model)
+    models = ServedModels(model, users=users).of_worker({}, is_for_large=False)
+    with pytest.raises(ModelError, match="cannot be read"):
+        open_user_model(users / "hal.json", CutOffs.of_model, models.use())

@@ -12,6 +12,7 @@ from one_case import each
 from whole_models import THREE, TWO, numbered, taught
 
 from nbspam.errors import OptionError, SourceError
+from nbspam.reading import mail as mbox
 from nbspam.reading.message import parse, parse_text
 from nbspam.reading.source import Skips
 from nbspam.store.word_lists import (
@@ -78,11 +79,13 @@ def test_words_of_a_mail_are_its_tokens():
 
 
 def sample_tokens():
-    paths = [p for p in sorted((SAMPLE / "mail").rglob("*")) if p.is_file()]
-    paths += sorted((SAMPLE / "odd").glob("*.eml"))
-    messages = [parse(path.read_bytes()) for path in paths]
-    rows = (SAMPLE / "sms.tsv").read_text("utf-8").splitlines()
-    messages += [parse_text(row.partition("\t")[2]) for row in rows]
+    messages = [parse(path.read_bytes()) for path in sorted((SAMPLE / "odd").glob("*.eml"))]
+    for path in sorted((SAMPLE / "mail").glob("*.mbox")):
+        with path.open("rb") as stream:
+            messages += map(parse, mbox.messages(stream, 1 << 20))
+    for path in sorted(SAMPLE.glob("*.tsv")):
+        rows = path.read_text("utf-8").splitlines()
+        messages += [parse_text(row.partition("\t")[2]) for row in rows]
     return set().union(*map(message_tokens, messages))
 
 

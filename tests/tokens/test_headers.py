@@ -83,9 +83,9 @@ def test_ten_thousand_fields_or_a_huge_one_give_a_bounded_number_of_tokens():
     assert len(header_tokens([("to", f"alice{i}") for i in range(10_000)])) < 2_000
     letters = "abcdefghijklmnopqrst", "aeiouy" * 5, "xyzuvw"
     value = " ".join(map("".join, itertools.product(*letters)))
-    for name in ("subject", "from", "received"):
+    for name in ("subject", "from", "received", "x-foo", "list-id"):
         assert "limit:header" not in tokens_of(name, value[:3_000])
-        found = tokens_of(name, value * 100)
+        found = header_tokens([(name, value * 100)])
         assert len(found) < 5_000
         assert "limit:header" in found
 
@@ -269,13 +269,6 @@ def test_the_topmost_received_line_alone_names_it_and_without_it_is_not_known():
 
 
 # Bounds
-
-
-@each("name", ["received", "from", "x-foo", "list-id"])
-def test_a_huge_value_gives_a_bounded_number_of_tokens(name):
-    letters = string.ascii_lowercase
-    words = (f"{a}{b}{c}{d}" for a in letters for b in letters for c in letters for d in "xyz")
-    assert len(channel_tokens([(name, " ".join(words))])) < 5_000
 
 
 def test_a_list_of_recipients_does_not_crowd_out_the_relays():

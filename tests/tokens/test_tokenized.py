@@ -2,7 +2,6 @@ import copy
 import pickle
 from collections import Counter
 from itertools import pairwise
-from pathlib import Path
 
 from any_mail import mails
 from hypothesis import given
@@ -13,8 +12,6 @@ from nbspam.reading import mail as mbox
 from nbspam.reading.message import Message, parse, parse_text
 from nbspam.tokens.text import SHORT, unspelled, words_of
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted, digest_of, message_tokens, tokenize
-
-SAMPLE = Path(__file__).parents[2] / "sample_data"
 
 
 def again(message):
@@ -43,14 +40,6 @@ def test_a_message_is_the_same_in_another_process(tokens, label, protocol):
 def test_any_message_is_the_same_in_another_process(parsed, digest):
     message = tokenize(parsed, "mail", "ham", digest=digest)
     assert_equal(message, again(message))
-
-
-def test_the_sample_mails_are_the_same_in_another_process():
-    paths = [path for path in sorted(SAMPLE.rglob("*")) if path.is_file()]
-    assert len(paths) > 20
-    for path in paths:
-        message = tokenize(parse(path.read_bytes()), str(path), digest=True)
-        assert_equal(message, again(message))
 
 
 # Tokenizing
@@ -210,6 +199,9 @@ def after_the_header(line):
     [
         after_the_header(b"X-Nbspam: spam, probability=0.998712, version=1.0"),
         after_the_header(b"X-Nbspam-Evidence: meeting noon"),
+        lambda mail: after_the_header(
+            b"X-Nbspam: spam, probability=0.998712, version=1.0\nX-Nbspam-Tag: [SPAM]"
+        )(mail.replace(b"Subject: ", b"Subject: [SPAM] ")),
         after_the_header(b"Status: O\nX-Status: AF\nX-Keywords: later\nX-UID: 17\nLines: 3"),
         after_the_header(b"Content-Length: 38"),
         after_the_header(b"X-Bogosity: Ham, tests=bogofilter"),
@@ -224,7 +216,10 @@ def after_the_header(line):
 )
 def test_what_software_adds_on_the_way_is_no_part_of_a_message(mail, on_the_way):
     assert on_the_way(mail) != mail
-    assert digest(mail) == digest(on_the_way(mail))
+    both = Wanted(times=True, traits=True)
+    one, other = (tokenize(parse(m), digest=True, wanted=both) for m in (mail, on_the_way(mail)))
+    assert one.numbers == other.numbers
+    assert (one.tokens, one.digest) == (other.tokens, other.digest)
 
 
 @each("mail", [MAIL, WITHOUT_ID])

@@ -11,8 +11,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from tricks import ENCODINGS, HIDDEN, NONE, STRUCTURES, WORDS, Spam
 
 from nbspam.reading.message import parse
+from nbspam.tokens.text import VisibleText
 from nbspam.tokens.tokenized import message_tokens
-from nbspam.tokens.unicode import VisibleText
 
 HEAD = "Received: from a by b\nFrom: someone@a.example\nSubject: hello\n"
 SPAM = Spam(

@@ -1,0 +1,321 @@
+"""The models in use: always open, reopened when a file is replaced; for all users, or for each.
+
+A user's model is read through the common one (`scoring/base.py`), from its first message on; users
+without a model get the common model's verdict.  A model that cannot be used is its user's trouble
+alone: their requests fail, and spamc outputs their mail as it was.
+
+Whoever can connect names the user, so a name is a file name from a stranger: only letters, digits
+and `_.@+-`, no dot or dash first, at most 128 characters, and nothing below the folder may be a
+link.  The folder is the server's own: where others can write, a file could become a link between
+two looks at it.
+"""
+
+import os
+import re
+import stat
+import threading
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from nbspam.errors import ModelError, NbspamError, Remedy, ServingError
+from nbspam.filter import CutOffsOf, Filter
+from nbspam.scoring.base import Base
+from nbspam.scoring.classifier import Classifier
+from nbspam.scoring.verdict import CutOffs
+from nbspam.serving.clients import Say
+from nbspam.store.index import IndexLayout, TokenIndex
+from nbspam.store.lookup import Lookup
+from nbspam.store.metadata import Metadata
+from nbspam.store.model_file import open_model_file
+
+Stamp = tuple[object, ...]  # differs between versions of a file; empty: there is none
+Handles = Mapping[Path, int]  # of open files
+NO_HANDLES: Handles = {}
+
+
+class Opening(NamedTuple):
+    """How models are opened, what they keep in memory, and who is told of what is wrong."""
+
+    cut_offs: CutOffsOf
+    say: Say = lambda _: None
+    say_good: Say | None = None  # tells that a model can be used again; None for `say`
+    # Tokens whose weights are cached between messages, 20 MB.  On 2,000 real mails, shuffled, 57 %
+    # of a mail's tokens were in the cache; 47 % with half as many, 73 % with three times as many.
+    words: int = 100_000
+    layout: IndexLayout = IndexLayout()
+    handles: Handles = NO_HANDLES  # of the versions to begin with, if they are open
+
+
+class OpenModel:
+    """One version of the model file, and of its base; the file is closed when nobody has it."""
+
+    def __init__(
+        self,
+        path: Path,
+        how: Opening,
+        base: "OpenModel | None" = None,
+        is_base: bool = False,
+        handle: int | None = None,
+    ) -> None:
+        """Open it; raises NbspamError when it is not a model, or not one that can classify spam.
+
+        base: the model that it is read through, which it uses.  is_base: whether it is one.
+        handle: a descriptor of the file if it is open already, which will be closed.
+        """
+        self.path, self.base = path, base
+        self._lookup = Lookup(path, handle)
+        close = weakref.finalize(self, self._lookup.close)
+        self.modified = os.fstat(self._lookup.fileno()).st_mtime  # seconds since 1970
+        try:
+            metadata = self._lookup.metadata
+            if metadata.settings.positive is None:
+                raise ModelError(
+                    f"{path}: the model has no spam class, so it cannot answer spamc",
+                    Remedy.NAME_SPAM_LABEL,
+                )
+            counts = TokenIndex(self._lookup, how.layout).counts
+            self.as_base = Base(path, metadata, counts) if is_base else None
+            below = base.as_base if base else None
+            if below:
+                below.check(path, metadata.settings)
+            make = below.classifier if below else Classifier
+            self.filter = Filter(make(metadata, counts, how.words), how.cut_offs(metadata))
+        except BaseException:
+            close()
+            raise
+
+    @property
+    def handles(self) -> dict[Path, int]:
+        """The descriptors of the open files: of the model, and of its base."""
+        return {self.path: self._lookup.fileno(), **(self.base.handles if self.base else {})}
+
+
+class CurrentModel:
+    """The newest usable version of a model file."""
+
+    def __init__(
+        self, path: Path, how: Opening, base: "CurrentModel | None" = None, is_base: bool = False
+    ) -> None:
+        """Open the model; raises NbspamError when it is missing or cannot be used.
+
+        base: what it is read through, and what there is while it is missing.
+        is_base: whether it is one.
+        """
+        self._path, self._how, self._base, self._is_base = path, how, base, is_base
+        self._is_unusable = False
+        self._lock = threading.RLock()
+        handle = how.handles.get(path)
+        self._seen = self._stamp(handle)
+        self._model = self._opened(handle)
+
+    @property
+    def n_unusable(self) -> int:
+        """How many files are unusable, or missing: of the model, and of its base."""
+        return self._is_unusable + (self._base.n_unusable if self._base else 0)
+
+    def _opened(self, handle: int | None = None) -> OpenModel:
+        base = self._base.use() if self._base else None
+        if base is not None and handle is None and not self._path.exists():
+            return base
+        return OpenModel(self._path, self._how, base, self._is_base, handle)
+
+    def _stamp(self, handle: int | None) -> Stamp:
+        """Return what changes when a file is replaced or written to, or when the base is.
+
+        The inode number is not reused while the old version is open.
+        """
+        own: Stamp = ()
+        with suppress(OSError):
+            status = self._path.stat() if handle is None else os.fstat(handle)
+            # The last changes with the mode too: a file that could not be read is tried again.
+            own = (
+                status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+            )  # fmt: skip
+        return own if self._base is None else (*own, self._base.use())
+
+    def use(self, user: str = "") -> OpenModel:
+        """Return the newest version; the one before where that cannot be used."""
+        with self._lock:
+            stamp = self._stamp(None)
+            if stamp != self._seen:
+                self._seen = stamp  # a version that cannot be used is reported once
+                try:
+                    self._model = self._opened()
+                except NbspamError as error:
+                    self._is_unusable = True
+                    self._how.say(f"{error}; the server keeps using the previous model")
+                else:
+                    if self._is_unusable:
+                        self._is_unusable = False
+                        say = self._how.say_good or self._how.say
+                        say(f"{self._path}: the model can be used again, and was opened")
+            return self._model
+
+
+USER = "%u"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}")
+
+
+class UserFiles:
+    """The files of users' models: `FOLDER/%u.json`, or another pattern."""
+
+    def __init__(self, pattern: Path) -> None:
+        """pattern: a folder, or a path with `%u` in one of its last two parts.
+
+        Raises ServingError: there is no such folder, or others can write there.
+        """
+        if USER not in str(pattern):
+            pattern = pattern / f"{USER}.json"
+        *above, folder, name = pattern.parts if len(pattern.parts) > 1 else (".", *pattern.parts)
+        if (folder + name).count(USER) != 1 or str(pattern).count(USER) != 1:
+            raise ServingError(
+                f"{pattern}: %u, the user's name, must stand once in the last two parts of the"
+                " path; name a folder, DIR/%u.json or DIR/%u/model.json"
+            )
+        if USER in folder:
+            root, self._parts = Path(*above), [folder, name]
+        else:
+            root, self._parts = Path(*above, folder), [name]
+        try:
+            status = root.stat()
+        except OSError as error:
+            raise ServingError(
+                f"{root}: the users' models cannot be there ({error.strerror}); make the"
+                " folder, for the server's user alone (mode 0700)"
+            ) from error
+        if not stat.S_ISDIR(status.st_mode):
+            raise ServingError(f"{root}: is not a folder; name one for the users' models")
+        if status.st_mode & 0o022 or os.geteuid() not in (0, status.st_uid):
+            raise ServingError(
+                f"{root}: others than the server's user can write there, and could put any"
+                " file in a model's place; make the folder that user's own, mode 0700"
+            )
+        self._root = Path(os.path.realpath(root))
+
+    def path(self, user: str) -> Path | None:
+        """Return where a user's model is or would be; None for a name that no file may have."""
+        if not _NAME.fullmatch(user):
+            return None
+        return self._root.joinpath(*[part.replace(USER, user) for part in self._parts])
+
+    def stamp(self, path: Path) -> Stamp:
+        """Return what changes when a model is replaced or written to; empty when there is none.
+
+        Raises ModelError for what is not a regular file in its place: a link, a folder.
+        """
+        try:
+            if len(self._parts) > 1 and not stat.S_ISDIR(path.parent.lstat().st_mode):
+                raise ModelError(f"{path.parent}: is not a folder; remove it")
+            status = path.lstat()
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise ModelError(
+                f"{path}: the user's model cannot be read ({error.strerror}); check its permissions"
+            ) from error
+        if not stat.S_ISREG(status.st_mode):
+            raise ModelError(f"{path}: is not a regular file; a user's model must be one")
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+    def has_many(self, most: int) -> bool:
+        """Return whether there are `most` users' models already, or folders for them."""
+        before, _, after = self._parts[0].partition(USER)
+        shape = re.compile(re.escape(before) + _NAME.pattern + re.escape(after))
+        try:
+            found = (path for path in self._root.iterdir() if shape.fullmatch(path.name))
+            return sum(1 for _ in islice(found, most)) >= most
+        except OSError:
+            return False  # whoever writes there will say what is wrong
+
+    def make_folder(self, path: Path) -> None:
+        """Make the folder of a user's model if each has one of its own; raises ModelError."""
+        if len(self._parts) > 1:
+            try:
+                path.parent.mkdir(mode=0o700, exist_ok=True)
+            except OSError as error:
+                raise ModelError(
+                    f"{path.parent}: cannot be made ({error.strerror}); fix its permissions"
+                ) from error
+
+
+def open_user_model(path: Path, cut_offs: CutOffsOf, common: OpenModel) -> OpenModel:
+    """Open a user's model, which is read through the common one; raises NbspamError."""
+    # Of each user's: weights of 1,000 tokens, some 200 KB, and an index of the file.
+    how = Opening(cut_offs, words=1_000, layout=IndexLayout(entries=1 << 11, in_memory=0))
+    handle = open_model_file(path, follows_links=False)
+    return OpenModel(path, how, common, handle=handle)
+
+
+class UserModels:
+    """The newest versions of users' models beside the common one; for use by one thread."""
+
+    def __init__(
+        self, common: CurrentModel, files: UserFiles, cut_offs: CutOffsOf, most: int
+    ) -> None:
+        """common: opened as a base.  most: how many of them stay open."""
+        self._common, self._files, self._cut_offs, self._most = common, files, cut_offs, most
+        self._open: dict[Path, tuple[Stamp, OpenModel]] = {}  # the last used at the end
+
+    def use(self, user: str = "") -> OpenModel:
+        """Return the newest version of a user's model, or the common one.
+
+        Raises NbspamError: the user's model cannot be used.
+        """
+        common, path = self._common.use(), self._files.path(user)
+        stamp = self._files.stamp(path) if path else ()
+        if not (path and stamp):
+            return common
+        before, model = self._open.pop(path, ((), common))
+        if before != stamp or model.base is not common:
+            model = open_user_model(path, self._cut_offs, common)
+        self._open[path] = stamp, model
+        if len(self._open) > self._most:
+            del self._open[next(iter(self._open))]
+        return model
+
+
+class ServedModels(NamedTuple):
+    """Which models the server serves."""
+
+    path: Path
+    cut_offs: tuple[float | None, ...] = (None,) * 3  # spam, ham, and what a lost ham costs
+    base: Path | None = None  # that the model is read through, as those of users are through it
+    users: Path | None = None  # where their models are
+    n_workers: int = 1
+    open_users: int = 100  # of their models stay open, of all workers together
+
+    def cut_offs_of(self, metadata: Metadata) -> CutOffs:
+        """Return the cut-offs for a model; raises OptionError."""
+        own = CutOffs.of_model(metadata)
+        return own if len(metadata.settings.classes) > 2 else own.changed(*self.cut_offs)
+
+    def common(self, how: Opening) -> CurrentModel:
+        """Open the model that is not a user's; raises NbspamError."""
+        if self.users is not None:
+            return CurrentModel(self.path, how, is_base=True)
+        below = CurrentModel(self.base, how, is_base=True) if self.base else None
+        return CurrentModel(self.path, how, below)
+
+    def of_worker(self, handles: Handles, is_for_large: bool) -> CurrentModel | UserModels:
+        """Open the models for a worker; raises NbspamError.
+
+        Workers divide the memory that one may take.  handles: of the files to begin with.
+        """
+        n, how = self.n_workers + 1, Opening(self.cut_offs_of)  # one is for short messages
+        # A worker's cache is of use for its own messages alone, so few workers have a whole one.
+        words, in_memory = (
+            min(how.words, max(20_000, 4 * how.words // n)),
+            how.layout.in_memory // n,
+        )
+        if is_for_large:
+            words, in_memory = 10_000, 0
+        layout = IndexLayout(in_memory=in_memory)
+        common = self.common(how._replace(words=words, layout=layout, handles=handles))
+        if self.users is None:
+            return common
+        files, most = UserFiles(self.users), max(1, self.open_users // n)
+        return UserModels(common, files, self.cut_offs_of, most)
