@@ -55,8 +55,8 @@ _COLLECTIONS = 50_000, 20, 100  # of `gc.set_threshold`; Python's are 700, 10, 1
 class Passes:
     """Is told how far work in passes is; this one says nothing."""
 
-    def begin(self, what: str, parts: int | None) -> None:
-        """Begin a pass of so many parts; None: of the size of the sources."""
+    def begin(self, what: str, parts: int | None, done: int = 0) -> None:
+        """Begin a pass of so many parts, None: of the size of the sources; or its next part."""
 
     def done(self, messages: int = 0, size: int = 0) -> None:
         """One part is done, with so many messages and bytes."""

@@ -169,8 +169,8 @@ def test_what_needs_more_says_what(command, model, tmp_path, arguments):
     done = command(*(known.get(each, each) for each in arguments.split()), SAMPLE / "sms.tsv")
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.decode() == (
-        "nbspam: numpy is not installed, which eval needs, and train unless it has --update;"
-        " install it beside nbspam with: pip install numpy scipy rich\n"
+        "nbspam: numpy is not installed; eval needs it, and train without --update; install it"
+        " with: pip install numpy scipy rich\n"
     )
     assert not (tmp_path / "new.json").exists()
 

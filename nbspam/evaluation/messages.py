@@ -155,7 +155,7 @@ class LabelCheck:
         self._second_rows: set[str] = set()
         if spam_label is not None and (len(settings.classes) > 2 or settings.positive is None):
             raise OptionError(
-                f"a spam label is for a model of two classes, and this one has"
+                f"a spam label needs a model of two classes, and this one has"
                 f" {', '.join(settings.classes)}; label the messages with those, and leave the spam"
                 " label out"
             )
@@ -235,7 +235,7 @@ class DoubtedLabels(NamedTuple):
         if more:
             named.append(f"and {more:,} more")
         return (
-            f"about {100 * self.share:.2g} % of the labels look wrong, and count for little:"
+            f"about {100 * self.share:.2g} % of the labels look wrong and get little weight:"
             f" {', '.join(named)}"
         )
 

@@ -98,7 +98,7 @@ class TrainingSettings(NamedTuple):
         smoothing, prior, _ = self.variances
         if self.variances != Variances() and self.effective_traits != GAUSSIAN:
             raise OptionError(
-                "variances are of Gaussian traits; choose those, or leave variance smoothing,"
+                "variances need Gaussian traits; choose those, or leave variance smoothing,"
                 " variance prior and shared variance out"
             )
         for name, weight, unit, default in (

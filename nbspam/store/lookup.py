@@ -93,9 +93,7 @@ def open_model_file(path: "str | Path", follows_links: bool = True) -> int:
         no_link = 0 if follows_links else os.O_NOFOLLOW
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | no_link)
     except FileNotFoundError:
-        raise ModelError(
-            f"{path}: there is no such model", Remedy.CREATE_MODEL, path=path
-        ) from None
+        raise ModelError(f"{path}: model not found", Remedy.CREATE_MODEL, path=path) from None
     except PermissionError as error:
         from nbspam.store.writing import unreadable
 

@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from nbspam.bayes.calibration import (
     Calibration,
@@ -37,6 +37,8 @@ from nbspam.bayes.trait_model import NO_TRAITS, TRAIT_MODELS, Values, Variances
 from nbspam.names import UNSURE, normal_label
 from nbspam.tokens.kinds import NAMES, is_host
 from nbspam.tokens.tokenized import NAME, RULES, Wanted
+
+N = TypeVar("N")
 
 SUM = "sum"  # the textbook's rule: the sum of all weights, and its plain posterior
 EVIDENCE = "evidence"  # features of the same weights, combined and calibrated
@@ -144,10 +146,14 @@ class Metadata(NamedTuple):
         """Whether fewer than two classes have a message yet: no basis for any verdict."""
         return sum(map(bool, self.learned.messages)) < 2
 
+    def by_class(self, row: Sequence[N]) -> dict[str, N]:
+        """Return the numbers of a row by the names of the classes."""
+        return dict(zip(self.settings.classes, row, strict=True))
+
     @property
     def missing(self) -> dict[str, int]:
         """Class -> how many more messages of it a young model needs; empty once it is not young."""
-        learned = zip(self.settings.classes, self.learned.messages, strict=True)
+        learned = self.by_class(self.learned.messages).items()
         return {name: math.ceil(YOUNG - n) for name, n in learned if n < YOUNG}
 
     @property

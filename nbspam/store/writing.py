@@ -374,7 +374,7 @@ def fetched(url: str) -> int:
             copy.seek(0)
             return os.dup(copy.fileno())
     except FileNotFoundError:
-        raise ModelError(f"{url}: there is no such model", Remedy.CREATE_MODEL, path=url) from None
+        raise ModelError(f"{url}: model not found", Remedy.CREATE_MODEL, path=url) from None
     except OSError as error:
         raise ModelError(
             f"{url}: the model cannot be read ({error.strerror}); check its name and permissions"

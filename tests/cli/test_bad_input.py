@@ -1,6 +1,7 @@
 """Every failure is one sentence with the remedy, and an exit code; no traceback reaches a user."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -93,9 +94,7 @@ def test_a_folder_that_may_not_be_read(nbspam, model, tmp_path, assert_sentence,
 def test_usage_errors(nbspam, arguments):
     found = nbspam(*arguments.split())
     assert (found.code, found.out) == (2, "")
-    assert found.err.startswith("Usage: nbspam")
-    assert "\nError: " in found.err
-    assert "Traceback" not in found.err
+    assert re.fullmatch(r"nbspam: [^\n]+; see nbspam[a-z ]* --help\n", found.err)
 
 
 @each("command", ["classify", "explain", "explain --words", "model info", "model check"])
@@ -186,8 +185,9 @@ def test_a_source_skipped_before_a_failure_leaves_no_traceback(program, tmp_path
 @each("command", ["classify", "train", "eval", "explain"])
 def test_a_name_that_would_break_the_line_does_not(nbspam, assert_sentence, tmp_path, command):
     name = str(tmp_path / "no\nsuch\x1b[31mfile\x85")
-    assert_sentence(nbspam(command, name, "-m", tmp_path / "model.json"), "such")
-    assert_sentence(nbspam("classify", "-", "-m", name), "such")
+    said = "such" if command == "train" else "not found"
+    assert_sentence(nbspam(command, name, "-m", tmp_path / "model.json"), said)
+    assert_sentence(nbspam("classify", "-", "-m", name), "not found")
 
 
 def test_an_excel_workbook_is_judged_in_the_mail_path(nbspam, places):

@@ -36,8 +36,8 @@ def test_a_small_class_is_named_with_its_row(nbspam, given, options):
     found = nbspam(*command)
     assert (found.code, found.err) == (
         0,
-        f"nbspam: the class 'hma' has only 1 message of 71 ({command[1]}:71); if that label is"
-        " a mistake, correct it there: as it is there are 3 classes, and cut-offs are for two\n",
+        f"nbspam: the class 'hma' has only 1 message of 71 ({command[1]}:71); if the label is"
+        " wrong, correct it: cut-offs need two classes, and there are 3\n",
     )
     assert nbspam(*command, "-q").err.count("hma") == 0
 
@@ -46,14 +46,17 @@ def test_of_a_first_row_it_says_how_to_read_it_as_a_header(nbspam, given, tmp_pa
     command = (*given(("kind", "the text of it"), *HMA[:-1]), "--replace")
     path = tmp_path / "a.tsv"
     found = nbspam(*command)
-    assert f"({path}:1); if that row names the columns, add --header-row yes; if that" in found.err
+    said = (
+        "if the label is wrong, correct it, or add --header-row yes if that row names the columns"
+    )
+    assert f"({path}:1); {said}: cut-offs" in found.err
     command = (*command, "--header-row", "yes")
     found = nbspam(*command)
     assert (found.code, found.err) == (0, "")
     box = tmp_path / "promo.mbox"
     box.write_text("From a@b Mon Jan  5 10:00:00 2026\nSubject: sale\n\nshoes\n")
     found = nbspam(*command, "--label", f"promo={box}")
-    assert f"1 message of 71 ({box}:1); if that label is a mistake" in found.err
+    assert f"1 message of 71 ({box}:1); if the label is wrong, correct it: " in found.err
 
 
 def test_in_folders_too(nbspam, tmp_path):
@@ -69,7 +72,7 @@ def test_refused_cut_offs_name_the_classes(nbspam, given, tmp_path):
     assert found.code == 2
     assert f"({tmp_path}/a.tsv:71)" in found.err
     assert "3 classes ('ham', 'hma', 'spam')" in found.err
-    assert "correct the labels if one of them is a mistake" in found.err
+    assert "or correct a wrong label" in found.err
     found = nbspam(*given(*HMA), "--max-ham-blocked", "1%")
     assert f"({tmp_path}/a.tsv:71)" in found.err
 

@@ -1,12 +1,13 @@
 """`nbspam eval --compare`, and the models of the family that it compares."""
 
-import io
+import contextlib
 import re
+from typing import ClassVar
 
 import pytest
 from one_case import each
 
-from nbspam.cli.progress import steps
+from nbspam.workers import Passes
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 
@@ -31,7 +32,7 @@ def test_text_and_json_name_the_same_models(nbspam, compared, table, kinds, numb
     assert len(names) == number
     text = nbspam("eval", "--compare", kinds, table).out
     assert text.startswith(f"{number} models on 30 messages (12 spam), leave-one-out")
-    assert "\n6 of 30 messages tested are the same as one trained on" in text
+    assert "\n6 of 30 messages tested also occurred in training" in text
     shown = re.findall(r"^([a-z+-]+:[a-z]+)", text, re.M)
     assert shown == names + names[1:]  # the second table is of all but the best
 
@@ -96,7 +97,7 @@ def test_a_plot_that_cannot_be_drawn_is_told_before_the_work_or_after_the_table(
     assert "a ROC curve needs spam and ham" in found.err
     found = nbspam("eval", *options, "--plot", tmp_path / "none" / "roc.svg", rows)
     assert (found.code, found.out) == (1, "")
-    assert "there is no such folder; create it first" in found.err
+    assert "the folder does not exist; create it" in found.err
 
 
 @pytest.mark.few(1)
@@ -111,17 +112,19 @@ def test_three_classes(compared, three_classes, kinds, number):
     assert all(m["one_minus_roca_pct_less_best"] is not None for m in others)  # of spam
 
 
-@pytest.mark.parametrize("is_terminal", [True, False])
-def test_a_terminal_alone_is_shown_which_model_is_at_work(monkeypatch, is_terminal):
-    stream = io.StringIO()
-    stream.isatty = lambda: is_terminal
-    monkeypatch.setattr("sys.stderr", stream)
-    with steps(quiet=False, messages=30) as shown:
-        assert list(shown(["one", "two"], lambda name: f"model {name}")) == ["one", "two"]
-    drawn = stream.getvalue()
-    assert is_terminal or drawn == ""
-    for part in ("1 of 2, 0 of 60 messages: model one", "2 of 2, 30 of 60 messages: model two"):
-        assert (f"model {part}" in drawn) == is_terminal
+def test_it_is_told_which_model_is_at_work(nbspam, table, monkeypatch):
+    class Said(Passes):
+        begun: ClassVar = []
+
+        def begin(self, what, parts, done=0):
+            self.begun.append((what.partition(":")[0], parts, done))
+
+    monkeypatch.setattr(
+        "nbspam.cli.evaluating.shown_passes", lambda *_: contextlib.nullcontext(Said())
+    )
+    assert nbspam("eval", "--compare", "bernoulli,gaussian:sum", table).code == 0
+    models = [(f"model {i + 1} of 3", 3, i) for i in range(3)]
+    assert [each for each in Said.begun if each[0].startswith("model ")] == models
 
 
 # Models of the family: --event-model, --traits, --scoring

@@ -52,8 +52,8 @@ def test_every_test_goes_on_without_it_unless_it_is_strict(
     found = run(protocol, "--format", "json", mistaken)
     assert found.code == 0, found.err
     assert found.err == (
-        "nbspam: 1 message is left out, as its label is probably a mistake: 'hma'"
-        f" ({mistaken}:81); correct it there\n"
+        f"nbspam: 1 message left out, probably mislabelled: 'hma' ({mistaken}:81); correct the"
+        " label\n"
     )
     assert run(protocol, "-q", mistaken).err == ""
     figures = json.loads(found.out)
@@ -72,11 +72,11 @@ def test_every_test_goes_on_without_it_unless_it_is_strict(
 @each("protocol", [SAVED_MODEL, FOLDS])
 def test_several_and_a_header_are_named_and_quietly_none(run, rows, protocol):
     path = rows(("kind", "what it says"), *ROWS)
-    several = "2 messages are left out, as their labels are probably mistakes: 'kind'"
+    several = "2 messages left out, probably mislabelled: 'kind'"
     assert f"{several} ({path}:1)," in run(protocol, path).err
     assert run(protocol, "-q", path).err == ""
     rows(("kind", "what it says"), *ROWS[:-1])
-    remedy = f"'kind' ({path}:1); if that row names the columns, add --header-row yes;"
+    remedy = f"({path}:1); correct the label; add --header-row yes if that row names the columns"
     assert remedy in run(protocol, path).err
 
 

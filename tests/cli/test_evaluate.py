@@ -270,17 +270,22 @@ def learned(figures):
     return [figures[key] for key in ("messages", "learned", "learned_left_out", "not_in_ledger")]
 
 
+@each("protocol", ["--folds 5", "--leave-one-out", "--online", "--train-first 50%"])
+def test_the_short_report_is_one_screen(nbspam, sample, protocol):
+    found = nbspam("eval", *protocol.split(), sample / "sms.tsv")
+    assert (found.code, len(found.out.splitlines()) <= 25) == (0, True)
+
+
 def test_what_was_learned_is_left_out_unless_asked_for_and_told(nbspam, as_json, model, later):
     assert learned(as_json("eval", "-m", model, later)) == [3, 4, 4, 0]
     text = nbspam("eval", "-m", model, later).sentences
     assert text.startswith("saved model: 3 messages (ham: 2, spam: 1)\n")
     assert (
-        "\n4 of 7 messages were learned by this model and are left out; add --including-learned to"
-        " test on them\n"
+        "\nthe model has learned 4 of 7 messages, left out here; --including-learned tests on all\n"
     ) in text
     assert learned(as_json("eval", "-m", model, later, "--including-learned")) == [7, 4, 0, 0]
     text = nbspam("eval", "-m", model, later, "--including-learned").sentences
-    assert "4 of 7 messages were learned by this model, which flatters the figures" in text
+    assert "the model has learned 4 of 7 messages, so the figures are too good; leave out" in text
     later.write_text("".join(later.read_text().splitlines(keepends=True)[4:]))  # new ones alone
     assert as_json("eval", "-m", model, later)["learned"] == 0
     assert "learned" not in nbspam("eval", "-m", model, later).out
@@ -290,14 +295,14 @@ def test_a_model_knows_of_what_its_ledger_has(nbspam, as_json, make_model, table
     model = make_model(table, "--no-ledger", name="forgetful.json")
     assert learned(as_json("eval", "-m", model, later)) == [7, None, 0, 30]
     text = nbspam("eval", "-m", model, later).sentences
-    assert f"{model} does not remember which messages it learned" in text
+    assert f"{model} does not know which messages it has learned" in text
     more = tmp_path / "more.tsv"
     more.write_text(later.read_text().splitlines(keepends=True)[4])
     assert nbspam("train", "--update", "-m", model, more).code == 0
     assert learned(as_json("eval", "-m", model, later)) == [6, 1, 1, 30]
     text = nbspam("eval", "-m", model, later).sentences
-    assert "1 of 7 messages was learned by this model and is left out" in text
-    assert "does not remember 30 messages that it learned; whether some are among these" in text
+    assert "the model has learned 1 of 7 messages, left out here" in text
+    assert "does not know which 30 messages it has learned, perhaps some of these" in text
 
 
 # Seeds, duplicates
@@ -327,7 +332,7 @@ def test_messages_that_are_trained_on_and_tested_on_are_told(nbspam, as_json, ta
     table.write_text("".join([*lines, lines[0], lines[1]]))
     assert [as_json(*way)["duplicates"] for way in (first, each)] == [2, 10]
     text = nbspam(*first).out
-    assert "\n2 of 12 messages tested are the same as one trained on, which flatters" in text
+    assert "\n2 of 12 messages tested also occurred in training, so the figures are" in text
 
 
 # The report as a page

@@ -78,9 +78,9 @@ def test_the_text_names_verdict_words_and_constants_that_add_up(explained, shown
     assert re.fullmatch(r"-: (spam|unsure), probability [01]\.\d{4}", lines[0])
     assert any(line.startswith("prize ") for line in lines)
     constants = {
-        "calibration": "calibration: any message",
-        "length": "calibration: its length",
-        "caution": "caution for ham",
+        "calibration": "baseline",
+        "length": "adjustment for its length",
+        "caution": "small-model adjustment",
     }
     assert found["constants"].keys() == constants.keys()
     for name, nats in found["constants"].items():
@@ -122,7 +122,7 @@ def test_a_message_is_named_as_classify_names_it(
             assert f"{found['probability']:.4f}" == probability
     found = nbspam("explain", "-m", model, table)  # of several, the first
     assert (found.code, found.out.startswith(f"{table}:1: ")) == (0, True)
-    assert found.err.startswith(f"nbspam: {table} holds several")
+    assert found.err.startswith(f"nbspam: {table} contains several")
 
 
 def test_words_are_the_models_strongest(nbspam, as_json, model):
@@ -236,7 +236,7 @@ def test_a_text_in_a_script_the_model_has_not_seen_is_unsure_and_explain_says_wh
         f" model, and ignored; it knows {known} of {of} in the text, too few to call it ham "
     ) in printed
     assert "-: unsure (too few known words), probability 0." in printed
-    assert " unsure (too few known words): the sum leans to ham by " in printed
+    assert " unsure (too few known words): the evidence favours ham (log-odds -" in printed
     page = shown(text.encode(), "--format", "html")
     assert "unsure</span> (too few known words), probability 0." in page
     assert "too few" not in shown(b"see you at the meeting")
@@ -247,19 +247,21 @@ def test_of_what_nothing_is_known_of_explain_says_so(explained, sms_model, text,
     found = explained("-m", sms_model, stdin=text.encode())
     assert found["verdict"] == "unsure"
     assert found["sentences"][0].endswith(f"{known}, too few to call it ham or spam")
-    assert found["sentences"][-1].endswith("which is the prior: the model knows none of its words.")
+    assert found["sentences"][-1].endswith(
+        "this is due to the prior; the model knows none of its words."
+    )
 
 
-PRIOR = "which is the prior: its known words lean to spam, too weakly to move it."
+PRIOR = "this is due to the prior; its known words favour spam, too weakly to change it."
 
 
 @each(
     "ham, spam, others, verdict, why",
     [
-        (6, 28, 14, "unsure", f"to spam by 0.33 nats, {PRIOR}"),
-        (12, 8, 3, "ham", f"to ham by 0.60 nats, {PRIOR}"),
-        (12, 8, 14, "ham", "to ham by 0.29 nats, because of caution for ham: its words lean to"
-         " spam, too weakly."),
+        (6, 28, 14, "unsure", f"spam (log-odds +0.33); {PRIOR}"),
+        (12, 8, 3, "ham", f"ham (log-odds -0.60); {PRIOR}"),
+        (12, 8, 14, "ham", "ham (log-odds -0.29); this is due to the small-model adjustment; its"
+         " words favour spam, but too weakly."),
     ],
 )  # fmt: skip
 def test_a_word_of_spam_that_a_young_model_does_not_call_spam_has_its_reason(
@@ -273,7 +275,7 @@ def test_a_word_of_spam_that_a_young_model_does_not_call_spam_has_its_reason(
     found = explained("-m", path, stdin=b"offer")
     assert min(word["weight"] for word in words_of(found)) > 0
     assert (found["verdict"], "reason" in found) == (verdict, False)  # the number decided
-    assert found["sentences"] == [f"{verdict}: the sum leans {why}"]
+    assert found["sentences"] == [f"{verdict}: the evidence favours {why}"]
     printed = " ".join(nbspam("explain", "-m", path, stdin=b"offer").out.split())
     assert found["sentences"][0] in printed
 
@@ -313,7 +315,12 @@ def test_a_mail_is_shown_with_its_subject_and_sender_and_what_decided(explained,
 
 def test_the_page_has_the_message_the_words_and_the_reason(shown):
     parsed = assert_harmless(shown(b"win a free prize now", "--format", "html"))
-    for part in ("spam, probability 0.", "win a free prize now", "of 18", "the sum leans to spam"):
+    for part in (
+        "spam, probability 0.",
+        "win a free prize now",
+        "of 18",
+        "the evidence favours spam",
+    ):
         assert part in parsed.text
 
 

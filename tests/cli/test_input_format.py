@@ -75,7 +75,7 @@ def test_other_commands_read_a_table_too(nbspam, model, table):
     assert found.out == nbspam("eval", "-m", model, table).out
     found = nbspam("explain", *options, stdin=TABLE)
     assert found.out.startswith("-:1: ")
-    assert "- holds several messages; this is -:1, the first" in found.err
+    assert "- contains several messages; this is -:1, the first" in found.err
     found = nbspam("explain", *options, "--", "-:2", stdin=TABLE)
     assert found.out.startswith("-:2: ")
     found = nbspam("train", "--update", "-", *options, stdin=TABLE)
@@ -120,7 +120,7 @@ def test_a_list_is_read_from_standard_input_or_a_file(nbspam, model, classify, s
     options = ("-m", model, "--input-format", "files")
     found = nbspam("explain", *options, path)
     assert found.out.startswith(f"{names[0]}: ")
-    assert found.err == f"nbspam: {path} holds several messages; this is {names[0]}, the first\n"
+    assert found.err == f"nbspam: {path} contains several messages; this is {names[0]}, the first\n"
     found = nbspam("eval", *options, "--ham", path, "--format", "json")
     assert '"messages": 2' in found.out
     found = nbspam("train", "--update", *options, "--ham", path)
@@ -145,15 +145,15 @@ def test_what_a_list_cannot_be(nbspam, classify, file_list, tmp_path, assert_sen
 @each(
     "options, said",
     [
-        *((f"{option} {of}", f"{option.split()[0]} has no use with {of}")
+        *((f"{option} {of}", f"{option.split()[0]} has no effect with {of}")
           for option, of in (("--text-column a", "--input-format mbox"),
                              ("--label-column a", "--lines"),
                              ("--header-row no", "--input-format jsonl"),
                              ("--encoding utf-8", "--input-format parquet"),
                              ("--encoding utf-8", "--input-format message"),
                              ("--outside", "--input-format tsv"))),
-        ("--text-column a", "--text-column is of tables"),
-        ("--encoding utf-8", "--encoding is of tables"),
+        ("--text-column a", "--text-column applies to tables only"),
+        ("--encoding utf-8", "--encoding applies to tables only"),
     ],
 )  # fmt: skip
 @each("command", ["classify", "classify -", "explain", "forget", "train --update --ham -"])
@@ -178,7 +178,7 @@ def test_an_option_with_a_use_is_taken(classify, table):
 def test_seen_is_of_mailboxes(nbspam, model, assert_sentence):
     arguments = ("train", "--update", "--ham", "-", "-m", model, "--seen", "--input-format")
     found = nbspam(*arguments, "tsv", stdin=TABLE)
-    assert_sentence(found, "--seen is of Maildirs and mboxes", "the format is tsv", code=2)
+    assert_sentence(found, "--seen has no effect with --input-format tsv", code=2)
     assert nbspam(*arguments, "mbox").code == 0
 
 
@@ -228,7 +228,7 @@ def test_lines_is_short_for_a_format(classify, assert_sentence):
     assert len(short.out.splitlines()) == 2
     assert short == classify("--input-format lines", stdin=b"win\nlunch\n")
     found = classify("--lines --input-format tsv")
-    assert_sentence(found, "--lines is short for --input-format lines", code=2)
+    assert_sentence(found, "--lines and --input-format tsv cannot be used together", code=2)
 
 
 # Through a pipe

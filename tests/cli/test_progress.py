@@ -5,7 +5,7 @@ import re
 import pytest
 from one_case import each
 
-from nbspam.cli.progress import progress, size_of, work
+from nbspam.cli.progress import parts_shown, progress, shown_passes, size_of
 from nbspam.tokens.tokenized import TokenizedMessage
 
 MESSAGES = [TokenizedMessage(f"x:{i}", "ham", ["a", "text"], size=6) for i in range(5)]
@@ -69,11 +69,11 @@ def test_the_size_is_that_of_all_files_and_none_where_it_cannot_be_known(tmp_pat
 
 
 def stages(quiet=False):
-    """Go through stages; what is drawn for sure is the last of each `work`."""
-    with work(quiet) as at_work:
-        at_work.stage("training")
-    with work(quiet) as at_work:
-        assert list(at_work.parts(lambda i: f"fold {i + 1} of 3")(range(3))) == [0, 1, 2]
+    """Go through stages; every one is drawn."""
+    with shown_passes(quiet) as passes:
+        passes.begin("training", 0)
+        shown = parts_shown(passes, lambda i, part: f"fold {i + 1} of 3: {part}")
+        assert list(shown(["one", "two", "three"])) == ["one", "two", "three"]
 
 
 @each("no_color", ["", "1"])
@@ -83,6 +83,6 @@ def test_a_terminal_is_shown_what_is_done_in_colours_unless_none_are_wanted(
     monkeypatch.setenv("NO_COLOR", no_color)
     terminal = drawn_on(Terminal())
     stages()
-    for text in ("training …", "fold 3 of 3 …"):
+    for text in ("training", "fold 1 of 3: one", "fold 3 of 3: three", "0:0"):
         assert text in terminal.getvalue()
     assert bool(re.search(r"\x1b\[[\d;]*[349]\d[\d;]*m", terminal.getvalue())) == (not no_color)

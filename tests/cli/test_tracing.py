@@ -76,7 +76,7 @@ def test_why_there_is_no_verdict_is_logged(nbspam, model, tmp_path, entries, pas
     found = nbspam("classify", *passthrough, *LOG, path, stdin=MAIL)
     assert found.code == (75 if passthrough else 1)
     assert found.out == (MAIL.decode() if passthrough else "")
-    assert found.err.startswith(f"nbspam: {path}: there is no such model")
+    assert found.err.startswith(f"nbspam: {path}: model not found")
     [entry] = entries()
     assert entry.pop("error") == found.err.removeprefix("nbspam: ").rstrip("\n")
     assert entry == {"action": "classify", **(KNOWN if passthrough else {})}

@@ -26,7 +26,7 @@ def judged(nbspam, path, text):
 
 def test_train_says_what_it_learned_and_what_to_expect(nbspam, table, tmp_path):
     path = tmp_path / "model.json"
-    found = nbspam("train", table, "-m", path)
+    found = nbspam("train", table, "-m", path, "-v")
     assert (found.code, found.err) == (0, "")
     learned, expect, young = found.sentences.splitlines()
     assert learned.startswith(f"{path}: learned 30 messages")
@@ -39,7 +39,13 @@ def test_train_says_what_it_learned_and_what_to_expect(nbspam, table, tmp_path):
         + f"; verdicts: ham blocked {share}, spam missed {share}, unsure {share}",
         expect,
     )
-    assert "82 more ham and 88 more spam" in young
+    assert young == "needs 82 more ham and 88 more spam; until then it will often answer 'unsure'"
+    assert nbspam("train", table, "-m", path, "--replace").sentences.splitlines() == [
+        f"{path}: learned 30 messages (ham: 18, spam: 12)",
+        "of 100 new ham 0 would be marked as spam",
+        "of 100 new spam 100 are caught",
+        young,
+    ]
     assert nbspam("classify", "-m", path, stdin=b"a free prize for us").out.startswith("spam\t")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600  # the owner's alone
     assert nbspam("train", "-q", table, "-m", path, "--replace") == (0, "", "")
@@ -59,7 +65,9 @@ def test_train_as_json(table, trained, tmp_path):
 
 
 def test_the_estimate_of_three_classes_is_that_of_their_verdicts(nbspam, three_classes, tmp_path):
-    expect = nbspam("train", three_classes, "-m", tmp_path / "model.json").sentences.splitlines()[1]
+    train = ("train", three_classes, "-m", tmp_path / "model.json")
+    assert "of 100 new messages 100 are classified correctly" in nbspam(*train).out
+    expect = nbspam(*train, "-v", "--replace").sentences.splitlines()[1]
     assert "these: correct 100.00 % (" in expect
     assert "spam caught" in expect
     assert "0.5" not in expect
@@ -277,8 +285,14 @@ SHARES = ["100%", "1", "-1", "-0.1%", "much", "%", "", "nan", "inf", "1e9%"]
         (("--ham-cutoff", "0.95"), ("0.95, is above the spam cut-off, 0.9",)),
         (("--ham-cost", "0"), ("the ham cost must be above 0",)),
         (("--ham-cost", "9", "--spam-cutoff", "0.9"), ("leave out",)),
-        (("--max-ham-blocked", "1%", "--ham-cost", "9"), ("--max-ham-blocked", "leave out")),
-        (("--max-ham-blocked", "1%", "--spam-cutoff", "0.9"), ("--max-ham-blocked", "leave out")),
+        (
+            ("--max-ham-blocked", "1%", "--ham-cost", "9"),
+            ("--max-ham-blocked", "leave one of them out"),
+        ),
+        (
+            ("--max-ham-blocked", "1%", "--spam-cutoff", "0.9"),
+            ("--max-ham-blocked", "leave one of them out"),
+        ),
         *(((f"--max-ham-blocked={share}",), ("--max-ham-blocked", "0.1%")) for share in SHARES),
     ],
 )
@@ -335,7 +349,7 @@ def test_train_says_where_the_cut_off_came_to_lie(nbspam, mixed, tmp_path):
     path = tmp_path / "model.json"
     found = nbspam("train", mixed, "-m", path, "--max-ham-blocked", "0.1%")
     assert (found.code, found.err) == (0, "")
-    sentence = found.sentences.splitlines()[2]
+    sentence = found.sentences.splitlines()[3]
     assert "at most 0.1 % of ham blocked" in sentence
     assert "the verdicts above are with it" in sentence
     assert f"{cut_offs(path)[0]:.6g}" in sentence

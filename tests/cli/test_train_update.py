@@ -219,7 +219,7 @@ def test_as_text_it_says_what_it_did(nbspam, model, tmp_path):
     assert (found.code, found.err) == (0, "")
     did, young = found.sentences.splitlines()
     assert did == f"{model}: learned 1 new message, moved 0 to another class, 0 already known"
-    assert young.endswith("messages of each class, 82 more ham and 87 more spam")
+    assert young.startswith("needs 82 more ham and 87 more spam; until then")
     assert nbspam(*learn, "-q") == (0, "", "")
 
 
@@ -339,7 +339,7 @@ def test_an_empty_file_is_not_learned_and_that_is_said(nbspam, model, tmp_path, 
     arguments = ("train", "--update", "--ham", path, "-m", model, *options)
     found = nbspam(*arguments)
     assert (found.code, "learned 0 new messages" in found.out) == (0, True)
-    assert found.err == f"nbspam: {path}: the file is empty; nothing is learned of it\n"
+    assert found.err == f"nbspam: {path}: the file is empty; nothing is learned from it\n"
     assert nbspam(*arguments, "-q") == (0, "", "")
     assert model.read_bytes() == before
 
@@ -393,7 +393,7 @@ def test_cut_offs_of_a_new_model_are_stored(nbspam, tmp_path, labels):
     "options, parts",
     [
         (("--replace",), ("--update", "--replace")),
-        (("--max-ham-blocked", "1%"), ("--max-ham-blocked", "--replace")),
+        (("--max-ham-blocked", "1%"), ("--max-ham-blocked and --update cannot be used together",)),
         (("--alpha", "0.7"), ("--alpha 0.7", "0.05", "--replace")),
         (("--prior", "0.3"), ("--prior 0.3", "--replace")),
         (("--scoring", "sum"), ("--scoring sum", "evidence", "--replace")),

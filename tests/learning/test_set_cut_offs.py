@@ -91,7 +91,7 @@ def test_without_a_whole_model_there_is_nothing_to_set(path, tmp_path):
 
     before = set(tmp_path.iterdir())
     for none in (tmp_path / "none.json", tmp_path / "no folder" / "none.json"):
-        with refused(none, "no such model"):
+        with refused(none, "model not found"):
             set_cut_offs(none, lambda metadata: CutOffs())
         assert set(tmp_path.iterdir()) == before
     path.write_bytes(whole[:-20])

@@ -285,7 +285,7 @@ def test_messages_read_for_a_model_that_counts_other_numbers_are_not_learned(
 def test_labels_that_make_no_model_are_refused(path):
     with pytest.raises(TrainingError):
         teach(path, [message("unsure", "x"), message(SPAM, "y")])
-    with refused(path, "no such model"):
+    with refused(path, "model not found"):
         forget(path, BASE)
     assert not list(path.parent.iterdir())
 

@@ -137,7 +137,7 @@ def test_one_learned_several_times_is_forgotten_whole(model, tmp_path):
 
 def test_a_missing_model_is_not_made_anew(model):
     model.unlink()
-    with pytest.raises(ModelError, match="there is no such model"):
+    with pytest.raises(ModelError, match="model not found"):
         apply_requests(model, [LearnRequest(NEW, True)])
     assert not model.exists()
 

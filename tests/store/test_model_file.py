@@ -188,7 +188,7 @@ def test_what_reading_refuses_is_told(model, tmp_path):
     model.write_text(whole.replace('"free": [1, 1]', '"free": [1, 1],\n"free": [0, 1]'))
     refuses(read_model, model, "duplicate key 'free'")
     for read in READERS:
-        refuses(read, tmp_path / "none.json", "there is no such model; train a model")
+        refuses(read, tmp_path / "none.json", "model not found; train a model")
         refuses(read, tmp_path, "not a file")
     os.mkfifo(tmp_path / "pipe")
     refuses(learn().save, tmp_path / "pipe", "is not a regular file")

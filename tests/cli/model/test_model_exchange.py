@@ -93,8 +93,8 @@ def test_what_was_imported_is_told(nbspam, imported, new, tmp_path):
     assert "read 5 words; 1 of them" in found.sentences
     assert "calibration is the default" in found.sentences
     assert found.sentences.splitlines()[-1] == (
-        "the ledger cannot name the messages that were counted, so train --update would count them"
-        " twice: give it only newer mail, or train a new model on all the mail, which is better"
+        "the ledger cannot name the messages that were counted: give train --update only newer"
+        " messages, or, better, train a new model on all messages"
     )
     found = nbspam("classify", "-m", new, "--spam-cutoff", "0.5", stdin=b"prize")
     assert found.out.startswith("spam\t")

@@ -94,7 +94,7 @@ def test_every_command_uses_them_and_options_go_first(nbspam, model, table):
 @each(
     "options, parts",
     [
-        ((), ("there is nothing to set", "--spam-cutoff", "--ham-cutoff", "--ham-cost")),
+        ((), ("nothing to set", "--spam-cutoff", "--ham-cutoff", "--ham-cost")),
         (("--spam-cutoff", "1.5"), ("the spam cut-off must be between 0 and 1, not 1.5",)),
         (("--spam-cutoff", "nan"), ("the spam cut-off must be between 0 and 1",)),
         (("--ham-cutoff", "-0.1"), ("the ham cut-off must be between 0 and 1, not -0.1",)),
@@ -130,7 +130,7 @@ def test_models_that_cannot_be_set_are_left_as_they_are(
         assert model.read_bytes() == damaged
     none = tmp_path / "none" / "none.json"
     none.parent.mkdir()
-    assert_sentence(nbspam(*spam_cutoff, none), none, "there is no such model")
+    assert_sentence(nbspam(*spam_cutoff, none), none, "model not found")
     assert not list(none.parent.iterdir())
 
 
