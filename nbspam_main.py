@@ -79,7 +79,7 @@ def run() -> int:
 def _fail(policy: "FailurePolicy", passage: "Passage", code: int, sentence: str) -> int:
     """Write the message unchanged if one is to pass, say what went wrong, return the exit code.
 
-    sentence: what is wrong and the remedy, or click's three lines on usage; empty for silence.
+    sentence: what is wrong and the remedy; empty for silence.
     The message is written first: whoever reads standard error may be slow.
     """
     policy.passthrough = policy.passthrough or passage.has_begun
@@ -90,7 +90,7 @@ def _fail(policy: "FailurePolicy", passage: "Passage", code: int, sentence: str)
         except (OSError, KeyboardInterrupt, MemoryError) as error:
             reason = getattr(error, "strerror", None) or error
             hindrance = f"; the message could not be passed on either ({reason})"
-        sentence = _in_one_line(sentence) or "broken pipe on standard output; run it again"
+        sentence = sentence or "broken pipe on standard output; run it again"
     _print_error(sentence + hindrance)
     for stream in (sys.stdout, sys.stderr):
         _flush_or_discard(stream)
@@ -117,7 +117,7 @@ class Passage:
     """
 
     __slots__ = (
-        "_has_written", "_latest", "_pending", "_reserve", "_sink", "_source",
+        "_at_end", "_has_written", "_latest", "_pending", "_reserve", "_sink", "_source",
         "has_begun", "is_over", "is_typed",
     )  # fmt: skip
 
@@ -127,7 +127,7 @@ class Passage:
         self.is_typed = source is not None and self._source is not None and source.isatty()
         self._pending: list[bytes] = []  # read and not yet written
         self._latest = b""  # what was read last: not yet pending, if memory ended just then
-        self._has_written = False
+        self._has_written = self._at_end = False
         self.has_begun = False  # to read the message
         self.is_over = False  # the whole message is written
         self._reserve = b""
@@ -152,6 +152,8 @@ class Passage:
             left -= len(self._latest)
             if left <= 0:
                 break
+        else:
+            self._at_end = True  # a terminal would wait for another Ctrl-D
         whole = b"".join(self._pending)
         self._latest = b""
         self._pending = [whole]
@@ -185,7 +187,7 @@ class Passage:
         self._has_written = True
         for piece in pieces:
             _write_all(self._sink, piece)
-        while chunk := _read(self._source):
+        while not self._at_end and (chunk := _read(self._source)):
             _write_all(self._sink, chunk)
         self.is_over = True
 
@@ -211,16 +213,13 @@ def _write_all(sink: int, piece: "bytes | memoryview") -> None:
 
 def _blocking(stream: "TextIO | None") -> int | None:
     """Return the stream's file, made blocking: no data yet must not look like the end."""
+    file = None
     try:
-        file = stream.fileno() if stream is not None else None
+        if stream is not None:
+            file = stream.fileno()
+            os.set_blocking(file, True)
     except (OSError, ValueError):
-        return None  # it is closed, or no file
-    if file is None:
-        return None
-    try:
-        os.set_blocking(file, True)
-    except OSError:
-        return file  # it stays as it is
+        return file  # it is closed, or no file, or it stays as it is
     return file
 
 
@@ -239,17 +238,14 @@ class FailurePolicy:
             for argument in arguments[:command]:
                 if argument in ("-h", "--help", "-V", "--version"):
                     self.help = argument
-            self._read(arguments[command + 1 :])
-
-    def _read(self, arguments: list[str]) -> None:
-        rest = iter(arguments)
-        for argument in rest:
-            if argument == "--":
-                return
-            if argument.startswith("--"):
-                self._read_long(argument, rest)
-            elif argument.startswith("-"):
-                self._read_short(argument, rest)
+            rest = iter(arguments[command + 1 :])
+            for argument in rest:
+                if argument == "--":
+                    return
+                if argument.startswith("--"):
+                    self._read_long(argument, rest)
+                elif argument.startswith("-"):
+                    self._read_short(argument, rest)
 
     def _read_long(self, argument: str, rest: "Iterator[str]") -> None:
         """Read `--option` or `--option=value`; its value may be the next argument."""
@@ -258,7 +254,7 @@ class FailurePolicy:
             value = next(rest, "")
         if name.partition(" ")[0] == "--passthrough":  # several options in quotes, by mistake
             self.passthrough = True
-        elif name == "--help":
+        elif name in ("--help", "--help-all"):
             self.help = name
         elif name == "--exit-code":
             self.exit_code = True
@@ -292,7 +288,7 @@ def described(error: BaseException) -> tuple[int, str]:
     if isinstance(error, MemoryError) or getattr(error, "errno", None) == _ENOMEM:
         return _ERROR, "not enough memory; free some, or give it a smaller input"
     if isinstance(error, KeyboardInterrupt):
-        return _INTERRUPTED, "interrupted; run the command again"
+        return _INTERRUPTED, "interrupted"
     text = " ".join(str(error).split())[:200]
     if file := _damaged_file(error):
         remedy = "delete it" if file.endswith(".pyc") else "reinstall nbspam"
@@ -318,14 +314,6 @@ def _damaged_file(error: BaseException) -> str:
     if not trace or trace.tb_frame.f_code.co_name != "_compile_bytecode":
         return ""
     return str(trace.tb_frame.f_locals.get("bytecode_path", ""))
-
-
-def _in_one_line(sentence: str) -> str:
-    """Return what click says on usage in one line, which is enough beside a message."""
-    if "\n" not in sentence:
-        return sentence
-    problem = sentence.rpartition("\n")[2].removeprefix("Error: ").rstrip(".?")
-    return f"{problem}; see nbspam classify --help"
 
 
 def _print_error(sentence: str) -> None:

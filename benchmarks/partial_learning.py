@@ -26,11 +26,11 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.evaluation.metrics import ScoredMessages, figures
-from nbspam.labels import UNSURE
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
+from nbspam.names import UNSURE
 from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions, labelled
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on

@@ -245,7 +245,8 @@ def mails(
 def make_large(path: Path, tokens: int = 1_000_000) -> None:
     """Write a model of invented tokens."""
     from nbspam.learning.settings import TrainingSettings, empty_metadata
-    from nbspam.store.check import with_rows
+    from nbspam.store.lookup import Model
+    from nbspam.store.metadata import with_counts
     from nbspam.store.model_file import write_model
 
     rows = [
@@ -253,7 +254,7 @@ def make_large(path: Path, tokens: int = 1_000_000) -> None:
     ]
     empty = empty_metadata(("ham", "spam"), "spam", TrainingSettings())
     learned = empty._replace(learned=empty.learned._replace(messages=(5000, 5000)))
-    write_model(path, with_rows(learned, [row for _, row in rows]), rows)
+    write_model(path, Model(with_counts(learned, dict(rows)), dict(rows), {}))
 
 
 def sms(work: Path, table: Path, runs: int) -> None:

@@ -19,7 +19,8 @@ import time
 from pathlib import Path
 
 from nbspam.learning.settings import TrainingSettings, empty_metadata
-from nbspam.store.check import with_rows
+from nbspam.store.lookup import Model
+from nbspam.store.metadata import with_counts
 from nbspam.store.model_file import write_model
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -43,7 +44,7 @@ def make_model(path: Path, n: int) -> list[str]:
         (f"{chance.getrandbits(128):032x}", (1, 0) if i < HAM else (0, 1))
         for i in range(HAM + SPAM)
     )
-    write_model(path, with_rows(metadata, counts.values()), counts.items(), learned)
+    write_model(path, Model(with_counts(metadata, counts), counts, dict(learned)))
     return list(counts)
 
 

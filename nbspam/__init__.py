@@ -13,75 +13,45 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False  # as type checkers know it; `typing` takes 9 ms to import
 
 if TYPE_CHECKING:
-    from nbspam.analysis import Matrix, classify_many, evaluate, matrix
-    from nbspam.errors import (
-        ModelError,
-        NbspamError,
-        OptionError,
-        SourceError,
-        TableError,
-        TrainingError,
-    )
-    from nbspam.filter import Filter
-    from nbspam.front_door import open_model as open  # noqa: A004
-    from nbspam.front_door import train
-    from nbspam.learning.update import Change
-    from nbspam.scoring.explanation import Explanation, Word
-    from nbspam.scoring.verdict import Verdict
+    from nbspam.analysis import Matrix as Matrix
+    from nbspam.analysis import classify_many as classify_many
+    from nbspam.analysis import evaluate as evaluate
+    from nbspam.analysis import matrix as matrix
+    from nbspam.errors import ModelError as ModelError
+    from nbspam.errors import NbspamError as NbspamError
+    from nbspam.errors import OptionError as OptionError
+    from nbspam.errors import SourceError as SourceError
+    from nbspam.errors import TableError as TableError
+    from nbspam.errors import TrainingError as TrainingError
+    from nbspam.filter import Filter as Filter
+    from nbspam.filter import open as open  # noqa: A004
+    from nbspam.filter import train as train
+    from nbspam.learning.update import Change as Change
+    from nbspam.scoring.explanation import Explanation as Explanation
+    from nbspam.scoring.explanation import Word as Word
+    from nbspam.scoring.verdict import Verdict as Verdict
 
-__all__ = [
-    "Change",
-    "Explanation",
-    "Filter",
-    "Matrix",
-    "ModelError",
-    "NbspamError",
-    "OptionError",
-    "SourceError",
-    "TableError",
-    "TrainingError",
-    "Verdict",
-    "Word",
-    "__version__",
-    "classify_many",
-    "evaluate",
-    "matrix",
-    "open",
-    "train",
-]
-
-# Name -> (module, name there).
-_LAZY = {
-    "Change": ("nbspam.learning.update", "Change"),
-    "Explanation": ("nbspam.scoring.explanation", "Explanation"),
-    "Filter": ("nbspam.filter", "Filter"),
-    "Matrix": ("nbspam.analysis", "Matrix"),
-    "ModelError": ("nbspam.errors", "ModelError"),
-    "NbspamError": ("nbspam.errors", "NbspamError"),
-    "OptionError": ("nbspam.errors", "OptionError"),
-    "SourceError": ("nbspam.errors", "SourceError"),
-    "TableError": ("nbspam.errors", "TableError"),
-    "TrainingError": ("nbspam.errors", "TrainingError"),
-    "Verdict": ("nbspam.scoring.verdict", "Verdict"),
-    "Word": ("nbspam.scoring.explanation", "Word"),
-    "classify_many": ("nbspam.analysis", "classify_many"),
-    "evaluate": ("nbspam.analysis", "evaluate"),
-    "matrix": ("nbspam.analysis", "matrix"),
-    "open": ("nbspam.front_door", "open_model"),
-    "train": ("nbspam.front_door", "train"),
+_PUBLIC = {
+    "analysis": "Matrix classify_many evaluate matrix",
+    "errors": "ModelError NbspamError OptionError SourceError TableError TrainingError",
+    "filter": "Filter open train",
+    "learning.update": "Change",
+    "scoring.explanation": "Explanation Word",
+    "scoring.verdict": "Verdict",
 }
+_MODULES = {name: module for module, names in _PUBLIC.items() for name in names.split()}
+__all__ = sorted([*_MODULES, "__version__"])
 
 
 def __getattr__(name: str) -> object:
     """Load a public name (PEP 562)."""
-    if name not in _LAZY:
+    if name not in _MODULES:
         raise AttributeError(f"module 'nbspam' has no attribute {name!r}")
     from importlib import import_module
 
-    module, own_name = _LAZY[name]
-    value = globals()[name] = getattr(import_module(module), own_name)
+    value = globals()[name] = getattr(import_module(f"nbspam.{_MODULES[name]}"), name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

@@ -10,10 +10,10 @@ from nbspam.errors import OptionError
 from nbspam.evaluation import protocols
 from nbspam.evaluation.messages import LabelledCorpus
 from nbspam.evaluation.results import Results, compute
-from nbspam.filter import Filter
-from nbspam.front_door import PathOrName, open_model
-from nbspam.labels import normal_label
+from nbspam.filter import Filter, PathOrName
+from nbspam.filter import open as open_model
 from nbspam.learning.settings import TrainingSettings
+from nbspam.names import normal_label
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips, TableOptions
 from nbspam.reading.sources import ReadingOptions, labelled

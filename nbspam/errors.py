@@ -68,7 +68,7 @@ class Remedy(Enum):
     ALLOW_OVERLAP = "merge models of different messages, or allow the overlap"
     NAME_EACH_ONCE = "name each model once, or allow the overlap"
     NAME_MODEL = "name the model file"
-    CREATE_MODEL = "train a model and save it to {path}, or name another"
+    CREATE_MODEL = "train a model and save it to {path}, or use another"
     USE_CSV = "export it as CSV"
     SEE_CSV = "see what an export as CSV writes"
     LEAVE_OUT_LIMIT = "leave the limit out"

@@ -8,15 +8,17 @@ import contextlib
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
+from nbspam.bayes.event_model import BERNOULLI
+from nbspam.bayes.trait_model import SMOOTHING, Variances
 from nbspam.errors import ModelError, OptionError, SourceError
-from nbspam.labels import normal_label
+from nbspam.names import HAM, SPAM, is_url, normal_label
 from nbspam.reading.message import Message, parse, parse_text
 from nbspam.scoring.classifier import Classifier, counts_in
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import Metadata
+from nbspam.store.metadata import EVIDENCE, Metadata
 from nbspam.tokens.tokenized import (
     TokenizedMessage,
     Tokenizing,
@@ -24,7 +26,6 @@ from nbspam.tokens.tokenized import (
     tokenize,
     tokenize_batch,
 )
-from nbspam.urls import is_url
 
 if TYPE_CHECKING:  # one message is classified without what learning and explaining need
     from collections.abc import Mapping
@@ -38,16 +39,19 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from nbspam.reading.cutting import SourcePiece
     from nbspam.reading.message import RawMessage
     from nbspam.reading.source import Skipped, Skips
+    from nbspam.reading.sources import ReadingOptions
     from nbspam.scoring.base import Base
     from nbspam.scoring.batch_rules import BulkClassifier
     from nbspam.scoring.explanation import Explanation
-    from nbspam.store.model_file import Model
+    from nbspam.store.model_file import UnsavedModel
     from nbspam.tokens.tokenized import Batch
     from nbspam.workers import Executor
 
     Messages = Iterable[str | bytes] | pd.DataFrame
 
 AnyMessage = str | bytes | Message | TokenizedMessage  # str: plain text; bytes: a mail or a text
+PathOrName = str | os.PathLike[str]
+Pairs = Iterable[tuple[str, str | bytes]]
 LabelledMessage = tuple[str, AnyMessage]
 CutOffsOf = Callable[[Metadata], CutOffs]
 # A table of the model's tokens takes 0.3 microseconds per token of the model to make, and numpy as
@@ -58,11 +62,6 @@ _SHARE_JUDGED = 1 / 6
 # Each of the processes that are forked now would make its own soon, unless the model is so small
 # that the tokens that were met are nearly all of it, or so large that it takes a second.
 _LARGE, _PER_JUDGED = 50_000, 100
-
-
-def model_cut_offs(metadata: Metadata) -> CutOffs:
-    """Return the cut-offs that a model has of its own."""
-    return CutOffs.of_model(metadata)
 
 
 class Filter:
@@ -88,9 +87,9 @@ class Filter:
         One that was opened opens the same file once more; one in memory takes its model along.
         """
         home = self._own_home()
-        if isinstance(home, InMemory):
-            return _read_again, (home.written(), self.cut_offs)
-        return _opened_again, (home.named(), self.cut_offs)
+        if home.is_file:
+            return _opened_again, (home.named(), self.cut_offs)
+        return _made_again, (home.written(), self.cut_offs)
 
     def __enter__(self) -> "Filter":
         return self
@@ -249,9 +248,7 @@ class Filter:
 
     def save(self, path: "str | Path") -> None:
         """Write the model to a file atomically, mode 0600 if it is new; raises ModelError."""
-        from nbspam.store.model_file import put_model
-
-        put_model(_path(path), self._own_home().model().write)
+        self._own_home().save(path)
 
     def _own_home(self) -> "Home":
         if self._home is None:
@@ -290,18 +287,21 @@ def _anywhere(path: "str | Path") -> str:
     return str(path) if is_url(path) else os.path.abspath(path)  # noqa: PTH100 (no pathlib)
 
 
-class InFile:
-    """A model file, as the home of a filter."""
+class Home:
+    """Where a filter's model is: how it is looked up, and learns."""
 
     def __init__(
-        self, path: "str | Path", indexed: bool, base: "str | Path | Base | None" = None
+        self,
+        place: "str | Path | UnsavedModel",
+        indexed: bool = True,
+        base: "str | Path | Base | None" = None,
     ) -> None:
-        """Open it; raises ModelError.
+        """Open a model; raises ModelError.
 
         indexed: make an index of the tokens, which pays from the second message on.
         base: as of `open_filter`; with one there need not be a file yet.
         """
-        self._path, self._indexed = path, indexed
+        self._place, self._indexed = place, indexed
         self._lookup: Lookup | None = None
         with contextlib.ExitStack() as opened:
             if isinstance(base, str | os.PathLike):
@@ -309,16 +309,24 @@ class InFile:
 
                 base = opened.enter_context(open_base(base, indexed))
             self._base = base
-            if base is None or os.path.exists(path):  # noqa: PTH110 (no pathlib for one message)
-                self._lookup = Lookup(path)
+            # No pathlib, and nothing that writes models, for one message.
+            if not isinstance(place, str | os.PathLike):
+                self._lookup = place.lookup
+            elif base is None or os.path.exists(place):  # noqa: PTH110
+                self._lookup = Lookup(place)
             self._opened = opened.pop_all()
 
+    @property
+    def is_file(self) -> bool:
+        """Whether the model has a file of its own, or is not saved yet."""
+        return isinstance(self._place, str | os.PathLike)
+
     def classifier(self) -> Classifier:
-        """Return a classifier of the file as it was opened; raises ModelError for another base."""
+        """Return a classifier of the model as it was opened; raises ModelError for another base."""
         own, counts = self.own_metadata(), counts_in(self._lookup, self._indexed)
         if self._base is None:
             return Classifier(own, counts)
-        self._base.check(self._path, own.settings)
+        self._base.check(str(self._place), own.settings)
         return self._base.classifier(own, counts)
 
     def own_metadata(self) -> Metadata:
@@ -333,7 +341,7 @@ class InFile:
         files = self._lookup, None if self._base is None else self._base.lookup
         state = tuple(None if one is None else one.identity() for one in files)
         base = None if self._base is None else _anywhere(self._base.path)
-        return _anywhere(self._path), base, state
+        return _anywhere(str(self._place)), base, state
 
     def bulk(self, classifier: Classifier) -> "BulkClassifier | None":
         """Return what classifies many messages by a table of the tokens; raises ModelError.
@@ -351,25 +359,39 @@ class InFile:
         except (CollisionError, ModuleNotFoundError):  # a mail filter alone has no numpy
             return None
 
-    def model(self) -> "Model":
-        """Return the whole model."""
-        from nbspam.store.model_file import read_model
+    def written(self) -> list[bytes]:
+        """Return the lines of the model's file."""
+        from nbspam.store.model_file import opened
 
-        return read_model(self._path)
+        with opened(self._changed_place()) as lookup:
+            return list(lookup.whole())
+
+    def save(self, path: "str | Path") -> None:
+        """Write the model to a file."""
+        from nbspam.store.model_file import opened, put_model
+
+        with opened(self._changed_place()) as lookup:
+            if self.is_file:
+                lookup.model()  # raises if it is damaged
+            put_model(_path(path), lambda file: file.writelines(lookup.whole()))
 
     def learn(self, pending: "PendingMessages") -> "Change":
-        """Learn messages into the file, and open it again."""
+        """Learn messages, and open the model again."""
         from nbspam.learning.settings import TrainingSettings
         from nbspam.learning.update import learn
 
         settings = TrainingSettings(base=self._base)
-        return self._reopened(learn(_path(self._path), pending, settings))
+        return self._reopened(learn(self._changed_place(), pending, settings))
 
     def forget(self, messages: list[TokenizedMessage]) -> "Change":
-        """Take messages out of the file again, and open it again."""
+        """Take messages out again, and open the model again."""
         from nbspam.learning.update import forget
 
-        return self._reopened(forget(_path(self._path), messages, base=self._base))
+        return self._reopened(forget(self._changed_place(), messages, base=self._base))
+
+    def _changed_place(self) -> "Path | UnsavedModel":
+        place = self._place
+        return _path(place) if isinstance(place, str | os.PathLike) else place
 
     def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
         """Return how often each class has learned those messages that the ledger knows."""
@@ -380,7 +402,10 @@ class InFile:
         return self._lookup.unnamed() if self._lookup else []
 
     def _reopened(self, change: "Change") -> "Change":
-        newer = Lookup(self._path)
+        if not isinstance(self._place, str | os.PathLike):
+            self._lookup = self._place.lookup
+            return change
+        newer = Lookup(self._place)
         if self._lookup is not None:
             self._lookup.close()
         self._lookup = newer
@@ -388,76 +413,11 @@ class InFile:
 
     def close(self) -> None:
         """Close the file."""
-        if self._lookup is not None:
+        if self._lookup is not None and self.is_file:
             self._lookup.close()
         self._opened.close()
 
 
-class InMemory:
-    """A model in memory, as the home of a filter."""
-
-    def __init__(self, model: "Model") -> None:
-        self._model = model
-
-    def classifier(self) -> Classifier:
-        """Return a classifier of the model as it now is."""
-        counts = self._model.counts
-        return Classifier(
-            self._model.metadata,
-            lambda tokens: {token: counts[token] for token in tokens if token in counts},
-        )
-
-    def own_metadata(self) -> Metadata:
-        """Return the metadata of the model."""
-        return self._model.metadata
-
-    def written(self) -> bytes:
-        """Return the bytes of the model's file."""
-        from io import BytesIO
-
-        self._model.write(file := BytesIO())
-        return file.getvalue()
-
-    def bulk(self, classifier: Classifier) -> None:
-        """Return None: its tokens are in memory."""
-
-    def model(self) -> "Model":
-        """Return the whole model."""
-        return self._model
-
-    def learn(self, pending: "PendingMessages") -> "Change":
-        """Learn messages, each up to the number of times it was found."""
-        from nbspam.learning.settings import TrainingSettings
-        from nbspam.learning.update import learn_in_memory
-
-        name = _path("the model")  # in errors
-        change, self._model = learn_in_memory(name, self._model, pending, TrainingSettings())
-        return change
-
-    def forget(self, messages: list[TokenizedMessage]) -> "Change":
-        """Take messages out again."""
-        from nbspam.learning.update import forget_in_memory
-
-        change, self._model = forget_in_memory(_path("the model"), self._model, messages)
-        return change
-
-    def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
-        """Return how often each class has learned those messages that the ledger knows."""
-        ledger = self._model.learned
-        return {digest: ledger[digest] for digest in digests if digest in ledger}
-
-    def unnamed(self) -> list[int]:
-        """Return how many messages of each class were learned that the ledger does not name."""
-        left = list(self._model.metadata.learned.messages)
-        for row in self._model.learned.values():
-            left = [n - times for n, times in zip(left, row, strict=True)]
-        return left
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-Home = InFile | InMemory  # where a filter's model is: how it is looked up, and learns
 # A model file, that of its base, and what tells them from later files of these names, so that
 # another process can open the same.
 FileOfFilter = tuple[str, str | None, object]
@@ -465,7 +425,7 @@ FileOfFilter = tuple[str, str | None, object]
 
 def open_filter(
     path: "str | Path",
-    cut_offs: CutOffsOf = model_cut_offs,
+    cut_offs: CutOffsOf = CutOffs.of_model,
     indexed: bool = True,
     base: "str | Path | Base | None" = None,
 ) -> Filter:
@@ -475,7 +435,7 @@ def open_filter(
     base: the model that it is read through (`scoring/base.py`), or its file.  An open one is closed
     by the caller.  Without a file at `path` the filter is the base's; learning makes the file.
     """
-    home = InFile(path, indexed, base)
+    home = Home(path, indexed, base)
     try:
         classifier = home.classifier()
         return Filter(classifier, cut_offs(classifier.metadata), home)
@@ -484,16 +444,16 @@ def open_filter(
         raise
 
 
-def _read_again(model: bytes, cut_offs: CutOffs) -> Filter:
-    from nbspam.store.model_file import parse_model
+def _made_again(lines: list[bytes], cut_offs: CutOffs) -> Filter:
+    from nbspam.store.model_file import UnsavedModel
 
-    home = InMemory(parse_model("the model", model))
+    home = Home(UnsavedModel(lambda file: file.writelines(lines)))
     return Filter(home.classifier(), cut_offs, home)
 
 
 def _opened_again(named: "FileOfFilter", cut_offs: CutOffs) -> Filter:
     path, base, _ = named
-    home = InFile(path, indexed=True, base=base)
+    home = Home(path, base=base)
     if home.named() != named:
         home.close()
         raise ModelError(
@@ -546,3 +506,110 @@ def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage |
         else item
         for item in found
     ]
+
+
+# What a program calls
+
+
+def train(
+    source: "PathOrName | Pairs | pd.DataFrame | None" = None,
+    *,
+    spam: Iterable[PathOrName] = (),
+    ham: Iterable[PathOrName] = (),
+    text_column: str | None = None,
+    label_column: str | None = None,
+    encoding: str | None = None,
+    strict: bool = False,
+    alpha: float | None = None,
+    prior: float | None = None,
+    scoring: str = EVIDENCE,
+    event_model: str = BERNOULLI,
+    traits: str | None = None,
+    variance_smoothing: float = SMOOTHING,
+    variance_prior: float = 0.0,
+    shared_variance: bool = False,
+    spam_label: str | None = None,
+    jobs: int = 1,
+) -> Filter:
+    """Return a filter trained on labelled messages; it has no file until it is saved.
+
+    source: the name of a table, of a folder with a sub-folder per class, or of a TREC index file;
+        or (label, text or bytes) pairs; or a DataFrame.  Text is plain text, bytes are a mail.
+    spam, ham: names of sources without labels: mboxes, Maildirs, folders, single messages.
+    text_column, label_column, encoding: of a table or DataFrame; found by content if left out.
+    strict: raise SourceError for the first message that cannot be read, instead of skipping it.
+    alpha: smoothing, in messages.  prior: P(spam), if not the share learned.
+    scoring: "evidence", combined and calibrated, or "sum", the textbook's posterior.
+    event_model: how tokens are counted: "bernoulli", "multinomial", "complement" or "none".
+    traits: "none", "gaussian" or "kernel"; by default kernel, and none with the sum.
+    variance_smoothing, variance_prior, shared_variance: of Gaussian traits (see
+    `bayes/trait_model.py`).
+    spam_label: the class that counts as spam, if none is called so.  jobs: processes.
+    Raises SourceError, TableError, TrainingError and OptionError, all of them NbspamError.
+    """
+    from nbspam.learning.settings import TrainingSettings
+    from nbspam.learning.training import TrainingRun
+    from nbspam.reading.source import Skips
+    from nbspam.reading.sources import ReadingOptions, TableOptions
+    from nbspam.store.model_file import UnsavedModel
+    from nbspam.workers import PIECE, executor, in_batches
+
+    positive = None if spam_label is None else normal_label(spam_label)
+    variances = Variances(variance_smoothing, variance_prior, shared_variance)
+    settings = TrainingSettings(alpha, prior, scoring, positive, event_model, traits, variances)
+    settings.check()
+    options = ReadingOptions(TableOptions(text_column, label_column, encoding))
+    skips = Skips(strict)
+    raws = _raws(source, [(SPAM, spam), (HAM, ham)], options, skips)
+    with TrainingRun(executor(jobs), settings) as run:
+        run.read(in_batches(raws, *PIECE), skips)
+        run.count()
+        run.fit()
+        home = Home(UnsavedModel(run.write))
+    return Filter(home.classifier(), CutOffs.of_model(run.metadata), home)
+
+
+def _raws(
+    source: "PathOrName | Pairs | pd.DataFrame | None",
+    unlabelled_sources: Iterable[tuple[str, Iterable[PathOrName]]],
+    options: "ReadingOptions",
+    skips: "Skips",
+) -> "Iterator[RawMessage]":
+    from nbspam.reading.sources import labelled, unlabelled
+    from nbspam.reading.tables import frame_messages, is_data_frame, pair_messages
+
+    if is_data_frame(source):
+        yield from frame_messages(source, options.table, skips, needs_labels=True)
+    elif isinstance(source, str | os.PathLike):
+        yield from labelled(os.fspath(source), options, skips)
+    elif source is not None:
+        yield from pair_messages(cast("Pairs", source), skips)
+    for label, names in unlabelled_sources:
+        for name in [names] if isinstance(names, str | os.PathLike) else names:
+            yield from unlabelled(os.fspath(name), label, options, skips)
+
+
+def open(  # noqa: A001 (as `nbspam.open`)
+    path: PathOrName,
+    *,
+    spam_cutoff: float | None = None,
+    ham_cutoff: float | None = None,
+    ham_cost: float | None = None,
+) -> Filter:
+    """Return the filter of a model file; close it, or use it as a context manager.
+
+    spam_cutoff, ham_cutoff: probabilities above which a message is spam, and up to which it is ham;
+        by default the model's own.  ham_cost: instead, how many times worse a false positive is.
+    Raises ModelError when the file cannot be used, OptionError for impossible cut-offs.
+    """
+
+    def cut_offs(metadata: Metadata) -> CutOffs:
+        given = (spam_cutoff, ham_cutoff, ham_cost)
+        if len(metadata.settings.classes) > 2 and given != (None, None, None):
+            raise OptionError(
+                "a model of several classes has no cut-offs: its verdict is the most probable"
+                " class; leave them out"
+            )
+        return CutOffs.of_model(metadata).changed(*given)
+
+    return open_filter(os.fspath(path), cut_offs)

@@ -12,8 +12,8 @@ import numpy as np
 
 from nbspam.bayes.event_model import BERNOULLI
 from nbspam.errors import OptionError, SourceError, install_command
-from nbspam.front_door import train
-from nbspam.labels import SPAM, UNSURE, normal_label
+from nbspam.filter import train
+from nbspam.names import SPAM, UNSURE, normal_label
 from nbspam.store.metadata import EVIDENCE
 
 try:

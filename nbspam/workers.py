@@ -55,8 +55,8 @@ _COLLECTIONS = 50_000, 20, 100  # of `gc.set_threshold`; Python's are 700, 10, 1
 class Passes:
     """Is told how far work in passes is; this one says nothing."""
 
-    def begin(self, what: str, parts: int | None) -> None:
-        """Begin a pass of so many parts; None: of the size of the sources."""
+    def begin(self, what: str, parts: int | None, done: int = 0) -> None:
+        """Begin a pass of so many parts, None: of the size of the sources; or its next part."""
 
     def done(self, messages: int = 0, size: int = 0) -> None:
         """One part is done, with so many messages and bytes."""
@@ -93,7 +93,8 @@ class Executor(Protocol):
 class Serial:
     """Everything in this process."""
 
-    is_here, workers = True, 1
+    is_here = True
+    workers = 1
 
     def keep(
         self, function: Callable[[S, A], tuple[Any, ...]], shared: S, items: Iterable[A], _: int
@@ -106,10 +107,8 @@ class Serial:
         return (function(shared, item) for item in items)
 
 
-class Processes:
+class Processes(Serial):
     """Several processes of this machine; the first items are done in this one."""
-
-    is_here = True
 
     def __init__(
         self,
@@ -126,12 +125,6 @@ class Processes:
         self.workers, self._alone, self._pauses = jobs, alone, pauses
         self._has_forked = False  # once there was much to do, there is more
         self._start_method = start_method
-
-    def keep(
-        self, function: Callable[[S, A], tuple[Any, ...]], shared: S, items: Iterable[A], _: int
-    ) -> Iterator[tuple[Any, ...]]:
-        """Yield the values, in order; raises NbspamError if a process dies."""
-        return self.map(function, shared, items)
 
     def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order; raises NbspamError if one dies."""

@@ -206,7 +206,7 @@ def test_errors_are_sentences_without_options_of_the_command_line(tmp_path):
     table.write_text("yes\tone\nno\ttwo\nyes\tthree\n")
     with pytest.raises(nbspam.TrainingError, match="is called spam; say which class is spam"):
         nbspam.train(table)
-    with pytest.raises(nbspam.ModelError, match="there is no such model"):
+    with pytest.raises(nbspam.ModelError, match="model not found"):
         nbspam.open(tmp_path / "none.json")
     with pytest.raises(nbspam.SourceError, match="not a pair"):
         nbspam.train(["spam"])

@@ -43,9 +43,9 @@ def near_duplicates(texts):
 
 @pytest.fixture(scope="module")
 def first_command(tmp_path_factory):
-    """Run README's first command; return the model's path and what was printed."""
+    """Run README's first command with -v; return the model's path and what was printed."""
     path = tmp_path_factory.mktemp("sample") / "demo.json"
-    done = CliRunner().invoke(group, ["train", "-m", str(path), str(SAMPLE / "sms.tsv")])
+    done = CliRunner().invoke(group, ["train", "-v", "-m", str(path), str(SAMPLE / "sms.tsv")])
     assert done.exit_code == 0, done.output
     return path, done.stdout
 

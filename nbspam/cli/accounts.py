@@ -185,14 +185,11 @@ def _place(settings: Settings, label: str, values: dict[str, Any]) -> Place:
 def _problem(key: str, value: object) -> str:
     """Return what is wrong with what a config file says of an account; empty if nothing is."""
     if key == "password":
-        return (
-            "passwords are not allowed in the config file; give a password-command or a"
-            " password-file"
-        )
+        return "passwords are not allowed in the config file; use password-command or password-file"
     if key not in KEYS:
         close = difflib.get_close_matches(key.replace("_", "-"), KEYS, 1)
-        remedy = f"did you mean {close[0]}?" if close else f"known are {', '.join(KEYS)}"
-        return f"an account has no such key; {remedy}"
+        remedy = f"did you mean {close[0]}?" if close else f"choose one of {', '.join(KEYS)}"
+        return f"unknown key; {remedy}"
     if key in _NUMBERS:
         low, high = _NUMBERS[key]
         is_number = type(value) is int and low <= value <= high

@@ -11,7 +11,7 @@ import click
 
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import PROMISES, argument, option, section
-from nbspam.cli.notes import NoTrace, has_reader, note_older, note_one_sided, note_skips, note_young
+from nbspam.cli.notes import NoTrace, has_reader, note_lacking, note_older, note_skips, note_typed
 from nbspam.cli.options import (
     BASE,
     DASK,
@@ -24,6 +24,7 @@ from nbspam.cli.options import (
 )
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode
 from nbspam.filter import Filter, classified, open_filter
+from nbspam.names import is_url
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, RawMessage, parse
 from nbspam.reading.source import Flow, Skipped, Skips
@@ -32,7 +33,6 @@ from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import tokenize
-from nbspam.urls import is_url
 from nbspam.workers import executor
 
 _SMALL = 1 << 18  # bytes of a file that is one message, or few
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from nbspam_main import Passage
 
 
-_marked = partial(option, needs="--passthrough")
+_marked = partial(option, needs="--passthrough", seldom=True)
 
 
 @section("Output")
@@ -55,18 +55,15 @@ class Marking(NamedTuple):
         overrules="--format --lines",
         typed=PROMISES,
     )
-    header: str | None = _marked(f"With -p, name the header. [default: {MARK}]", "NAME")
-    subject_tag: str | None = _marked(
-        "With -p, put TEXT before the Subject of a message that is classified as spam.", "TEXT"
-    )
+    header: str | None = _marked(f"With -p, name of the header. [default: {MARK}]", "NAME")
+    subject_tag: str | None = _marked("With -p, put TEXT before the Subject of spam.", "TEXT")
     evidence: int | None = _marked(
-        f"With -p, add a header {MARK}{EVIDENCE} with the N strongest words, in nats.",
+        f"With -p, add the header {MARK}{EVIDENCE} with the N strongest words and their weights.",
         "N",
         takes=click.IntRange(1, 100),
     )
     on_error: str | None = _marked(  # read from the arguments by nbspam_main.py
-        "With -p, exit with 75 (try again) or 0 if the message was passed on without a verdict."
-        " [default: tempfail]",
+        "With -p, exit with 75 (try again) or 0 after an error. [default: tempfail]",
         takes=click.Choice(["tempfail", "deliver"]),
         typed=PROMISES,
     )
@@ -75,8 +72,8 @@ class Marking(NamedTuple):
         """Return the header's name; raises OptionError."""
         if self.header is not None and not may_be_mark(self.header):
             raise OptionError(
-                f"--header {self.header!r} cannot hold the verdict; take a name of at most"
-                f" {NAME_LIMIT} letters and hyphens that mail does not use itself, such as {MARK}"
+                f"--header {self.header!r} is not allowed; choose a name of at most {NAME_LIMIT}"
+                f" letters and hyphens that mail itself does not use, such as {MARK}"
             )
         return self.header or MARK
 
@@ -84,8 +81,8 @@ class Marking(NamedTuple):
         """Return the Subject's tag, "" for none; raises OptionError."""
         if self.subject_tag is not None and not may_be_tag(self.subject_tag):
             raise OptionError(
-                f"--subject-tag {self.subject_tag!r} cannot go before a Subject; take at most"
-                f" {TAG_LIMIT} plain ASCII characters without blanks around them, such as [SPAM]"
+                f"--subject-tag {self.subject_tag!r} is not allowed; choose at most {TAG_LIMIT}"
+                " ASCII characters without blanks around them, such as [SPAM]"
             )
         return self.subject_tag or ""
 
@@ -132,13 +129,8 @@ def command(
     """Classify messages as spam or ham.
 
     Without a SOURCE it reads one message from standard input.  A SOURCE is anything that `train`
-    takes; labels are ignored.  It prints one line per message, in the order of the input: verdict,
-    probability of spam and source, separated by tabs.  With --input-format standard input is a
-    table, lines, an mbox or a list of files; each message is answered as it comes.
-
-    A message is unsure whatever its probability if fewer than 1 in 10 tokens of its text are known
-    (for spam: none), or one class alone was learned.  The line then ends with the reason, `too few
-    known words` or `too few learned classes`.
+    accepts; labels are ignored.  It prints one line per message: verdict, probability of spam and
+    source, separated by tabs.
 
     \b
     Examples:
@@ -146,17 +138,28 @@ def command(
       nbspam classify inbox.mbox | grep ^spam
       echo "You have won a prize" | nbspam classify --format json
       nbspam classify --spam-cutoff 0.99 --ham-cutoff 0.1 ~/Maildir
+    \f
+    Lines come in the order of the input.  With --input-format standard input is a table, lines, an
+    mbox or a list of files; each message is answered as it arrives.
+
+    A message is unsure whatever its probability if the model knows fewer than 1 in 10 tokens of its
+    text (for spam: none), or has learned only one class.  The line then ends with the reason, `too
+    few known words` or `too few learned classes`.
+
+    \b
+    More examples:
       tail -f chat.log | nbspam classify --lines -
       find ~/mail -type f -print0 | nbspam classify --input-format files0 -
 
-    In the mail path, -p copies the message byte for byte and adds one header, the last; any such
+    In a mail system, -p copies the message byte for byte and adds one header, the last; any such
     header that came with the message is removed:
 
     \b
       X-Nbspam: spam, probability=0.998712, version=0.1.0
 
-    If anything fails, even because of a wrong option, the message comes out unchanged and the exit
-    status is 75: maildrop then keeps it in the queue, and so does procmail with the second recipe.
+    If anything fails, even because of a wrong option, the message is passed on unchanged and the
+    exit status is 75: maildrop then keeps it in the queue, and so does procmail with the second
+    recipe.
 
     \b
       # ~/.procmailrc                        # ~/.mailfilter
@@ -169,7 +172,7 @@ def command(
       spam
 
     --log writes one line for each message: its Message-ID, the user, the verdict, the probability
-    and the milliseconds that it took; or why there is no verdict.
+    and the milliseconds it took; or why there is no verdict.
 
     Exit status: 0 on success, 1 on an error or if no message could be read, 2 for a wrong option;
     with -p 75 for both.  With --exit-code the verdict on the last message: 0 spam, 1 ham, 2 unsure,
@@ -186,8 +189,8 @@ def command(
     last: int = VerdictCode.ERROR
     n = 0
     with open_filter(model, cutting.of, indexed=not few, base=base) as spam_filter:
-        note_one_sided(model, spam_filter.metadata)
-        note_young(model, spam_filter.metadata)
+        note_lacking(model, spam_filter.metadata)
+        note_typed(names)
         if exit_code:
             _check_positive(spam_filter.metadata)
         seen: Iterable[RawMessage | Skipped | SourcePiece]
@@ -219,7 +222,7 @@ def command(
     if not exit_code:
         return ExitCode.ERROR if skips.count and last == VerdictCode.ERROR else ExitCode.DONE
     if last == VerdictCode.ERROR and not skips.count:
-        raise SourceError(f"{names[-1]}: there is no message in it; name a source with one")
+        raise SourceError(f"{names[-1]}: contains no message; name a source with one")
     return VerdictCode.ERROR if skips.count else last
 
 
@@ -252,6 +255,7 @@ def _pass_on(
     from nbspam.serving import passthrough  # what a message that stays does without
 
     name, tag = marking.name(), marking.tag()
+    note_typed([STDIN])
     taken = passage.take(BYTES_LIMIT)
     trace.begin(taken)
     with open_filter(model, cutting.of, indexed=False, base=base) as spam_filter:
@@ -277,7 +281,7 @@ def _pass_on(
     passage.give(passthrough.marked(raw, marks))
     trace.judged(judged)
     with contextlib.suppress(OSError):  # the message is out
-        note_one_sided(model, spam_filter.metadata)
+        note_lacking(model, spam_filter.metadata)
     return code if exit_code else ExitCode.DONE
 
 
@@ -285,8 +289,8 @@ def _check_positive(metadata: Metadata) -> None:
     """Raise OptionError for a model without a class that counts as spam."""
     if metadata.settings.positive is None:
         raise OptionError(
-            "--exit-code needs a class that counts as spam, and the model has none; name it with"
-            " train --spam-label, or leave out --exit-code"
+            "--exit-code needs a spam class, and the model has none; name it with train"
+            " --spam-label, or leave out --exit-code"
         )
 
 

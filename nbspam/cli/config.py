@@ -63,20 +63,23 @@ def command(
         return
     file = config_file()
     settings = None if file is None else read_settings(file)
+    accounts: list[tuple[str, str, str]] = []
     if settings is not None:
         check_names(settings)
         if "mail" in settings.document:
             from nbspam.cli.accounts import places_of
 
-            places_of(settings)
+            for label, account in places_of(settings).items():
+                line = settings.where(f"mail.{label}", "").removeprefix(settings.path)[1:]
+                where = f"line {line}" if line else "the file"
+                accounts.append((f"[mail.{label}]", account.name, where))
     held = {table_of(c): _rows(settings, c) for c in command_contexts()}
     if settings is not None:
         check_values(settings)
     table = "-".join(words)
     if words and table not in held:
         raise OptionError(
-            f"{' '.join(words)}: there is no such command; it is one of"
-            f" {', '.join(map(command_words, held))}"
+            f"{' '.join(words)}: unknown command; use one of {', '.join(map(command_words, held))}"
         )
     rows = held[table] if words else _set_rows([row for each in held.values() for row in each])
     if form == "json":
@@ -86,8 +89,9 @@ def command(
     shown = f"none ({one_line(place)} does not exist)" if place else "none"
     click.echo(f"config file: {one_line(file) if file else shown}")
     cells = [(row["option"], _shown(row["value"]), _origin(row)) for row in rows]
+    cells += [] if words else accounts
     if not cells:
-        click.echo("nothing is set; every option has its built-in default")
+        click.echo("no option is set; every option has its built-in default")
         return
     cells.insert(0, ("option", "value", "from"))
     widths = [max(len(cell[i]) for cell in cells) for i in range(2)]

@@ -22,10 +22,7 @@ from nbspam.errors import OptionError
 LOGS = ["syslog", "journal", "stderr"]  # as nbspam.serving.log has them, which is not loaded here
 _ABSENT = getattr(click.core, "UNSET", ())  # since click 8.3
 
-_LOG = option(
-    "Log a line for each message to syslog, the systemd journal or standard error.",
-    takes=click.Choice(LOGS),
-).parameter("log", str, MORE)
+_WHOLE = "nbspam.whole"  # of a context's `meta`: that all is shown
 
 
 def configured(
@@ -76,7 +73,20 @@ class Command(click.Command):
                     if isinstance(each, Declaration)
                 ]
         if logs:
-            params.append(_LOG)
+            text = "Log a line for each message to syslog, the systemd journal or standard error."
+            log = option(text, takes=click.Choice(LOGS), seldom=True)
+            params.append(log.parameter("log", str, MORE))
+        if any(isinstance(each, Option) and each.declared.seldom for each in params):
+            params.append(
+                click.Option(
+                    ["--help-all"],
+                    is_flag=True,
+                    is_eager=True,
+                    expose_value=False,
+                    callback=_show_whole,
+                    help="Show all options, and more about the command.",
+                )
+            )
         super().__init__(name, params=params, help=function.__doc__)
 
     def make_parser(self, ctx: click.Context) -> Any:
@@ -100,7 +110,7 @@ class Command(click.Command):
                 # An argument that is not there is () or a mark of click's.
                 names = {name for name, v in typed.items() if v != () and v is not _ABSENT}
                 help_option = self.get_help_option(ctx)
-                if help_option is None or help_option.name not in names:
+                if not names & {"help_all", help_option.name if help_option else None}:
                     from nbspam.cli.settings import defaults
 
                     ctx.default_map = defaults(path, ctx, names)
@@ -142,31 +152,53 @@ class Command(click.Command):
                 own["from_file"] = set_by_file(own)
             values[name] = record(**own)
         given = {o.flag: o.declared for o in self.options() if _is_given(ctx, o.name or "")}
-        for own_flag, declared in given.items():
+        for flag, declared in given.items():
             if declared.needs and declared.needs not in given:
-                raise OptionError(
-                    f"{own_flag} goes with {declared.needs} alone; add that or leave it out"
-                )
-            for flag, sentence in declared.excludes.items():
-                if flag in given:
-                    raise OptionError(sentence)
+                raise OptionError(f"{flag} needs {declared.needs}; add that, or leave out {flag}")
+            for other in declared.excludes.split():
+                if other in given and other != flag:
+                    raise OptionError(
+                        f"{flag} and {other} cannot be used together; leave one of them out"
+                    )
         if self._check is not None:
             code = self._check.__code__
             names = code.co_varnames[: code.co_argcount]
             self._check(**{name: values[name] for name in names})
         return values
 
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the text up to its form feed, or all of it."""
+        if ctx.meta.get(_WHOLE):
+            click.Command(self.name, help=whole_text(self)).format_help_text(ctx, formatter)
+        else:
+            super().format_help_text(ctx, formatter)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for heading, records in sections(self, ctx).items():
+        for heading, records in sections(self, ctx, bool(ctx.meta.get(_WHOLE))).items():
             with formatter.section(heading):
                 formatter.write_dl(records)
 
 
-def sections(of: click.Command, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
-    """Return heading -> (option, help), in their order."""
+def _show_whole(ctx: click.Context, parameter: click.Parameter, is_asked: bool) -> None:
+    if is_asked and not ctx.resilient_parsing:
+        ctx.meta[_WHOLE] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+def whole_text(of: click.Command) -> str:
+    """Return the whole help text of a command; --help shows it up to a form feed."""
+    return inspect.cleandoc((of.help or "").replace("\f", ""))
+
+
+def sections(
+    of: click.Command, ctx: click.Context, whole: bool = True
+) -> dict[str, list[tuple[str, str]]]:
+    """Return heading -> (option, help), in their order; without `whole` those used often."""
     found: dict[str, list[tuple[str, str]]] = {heading: [] for heading in SECTIONS}
     for each in of.get_params(ctx):
-        if isinstance(each, click.Option) and (record := each.get_help_record(ctx)):
+        is_shown = whole or not (isinstance(each, Option) and each.declared.seldom)
+        if isinstance(each, click.Option) and is_shown and (record := each.get_help_record(ctx)):
             found[getattr(each, "section", MORE)].append(record)
     return {heading: records for heading, records in found.items() if records}
 

@@ -7,15 +7,15 @@
     @configured("classify", check=_check)
     def command(*, cutting: Cutting, quiet: bool = QUIET) -> int: …
 
-A command has the options of the records that its parameters are annotated with, and of its own.
-All else follows from the declarations: click's options, the sections of --help and of the manual,
-the checks between options, what a config file may set and when its values hold, and the list of
-those that take a value (`python -m nbspam.cli.manual` writes it into `nbspam_main.py`).
+A command has the options of the records that its parameters are annotated with, and of its own;
+their defaults come from the user's config file.  All else follows from the declarations: click's
+options, the sections of --help and of the manual, what --help leaves to --help-all, the checks
+between options, what a config file may set and when its values hold, and the list of those that
+take a value (`python -m nbspam.cli.manual` writes it into `nbspam_main.py`).
 """
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import click
@@ -45,10 +45,11 @@ class Declaration(NamedTuple):
 
     names: tuple[str, ...]  # none of an argument
     of_click: Mapping[str, Any]
-    section: str = ""
+    under: str = ""
+    seldom: bool = False
     needs: str = ""
     enables: str = ""
-    excludes: Mapping[str, str] = MappingProxyType({})
+    excludes: str = ""
     overrules: str = ""
     choice: str = ""
     formats: Collection[str] | None = None
@@ -69,7 +70,7 @@ class Declaration(NamedTuple):
                 words["is_flag"] = True
         long = () if self.names[-1][:2] == "--" else (f"--{field.replace('_', '-')}",)
         option = Option([field, *filter(None, self.names), *long], **words)
-        option.declared, option.section = self, self.section or section
+        option.declared, option.section = self, self.under or section
         return option
 
 
@@ -102,30 +103,19 @@ class Option(click.Option):
 
 
 def option(
-    text: str,
-    typed_as: str = "",
-    *,
-    takes: "click.ParamType[Any] | None" = None,
-    under: str = "",
-    needs: str = "",
-    enables: str = "",
-    excludes: Mapping[str, str] | None = None,
-    overrules: str = "",
-    choice: str = "",
-    formats: Collection[str] | None = None,
-    typed: str = "",
-    example: str = "",
-    **of_click: Any,
+    text: str, typed_as: str = "", *, takes: "click.ParamType[Any] | None" = None, **beside: Any
 ) -> Any:
     """Declare an option; the annotation says if it is a flag, a number, or repeatable.
 
     text: its help.  takes: what its values are, if no bool, int, float or str.
     typed_as: `P`, what its value is called; before that other names than the parameter's, or beside
     it: `-m FILE`, `--format`.
+    Beside these, what click takes, and:
     under: its section in --help, if not that of its record.
+    seldom: whether only --help-all shows it.
     needs: the option without which it is refused, and its value in a config file does not hold.
     enables: options whose values in a config file hold only where one is typed that enables them.
-    excludes: options (several in one string) that it cannot be with -> the sentence that says so.
+    excludes: options (several in one string) that it cannot be used with.
     overrules: options whose value in a config file does not hold where this one is typed.
     choice: the name of what it decides; one that is typed, or in the command's own table, puts the
     others of the same choice in a file out of force.
@@ -134,18 +124,16 @@ def option(
     example: a value to try, where others need this option and it takes one.
     """
     words = typed_as.split()
-    names = tuple(word for word in words if word[0] == "-")
-    default = of_click.get("default")
+    own = {name: beside.pop(name) for name in Declaration._fields if name in beside}
+    default = beside.get("default")
     of_click = {
         "help": text,
         "type": takes,
         "metavar": next((word for word in words if word[0] != "-"), None),
         "show_default": bool(default) and default is not True,
-        **of_click,
+        **beside,
     }
-    pairs = {flag: why for flags, why in (excludes or {}).items() for flag in flags.split()}
-    beside = (needs, enables, pairs, overrules, choice, formats, typed, example)
-    return Declaration(names or ("",), of_click, under, *beside)
+    return Declaration(tuple(word for word in words if word[0] == "-") or ("",), of_click, **own)
 
 
 def argument(metavar: str, overrules: str = "", **of_click: Any) -> Any:
@@ -256,11 +244,10 @@ def holds(each: Option, of: click.Command, typed: Iterable[str]) -> bool:
         p.flag for p in of.params if isinstance(p, Option) and flag in p.declared.enables.split()
     }
     ways |= set(filter(None, [rules.needs]))
-    if (ways and not ways & flags) or flags & rules.excludes.keys():
+    if (ways and not ways & flags) or flags & set(rules.excludes.split()):
         return False
     return not any(
-        flag in other.declared.excludes
-        or flag in other.declared.overrules.split()
+        flag in f"{other.declared.excludes} {other.declared.overrules}".split()
         or (rules.choice and rules.choice == other.declared.choice)
         for other in others
     )

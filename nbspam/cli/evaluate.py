@@ -34,19 +34,17 @@ class Report(NamedTuple):
 
     errors: int = option("Show the N worst mistakes.", "N", takes=click.IntRange(0), default=0)
     predictions: Path | None = _file(  # `-` for standard output
-        "Write what is said of each message to FILE (.csv, .tsv, .json, .jsonl or .parquet); -"
-        " writes JSON lines to standard output, and the report to standard error."
+        "Write each message's verdict and probability to FILE (.csv, .tsv, .json, .jsonl or"
+        " .parquet); - writes JSON lines to standard output, and the report to standard error."
     )
     plot: Path | None = _file(
-        "Draw ROC, calibration, scores, and with --online the learning curve, to FILE (.svg)."
+        "Draw ROC curve, calibration, scores and (--online) learning curve to FILE (.svg)."
     )
     page: Path | None = _file(
-        "Write figures, curves and worst mistakes to FILE, a page for a browser.",
+        "Write metrics, curves and worst mistakes to FILE, an HTML page.",
         typed_as="--report FILE",
     )
-    full: bool = option(
-        "Print all figures, what messages were called, the calibration and the scores."
-    )
+    full: bool = option("Print all metrics, the confusion matrix, the calibration and the scores.")
 
     @property
     def excerpt(self) -> int:
@@ -54,23 +52,12 @@ class Report(NamedTuple):
         is_shown = self.errors or self.predictions is not None or self.page is not None
         return _EXCERPT if is_shown else 0
 
-    def check(self, form: str, compares: bool) -> None:
-        """Raise an error for a file that cannot be written, and for what a comparison has not."""
-        of_one = {
-            "--errors": self.errors,
-            "--predictions": self.predictions,
-            "--report": self.page,
-        }
-        if compares and any(of_one.values()):
-            option = next(name for name, value in of_one.items() if value)
-            raise OptionError(
-                f"{option} is of one model; leave it out, or leave --compare out and choose the"
-                " model with --event-model, --traits and --scoring"
-            )
+    def check(self, form: str) -> None:
+        """Raise an error for a file that cannot be written."""
         if self.is_beside_predictions and form != "text":
             raise OptionError(
-                f"--predictions - and --format {form} both write to standard output; name a file"
-                " for the predictions"
+                f"--predictions - and --format {form} both write to standard output; write the"
+                " predictions to a file"
             )
         files = {"--predictions": self.written, "--report": self.page, "--plot": self.plot}
         if self.written is not None:
@@ -79,9 +66,9 @@ class Report(NamedTuple):
             check_predictions(self.written)
         for flag, path in files.items():
             if path == Path("-") and flag == "--report":
-                raise OptionError("--report writes a page to a file; name one, such as report.html")
+                raise OptionError("--report needs a file; name one, such as report.html")
             if path is not None and not path.parent.is_dir():
-                raise SourceError(f"{flag} {path}: there is no such folder; create it first")
+                raise SourceError(f"{flag} {path}: the folder does not exist; create it")
         if self.plot is not None:
             from nbspam.evaluation.curves import check_plot
 
@@ -118,14 +105,12 @@ def _check(
         cutting.check()
     if protocol.trains and protocol.compare is None:  # which tries several kinds
         learning.settings()
-    if protocol.compare is not None and cutting.is_given:
-        raise OptionError("--compare counts errors at 0.5; leave the cut-offs out")
     if protocol.trains and not protocol.online and is_typed("base"):
         raise OptionError(
-            "--base goes with --online or a saved model, since with a base messages are learned one"
-            " by one; add --online, or leave --base out"
+            "--base needs --online or a saved model, since with a base messages are learned one by"
+            " one; add --online, or leave out --base"
         )
-    report.check(form, protocol.compare is not None)
+    report.check(form)
 
 
 @configured("eval", _check)
@@ -146,29 +131,34 @@ def command(
 ) -> None:
     """Measure how good the filter is on labelled messages.
 
-    By default it tests the saved model.  Messages that the model has learned are left out, as far
-    as its ledger knows them.  --leave-one-out, --folds, --train-first and --online train on some of
-    the messages and test on others; they read and write no model file.  --full prints accuracy, F1,
-    AUC, the figures of the TREC spam track and more, each with its 95 % interval.
-    With --spam-label a saved model is tested on labels of other names: every other one means ham.
-
-    Errors are counted at P(spam) = 0.5.  Beside them it prints what the verdicts do, with the
-    model's cut-offs or those given: how much ham is classified as spam, how much spam is not, and
-    how many messages are unsure.  With three or more classes a message is called the most probable,
-    and no cut-off decides.
-
-    --compare tries kinds of naive Bayes on the messages, all of them or those named: EVENT_MODEL,
-    +TRAITS or both, then :SCORING (bernoulli+kernel:evidence is the default; gaussian:sum has no
-    tokens; without a scoring, both).  It says which is best, which of the others differ from it by
-    more than chance, and which to take.
+    By default it tests the saved model on those messages that the model has not learned.
+    --leave-one-out, --folds, --train-first and --online train on some of the messages and test on
+    others; they read and write no model file.  --compare tests several kinds of naive Bayes.
 
     \b
     Examples:
-      nbspam eval -m model.json --ham later-ham.mbox --spam later-spam.mbox
-      nbspam eval -m model.json --label-column target --spam-label 1 messages.csv
+      nbspam eval --ham later-ham.mbox --spam later-spam.mbox
       nbspam eval --folds 10 messages.tsv
       nbspam eval --train-first 30% --errors 10 messages.tsv
       nbspam eval --folds 10 --report report.html messages.tsv
+    \f
+    The model's ledger tells which messages it has learned.  With --spam-label a saved model is
+    tested on labels of other names: every other label means ham.  --full prints accuracy, F1, AUC,
+    the metrics of the TREC spam track and more, each with its 95 % interval.
+
+    Errors are counted at P(spam) = 0.5.  Beside them it prints the verdicts with the model's
+    cut-offs or those given: how much ham is classified as spam, how much spam is missed, and how
+    many messages are unsure.  With three or more classes the verdict is the most probable class,
+    and there is no cut-off.
+
+    --compare tests all kinds of naive Bayes, or those named: EVENT_MODEL, +TRAITS or both, then
+    :SCORING (bernoulli+kernel:evidence is the default; gaussian:sum has no tokens; without a
+    scoring, both).  It prints which is best, which of the others differ from it significantly, and
+    which to choose.
+
+    \b
+    More examples:
+      nbspam eval -m model.json --label-column target --spam-label 1 messages.csv
       nbspam eval --online --batch 100 --plot figures.svg corpus/index
       nbspam eval --folds 5 --seed 7 --full messages.tsv
       nbspam eval --folds 10 --predictions predictions.csv messages.tsv
@@ -209,25 +199,25 @@ def command(
     with to:
         print_report(computed, report.errors, notes_of(computed, model), full=report.full)
         if not report.full:
-            click.echo("\n--full prints all figures, what messages were called, and the scores")
+            click.echo("\n--full prints all metrics, the confusion matrix and the scores")
 
 
 def _write_files(computed: "Results", report: Report, tested: Path | None, quiet: bool) -> None:
     """Write the files that were asked for.  tested: the model, if it was in a file."""
-    from nbspam.cli.progress import work
+    from nbspam.cli.progress import shown_passes
     from nbspam.evaluation.curves import draw
     from nbspam.evaluation.report import report_page
     from nbspam.evaluation.results import write_predictions
-    from nbspam.store.model_file import read_model
+    from nbspam.store.lookup import read_model
 
-    with work(quiet) as at_work:
+    with shown_passes(quiet) as passes:
         if report.written is not None:
-            at_work.stage(f"writing {report.written}")
+            passes.begin(f"writing {report.written}", 0)
             write_predictions(computed.evaluation.outcomes, report.written)
         if report.plot is not None:
             draw(computed, report.plot)
         if report.page is not None:
-            at_work.stage(f"writing {report.page}")
+            passes.begin(f"writing {report.page}", 0)
             errors, typed = report.errors or _PAGE_ERRORS, shlex.join(["nbspam", *sys.argv[1:]])
             model = None if tested is None else read_model(tested)
             text = report_page(computed, errors, typed, model)

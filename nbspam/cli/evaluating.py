@@ -12,14 +12,14 @@ from nbspam.bayes.trait_model import GAUSSIAN, Variances
 from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.notes import note, note_older, note_skips
 from nbspam.cli.options import Cutting, ham_limit, opened_base
-from nbspam.cli.progress import cutter, progress, shown_passes, steps, work, work_place
+from nbspam.cli.progress import cutter, parts_shown, progress, shown_passes, work_place
 from nbspam.cli.terminal import echo_sentence
 from nbspam.errors import SourceError, counted, one_line
 from nbspam.evaluation import protocols
 from nbspam.evaluation.comparison import EVERYTHING, Combination, advice, chosen, compare
 from nbspam.evaluation.messages import LabelledCorpus, Mislabelled
 from nbspam.evaluation.report import print_comparison
-from nbspam.evaluation.results import Evaluation, Results, compute
+from nbspam.evaluation.results import Results, compute
 from nbspam.filter import open_filter
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
@@ -86,13 +86,11 @@ class Reader(NamedTuple):
         )
         if (more := len(left_out.sources) - _LABELS_SHOWN) > 0:
             where += f" and {counted(more, 'other label')}"
-        header = (
-            "if that row names the columns, add --header-row yes; " if left_out.is_first_row else ""
+        header = "; add --header-row yes if that row names the columns"
+        note(
+            f"{counted(left_out.messages, 'message')} left out, probably mislabelled: {where};"
+            f" correct the label{header if left_out.is_first_row else ''}"
         )
-        said = "is left out, as its label is probably a mistake"
-        if left_out.messages > 1:
-            said = "are left out, as their labels are probably mistakes"
-        note(f"{counted(left_out.messages, 'message')} {said}: {where}; {header}correct it there")
 
 
 # One model
@@ -120,9 +118,9 @@ def evaluated(
             wanted = settings.wanted._replace(excerpt=excerpt)
             read, mislabelled = reader.corpus(wanted, settings.positive)
             cutting.check_classes(sorted(set(read.corpus.labels)))
-            with work(reader.quiet) as at_work:
-                at_work.stage("training and testing")
-                found = protocol.run(read, settings, cut_offs, limit, at_work=at_work)
+            with shown_passes(reader.quiet) as passes:
+                passes.begin("training and testing", 0)
+                found = protocol.run(read, settings, cut_offs, limit, passes=passes)
         found, cut_offs = found._replace(mislabelled=mislabelled), found.cut_offs or cut_offs
     else:
         opened = open_filter(model, cutting.of, base=base)
@@ -137,72 +135,49 @@ def evaluated(
     if base is not None:
         found = found._replace(protocol=f"{found.protocol}, with the base {base}")
     reader.note_mislabelled(found.mislabelled)
-    _check_some_are_left(found, model)
-    with work(reader.quiet) as at_work:
-        at_work.stage("computing the figures and their intervals")
+    if not found.outcomes:
+        before = found.learned_before
+        if before is None or not before.left_out:
+            raise SourceError(_NO_MESSAGE)
+        raise SourceError(
+            f"{model}: has learned {counted(before.left_out, 'message')}, all there are; testing on"
+            " them tells you nothing about new mail; test on others, test with --leave-one-out and"
+            " no --model, or add --including-learned"
+        )
+    with shown_passes(reader.quiet) as passes:
+        passes.begin("computing the figures and their intervals", 0)
         return compute(found, cut_offs, protocol.bootstrap_seed, reader.skips.count)
-
-
-# What is said of the messages tested
-
-
-def _check_some_are_left(found: Evaluation, model: Path) -> None:
-    """Raise SourceError if there is no message to test on."""
-    if found.outcomes:
-        return
-    before = found.learned_before
-    if before is None or not before.left_out:
-        raise SourceError(_NO_MESSAGE)
-    what = f"all {before.left_out:,} messages were learned, so testing on them"
-    if before.left_out == 1:
-        what = "the only message was learned, so testing on it"
-    raise SourceError(
-        f"{model}: {what} says nothing of new ones; test on other messages, test with"
-        " --leave-one-out and no --model, or add --including-learned"
-    )
 
 
 def notes_of(computed: Results, model: Path) -> list[str]:
     """Return sentences to read before the figures."""
-    found = computed.evaluation
-    notes = [*_of_learned(found, model), *_of_duplicates(found.duplicates, len(found.outcomes))]
+    found, notes = computed.evaluation, []
+    before = found.learned_before
+    if before is not None:
+        unknown = counted(before.unnamed, "message") if before.learned is not None else "messages"
+        if before.learned:
+            share = f"{before.learned:,} of {counted(before.read, 'message')}"
+            notes.append(
+                f"the model has learned {share}, left out here; --including-learned tests on all"
+                if before.left_out
+                else f"the model has learned {share}, so the figures are too good; leave out"
+                " --including-learned to test on the others"
+            )
+        if before.learned is None or before.unnamed:
+            notes.append(
+                f"{model} does not know which {unknown} it has learned, perhaps some of these"
+            )
+    notes += _of_duplicates(found.duplicates, len(found.outcomes))
     if wrong := computed.doubted.sentence(computed.doubted_sources):
         notes.append(f"{wrong}; --errors N shows them")
     return notes
 
 
-def _of_learned(found: Evaluation, model: Path) -> Iterator[str]:
-    before = found.learned_before
-    if before is None:
-        return
-    if before.learned is None:
-        yield (
-            f"{model} does not remember which messages it learned, so whether these are among them"
-            " cannot be known"
-        )
-        return
-    if before.learned:
-        share = f"{before.learned:,} of {counted(before.read, 'message')}"
-        was, is_ = ("was", "is") if before.learned == 1 else ("were", "are")
-        left = f"and {is_} left out; add --including-learned to test on them"
-        kept = "which flatters the figures; leave out --including-learned to test on the others"
-        said = f" {left}" if before.left_out else f", {kept}"
-        yield f"{share} {was} learned by this model{said}"
-    if before.unnamed:
-        those = "it is" if before.unnamed == 1 else "some are"
-        yield (
-            f"{model} does not remember {counted(before.unnamed, 'message')} that it learned;"
-            f" whether {those} among these cannot be known"
-        )
-
-
-def _of_duplicates(duplicates: int | None, tested: int) -> Iterator[str]:
-    if duplicates:
-        yield (
-            f"{duplicates:,} of {counted(tested, 'message')} tested"
-            f" {'is' if duplicates == 1 else 'are'} the same as one trained on, which flatters the"
-            " figures"
-        )
+def _of_duplicates(duplicates: int | None, tested: int) -> list[str]:
+    if not duplicates:
+        return []
+    share = f"{duplicates:,} of {counted(tested, 'message')} tested"
+    return [f"{share} also occurred in training, so the figures are too good"]
 
 
 # Several kinds
@@ -230,13 +205,14 @@ def compare_models(
     reader.note_mislabelled(mislabelled)
     if not read.sources:
         raise SourceError(_NO_MESSAGE)
-    with steps(reader.quiet, len(read.corpus)) as shown:
+    with shown_passes(reader.quiet) as passes:
+        of = f"model {{}} of {len(asked)}: {{}}"
         found = compare(
             read,
             asked,
             given,
             lambda some, settings: protocol.run(some, settings, cut_offs, telling=False),
-            lambda models: shown(list(models), lambda model: model.name),
+            parts_shown(passes, lambda i, model: of.format(i + 1, model.name)),
             protocol.bootstrap_seed,
         )._replace(mislabelled=mislabelled.messages)
     said = advice(found, lambda kind: _how_to_train(kind, learning))

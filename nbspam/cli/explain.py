@@ -5,35 +5,51 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, argument, option
-from nbspam.cli.notes import has_reader, note, note_older, note_one_sided, note_skips
+from nbspam.cli.notes import (
+    arrival_words,
+    has_reader,
+    note,
+    note_lacking,
+    note_older,
+    note_skips,
+    note_typed,
+)
 from nbspam.cli.options import BASE, MODEL, Cutting, Reading
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
-from nbspam.display.lines import WordRow, cell_width, class_heads, excerpt_lines, padded, shortened
+from nbspam.display.lines import (
+    ExplanationView,
+    WordRow,
+    cell_width,
+    class_heads,
+    excerpt_lines,
+    padded,
+    shortened,
+)
 from nbspam.errors import OptionError, SourceError, counted, one_line
 from nbspam.filter import open_filter
+from nbspam.names import is_url
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
 from nbspam.scoring.explanation import TRAIT_PREFIX, Explanation, Word
-from nbspam.scoring.highlights import HighlightedExcerpt, excerpt_json, highlighted_message
+from nbspam.scoring.highlights import excerpt_json, highlighted_message
 from nbspam.scoring.rules import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR, rule_of
 from nbspam.scoring.verdict import TOO_FEW_WORDS, Verdict
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import HEADER, channel_of, is_fragment, kind_of
 from nbspam.tokens.tokenized import tokenize
-from nbspam.urls import is_url
 
 _HTML = "html"
 _LIMIT, _HTML_LIMIT = 2_000, 20_000  # characters of the text that are shown and highlighted
 _LINES = 8  # of the text
 _NUMBERED = re.compile(r"(.+):(\d+)")
-_SUM = "sum: the log-odds"
+_SUM = "sum (log-odds)"
 
 
 def _check(source: str, words: bool, cutting: Cutting, reading: Reading, form: str) -> None:
@@ -43,7 +59,9 @@ def _check(source: str, words: bool, cutting: Cutting, reading: Reading, form: s
     if words and source != STDIN:
         raise OptionError(f"--words reads no message; leave out {source}, or --words")
     if words and form == _HTML:
-        raise OptionError("--format html is of a message; leave it out, or --words")
+        raise OptionError(
+            "--words and --format html cannot be used together; leave one of them out"
+        )
 
 
 @configured("explain", _check)
@@ -58,12 +76,12 @@ def command(
         "Show the N strongest words.", "N", takes=click.IntRange(1), under="Output", default=20
     ),
     words: bool = option(
-        "Show the model's strongest words; read no message.",
+        "Show the strongest words of the model instead of a message.",
         under="Output",
         overrules="--format",
         typed=DECIDES,
     ),
-    fragments: bool = option("Show character trigrams one by one, too.", under="Output"),
+    fragments: bool = option("Show character trigrams one by one.", under="Output", seldom=True),
     form: str = option(
         "Print text for people, JSON for programs, or a page for a browser.",
         "--format",
@@ -77,12 +95,6 @@ def command(
     SOURCE is one message, or the name that `classify` printed for a message of a larger source,
     such as messages.tsv:17; without it a message is read from standard input.
 
-    First comes the beginning of the message.  The words that decided are highlighted in it: on a
-    terminal in red and underlined for spam, in green for ham; else [+like this+] and [-like this-].
-    Then comes a line for each word: its weight, how many of the learned messages have it, and its
-    share of the sum.  Character trigrams are summed up unless --fragments is given.  JSON has all
-    words.  --format html prints a page that needs nothing else, to look at or to send.
-
     \b
     Examples:
       nbspam explain message.eml
@@ -90,38 +102,50 @@ def command(
       echo "You have won a prize" | nbspam explain
       nbspam explain --format html message.eml > why.html
       nbspam explain --words --top 50
+    \f
+    First it prints the beginning of the message.  The words that decided are highlighted in it: on
+    a terminal in red and underlined for spam, in green for ham; else [+like this+] and
+    [-like this-].  Then it prints a line for each word: its weight, how many of the learned
+    messages contain it, and its share of the sum.  Character trigrams are added up unless
+    --fragments is given.  JSON has all words.  --format html prints one self-contained page.
     """
     options, skips = reading.options(), Skips(reading.strict)
     if words:
         _print_words(model, top, form, fragments)
         return
     with open_filter(model, cutting.of, indexed=False, base=base) as spam_filter:
-        note_one_sided(model, spam_filter.metadata)
+        note_lacking(model, spam_filter.metadata)
         if has_reader():
             note_older(model, spam_filter.metadata, spam_filter.classifier.base)
+        note_typed([source])
         raw = _one(source, options, skips)
         note_skips(skips)
         limit = _HTML_LIMIT if form == _HTML else _LIMIT
         wanted = spam_filter.wanted._replace(excerpt=limit)
         message = tokenize(raw.message(), raw.source, raw.label, wanted=wanted)
         judged, found = spam_filter.judge(message), spam_filter.explain(message)
-        excerpt = highlighted_message(message, found)
-        explained = _Explained(judged, found, excerpt, spam_filter.metadata)
+        excerpt, metadata = highlighted_message(message, found), spam_filter.metadata
+    shown, sums = word_sums(found, top, fragments, is_told=form != _HTML)
+    view = ExplanationView(
+        judged,
+        found,
+        metadata.settings.positive,
+        excerpt,
+        shown,
+        sums,
+        class_heads(metadata),
+        list(sentences(judged, found, metadata)),
+        list(legend([word.token for word in shown], found.of)),
+    )
     if form == "json":
-        click.echo(json.dumps(_as_json(explained)))
+        click.echo(json.dumps(_as_json(view)))
     elif form == _HTML:
-        _print_page(explained, top, fragments)
+        from nbspam import __version__
+        from nbspam.display.page import explanation_page
+
+        click.echo(explanation_page(view, __version__))
     else:
-        _print(explained, top, fragments)
-
-
-class _Explained(NamedTuple):
-    """A message, judged and explained."""
-
-    judged: Verdict
-    found: Explanation
-    excerpt: HighlightedExcerpt
-    metadata: Metadata
+        _print(view)
 
 
 def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
@@ -131,57 +155,33 @@ def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
         for found in any_kind(numbered[1], options, skips):
             if os.path.normpath(found.source) == os.path.normpath(source):
                 return found
-        raise SourceError(
-            f"{source}: there is no such message; take a name that nbspam classify prints"
-        )
+        raise SourceError(f"{source}: message not found; use a name that nbspam classify prints")
     messages = any_kind(source, options, skips)
     raw = next(messages, None)
     if raw is None:
-        raise SourceError(f"{source}: there is no message in it; name a file with one")
+        raise SourceError(f"{source}: contains no message; name a file with one")
     if next(messages, None) is not None:
-        note(f"{source} holds several messages; this is {raw.source}, the first")
+        note(f"{source} contains several messages; this is {raw.source}, the first")
     return raw
 
 
-def _print(explained: _Explained, top: int, fragments: bool) -> None:
-    judged, found, metadata = explained.judged, explained.found, explained.metadata
-    colour = None
-    if metadata.settings.positive is not None:
-        colour = "red" if judged.verdict == metadata.settings.positive else "green"
+def _print(view: ExplanationView) -> None:
+    judged, colour = view.judged, None
+    if view.positive is not None:
+        colour = "red" if judged.verdict == view.positive else "green"
     shown = click.style(judged.verdict, fg=colour, bold=True)
     probability = f"{judged.remark}, probability {judged.probability:.4f}"
     click.echo(f"{one_line(judged.source)}: {shown}{probability}\n")
-    lines = excerpt_lines(explained.excerpt, page_width(), _LINES, signs=not has_colours())
+    lines = excerpt_lines(view.excerpt, page_width(), _LINES, signs=not has_colours())
     for line in lines:
         echo_line(line)
     if lines:
         click.echo()
-    words, sums = word_sums(found, top, fragments)
-    _echo_table([WordRow(*word) for word in words], sums, class_heads(explained.metadata))
-    for sentence in sentences(judged, found, metadata):
+    _echo_table([WordRow(*word) for word in view.words], view.sums, view.heads)
+    for sentence in view.sentences:
         click.echo()
         echo_paragraph(sentence, breaks_words=True)
-    _echo_legend(legend([word.token for word in words], found.of), has_share=True)
-
-
-def _print_page(explained: _Explained, top: int, fragments: bool) -> None:
-    from nbspam import __version__
-    from nbspam.display.page import ExplanationView, explanation_page
-
-    judged, found, excerpt, metadata = explained
-    words, sums = word_sums(found, top, fragments, is_told=False)
-    view = ExplanationView(
-        judged,
-        found,
-        metadata.settings.positive,
-        excerpt,
-        words,
-        sums,
-        class_heads(explained.metadata),
-        list(sentences(judged, found, metadata)),
-        list(legend([word.token for word in words], found.of)),
-    )
-    click.echo(explanation_page(view, __version__))
+    _echo_legend(view.legend, has_share=True)
 
 
 def word_sums(
@@ -195,7 +195,7 @@ def word_sums(
     if not fragments:  # they are many and mean little to a reader one by one; JSON has them all
         words = [word for word in found.words if not is_fragment(word.token)]
         folded = [word for word in found.words if is_fragment(word.token)]
-    sums = [(CONSTANTS[key], nats) for key, nats in found.constants.items()]
+    sums = [(CONSTANTS[key].removeprefix("the "), nats) for key, nats in found.constants.items()]
     for several, what, how in (
         (folded, "character trigram", "--fragments"),
         (words[top:], "more word", "--top"),
@@ -224,47 +224,43 @@ def _echo_legend(terms: Iterable[tuple[str, str]], *, has_share: bool) -> None:
         echo_paragraph(f"{term:<{width}}{meaning}", indent=width)
 
 
-def _as_json(explained: _Explained) -> dict[str, Any]:
-    judged, found = explained.judged, explained.found
-    fields = judged.as_json()
-    if len(judged.probabilities) > 2:
-        fields["of"], fields["against"] = found.of, found.against
-    fields["bias"] = found.bias
-    fields["sum_log_odds"] = found.sum_log_odds
-    fields["constants"] = dict(found.constants)
-    fields["unknown"] = found.unknown
-    fields["unheard"] = found.unheard
-    fields["known"], fields["text"] = found.score.known, found.score.text
-    fields["trust"] = found.score.trust
-    fields["sentences"] = list(sentences(judged, found, explained.metadata))
-    fields["message"] = excerpt_json(explained.excerpt)
+def _as_json(view: ExplanationView) -> dict[str, Any]:
+    judged, found = view.judged, view.found
     classes = tuple(judged.probabilities)
-    fields["words"] = [
-        word._asdict() | {"counts": dict(zip(classes, word.counts, strict=True))}
-        for word in found.words
+    words = [
+        w._asdict() | {"counts": dict(zip(classes, w.counts, strict=True))} for w in found.words
     ]
-    if found.base is not None:
-        fields["base"] = str(found.base)
-    return fields
+    return {
+        **judged.as_json(),
+        **({"of": found.of, "against": found.against} if len(classes) > 2 else {}),
+        "bias": found.bias,
+        "sum_log_odds": found.sum_log_odds,
+        "constants": dict(found.constants),
+        "unknown": found.unknown,
+        "unheard": found.unheard,
+        "known": found.score.known,
+        "text": found.score.text,
+        "trust": found.score.trust,
+        "sentences": view.sentences,
+        "message": excerpt_json(view.excerpt),
+        "words": words,
+        **({} if found.base is None else {"base": str(found.base)}),
+    }
 
 
 def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
     """Print the words that speak most strongly for each class."""
     from nbspam.scoring.explanation import strongest_words
-    from nbspam.store.model_file import read_model
+    from nbspam.store.lookup import read_model
 
     whole = read_model(model)
     if not whole.metadata.settings.counts.has_tokens:
-        raise OptionError(
-            f"{model}: counts no words, only traits; leave --words out to explain a message"
-        )
+        raise OptionError(f"{model}: counts no words, only traits; leave out --words")
     ranked = strongest_words(whole, top, fragments=fragments or form == "json")
     if form == "json":
-        classes = whole.metadata.settings.classes
         listed = {
             name: [
-                {"token": token, "weight": weight, "counts": dict(zip(classes, row, strict=True))}
-                for token, weight, row in words
+                word._asdict() | {"counts": whole.metadata.by_class(word.counts)} for word in words
             ]
             for name, words in ranked.items()
         }
@@ -277,7 +273,7 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
         _echo_table(rows, [], class_heads(whole.metadata))
         click.echo()
     if not fragments and any(map(is_fragment, whole.counts)):
-        echo_paragraph("character trigrams are left out (--fragments shows them)")
+        echo_paragraph("character trigrams are not shown (--fragments shows them)")
     tokens = [word.token for words in ranked.values() for word in words]
     positive = whole.metadata.settings.positive or "the class"
     _echo_legend(legend(tokens, positive), has_share=False)
@@ -285,102 +281,74 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
 
 # What a constant term is, in words.
 CONSTANTS = {
-    BIAS: "the absence of every word (bias)",
-    CALIBRATION: "calibration: any message",
-    LENGTH: "calibration: its length",
-    CAUTION: "caution for ham",
+    BIAS: "the absence of all other words (bias)",
+    CALIBRATION: "the baseline",
+    LENGTH: "the adjustment for its length",
+    CAUTION: "the small-model adjustment",
     PRIOR: "the prior",
     OTHER_CLASSES: "the other classes' scores",
 }
 
 
-_TRAIT = "a number that every message has, and how many messages had the same"
-
-
 def legend(tokens: Iterable[str], of: str) -> Iterator[tuple[str, str]]:
     """Yield what the figures mean, and the kinds of the tokens, each once: a term, its meaning.
 
-    of: the class that positive figures speak for.
+    of: the class that positive figures favour.
     """
-    yield ("nats", f"the unit of log-odds: +0.7 doubles the odds of {of}, -0.7 halves them")
-    yield "weight", "what a word says by itself, in nats"
-    for name, meaning in sorted(dict(map(_kind, tokens)).items()):
+    yield "nats", f"the unit of log-odds: +0.7 doubles the odds of {of}, -0.7 halves them"
+    yield "weight", "the evidence of a word by itself, in nats"
+    kinds = {}
+    for token in tokens:
+        name, meaning = kind_of(token)[:2]
+        if token.startswith(TRAIT_PREFIX):
+            name = TRAIT_PREFIX.rstrip(":")
+            meaning = "a number that every message has, and how many messages had the same"
+        kinds[name] = meaning
+    for name, meaning in sorted(kinds.items()):
         if name:
             yield f"{name}:", meaning
 
 
-def _kind(token: str) -> tuple[str, str]:
-    if token.startswith(TRAIT_PREFIX):
-        return TRAIT_PREFIX.rstrip(":"), _TRAIT
-    kind = kind_of(token)
-    return kind.name, kind.meaning
-
-
 def sentences(judged: Verdict, found: Explanation, metadata: Metadata) -> Iterator[str]:
-    """Yield what there is to say of a verdict, a sentence each."""
+    """Yield the sentences that explain a verdict."""
     if metadata.is_one_sided:
-        yield f"{judged.verdict}: the model has learned no messages of two classes yet."
+        yield f"{judged.verdict}: the model has not learned messages of two classes yet."
         return
-    if unknown := "; ".join(_unknown(judged, found)):
-        yield unknown
-    if found.unheard:
-        words = counted(found.unheard, "word")
-        yield f"{words} of text that is perhaps hidden would speak for {found.against}, and may not"
-    if trust := _trust(found, metadata):
-        yield trust
-    if found.base is not None:
-        yield f"the counts include those of the base {found.base}"
-    yield _decisive(judged, found)
-
-
-def _unknown(judged: Verdict, found: Explanation) -> Iterator[str]:
-    """Yield how many tokens are unknown, and that too few are known where that decided."""
+    known, text = found.score.known, found.score.text
+    unknown = []
     if found.unknown:
         of = counted(found.unknown + sum(not word.is_trait for word in found.words), "token")
         verb = "is" if found.unknown == 1 else "are"
-        yield f"{found.unknown:,} of {of} {verb} unknown to the model, and ignored"
+        unknown.append(f"{found.unknown:,} of {of} {verb} unknown to the model, and ignored")
     if judged.reason == TOO_FEW_WORDS:
-        known, text = found.score.known, found.score.text
         model = "it" if found.unknown else "the model"
         knows = f"{model} knows {known:,} of {text:,} in the text" if text else "the text has none"
         # One known token is enough for the other class.
         called = found.against if known else f"{found.against} or {found.of}"
-        yield f"{knows}, too few to call it {called}"
-
-
-def _trust(found: Explanation, metadata: Metadata) -> str:
-    """Return how far the headers were trusted, and why; empty where they are words like others."""
-    words = sum(channel_of(word.token) == HEADER for word in found.words)
-    if not words or not rule_of(metadata).is_calibrated:
-        return ""
-    rho, mails = metadata.host_trust
-    if not mails:
-        return (
-            "headers are not trusted: no mails of two classes were learned with the host that took"
-            " them in"
-        )
-    known = f"{counted(words, 'header word')} {'is' if words == 1 else 'are'} known"
-    return (
-        f"headers count for {100 * found.score.trust:.0f} %: the hosts that took the mails in leave"
-        f" {100 * rho:.0f} % of the class open (all of it on one server's mail), and {known}"
-    )
-
-
-def _decisive(judged: Verdict, found: Explanation) -> str:
-    """Return one sentence that says what decided."""
+        unknown.append(f"{knows}, too few to call it {called}")
+    if unknown:
+        yield "; ".join(unknown)
+    if found.unheard:
+        hidden = counted(found.unheard, "word")
+        yield f"{hidden} of possibly hidden text would favour {found.against}, and are ignored"
+    headers = sum(channel_of(word.token) == HEADER for word in found.words)
+    if headers and rule_of(metadata).is_calibrated:
+        trusted = f"header trust {100 * found.score.trust:.0f} %"
+        are = "word is" if headers == 1 else "words are"
+        yield f"{trusted} ({arrival_words(metadata)}; {headers:,} header {are} known)"
+    if found.base is not None:
+        yield f"the counts include those of the base {found.base}"
     side = 1 if found.total > 0 else -1
     toward, other = (found.of, found.against)[::side]
     words = sum(word.share for word in found.words)
     largest = max(found.constants, key=lambda key: found.constants[key] * side, default=PRIOR)
-    constant = CONSTANTS[largest].replace("calibration: ", "the calibration of ")
     if words * side > 0:
         reason = _strongest(found, side)
-    elif words:
-        reason = f"because of {constant}: its words lean to {other}, too weakly"
     else:
-        reason = f"which is {constant}: {_unmoved(found)}"
-    lean = f"the sum leans to {toward} by {abs(found.total):.2f} nats"
-    return f"{judged.verdict}{judged.remark}: {lean}, {reason}."
+        why = f"its words favour {other}, but too weakly" if words else _unmoved(found)
+        reason = f"this is due to {CONSTANTS[largest]}; {why}"
+    favours = f"the evidence favours {toward} (log-odds {found.total:+.2f})"
+    yield f"{judged.verdict}{judged.remark}: {favours}; {reason}."
 
 
 def _unmoved(found: Explanation) -> str:
@@ -391,19 +359,18 @@ def _unmoved(found: Explanation) -> str:
     count = [w for w in known if found.score.trust or channel_of(w.token) != HEADER]
     sides = {found.of if word.weight > 0 else found.against for word in count if word.weight}
     if len(sides) != 1:
-        return "its known words do not move it"
-    return f"its known words lean to {sides.pop()}, too weakly to move it"
+        return "its known words do not change it"
+    return f"its known words favour {sides.pop()}, too weakly to change it"
 
 
 def _strongest(found: Explanation, side: int) -> str:
-    """Return which words point to one side most strongly."""
+    """Return which words favour one side most strongly."""
     leaning = [word.token for word in found.words if word.share * side > 0]
     readable = [token for token in leaning if not is_fragment(token)]
-    names = [f"“{token}”" for token in (readable or leaning)[:3]]
-    if len(names) == 1:
-        reason = f"and the strongest word for that is {names[0]}"
-    else:
-        reason = f"and the strongest words for that are {', '.join(names[:-1])} and {names[-1]}"
+    *names, last = [f"“{token}”" for token in (readable or leaning)[:3]]
+    reason = f"the strongest word for that is {last}"
+    if names:
+        reason = f"the strongest words for that are {', '.join(names)} and {last}"
     words = sum(word.share for word in found.words)
     fragments = sum(word.share for word in found.words if is_fragment(word.token))
     if 2 * fragments * side > words * side:
@@ -411,21 +378,9 @@ def _strongest(found: Explanation, side: int) -> str:
     return reason
 
 
-_BAR = 20  # characters of the longest bar, where there is room
-_SHORT_BAR = 8
-_NUMBER = 8  # a weight or share with its sign
-_GAP = "  "
+_BARS = 20, 8  # characters of the longest bar, where there is room
 _LEAST_WORD = 12  # cells; a column is left out rather than less
 _CLASS = 14  # cells of a class's name at most, on a terminal
-
-
-class _Layout(NamedTuple):
-    """How wide the columns are, in cells."""
-
-    word: int
-    classes: tuple[int, ...]  # the indices of the classes shown
-    counts: tuple[int, ...]  # of each of these
-    bar: int
 
 
 def table_lines(
@@ -439,77 +394,41 @@ def table_lines(
     heads: of the columns of counts, two lines each.
     width: of the terminal, whose lines are not exceeded; None: tokens are whole, however long.
     """
-    has_share = any(row.share is not None for row in rows) or bool(sums)
+    names = [name if width is None else shortened(name, _CLASS) for name, _ in heads]
+    columns = [["weight", "", *(f"{row.weight:+8.3f}" for row in rows)]]
+    for k, name in enumerate(names):
+        columns.append([f"{name:>6}", heads[k][1], *(f"{row.counts[k]:,}" for row in rows)])
+    shares = [row.share for row in rows if row.share is not None]
+    if shares or sums:
+        columns.append(["share", "", *(f"{share:+8.3f}" for share in shares)])
+    widths = [max(map(cell_width, column)) for column in columns]
+    longest = max(
+        # The name of a sum goes on below the numbers of the words.
+        *(cell_width(name) - sum(widths[:-1]) - 2 * len(widths[:-1]) for name, _ in sums),
+        *(cell_width(row.token) for row in rows),
+        4,
+    )
+    room, bar = longest, _BARS[0]
     if width is not None:
-        heads = [(shortened(name, _CLASS), of) for name, of in heads]
-    longest_sum = max((cell_width(name) for name, _ in sums), default=0)
-    layout = _layout(rows, heads, longest_sum, has_share, width)
-    yield from _head_lines(heads, layout, has_share)
-    sizes = [abs(row.weight if row.share is None else row.share) for row in rows]
-    longest = max(sizes, default=0.0) or 1.0
-    for row in rows:
-        yield _row_line(row, layout, longest, width)
-    before_share = layout.word + 2 + _NUMBER + sum(2 + w for w in layout.counts)
-    for name, nats in sums:
-        shown = name if width is None else shortened(name, before_share)
-        yield f"{padded(shown, before_share)}{_GAP}{nats:+{_NUMBER}.3f}"
-
-
-def _layout(
-    rows: Sequence[WordRow],
-    heads: Sequence[tuple[str, str]],
-    longest_sum: int,
-    has_share: bool,
-    width: int | None,
-) -> _Layout:
-    counts = [
-        max(cell_width(name), len(of), *(len(f"{row.counts[k]:,}") for row in rows), 6)
-        for k, (name, of) in enumerate(heads)
-    ]
-    # The name of a sum goes on below the numbers of the words.
-    beside = 2 + _NUMBER + sum(2 + size for size in counts)
-    longest = max(4, longest_sum - beside, *(cell_width(row.token) for row in rows))
-    every = tuple(range(len(heads)))
-    if width is None:
-        return _Layout(longest, every, tuple(counts), _BAR)
-    kept = list(every)
-    numbers = 2 + _NUMBER + (2 + _NUMBER if has_share else 0)
-
-    def room(bar: int) -> int:
-        """Return the cells left for the word."""
-        return width - numbers - sum(2 + counts[k] for k in kept) - (2 + bar if bar else 0)
-
-    while len(kept) > 1 and room(0) < _LEAST_WORD:
-        kept.pop(0)  # JSON has them
-    bar = next((n for n in (_BAR, _SHORT_BAR) if room(n) >= min(longest, 24)), 0)
-    word = max(4, min(longest, room(bar)))
-    return _Layout(word, tuple(kept), tuple(counts[k] for k in kept), bar)
-
-
-def _head_lines(
-    heads: Sequence[tuple[str, str]], layout: _Layout, has_share: bool
-) -> Iterator[str]:
-    for i, word in enumerate(("word", "")):
-        cells = [padded(word, layout.word), ("" if i else "weight").rjust(_NUMBER)]
-        shown = zip(layout.classes, layout.counts, strict=True)
-        cells += [" " * (size - cell_width(heads[k][i])) + heads[k][i] for k, size in shown]
-        if has_share:
-            cells.append(("" if i else "share").rjust(_NUMBER))
-        line = _GAP.join(cells).rstrip()
-        if line:
+        while len(columns) > 2 + bool(shares or sums) and (
+            sum(widths) + 2 * len(widths) + _LEAST_WORD > width
+        ):
+            del columns[1], widths[1]  # JSON has them
+        left = width - sum(widths) - 2 * len(widths)
+        bar = next((n for n in _BARS if left - 2 - n >= min(longest, 24)), 0)
+        room = max(4, min(longest, left - (2 + bar if bar else 0)))
+    sizes = [0.0, 0.0, *(row.weight if row.share is None else row.share for row in rows)]
+    most = max(map(abs, sizes)) or 1.0
+    for i, word in enumerate(["word", "", *(row.token for row in rows)]):
+        cells = [padded(shortened(word, room), room)]
+        for column, size in zip(columns, widths, strict=True):
+            cells.append(" " * (size - cell_width(column[i])) + column[i])
+        signs = "-+"[sizes[i] > 0] * round(abs(sizes[i]) / most * bar)
+        if signs:
+            cells.append(click.style(signs, fg="red" if sizes[i] > 0 else "green"))
+        if line := "  ".join(cells).rstrip():
             yield line
-
-
-def _row_line(row: WordRow, layout: _Layout, longest: float, width: int | None) -> str:
-    token = row.token if width is None else shortened(row.token, layout.word)
-    cells = [padded(token, layout.word), f"{row.weight:+{_NUMBER}.3f}"]
-    shown = zip(layout.classes, layout.counts, strict=True)
-    cells += [f"{row.counts[k]:,}".rjust(size) for k, size in shown]
-    if row.share is not None:
-        cells.append(f"{row.share:+{_NUMBER}.3f}")
-    size = row.weight if row.share is None else row.share
-    sign = "+" if size > 0 else "-"
-    bar = sign * round(abs(size) / longest * layout.bar)
-    if bar:
-        cells.append(click.style(bar, fg="red" if size > 0 else "green"))
-    return _GAP.join(cells)
+    before = room + sum(widths[:-1]) + 2 * len(widths[:-1])
+    for name, nats in sums:
+        shown = name if width is None else shortened(name, before)
+        yield f"{padded(shown, before)}  {nats:+8.3f}"

@@ -13,18 +13,17 @@ from nbspam.bayes.trait_model import SMOOTHING, TRAIT_MODELS, Variances
 from nbspam.cli.declared import DECIDES, READS, argument, option, section
 from nbspam.cli.options import PROBABILITY, ham_limit_option, refuse_stdin_twice
 from nbspam.errors import OptionError
-from nbspam.labels import HAM, SPAM, normal_label
 from nbspam.learning.settings import TrainingSettings
+from nbspam.names import HAM, SPAM, is_url, normal_label, real_name
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped, Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind, labelled, unlabelled
 from nbspam.store.metadata import EVIDENCE, SCORINGS, ModelSettings
-from nbspam.urls import is_url, real_name
+from nbspam.workers import Passes
 
 if TYPE_CHECKING:  # help loads no numpy
     from pathlib import Path
 
-    from nbspam.cli.progress import Work
     from nbspam.evaluation.messages import LabelledCorpus
     from nbspam.evaluation.results import Evaluation
     from nbspam.reading.cutting import Cutter, SourcePiece
@@ -47,7 +46,7 @@ class Sources(NamedTuple):
         " other options name."
     )
     label: tuple[str, ...] = _read(
-        "Read messages of the class NAME from SRC (repeatable).", typed_as="NAME=SRC"
+        "Read messages of the class NAME from SRC (repeatable).", typed_as="NAME=SRC", seldom=True
     )
 
     def names(self) -> list[str]:
@@ -107,7 +106,7 @@ class Sources(NamedTuple):
         """Raise OptionError if there is no source."""
         if not (self.sources or self._named()):
             raise OptionError(
-                "there is nothing to read; name a table or a folder, or use --spam and --ham"
+                "no source was given; name a table or a folder, or use --spam and --ham"
             )
 
     def _each_as_itself(self, reading: ReadingOptions) -> ReadingOptions:
@@ -165,60 +164,58 @@ class Learning(NamedTuple):
     """How to learn; None is the default."""
 
     event_model: str | None = option(
-        "How tokens are counted: once a message, present or absent; as often as they occur; by the"
-        " complement of the class; not at all. [default: bernoulli]",
+        "How tokens are counted: present or absent; as often as they occur; in the complement of"
+        " the class; not at all. [default: bernoulli]",
         takes=click.Choice(EVENT_MODELS),
         overrules="--prior --base",
+        seldom=True,
     )
     traits: str | None = option(
-        "How a message's numbers (its length, digits, capitals …) are modelled. [default: kernel;"
-        " sum none]",
+        "How numeric features (length, digits, capitals …) are modelled. [default: kernel; with"
+        " --scoring sum none]",
         takes=click.Choice(TRAIT_MODELS),
         overrules=f"{_VARIANCES} --base",
+        seldom=True,
     )
     scoring: str | None = option(
-        "Combine and calibrate the weights as evidence, or take the textbook's plain sum."
-        " [default: evidence]",
+        "Combine and calibrate the weights, or take the textbook's plain sum. [default: evidence]",
         takes=click.Choice(SCORINGS),
         overrules=f"{_VARIANCES} --prior --base",
+        seldom=True,
     )
     alpha: float | None = option(
-        "Set the additive (Laplace) smoothing, above 0. [default: 0.05; sum 0.1]", "A"
+        "Additive (Laplace) smoothing, above 0. [default: 0.05; with --scoring sum 0.1]",
+        "A",
+        seldom=True,
     )
     prior: float | None = option(
-        "Fix the prior probability of spam, between 0 and 1. [default: the share learned]",
+        "Fix the prior probability of spam, between 0 and 1. [default: as learned]",
         "P",
         takes=PROBABILITY,
+        seldom=True,
     )
     variance_smoothing: float | None = option(
-        "Gaussian traits: add this share of the largest variance to each. [default: 1e-9]", "E"
+        "Gaussian traits: add this share of the largest variance to each. [default: 1e-9]",
+        "E",
+        seldom=True,
     )
     variance_prior: float | None = option(
-        "Gaussian traits: let the variance over all classes weigh as much as N messages."
-        " [default: 0]",
+        "Gaussian traits: weight of the variance over all classes, in messages. [default: 0]",
         "N",
+        seldom=True,
     )
     shared_variance: bool | None = option(
-        "Gaussian traits: use one variance for all classes.", default=None
+        "Gaussian traits: use one variance for all classes.", default=None, seldom=True
     )
     spam_label: str | None = option(  # as the model names it
-        "Count this class as spam, if none is called spam.", "NAME", callback=_label
+        "Name of the spam class, if it is not spam.", "NAME", callback=_label
     )
 
     @classmethod
     def of_model(cls, settings: ModelSettings) -> "Learning":
         """Return the options that a model was trained with."""
-        return cls(
-            event_model=settings.event_model,
-            traits=settings.traits,
-            scoring=settings.scoring,
-            alpha=settings.alpha,
-            prior=settings.prior,
-            variance_smoothing=settings.variances.smoothing,
-            variance_prior=settings.variances.prior,
-            shared_variance=settings.variances.shared,
-            spam_label=settings.positive,
-        )
+        kind = settings.event_model, settings.traits, settings.scoring
+        return cls(*kind, settings.alpha, settings.prior, *settings.variances, settings.positive)
 
     def settings(self) -> TrainingSettings:
         """Return them as `learning` takes them; raises OptionError for a senseless value."""
@@ -228,19 +225,13 @@ class Learning(NamedTuple):
 
     def unchecked(self) -> TrainingSettings:
         """Return them as `learning` takes them, for several kinds of models."""
-        return TrainingSettings(
-            alpha=self.alpha,
-            prior=self.prior,
-            scoring=self.scoring or EVIDENCE,
-            event_model=self.event_model or BERNOULLI,
-            traits=self.traits,
-            variances=Variances(
-                SMOOTHING if self.variance_smoothing is None else self.variance_smoothing,
-                self.variance_prior or 0.0,
-                bool(self.shared_variance),
-            ),
-            positive=self.spam_label,
+        smoothing, prior, shared = self[5:8]
+        variances = Variances(
+            SMOOTHING if smoothing is None else smoothing, prior or 0.0, bool(shared)
         )
+        kind = self.event_model or BERNOULLI, self.traits, variances
+        scoring = self.scoring or EVIDENCE
+        return TrainingSettings(self.alpha, self.prior, scoring, self.spam_label, *kind)
 
     def given(self) -> list[str]:
         """Return the names of the options that were given."""
@@ -254,44 +245,48 @@ class Learning(NamedTuple):
 
 _OF_KINDS = "--event-model --traits --scoring --prior --variance-smoothing --variance-prior"
 _TRAINING = f"{_OF_KINDS} --shared-variance --alpha --spam-label"  # what only a new model needs
-_way = partial(option, enables=_TRAINING, typed=DECIDES)
+_WAYS = "--leave-one-out --folds --train-first --online"
+_way = partial(option, enables=_TRAINING, typed=DECIDES, excludes=f"{_WAYS} --including-learned")
 
 
 @section("Test")
 class Protocol(NamedTuple):
     """How to test; without any of these, the saved model."""
 
-    leave_one_out: bool = _way("Score each message by a model of all the others.")
+    leave_one_out: bool = _way("Classify each message with a model trained on all the others.")
     folds: int | None = _way("Cross-validate with K folds.", "K", example="2")
     train_first: str | None = _way(
-        "Train on the first N messages (or P percent) and test on the rest.",
-        "N|P%",
-        enables=f"{_TRAINING} --max-ham-blocked",
-        example="1",
+        "Train on the first N messages (or P percent) and test on the rest.", "N|P%", example="1"
     )
-    online: bool = _way(
-        "Classify, then learn, in order, simulating a live filter.", enables=f"{_TRAINING} --batch"
-    )
+    online: bool = _way("Classify, then learn, in order, simulating a live filter.")
     batch: int | None = option(
-        "With --online, classify N messages before learning them. [default: 1]", "N"
+        "With --online, classify N messages before learning them. [default: 1]",
+        "N",
+        takes=click.IntRange(1),
+        needs="--online",
+        seldom=True,
     )
     max_ham_blocked: str | None = ham_limit_option(
-        "With --train-first, choose from those messages the lowest spam cut-off", {}
+        "With --train-first, choose from those messages the lowest spam cut-off",
+        needs="--train-first",
+        seldom=True,
     )
     compare: str | None = _way(
-        "Compare kinds of naive Bayes on these messages, by leave-one-out or as chosen.",
+        "Compare kinds of naive Bayes, by leave-one-out or as chosen above.",
         "all|NAME,…",
-        overrules=f"{_OF_KINDS} --shared-variance --spam-cutoff --ham-cutoff --ham-cost"
-        " --max-ham-blocked --errors",
+        excludes="--event-model --traits --scoring --spam-cutoff --ham-cutoff --ham-cost"
+        " --max-ham-blocked --including-learned --errors --predictions --report --full",
+        overrules=f"{_VARIANCES} --prior",
         example="all",
     )
     including_learned: bool = option(
-        "Test a saved model on messages that it has learned, too.", typed=DECIDES
+        "Test a saved model also on messages that it has learned.", typed=DECIDES, seldom=True
     )
     seed: int | None = option(
-        "Draw the bootstrap's resamples with this seed, and shuffle the messages before --folds."
-        " [default: 0; folds in the order of the messages]",
+        "Shuffle messages before splitting into --folds, and set the seed of the bootstrap."
+        " [default: 0, not shuffled]",
         "N",
+        seldom=True,
         takes=click.IntRange(0),
     )
 
@@ -305,14 +300,9 @@ class Protocol(NamedTuple):
     @property
     def _ways(self) -> list[str]:
         """The options given that choose how to train and test."""
-        given = {
-            "--folds": self.folds is not None,
-            "--train-first": self.train_first is not None,
-            "--online": self.online,
-            "--leave-one-out": self.leave_one_out,
-            "--compare": self.compare is not None,
-        }
-        return [name for name, is_given in given.items() if is_given]
+        names = "folds", "train_first", "online", "leave_one_out", "compare"
+        values = ((name, getattr(self, name)) for name in names)  # 0 folds are given, too
+        return [Learning.option(name) for name, v in values if v is not None and v is not False]
 
     @property
     def trains(self) -> bool:
@@ -324,52 +314,17 @@ class Protocol(NamedTuple):
 
         model: if it was named on the command line.
         """
-        if len(self._ways) > 1 + (self.compare is not None):
+        for way in self._ways[:1] if model is not None else ():
             raise OptionError(
-                "--leave-one-out, --folds, --train-first and --online are four ways to test; give"
-                " one of them"
-            )
-        if self.compare is not None:
-            for name in ("event_model", "traits", "scoring"):
-                if name in learning.given():
-                    raise OptionError(
-                        f"--compare tries them all, and {learning.option(name)} asks for one;"
-                        " leave it out, or name what to compare"
-                    )
-            if self.max_ham_blocked is not None:
-                raise OptionError(
-                    "--max-ham-blocked chooses a cut-off, and --compare counts errors at 0.5;"
-                    " leave it out"
-                )
-        for way in self._ways[:1]:
-            if model is not None:
-                raise OptionError(
-                    f"{way} trains models of its own and does not test {model}; leave out --model,"
-                    f" or leave out {way} to test that model"
-                )
-            if self.including_learned:
-                raise OptionError(
-                    f"--including-learned is of a saved model, and {way} trains models of its own;"
-                    " leave one of them out"
-                )
-        if self.batch is not None and not self.online:
-            raise OptionError("--batch goes with --online; add it, or leave --batch out")
-        if self.batch is not None and self.batch < 1:
-            raise OptionError(
-                f"a batch of {self.batch} is not possible; give a number of at least 1"
-            )
-        if self.max_ham_blocked is not None and self.train_first is None:
-            raise OptionError(
-                "--max-ham-blocked chooses a cut-off from the messages of --train-first; add that,"
-                " or leave it out: a saved model has the cut-off that train chose"
+                f"{way} trains new models and does not test {model}; leave out --model, or leave"
+                f" out {way} to test that model"
             )
         for name in learning.given() if not self.trains else ():
-            if name == "spam_label":  # of the messages that a saved model is tested on
-                continue
-            raise OptionError(
-                f"{learning.option(name)} is for training; add --leave-one-out, --folds,"
-                " --train-first or --online, or leave it out"
-            )
+            if name != "spam_label":  # of the messages that a saved model is tested on
+                raise OptionError(
+                    f"{learning.option(name)} needs --leave-one-out, --folds, --train-first or"
+                    f" --online; add one of them, or leave out {learning.option(name)}"
+                )
 
     def run(
         self,
@@ -378,29 +333,26 @@ class Protocol(NamedTuple):
         cut_offs: "CutOffs",
         limit: float | None = None,
         telling: bool = True,
-        at_work: "Work | None" = None,
+        passes: Passes | None = None,
     ) -> "Evaluation":
         """Return the outcomes of models trained on some of the messages; leave-one-out by default.
 
         limit: the share of ham that may be blocked.  telling: whether to keep the telling words.
-        at_work: shows what is being done.
+        passes: show what is being done.
         """
-        from nbspam.cli.progress import Work
+        from nbspam.cli.progress import parts_shown
         from nbspam.evaluation import protocols
 
-        read, parts = read.for_model(settings), (at_work or Work(None)).parts
-        trial, n = protocols.Trial(read, settings, cut_offs, telling), len(read.corpus)
+        read, n = read.for_model(settings), len(read.corpus)
+        of = f"classifying, then learning, message {{:,}} of {n:,}"
         if self.folds is not None:
-            k = self.folds
-            trial = trial._replace(
-                shown=parts(lambda i: f"training and testing, fold {i + 1} of {k}")
-            )
-            return protocols.folds(trial, k, self.seed)
+            of = f"training and testing, fold {{:,}} of {self.folds}"
+        shown = parts_shown(passes or Passes(), lambda _, i: of.format(i + 1))
+        trial = protocols.Trial(read, settings, cut_offs, telling, shown)
+        if self.folds is not None:
+            return protocols.folds(trial, self.folds, self.seed)
         if self.online:
-            trial = trial._replace(
-                shown=parts(lambda i: f"classifying, then learning, message {i + 1:,} of {n:,}")
-            )
-            return protocols.online(trial, 1 if self.batch is None else self.batch)
+            return protocols.online(trial, self.batch or 1)
         if self.train_first is not None:
             return protocols.train_first(trial, self.first(n), limit)
         return protocols.left_out(trial)

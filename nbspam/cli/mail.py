@@ -12,22 +12,13 @@ import click
 from nbspam.cli.accounts import Place, mail_places
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, argument, option, section
-from nbspam.cli.notes import (
-    REMEDIES,
-    NoTrace,
-    change_words,
-    lock_wait,
-    note,
-    note_one_sided,
-    note_young,
-)
+from nbspam.cli.notes import REMEDIES, NoTrace, change_words, lock_wait, note, note_lacking
 from nbspam.cli.options import FORM, JOBS, MODEL, QUIET, Cutting, make_default_folder
 from nbspam.cli.program import CommandFile, LazyGroup
 from nbspam.cli.progress import progress
 from nbspam.cli.training import ClassSizes, Training, Writing, train_whole
 from nbspam.errors import AccountError, LockedError, OptionError, Remedy, counted, one_line
 from nbspam.filter import classified, open_filter
-from nbspam.labels import HAM, SPAM, UNSURE
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages, learn
 from nbspam.mailbox.account import SCHEME
@@ -44,6 +35,7 @@ from nbspam.mailbox.sorting import (
     opened,
     watch,
 )
+from nbspam.names import HAM, SPAM, UNSURE
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.scoring.verdict import Verdict
@@ -60,7 +52,7 @@ _FILES = {
 _FEW = 20
 _KEYWORD = re.compile(r"[$A-Za-z0-9_.+-]{1,60}")
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_NEW = Writing(update=True, replace=False, ledger=True, seen=False, max_ham_blocked=None)
+_NEW = Writing(True, False, ledger=True, seen=False, verbose=False, max_ham_blocked=None)
 
 
 @click.group("mail", cls=LazyGroup, files=_FILES)
@@ -355,8 +347,7 @@ def _positive_class(model: Path) -> str:
         raise OptionError(
             f"{model}: has no class that counts as spam; name it with train --spam-label"
         )
-    note_one_sided(model, metadata)
-    note_young(model, metadata)
+    note_lacking(model, metadata)
     return metadata.settings.positive
 
 

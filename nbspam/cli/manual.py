@@ -7,7 +7,6 @@ The lists stand where a message cannot wait for all commands to be loaded, or fo
 holds the files to what this writes.
 """
 
-import inspect
 import re
 import sys
 import textwrap
@@ -20,7 +19,7 @@ import click
 
 from nbspam import __version__
 from nbspam.cli.classify import command as classify
-from nbspam.cli.configured import sections
+from nbspam.cli.configured import sections, whole_text
 from nbspam.cli.program import LazyGroup, each_command, nbspam
 from nbspam.cli.settings import command_contexts, options_of
 
@@ -68,6 +67,7 @@ _OTHERS = {
 }
 _COLUMNS = 78
 _ROOT = Path(__file__).parents[2]
+_Path = tuple[str, ...]  # the words of a command
 
 
 def manual_pages(date: str) -> dict[str, str]:
@@ -76,129 +76,76 @@ def manual_pages(date: str) -> dict[str, str]:
     date: of the pages, such as 2026-11-22.
     """
     commands = dict(each_command(nbspam, ("nbspam",)))
-    return {
-        f"{'-'.join(path)}.1": "".join(f"{line}\n" for line in _page(path, commands, date))
-        for path in commands
-    }
+    return {f"{'-'.join(path)}.1": _page(path, commands, date) for path in commands}
 
 
-def _page(
-    path: tuple[str, ...], commands: Mapping[tuple[str, ...], click.Command], date: str
-) -> Iterator[str]:
-    name, command = " ".join(path), commands[path]
+def _page(path: _Path, commands: Mapping[_Path, click.Command], date: str) -> str:
+    name, title, command = " ".join(path), "-".join(path), commands[path]
     context = click.Context(command, info_name=name, help_option_names=["-h", "--help"])
-    description, examples, status = _parts(command)
-    title = "-".join(path)
-    yield f'.TH "{title.upper()}" 1 "{date}" "nbspam {__version__}"'
-    yield from (".nh", ".ad l")  # names of commands and options are neither broken nor spaced out
-    yield from _section("NAME", _filled(f"{_literal(title)} \\- {_prose(_name(path, commands))}"))
-    usage = [f"\\fI{_literal(piece)}\\fR" for piece in command.collect_usage_pieces(context)]
-    yield from _section("SYNOPSIS", [" ".join((f"\\fB{_literal(name)}\\fR", *usage))])
-    yield from _section("DESCRIPTION", _paragraphs(description))
-    if isinstance(command, LazyGroup):
-        pages = [(f"{title}-{name}(1)", f"{text}.") for name, text in command.summaries().items()]
-        yield from _section("COMMANDS", _terms(pages))
-    found = sections(command, context)
-    options: list[str] = []
-    for heading, records in found.items():
-        options += [f".SS {heading}"] * (len(found) > 1) + list(_terms(records))
-    yield from _section("OPTIONS", options)
-    yield from _section("EXAMPLES", _verbatim(examples) if examples else [])
-    yield from _section("EXIT STATUS", _filled(_prose(status)))
-    variables = ENVIRONMENT | (_OF_SERVE if path[-1] == "serve" else {})
-    yield from _section("ENVIRONMENT", _terms(variables.items()))
-    yield from _section("FILES", _terms(FILES.items()))
-    yield from _section("SEE ALSO", _filled(", ".join(_see_also(path, commands))))
-
-
-def _name(path: tuple[str, ...], commands: Mapping[tuple[str, ...], click.Command]) -> str:
-    """Return what a command does, as `whatis` lists it."""
     above = commands.get(path[:-1])
+    brief = (command.help or "").partition(":")[0]
     if isinstance(above, LazyGroup):
-        text = above.summaries()[path[-1]]
-    else:
-        text = (commands[path].help or "").partition(":")[0]
-    return text[:1].lower() + text[1:]
-
-
-def _parts(command: click.Command) -> tuple[list[str], list[str], str]:
-    """Return a help text's paragraphs, the lines of its examples, and its exit status."""
-    description: list[str] = []
-    examples: list[str] = []
-    status = _STATUS
-    for paragraph in re.split(r"\n{2,}", inspect.cleandoc(command.help or "")):
-        lines = paragraph.removeprefix("\b\n").splitlines()
-        if re.match(r"Examples?:", lines[0]):
-            examples = lines[1:]
-        elif lines[0].startswith("Exit status: "):
-            status = " ".join(paragraph.split()).removeprefix("Exit status: ")
-        else:
-            description.append(paragraph)
-    return description, examples, status
-
-
-def _see_also(path: tuple[str, ...], pages: Iterable[tuple[str, ...]]) -> list[str]:
-    """Return the pages of the commands above, below and beside one, and those of others."""
+        brief = above.summaries()[path[-1]]
+    usage = [f"\\fI{_literal(piece)}\\fR" for piece in command.collect_usage_pieces(context)]
     near = [
         f"{'-'.join(each)}(1)"
-        for each in pages
+        for each in commands
         if each != path and (each == path[: len(each)] or each[:-1] in (path, path[:-1]))
     ]
-    return [_term(page) for page in (*near, *_OTHERS.get(" ".join(path), ()))]
-
-
-def _section(heading: str, lines: Iterable[str]) -> Iterator[str]:
-    """Yield a section; nothing if it has no lines."""
-    content = list(lines)
-    if content:
-        yield f".SH {heading}"
-        yield from content
-
-
-def _paragraphs(paragraphs: Sequence[str]) -> Iterator[str]:
-    """Yield paragraphs of a help text; click's \\b begins one whose lines stay."""
-    for i, paragraph in enumerate(paragraphs):
-        if i:
-            yield ".PP"
-        if paragraph.startswith("\b\n"):
-            yield from _verbatim(paragraph.removeprefix("\b\n").splitlines())
+    variables = ENVIRONMENT | (_OF_SERVE if path[-1] == "serve" else {})
+    content: dict[str, list[str]] = {
+        "NAME": _filled(f"{_literal(title)} \\- {_prose(brief[:1].lower() + brief[1:])}"),
+        "SYNOPSIS": [" ".join((f"\\fB{_literal(name)}\\fR", *usage))],
+        "DESCRIPTION": [],
+        "COMMANDS": [],
+        "OPTIONS": [],
+        "EXAMPLES": [],
+        "EXIT STATUS": _filled(_STATUS),
+        "ENVIRONMENT": list(_terms(variables.items())),
+        "FILES": list(_terms(FILES.items())),
+        "SEE ALSO": _filled(", ".join(map(_term, [*near, *_OTHERS.get(name, ())]))),
+    }
+    for paragraph in re.split(r"\n{2,}", whole_text(command)):
+        lines = paragraph.removeprefix("\b\n").splitlines()
+        if re.match(r"(More e|E)xamples?:", lines[0]):
+            content["EXAMPLES"] += _verbatim(lines[1:])
+        elif lines[0].startswith("Exit status: "):
+            content["EXIT STATUS"] = _filled(_prose(paragraph.removeprefix("Exit status: ")))
         else:
-            yield from _filled(_prose(" ".join(paragraph.split())))
+            content["DESCRIPTION"] += [".PP"] * bool(content["DESCRIPTION"])
+            flowing = not paragraph.startswith("\b\n")
+            content["DESCRIPTION"] += _filled(_prose(paragraph)) if flowing else _verbatim(lines)
+    if isinstance(command, LazyGroup):
+        pages = [(f"{title}-{below}(1)", f"{text}.") for below, text in command.summaries().items()]
+        content["COMMANDS"] += _terms(pages)
+    for heading, records in sections(command, context).items():
+        content["OPTIONS"] += [f".SS {heading}", *_terms(records)]
+    head = f'.TH "{title.upper()}" 1 "{date}" "nbspam {__version__}"'
+    # Names of commands and options are neither broken nor spaced out.
+    page = [head, ".nh", ".ad l"]
+    for heading, lines in content.items():
+        page += [f".SH {heading}", *lines] if lines else []
+    return "".join(f"{line}\n" for line in page)
 
 
 def _terms(records: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Yield terms, such as options, each with its text."""
     for term, text in records:
-        yield ".TP"
-        yield _term(term)
-        yield from _filled(_prose(" ".join(text.split())))
+        yield from (".TP", _term(term), *_filled(_prose(text)))
 
 
 def _term(term: str) -> str:
-    """Return an option, a file or a page with its name in bold and its value in italics."""
-    if not term.startswith("-"):
-        name, bracket, section = term.partition("(")
-        return f"\\fB{_literal(name)}\\fR{bracket}{section}"
-    pieces = re.split(r"(?<![\w-])(--?\w[\w-]*)", term)
-    return "".join(
-        f"\\fB{_literal(piece)}\\fR" if i % 2 else re.sub("[^ ,/].*", _italic, piece)
-        for i, piece in enumerate(pieces)
-    )
+    """Return an option, a file or a page with its name in bold."""
+    if term.startswith("-"):
+        return _prose(term)
+    name, bracket, section = term.partition("(")
+    return f"\\fB{_literal(name)}\\fR{bracket}{section}"
 
 
-def _italic(value: re.Match[str]) -> str:
-    text = value[0].rstrip(" ,/")
-    return f"\\fI{_literal(text)}\\fR{value[0][len(text) :]}"
-
-
-def _verbatim(lines: Sequence[str]) -> Iterator[str]:
-    """Yield lines that are shown as they are."""
-    yield ".nf"
-    yield ".RS 2"
-    for line in textwrap.dedent("\n".join(lines)).splitlines():
-        yield _beginning(_literal(line)) or ".sp"
-    yield ".RE"
-    yield ".fi"
+def _verbatim(lines: Sequence[str]) -> list[str]:
+    """Return lines that are shown as they are."""
+    shown = textwrap.dedent("\n".join(lines)).splitlines()
+    return [".nf", ".RS 2", *(_beginning(_literal(line)) or ".sp" for line in shown), ".RE", ".fi"]
 
 
 def _filled(text: str) -> list[str]:
@@ -219,20 +166,16 @@ _LITERAL = _ESCAPES | {"-": "\\-", "'": "\\(aq", '"': "\\(dq"}
 
 def _prose(text: str) -> str:
     """Return running text in roff, with what is typed in bold."""
-    pieces = _TYPED.split(text)  # prose, in backquotes, with a dash, prose …
+    pieces = _TYPED.split(" ".join(text.split()))  # prose, in backquotes, with a dash, prose …
     return "".join(
-        (_escaped(piece, _ESCAPES) if i % 3 == 0 else f"\\fB{_literal(piece)}\\fR")
+        (_literal(piece, _ESCAPES) if i % 3 == 0 else f"\\fB{_literal(piece)}\\fR")
         for i, piece in enumerate(pieces)
         if piece
     )
 
 
-def _literal(text: str) -> str:
+def _literal(text: str, escapes: Mapping[str, str] = _LITERAL) -> str:
     """Return in roff what is typed, or shown, exactly so: `-` is no hyphen, `'` no apostrophe."""
-    return _escaped(text, _LITERAL)
-
-
-def _escaped(text: str, escapes: Mapping[str, str]) -> str:
     return "".join(escapes.get(c, c) if c.isascii() else f"\\[u{ord(c):04X}]" for c in text)
 
 

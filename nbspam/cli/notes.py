@@ -1,7 +1,6 @@
 """What commands say beside their results, on standard error and in a log; how a failed one ends."""
 
 import contextlib
-import io
 import sys
 from typing import TYPE_CHECKING
 
@@ -9,7 +8,7 @@ import click
 
 from nbspam.errors import ExitCode, NbspamError, Remedy, UnexpectedEndError, counted, one_line
 from nbspam.reading.source import Skips
-from nbspam.store.metadata import YOUNG, Metadata
+from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import RULES
 from nbspam_main import described
 
@@ -61,6 +60,12 @@ def note(sentence: str) -> None:
     click.echo(f"nbspam: {one_line(sentence)}", err=True)
 
 
+def note_typed(names: "Iterable[str]") -> None:
+    """Say what is waited for where a message is read from a keyboard.  names: of the sources."""
+    if "-" in names and sys.stdin and sys.stdin.isatty():
+        note("type or paste a message, then press Ctrl-D on a line of its own")
+
+
 def lock_wait(quiet: bool) -> "LockWait":
     """Return how long to wait for a model's lock; a second of it is said, unless quiet."""
     from nbspam.store.writing import DEFAULT_WAIT, QUIET_WAIT  # to classify needs no lock
@@ -68,27 +73,25 @@ def lock_wait(quiet: bool) -> "LockWait":
     return QUIET_WAIT if quiet else DEFAULT_WAIT
 
 
-def note_one_sided(model: "str | Path", metadata: Metadata) -> None:
-    """Say that the model has not seen both sides yet, if so."""
+def note_lacking(model: "str | Path", metadata: Metadata) -> None:
+    """Say that the model has not learned both sides yet; to a person also that it is young."""
     if metadata.is_one_sided:
-        settings, learned = metadata
-        seen = [name for name, n in zip(settings.classes, learned.messages, strict=True) if n]
+        seen = [name for name, n in metadata.by_class(metadata.learned.messages).items() if n]
         what = f"only {seen[0]}" if seen else "nothing"
         note(
-            f"{model}: has learned {what} so far, so every verdict is unsure; teach it the rest"
-            " with nbspam train --update"
+            f"{model}: has learned {what} so far, so every verdict is unsure; train it with nbspam"
+            " train --update"
         )
+    elif has_reader() and metadata.missing:
+        note(f"{model}: {young_sentence(metadata)}")
 
 
 def counts_words(metadata: Metadata) -> str:
     """Return how many messages, of each class, and tokens a model has counted."""
-    settings, learned = metadata
-    sizes = zip(settings.classes, learned.messages, strict=True)
-    return (
-        f"{counted(sum(learned.messages), 'message')}"
-        f" ({', '.join(f'{name}: {n:,}' for name, n in sizes)}),"
-        f" {counted(metadata.n_tokens, 'token')}"
-    )
+    sizes = metadata.by_class(metadata.learned.messages)
+    shown = ", ".join(f"{name}: {n:,}" for name, n in sizes.items())
+    messages, tokens = counted(sum(sizes.values()), "message"), counted(metadata.n_tokens, "token")
+    return f"{messages} ({shown}), {tokens}"
 
 
 def change_words(change: "Change") -> str:
@@ -99,16 +102,22 @@ def change_words(change: "Change") -> str:
     )
 
 
+def arrival_words(metadata: Metadata) -> str:
+    """Return why the headers of a calibrated model are trusted as far as they are."""
+    rho, messages = metadata.host_trust
+    if not messages:
+        return "no ham and spam with the name of a receiving server were learned"
+    which = "the same server" if rho > 0.9 else "different servers"
+    return f"ham and spam arrive via {'partly ' if 0.1 < rho <= 0.9 else ''}{which}"
+
+
 def young_sentence(metadata: Metadata) -> str:
     """Return what a young model lacks; empty once it is not young."""
     missing = metadata.missing
     if not missing:
         return ""
-    more = [f"{n:,} more {name}" for name, n in missing.items()]
-    return (
-        f"the model is young: verdicts stay careful until it has learned {YOUNG} messages of each"
-        f" class, {' and '.join(more)}"
-    )
+    more = " and ".join(f"{n:,} more {name}" for name, n in missing.items())
+    return f"needs {more}; until then it will often answer 'unsure'"
 
 
 def older_sentences(
@@ -149,12 +158,6 @@ def note_older(
 def has_reader() -> bool:
     """Return whether notes go to a terminal, and not to the log of a mail program."""
     return bool(sys.stderr) and sys.stderr.isatty()
-
-
-def note_young(model: "str | Path", metadata: Metadata) -> None:
-    """Say, to a person at a terminal, what a young model lacks."""
-    if has_reader() and not metadata.is_one_sided and metadata.missing:
-        note(f"{model}: {young_sentence(metadata)}")
 
 
 def note_reading(what: "SourceError") -> None:
@@ -203,7 +206,7 @@ REMEDIES = {
     Remedy.ALLOW_OVERLAP: "merge models of different messages, or add --allow-overlap",
     Remedy.NAME_EACH_ONCE: "name each model once, or add --allow-overlap",
     Remedy.NAME_MODEL: "name another file with --model or --output",
-    Remedy.CREATE_MODEL: "create it with nbspam train -m {path}, or name another",
+    Remedy.CREATE_MODEL: "run nbspam train -m {path}, or name another model with -m",
     Remedy.USE_CSV: "export it with --form csv",
     Remedy.SEE_CSV: "see what nbspam model export --form csv writes",
     Remedy.LEAVE_OUT_LIMIT: "leave out --max-ham-blocked",
@@ -218,16 +221,20 @@ REMEDIES = {
 def outcome(error: BaseException) -> tuple[int, str]:
     """Return the exit code of a failure, and the sentence for the user; empty for silence.
 
-    Of wrong usage it is click's three lines.
+    Of a group without a command it is the help.
     """
     match error:
         case NbspamError():
             return error.exit_code, error.sentence(REMEDIES)
+        case click.exceptions.NoArgsIsHelpError():
+            return error.exit_code, error.format_message()
+        case click.UsageError():
+            said = error.format_message().replace(". (Did", "; did").replace(". Did", "; did")
+            said = said.removesuffix("?)").rstrip(".?")
+            path = error.ctx.command_path if error.ctx else "nbspam"
+            return error.exit_code, f"{said[:1].lower()}{said[1:]}; see {path} --help"
         case click.ClickException():
-            shown = io.StringIO()
-            error.show(shown)
-            # Without the usage before it, it is a sentence as others are.
-            return error.exit_code, shown.getvalue().rstrip("\n").removeprefix("Error: ")
+            return error.exit_code, error.format_message()
         case SystemExit(code=int(code)):  # from shell completion
             return code, ""
         case BrokenPipeError() | SystemExit():  # click turns the first into the second
@@ -238,8 +245,8 @@ def outcome(error: BaseException) -> tuple[int, str]:
             return described(error.end)
         case ModuleNotFoundError(name="numpy" | "scipy" | "rich" as name):
             return ExitCode.ERROR, (
-                f"{name} is not installed, which eval needs, and train unless it has --update;"
-                " install it beside nbspam with: pip install numpy scipy rich"
+                f"{name} is not installed; eval needs it, and train without --update; install it"
+                " with: pip install numpy scipy rich"
             )
         case _:
             return described(error)

@@ -27,6 +27,7 @@ from nbspam.cli.declared import (
 )
 from nbspam.cli.notes import note_reading
 from nbspam.errors import OptionError
+from nbspam.names import is_url
 from nbspam.reading.source import (
     FILE_LISTS,
     INPUT_FORMATS,
@@ -38,7 +39,6 @@ from nbspam.reading.source import (
 from nbspam.reading.sources import STDIN, ReadingOptions, TableOptions
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import Metadata
-from nbspam.urls import is_url
 from nbspam.workers import all_cores
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
@@ -73,7 +73,7 @@ def default_model() -> str:
         return named
     home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 (no pathlib for one message)
     if home.startswith("~"):  # a mail server's user may have none
-        raise OptionError("there is no home folder for the model; name it with --model")
+        raise OptionError("no home folder for the model; name the model with --model")
     if sys.platform == "darwin":
         folder = f"{home}/Library/Application Support"
     else:
@@ -136,12 +136,12 @@ def model_option(kind: click.Path) -> Any:
 MODEL = model_option(FilePath(readable=False))
 MODEL_NAME = model_option(FileName(readable=False))
 BASE = option(
-    "Read the model through this shared one, whose counts are added to its own."
-    " [default: $NBSPAM_BASE, or none]",
+    "Add the counts of this shared model to those of the model. [default: $NBSPAM_BASE, or none]",
     "FILE",
     takes=FileName(readable=False),
     under="Model",
     envvar="NBSPAM_BASE",
+    seldom=True,
 )
 FORM = option(
     "Print text for people or JSON for programs.",
@@ -152,20 +152,27 @@ FORM = option(
 )
 QUIET = option("Print only results and errors.", "-q --quiet", under="Output")
 JOBS = option(
-    "Use N processes where there are many messages.",
+    "Use N processes for many messages.",
     "-j --jobs N",
     takes=click.IntRange(1),
     under=MORE,
     default=all_cores,
     show_default="all cores",
+    seldom=True,
 )
 DASK = option(
-    "Use the workers of the Dask scheduler at this address; local:N starts N of them here.",
+    "Run on the Dask cluster at this address; local:N starts N workers here. The output is the"
+    " same.",
     "ADDRESS",
     under=MORE,
     typed=DECIDES,
+    seldom=True,
 )
-STRICT = option("Stop at the first row or file that cannot be read.", under="Sources")
+STRICT = option(
+    "Stop at the first row or file that cannot be read, instead of skipping it.",
+    under="Sources",
+    seldom=True,
+)
 FILE_PATH = FilePath(readable=False)
 OUTPUT = option(
     "Write to this file.", "-o --output FILE", takes=FILE_PATH, under="Output", typed=WRITES
@@ -199,36 +206,38 @@ class Reading(NamedTuple):
     """How to read the sources."""
 
     input_format: str | None = option(
-        "Read what is no folder as a table (tsv, csv, jsonl, json, parquet), a message per line"
-        " (lines), an mbox, one message (message), or a list of files, a name per line (files) or"
-        " with a NUL after each (files0). [default: one message on standard input; files are"
-        " recognised]",
+        "Input format of files and pipes: a table (tsv, csv, jsonl, json, parquet), a message per"
+        " line (lines), mbox, message, or a list of files, separated by newlines (files) or NUL"
+        " (files0). [default: one message on standard input; files are recognised]",
         "FORMAT",
         takes=click.Choice(INPUT_FORMATS),
         overrules="--lines",
         typed=READS,
     )
     lines: bool = option("Short for --input-format lines.")
-    text_column: str | None = _column("Name the table column with the text.")
-    label_column: str | None = _column("Name the table column with the class.")
+    text_column: str | None = _column("Table column with the text. [default: recognised]")
+    label_column: str | None = _column("Table column with the class. [default: recognised]")
     header_row: str | None = option(
-        "Say whether the first row of a TSV or CSV table names its columns. [default: recognised]",
+        "Whether the first row of a TSV or CSV table names the columns. [default: recognised]",
         takes=click.Choice(["yes", "no"]),
         under=_TABLES,
         formats=("tsv", "csv", "json"),  # the others name the columns in each row, or in the file
         overrules="--lines",
         typed=READS,
+        seldom=True,
     )
     encoding: str | None = option(
-        "Set the encoding of a table. [default: UTF-8, else Windows-1252]",
+        "Encoding of a table. [default: UTF-8, else Windows-1252]",
         "NAME",
         under=_TABLES,
         formats=("tsv", "csv", "jsonl", "json", LINES),
+        seldom=True,
     )
     outside: bool = option(
-        "Read files outside of the sources, too: what links in a folder lead to, and what an index"
-        " names outside the folder above its own.",
-        formats=(),  # of an index or a folder, which are no formats
+        "Read files outside the sources, too: targets of links in a folder, and files that an index"
+        " names outside its parent folder.",
+        formats=(),  # of an index or a folder, which are not formats
+        seldom=True,
     )
     strict: bool = STRICT
 
@@ -239,8 +248,8 @@ class Reading(NamedTuple):
             return self.input_format
         if self.input_format not in (None, LINES):
             raise OptionError(
-                f"--lines is short for --input-format lines, and --input-format"
-                f" {self.input_format} is given too; give one of them"
+                f"--lines and --input-format {self.input_format} cannot be used together; leave one"
+                " of them out"
             )
         return LINES
 
@@ -259,8 +268,7 @@ class Reading(NamedTuple):
                 "".encode(self.encoding)
             except (LookupError, UnicodeError) as error:
                 raise OptionError(
-                    f"--encoding {self.encoding!r} is unknown to Python; try utf-8, cp1252 or"
-                    " utf-16"
+                    f"--encoding {self.encoding!r}: unknown encoding; try utf-8, cp1252 or utf-16"
                 ) from error
         form = self.format
         if form is None:
@@ -268,13 +276,12 @@ class Reading(NamedTuple):
             for name in ("text_column", "label_column", "header_row", "encoding"):
                 if is_stdin and getattr(self, name) and is_typed(name):
                     raise OptionError(
-                        f"--{name.replace('_', '-')} is of tables, and standard input is read as"
-                        " one message; name the table's format with --input-format, or leave it"
-                        " out"
+                        f"--{name.replace('_', '-')} applies to tables only, and standard input is"
+                        " read as one message; name its format with --input-format, or leave it out"
                     )
         elif form not in FILE_LISTS and (flag := next(typed_without_use(form), None)):
             shown = "--lines" if self.lines else f"--input-format {form}"
-            raise OptionError(f"{flag} has no use with {shown}; leave one of them out")
+            raise OptionError(f"{flag} has no effect with {shown}; leave one of them out")
 
     def options(
         self,
@@ -315,7 +322,7 @@ def _at_server(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:
 def refuse_stdin_twice(names: Sequence[str]) -> None:
     """Raise OptionError if standard input is named twice: the second time it is empty."""
     if names.count(STDIN) > 1:
-        raise OptionError("-: standard input can be read only once; name it once")
+        raise OptionError("-: standard input is named twice; name it once")
 
 
 _CUT_OFFS = "Cut-offs"
@@ -326,23 +333,22 @@ class Cutting(NamedTuple):
     """Where spam begins and ham ends; None is the model's own."""
 
     spam_cutoff: float | None = option(
-        "Classify as spam when P(spam) > P. [default: the model's, 0.9 unless it was set]",
+        "Classify as spam when P(spam) > P. [default: the model's; 0.9]",
         "P",
         takes=PROBABILITY,
         choice=_CUT_OFFS,
     )
     ham_cutoff: float | None = option(
-        "Classify as ham when P(spam) <= P, and as unsure in between. [default: the model's, 0.5"
-        " unless it was set]",
+        "Classify as ham when P(spam) <= P, and as unsure in between. [default: the model's; 0.5]",
         "P",
         takes=PROBABILITY,
         choice=_CUT_OFFS,
     )
     ham_cost: float | None = option(
-        "Set the cost of a false positive relative to a false negative; both cut-offs are then"
-        " L/(1+L).",
+        "Cost of a false positive relative to a false negative; both cut-offs become L/(1+L).",
         "L",
         choice=_CUT_OFFS,
+        seldom=True,
     )
     from_file: frozenset[str] = frozenset()  # the names of those that a config file set
 
@@ -369,9 +375,8 @@ class Cutting(NamedTuple):
             named = ", ".join(map(repr, classes[:_CLASSES_NAMED]))
             more = ", …" if len(classes) > _CLASSES_NAMED else ""
             raise OptionError(
-                f"the model has {len(classes)} classes ({named}{more}) and its verdict is the most"
-                " probable one; leave out the cut-offs, or correct the labels if one of them is a"
-                " mistake"
+                f"cut-offs need two classes, and the model has {len(classes)} classes"
+                f" ({named}{more}); leave out the cut-offs, or correct a wrong label"
             )
 
     def of_new(self) -> CutOffs:
@@ -379,21 +384,15 @@ class Cutting(NamedTuple):
         return CutOffs().changed(*self[:3])
 
 
-def ham_limit_option(what: str, excludes: dict[str, str]) -> Any:
-    """Declare --max-ham-blocked; what: what it does, the first words of its help.
-
-    excludes: options that it cannot be with, beside the cut-offs, each with the sentence.
-    """
+def ham_limit_option(what: str, excludes: str = "", **beside: Any) -> Any:
+    """Declare --max-ham-blocked; what: what it does, the first words of its help."""
     return option(
-        f"{what} that blocks at most this share of ham.",
+        f"{what} that marks at most this share of ham as spam.",
         "P%",
         under=_CUT_OFFS,
         choice=_CUT_OFFS,
-        excludes={
-            **excludes,
-            "--spam-cutoff --ham-cutoff --ham-cost": "--max-ham-blocked finds the cut-offs; leave"
-            " out --spam-cutoff, --ham-cutoff and --ham-cost",
-        },
+        excludes=f"--spam-cutoff --ham-cutoff --ham-cost {excludes}",
+        **beside,
     )
 
 

@@ -153,7 +153,7 @@ def run_program(arguments: list[str], passage: "Passage") -> tuple[int, str | No
     """Run the program; return its exit code, and the sentence on what went wrong, None if nothing.
 
     passage: of the message, if `classify` is to pass one through.
-    The sentence is empty where silence is wanted, and click's three lines on wrong usage.
+    The sentence is empty where silence is wanted, and the help if a command is missing.
     """
     if os.environ.get("NO_COLOR"):
         # rich obeys it by itself; click needs to be told.

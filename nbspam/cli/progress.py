@@ -14,31 +14,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nbspam.errors import OptionError, counted
-from nbspam.urls import is_url
+from nbspam.names import is_url
 from nbspam.workers import Executor, Passes, executor
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
-    from rich.status import Status
 
     from nbspam.cli.notes import NoTrace
     from nbspam.reading.cutting import ByteRange, Cutter, RangeCount, RangeFound
     from nbspam.reading.source import ReadingOptions
 
 _REDRAWN = 0.1  # seconds between two drawings
+_ONE_BY_ONE = 1_000  # parts, of which each is drawn
 _COMPRESSED = (".gz", ".bz2", ".xz")
 
 
-def _is_seen(quiet: bool) -> bool:
-    """Return whether somebody looks at standard error, and it can be drawn on."""
-    return bool(not quiet and sys.stderr and sys.stderr.isatty() and find_spec("rich"))
-
-
 @contextmanager
-def _drawn_bar(quiet: bool) -> Iterator["Bar | None"]:
-    """Yield a bar on standard error, whose tasks have a `rate`; None if nobody looks."""
-    if not _is_seen(quiet):
-        yield None
+def shown_passes(
+    quiet: bool, sources: Sequence[str] = (), redrawn: float = _REDRAWN
+) -> Iterator[Passes]:
+    """Show on standard error, if somebody looks at it, what is being done, and how far it is.
+
+    What is read is the sources.
+    """
+    if quiet or not (sys.stderr and sys.stderr.isatty() and find_spec("rich")):
+        yield Passes()
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
@@ -53,19 +53,7 @@ def _drawn_bar(quiet: bool) -> Iterator["Bar | None"]:
     console = Console(file=sys.stderr)
     # No thread of its own that redraws: processes are forked meanwhile.
     with Progress(*columns, console=console, transient=True, auto_refresh=False) as bar:
-        yield bar
-
-
-@contextmanager
-def shown_passes(
-    quiet: bool, sources: Sequence[str], redrawn: float = _REDRAWN
-) -> Iterator[Passes]:
-    """Show on standard error, if it is a terminal, which pass a training is in, and how far.
-
-    The first pass reads the sources.
-    """
-    with _drawn_bar(quiet) as bar:
-        yield Passes() if bar is None else _ShownPasses(bar, size_of(sources), redrawn)
+        yield _ShownPasses(bar, size_of(sources), redrawn)
 
 
 class _ShownPasses(Passes):
@@ -77,29 +65,33 @@ class _ShownPasses(Passes):
         self._began = self._drawn = 0.0
         self._task = bar.add_task("", total=None, rate="")
 
-    def begin(self, what: str, parts: int | None) -> None:
-        """Begin a pass of so many parts; None: of the size of the sources."""
-        self._what, self._messages, self._done = what, 0, 0
-        self._began, self._drawn, self._is_sized = time.monotonic(), 0.0, parts is None
-        total = self._size if parts is None else parts
-        self._bar.reset(self._task, total=total, description=what, rate="")
-        self._bar.refresh()
+    def begin(self, what: str, parts: int | None, done: int = 0) -> None:
+        """Begin a pass of so many parts, None: of the size of the sources; or its next part."""
+        self._what, self._messages, self._done = what, 0, done
+        self._is_sized = parts is None
+        if not done or (parts or 0) < _ONE_BY_ONE:  # each of a few parts may take long
+            self._drawn = 0.0
+        if not done:
+            self._began = time.monotonic()
+            self._bar.reset(self._task, total=self._size if parts is None else parts, rate="")
+        self._draw(what, "")
 
     def done(self, messages: int = 0, size: int = 0) -> None:
         """One part is done, with so many messages and bytes."""
         self._messages += messages
         self._done += size if self._is_sized else 1
-        now = time.monotonic()
-        if now - self._drawn <= self._redrawn:
-            return
-        self._drawn = now
         text, rate = self._what, ""
         if self._messages:
             text = ": ".join(filter(None, [text, counted(self._messages, "message")]))
-            rate = f"{self._messages / (now - self._began + 1e-9):,.0f}/s"
-        self._bar.update(
-            self._task, completed=self._done, description=text, rate=rate, refresh=True
-        )
+            rate = f"{self._messages / (time.monotonic() - self._began + 1e-9):,.0f}/s"
+        self._draw(text, rate)
+
+    def _draw(self, text: str, rate: str) -> None:
+        if (now := time.monotonic()) - self._drawn > self._redrawn:
+            self._drawn = now
+            self._bar.update(
+                self._task, completed=self._done, description=text, rate=rate, refresh=True
+            )
 
 
 @contextmanager
@@ -124,63 +116,17 @@ def progress(
         yield shown
 
 
-@contextmanager
-def steps(
-    quiet: bool, messages: int
-) -> Iterator[Callable[[Sequence[Any], Callable[[Any], str]], Iterator[Any]]]:
-    """Yield what passes models on; on a terminal it shows which of them is at work.
+def parts_shown(
+    passes: Passes, text: Callable[[int, Any], str]
+) -> Callable[[Sequence[Any]], Iterator[Any]]:
+    """Return what passes parts on, and shows which of them is at work; text: of its number."""
 
-    messages: that each of them is tested on.  It is given what names a model, too.
-    """
-    with _drawn_bar(quiet) as bar:
+    def shown(parts: Sequence[Any]) -> Iterator[Any]:
+        for i, part in enumerate(parts):
+            passes.begin(text(i, part), len(parts), i)
+            yield part
 
-        def shown(models: Sequence[Any], name: Callable[[Any], str]) -> Iterator[Any]:
-            total = len(models) * messages
-            task = None if bar is None else bar.add_task("", total=total, rate="")
-            for i, model in enumerate(models):
-                if bar is not None and task is not None:
-                    of = f"{i * messages:,} of {counted(total, 'message')}"
-                    text = f"model {i + 1} of {len(models)}, {of}: {name(model)}"
-                    bar.update(task, completed=i * messages, description=text, refresh=True)
-                yield model
-
-        yield shown
-
-
-@contextmanager
-def work(quiet: bool) -> Iterator["Work"]:
-    """Show on standard error, if it is a terminal, what is done once the messages are read."""
-    if not _is_seen(quiet):
-        yield Work(None)
-        return
-    from rich.console import Console
-
-    # The spinner has a thread of its own; by now all processes have been forked.
-    with Console(file=sys.stderr, highlight=False).status("") as status:
-        yield Work(status)
-
-
-class Work:
-    """Says what is being done."""
-
-    def __init__(self, status: "Status | None") -> None:
-        """Show it in `status`, if there is one."""
-        self._status = status
-
-    def stage(self, text: str) -> None:
-        """Say what is done from now on."""
-        if self._status is not None:
-            self._status.update(f"{text} …")
-
-    def parts(self, text: Callable[[int], str]) -> Callable[[Iterable[int]], Iterator[int]]:
-        """Return what passes the numbers of parts on, and says of each what is done: the text."""
-
-        def shown(parts: Iterable[int]) -> Iterator[int]:
-            for part in parts:
-                self.stage(text(part))
-                yield part
-
-        return shown
+    return shown
 
 
 def size_of(sources: Sequence[str]) -> int | None:

@@ -11,9 +11,10 @@ import click
 
 from nbspam.cli.configured import LOGS, configured
 from nbspam.cli.declared import is_typed, option, section
-from nbspam.cli.notes import note, note_one_sided, older_sentences
+from nbspam.cli.notes import note, note_lacking, older_sentences
 from nbspam.cli.options import BASE, MODEL, QUIET, Cutting
 from nbspam.errors import OptionError
+from nbspam.names import is_url
 from nbspam.serving.clients import Limits
 from nbspam.serving.log import STDERR, Entry, Log
 from nbspam.serving.models import Opening, ServedModels, UserFiles
@@ -21,7 +22,6 @@ from nbspam.serving.server import Server, serve
 from nbspam.serving.sockets import check_place, name_of, passed_sockets, tcp_sockets, unix_socket
 from nbspam.serving.teaching import Teacher, apply_requests
 from nbspam.store.index import IndexLayout
-from nbspam.urls import is_url
 
 _DEFAULTS = Limits()
 
@@ -196,7 +196,7 @@ def command(
     user_files = None if serving.user_models is None else UserFiles(serving.user_models)
     opened_model = current.use()
     of_model = opened_model.filter.metadata
-    note_one_sided(model, of_model)
+    note_lacking(model, of_model)
     base_model = opened_model.filter.classifier.base
     for sentence in older_sentences(opened_model.path, of_model, base_model):
         _say_good(log, quiet, sentence)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from nbspam.cli.configured import configured
-from nbspam.cli.declared import DECIDES, is_typed, option, without_settings
+from nbspam.cli.declared import DECIDES, option, without_settings
 from nbspam.cli.learning_options import Learning, Sources
-from nbspam.cli.notes import NoTrace, lock_wait, note_older, note_skips
+from nbspam.cli.notes import NoTrace, lock_wait, note_older, note_skips, note_typed
 from nbspam.cli.options import (
     BASE,
     DASK,
@@ -38,13 +38,13 @@ from nbspam.cli.training import (
 from nbspam.errors import OptionError, counted
 from nbspam.learning.settings import first_metadata
 from nbspam.learning.update import PendingMessages, forget
+from nbspam.names import is_url
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import FILE_LISTS, MBOX_FORMAT, Skipped, Skips
+from nbspam.reading.source import Skipped, Skips
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import already_exists, check_replaceable
-from nbspam.urls import is_url
 from nbspam.workers import PIECE, executor, in_batches, rare_collections, tokenized
 
 if TYPE_CHECKING:
@@ -72,12 +72,6 @@ def _check(
     if not (writing.update and model.exists() and not model.is_dir()):
         learning.settings()  # raises for a senseless value
     reading.check(sources.names_without_labels())
-    of_mailboxes = reading.format in (None, MBOX_FORMAT, *FILE_LISTS)
-    if writing.seen and not of_mailboxes and is_typed("seen"):
-        raise OptionError(
-            f"--seen is of Maildirs and mboxes, and the format is {reading.format}; leave one of"
-            " them out"
-        )
 
 
 def _of_new(
@@ -114,27 +108,34 @@ def command(
     A SOURCE with labels is a table (TSV, CSV, JSON, JSON lines, Parquet), a folder with one
     sub-folder per class, or a TREC index file.  A source without labels, given by --spam, --ham or
     --label, is an mbox, a Maildir, a folder of messages, one message, a text file with --lines, or
-    - for standard input.  Gzip, bzip2 and xz files are read directly.
-
-    After training it prints what to expect of the model on new messages: every message is scored by
-    a model that has not seen it (leave-one-out).
-
-    --update adds to the model, or creates it.  The model remembers what it has learned: a message
-    is learned as many times as the sources have it, never more, and one that was learned in another
-    class is moved.  So the same command can run every night.  A single message from standard input
-    is learned without output; an empty one is an error, and the model stays as it is.
-
-    A message that is in two classes is learned in both, and a note names it; with --strict it is an
-    error, and nothing is learned.
-
-    --log writes a line for each message that --update learns or moves, and one for a new model.
+    - for standard input.
 
     \b
     Examples:
       nbspam train messages.tsv
-      nbspam train --ham ~/Maildir --spam ~/Maildir/.Junk -m mail.json
+      nbspam train --ham ~/Maildir --spam ~/Maildir/.Junk
       nbspam train --update --seen -q --ham ~/Maildir --spam ~/Maildir/.Junk
       nbspam train --update --spam - < message.eml
+    \f
+    Gzip, bzip2 and xz files are read directly.
+
+    After training it prints what to expect on new messages: each message is classified with a model
+    trained on all the others (leave-one-out).  -v prints the whole estimate.
+
+    --update adds to the model, or creates it.  The model remembers what it has learned: a message
+    is learned as many times as the sources contain it, never more, and one that was learned in
+    another class is moved.  So the same command can run every night.  A single message from
+    standard input is learned without output; an empty one is an error, and the model is not
+    changed.
+
+    A message that is in two classes is learned in both, and a note names it; with --strict it is an
+    error, and nothing is learned.  --max-ham-blocked needs all messages at once, so it cannot be
+    combined with --update or --base, which learn them one by one.
+
+    --log writes a line for each message that --update learns or moves, and one for a new model.
+
+    \b
+    More examples:
       zcat messages.tsv.gz | nbspam train --input-format tsv -
       nbspam train --max-ham-blocked 0.1% --ham inbox.mbox --spam junk.mbox
       nbspam train --replace --label promo=ads.mbox --ham in.mbox --spam junk.mbox
@@ -150,6 +151,7 @@ def command(
     silent = quiet or (writing.update and is_one)
     if before is not None and not silent:
         note_older(model, before, learns=True)
+    note_typed(names)
     with opened_base(base, not is_one) as beneath, work_place(dask, jobs, trace, quiet) as where:
         settings = learning.settings()._replace(base=beneath)
         if beneath is not None:  # before anything is read
@@ -232,6 +234,7 @@ def forget_command(
         "Unlearn messages that the model does not remember, learned with train --no-ledger.",
         under="Model",
         typed=DECIDES,
+        seldom=True,
     ),
     reading: Reading,
     form: str = FORM,
@@ -239,23 +242,23 @@ def forget_command(
     jobs: int = JOBS,
     trace: NoTrace,
 ) -> None:
-    """Take messages out of the model again.
+    """Unlearn messages.
 
-    A SOURCE is anything that `train` takes.  A message without a label, as in a file that is given
-    without --spam or --ham, is taken out of the class it was learned in; a message that was never
-    learned is left alone.  Without a SOURCE it reads one message from standard input and prints
+    A SOURCE is anything that `train` accepts.  A message without a label, as in a file that is
+    given without --spam or --ham, is removed from the class it was learned in; a message that was
+    never learned is ignored.  Without a SOURCE it reads one message from standard input and prints
     nothing.
-
-    Counts and ledger become what they were before the messages were learned, to the byte.  Of the
-    calibration only what was learned lately is taken back, so probabilities may differ from before;
-    to take back the rest, train again without them.  What was learned with --base is taken back
-    with it.
 
     \b
     Examples:
       nbspam forget message.eml
       nbspam forget --spam - < message.eml
       nbspam forget --ham old-inbox.mbox -m mail.json
+    \f
+    Counts and ledger become exactly what they were before the messages were learned.  Of the
+    calibration only what was learned lately is undone, so probabilities may differ from before; to
+    undo the rest, train again without these messages.  What was learned with --base is unlearned
+    with it.
     """
     names = sources.names()
     if not names:
@@ -270,6 +273,7 @@ def forget_command(
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message
     silent = quiet or is_one
+    note_typed(names)
     with Lookup(model) as lookup:
         wanted = lookup.metadata.settings.wanted
         if not silent:

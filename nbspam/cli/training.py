@@ -1,10 +1,10 @@
 """What `nbspam train` does with the messages that it has read, and what it prints of that."""
 
 import json
+import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,13 +12,13 @@ import click
 
 from nbspam.cli.declared import DECIDES, OVERWRITES, option, section
 from nbspam.cli.notes import NoTrace, change_words, counts_words, note, note_skips, young_sentence
-from nbspam.cli.options import Cutting, ham_limit_option, make_default_folder
-from nbspam.cli.progress import work
+from nbspam.cli.options import Cutting, default_model, ham_limit_option, make_default_folder
+from nbspam.cli.progress import shown_passes
 from nbspam.errors import TrainingError, counted, one_line
-from nbspam.labels import FEW, rare_classes
 from nbspam.learning.settings import TrainingSettings, class_names
-from nbspam.learning.update import Change, PendingMessages, learn, learn_in_memory, set_cut_offs
-from nbspam.reading.source import Skips
+from nbspam.learning.update import Change, PendingMessages, learn, set_cut_offs, taught
+from nbspam.names import FEW, rare_classes
+from nbspam.reading.source import MBOX_FORMAT, Skips
 from nbspam.scoring.rules import rule_of
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
@@ -64,16 +64,13 @@ class ClassSizes:
             return
         where = [
             " and ".join(
-                f"{one_line(source)} as {name}" for name, source in islice(each.items(), _SHOWN)
+                f"{one_line(source)} as {name}" for name, source in list(each.items())[:_SHOWN]
             )
             for each in found[:_NAMED]
         ]
-        if where and n > len(where):
-            where.append(f"and {n - len(where):,} more")
-        what = (
-            f"{counted(n, 'message')} {'is' if n == 1 else 'are'} in two or more classes"
-            f"{' (' if where else ''}{'; '.join(where)}{')' if where else ''}"
-        )
+        where += [f"and {n - len(where):,} more"] if 0 < len(where) < n else []
+        shown = f" ({'; '.join(where)})" if where else ""
+        what = f"{counted(n, 'message')} {'is' if n == 1 else 'are'} in two or more classes{shown}"
         if strict:
             raise TrainingError(f"{what}; correct the labels, or leave out --strict")
         if not quiet:
@@ -90,16 +87,13 @@ class ClassSizes:
         """Say which classes are of a few messages beside two large ones, and where these are."""
         small = rare_classes(self._sizes)
         for name in small[:_SHOWN]:
-            n = self._sizes[name]
-            where = ", ".join(one_line(source) for source in self._first[name])
-            header = ""
-            if self._may_be_header(name):
-                header = " if that row names the columns, add --header-row yes;"
+            only = f"{counted(self._sizes[name], 'message')} of {sum(self._sizes.values()):,}"
+            where = ", ".join(map(one_line, self._first[name]))
+            header = ", or add --header-row yes if that row names the columns"
             note(
-                f"the class {name!r} has only {counted(n, 'message')} of"
-                f" {sum(self._sizes.values()):,} ({where});{header} if that label is a mistake,"
-                " correct it"
-                f" there: as it is there are {len(self._sizes)} classes, and cut-offs are for two"
+                f"the class {name!r} has only {only} ({where});"
+                f" if the label is wrong, correct it{header if self._may_be_header(name) else ''}:"
+                f" cut-offs need two classes, and there are {len(self._sizes)}"
             )
         if len(small) > _SHOWN:
             note(f"{len(small) - _SHOWN} more classes have at most {FEW} messages each")
@@ -120,27 +114,29 @@ class Writing(NamedTuple):
     """What to do with the model file."""
 
     update: bool = option(
-        "Add to the model; create it if there is none.",
-        excludes={"--replace": "--update adds to the model and --replace overwrites it; give one"},
-        typed=DECIDES,
+        "Add to the model; create it if it does not exist.", excludes="--replace", typed=DECIDES
     )
     replace: bool = option("Overwrite the model file if it exists.", typed=OVERWRITES)
     ledger: bool = option(
         "Remember which messages were learned, for --update and forget. [default: ledger]",
         "--ledger/--no-ledger",
         default=True,
+        seldom=True,
     )
     seen: bool = option(
-        "Read only the mail of a Maildir or mbox that was read and not deleted.", under="Sources"
+        "Read only messages of a Maildir or mbox that were read and not deleted.",
+        under="Sources",
+        formats=(MBOX_FORMAT,),
     )
+    verbose: bool = option(
+        "After training, print the whole estimate with its intervals.",
+        "-v --verbose",
+        under="Output",
+        excludes="--quiet",
+    )
+    # It needs all messages at once; with a base they are learned one by one.
     max_ham_blocked: str | None = ham_limit_option(
-        "Choose and store the lowest spam cut-off",
-        {
-            "--update": "--max-ham-blocked needs all messages at once; give it with --replace, or"
-            " leave it out",
-            "--base": "--max-ham-blocked needs all messages at once, and with a base messages are"
-            " learned one by one; leave one of the two out",
-        },
+        "Choose and store the lowest spam cut-off", "--update --base"
     )
 
 
@@ -177,7 +173,6 @@ def train_whole(
     instead: learns the messages one by one if they are of one class, or another process has created
         the model meanwhile; without it these are errors.
     """
-    from nbspam.cli.progress import shown_passes
     from nbspam.evaluation.messages import LISTED
     from nbspam.learning.training import TrainingRun
 
@@ -232,8 +227,8 @@ def update_model(pending: PendingMessages, training: Training) -> None:
     model, quiet, remember = training.model, training.quiet, training.writing.ledger
     if remember and len(pending.corpus) and not quiet:
         _note_unnamed(model)
-    with work(quiet) as at_work, training.trace.changes(model, remember):
-        at_work.stage(f"adding messages to {model}")
+    with shown_passes(quiet) as passes, training.trace.changes(model, remember):
+        passes.begin(f"adding messages to {model}", 0)
         change = learn(model, pending, training.settings, remember, training.wait)
         if training.cutting.is_given:  # the model was not there before
             set_cut_offs(model, training.cutting.of)
@@ -261,12 +256,10 @@ def begin_one_by_one(pending: PendingMessages, training: Training) -> None:
     model, settings, writing = training.model, training.settings, training.writing
     if settings.base is None:
         class_names(pending.corpus.labels, settings.positive)  # raises if there are not two
-    change, made = learn_in_memory(model, None, pending, settings, writing.ledger)
+    change, made = taught(model, None, pending, settings, writing.ledger)
     write_model(
         model,
-        training.cutting.of(made.metadata).stored_in(made.metadata),
-        made.counts.items(),
-        made.learned.items(),
+        made._replace(metadata=training.cutting.of(made.metadata).stored_in(made.metadata)),
         replace_old=writing.replace,
         wait=training.wait,
     )
@@ -304,12 +297,11 @@ def _print_training(
     """
     from nbspam.cli.terminal import echo_sentence, unbroken
 
-    classes = metadata.settings.classes
-    learned = dict(zip(classes, metadata.learned.messages, strict=True))
+    model, classes = training.model, metadata.settings.classes
     if training.form == "json":
         fields = {
-            "model": str(training.model),
-            "messages": learned,
+            "model": str(model),
+            "messages": metadata.by_class(metadata.learned.messages),
             "tokens": metadata.n_tokens,
             **training.read(),
             "label_noise": metadata.label_noise,
@@ -318,13 +310,20 @@ def _print_training(
         }
         click.echo(json.dumps(fields))
         return
-    echo_sentence(f"{unbroken(training.model)}: learned {counts_words(metadata)}")
-    echo_sentence(estimate_sentence(rates, len(classes)))
-    if wrong := doubted.sentence(named):
-        echo_sentence(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
+    words, wrong, young = counts_words(metadata), doubted.sentence(named), young_sentence(metadata)
+    if training.writing.verbose:
+        said = [words, estimate_sentence(rates, len(classes))]
+        if wrong:
+            said.append(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
+    else:
+        said = [words.rpartition("),")[0] + ")", *expectation(rates, len(classes))]
+        if not young:
+            model_option = "" if str(model) == default_model() else f"-m {unbroken(model)} "
+            said.append(f"next: nbspam classify {model_option}message.eml")
+    said[0] = f"{unbroken(model)}: learned {said[0]}"
     if training.limit is not None:
-        echo_sentence(cut_off_sentence(metadata, training.limit))
-    if sentence := young_sentence(metadata):
+        said.append(cut_off_sentence(metadata, training.limit))
+    for sentence in filter(None, [*said, young]):
         echo_sentence(sentence)
 
 
@@ -369,6 +368,21 @@ def _judged(left_out: "LeftOut", metadata: Metadata) -> "tuple[_Called, _Called,
         called[label, outcome.called] += 1
         verdicts[label, outcome.verdict] += 1
     return called, verdicts, odds
+
+
+def expectation(rates: "Figures", n_classes: int) -> list[str]:
+    """Return the estimate for a beginner: of 100 messages."""
+    blocked, missed = (rates.by_key[f"verdict_{key}_pct"].counts for key in ("bh", "sm"))
+    if n_classes > 2 or blocked is None or missed is None:
+        right = math.floor(100 * (rates.by_key["accuracy"].value or 0))
+        return [f"of 100 new messages {right} are classified correctly"]
+    (marked, ham), (delivered, spam) = blocked, missed
+    few = "fewer than 1" if 0 < marked < ham / 100 else math.ceil(100 * marked / ham)
+    rest = "; the rest are delivered, as unsure or ham" if delivered else ""
+    return [
+        f"of 100 new ham {few} would be marked as spam",
+        f"of 100 new spam {100 * (spam - delivered) // spam} are caught{rest}",
+    ]
 
 
 def estimate_sentence(rates: "Figures", n_classes: int) -> str:

@@ -277,8 +277,8 @@ def check_address(address: str) -> None:
     elif re.fullmatch(r"(?:[a-z]+://)?[^\s/]+:\d+", address):
         return
     raise OptionError(
-        f"{address!r} is no scheduler of Dask; give its address, such as tcp://10.0.0.1:8786, or"
-        " local:4 for four workers on this machine"
+        f"{address!r} is not the address of a Dask scheduler; give one, such as"
+        " tcp://10.0.0.1:8786, or local:4 for four workers on this machine"
     )
 
 

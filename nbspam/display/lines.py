@@ -13,7 +13,8 @@ from nbspam.errors import counted
 from nbspam.scoring.highlights import HighlightedExcerpt, Run
 
 if TYPE_CHECKING:
-    from nbspam.scoring.explanation import StrongWord
+    from nbspam.scoring.explanation import Explanation, StrongWord, Word
+    from nbspam.scoring.verdict import Verdict
     from nbspam.store.metadata import Metadata
 
 ELLIPSIS = "…"
@@ -202,6 +203,20 @@ class WordRow(NamedTuple):
     weight: float
     counts: Sequence[int]
     share: float | None = None  # None of a model's words, which have their weights' bars
+
+
+class ExplanationView(NamedTuple):
+    """What is shown of one message."""
+
+    judged: "Verdict"
+    found: "Explanation"
+    positive: str | None  # the class called spam
+    excerpt: HighlightedExcerpt
+    words: "list[Word]"  # those shown one by one
+    sums: list[tuple[str, float]]  # the others, the constants, and last the sum of all
+    heads: list[tuple[str, str]]  # of the columns of counts: `class_heads`
+    sentences: list[str]  # why
+    legend: list[tuple[str, str]]
 
 
 def class_heads(metadata: "Metadata") -> list[tuple[str, str]]:

@@ -10,13 +10,10 @@ from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
-from nbspam.display.lines import WordRow
+from nbspam.display.lines import ExplanationView, WordRow
 from nbspam.errors import counted, one_line
-from nbspam.scoring.explanation import Explanation, Word
 from nbspam.scoring.highlights import HighlightedExcerpt, Run
-from nbspam.scoring.verdict import Verdict
 from nbspam.tokens.excerpt import printable
 
 _STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
@@ -154,20 +151,6 @@ def terms_html(terms: Iterable[tuple[str, str]]) -> str:
 
 
 # Words, and the explanation of one message
-
-
-class ExplanationView(NamedTuple):
-    """What the page shows of one message."""
-
-    judged: Verdict
-    found: Explanation
-    positive: str | None  # the class called spam
-    excerpt: HighlightedExcerpt
-    words: list[Word]  # those shown one by one
-    sums: list[tuple[str, float]]  # the others, the constants, and last the sum of all
-    heads: list[tuple[str, str]]  # of the columns of counts: `class_heads`
-    sentences: list[str]  # why
-    legend: list[tuple[str, str]]
 
 
 def explanation_page(view: ExplanationView, version: str) -> str:

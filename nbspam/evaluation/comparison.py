@@ -98,8 +98,7 @@ def chosen(names: str, given: TrainingSettings) -> list[Combination]:
         asked = {n: c for n, c in known.items() if name in (ALL, n, n.partition(":")[0])}
         if not asked:
             raise OptionError(
-                f"{name!r} is no kind of naive Bayes that can be compared; give all, or some of"
-                f" {', '.join(known)}"
+                f"{name!r} is not a kind of naive Bayes; choose all, or some of {', '.join(known)}"
             )
         found |= asked
     if len(found) < 2:
@@ -144,7 +143,7 @@ class Difference(NamedTuple):
         """What is sure of it, in words."""
         errors = ["more errors"] if self.makes_more_errors else []
         ranking = {1: ["ranks worse"], -1: ["ranks better"], 0: []}[self._ranking]
-        return ", ".join(errors + ranking) or "may be chance"
+        return ", ".join(errors + ranking) or "not significant"
 
 
 class Compared(NamedTuple):
@@ -221,7 +220,7 @@ def compare(
     asked: Sequence[Combination],
     given: TrainingSettings,
     protocol: Callable[[LabelledCorpus, TrainingSettings], Evaluation],
-    shown: Callable[[Iterable[Combination]], Iterable[Combination]] = iter,
+    shown: Callable[[Sequence[Combination]], Iterable[Combination]] = iter,
     seed: int = SEED,
 ) -> Comparison:
     """Return the comparison of combinations on the same messages.
@@ -352,20 +351,20 @@ def _though_not_first(default: Compared, best: Compared) -> str:
     fewer, difference = default.errors - best.errors, default.difference
     if not fewer or difference is None:
         return "no model makes fewer errors"
-    chance = "is not" if difference.makes_more_errors else "may be"
+    sure = "significant" if difference.makes_more_errors else "not significant"
     said = f"{best.combination.name} makes {fewer:,} fewer {'error' if fewer == 1 else 'errors'}"
-    ranks = ", and the default ranks better, which is not chance" if difference.ranks_better else ""
-    return f"{said}, which {chance} chance{ranks}"
+    ranks = ", and the default ranks significantly better" if difference.ranks_better else ""
+    return f"{said} ({sure}){ranks}"
 
 
 def _better_than(default: Compared, best: Compared) -> str:
     """Return in what the best is better than the default."""
-    ranks = "and ranks better than it, which is not chance"
+    ranks = ", and ranks significantly better"
     if default.errors == best.errors:
-        return f"it makes as few errors as the default, {ranks}"
+        return f"it makes as few errors as the default{ranks}"
     said = f"it makes the fewest errors, {best.errors:,} where the default makes {default.errors:,}"
     is_sure = default.difference is not None and default.difference.makes_more_errors
-    return f"{said}, {'which is not chance' if is_sure else ranks}"
+    return f"{said}{' (significant)' if is_sure else ranks}"
 
 
 def _of_the_others(others: Sequence[Compared]) -> str:
@@ -374,10 +373,11 @@ def _of_the_others(others: Sequence[Compared]) -> str:
     if not others:
         return ""
     if not as_good:
-        return "; the others are worse, by more than chance"
+        return "; the others are significantly worse"
     if len(as_good) == len(others):
-        return "; no other model is worse by more than chance"
+        return "; no other model is significantly worse"
     if len(as_good) > _NAMED:
         as_good[_NAMED:] = [counted(len(as_good) - _NAMED, "other")]
+    verb = "is" if len(as_good) == 1 else "are"
     named = " and ".join(filter(None, [", ".join(as_good[:-1]), as_good[-1]]))
-    return f"; {named} cannot be told from the best by these messages"
+    return f"; {named} {verb} not significantly worse"

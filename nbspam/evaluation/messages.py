@@ -24,10 +24,10 @@ from nbspam.bayes.fitting import label_noise
 from nbspam.bayes.matrix import Integers
 from nbspam.errors import OptionError, Remedy, SourceError, one_line
 from nbspam.filter import Filter
-from nbspam.labels import FEW, HAM, SPAM, TIMES_LARGER, rare_classes
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
+from nbspam.names import FEW, HAM, SPAM, TIMES_LARGER, rare_classes
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import ModelSettings
 from nbspam.tokens.excerpt import Excerpt
@@ -155,7 +155,7 @@ class LabelCheck:
         self._second_rows: set[str] = set()
         if spam_label is not None and (len(settings.classes) > 2 or settings.positive is None):
             raise OptionError(
-                f"a spam label is for a model of two classes, and this one has"
+                f"a spam label needs a model of two classes, and this one has"
                 f" {', '.join(settings.classes)}; label the messages with those, and leave the spam"
                 " label out"
             )
@@ -235,7 +235,7 @@ class DoubtedLabels(NamedTuple):
         if more:
             named.append(f"and {more:,} more")
         return (
-            f"about {100 * self.share:.2g} % of the labels look wrong, and count for little:"
+            f"about {100 * self.share:.2g} % of the labels look wrong and get little weight:"
             f" {', '.join(named)}"
         )
 

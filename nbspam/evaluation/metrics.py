@@ -39,7 +39,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nbspam.bayes.matrix import Booleans, Floats, Integers
-from nbspam.labels import UNSURE
+from nbspam.names import UNSURE
 
 _RESAMPLES = 200, 1_000  # at least and at most
 _RESAMPLED_LIMIT = 20_000_000  # resamples x messages: time, about 0.4 s
@@ -279,7 +279,7 @@ def lam_pct(counts: VerdictCounts) -> float:
 
 
 def one_minus_roca_pct(sample: Sample) -> float:
-    """Return 100 (1 - U / (spam x ham)), the share of pairs ranked wrongly, in percent.
+    """Return 100 (1 - U / (spam x ham)), the share of pairs ranked incorrectly, in percent.
 
     U counts the (ham, spam) pairs in which the spam scores higher, ties half (Mann and Whitney
     1947).  It is exact: a multiple of 1/2, and far below 2^52.
@@ -290,7 +290,7 @@ def one_minus_roca_pct(sample: Sample) -> float:
 
 
 def auc(sample: Sample) -> float:
-    """Return the area under the ROC curve: the share of (ham, spam) pairs ranked rightly.
+    """Return the area under the ROC curve: the share of (ham, spam) pairs ranked correctly.
 
     It equals U / (spam x ham) (Hanley and McNeil 1982), so it is 1 - one_minus_roca_pct / 100.
     """
@@ -461,7 +461,7 @@ METRICS = (
     Metric("precision", Share("tp", "called", 1), GENERAL, "precision", "right", "called spam"),
     Metric("recall", Share("tp", "spam", 1), GENERAL, "recall", "called spam", "spam"),
     Metric("f1", _F1, GENERAL, "F1", "harmonic mean of precision and recall"),
-    Metric("auc", Resampled(auc), GENERAL, "AUC", "(ham, spam) pairs ranked rightly"),
+    Metric("auc", Resampled(auc), GENERAL, "AUC", "(ham, spam) pairs ranked correctly"),
     Metric("mcc", _MCC, GENERAL, "MCC", "Matthews correlation coefficient"),
     Metric("log_loss", Mean(log_losses), GENERAL, "log-loss", "nats per message"),
     Metric("brier", _BRIER, GENERAL, "Brier", "mean squared error of P(spam)"),
@@ -470,7 +470,7 @@ METRICS = (
     Metric("sm_pct", Share("fn", "spam")),
     Metric("hm_pct", Share("fp", "ham")),
     Metric("lam_pct", _LAM, TRACK, "lam%", "logistic average of both error rates"),
-    Metric("one_minus_roca_pct", _ROCA, TRACK, "1-ROCA%", "(ham, spam) pairs ranked wrongly"),
+    Metric("one_minus_roca_pct", _ROCA, TRACK, "1-ROCA%", "(ham, spam) pairs ranked incorrectly"),
     Metric(
         "sm_pct_at_hm_0_1", _SM_AT_HM, TRACK, "sm@hm.1", "spam missed with 0.1 % of ham blocked"
     ),

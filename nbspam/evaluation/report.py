@@ -28,10 +28,10 @@ from nbspam.evaluation.comparison import DEFAULT, SURE, Compared, Comparison
 from nbspam.evaluation.curves import drawings
 from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS, score_distribution
 from nbspam.evaluation.results import THRESHOLD, Outcome, Results, interval, number, worst_mistakes
-from nbspam.labels import UNSURE
+from nbspam.names import UNSURE
 from nbspam.scoring.explanation import strongest_words
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.model_file import Model
+from nbspam.store.lookup import Model
 
 _STRONGEST = 15  # words of each class
 _PIPE_WIDTH = 200  # characters; wide enough that no table is folded
@@ -213,6 +213,8 @@ def _score_table(results: Results) -> ReportTable:
         # In proportion, and at least 1 unless the count is 0.
         h, s = (-(-_BAR_LENGTH * n // max(1, len(messages))) for n in both)
         rows.append([f"{low:+.0f} to {high:+.0f}", *(f"{n:,}" for n in both), "h" * h + "S" * s])
+    rows[0][0] = f"below {rows[0][0].rpartition(' ')[2]}"  # the outer ones have no other end
+    rows[-1][0] = f"above {rows[-1][0].partition(' ')[0]}"
     return ReportTable("", ("log-odds", "ham", "spam", ""), rows)
 
 
@@ -288,8 +290,8 @@ def print_comparison(comparison: Comparison, said: str) -> None:
         out.print()
         print_sentence(
             out,
-            f"against the best, {name}: messages that only one of the two has wrong; p-values after"
-            " Holm",
+            f"against the best, {name}: messages that only one of the two gets wrong; p-values"
+            " after Holm",
         )
         left_out |= _print_fitting(out, models[1:], list(_differences_of(models[1:])))
     if left_out:

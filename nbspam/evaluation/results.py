@@ -35,7 +35,7 @@ from nbspam.evaluation.metrics import (
     count_verdicts,
     figures,
 )
-from nbspam.labels import UNSURE
+from nbspam.names import UNSURE
 from nbspam.scoring.explanation import Word
 from nbspam.scoring.highlights import HighlightedExcerpt, excerpt_json
 from nbspam.scoring.verdict import CutOffs, Verdict
@@ -171,7 +171,7 @@ class Results:
         classes, positive = self.evaluation.classes, self.evaluation.positive
         if len(classes) < 3:
             return ""
-        said = f"{len(classes)} classes: a message is called the most probable one"
+        said = f"{len(classes)} classes: the verdict is the most probable one"
         if positive is None:
             return f"{said}; the figures are over all classes"
         return (
@@ -288,7 +288,7 @@ def check_predictions(path: Path) -> None:
     if suffix not in ENDINGS:
         *most, last = ENDINGS
         raise OptionError(
-            f"{path}: the ending says in which format to write predictions; name a file that ends"
+            f"{path}: unknown format of predictions; name a file that ends"
             f" in {', '.join(most)} or {last}"
         )
     if suffix != _PARQUET:

@@ -7,19 +7,18 @@ from array import array
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from nbspam.tokens.kinds import TRAITS, channels_of
 from nbspam.tokens.tokenized import TOKENS_ALONE, Numbers, TokenizedMessage, Wanted
 
 if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.bayes.matrix import Integers, Presence
-    from nbspam.learning.pieces import KeptPiece
 
 _DIGEST = 16  # bytes
 # Entries; more go to a temporary file, so that memory grows with the vocabulary only.
 _IN_MEMORY = 10_000_000
-_NO_TRAITS = (-1,) * len(TRAITS)  # of a message whose traits are not known
+NO_TRAITS = (-1,) * len(TRAITS)  # of a message whose traits are not known
 
 
 class _Integers:
@@ -90,13 +89,13 @@ class Corpus:
             columns = [~n if token in perhaps else n for token, n in pairs]
         self._columns.extend(columns)
         if self.wanted.traits:
-            self._traits.extend(message.numbers.traits or _NO_TRAITS)
+            self._traits.extend(message.numbers.traits or NO_TRAITS)
         self._ends.append(len(self._columns))
         self._labels.append(message.label or "")
         self._digests += bytes.fromhex(message.digest)
 
-    def add_piece(self, piece: "KeptPiece") -> None:
-        """Add the messages of a piece that was read with the same numbers."""
+    def add_piece(self, piece: Any) -> None:
+        """Add the messages of a `KeptPiece` that was read with the same numbers."""
         import numpy as np
 
         parts = list(piece.chunks())
@@ -160,7 +159,7 @@ class Corpus:
             times = {token: n for token, n in pairs if n > 1}
         width = len(TRAITS) if self.wanted.traits else 0
         traits = tuple(self._traits[i * width : (i + 1) * width])
-        numbers = Numbers(times, () if traits == _NO_TRAITS else traits, perhaps)
+        numbers = Numbers(times, () if traits == NO_TRAITS else traits, perhaps)
         digest = self._digest(i).hex()
         return TokenizedMessage(source, self._labels[i], tokens, digest, numbers=numbers)
 

@@ -33,13 +33,14 @@ from numpy.typing import NDArray
 
 from nbspam.bayes.matrix import Booleans, Integers, Presence
 from nbspam.learning.batch import trait_histograms_of
+from nbspam.learning.corpus import NO_TRAITS, Corpus
 from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import NAMED_LIMIT, Skipped
 from nbspam.store.metadata import TraitHistograms
 from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.kinds import TRAITS
-from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Tokenizing, Wanted, tokenize_batch
+from nbspam.tokens.tokenized import TokenizedMessage, Tokenizing, Wanted, tokenize_batch
 
 _ALIGNED = 8  # bytes
 
@@ -245,8 +246,6 @@ def taken(text: Bytes, ends: Integers, places: Integers) -> tuple[Bytes, Integer
 _ENTRIES = 1 << 17  # of the matrix, in one part: features of 500,000 at once took 216 MiB
 _TEXT = 1 << 18  # bytes whose keys are made at a time
 _FIRST = 5  # messages of each class whose source is told
-_DIGEST = 16  # bytes
-_NO_TRAITS = (-1,) * len(TRAITS)  # of a message whose traits are not known
 
 
 class Reading(NamedTuple):
@@ -299,6 +298,7 @@ class _Read:
         self._n_tokens: list[int] = []
         self._data: list[int] = []  # of each entry; filled where one is not 1
         self._labels: list[str] = []
+        self._first: dict[str, list[str]] = {}
         self._sources: list[str] = []
         self._digests = bytearray()
         self._traits: list[tuple[int, ...]] = []
@@ -322,13 +322,16 @@ class _Read:
             self._data += [own.get(t, 1) * (-1 if t in hidden else 1) for t in tokens]
         self._n_tokens.append(len(tokens))
         self._entries += len(tokens)
-        self._labels.append(message.label or "")
+        label = message.label or ""
+        self._labels.append(label)
+        if len(own_first := self._first.setdefault(label, [])) < _FIRST:
+            own_first.append(message.source)
         self._sources.append(message.source)
         self._digests += bytes.fromhex(message.digest)
         if message.excerpt is not None:
             self._excerpts.append(message.excerpt)
         if self._how.wanted.traits:
-            self._traits.append(numbers.traits or _NO_TRAITS)
+            self._traits.append(numbers.traits or NO_TRAITS)
         self._size += message.size or _file_size(message.source)
         if self._length > _TEXT:
             self._make_keys()
@@ -345,8 +348,7 @@ class _Read:
         labels = tuple(sorted(set(self._labels)))
         place = {label: k for k, label in enumerate(labels)}
         codes = np.array([place[label] for label in self._labels], np.int64)
-        rows = np.cumsum([0, *self._n_tokens])
-        table, columns = self._table(np.repeat(codes, self._n_tokens), len(labels), rows)
+        table, columns = self._table(np.repeat(codes, self._n_tokens), len(labels))
         digests = np.frombuffer(bytes(self._digests), ">u8").astype(np.uint64).reshape(-1, 2)
         ledger, _, _ = _counted(digests[:, 0], digests[:, 1], codes, len(labels))
         traits = np.array(self._traits, np.int64).reshape(-1, len(TRAITS))
@@ -360,7 +362,7 @@ class _Read:
         messages = Stored(
             folder,
             columns=columns,
-            rows=rows,
+            rows=np.cumsum([0, *self._n_tokens]),
             codes=codes,
             digests=np.frombuffer(bytes(self._digests), np.uint8),
             labels=_packed(labels),
@@ -369,7 +371,7 @@ class _Read:
         )
         summary = Summary(
             {label: int(n) for label, n in zip(labels, np.bincount(codes), strict=False)},
-            self._first(),
+            self._first,
             self._skipped,
             self._n_skipped,
             size or self._size,
@@ -377,15 +379,12 @@ class _Read:
             trait_histograms_of(traits, codes, len(labels)) if len(traits) else (),
             self._excerpts,
         )
-        names = _packed(labels)
-        return (
-            summary,
-            messages,
-            Stored(folder, **table._asdict(), labels=names),
-            Stored(folder, **ledger._asdict(), labels=names),
+        of_tokens, of_digests = (
+            Stored(folder, **each._asdict(), labels=_packed(labels)) for each in (table, ledger)
         )
+        return summary, messages, of_tokens, of_digests
 
-    def _table(self, codes: Integers, n_labels: int, rows: Integers) -> tuple[Table, Integers]:
+    def _table(self, codes: Integers, n_labels: int) -> tuple[Table, Integers]:
         """Return the table of the tokens, and the column of each entry; codes: its label."""
         empty = np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.int64), b""
         first, second, ends, texts = zip(*(self._halves or [empty]), strict=True)
@@ -399,14 +398,6 @@ class _Read:
         text = np.frombuffer(b"".join(texts), np.uint8)
         text, own_ends = taken(text, line_ends, chosen)
         return table._replace(text=text, ends=own_ends), columns
-
-    def _first(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
-        for label, source in zip(self._labels, self._sources, strict=True):
-            own = found.setdefault(label, [])
-            if len(own) < _FIRST:
-                own.append(source)
-        return found
 
 
 def _counted(
@@ -519,20 +510,29 @@ class KeptPiece:
 
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield its messages, as they were tokenized."""
-        tokens = self.table.tokens()
-        rows, columns = self._messages["rows"].tolist(), self._messages["columns"]
-        data = self._messages.get("data")
-        traits = self.traits()
-        digests = self.digests()
-        for i, (label, source) in enumerate(zip(self.labels, self.sources, strict=False)):
-            place = slice(rows[i], rows[i + 1])
-            own = [tokens[j] for j in columns[place].tolist()]
-            times, perhaps = {}, frozenset[str]()
-            if data is not None:
-                pairs = list(zip(own, data[place].astype(int).tolist(), strict=True))
-                times = {token: abs(n) for token, n in pairs if abs(n) > 1}
-                perhaps = frozenset(token for token, n in pairs if n < 0)
-            values = () if traits is None else tuple(traits[i].tolist())
-            numbers = Numbers(times, () if values == _NO_TRAITS else values, perhaps)
-            digest = digests[_DIGEST * i : _DIGEST * (i + 1)].hex()
-            yield TokenizedMessage(source, label, own, digest, numbers=numbers)
+        corpus = Corpus(Wanted("data" in self._messages, "traits" in self._messages))
+        corpus.add_piece(self)
+        vocabulary = corpus.vocabulary
+        for i, source in enumerate(self.sources):
+            yield corpus.message(i, vocabulary, source)
+
+
+# Messages, about, that calibrations are fitted to: all, or of very many a sample.  A calibration
+# has a dozen coefficients, and ten million messages say no less of them than a hundred million do.
+FIT_LIMIT = 10_000_000
+
+
+def sample_end(n: int, limit: int = FIT_LIMIT) -> int | None:
+    """Return the first 64 bits of a digest below which a message is in the sample; None: all are.
+
+    n: how many messages there are.  The sample is by digest, which is as good as random and the
+    same wherever and in which order the messages are read.  So a message is drawn with all its
+    copies, or not at all.
+    """
+    return None if n <= limit else (limit << 64) // n
+
+
+def in_sample(digests: bytes, end: int) -> Booleans:
+    """Return which messages are in the sample, (n,); digests: of all, one after the other."""
+    first = np.frombuffer(digests, dtype=">u8")[::2]
+    return np.asarray(first < np.uint64(end))

@@ -7,6 +7,7 @@ combined (`pooled` in bayes/calibration.py).
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from operator import add
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -15,9 +16,10 @@ from nbspam.bayes.calibration import Calibrations, pooled_pair, untrained_calibr
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy, counted
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
+from nbspam.names import real_name
 from nbspam.reading.source import Skips
 from nbspam.scoring.rules import rule_of
-from nbspam.store.lookup import Lookup
+from nbspam.store.lookup import Lookup, Model, read_model
 from nbspam.store.metadata import (
     DEFAULT,
     MERGING,
@@ -27,11 +29,10 @@ from nbspam.store.metadata import (
     TraitHistograms,
     with_counts,
 )
-from nbspam.store.model_file import Model, already_exists, check_replaceable, read_model
+from nbspam.store.model_file import replacing, write_lines
 from nbspam.store.word_lists import parse_counts
-from nbspam.store.writing import locked, write_atomically
+from nbspam.store.writing import write_atomically
 from nbspam.tokens.kinds import is_host
-from nbspam.urls import real_name
 
 
 class Merged(NamedTuple):
@@ -59,12 +60,9 @@ def merge_files(
         )
     for path in paths:
         Lookup(path).close()  # without the models there is nothing to lock
-    with locked(output) as place:
-        if place.exists() and not replace_old:
-            raise already_exists(output, Remedy.REPLACE_OUTPUT)
-        check_replaceable(place)
+    with replacing(output, replace_old, Remedy.REPLACE_OUTPUT) as place:
         merged = merge([(path, read_model(path)) for path in paths], overlap)
-        write_atomically(place, merged.model.write)
+        write_atomically(place, partial(write_lines, model=merged.model))
     return merged
 
 
@@ -95,10 +93,8 @@ def merge(models: Sequence[tuple[Path, Model]], overlap: bool = False) -> Merged
             f" {counted(len(shared), 'message')}, which would count twice",
             Remedy.ALLOW_OVERLAP,
         )
-    merged = Model(_metadata([model.metadata for _, model in models], messages[""]), counts, {})
-    merged = merged._replace(
-        metadata=with_counts(merged.metadata, counts), learned=dict(sorted(learned.items()))
-    )
+    metadata = _metadata([model.metadata for _, model in models], messages[""])
+    merged = Model(with_counts(metadata, counts), counts, dict(sorted(learned.items())))
     unremembered = tuple(
         path
         for path, model in models
@@ -131,22 +127,26 @@ def _metadata(parts: Sequence[Metadata], messages: Row) -> Metadata:
 
 def _check_alike(path: Path, own: ModelSettings, other_path: Path, other: ModelSettings) -> None:
     """Raise ModelError, which names both values, if two models differ in a setting."""
-    for name, value, others in (
-        ("the classes", ", ".join(sorted(own.classes)), ", ".join(sorted(other.classes))),
-        ("the positive class", own.positive, other.positive),
-        ("the event model", own.event_model, other.event_model),
-        ("the scoring", own.scoring, other.scoring),
-        ("the alpha", own.alpha, other.alpha),
-        ("the prior", own.prior or "as learned", other.prior or "as learned"),
-        ("the traits", own.traits, other.traits),
-        ("the variance smoothing", own.variances.smoothing, other.variances.smoothing),
-        ("the variance prior", own.variances.prior, other.variances.prior),
-        ("the shared variance", own.variances.shared, other.variances.shared),
-    ):
-        if value != others:
+    mine, others = (
+        {
+            "classes": ", ".join(sorted(some.classes)),
+            "positive class": some.positive,
+            "event model": some.event_model,
+            "scoring": some.scoring,
+            "alpha": some.alpha,
+            "prior": some.prior or "as learned",
+            "traits": some.traits,
+            "variance smoothing": some.variances.smoothing,
+            "variance prior": some.variances.prior,
+            "shared variance": some.variances.shared,
+        }
+        for some in (own, other)
+    )
+    for name, value in mine.items():
+        if value != others[name]:
             raise ModelError(
-                f"{other_path}: has {name} {others} and {path} has {value}; only models trained"
-                " with the same options can be merged, so train one of the two again"
+                f"{other_path}: has the {name} {others[name]} and {path} has {value}; only models"
+                " trained with the same options can be merged, so train one of the two again"
             )
 
 
@@ -218,14 +218,12 @@ def prune_file(
     Raises ModelError: it is not a model or is damaged, or the output exists or cannot be written.
     """
     Lookup(path).close()  # without a model there is nothing to lock
-    with locked(output or path) as place:
-        if output is not None and output.exists() and not replace_old:
-            raise already_exists(output, Remedy.REPLACE_OUTPUT)
-        check_replaceable(place)
+    old_may_go = replace_old or output is None
+    with replacing(output or path, old_may_go, Remedy.REPLACE_OUTPUT) as place:
         before = read_model(path)
         size = path.stat().st_size
         after = prune(before, min_count, max_tokens)
-        write_atomically(place, after.write)
+        write_atomically(place, partial(write_lines, model=after))
         return Pruned(len(before.counts), len(after.counts), size, place.stat().st_size)
 
 
@@ -272,9 +270,9 @@ def read_counts(name: str, stream: BinaryIO, skips: Skips, settings: TrainingSet
     order = [found.classes.index(name) for name in classes]
     messages = tuple(found.messages[k] for k in order)
     empty = empty_metadata(classes, positive, settings)
-    limits = messages
-    if empty.settings.counts.repeats:  # a message may have a token any number of times
-        limits = tuple(n and MESSAGES_LIMIT for n in limits)
+    # A message may have a token any number of times, if they are counted.
+    repeats = empty.settings.counts.repeats
+    limits = tuple(n and MESSAGES_LIMIT for n in messages) if repeats else messages
     capped = 0
     rows: dict[str, Row] = {}
     for token, row in found.counts.items():

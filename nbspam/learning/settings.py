@@ -7,7 +7,7 @@ from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, event_model
 from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
 from nbspam.errors import OptionError, Remedy, TrainingError
-from nbspam.labels import HAM, SPAM, UNSURE, answer_label
+from nbspam.names import HAM, SPAM, UNSURE, answer_label
 from nbspam.store.metadata import (
     ALPHA_LIMIT,
     ALPHA_MIN,
@@ -98,19 +98,18 @@ class TrainingSettings(NamedTuple):
         smoothing, prior, _ = self.variances
         if self.variances != Variances() and self.effective_traits != GAUSSIAN:
             raise OptionError(
-                "variances are of Gaussian traits; choose those, or leave variance smoothing,"
+                "variances need Gaussian traits; choose those, or leave variance smoothing,"
                 " variance prior and shared variance out"
             )
-        if not 0 <= smoothing <= ALPHA_LIMIT:
-            raise OptionError(
-                f"the variance smoothing must be from 0 to {ALPHA_LIMIT:g}, not {smoothing}; leave"
-                " it out for the default"
-            )
-        if not 0 <= prior <= ALPHA_LIMIT:
-            raise OptionError(
-                f"the weight of the variance prior must be from 0 to {ALPHA_LIMIT:g} messages, not"
-                f" {prior}; leave it out for none"
-            )
+        for name, weight, unit, default in (
+            ("variance smoothing", smoothing, "", "the default"),
+            ("weight of the variance prior", prior, " messages", "none"),
+        ):
+            if not 0 <= weight <= ALPHA_LIMIT:
+                raise OptionError(
+                    f"the {name} must be from 0 to {ALPHA_LIMIT:g}{unit}, not {weight}; leave it"
+                    f" out for {default}"
+                )
 
 
 def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str, ...], str | None]:

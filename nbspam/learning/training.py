@@ -23,19 +23,22 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from nbspam.bayes.event_model import Histogram, Row
+from nbspam.bayes.event_model import Histogram
 from nbspam.bayes.fitting import inputs_of_rows
-from nbspam.bayes.matrix import Booleans, EvidenceRows, Floats, Integers, Presence
+from nbspam.bayes.matrix import EvidenceRows, Floats, Integers, Presence
 from nbspam.learning.batch import cut_offs_above, host_rows_of, n_blocked, token_histograms
 from nbspam.learning.pieces import (
+    FIT_LIMIT,
     KeptPiece,
     Reading,
     Stored,
     Summary,
     Table,
+    in_sample,
     merged,
     names_in,
     read_piece,
+    sample_end,
 )
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
 from nbspam.reading.cutting import SourcePiece
@@ -51,7 +54,7 @@ from nbspam.scoring.batch_rules import (
 from nbspam.scoring.rules import EvidenceRule, Score
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import TRAINING, HostRows, Metadata
-from nbspam.store.model_file import Model, lines_of_rows, row_texts, token_key, write_blocks
+from nbspam.store.model_file import digest_key, sorted_lines, write_blocks
 from nbspam.tokens.kinds import TRAITS, channels_of
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import Executor, Passes, Serial
@@ -67,9 +70,6 @@ _SHARED = 1_000  # digests in two classes that are told of each range
 _BLOCK = 4 << 20  # bytes of all runs of lines that are merged at a time
 _LONGEST_LINE = 1 << 14  # more than any has
 _FLOAT = 8  # bytes
-# Messages, about, that calibrations are fitted to: all, or of very many a sample.  A calibration
-# has a dozen coefficients, and ten million messages say no less of them than a hundred million do.
-FIT_LIMIT = 10_000_000
 
 
 class Kept(NamedTuple):
@@ -79,8 +79,7 @@ class Kept(NamedTuple):
     """
 
     summary: Summary
-    messages: Any
-    tokens: Any  # its table
+    parts: list[Any]  # its messages, and the table of their tokens
     digests: Any
 
 
@@ -132,20 +131,19 @@ class TrainingRun:
         """
         self._passes.begin("reading", None)
         how = Reading(wanted or self._settings.wanted, os.urandom(16), self._folder)
-        for summary, *rest in self._where.keep(read_piece, how, pieces, 4):
+        for summary, *parts, digests in self._where.keep(read_piece, how, pieces, 4):
             if self.kept:  # whoever reads has begun, and later passes have it when they are forked
                 import scipy.sparse  # noqa: F401
             for skipped in summary.skipped:
                 skips.take(skipped)
             skips.count += summary.n_skipped - len(summary.skipped)
             if summary.n:
-                self.kept.append(Kept(summary, *rest))
+                self.kept.append(Kept(summary, parts, digests))
             self._passes.done(summary.n, summary.size)
 
     def pieces(self) -> Iterator[KeptPiece]:
         """Yield the pieces that were read."""
-        items = ([kept.messages, kept.tokens] for kept in self.kept)
-        return self._near.map(_piece_of, None, items)
+        return self._near.map(_piece_of, None, (kept.parts for kept in self.kept))
 
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield the messages that were read, in their order."""
@@ -160,12 +158,11 @@ class TrainingRun:
 
     def fit(self) -> None:
         """Score and calibrate."""
-        features, labels = self._score()
         settings, learned = self.metadata
-        calibrations = learned.calibrations
+        self._evidence = [None] * len(self.kept)
         if BATCH_RULES[settings.scoring].fits_apart:
-            calibrations = fitted_calibrations(settings, features, labels)
-        self.metadata = self.metadata._replace(learned=learned._replace(calibrations=calibrations))
+            calibrations = fitted_calibrations(settings, *self._score())
+            self.metadata = Metadata(settings, learned._replace(calibrations=calibrations))
 
     def _count(self, empty: Metadata) -> None:
         """Have all tokens and digests counted."""
@@ -173,7 +170,7 @@ class TrainingRun:
         n_ranges = max(self._where.workers, min(n // _RANGE, _RANGES), 1)
         how = _Counting(empty.settings.classes, n_ranges, self._folder)
         if empty.settings.counts.has_tokens:
-            parts = self._ranges([kept.tokens for kept in self.kept], how)
+            parts = self._ranges([kept.parts[1] for kept in self.kept], how)
             self._passes.begin("counting", n_ranges)
             for found in self._where.keep(_token_range, how, parts, 3):
                 self._tokens.append(found)
@@ -231,14 +228,11 @@ class TrainingRun:
             [_FeatureFile(scale.size) for scale in settings.scales] for _ in settings.scored_classes
         ]
         labels: list[Any] = [np.empty(0, np.uint8)]  # of 100 classes at most
-        if not BATCH_RULES[settings.scoring].fits_apart:
-            self._evidence = [None] * len(self.kept)
-            return features, labels[0]
         self._passes.begin("scoring", len(self.kept))
         end = sample_end(sum(self.labels.values()), self._fit_limit)
         how = _Scoring(self.metadata, end, self._folder)
         ranges = [table for _, table, _ in self._tokens]
-        pieces = ([kept.messages, kept.tokens, ranges] for kept in self.kept)
+        pieces = ([*kept.parts, ranges] for kept in self.kept)
         self._evidence = []
         for (own, inputs), evidence in self._where.keep(_scored, how, pieces, 2):
             self._passes.done(len(own))
@@ -258,8 +252,7 @@ class TrainingRun:
         digests = {digest for about, *_ in self._digests for digest in about.shared}
         found: dict[bytes, dict[str, str]] = {}
         if n:
-            pieces = ([kept.messages, kept.tokens] for kept in self.kept)
-            for rows in self._near.map(_having, digests, pieces):
+            for rows in self._near.map(_having, digests, (kept.parts for kept in self.kept)):
                 for digest, label, source in rows:
                     found.setdefault(digest, {}).setdefault(label, source)
         return n, list(found.values())
@@ -289,18 +282,6 @@ class TrainingRun:
             self._passes.done()
             yield block
 
-    def model(self) -> Model:
-        """Return the model."""
-        counts: dict[str, Row] = {}
-        learned: dict[str, Row] = {}
-        for _, stored, _ in self._tokens:
-            table = Table.of(stored)
-            counts.update(zip(table.tokens(), map(tuple, table.counts.T.tolist()), strict=True))
-        for _, stored in self._digests:
-            table = Table.of(stored)
-            learned.update(zip(_hex(table), map(tuple, table.counts.T.tolist()), strict=True))
-        return Model(self.metadata, counts, learned)
-
     def each(self, what: str, function: Callable[..., T], *more: object) -> Iterator[T]:
         """Yield what a function makes of each piece's `LeftOut`, the metadata and more, in order.
 
@@ -310,7 +291,7 @@ class TrainingRun:
         how = function, self.metadata, more
         ranges = [table for _, table, _ in self._tokens]
         pairs = (
-            [kept.messages, kept.tokens, evidence, ranges if evidence is None else None]
+            [*kept.parts, evidence, ranges if evidence is None else None]
             for kept, evidence in zip(self.kept, self._evidence, strict=True)
         )
         for kept, found in zip(self.kept, self._where.map(_applied, how, pairs), strict=True):
@@ -319,40 +300,15 @@ class TrainingRun:
 
     def named(self, places: Sequence[int]) -> list[tuple[str, str]]:
         """Return source and label of some messages, by their places among all."""
-        ends = np.cumsum([kept.summary.n for kept in self.kept])
-        pieces = ends.searchsorted(places, side="right").tolist()
-        rows = [
-            place - int(ends[i]) + self.kept[i].summary.n
-            for place, i in zip(places, pieces, strict=True)
-        ]
-        asked = sorted(set(pieces))
-        items = (
-            [
-                self.kept[i].messages,
-                self.kept[i].tokens,
-                [r for r, j in zip(rows, pieces, strict=True) if j == i],
-            ]
-            for i in asked
-        )
-        found = zip(asked, self._near.map(_named_rows, None, items), strict=True)
-        names = {i: iter(own) for i, own in found}
-        return [next(names[i]) for i in pieces]
-
-
-def sample_end(n: int, limit: int = FIT_LIMIT) -> int | None:
-    """Return the first 64 bits of a digest below which a message is in the sample; None: all are.
-
-    n: how many messages there are.  The sample is by digest, which is as good as random and the
-    same wherever and in which order the messages are read.  So a message is drawn with all its
-    copies, or not at all.
-    """
-    return None if n <= limit else (limit << 64) // n
-
-
-def in_sample(digests: bytes, end: int) -> Booleans:
-    """Return which messages are in the sample, (n,); digests: of all, one after the other."""
-    first = np.frombuffer(digests, dtype=">u8")[::2]
-    return np.asarray(first < np.uint64(end))
+        starts = [0, *itertools.accumulate(kept.summary.n for kept in self.kept)]
+        rows: dict[int, list[int]] = {}  # of each piece
+        for place in sorted(places):
+            i = bisect_right(starts, place) - 1
+            rows.setdefault(i, []).append(place - starts[i])
+        items = ([*self.kept[i].parts, own] for i, own in rows.items())
+        names = itertools.chain.from_iterable(self._near.map(_named_rows, None, items))
+        found = dict(zip(sorted(places), names, strict=True))
+        return [found[place] for place in places]
 
 
 def _in_order(counted: Counter[K]) -> dict[K, int]:
@@ -474,9 +430,7 @@ def _token_range(how: _Counting, item: list[Any]) -> tuple[_TokenRange, Stored, 
     tokens = table.tokens()
     channels = np.array(channels_of(tokens), np.int64)
     about = _TokenRange(token_histograms(table.counts), host_rows_of(table.counts, channels))
-    rows = table.counts.T.tolist()
-    lines = [*map(str.__add__, map(token_key, tokens), row_texts(rows))]
-    lines.sort()  # by code points, which is by the bytes of UTF-8
+    lines = sorted_lines(zip(tokens, map(tuple, table.counts.T.tolist()), strict=True))
     text = np.frombuffer("\n".join(lines).encode("utf-8", "surrogatepass"), np.uint8)
     stored = Stored(how.folder, **table._asdict(), channels=channels)
     return about, stored, Stored(how.folder, lines=text)
@@ -504,7 +458,8 @@ def _hex(table: Table, places: Integers | slice = slice(None)) -> list[str]:
 
 def _ledger_lines(_: None, stored: Stored) -> bytes:
     table = Table.of(stored)
-    return lines_of_rows([f' "{digest}"' for digest in _hex(table)], table.counts.T.tolist())
+    rows = zip(_hex(table), map(tuple, table.counts.T.tolist()), strict=True)
+    return ",\n".join(sorted_lines(rows, digest_key)).encode()
 
 
 def _scored(how: _Scoring, item: list[Any]) -> tuple[tuple[Integers, list[list[Floats]]], Stored]:
@@ -575,12 +530,10 @@ def _rows_of(evidence: Stored) -> tuple[EvidenceRows, ...]:
 
 def _summed(kept: KeptPiece, ranges: list[Stored], metadata: Metadata) -> Iterator[Score]:
     """Yield the scores of the sum rule, in which every token of the model has a part."""
-    classes, traits = metadata.settings.classes, kept.traits()
+    labels, traits = kept.classes(metadata.settings.classes), kept.traits()
     if not ranges:  # a model without tokens
-        found = _counts_of(kept.table, ranges, len(classes))
-        return BatchSum(found[0], kept.classes(classes), found[1], traits).left_out_scores(
-            kept, metadata
-        )
+        counts, channels = _counts_of(kept.table, ranges, len(metadata.settings.classes))
+        return BatchSum(counts, labels, channels, traits).left_out_scores(kept, metadata)
     wholes = [Table.of(stored) for stored in ranges]
     counts = np.concatenate([whole.counts for whole in wholes], axis=1)
     channels = np.concatenate([stored["channels"] for stored in ranges])
@@ -591,8 +544,7 @@ def _summed(kept: KeptPiece, ranges: list[Stored], metadata: Metadata) -> Iterat
         [whole.places(own.first, own.second) + shift for own, whole, shift in triples]
     )
     wide = _Widened(kept, columns, counts.shape[1])
-    rule = BatchSum(counts, kept.classes(classes), channels, traits)
-    return rule.left_out_scores(wide, metadata)
+    return BatchSum(counts, labels, channels, traits).left_out_scores(wide, metadata)
 
 
 class _Widened(NamedTuple):

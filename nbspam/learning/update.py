@@ -1,4 +1,4 @@
-"""Learning into a model file, and forgetting: message by message, each once, with nothing lost.
+"""Learning into a model, and forgetting: message by message, each once, with nothing lost.
 
 The messages are tokenized before the model is locked; under the lock only the lines that change are
 read, and the file is written around them.  Standard library only.
@@ -7,6 +7,7 @@ read, and the file is written around them.  Standard library only.
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,10 +17,10 @@ from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, first_metadata
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.lookup import Lookup, splice
+from nbspam.store.lookup import Lookup, Model
 from nbspam.store.metadata import Metadata
-from nbspam.store.model_file import Model
-from nbspam.store.writing import DEFAULT_WAIT, LockWait, locked, write_atomically
+from nbspam.store.model_file import UnsavedModel, Write, changing, opened, splice, write_lines
+from nbspam.store.writing import DEFAULT_WAIT, LockWait
 from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted
 
 if TYPE_CHECKING:
@@ -153,14 +154,17 @@ def _batches(messages: Iterable[TokenizedMessage], size: int) -> Iterator[list[T
         yield batch
 
 
+Place = Path | UnsavedModel  # where a model is
+
+
 def learn(
-    path: Path,
+    place: Place,
     pending: PendingMessages,
     settings: TrainingSettings,
     remember: bool = True,
     wait: LockWait = DEFAULT_WAIT,
 ) -> Change:
-    """Learn messages into the model at `path`; creates it if there is none.
+    """Learn messages into a model; makes it if there is none.
 
     Each message is brought up to the number of times it was found, never above, and moved from the
     class that it was learned in before.  It is scored as if it had not been learned, and the score
@@ -170,23 +174,21 @@ def learn(
     wait: how long to wait for the model's lock.
     Raises ModelError: the model is damaged, has other classes, is locked or cannot be written.
     """
-    with locked(path, wait) as place:
-        if not place.exists():
-            change, model = learn_in_memory(path, None, pending, settings, remember)
-            write_atomically(place, model.write)
-            return change
-        with Lookup(place) as old:
-            counts = old.counts(pending.corpus.vocabulary)
-            known = old.learned({digest for digest, _ in pending.found}) if remember else {}
-            part = Model(old.metadata, counts, known)
-            change, after = learn_in_memory(path, part, pending, settings, remember)
-            if change.learned or change.moved:
-                _save(place, old, part, after)
-            return change
+    with changing(place, wait, may_be_new=True) as (old, put):
+        before = None
+        if old is not None:
+            digests = {digest for digest, _ in pending.found} if remember else ()
+            before = _part(old, pending.corpus, digests)
+        change, after = taught(place, before, pending, settings, remember)
+        if old is None or before is None:
+            put(partial(write_lines, model=after))
+        elif change.learned or change.moved:
+            put(_spliced(old, before, after))
+        return change
 
 
-def learn_in_memory(
-    path: Path,
+def taught(
+    place: Place,
     model: Model | None,
     pending: PendingMessages,
     settings: TrainingSettings,
@@ -196,21 +198,21 @@ def learn_in_memory(
 
     All are learned, then each refines the calibration.  They come in the order of their digests,
     which is effectively random: a folder of spam after one of ham would push it to and fro.
-    path: the model's name in errors.  model: None for a new one; it stays as it is.
+    place: names the model in errors.  model: None for a new one; it stays as it is.
     """
+    labels = {label for _, label in pending.found}
     if model is None:
-        labels = {label for _, label in pending.found}
         model = Model(first_metadata(labels, settings), {}, {})
-    _check_classes(path, model.metadata, {label for _, label in pending.found})
+    _check_classes(place, model.metadata, labels)
     if len(pending.corpus) and pending.corpus.wanted != model.metadata.settings.wanted:
         # Their digests would be others too, and the ledger would not know them.
         raise ModelError(
-            f"{path}: was replaced, while messages were read, by a model that counts other numbers"
+            f"{place}: was replaced, while messages were read, by a model that counts other numbers"
             " of them; run it again"
         )
-    learner, learned = _learner(path, model, settings.base), dict(model.learned)
+    learner, learned = _learner(place, model, settings.base), dict(model.learned)
     classes, found = model.metadata.settings.classes, pending.found
-    taught: list[list[int]] = []  # per message: the classes that learned it
+    targets: list[list[int]] = []  # per message: the classes that learned it
     new = moved = 0
     for message in pending.corpus.messages():
         digest = message.digest
@@ -221,52 +223,58 @@ def learn_in_memory(
         for source, target in steps:
             if source is not None:
                 row[source] -= 1
-                _unlearn(path, learner, classes[source], message)
+                _unlearn(place, learner, classes[source], message)
             learner.learn(classes[target], message.tokens, message.numbers)
             row[target] += 1
             new += source is None
             moved += source is not None
         if steps and remember:
             learned[digest] = tuple(row)
-        taught.append([target for _, target in steps])
-    for message, targets in zip(pending.corpus.messages(), taught, strict=True):
-        for target in targets:
+        targets.append([target for _, target in steps])
+    for message, own in zip(pending.corpus.messages(), targets, strict=True):
+        for target in own:
             digest = message.digest if remember else ""
             learner.refine(classes[target], message.tokens, message.numbers, digest)
     return Change(new, moved, 0, found.total() - new - moved), _result(learner, learned)
 
 
-def _learner(path: Path, model: Model, base: "Base | None") -> OnlineLearner:
+def _part(old: Lookup, corpus: Corpus, digests: Iterable[str]) -> Model:
+    """Return what a model has of some messages."""
+    return Model(old.metadata, old.counts(corpus.vocabulary), old.learned(digests))
+
+
+def _learner(place: Place, model: Model, base: "Base | None") -> OnlineLearner:
     if base is not None:
-        base.check(path, model.metadata.settings)
+        base.check(str(place), model.metadata.settings)
     return OnlineLearner(model.metadata, dict(model.counts), base)
 
 
 def _result(learner: OnlineLearner, learned: dict[str, Row]) -> Model:
-    rows = {digest: row for digest, row in sorted(learned.items()) if any(row)}
-    return Model(learner.metadata, learner.counts, rows)
+    return Model(
+        learner.metadata, learner.counts, {d: row for d, row in learned.items() if any(row)}
+    )
 
 
-def _save(place: Path, old: Lookup, before: Model, after: Model) -> None:
-    """Write the file anew; before: what it has of the messages, after: what it is to have."""
+def _spliced(old: Lookup, before: Model, after: Model) -> Write:
+    """Return what writes a model anew; before: what it has of the messages, after: is to have."""
     none = (0,) * len(before.metadata.settings.classes)
     counts, learned = (
         {name: row for name, row in new.items() if known.get(name) != row}
         | {name: none for name in known if name not in new}
         for known, new in zip(before[1:], after[1:], strict=True)
     )
-    write_atomically(place, lambda file: splice(file, old, after.metadata, counts, learned))
+    return lambda file: splice(file, old, after.metadata, counts, learned)
 
 
 def forget(
-    path: Path,
+    place: Place,
     messages: Iterable[TokenizedMessage],
     remember: bool = True,
     batch: int = _BATCH,
     wait: LockWait = DEFAULT_WAIT,
     base: "Base | None" = None,
 ) -> Change:
-    """Take messages out of the model at `path`: each as often as it comes, if it was learned.
+    """Take messages out of a model: each as often as it comes, if it was learned.
 
     Counts and ledger become what they were, and the calibration what it would be without those that
     were learned lately (`OnlineLearner.unlearn`).
@@ -279,7 +287,7 @@ def forget(
     """
     asked = 0
     labels: set[str] = set()
-    with Lookup(path) as lookup:  # which of them the model may have learned
+    with opened(place) as lookup:  # which of them the model may have learned
         corpus = Corpus(lookup.metadata.settings.wanted)
         for some in _batches(messages, batch):
             asked += len(some)
@@ -288,65 +296,42 @@ def forget(
             for message in some:
                 if message.digest in names or (message.label and not remember):
                     corpus.add(message)
-        _check_classes(path, lookup.metadata, labels)
-    with locked(path, wait) as place, Lookup(place) as old:
-        known = old.learned({message.digest for message in corpus.messages()})
-        part = Model(old.metadata, old.counts(corpus.vocabulary), known)
-        unnamed = [0] * len(old.metadata.settings.classes) if remember else old.unnamed()
-        forgotten, after = _forget(path, part, corpus, unnamed, base)
+        _check_classes(place, lookup.metadata, labels)
+    with changing(place, wait) as (old, put):
+        assert old is not None
+        before = _part(old, corpus, {message.digest for message in corpus.messages()})
+        learner, learned = _learner(place, before, base), dict(before.learned)
+        classes = before.metadata.settings.classes
+        # Per class, how many messages that the ledger does not name may be taken out.
+        unnamed = [0] * len(classes) if remember else old.unnamed()
+        forgotten = 0
+        for message in corpus.messages():
+            row = list(learned.get(message.digest, ()))
+            k = next(
+                (k for k, n in enumerate(row) if n and message.label in ("", classes[k])), None
+            )
+            if k is not None:
+                _unlearn(place, learner, classes[k], message)
+                row[k] -= 1
+                learned[message.digest] = tuple(row)
+                forgotten += 1
+            elif message.label and not any(row):
+                own = classes.index(message.label)
+                content = message.tokens, message.numbers
+                if unnamed[own] > 0 and learner.has(message.label, *content):
+                    learner.unlearn(message.label, *content)
+                    unnamed[own] -= 1
+                    forgotten += 1
         if forgotten:
-            _save(place, old, part, after)
+            put(_spliced(old, before, _result(learner, learned)))
     return Change(forgotten=forgotten, unchanged=asked - forgotten)
 
 
-def forget_in_memory(
-    path: Path, model: Model, messages: Iterable[TokenizedMessage]
-) -> tuple[Change, Model]:
-    """Do what `forget` does with a model in memory; return what it did, and the model after it.
-
-    path: the model's name in errors.  model: it stays as it is.
-    """
-    corpus = Corpus(model.metadata.settings.wanted)
-    corpus.extend(messages)
-    _check_classes(path, model.metadata, set(corpus.labels) - {""})
-    unnamed = [0] * len(model.metadata.settings.classes)
-    forgotten, after = _forget(path, model, corpus, unnamed)
-    return Change(forgotten=forgotten, unchanged=len(corpus) - forgotten), after
-
-
-def _forget(
-    path: Path, model: Model, corpus: Corpus, unnamed: list[int], base: "Base | None" = None
-) -> tuple[int, Model]:
-    """Take messages out; return how many were taken, and the model without them.
-
-    unnamed: per class, how many messages that the ledger does not name may be taken out.
-    """
-    learner, learned = _learner(path, model, base), dict(model.learned)
-    classes = model.metadata.settings.classes
-    forgotten = 0
-    for message in corpus.messages():
-        row = list(learned.get(message.digest, ()))
-        k = next((k for k, n in enumerate(row) if n and message.label in ("", classes[k])), None)
-        if k is not None:
-            _unlearn(path, learner, classes[k], message)
-            row[k] -= 1
-            learned[message.digest] = tuple(row)
-            forgotten += 1
-        elif message.label and not any(row):
-            own = classes.index(message.label)
-            content = message.tokens, message.numbers
-            if unnamed[own] > 0 and learner.has(message.label, *content):
-                learner.unlearn(message.label, *content)
-                unnamed[own] -= 1
-                forgotten += 1
-    return forgotten, _result(learner, learned)
-
-
-def _unlearn(path: Path, learner: OnlineLearner, label: str, message: TokenizedMessage) -> None:
+def _unlearn(place: Place, learner: OnlineLearner, label: str, message: TokenizedMessage) -> None:
     """Take a message out that the ledger names; raises ModelError when the counts lack it."""
     if not learner.has(label, message.tokens, message.numbers, pruned=True):
         raise ModelError(
-            f"{path}: the model is damaged: a message of its ledger is not in its counts; restore"
+            f"{place}: the model is damaged: a message of its ledger is not in its counts; restore"
             " it from a copy or train again"
         )
     learner.unlearn(label, message.tokens, message.numbers, message.digest)
@@ -358,18 +343,19 @@ def set_cut_offs(path: Path, cut_offs_of: Callable[[Metadata], CutOffs]) -> CutO
     Raises ModelError: there is no model, it is damaged, or cannot be written.
     """
     Lookup(path).close()  # without a model there is nothing to lock
-    with locked(path) as place, Lookup(place) as old:
+    with changing(path) as (old, put):
+        assert old is not None
         cut_offs = cut_offs_of(old.metadata)
         metadata = cut_offs.stored_in(old.metadata)
-        write_atomically(place, lambda file: splice(file, old, metadata, {}, {}))
+        put(lambda file: splice(file, old, metadata, {}, {}))
     return cut_offs
 
 
-def _check_classes(path: Path, metadata: Metadata, labels: set[str]) -> None:
+def _check_classes(place: Place, metadata: Metadata, labels: set[str]) -> None:
     classes = metadata.settings.classes
     strange = sorted(labels - set(classes))
     if strange:
         raise ModelError(
-            f"{path}: has the classes {', '.join(classes)} and not {strange[0]!r}",
+            f"{place}: has the classes {', '.join(classes)} and not {strange[0]!r}",
             Remedy.TRAIN_ANEW,
         )

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.errors import AccountError, AwayError, LockedError, Remedy
 from nbspam.filter import ClassifiedMessage, Filter
-from nbspam.labels import UNSURE
 from nbspam.mailbox.account import Account
 from nbspam.mailbox.connection import READ, Connection
 from nbspam.mailbox.maildir import LocalFolders, Maildir
@@ -35,6 +34,7 @@ from nbspam.mailbox.moves import (
     Mover,
     identity_of,
 )
+from nbspam.names import UNSURE
 from nbspam.reading.message import RawMessage
 from nbspam.scoring.verdict import Verdict
 from nbspam.tokens.tokenized import TokenizedMessage, Tokenizing, tokenize_batch

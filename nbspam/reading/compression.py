@@ -91,10 +91,10 @@ def bare_suffix(path: "Path") -> str:
 
 WORKBOOKS = (".xlsx", ".xlsm")  # which are read
 _ARCHIVE = "unpack it, and give the folder or the file in it"
-_FRAME = "save its table as CSV or Parquet, and give that"
+_FRAME = "save its table as CSV or Parquet, and use that"
 _ZIP = f"is a zip archive; {_ARCHIVE}"
-_WORKBOOK = "is an Excel workbook; save it as CSV, and give that"
-_DOCUMENT = "is a document of an office program; save it as text or CSV, and give that"
+_WORKBOOK = "is an Excel workbook; save it as CSV, and use that"
+_DOCUMENT = "is a document of an office program; save it as text or CSV, and use that"
 _BERKELEY_DB = (
     "is a Berkeley DB; write bogofilter's words with bogoutil -d, and read them with nbspam model"
     " import"
@@ -104,8 +104,8 @@ FORMATS = (
     (0, b"PK\x03\x04", _ZIP),
     (0, b"PK\x05\x06", "is an empty zip archive; give a file with messages"),
     (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", _DOCUMENT),
-    (0, b"!BDN", "is an Outlook mailbox; convert it to mbox with readpst, and give that"),
-    (0, b"SQLite format 3\0", "is an SQLite database; export the table as CSV, and give that"),
+    (0, b"!BDN", "is an Outlook mailbox; convert it to mbox with readpst, and use that"),
+    (0, b"SQLite format 3\0", "is an SQLite database; export the table as CSV, and use that"),
     *((0, b"\x80%c" % protocol, f"is a Python pickle; {_FRAME}") for protocol in (2, 3, 4, 5)),
     (0, b"ARROW1\0\0", f"is an Arrow file; {_FRAME}"),
     (0, b"FEA1", f"is a Feather file; {_FRAME}"),
@@ -114,8 +114,8 @@ FORMATS = (
     (0, b"Rar!\x1a\x07", f"is a RAR archive; {_ARCHIVE}"),
     (0, b"7z\xbc\xaf\x27\x1c", f"is a 7z archive; {_ARCHIVE}"),
     (257, b"ustar", f"is a tar archive; {_ARCHIVE}"),
-    (0, b"\x28\xb5\x2f\xfd", "is compressed with zstd; decompress it, and give that"),
-    (0, b"%PDF-", "is a PDF; save its text, and give that"),
+    (0, b"\x28\xb5\x2f\xfd", "is compressed with zstd; decompress it, and use that"),
+    (0, b"%PDF-", "is a PDF; save its text, and use that"),
     *(
         (0, first, "is a picture; give its text")
         for first in (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
@@ -130,7 +130,7 @@ FORMATS = (
 _BY_SUFFIX = {
     ".xls": _WORKBOOK,
     ".docx": _DOCUMENT,
-    ".msg": "is a message as Outlook saves it; save it as .eml, and give that",
+    ".msg": "is a message as Outlook saves it; save it as .eml, and use that",
 }
 _IN_ZIP = ((b"xl/", _WORKBOOK), (b"word/", _DOCUMENT), (b"opendocument", _DOCUMENT))
 

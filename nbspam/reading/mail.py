@@ -14,7 +14,7 @@ from typing import IO
 from urllib.parse import unquote
 
 from nbspam.errors import AccountError, Remedy, SourceError, one_line
-from nbspam.labels import normal_label
+from nbspam.names import is_url, normal_label, real_name
 from nbspam.reading.compression import open_bytes
 from nbspam.reading.message import BYTES_LIMIT, RawMessage, is_mail
 from nbspam.reading.rows import read_lines
@@ -29,7 +29,6 @@ from nbspam.reading.source import (
     read_one,
     tell_empty,
 )
-from nbspam.urls import is_url, real_name
 
 # Mboxes
 #

@@ -237,4 +237,4 @@ def _system(url: str) -> Any:
             f" {install_command(f'fsspec {package}')}"
         ) from error
     except ValueError as error:
-        raise SourceError(f"{url}: is no URL of a file ({error}); correct it") from error
+        raise SourceError(f"{url}: is not the URL of a file ({error}); correct it") from error

@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from nbspam.errors import Remedy, TableError
-from nbspam.labels import HAM, SPAM, answer_label, normal_label
+from nbspam.names import HAM, SPAM, answer_label, normal_label
 from nbspam.reading.compression import Taken, bare_suffix, open_bytes
 from nbspam.reading.source import Skips, TableOptions, has_more
 

@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from nbspam.errors import Remedy, SourceError
+from nbspam.names import is_url
 from nbspam.reading.compression import bare_suffix, decompressed, open_bytes, packed_stream
 from nbspam.reading.message import BYTES_LIMIT, RawMessage
-from nbspam.urls import is_url
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
@@ -244,7 +244,8 @@ class Source:
             return open_bytes(self.path)
         if sys.stdin is None or sys.stdin.closed:
             raise SourceError("-: standard input is closed; pipe a message in, or name a file")
-        return decompressed(cast("io.BufferedReader", sys.stdin.buffer))
+        stream = cast("io.BufferedReader", sys.stdin.buffer)
+        return stream if stream.isatty() else decompressed(stream)  # which would read ahead
 
 
 class Labels(Enum):
@@ -283,7 +284,8 @@ def read_one(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     content = stream.read(BYTES_LIMIT)
     # The rest of a larger one is read and dropped, of an archive as it is: 4 MB may unpack to 4 GB.
     rest = packed_stream(stream)
-    for _ in range(_DRAINED):  # the writer may not survive a broken pipe
+    is_over = rest is stream and len(content) < BYTES_LIMIT  # one Ctrl-D is enough at a terminal
+    for _ in range(0 if is_over else _DRAINED):  # the writer may not survive a broken pipe
         if not rest.read(1 << 20):
             break
     if source.name != STDIN:
@@ -301,4 +303,6 @@ def read_one(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
 
 def tell_empty(source: Source, request: ReadingRequest) -> None:
     """Tell the user that a file has no message in it, as an empty mbox."""
-    request.options.tell(SourceError(f"{source.path}: the file is empty; nothing is learned of it"))
+    request.options.tell(
+        SourceError(f"{source.path}: the file is empty; nothing is learned from it")
+    )

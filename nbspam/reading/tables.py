@@ -28,7 +28,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from nbspam.errors import OptionError, Remedy, SourceError, TableError, counted, install_command
-from nbspam.labels import HAM, SPAM, normal_label
+from nbspam.names import HAM, SPAM, normal_label
 from nbspam.reading.mail import count_separators, is_mbox
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import (

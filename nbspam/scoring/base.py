@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from nbspam.bayes.calibration import pooled_pair, untrained_calibrations
 from nbspam.bayes.event_model import BERNOULLI, Row
 from nbspam.errors import ModelError
+from nbspam.names import real_name
 from nbspam.scoring.classifier import CACHED_TOKENS, Classifier, CountsOf, counts_in
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import (
@@ -31,7 +32,6 @@ from nbspam.store.metadata import (
     no_histograms,
 )
 from nbspam.tokens.tokenized import RULES
-from nbspam.urls import real_name
 
 if TYPE_CHECKING:
     from pathlib import Path

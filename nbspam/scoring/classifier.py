@@ -4,13 +4,14 @@ Of many messages they are looked up in a table (`BulkClassifier`), and go to the
 of one message do, so that a score is the same to the last bit, whichever way it was made.
 """
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from nbspam.bayes.event_model import Row
 from nbspam.scoring.rules import KnownWords, Score, ScoringRule, Weights, rule_of, undecided
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.kinds import HOST, TEXT, channel_of, channels_of
+from nbspam.tokens.kinds import HOST, TEXT, channels_of
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers, TokenizedMessage
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def counts_in(lookup: "Lookup | None", indexed: bool) -> CountsOf:
         return lookup.counts
     from nbspam.store.index import TokenIndex
 
-    return TokenIndex(lookup).counts
+    made = functools.cache(lambda: TokenIndex(lookup))  # who only learns needs none
+    return lambda tokens: made().counts(tokens)
 
 
 class Classifier:
@@ -74,9 +76,8 @@ class Classifier:
         self.trim()
         new = [token for token in tokens if token not in self._words]
         counts = self.counts(new)
-        for token in new:
+        for token, channel in zip(new, channels_of(new), strict=True):
             row = counts.get(token)
-            channel = channel_of(token)
             self._words[token] = _UNKNOWN[channel] if row is None else (channel, self._of(row))
 
     def _of(self, row: Row) -> Weights:

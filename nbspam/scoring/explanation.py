@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from nbspam.bayes.event_model import Row
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.rules import Found, Score, SumRule, Terms, rule_of
-from nbspam.store.lookup import Lookup
+from nbspam.store.lookup import Lookup, Model
 from nbspam.tokens.kinds import TRAITS, channel_of, is_fragment, is_host
 from nbspam.tokens.text import of_other_kinds, typed_tokens
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from nbspam.store.model_file import Model
 
 
 TRAIT_PREFIX = "trait:"
@@ -176,7 +174,7 @@ class StrongWord(NamedTuple):
     counts: Row
 
 
-def strongest_words(model: "Model", top: int, *, fragments: bool) -> dict[str, list[StrongWord]]:
+def strongest_words(model: Model, top: int, *, fragments: bool) -> dict[str, list[StrongWord]]:
     """Return the strongest words for each class, strongest first.
 
     top: how many of each class.  fragments: whether character trigrams are among them.

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from nbspam.bayes.event_model import logit
 from nbspam.errors import OptionError, one_line
-from nbspam.labels import UNSURE
+from nbspam.names import UNSURE
 from nbspam.scoring.rules import Score
 from nbspam.store.metadata import HAM_CUTOFF, SPAM_CUTOFF, Metadata
 

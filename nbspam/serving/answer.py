@@ -16,7 +16,7 @@ from nbspam import __version__
 from nbspam.bayes.event_model import logit
 from nbspam.errors import one_line
 from nbspam.filter import Filter
-from nbspam.labels import UNSURE
+from nbspam.names import UNSURE
 from nbspam.reading.marks import MARK
 from nbspam.reading.message import parse
 from nbspam.scoring.verdict import CutOffs, Verdict

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from nbspam import __version__
-from nbspam.labels import UNSURE
+from nbspam.names import UNSURE
 from nbspam.serving import spamd
 from nbspam.serving.clients import Client, Clients, Limits, Say
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED, Entry

@@ -28,9 +28,8 @@ from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.clients import Say
 from nbspam.store.index import IndexLayout, TokenIndex
-from nbspam.store.lookup import Lookup
+from nbspam.store.lookup import Lookup, open_model_file
 from nbspam.store.metadata import Metadata
-from nbspam.store.model_file import open_model_file
 
 Stamp = tuple[object, ...]  # differs between versions of a file; empty: there is none
 Handles = Mapping[Path, int]  # of open files

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from nbspam.bayes.event_model import Row
 from nbspam.errors import LockedError, ModelError, Remedy
-from nbspam.labels import HAM
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import PendingMessages, forget, learn
+from nbspam.names import HAM
 from nbspam.reading.message import parse
 from nbspam.scoring.base import Base, open_base
 from nbspam.serving.clients import Limits, Say

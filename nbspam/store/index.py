@@ -23,8 +23,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.event_model import Row
-from nbspam.store.lookup import LINE_LIMIT, Lookup
-from nbspam.store.model_file import token_key
+from nbspam.store.lookup import LINE_LIMIT, Lookup, token_key
 from nbspam.tokens.kinds import KINDS, TEXT
 
 if TYPE_CHECKING:

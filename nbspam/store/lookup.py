@@ -1,44 +1,61 @@
-"""A model file line by line: counts are looked up where they lie, and some lines changed.
+"""A model file, read line by line: counts are looked up where they lie.
 
-The file is sorted by key, one token per line, so the tokens of one message are found by bisection
-with positioned reads: a few kilobytes of a model of any size.  The probes are shared: a stretch of
-the file is halved once for all tokens in it.  A memory map would be no faster, counts the pages it
-touches as resident, and kills the process when the file shrinks; a read only returns fewer bytes.
+One JSON object.  Its layout is fixed, since the file is its own index: the metadata, one key per
+line; then the tokens, one per line, sorted by the bytes of their JSON-escaped keys:
+
+    {"format": "nbspam-model", "version": 1,
+    "classes": ["ham", "spam"],
+    …
+    "tokens": {
+    "free": [12, 340],
+    "meeting": [55, 1]
+    },"learned": {
+     "0a64…": [1, 0],
+     "ffe2…": [0, 1]
+    }}
+
+After the metadata, every line of a token begins with a quote, every line of the ledger with a
+blank, and no other line does.  So the tokens of one message are found by bisection with positioned
+reads: a few kilobytes of a model of any size, without a table of offsets, whoever edited the file.
+The probes are shared: a stretch of the file is halved once for all tokens in it.  A memory map
+would be no faster, counts the pages it touches as resident, and kills the process when the file
+shrinks; a read only returns fewer bytes.
 
 What is read is validated; the rest of the file is not (`nbspam model check` validates all of it).
-
-What an update does not change is copied without being parsed: a message is learned into a model of
-a million tokens at about the speed of copying the file.
 """
 
 import itertools
 import json
+import math
 import os
 import re
+import stat
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from json.encoder import encode_basestring
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.bayes.event_model import Row
-from nbspam.errors import ModelError
-from nbspam.store.metadata import Metadata
-from nbspam.store.metadata_json import FORMAT, MetadataError, dump_metadata, load_metadata
-from nbspam.store.model_file import (
-    END,
-    LEARNED_LINE,
-    TOKENS_LINE,
-    DuplicateError,
-    is_ledger_row,
-    learned_line,
-    open_model_file,
-    token_key,
-    without_duplicates,
+from nbspam.errors import ModelError, Remedy
+from nbspam.names import is_url
+from nbspam.store.metadata import (
+    FORMAT,
+    Metadata,
+    MetadataError,
+    derived_fields,
+    is_digest,
+    load_metadata,
+    shown,
+    with_counts,
 )
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
 
 
+TOKENS_LINE = b'"tokens": {\n'
+LEARNED_LINE = b'},"learned": {\n'
+END = b"}}\n"
 _METADATA_CHUNK = 1 << 16
 # Bytes.  A crafted model with 16 MB of metadata took a second and 400 MB of memory.
 _METADATA_LIMIT = 4 << 20
@@ -50,6 +67,64 @@ _MANY = 20  # tokens looked for in one block
 _COPIED = 1 << 20  # bytes copied at a time
 _COUNT = rb"(?:0|[1-9]\d{0,15})"  # as JSON writes it
 LINE_LIMIT = 1 << 13  # bytes; the tokenizer's longest token is much shorter
+
+token_key: Callable[[str], str] = encode_basestring  # a token as its line begins, in quotes
+
+
+class Model(NamedTuple):
+    """A model, whole."""
+
+    metadata: Metadata
+    counts: dict[str, Row]  # token -> its counts per class: messages, or how often it occurs
+    learned: dict[str, Row]  # digest of a message -> how often it was learned, per class
+
+
+def open_model_file(path: "str | Path", follows_links: bool = True) -> int:
+    """Return a file descriptor of a model file, for reading; raises ModelError.
+
+    Of a model at a URL it is that of a copy, which is gone when it is closed.
+    follows_links: False refuses a path that is a link itself.
+    """
+    if is_url(path):
+        from nbspam.store.writing import fetched
+
+        return fetched(str(path))
+    try:
+        no_link = 0 if follows_links else os.O_NOFOLLOW
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | no_link)
+    except FileNotFoundError:
+        raise ModelError(f"{path}: model not found", Remedy.CREATE_MODEL, path=path) from None
+    except PermissionError as error:
+        from nbspam.store.writing import unreadable
+
+        raise unreadable(path) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ModelError(
+            f"{path}: the model cannot be read ({reason}); restore it, or name another"
+        ) from error
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise ModelError(f"{path}: is not a file; name a file that nbspam train wrote")
+    return handle
+
+
+def is_ledger_row(row: Row, messages: Row) -> bool:
+    """Return whether a message can have been learned this often in each class."""
+    return any(row) and all(0 <= times <= n for times, n in zip(row, messages, strict=True))
+
+
+class _DuplicateError(Exception):
+    """An object has a duplicate key; the text is the key."""
+
+
+def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Return a JSON object's pairs as a dict; raises _DuplicateError (for object_pairs_hook)."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        keys = sorted(key for key, _ in pairs)
+        raise _DuplicateError(shown(next(a for a, b in itertools.pairwise(keys) if a == b)))
+    return found
 
 
 def _side(line: bytes, ledger: bool) -> int:
@@ -65,14 +140,30 @@ def _key(line: bytes) -> bytes:
     return line.rpartition(b": [")[0]
 
 
+def _unescaped(key: str) -> str:
+    """Return the token of a key; nothing, which has another key, if it is none."""
+    if "\\" not in key:
+        return key[1:-1]
+    try:
+        return str(json.loads(key))
+    except ValueError:
+        return ""
+
+
 class Lookup:
     """An open model file.  Close it, or use it as a context manager."""
 
-    def __init__(self, path: "str | Path", handle: int | None = None) -> None:
+    def __init__(
+        self,
+        path: "str | Path",
+        handle: int | None = None,
+        load: Callable[[Any], Metadata] = load_metadata,
+    ) -> None:
         """Open the model and read its metadata; raises ModelError.
 
         handle: a descriptor of the file if it is open already, which `close` will close; the path
         is its name in errors.
+        load: reads the metadata; `load_counted` what is needed of them to export the counts.
         """
         self._path = path
         self._handle = open_model_file(path) if handle is None else handle
@@ -82,10 +173,13 @@ class Lookup:
             self._parsed: tuple[dict[bytes, Row], dict[bytes, Row]] = ({}, {})
             self._size = os.fstat(self._handle).st_size
             self.metadata: Metadata
-            self.metadata, self._start = self._read_metadata()
+            self.derived: Any  # of the metadata, as the file states it
+            self._start = self._read_metadata(load)
         except BaseException:
             os.close(self._handle)
             raise
+        # What is a row of a token, and of the ledger.
+        self._is_row = self.metadata.settings.counts.is_row, is_ledger_row
         width = len(self.metadata.settings.classes)
         self._line = re.compile(
             rb' ?"(?:[^"\\\n]|\\.)*": \[(%b(?:, %b){%d})\],?' % (_COUNT, _COUNT, width - 1)
@@ -196,11 +290,8 @@ class Lookup:
         # In the order of the keys a colon's successor is a semicolon.
         first, last = (f'"{prefix[:-1]}{end}'.encode() + b": [" for end in ":;")
         (start, _), (_, stop) = self.places([first, last], ledger=False)
-        rest = b""
-        for part in self.copy(start, stop):
-            *lines, rest = (rest + part).split(b"\n")
-            for line in lines:
-                yield json.loads(_key(line)), self.row(line)
+        for line in self._lines(start, stop, b"\n"):
+            yield json.loads(_key(line)), self.row(line)
 
     def border(self) -> int:
         """Return where in the file the line stands that ends the tokens and begins the ledger."""
@@ -222,18 +313,50 @@ class Lookup:
 
     def unnamed(self) -> list[int]:
         """Return how many messages of each class were learned that the ledger does not name."""
-        start, end = self.sections[1]
         left = list(self.metadata.learned.messages)
-        rest = b""
-        for part in self.copy(start, end):
-            *lines, rest = (rest + part).split(b"\n")
-            for line in lines:
-                left = [n - times for n, times in zip(left, self.row(line), strict=True)]
+        for line in self._lines(*self.sections[1], b"\n"):
+            left = [n - times for n, times in zip(left, self.row(line), strict=True)]
         return left
 
-    def whole(self) -> bytes:
-        """Return the whole file; raises ModelError."""
-        return b"".join(self.copy(0, self._size))
+    def whole(self) -> Iterator[bytes]:
+        """Yield the bytes of the file; raises ModelError."""
+        return self.copy(0, self._size)
+
+    def model(self) -> Model:
+        """Return the whole model, every line of it validated; raises ModelError."""
+        found: tuple[dict[str, Row], dict[str, Row]] = ({}, {})
+        texts = RowTexts()
+        for (start, end), rows, is_ledger in zip(self.sections, found, (False, True), strict=True):
+            if end > start and self.read(end - 1, 1) != b"\n":
+                raise self.damaged("its lines are not as nbspam writes them")
+            before = ""
+            for line in self._lines(start, end - 1, b",\n") if start < end else ():
+                row = self.row(line)
+                text = _key(line).decode("utf-8", "replace")
+                name = text[2:-1] if is_ledger else _unescaped(text)
+                key = f' "{name}"' if is_ledger else token_key(name)
+                # JSON can spell half of a character, which no file can hold.
+                if (key + texts[row]).encode("utf-8", "replace") != line or (
+                    is_ledger and not is_digest(name)
+                ):
+                    raise self.damaged(f"the line {shown(line)} is not as nbspam writes it")
+                if key == before:
+                    raise self.damaged(f"duplicate key {shown(name)}")
+                if key < before:  # by code points, which is by the bytes of UTF-8
+                    raise self.damaged("its lines are not in order")
+                rows[name], before = row, key
+        return Model(self.metadata, *found)
+
+    def _lines(self, start: int, end: int, separator: bytes) -> Iterator[bytes]:
+        """Yield the lines from start to end; raises ModelError."""
+        rest = b""
+        for part in self.copy(start, end):
+            *lines, rest = (rest + part).split(separator)
+            if len(rest) > LINE_LIMIT:
+                raise self.damaged("a line in it is too long")
+            yield from lines
+        if rest:
+            yield rest
 
     def copy(self, start: int, end: int) -> Iterator[bytes]:
         """Yield the bytes of the file from start to end; raises ModelError.
@@ -298,8 +421,7 @@ class Lookup:
             if row is not None:
                 return row
             row = tuple(map(int, match[1].split(b", ")))
-            is_row = is_ledger_row if is_ledger else self.metadata.settings.counts.is_row
-            if is_row(row, self.metadata.learned.messages):
+            if self._is_row[is_ledger](row, self.metadata.learned.messages):
                 parsed[match[1]] = row
                 return row
         text = line[:80].decode("utf-8", "replace")
@@ -344,23 +466,24 @@ class Lookup:
             )
         return chunk
 
-    def _read_metadata(self) -> tuple[Metadata, int]:
-        """Return the metadata, and where the lines of the tokens begin."""
+    def _read_metadata(self, load: Callable[[Any], Metadata]) -> int:
+        """Read the metadata; return where the lines of the tokens begin."""
         text, end = self._metadata_lines()
         try:
+            # With what comes after them, whose keys are none of theirs.
             fields = json.loads(
-                text[:end].rstrip(b",") + b"}", object_pairs_hook=without_duplicates
+                text[:end] + b'\n"tokens": 0, "learned": 0}', object_pairs_hook=_without_duplicates
             )
-            loaded = load_metadata(fields)
+            self.metadata, self.derived = load(fields), fields.get("derived")
         except MetadataError as error:
             raise ModelError(f"{self._path}: {error}") from None
-        except DuplicateError as error:
+        except _DuplicateError as error:
             raise self.damaged(f"duplicate key {error}") from None
         except (ValueError, RecursionError):
             raise self.damaged("its first lines are not JSON") from None
         if self.read(max(0, self._size - len(END)), min(len(END), self._size)) != END:
             raise self.damaged("it is cut short")
-        return loaded, end + 1 + len(TOKENS_LINE)
+        return end + 1 + len(TOKENS_LINE)
 
     def _metadata_lines(self) -> tuple[bytes, int]:
         """Return the beginning of the file, and where in it the metadata end."""
@@ -384,60 +507,52 @@ class Lookup:
         )
 
 
-_TOGETHER = 1 << 20  # bytes; each write by itself would be slower where most lines change
+class RowTexts(dict[Row, str]):
+    """What follows a key, by its counts; few differ, and each is formatted once."""
+
+    def __missing__(self, row: Row) -> str:
+        text = self[row] = f": [{', '.join(map(str, row))}]"
+        return text
 
 
-def splice(
-    file: IO[bytes],
-    old: Lookup,
-    metadata: Metadata,
-    counts: Mapping[str, Row],
-    learned: Mapping[str, Row],
-) -> None:
-    """Write a model: the old one's lines, but with this metadata and these rows.
+def read_model(path: "str | Path", load: Callable[[Any], Metadata] = load_metadata) -> Model:
+    """Return the model in a file, every line of it validated; load: as `Lookup` takes it.
 
-    counts, learned: the rows that are new or have changed; a row of zeros removes its line.
-    Raises ModelError when a line of the old model that must be read is damaged.
+    Raises ModelError: no such file, not a model, damaged, newer than this program.
     """
-    tokens, ledger = old.sections
-    file.write(dump_metadata(metadata).encode())
-    file.write(TOKENS_LINE)
-    shown = {row: f": [{', '.join(map(str, row))}]" for row in set(counts.values())}  # few differ
-    changed = {(token_key(token) + shown[row]).encode(): any(row) for token, row in counts.items()}
-    _copy(file, old, *tokens, changed, ledger=False)
-    file.write(LEARNED_LINE)
-    changed = {learned_line(digest, row).encode(): any(row) for digest, row in learned.items()}
-    _copy(file, old, *ledger, changed, ledger=True)
-    file.write(END)
+    with Lookup(path, load=load) as lookup:
+        return lookup.model()
 
 
-def _copy(
-    file: IO[bytes], old: Lookup, start: int, end: int, changed: dict[bytes, bool], ledger: bool
-) -> None:
-    """Write the lines from start to end of the old file, with the changed lines in place."""
-    lines = sorted(changed)
-    places = old.places(lines, ledger)
-    separator = b""
-    pieces: list[bytes] = []
-    size = 0
-    for line, (below, above) in itertools.chain(
-        zip(lines, places, strict=True), [(b"", (end, end))]
+_TOLERANCE = 1e-9  # of the bias, in nats or relative: logarithms differ between machines
+
+
+def disagreements(path: "str | Path") -> tuple[Model, list[str]]:
+    """Read a whole model; return it with clauses that say which of its numbers contradict others.
+
+    Raises ModelError when it is not a model, or a line is not as nbspam writes it.
+    """
+    with Lookup(path) as lookup:
+        model, stated = lookup.model(), lookup.derived
+    true = derived_fields(with_counts(model.metadata, model.counts))
+    wrong = []
+    if stated["tokens"] != true["tokens"]:
+        wrong.append(f"it states {stated['tokens']} tokens and has {true['tokens']}")
+    if stated["count_histograms"] != true["count_histograms"]:
+        wrong.append("its count histograms are not those of its tokens")
+    if stated["hosts"] != true["hosts"]:
+        wrong.append("its counts of hosts are not those of its tokens")
+    if not all(
+        a is b
+        or (None not in (a, b) and math.isclose(a, b, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE))
+        for a, b in zip(true["bias"], stated["bias"], strict=True)
     ):
-        if start < below:
-            pieces.append(separator)
-            for part in old.copy(start, below - (1 if below == end else 2)):  # all but ",\n"
-                pieces.append(part)
-                size += len(part)
-                if size > _TOGETHER:
-                    file.write(b"".join(pieces))
-                    pieces.clear()
-                    size = 0
-            separator = b",\n"
-        if line and changed[line]:
-            pieces += separator, line
-            size += len(line)
-            separator = b",\n"
-        start = above
-    file.write(b"".join(pieces))
-    if separator:
-        file.write(b"\n")
+        wrong.append("its bias does not follow from its counts")
+    settings, learned = model.metadata
+    times = map(sum, zip(*model.learned.values(), strict=True))  # it may name fewer than learned
+    wrong += [
+        f"its ledger has {named} messages of {name} and it learned {n}"
+        for name, n, named in zip(settings.classes, learned.messages, times, strict=False)
+        if named > n
+    ]
+    return model, wrong

@@ -1,127 +1,139 @@
-"""The model file: written whole, atomically and durably; read whole, and validated whole.
+"""Writing a model file: whole, or the old one's lines with some of them changed.
 
-One JSON object.  Its layout is fixed, since the file is its own index: the metadata, one key per
-line; then the tokens, one per line, sorted by the bytes of their JSON-escaped keys:
-
-    {"format": "nbspam-model", "version": 1,
-    "classes": ["ham", "spam"],
-    …
-    "tokens": {
-    "free": [12, 340],
-    "meeting": [55, 1]
-    },"learned": {
-     "0a64…": [1, 0],
-     "ffe2…": [0, 1]
-    }}
-
-After the metadata, every line of a token begins with a quote, every line of the ledger with a
-blank, and no other line does, so that a search by bisection (`lookup.py`) needs no table of offsets
-and survives hand editing.
+What an update does not change is copied without being parsed: a message is learned into a model of
+a million tokens at about the speed of copying the file.  How the lines look is in `lookup.py`; how
+one file takes the place of another, in `writing.py`.
 """
 
 import itertools
-import json
 import os
-import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from json.encoder import encode_basestring
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO
 
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy
-from nbspam.patterns import lazy_pattern
-from nbspam.store.metadata import Metadata
-from nbspam.store.metadata_json import (
-    FORMAT,
-    MetadataError,
-    dump_metadata,
-    is_digest,
-    load_metadata,
-    shown,
+from nbspam.names import is_url
+from nbspam.store.lookup import (
+    END,
+    LEARNED_LINE,
+    TOKENS_LINE,
+    Lookup,
+    Model,
+    RowTexts,
+    open_model_file,
+    token_key,
 )
-from nbspam.urls import is_url
+from nbspam.store.metadata import FORMAT, Metadata, dump_metadata
+from nbspam.store.writing import DEFAULT_WAIT, LockWait, locked, put_remote, write_atomically
 
-if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
-    from pathlib import Path
-
-    from nbspam.store.writing import LockWait
-
-TOKENS_LINE = b'"tokens": {\n'
-LEARNED_LINE = b'},"learned": {\n'
-END = b"}}\n"
 # Of an imported token, in characters; the tokenizer's own are far shorter.  A longer one could make
 # a line that `lookup.py` would report as damage.
 TOKEN_LIMIT = 1_000
-_SURROGATE = lazy_pattern("[\ud800-\udfff]")  # JSON can spell one; no file can hold it
 _BATCH = 20_000  # tokens joined at a time when writing
-
-token_key: Callable[[str], str] = encode_basestring  # a token as its line begins, in quotes
-
-
-class Model(NamedTuple):
-    """A model, whole."""
-
-    metadata: Metadata
-    counts: dict[str, Row]  # token -> its counts per class: messages, or how often it occurs
-    learned: dict[str, Row]  # digest of a message -> how often it was learned, per class
-
-    def write(self, file: IO[bytes]) -> None:
-        """Write the lines of its file."""
-        write_lines(file, self.metadata, self.counts.items(), sorted(self.learned.items()))
+Write = Callable[[IO[bytes]], None]
+digest_key = ' "{}"'.format  # as its line begins; the blank tells it from a token's
 
 
 def write_model(
-    path: "Path",
-    metadata: Metadata,
-    counts: Iterable[tuple[str, Row]],
-    learned: Iterable[tuple[str, Row]] = (),
-    *,
-    replace_old: bool = True,
-    wait: "LockWait | None" = None,
+    path: Path, model: Model, *, replace_old: bool = True, wait: LockWait = DEFAULT_WAIT
 ) -> None:
-    """Write a model file in place of what is there, whose mode stays; that of a new one is 0600.
-
-    counts: (token, counts per class) in any order; no token twice.
-    learned: (digest, times per class) in the order of the digests.
-    wait: how long to wait for the model's lock; None for the default.
-    Whatever happens on the way, the old file stays whole until the new one is on the disk.
-    Raises ModelError when it cannot be written, exists and must not be replaced, or is no model.
-    """
-    put_model(
-        path,
-        lambda file: write_lines(file, metadata, counts, learned),
-        replace_old=replace_old,
-        wait=wait,
-    )
+    """Write a model file in place of what is there, as `put_model` does."""
+    put_model(path, partial(write_lines, model=model), replace_old=replace_old, wait=wait)
 
 
 def put_model(
-    path: "Path",
-    write: Callable[[IO[bytes]], None],
-    *,
-    replace_old: bool = True,
-    wait: "LockWait | None" = None,
+    path: Path, write: Write, *, replace_old: bool = True, wait: LockWait = DEFAULT_WAIT
 ) -> None:
-    """Put what `write` writes in place of a model, as `write_model` does."""
+    """Put what `write` writes in place of a model, whose mode stays; that of a new one is 0600.
+
+    wait: how long to wait for the model's lock.
+    Whatever happens on the way, the old file stays whole until the new one is on the disk.
+    Raises ModelError when it cannot be written, exists and must not be replaced, or is no model.
+    """
     if is_url(path):
-        from nbspam.store.writing import put_remote
-
-        check_replaceable(path)
-        if not replace_old and path.exists():
-            raise already_exists(path)
+        _check_free(path, path, replace_old)
         put_remote(str(path), write)
-        return
-    from nbspam.store.writing import (
-        DEFAULT_WAIT,
-        locked,
-        write_atomically,  # reading needs none of it
-    )
+    else:
+        with replacing(path, replace_old, wait=wait) as place:
+            write_atomically(place, write)
 
-    with locked(path, wait or DEFAULT_WAIT) as place:
-        if not replace_old and place.exists():
-            raise already_exists(path)
-        check_replaceable(place)
-        write_atomically(place, write)
+
+@contextmanager
+def replacing(
+    path: Path,
+    replace_old: bool,
+    remedy: Remedy = Remedy.UPDATE_OR_REPLACE,
+    wait: LockWait = DEFAULT_WAIT,
+) -> Iterator[Path]:
+    """Hold the lock of a model that will be written; gives its real path, as `locked` does.
+
+    Raises ModelError when it is no model, or exists and must not be replaced; remedy: of that.
+    """
+    with locked(path, wait) as place:
+        _check_free(path, place, replace_old, remedy)
+        yield place
+
+
+def _check_free(
+    path: Path, place: Path, replace_old: bool, remedy: Remedy = Remedy.UPDATE_OR_REPLACE
+) -> None:
+    if not replace_old and place.exists():
+        raise already_exists(path, remedy)
+    check_replaceable(place)
+
+
+class UnsavedModel:
+    """A model in a file without a name, which is gone with the last who uses it."""
+
+    lookup: Lookup
+
+    def __init__(self, write: Write) -> None:
+        """Make the model of what `write` writes."""
+        self.put(write)
+
+    def __str__(self) -> str:
+        return "the model"
+
+    def put(self, write: Write) -> None:
+        """Put what `write` writes in its place; who has the old one open can go on reading."""
+        from tempfile import TemporaryFile  # with random 5 ms, which one message does without
+
+        with TemporaryFile() as file:
+            write(file)
+            file.flush()
+            handle = os.dup(file.fileno())
+        self.lookup = Lookup(str(self), handle)
+        weakref.finalize(self.lookup, os.close, handle)
+
+
+def opened(place: Path | UnsavedModel) -> Lookup:
+    """Return a model, opened; raises ModelError."""
+    if isinstance(place, UnsavedModel):
+        return Lookup(str(place), os.dup(place.lookup.fileno()))
+    return Lookup(place)
+
+
+@contextmanager
+def changing(
+    place: Path | UnsavedModel, wait: LockWait = DEFAULT_WAIT, may_be_new: bool = False
+) -> Iterator[tuple[Lookup | None, Callable[[Write], None]]]:
+    """Give a model that nobody else changes meanwhile, and what puts another in its place.
+
+    may_be_new: whether there need not be one yet, for which None is given.
+    Raises ModelError: there is no model, it is damaged, locked or cannot be written.
+    """
+    if isinstance(place, UnsavedModel):
+        yield place.lookup, place.put
+        return
+    with locked(place, wait) as real, ExitStack() as stack:
+        old = None
+        if real.exists() or not may_be_new:
+            old = stack.enter_context(Lookup(real))
+        yield old, partial(write_atomically, real)
 
 
 _SAMPLE = 4 << 10  # bytes
@@ -170,221 +182,102 @@ def already_exists(path: "Path", remedy: Remedy = Remedy.UPDATE_OR_REPLACE) -> M
     return ModelExistsError(f"{path}: the file exists", remedy)
 
 
-def is_ledger_row(row: Row, messages: Row) -> bool:
-    """Return whether a message can have been learned this often in each class."""
-    return any(row) and all(0 <= times <= n for times, n in zip(row, messages, strict=True))
+def write_lines(file: IO[bytes], model: Model) -> None:
+    """Write the lines of a model."""
+    metadata, counts, learned = model
+    write_blocks(file, metadata, _blocks(counts), _blocks(learned, digest_key))
 
 
-def write_lines(
-    file: IO[bytes],
-    metadata: Metadata,
-    counts: Iterable[tuple[str, Row]],
-    learned: Iterable[tuple[str, Row]],
-) -> None:
-    """Write the lines of a model; its arguments are those of `write_model`."""
-    suffix = _RowTexts()
-    # In the order of code points, which is that of the bytes of UTF-8.
-    lines = sorted(token_key(token) + suffix[row] for token, row in counts)
-    own = (learned_line(digest, row) for digest, row in learned)
-    write_blocks(file, metadata, _joined(iter(lines)), _joined(own))
+def _blocks(rows: Mapping[str, Row], key: Callable[[str], str] = token_key) -> Iterator[bytes]:
+    lines = iter(sorted_lines(rows.items(), key))
+    while batch := list(itertools.islice(lines, _BATCH)):
+        yield ",\n".join(batch).encode()
 
 
 def write_blocks(
     file: IO[bytes], metadata: Metadata, counts: Iterable[bytes], learned: Iterable[bytes]
 ) -> None:
-    """Write a model of which the lines are there, in order: some in each block, as `lines_of_rows`.
+    """Write a model of which the lines are there, in order: some in each block, with commas.
 
     An empty block has no line.
     """
     file.write(dump_metadata(metadata).encode())
-    file.write(TOKENS_LINE)
-    _write_section(file, counts)
-    file.write(LEARNED_LINE)
-    _write_section(file, learned)
+    for beginning, blocks in ((TOKENS_LINE, counts), (LEARNED_LINE, learned)):
+        file.write(beginning)
+        before = b""
+        for block in filter(None, blocks):
+            file.write(before + block)
+            before = b",\n"
+        if before:
+            file.write(b"\n")
     file.write(END)
 
 
-def lines_of_rows(keys: Sequence[str], rows: Sequence[Sequence[int]]) -> bytes:
-    """Return lines of tokens or of the ledger, in their order, without the last line end.
-
-    keys: as the file has them.  rows: of each, its counts per class; one of zeros has no line.
-    """
-    lines = (
-        key + text for key, text, row in zip(keys, row_texts(rows), rows, strict=True) if any(row)
-    )
-    return ",\n".join(lines).encode()
+def sorted_lines(
+    rows: Iterable[tuple[str, Row]], key: Callable[[str], str] = token_key
+) -> list[str]:
+    """Return lines of tokens or of the ledger, in their order, without what separates them."""
+    texts = RowTexts()
+    # In the order of code points, which is that of the bytes of UTF-8.
+    return sorted([key(name) + texts[row] for name, row in rows])
 
 
-def row_texts(rows: Iterable[Sequence[int]]) -> Iterator[str]:
-    """Return what follows the key of each row."""
-    suffix = _RowTexts()
-    return map(suffix.__getitem__, map(tuple, rows))
+_TOGETHER = 1 << 20  # bytes; each write by itself would be slower where most lines change
 
 
-class _RowTexts(dict[Row, str]):
-    """What follows a key, by its counts; few differ, and each is formatted once."""
-
-    def __missing__(self, row: Row) -> str:
-        shown = self[row] = f": [{', '.join(map(str, row))}]"
-        return shown
-
-
-def _write_section(file: IO[bytes], blocks: Iterable[bytes]) -> None:
-    before = b""
-    for block in filter(None, blocks):
-        file.write(before + block)
-        before = b",\n"
-    if before:
-        file.write(b"\n")
-
-
-def _joined(lines: Iterator[str]) -> Iterator[bytes]:
-    while batch := list(itertools.islice(lines, _BATCH)):
-        yield ",\n".join(batch).encode()
-
-
-def learned_line(digest: str, row: Row) -> str:
-    """Return a digest's line, without comma and line end; the blank tells it from a token's."""
-    return f' "{digest}": [{", ".join(map(str, row))}]'
-
-
-def open_model_file(path: "str | Path", follows_links: bool = True) -> int:
-    """Return a file descriptor of a model file, for reading; raises ModelError.
-
-    Of a model at a URL it is that of a copy, which is gone when it is closed.
-    follows_links: False refuses a path that is a link itself.
-    """
-    if is_url(path):
-        from nbspam.store.writing import fetched
-
-        return fetched(str(path))
-    try:
-        no_link = 0 if follows_links else os.O_NOFOLLOW
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | no_link)
-    except FileNotFoundError:
-        raise ModelError(
-            f"{path}: there is no such model", Remedy.CREATE_MODEL, path=path
-        ) from None
-    except PermissionError as error:
-        raise _unreadable(path) from error
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ModelError(
-            f"{path}: the model cannot be read ({reason}); restore it, or name another"
-        ) from error
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
-        os.close(handle)
-        raise ModelError(f"{path}: is not a file; name a file that nbspam train wrote")
-    return handle
-
-
-def _unreadable(path: "str | Path") -> ModelError:
-    """Return the error for a model that the user of this process may not open."""
-    from nbspam.store.writing import described_access, user_name
-
-    reader = user_name(os.geteuid())
-    if access := described_access(path):
-        return ModelError(
-            f"{path}: the model cannot be read by {reader} (Permission denied): {access}; let its"
-            " owner change the mode with chmod, or name another"
-        )
-    return ModelError(
-        f"{path}: the model cannot be read by {reader} (Permission denied): a folder on the way to"
-        " it is closed; let its owner open that with chmod, or name another"
-    )
-
-
-def read_model(path: "str | Path", load: Callable[[Any], Metadata] = load_metadata) -> Model:
-    """Return the model in a file, every line of it validated.
-
-    load: reads the metadata; `load_counted` what is needed of them to export the counts.
-    Raises ModelError: no such file, not a model, damaged, newer than this program.
-    """
-    with os.fdopen(open_model_file(path), "rb") as file:
-        return parse_model(path, file.read(), load)
-
-
-def parse_model(
-    path: "str | Path", raw: bytes, load: Callable[[Any], Metadata] = load_metadata
-) -> Model:
-    """Return the model that the bytes of a file hold; raises ModelError as `read_model` does."""
-    try:
-        fields = json.loads(raw, object_pairs_hook=without_duplicates, parse_constant=_refuse)
-    except DuplicateError as error:
-        raise ModelError(
-            f"{path}: is damaged: duplicate key {error}; restore it from a copy or train again"
-        ) from None
-    except (ValueError, RecursionError) as error:
-        whole = raw.endswith(END) or not raw.startswith(b'{"format"')
-        what = "is not a model" if whole else "is cut short"
-        raise ModelError(
-            f"{path}: {what} ({error}); restore it from a copy or train again"
-        ) from None
-    try:
-        metadata = load(fields)
-    except MetadataError as error:
-        raise ModelError(f"{path}: {error}") from None
-    is_row = metadata.settings.counts.is_row
-    counts = _section(path, fields.get("tokens"), metadata, "token", token_key, is_row)
-    learned = _section(path, fields.get("learned"), metadata, "message", _digest_key, is_ledger_row)
-    return Model(metadata, counts, learned)
-
-
-def _section(
-    path: "str | Path",
-    rows: Any,
+def splice(
+    file: IO[bytes],
+    old: Lookup,
     metadata: Metadata,
-    what: str,
-    key: Callable[[str], str],
-    is_row: Callable[[Row, Row], bool],
-) -> dict[str, Row]:
-    """Return the rows of the tokens or of the ledger, validated; raises ModelError."""
-    if not isinstance(rows, dict):
-        raise ModelError(f"{path}: is damaged: it has no {what}s; restore it from a copy")
-    width, messages = len(metadata.settings.classes), metadata.learned.messages
-    for name, row in rows.items():
-        if (
-            type(row) is not list
-            or len(row) != width
-            or not all(type(count) is int for count in row)
-            or not is_row(tuple(row), messages)
-        ):
-            raise ModelError(
-                f"{path}: is damaged: the counts {shown(row)} of the {what} {shown(name)} are"
-                " impossible; restore it from a copy or train again"
-            )
-        if not name.isascii() and _SURROGATE.search(name):
-            raise ModelError(
-                f"{path}: is damaged: the {what} {shown(name)} contains an unpaired surrogate;"
-                " restore it from a copy or train again"
-            )
-    keys = [key(name) for name in rows]
-    for before, after in itertools.pairwise(["", *keys]):
-        if before >= after:
-            raise ModelError(
-                f"{path}: is damaged: the {what} {shown(after)} is out of order, so it cannot be"
-                " found; restore it from a copy or train again"
-            )
-    return {name: tuple(row) for name, row in rows.items()}
+    counts: Mapping[str, Row],
+    learned: Mapping[str, Row],
+) -> None:
+    """Write a model: the old one's lines, but with this metadata and these rows.
+
+    counts, learned: the rows that are new or have changed; a row of zeros removes its line.
+    Raises ModelError when a line of the old model that must be read is damaged.
+    """
+    file.write(dump_metadata(metadata).encode())
+    for beginning, section, rows, key in zip(
+        (TOKENS_LINE, LEARNED_LINE),
+        old.sections,
+        (counts, learned),
+        (token_key, digest_key),
+        strict=True,
+    ):
+        file.write(beginning)
+        _copy(file, old, *section, sorted_lines(rows.items(), key), key is digest_key)
+    file.write(END)
 
 
-def _digest_key(digest: str) -> str:
-    return digest if is_digest(digest) else ""  # which is out of order anywhere
-
-
-class DuplicateError(Exception):
-    """An object has a duplicate key; the text is the key."""
-
-
-def without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return a JSON object's pairs as a dict; raises DuplicateError (for object_pairs_hook)."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        keys = sorted(key for key, _ in pairs)
-        twice = next(a for a, b in itertools.pairwise(keys) if a == b)
-        raise DuplicateError(shown(twice))
-    return found
-
-
-def _refuse(constant: str) -> object:
-    raise ValueError(f"{constant} is not a JSON number")
+def _copy(
+    file: IO[bytes], old: Lookup, start: int, end: int, changed: list[str], ledger: bool
+) -> None:
+    """Write the lines from start to end of the old file, with the changed lines in place."""
+    lines = [line.encode() for line in changed]
+    gone = RowTexts()[(0,) * len(old.metadata.settings.classes)].encode()
+    places = old.places(lines, ledger)
+    separator = b""
+    pieces: list[bytes] = []
+    size = 0
+    for line, (below, above) in itertools.chain(
+        zip(lines, places, strict=True), [(b"", (end, end))]
+    ):
+        if start < below:
+            pieces.append(separator)
+            for part in old.copy(start, below - (1 if below == end else 2)):  # all but ",\n"
+                pieces.append(part)
+                size += len(part)
+                if size > _TOGETHER:
+                    file.write(b"".join(pieces))
+                    pieces.clear()
+                    size = 0
+            separator = b",\n"
+        if line and not line.endswith(gone):
+            pieces += separator, line
+            size += len(line)
+            separator = b",\n"
+        start = above
+    file.write(b"".join(pieces))
+    if separator:
+        file.write(b"\n")

@@ -28,10 +28,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 from nbspam.bayes.event_model import Row
 from nbspam.errors import OptionError, Remedy, SourceError
-from nbspam.labels import HAM, SPAM, normal_label
+from nbspam.names import HAM, SPAM, normal_label
 from nbspam.reading.source import Skips
+from nbspam.store.lookup import Model
 from nbspam.store.metadata import MESSAGES_LIMIT
-from nbspam.store.model_file import TOKEN_LIMIT, Model
+from nbspam.store.model_file import TOKEN_LIMIT
 from nbspam.tokens.headers import add_pieces, has_name_token
 from nbspam.tokens.kinds import KINDS, OTHER_FIELD, RECEIVED, RETURN_PATH
 from nbspam.tokens.text import add_host, undo_tricks, unspelled, words_of

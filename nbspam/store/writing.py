@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from nbspam.errors import LockedError, ModelError, NbspamError, Remedy
-from nbspam.urls import is_url
+from nbspam.names import is_url
 
 
 def user_name(number: int) -> str:
@@ -44,6 +44,18 @@ def described_access(path: "str | os.PathLike[str]") -> str:
         return ""
     mode = stat.S_IMODE(status.st_mode)
     return f"it belongs to {user_name(status.st_uid)} and has the mode {mode:04o}"
+
+
+def unreadable(path: "str | os.PathLike[str]") -> ModelError:
+    """Return the error for a model that the user of this process may not open."""
+    reader = user_name(os.geteuid())
+    why = "a folder on the way to it is closed; let its owner open that"
+    if access := described_access(path):
+        why = f"{access}; let its owner change the mode"
+    return ModelError(
+        f"{path}: the model cannot be read by {reader} (Permission denied): {why} with chmod, or"
+        " name another"
+    )
 
 
 def give_to_owner(handle: int, path: Path) -> None:
@@ -160,16 +172,12 @@ def _mended(path: Path, error: OSError) -> str:
 
 
 def _sync_folder(folder: Path) -> None:
-    try:
+    with suppress(OSError):  # it may be written but not read, or its file system cannot
         handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return  # a folder that may be written but not read
-    try:
-        os.fsync(handle)
-    except OSError:
-        return  # not every file system can
-    finally:
-        os.close(handle)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 # Seconds between two attempts.  A server that is taught without a pause leaves the lock free for
@@ -240,7 +248,7 @@ def _acquired(path: Path, lock: Path, wait: LockWait) -> int:
     while True:
         handle = _open_lock(path, lock)
         try:
-            while not _is_acquired(handle):
+            while not _is_ours(handle):
                 waited = time.monotonic() - began
                 if waited >= wait.limit or wait.is_over():
                     raise _held(path, lock, handle, waited)
@@ -259,7 +267,7 @@ def _acquired(path: Path, lock: Path, wait: LockWait) -> int:
         os.close(handle)  # its holder has removed it: another writer may have locked a new one
 
 
-def _is_acquired(handle: int) -> bool:
+def _is_ours(handle: int) -> bool:
     """Lock an open lock file unless another holds it; return whether it is ours."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -366,7 +374,7 @@ def fetched(url: str) -> int:
             copy.seek(0)
             return os.dup(copy.fileno())
     except FileNotFoundError:
-        raise ModelError(f"{url}: there is no such model", Remedy.CREATE_MODEL, path=url) from None
+        raise ModelError(f"{url}: model not found", Remedy.CREATE_MODEL, path=url) from None
     except OSError as error:
         raise ModelError(
             f"{url}: the model cannot be read ({error.strerror}); check its name and permissions"

@@ -195,7 +195,7 @@ def has_name_token(name: str) -> bool:
 
 
 def collecting_host(headers: list[Header]) -> str:
-    """Return the host that took the mail in, "-" if no field says so.
+    """Return the server that received the message, "-" if no field says so.
 
     It is the last `by` host of the topmost Received line.  What its sender can write there is
     passed over: comments, and the name with which it greets (HELO), which comes before that `by`.

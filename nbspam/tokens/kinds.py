@@ -47,7 +47,7 @@ RETURN_PATH = Kind("return-path", "a word or address of Return-Path", HEADER)
 SENDER = Kind("sender", "a word of From as the header channel has it", HEADER)
 RECIPIENT = Kind("recipient", "a word of To or Cc as the header channel has it", HEADER)
 OTHER_FIELD = Kind("header", "the name of another header field, or a word of it", HEADER)
-COLLECTED_BY = Kind("by", "the host that took the mail in", HOST)
+COLLECTED_BY = Kind("by", "the server that received the message", HOST)
 KINDS = (
     WORD,
     Kind("link", "a link, and what is odd about it"),
@@ -56,7 +56,7 @@ KINDS = (
     Kind("punct", "a run of punctuation"),
     Kind("caps", "how many words of a short text are in capitals"),
     Kind("trick", "a way of hiding text from a filter"),
-    Kind("limit", "a limit of reading that the message met"),
+    Kind("limit", "a limit of the parser that the message exceeded"),
     Kind("case", "a word of a short text, as written"),
     Kind("sign", "a sign of a short text"),
     TRIGRAM,
@@ -158,7 +158,7 @@ TRAITS = (
     Trait("digits", "digits (amount)", shown_amount, in_evidence=True),
     Trait("digit-run", "the longest run of digits (count)", _plain, in_evidence=True),
     Trait("capitals", "capitals among the letters (share)", _percent, in_evidence=True),
-    Trait("signs", "signs among what is not blank (share)", _percent, in_evidence=True),
+    Trait("signs", "punctuation among non-blank characters (share)", _percent, in_evidence=True),
     Trait("links", "links (amount)", shown_amount),
     Trait("html", "text from HTML parts (share)", _percent),
     Trait("hops", "Received fields (count)", _plain),

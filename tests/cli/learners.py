@@ -21,8 +21,7 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import PendingMessages, forget, learn
 from nbspam.reading.message import parse
 from nbspam.scoring.classifier import Classifier
-from nbspam.store.lookup import Lookup
-from nbspam.store.model_file import read_model
+from nbspam.store.lookup import Lookup, read_model
 from nbspam.tokens.tokenized import TokenizedMessage, tokenize
 
 WANTED = TrainingSettings().wanted

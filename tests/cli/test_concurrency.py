@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 import learners
 import pytest
 
-from nbspam.store.model_file import read_model
+from nbspam.store.lookup import read_model
 
 DRIVER = [sys.executable, learners.__file__]
 PROGRAM = [sys.executable, "-m", "nbspam"]
@@ -184,7 +184,7 @@ if step == "open":
     os.open = lambda path, *more, **options: (
         stop(real) if str(path).endswith(".new") else real)(path, *more, **options)
 elif step == "write":
-    from nbspam.store import lookup as splicing
+    from nbspam.store import model_file as splicing
     splicing._copy = stop(splicing._copy, after=True)
 elif step == "fsync":
     os.fsync = stop(os.fsync)

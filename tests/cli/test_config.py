@@ -140,7 +140,7 @@ def test_what_one_run_does_is_not_set_in_a_file(nbspam, config, assert_sentence,
     path = config(f"[{table}]\n{key} = true\n")
     found = nbspam("config")
     assert_sentence(found, f"{path}:2: [{table}] {key} cannot be set in a file", code=2)
-    assert found.err.endswith("; give it on the command line\n")
+    assert found.err.endswith("; use it on the command line\n")
 
 
 MISTAKES = (ROOT / "tests" / "golden" / "cli" / "config_mistakes.txt").read_text("utf-8")
@@ -275,7 +275,7 @@ def test_every_option_that_is_named_beside_another_is_an_option_of_some_command(
     for option in OPTIONS.values():
         rules = option.declared
         named = {*rules.needs.split(), *rules.enables.split(), *rules.overrules.split()}
-        assert named | rules.excludes.keys() <= flags
+        assert named | set(rules.excludes.split()) <= flags
 
 
 @each("table", CONTEXTS)
@@ -379,3 +379,15 @@ def test_shells_complete_commands_options_and_values(program, monkeypatch):
         monkeypatch.setenv("COMP_CWORD", str(typed.count(" ")))
         lines = program().out.splitlines()
         assert {line.partition(",")[2] for line in lines} == offered
+
+
+@each("command, most", [("train", 60), ("classify", 60), ("explain", 60), ("eval", 75)])
+def test_help_has_what_is_used_often_and_help_all_the_rest(nbspam, command, most):
+    short, whole = (nbspam(command, flag).out for flag in ("--help", "--help-all"))
+    assert len(short.splitlines()) <= most
+    for flag in ("--base", "--header-row", "--encoding"):
+        assert (flag in short, flag in whole) == (False, True)
+    headings = [line for line in whole.splitlines() if re.fullmatch(r"[A-Z][\w-]+:", line)]
+    known = "Sources: Test: Model: Cut-offs: Tables: Output: More:".split()
+    assert [known.index(heading) for heading in headings] == sorted(map(known.index, headings))
+    assert [line for line in short.splitlines() if line in headings] == headings

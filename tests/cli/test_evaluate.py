@@ -1,9 +1,11 @@
 """`nbspam eval`: what its figures come from, mistakes and pages, and the comparison of models."""
 
+import contextlib
 import csv
 import io
 import json
 import re
+from typing import ClassVar
 
 import pytest
 from harmless_pages import assert_harmless
@@ -11,9 +13,9 @@ from one_case import each
 from running import on_a_terminal
 
 from nbspam import __version__
-from nbspam.cli.progress import steps
 from nbspam.display.lines import cell_width
 from nbspam.evaluation.results import write_predictions, write_table
+from nbspam.workers import Passes
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
 
@@ -46,6 +48,12 @@ def test_what_comes_from_standard_input_is_not_overwritten(program, table, tmp_p
     said = f"nbspam: --report {path}: is a source, and would be lost; name another file\n"
     assert found == (1, "", said)
     assert path.read_bytes() == before
+
+
+@each("protocol", ["--folds 5", "--leave-one-out", "--online", "--train-first 50%"])
+def test_the_short_report_is_one_screen(nbspam, sample, protocol):
+    found = nbspam("eval", *protocol.split(), sample / "sms.tsv")
+    assert (found.code, len(found.out.splitlines()) <= 25) == (0, True)
 
 
 # Tables for spreadsheets
@@ -211,17 +219,19 @@ def test_each_protocol_compares_what_it_finds_of_each_model_alone(as_json, table
             assert alone[key] == model[key]
 
 
-@pytest.mark.parametrize("is_terminal", [True, False])
-def test_a_terminal_alone_is_shown_which_model_is_at_work(monkeypatch, is_terminal):
-    stream = io.StringIO()
-    stream.isatty = lambda: is_terminal
-    monkeypatch.setattr("sys.stderr", stream)
-    with steps(quiet=False, messages=30) as shown:
-        assert list(shown(["one", "two"], lambda name: f"model {name}")) == ["one", "two"]
-    drawn = stream.getvalue()
-    assert is_terminal or drawn == ""
-    for part in ("1 of 2, 0 of 60 messages: model one", "2 of 2, 30 of 60 messages: model two"):
-        assert (f"model {part}" in drawn) == is_terminal
+def test_it_is_told_which_model_is_at_work(nbspam, table, monkeypatch):
+    class Said(Passes):
+        begun: ClassVar = []
+
+        def begin(self, what, parts, done=0):
+            self.begun.append((what.partition(":")[0], parts, done))
+
+    monkeypatch.setattr(
+        "nbspam.cli.evaluating.shown_passes", lambda *_: contextlib.nullcontext(Said())
+    )
+    assert nbspam("eval", "--compare", "bernoulli,gaussian:sum", table).code == 0
+    models = [(f"model {i + 1} of 3", 3, i) for i in range(3)]
+    assert [each for each in Said.begun if each[0].startswith("model ")] == models
 
 
 @each("scoring", ["evidence", "sum"])

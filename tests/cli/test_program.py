@@ -6,6 +6,8 @@ import io
 import os
 import re
 import string
+import subprocess
+import sys
 
 import pytest
 from one_case import each
@@ -13,7 +15,7 @@ from running import ROOT, on_a_terminal
 
 import nbspam_main
 from nbspam.cli.notes import REMEDIES, note
-from nbspam.cli.progress import progress, size_of, work
+from nbspam.cli.progress import parts_shown, progress, shown_passes, size_of
 from nbspam.cli.settings import command_contexts
 from nbspam.errors import ModelError, Remedy, one_line
 from nbspam.serving.spamd import RefusedError
@@ -56,8 +58,9 @@ def test_a_folder_that_may_not_be_read(nbspam, model, tmp_path, assert_sentence,
 @each("command", ["classify", "train", "eval", "explain"])
 def test_a_name_that_would_break_the_line_does_not(nbspam, assert_sentence, tmp_path, command):
     name = str(tmp_path / "no\nsuch\x1b[31mfile\x85")
-    assert_sentence(nbspam(command, name, "-m", tmp_path / "model.json"), "such")
-    assert_sentence(nbspam("classify", "-", "-m", name), "such")
+    said = "such" if command == "train" else "not found"
+    assert_sentence(nbspam(command, name, "-m", tmp_path / "model.json"), said)
+    assert_sentence(nbspam("classify", "-", "-m", name), "not found")
 
 
 def test_an_excel_workbook_is_judged_in_the_mail_path(nbspam, model):
@@ -141,15 +144,43 @@ def test_a_young_model_is_told_of_once_and_on_a_terminal(
     (line,) = [
         each
         for each in on_a_terminal("classify", "-m", model, table).splitlines()
-        if "is young" in each
+        if ": needs " in each
     ]
-    assert line.startswith(f"nbspam: {model}: the model is young: ")
-    assert line.endswith("100 messages of each class, 82 more ham and 88 more spam")
+    assert line.startswith(f"nbspam: {model}: needs ")
+    assert line.endswith("82 more ham and 88 more spam; until then it will often answer 'unsure'")
     assert nbspam("classify", "-m", model, stdin=b"lunch").err == ""  # in a pipe
     rows = [f"ham\tlunch at noon {i}\nspam\ta free prize {i}\n" for i in range(100)]
     (tmp_path / "many.tsv").write_text("".join(rows))
     shown = on_a_terminal("classify", "-m", make_model(tmp_path / "many.tsv", name="m"), mail)
     assert re.fullmatch(rf"ham\t0\.\d+\t{mail}\s+", shown)
+
+
+# A message that is typed: what is waited for is said, and one Ctrl-D ends it
+
+
+@each(
+    "command, said",
+    [
+        ("classify", "spam\t"),
+        ("classify -p", "X-Nbspam: spam, "),
+        ("explain", "-: spam, "),
+        ("train --update --spam -", ""),
+        ("forget --spam -", ""),
+    ],
+)
+def test_one_ctrl_d_ends_a_message(model, command, said):
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-m", "nbspam", *command.split(), "-m", model]
+    process = subprocess.Popen(
+        words, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    os.close(theirs)
+    os.write(ours, b"win a free prize now\n\4")
+    out, err = process.communicate(timeout=30)
+    os.close(ours)
+    assert (process.returncode, said in out) == (0, True)
+    assert err == "nbspam: type or paste a message, then press Ctrl-D on a line of its own\n"
 
 
 # Progress
@@ -212,11 +243,11 @@ def test_the_size_is_that_of_all_files_and_none_where_it_cannot_be_known(tmp_pat
 
 
 def stages(quiet=False):
-    """Go through stages; what is drawn for sure is the last of each `work`."""
-    with work(quiet) as at_work:
-        at_work.stage("training")
-    with work(quiet) as at_work:
-        assert list(at_work.parts(lambda i: f"fold {i + 1} of 3")(range(3))) == [0, 1, 2]
+    """Go through stages; every one is drawn."""
+    with shown_passes(quiet) as passes:
+        passes.begin("training", 0)
+        shown = parts_shown(passes, lambda i, part: f"fold {i + 1} of 3: {part}")
+        assert list(shown(["one", "two", "three"])) == ["one", "two", "three"]
 
 
 @each("no_color", ["", "1"])
@@ -226,7 +257,7 @@ def test_a_terminal_is_shown_what_is_done_in_colours_unless_none_are_wanted(
     monkeypatch.setenv("NO_COLOR", no_color)
     terminal = drawn_on(Terminal())
     stages()
-    for text in ("training …", "fold 3 of 3 …"):
+    for text in ("training", "fold 1 of 3: one", "fold 3 of 3: three", "0:0"):
         assert text in terminal.getvalue()
     assert bool(re.search(r"\x1b\[[\d;]*[349]\d[\d;]*m", terminal.getvalue())) == (not no_color)
 

@@ -563,7 +563,7 @@ def test_senseless_options(nbspam, mail_model, tmp_path, assert_sentence, option
 def test_no_model_and_a_second_server(common, nbspam, mail_model, tmp_path, assert_sentence):
     path, socket_path = tmp_path / "none.json", tmp_path / "socket"
     found = nbspam("serve", "-m", path, "--socket", socket_path)
-    assert_sentence(found, path, "there is no such model")
+    assert_sentence(found, path, "model not found")
     assert not socket_path.exists()
     found = nbspam("serve", "-m", mail_model, "--socket", common.path)
     assert_sentence(found, common.path, "a server is listening there")

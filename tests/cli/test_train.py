@@ -12,8 +12,8 @@ from one_case import each
 
 from nbspam.cli.training import ClassSizes
 from nbspam.errors import TrainingError
-from nbspam.labels import rare_classes
 from nbspam.learning.update import PendingMessages
+from nbspam.names import rare_classes
 from nbspam.serving.teaching import LearnRequest, apply_requests
 from nbspam.store import writing
 from nbspam.store.writing import QUIET_WAIT, LockWait, locked

@@ -230,7 +230,7 @@ def test_a_model_is_known_elsewhere_by_its_bytes(processes, tmp_path, table):
 
 
 def _open_gone():
-    raise ModelError("m.json: there is no such model")
+    raise ModelError("m.json: model not found")
 
 
 class Gone:
@@ -270,7 +270,7 @@ def test_ctrl_c_leaves_nothing_running(tmp_path, table):
     stderr = run.communicate(timeout=60)[1].decode()
     assert run.returncode == 130
     assert "Traceback" not in stderr
-    assert stderr.strip() == "nbspam: interrupted; run the command again"
+    assert stderr.strip() == "nbspam: interrupted"
     for pid in workers:
         while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
             time.sleep(0.05)

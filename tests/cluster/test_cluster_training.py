@@ -222,7 +222,7 @@ def test_messages_in_two_classes_are_counted(tmp_path, address):
 def test_what_is_no_address_and_a_log_from_far_are_refused(tmp_path):
     for name in ("local:0", "local:", "local:x", "here", "tcp://", "8786"):
         done = run("train", "--dask", name, SAMPLE / "sms.tsv", "-m", tmp_path / "m", code=1)
-        assert f"{name!r} is no scheduler of Dask" in str(done.exception)
+        assert f"{name!r} is not the address of a Dask scheduler" in str(done.exception)
     options = ["--dask", "local:1", "--log", "stderr", "-m", tmp_path / "m"]
     done = run("train", *options, SAMPLE / "sms.tsv", code=1)
     assert "--log says of each message" in str(done.exception)

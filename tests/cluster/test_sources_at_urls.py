@@ -112,7 +112,7 @@ def test_what_changes_a_model_needs_a_file_and_what_cannot_be_read_is_one_senten
     assert "\n" not in said
     assert "odd://" in said
     said = run("classify", "s3://mail/rows.tsv", "-m", "s3://mail/no.json", code=1)
-    assert "s3://mail/no.json: there is no such model" in said
+    assert "s3://mail/no.json: model not found" in said
 
 
 def test_models_at_urls_merge_into_a_file(store, tmp_path):

@@ -9,7 +9,7 @@ from nbspam.evaluation.messages import (
     same_in_folds,
     stratified_folds,
 )
-from nbspam.front_door import train
+from nbspam.filter import train
 from nbspam.learning.settings import TrainingSettings
 from nbspam.reading.message import parse_text
 from nbspam.scoring.verdict import CutOffs

@@ -10,6 +10,7 @@ from nbspam.learning.training import TrainingRun
 from nbspam.reading.cutting import Cutter
 from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions, any_kind, labelled, unlabelled
+from nbspam.store.lookup import Model
 from nbspam.store.model_file import put_model, write_model
 from nbspam.workers import PIECE, Serial, in_batches, tokenized
 
@@ -38,7 +39,7 @@ def trained_alone(asked, path, settings=None, options=None, ledger=True):
     fitted = fit(corpus, corpus.labels, settings, corpus.channels(), corpus.traits())
     learned = ledger_of(corpus, fitted.metadata.settings.classes) if ledger else ()
     counts = token_counts(corpus.vocabulary, fitted.counts)
-    write_model(path, fitted.metadata, counts, learned)
+    write_model(path, Model(fitted.metadata, dict(counts), dict(learned)))
     return skips.count, skips.named
 
 

@@ -2,18 +2,22 @@
 
 import json
 import random
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from nbspam.errors import ModelError, NbspamError
 from nbspam.learning.batch import Fit, fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.scoring.classifier import Classifier
+from nbspam.store.lookup import Model
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import write_model
 from nbspam.tokens.tokenized import NO_NUMBERS, TokenizedMessage
@@ -57,7 +61,7 @@ class Learned:
         )
 
     def save(self, path: Path) -> Path:
-        write_model(path, self.fit.metadata, token_counts(self.corpus.vocabulary, self.fit.counts))
+        write_model(path, Model(self.fit.metadata, self.counts, {}))
         return path
 
 
@@ -103,15 +107,24 @@ def big(n_tokens: int, seed: int = 0) -> Learned:
     return learn(many_messages(n_tokens, seed))
 
 
-def rewrite(path: Path, change) -> Path:
-    """Change the parsed fields of a model file, and keep its layout where it has the keys for it.
+def laid_out(fields: dict) -> str:
+    """Return the fields of a model as its file has them, as far as they can be laid out so."""
+    rest = dict(fields)
+    head = {key: rest.pop(key) for key in ("format", "version") if key in rest}
+    sections = {}
+    for key, blank in (("tokens", ""), ("learned", " ")):
+        if key in rest:
+            rows = rest.pop(key)
+            texts = [f"{blank}{_json(name)}: {_json(rows[name])}" for name in rows or ()]
+            end = ",\n".join(texts) + "\n" * bool(texts) + "}"
+            sections[key] = "{\n" + end if isinstance(rows, dict) else _json(rows)
+    lines = [_json(head)[1:-1], *(f"{_json(key)}: {_json(value)}" for key, value in rest.items())]
+    last = ",".join(f'"{key}": {text}' for key, text in sections.items())
+    return "{" + ",\n".join([*lines, last]) + "}\n"
 
-    change: called with the dict of the fields.
-    """
-    fields = json.loads(path.read_bytes())
-    change(fields)
-    path.write_text(json.dumps(fields))
-    return path
+
+def _json(value) -> str:
+    return json.dumps(value, ensure_ascii=not isinstance(value, str))
 
 
 def assert_one_sentence(error, path: Path, *parts: str) -> None:
@@ -123,6 +136,14 @@ def assert_one_sentence(error, path: Path, *parts: str) -> None:
     assert len(text) < len(str(path)) + 400
     for part in parts:
         assert part in text
+
+
+@contextmanager
+def refused(path: Path, *parts: str, kind: type[NbspamError] = ModelError):
+    """Hold what is done to an error of one sentence that names the file."""
+    with pytest.raises(kind) as error:
+        yield error
+    assert_one_sentence(error, path, *parts)
 
 
 SCORINGS = ("sum", "evidence")

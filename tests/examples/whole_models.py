@@ -11,8 +11,9 @@ from small_models import with_learned
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.learning.update import PendingMessages
+from nbspam.store.lookup import Model
 from nbspam.store.metadata import EVIDENCE, Metadata
-from nbspam.store.model_file import Model, write_model
+from nbspam.store.model_file import write_model
 from nbspam.tokens.kinds import TRAITS
 from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Wanted, digest_of
 
@@ -101,7 +102,7 @@ def pending(messages):
 
 def save(path, model):
     """Write a model to a file."""
-    write_model(path, model.metadata, model.counts.items(), sorted(model.learned.items()))
+    write_model(path, model)
     return path
 
 

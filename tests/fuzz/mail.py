@@ -13,7 +13,7 @@ atheris.enabled_hooks.add("str")  # what a text is compared with guides the sear
 with atheris.instrument_imports(include=["nbspam"]):
     from nbspam.reading import mail as mbox
     from nbspam.reading.message import PARTS_LIMIT, TEXT_LIMIT, is_mail, parse, parse_text
-    from nbspam.store.model_file import token_key
+    from nbspam.store.lookup import token_key
     from nbspam.tokens.tokenized import message_tokens
 
 LONGEST = 200  # characters of a token

@@ -22,9 +22,8 @@ with atheris.instrument_imports(include=["nbspam", "json"]):
     from nbspam.scoring.classifier import Classifier
     from nbspam.scoring.explanation import explain
     from nbspam.scoring.verdict import CutOffs, verdict_on
-    from nbspam.store.lookup import Lookup
+    from nbspam.store.lookup import Lookup, read_model
     from nbspam.store.metadata import SCORINGS
-    from nbspam.store.model_file import read_model
     from nbspam.tokens.kinds import TRAITS
     from nbspam.tokens.tokenized import Numbers, TokenizedMessage
 

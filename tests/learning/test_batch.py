@@ -93,11 +93,13 @@ def test_a_column_that_training_never_filled_says_nothing(scoring):
     assert learned.fit.metadata.n_tokens == found.metadata.n_tokens
 
 
-@given(labelled_mails())
-def test_count_histograms_and_counts_of_hosts_are_those_of_the_tokens(messages):
-    learned = learn(messages)
+@given(labelled_mails(), ALPHAS, PRIORS, st.sampled_from(SCORINGS))
+def test_what_is_derived_from_the_counts_is_that_of_the_tokens(messages, alpha, prior, scoring):
+    learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
     metadata = learned.fit.metadata
-    assert with_counts(metadata, learned.counts) == metadata
+    found = with_counts(metadata, learned.counts)
+    assert found == metadata
+    assert found.bias == pytest.approx(metadata.bias, rel=1e-9, abs=1e-9)
     assert len(learned.counts) == metadata.n_tokens
     hosts = [row for token, row in learned.counts.items() if token.startswith("by:")]
     assert Counter(hosts) == metadata.learned.host_rows

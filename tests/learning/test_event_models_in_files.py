@@ -24,9 +24,8 @@ from nbspam.learning.settings import empty_metadata
 from nbspam.learning.update import Change, PendingMessages, forget, learn
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
-from nbspam.store.check import disagreements
-from nbspam.store.lookup import Lookup
-from nbspam.store.model_file import Model, read_model, write_model
+from nbspam.store.lookup import Lookup, Model, disagreements, read_model
+from nbspam.store.model_file import write_model
 
 BEGUN = [
     message(label, {"a": 2, "b": 1, f"w{i}": 3, "by:mx": 1}, numbers_of(7_654_321 * i), 900 + i)
@@ -44,7 +43,7 @@ def train(path, messages, chosen):
     learned = learn_counted(messages, chosen)
     classes = learned.fit.metadata.settings.classes
     ledger = ledger_of(learned.corpus, classes)
-    write_model(path, learned.fit.metadata, learned.counts.items(), ledger)
+    write_model(path, Model(learned.fit.metadata, learned.counts, dict(ledger)))
     return path
 
 

@@ -1,92 +1,39 @@
-"""A model in memory learns and forgets as its file does, number by number."""
+"""A model that is not saved learns and forgets as one in a file, to the byte."""
 
-import copy
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
 
 import pytest
 from channel_models import many_mails
 from hypothesis import given
 from hypothesis import strategies as st
-from small_models import SCORINGS, assert_one_sentence, with_learned
+from small_models import SCORINGS, refused, with_learned
 from small_models import learn as fitted
-from whole_models import THREE, TWO, assert_same_fit, message, messages_of, pending, save, taught
+from whole_models import THREE, TWO, assert_same_fit, message, pending, save, taught
 
-from nbspam.errors import ModelError, TrainingError
 from nbspam.learning.online import OnlineLearner
-from nbspam.learning.remake import prune
 from nbspam.learning.settings import TrainingSettings
-from nbspam.learning.update import PendingMessages, forget, forget_in_memory, learn, learn_in_memory
-from nbspam.store.model_file import Model, read_model
-
-NAME = Path("the model")
-
-
-def assert_same_model(in_file, in_memory):
-    assert in_file.metadata == in_memory.metadata
-    assert in_file.metadata.bias == in_memory.metadata.bias
-    assert in_file.counts == in_memory.counts
-    assert list(in_file.learned.items()) == list(in_memory.learned.items())
+from nbspam.learning.update import Change, PendingMessages, forget, learn
+from nbspam.store.lookup import Model
+from nbspam.store.model_file import UnsavedModel, write_lines
 
 
-def batches(labels):
-    """Draw batches of messages to learn or to forget."""
-    acts = st.sampled_from(["learn", "learn", "forget", "learn all"])
-    return st.lists(st.tuples(acts, messages_of(labels, most=8)), max_size=5)
+def unsaved(model):
+    return UnsavedModel(partial(write_lines, model=model))
 
 
-@st.composite
-def histories(draw):
-    """Draw classes, and batches to learn and to forget, which come without labels too."""
-    classes = draw(st.sampled_from([TWO, THREE]))
-    found = draw(batches(classes))
-    if draw(st.booleans()):
-        found = [
-            (act, [one._replace(label=None) for one in some] if act == "forget" else some)
-            for act, some in found
-        ]
-    return classes, found
-
-
-@given(
-    histories(),
-    st.sampled_from(SCORINGS),
-    st.sampled_from([None, 0.3]),
-    st.sampled_from(["new", "begun", "pruned"]),
-)
-def test_learning_and_forgetting_are_those_of_the_file(
-    tmp_path_factory, history, scoring, prior, start
-):
-    classes, acts = history
-    path = tmp_path_factory.mktemp("memory") / "model.json"
-    chosen = TrainingSettings(alpha=0.25, traits="kernel", scoring=scoring, prior=prior)
-    begun = [
-        ("ham", {"a", "b"}, 1),
-        ("spam", {"b", "c"}, 2),
-        ("spam", {"c", "received:e", "by:mx"}, 3),
-    ]
-    model = None
-    if start != "new":
-        model = taught(begun, classes, scoring, prior=prior, traits="kernel")
-        model = prune(model, min_count=2) if start == "pruned" else model
-        save(path, model)
-    for act, messages in acts:
-        before = copy.deepcopy(model)
-        if model is None:
-            act, messages = "learn", [one for one in messages if one.label in TWO]
-        if act == "forget":
-            there = forget(path, messages)
-            here, after = forget_in_memory(NAME, model, messages)
-        else:
-            remember = act == "learn"
-            there = learn(path, pending(messages), chosen, remember)
-            here, after = learn_in_memory(NAME, model, pending(messages), chosen, remember)
-        assert there == here
-        assert before == model  # it is left as it was
-        model = after
-        assert_same_model(read_model(path), model)
-        if start == "new" and len(classes) > 2:
-            return  # a new model has two classes
+@pytest.mark.parametrize("remember", [True, False])
+@pytest.mark.parametrize("classes", [TWO, THREE])
+def test_learning_and_forgetting_are_those_of_the_file(tmp_path, classes, remember):
+    begun = [("ham", {"a", "b"}, 1), ("spam", {"b", "c"}, 2), ("spam", {"c", "by:mx"}, 3)]
+    model = taught(begun, classes, traits="kernel")
+    path, place = save(tmp_path / "model.json", model), unsaved(model)
+    some = [message(name, "a", name, "received:e", number=7) for name in classes] * 2
+    for where in (path, place):
+        assert learn(where, pending(some), TrainingSettings(), remember).learned == len(some)
+        again = learn(where, pending(some[:1]), TrainingSettings(), remember)
+        assert again == (Change(unchanged=1) if remember else Change(learned=1))
+        assert forget(where, some[1:3], remember).forgotten == 2
+    assert path.read_bytes() == b"".join(place.lookup.whole())
 
 
 @cache
@@ -110,13 +57,16 @@ MODELS = st.builds(
 
 
 def teach(model, *messages, remember=True):
-    wanted = PendingMessages(model.metadata.settings.wanted)
+    place, wanted = unsaved(model), PendingMessages(model.metadata.settings.wanted)
     wanted.add(messages)
-    return learn_in_memory(NAME, model, wanted, TrainingSettings(), remember)[1]
+    learn(place, wanted, TrainingSettings(), remember)
+    return place.lookup.model()
 
 
 def unteach(model, *messages):
-    return forget_in_memory(NAME, model, messages)[1]
+    place = unsaved(model)
+    assert forget(place, messages) == Change(forgotten=len(messages))
+    return place.lookup.model()
 
 
 def log_odds(model, messages, ranges_of=None):
@@ -218,19 +168,7 @@ def test_what_was_not_learned_from_leaves_no_digest(scoring):
 
 
 def test_what_cannot_be_learned_is_refused_under_the_name_of_the_model():
-    model = taught([("ham", {"a"}, 1)])
-    promo, never = message("promo", "shoes"), message("spam", "zoo", number=9)
-    for act in (
-        lambda: learn_in_memory(NAME, model, pending([promo]), TrainingSettings()),
-        lambda: forget_in_memory(NAME, model, [promo]),
-    ):
-        with pytest.raises(ModelError) as error:
-            act()
-        assert_one_sentence(error, NAME, "'promo'", "ham, spam")
-    # A ledger that does not fit the counts.
-    damaged = model._replace(learned={**model.learned, never.digest: (0, 1)})
-    with pytest.raises(ModelError) as error:
-        forget_in_memory(NAME, damaged, [never])
-    assert_one_sentence(error, NAME, "damaged")
-    with pytest.raises(TrainingError, match="unsure"):
-        learn_in_memory(NAME, None, pending([message("unsure", "x")]), TrainingSettings())
+    place, promo = unsaved(taught([("ham", {"a"}, 1)])), message("promo", "shoes")
+    for act in (lambda: learn(place, pending([promo]), TrainingSettings()), partial(forget, place)):
+        with refused("the model", "'promo'", "ham, spam"):
+            act(*[[promo]] * isinstance(act, partial))

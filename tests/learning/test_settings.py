@@ -50,7 +50,7 @@ def test_settings_within_bounds_pass(chosen):
             {"event_model": "complement", "scoring": "sum", "prior": 0.2},
             "the complement model has no prior under the sum;",
         ),
-        ({"variances": Variances(prior=2)}, "variances are of Gaussian traits;"),
+        ({"variances": Variances(prior=2)}, "variances need Gaussian traits;"),
         (
             {"traits": "gaussian", "variances": Variances(smoothing=-1)},
             "the variance smoothing must be from 0 to 1e+06, not -1;",

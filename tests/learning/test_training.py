@@ -9,11 +9,13 @@ from cluster_training import ROWS
 
 from nbspam.learning.batch import cut_offs_within, fit
 from nbspam.learning.corpus import Corpus
+from nbspam.learning.pieces import in_sample, sample_end
 from nbspam.learning.settings import TrainingSettings
-from nbspam.learning.training import TrainingRun, in_sample, sample_end
+from nbspam.learning.training import TrainingRun
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.scoring.verdict import CutOffs
+from nbspam.store.model_file import UnsavedModel
 from nbspam.workers import Processes, Serial, in_batches, tokenized
 
 RAWS = [
@@ -47,7 +49,8 @@ def test_left_out_scores_are_those_of_one_matrix(name):
         found = [score for some in run.each("scoring", scores_of) for score in some]
         assert_scores_agree(expected, found)
         run.choose_cut_offs(0.05)
-        model = run.model()
+        unsaved = UnsavedModel(run.write)
+    model = unsaved.lookup.model()
     chosen = cut_offs_within(0.05, fitted, expected)
     assert CutOffs.of_model(run.metadata).spam == pytest.approx(chosen.spam, abs=1e-12)
     assert model.metadata.learned == fitted.metadata.learned

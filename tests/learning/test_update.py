@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
-from small_models import assert_one_sentence, with_learned
+from small_models import assert_one_sentence, refused, with_learned
 from whole_models import assert_same_fit, ledger_of, message, messages_of, save, without_calibration
 
 from nbspam.errors import ModelError, TrainingError
@@ -16,10 +16,9 @@ from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages, forget, learn, moves
-from nbspam.store.check import disagreements
-from nbspam.store.lookup import Lookup
+from nbspam.store.lookup import Lookup, Model, disagreements, read_model
 from nbspam.store.metadata import with_counts
-from nbspam.store.model_file import Model, read_model, write_model
+from nbspam.store.model_file import write_model
 from nbspam.tokens.tokenized import TokenizedMessage
 
 HAM, SPAM = "ham", "spam"
@@ -39,7 +38,8 @@ def train(path, messages, chosen=TrainingSettings()):  # noqa: B008
         corpus.add(one)
     found = fit(corpus, corpus.labels, chosen, corpus.channels(), corpus.traits())
     counts = token_counts(corpus.vocabulary, found.counts)
-    write_model(path, found.metadata, counts, ledger_of(corpus, found.metadata.settings.classes))
+    ledger = dict(ledger_of(corpus, found.metadata.settings.classes))
+    write_model(path, Model(found.metadata, dict(counts), ledger))
 
 
 def sections(path):
@@ -285,9 +285,8 @@ def test_messages_read_for_a_model_that_counts_other_numbers_are_not_learned(
 def test_labels_that_make_no_model_are_refused(path):
     with pytest.raises(TrainingError):
         teach(path, [message("unsure", "x"), message(SPAM, "y")])
-    with pytest.raises(ModelError) as error:
+    with refused(path, "model not found"):
         forget(path, BASE)
-    assert_one_sentence(error, path, "no such model")
     assert not list(path.parent.iterdir())
 
 
@@ -379,15 +378,14 @@ def test_a_ledger_that_does_not_fit_the_counts_breaks_nothing(model, counted, mo
         histograms = ({0: 2}, {2: 1, 1: 1})
         metadata = with_learned(metadata, messages=(0, 2), count_histograms=histograms)
         counts = {"click": (0, 1), "free": (0, 2)}
-    write_model(model, metadata, counts.items(), sorted(learned.items()))
+    write_model(model, Model(metadata, counts, learned))
     before = model.read_bytes()
     mails = [*BASE[:3], *tea]
-    with pytest.raises(ModelError) as error:
+    with refused(model, "damaged"):
         if move:
             teach(model, [one._replace(label=SPAM) for one in mails])
         else:
             forget(model, mails * 3)
-    assert_one_sentence(error, model, "damaged")
     assert before == model.read_bytes()
 
 
@@ -402,13 +400,11 @@ def test_where_no_whole_model_is_nothing_is_learned_or_forgotten(model, tmp_path
         assert_one_sentence(error, model, "'promo'", *words)
         assert model.read_bytes() == whole
         model.write_bytes(whole[:-20])
-        with pytest.raises(ModelError) as error:
+        with refused(model, "cut short"):
             act(model, BASE)
-        assert_one_sentence(error, model, "cut short")
         assert model.read_bytes() == whole[:-20]
-        with pytest.raises(ModelError) as error:
+        with refused(tmp_path):
             act(tmp_path, BASE)
-        assert_one_sentence(error, tmp_path)
 
 
 OPEN = Path("/proc/self/fd")

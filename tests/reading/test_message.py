@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.labels import normal_label
+from nbspam.names import normal_label
 from nbspam.reading.header_fields import decode_words
 from nbspam.reading.message import (
     BYTES_LIMIT,

@@ -10,12 +10,12 @@ from one_case import each
 from web_servers import web_server
 
 from nbspam.errors import SourceError
+from nbspam.names import real_name
 from nbspam.reading import remote
 from nbspam.reading.remote import RemotePath
 from nbspam.reading.source import Skips, Source
 from nbspam.reading.sources import ReadingOptions, labelled, unlabelled
 from nbspam.store.writing import fetched
-from nbspam.urls import real_name
 
 pytest.importorskip("fsspec")
 pytest.importorskip("aiohttp")

@@ -238,7 +238,7 @@ def test_fetchmail_leaves_on_the_server_what_procmail_could_not_filter(server, t
 
     kept = trained.model.rename(trained.path / "kept.json")
     failed = trained.run(*fetch)
-    assert "there is no such model" in failed.err
+    assert "model not found" in failed.err
     assert trained.everything() == []
     assert len(server.home.mails()) == 2
 

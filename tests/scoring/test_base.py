@@ -18,8 +18,8 @@ from nbspam.learning.remake import merge
 from nbspam.scoring.base import STRENGTH, Base
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
+from nbspam.store.lookup import Model
 from nbspam.store.metadata import BASE
-from nbspam.store.model_file import Model
 from nbspam.tokens.tokenized import RULES
 
 TWO, THREE = ("ham", "spam"), ("ham", "promo", "spam")

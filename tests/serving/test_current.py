@@ -95,7 +95,7 @@ def test_a_bad_file_changes_nothing_and_is_told_once(current, model, said):
         (line,) = said
         assert line.startswith(f"{model}: ")
         assert line.endswith("; the server keeps using the previous model")
-        assert bad is not None or "there is no such model" in line
+        assert bad is not None or "model not found" in line
         assert current.n_unusable == 1
         put(model, changed(good))
         assert cut_off_of(current) == 0.75
@@ -165,7 +165,7 @@ def test_a_link_is_followed_to_another_file(model, tmp_path, said):
 @linux
 def test_no_model_at_the_start_is_an_error(model, tmp_path, said):
     before = open_files(model)
-    with pytest.raises(ModelError, match="there is no such model"):
+    with pytest.raises(ModelError, match="model not found"):
         opened(tmp_path / "none.json", said)
     put(model, model.read_bytes().replace(b'"positive": "spam"', b'"positive": null'))
     with pytest.raises(ModelError):

@@ -19,7 +19,7 @@ from nbspam.serving import judges
 from nbspam.serving.passthrough import cleaned
 from nbspam.serving.spamd import LARGE
 from nbspam.serving.teaching import LearnRequest, apply_requests
-from nbspam.store.model_file import read_model
+from nbspam.store.lookup import read_model
 from nbspam.store.writing import DEFAULT_WAIT
 
 OK = b"SPAMD/1.1 0 EX_OK\r\n"

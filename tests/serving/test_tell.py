@@ -12,13 +12,13 @@ from servers import held, request
 
 import nbspam
 from nbspam.errors import LockedError, ModelError
-from nbspam.learning import update
 from nbspam.serving.clients import Limits
 from nbspam.serving.log import UNCHANGED
 from nbspam.serving.spamd import RefusedError
 from nbspam.serving.teaching import LearnRequest, Teacher
 from nbspam.serving.teaching import apply_requests as apply_with_wait
-from nbspam.store.model_file import read_model
+from nbspam.store import model_file
+from nbspam.store.lookup import read_model
 from nbspam.store.writing import DEFAULT_WAIT, LockWait
 
 NEW = b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n"
@@ -96,8 +96,8 @@ def test_an_empty_message_is_not_learned(model):
 
 def test_many_at_once_are_one_save(model, monkeypatch):
     saves = []
-    real = update.write_atomically
-    monkeypatch.setattr(update, "write_atomically", lambda *a: (saves.append(1), real(*a)))
+    real = model_file.write_atomically
+    monkeypatch.setattr(model_file, "write_atomically", lambda *a: (saves.append(1), real(*a)))
     requests = [
         LearnRequest(b"Message-ID: <%d@example.org>\n\nhello" % i, i % 2 == 0) for i in range(20)
     ]
@@ -137,7 +137,7 @@ def test_one_learned_several_times_is_forgotten_whole(model, tmp_path):
 
 def test_a_missing_model_is_not_made_anew(model):
     model.unlink()
-    with pytest.raises(ModelError, match="there is no such model"):
+    with pytest.raises(ModelError, match="model not found"):
         apply_requests(model, [LearnRequest(NEW, True)])
     assert not model.exists()
 

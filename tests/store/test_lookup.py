@@ -11,13 +11,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from one_case import each
-from small_models import assert_one_sentence, big, labelled_tokens, learn
+from small_models import assert_one_sentence, big, labelled_tokens, learn, refused
 
 from nbspam.errors import ModelError
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.store import lookup as lookup_module
-from nbspam.store.lookup import Lookup, splice
-from nbspam.store.model_file import read_model, write_lines, write_model
+from nbspam.store.lookup import Lookup, Model, read_model
+from nbspam.store.model_file import splice, write_lines, write_model
 
 
 @pytest.fixture(scope="module")
@@ -170,9 +170,8 @@ def test_a_large_model_cut_short_is_refused(large_file, tmp_path):
     path = tmp_path / "model.json"
     for length in random.Random(2).sample(range(len(whole)), 30):
         path.write_bytes(whole[:length])
-        with pytest.raises(ModelError) as error:
+        with refused(path):
             Lookup(path)
-        assert_one_sentence(error, path)
 
 
 def test_a_model_replaced_while_open_is_read_to_its_end(large, large_file, tmp_path):
@@ -208,9 +207,8 @@ def test_tokens_in_the_wrong_order_are_refused_or_give_no_wrong_count(tmp_path):
     path = learned.save(tmp_path / "model.json")
     start, lines, end = lines_of(path)
     path.write_bytes(start + b",\n".join(lines[::-1]) + end)
-    with pytest.raises(ModelError) as error:
+    with refused(path, "order"):
         looked_up(path, random.Random(4).sample(sorted(learned.counts), 200))
-    assert_one_sentence(error, path, "order")
     random.Random(9).shuffle(lines)
     path.write_bytes(start + b",\n".join(lines) + end)
     for token, found, right in counts_or_refused(path, learned, sorted(learned.counts)[::40]):
@@ -219,7 +217,7 @@ def test_tokens_in_the_wrong_order_are_refused_or_give_no_wrong_count(tmp_path):
 
 BAD_LINES = [
     *("[9, 1]", "[-1, 1]", "[1.0, 1]", "[NaN, 1]", "[1]", "[1, 1, 1]", "[]", '["1", 1]'),
-    *("[" + "9" * 5_000 + ", 1]", "[1, 1", "[1,1]", "[1, 1] 7"),
+    *("[" + "9" * 5_000 + ", 1]", "[1, 1", "[1,1]", "[1, 1] 7", "[0, 0]", "[00, 1]", "[1, 01]"),
 ]
 
 
@@ -227,9 +225,9 @@ def test_a_damaged_line_that_is_read_is_refused(model):
     whole = model.read_text()
     for counts in BAD_LINES:
         model.write_text(whole.replace('"free": [1, 1]', f'"free": {counts}'))
-        with pytest.raises(ModelError) as error:
-            looked_up(model, ["free"])
-        assert_one_sentence(error, model, "damaged")
+        for read in (lambda path: looked_up(path, ["free"]), read_model):
+            with refused(model, "damaged"):
+                read(model)
 
 
 def test_a_model_laid_out_by_another_program_is_refused(model):
@@ -237,17 +235,15 @@ def test_a_model_laid_out_by_another_program_is_refused(model):
     packed = {"separators": (",", ":")}
     for options in ({}, {"indent": 2}, {"indent": "\t"}, packed, {"sort_keys": True}):
         model.write_text(json.dumps(whole, **options))
-        with pytest.raises(ModelError) as error:
+        with refused(model):
             looked_up(model, ["free"])
-        assert_one_sentence(error, model)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_model_without_permission_names_the_permissions(model):
     model.chmod(0)
-    with pytest.raises(ModelError) as error:
+    with refused(model, "permissions"):
         Lookup(model)
-    assert_one_sentence(error, model, "permissions")
 
 
 def test_a_disk_that_fails_is_an_error(model, monkeypatch):
@@ -289,7 +285,7 @@ def with_ledger(path, n, tokens=3):
     histograms = ({1: tokens}, {2: tokens})
     state = metadata.learned._replace(messages=(2 * n, 2 * n), count_histograms=histograms)
     metadata = metadata._replace(learned=state)
-    write_model(path, metadata, counts.items(), sorted(learned.items()))
+    write_model(path, Model(metadata, counts, learned))
     return learned
 
 
@@ -329,25 +325,13 @@ def test_a_damaged_line_of_the_ledger_that_is_read_is_refused(tmp_path):
     for row in ("x", "[1]", "[9, 1]", "[1, 2, 3]", "[-1, 1]", "[1.0, 1]"):
         path.write_text(text.replace(whole, f' "{digest}": {row}'))
         with Lookup(path) as lookup:
-            with pytest.raises(ModelError) as error:
+            with refused(path, "damaged"):
                 lookup.places([f"{whole}\n".encode()], ledger=True)
-            assert_one_sentence(error, path, "damaged")
             if row.startswith("["):
-                with pytest.raises(ModelError) as error:
+                with refused(path, "damaged"):
                     lookup.learned([digest])
-                assert_one_sentence(error, path, "damaged")
             else:  # no line of this digest; nor is it taken for another
                 assert lookup.learned([digest]) == {}
-
-
-def test_counts_that_reading_the_whole_refuses_are_refused_in_place(model):
-    text = model.read_bytes()
-    for counts in (b"[0, 0]", b"[00, 1]", b"[1, 01]"):
-        model.write_bytes(text.replace(b'"free": [1, 1]', b'"free": ' + counts))
-        with pytest.raises(ModelError, match="damaged"):
-            looked_up(model, ["free"])
-        with pytest.raises(ModelError):
-            read_model(model)
 
 
 # splice
@@ -372,8 +356,8 @@ LEDGERS = st.dictionaries(DIGESTS, TRUE_ROWS, max_size=30)
 
 def whole(counts, learned, metadata=METADATA) -> bytes:
     file = io.BytesIO()
-    rows, ledger = ([pair for pair in some.items() if any(pair[1])] for some in (counts, learned))
-    write_lines(file, metadata, rows, sorted(ledger))
+    rows = ({name: row for name, row in some.items() if any(row)} for some in (counts, learned))
+    write_lines(file, Model(metadata, *rows))
     return file.getvalue()
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.reading.message import Message, Part, parse, parse_text
-from nbspam.store.model_file import token_key
+from nbspam.store.lookup import token_key
 from nbspam.tokens.kinds import TEXT, channel_of
 from nbspam.tokens.tokenized import message_tokens, tokenize
 

@@ -13,7 +13,7 @@ import click
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, OVERWRITES, WRITES, argument, option
 from nbspam.cli.learning_options import Learning
-from nbspam.cli.notes import counts_words, note, note_older, note_one_sided, note_skips
+from nbspam.cli.notes import counts_words, note, note_lacking, note_older, note_skips
 from nbspam.cli.options import (
     FILE_PATH,
     FORM,
@@ -26,22 +26,22 @@ from nbspam.cli.options import (
 )
 from nbspam.cli.terminal import echo_sentence, unbroken
 from nbspam.errors import OptionError, Remedy, SourceError, counted
-from nbspam.learning.remake import LITTLE, Imported, merge_files, prune_file, read_counts
+from nbspam.learning.remake import LITTLE, merge_files, prune_file, read_counts
 from nbspam.learning.update import set_cut_offs
 from nbspam.reading.compression import decompressed, open_bytes
 from nbspam.reading.source import Skips, Source
 from nbspam.reading.sources import STDIN
 from nbspam.scoring.rules import rule_of
-from nbspam.store.metadata import DEFAULT
-from nbspam.store.metadata_json import load_counted
-from nbspam.store.model_file import already_exists, check_replaceable, read_model, write_model
+from nbspam.store.lookup import read_model
+from nbspam.store.metadata import DEFAULT, load_counted
+from nbspam.store.model_file import already_exists, check_replaceable, write_model
 from nbspam.store.word_lists import BEGINNINGS, FORMS
 from nbspam.store.writing import write_atomically
 
 
 def _typed(name: str) -> Any:
     """Return the declaration of a cut-off for a command that is about it: no file sets it."""
-    return Cutting._field_defaults[name]._replace(typed=DECIDES, section="Cut-offs")
+    return Cutting._field_defaults[name]._replace(typed=DECIDES, under="Cut-offs")
 
 
 @configured("set")
@@ -55,8 +55,8 @@ def set_(
 ) -> None:
     """Change the cut-offs that are stored in a model.
 
-    They hold for every command that uses the model, and for the server; an option of classify, eval
-    or serve goes first.  What was learned stays as it is.
+    They apply to every command that uses the model, and to the server; an option of classify, eval
+    or serve takes precedence.  What was learned is not changed.
 
     \b
     Examples:
@@ -65,7 +65,7 @@ def set_(
     """
     cutting = Cutting(spam_cutoff, ham_cutoff, ham_cost)
     if not cutting.is_given:
-        raise OptionError("there is nothing to set; give --spam-cutoff, --ham-cutoff or --ham-cost")
+        raise OptionError("nothing to set; give --spam-cutoff, --ham-cutoff or --ham-cost")
     cutting.check()
     cut_offs = set_cut_offs(model, cutting.of)
     if form == "json":
@@ -83,10 +83,10 @@ def prune(
     *,
     model: Path = MODEL,
     min_count: int | None = _size(
-        "Keep the tokens that N or more messages have; that occur N times, if repeats count."
+        "Keep the tokens that occur in at least N messages (if repeats count: N times)."
     ),
     max_tokens: int | None = _size(
-        "Keep the N most frequent tokens; of equally frequent ones the strongest."
+        "Keep the N most frequent tokens; among equally frequent ones the strongest."
     ),
     output: Path | None = OUTPUT,
     replace: bool = REPLACE_OUTPUT,
@@ -94,36 +94,36 @@ def prune(
 ) -> None:
     """Make a model smaller by removing its rarest tokens; by default in place.
 
-    Messages, ledger and calibration stay as they are, and learned messages stay known.  Forgetting
-    one ignores the tokens that were removed; a removed token that occurs again is counted from 0.
-    The hosts that took mails in are kept besides.  A removed token is one that the model does not
-    know: of a message with fewer than one known token in ten it is unsure, and never sure of ham.
-
-    Of a model of 3,000 mails --min-count 2 keeps three tokens in ten and decides as well as before;
-    on short texts it costs a few more errors (docs/model-file.md).  If fewer than 1 in 20 are left,
-    verdicts change, and a note says so.
-
     \b
     Examples:
       nbspam model prune --min-count 2
       nbspam model prune --max-tokens 100000 -m mail.json -o small.json
+
+    Messages, ledger and calibration are not changed, and learned messages stay known.  Forgetting
+    one ignores the tokens that were removed; a removed token that occurs again is counted from 0.
+    The names of receiving servers are kept.  The model no longer knows a removed token: a message
+    with fewer than one known token in ten is unsure.
+
+    In a model of 3,000 messages --min-count 2 keeps three tokens in ten and decides as well as
+    before; on short texts it costs a few more errors (docs/model-file.md).  If fewer than 1 in 20
+    are left, verdicts change, and a note says so.
     """
     if min_count is None and max_tokens is None:
-        raise OptionError("give --min-count or --max-tokens, or both")
+        raise OptionError("nothing to remove; give --min-count or --max-tokens, or both")
     pruned = prune_file(model, output, min_count or 1, max_tokens, replace)
     place = output or model
     if pruned.is_little:
         note(
-            f"{place}: has fewer than 1 in {1 / LITTLE:.0f} of its tokens left, so verdicts change;"
-            " measure it with nbspam eval, or train again and keep more"
+            f"{place}: fewer than 1 in {1 / LITTLE:.0f} tokens are left, so verdicts change; check"
+            " it with nbspam eval, or train again and keep more"
         )
     if form == "json":
         click.echo(json.dumps({"model": str(place), **pruned._asdict()}))
         return
     echo_sentence(
         f"{unbroken(place)}: kept {pruned.tokens:,} of {counted(pruned.tokens_before, 'token')},"
-        f" {pruned.bytes:,} of {pruned.bytes_before:,} bytes; messages, ledger and calibration as"
-        " before; forget ignores the tokens that were removed"
+        f" {pruned.bytes:,} of {pruned.bytes_before:,} bytes; messages, ledger and calibration are"
+        " unchanged; forget ignores the tokens that were removed"
     )
 
 
@@ -132,7 +132,7 @@ def merge(
     *,
     models: tuple[Path, ...] = argument("MODEL MODEL...", nargs=-1, required=True, type=FILE_PATH),
     output: Path = option(
-        "Write this model; with --replace it may be one of those merged.",
+        "Write the merged model to this file; with --replace it may be one of the inputs.",
         "-o --output FILE",
         takes=FILE_PATH,
         under="Output",
@@ -141,18 +141,18 @@ def merge(
     ),
     replace: bool = REPLACE_OUTPUT,
     allow_overlap: bool = option(
-        "Merge models that share messages, which will count twice.", under="Model", typed=OVERWRITES
+        "Merge models that share messages, which then count twice.", under="Model", typed=OVERWRITES
     ),
     form: str = FORM,
 ) -> None:
     """Merge models into one, as if one had been trained on all their messages.
 
     Counts, messages and ledger are exactly those of such a training.  The calibration is combined
-    from the models' own (`model info` says so): train on all messages again if you have them, or
-    let train --update refine it.  Each cut-off is the highest of theirs.
+    from those of the models: train on all messages again if you have them, or let train --update
+    refine it.  Each cut-off is the highest of those of the models.
 
-    The models must have been trained with the same options.  Models that share messages, as far as
-    their ledgers show, are refused.
+    The models must have been trained with the same options.  Models whose ledgers show that they
+    share messages are refused.
 
     \b
     Examples:
@@ -168,17 +168,16 @@ def merge(
         note(f"{path}: does not remember all its messages, so whether others share them is unknown")
     if metadata.learned.calibrated_by == DEFAULT:
         note(
-            f"{output}: none of the models was calibrated, so the calibration is the default; a few"
-            " hundred new messages, learned with nbspam train --update, refine it"
+            f"{output}: none of the models was calibrated, so the calibration is the default; train"
+            " --update with a few hundred new messages refines it"
         )
     note_older(output, metadata, learns=True)
     settings, state = metadata
-    learned = dict(zip(settings.classes, state.messages, strict=True))
     if form == "json":
         fields = {
             "model": str(output),
             "merged": list(map(str, models)),
-            "messages": learned,
+            "messages": metadata.by_class(state.messages),
             "tokens": metadata.n_tokens,
             "shared": merged.shared,
             "calibrated_by": state.calibrated_by,
@@ -199,7 +198,7 @@ def export(
     *,
     model: Path = MODEL,
     form: str = option(
-        "Write bogofilter's word list, as `bogoutil -l` loads it, or a CSV table of all counts.",
+        "Write bogofilter's word list, for `bogoutil -l`, or a CSV table of all counts.",
         takes=click.Choice(list(FORMS)),
         under="Output",
         default="bogofilter",
@@ -209,11 +208,11 @@ def export(
 ) -> None:
     """Write a model's counts for other programs, by default to standard output.
 
-    These forms cannot hold the ledger and the calibration.  CSV has every count; bogofilter's list
-    has those of a model of two classes.  bogofilter distinguishes capitals from small letters and
-    nbspam does not, so it will miss words that are written in capitals.
+    Neither form can hold the ledger and the calibration.  CSV has every count; bogofilter's list
+    works for models of two classes.  bogofilter distinguishes upper and lower case and nbspam does
+    not, so bogofilter will miss words written in upper case.
 
-    It also writes the counts of a model that another tokenizer made, which no other command uses.
+    A model made by another tokenizer, which no other command accepts, can be exported, too.
 
     \b
     Examples:
@@ -228,8 +227,8 @@ def export(
         raise OptionError(f"{model}: {error.problem}", error.remedy) from None
     if left_out:
         note(
-            f"{counted(left_out, 'token')} of {model} cannot be written as bogofilter's words and"
-            " were left out; --form csv has all"
+            f"{counted(left_out, 'token')} of {model} cannot be bogofilter's words and were left"
+            " out; --form csv writes all"
         )
 
     def write(file: IO[bytes]) -> None:
@@ -259,22 +258,21 @@ def import_(
 ) -> None:
     """Create a model from the counts of another program.
 
-    If you still have the mail, train on it instead: on the same 2,000 mails an imported model
-    missed 10.7 % of spam, and a trained one 1.0 %.
-
-    FILE is bogofilter's word list as text (`bogoutil -d`) or a table as `model export --form csv`
-    writes it; the first line tells which.  - is standard input.  bogofilter's words become the
-    tokens that nbspam takes from the same messages.
-
-    The model has the default calibration, which is good on mail and poor on short texts; a few
-    hundred new messages, learned with train --update, make it better than it was.  Its ledger
-    cannot name the messages that were counted, so give train --update only newer mail: it would
-    count the others twice.
+    If you still have the messages, train on them instead: with the same 2,000 messages an imported
+    model missed 10.7 % of spam, and a trained one 1.0 %.
 
     \b
     Examples:
       bogoutil -d ~/.bogofilter/wordlist.db | nbspam model import -
       nbspam model import counts.csv -m mail.json --replace
+
+    FILE is bogofilter's word list as text (`bogoutil -d`) or a table of `model export --form csv`;
+    - is standard input.  bogofilter's words become the tokens that nbspam finds in the same
+    messages.
+
+    The model has the default calibration, which is good on mail and poor on short texts; train
+    --update with a few hundred new messages improves it.  Its ledger cannot name the messages that
+    were counted, so give train --update only newer messages: the others would count twice.
     """
     settings = learning.settings()
     if model.exists() and not replace:
@@ -287,36 +285,19 @@ def import_(
         raise SourceError(f"{source}: cannot be read ({error.strerror}); check it") from error
     note_skips(skips)
     if found.capped:
+        had = "a count" if found.capped == 1 else "counts"
         note(
-            f"{source}: {counted(found.capped, 'token')} had a count above the number of messages,"
-            " and was set to that number"
-            if found.capped == 1
-            else f"{source}: {counted(found.capped, 'token')} had counts above the number of"
-            " messages, and were set to that number"
+            f"{source}: {counted(found.capped, 'token')} had {had} above the number of messages;"
+            " that number was used instead"
         )
     make_default_folder(model)
     metadata = found.model.metadata
-    write_model(model, metadata, found.model.counts.items(), replace_old=replace)
-    note_one_sided(model, metadata)
-    _print(model, found, skips, form)
-
-
-def _opened(source: str) -> BinaryIO:
-    """Open what FILE names, decompressed."""
-    if source != STDIN:
-        return open_bytes(Source(source).path)
-    stream = sys.stdin.buffer
-    return decompressed(stream) if isinstance(stream, io.BufferedReader) else stream
-
-
-def _print(model: Path, found: Imported, skips: Skips, form: str) -> None:
-    metadata = found.model.metadata
-    settings, state = metadata
-    learned = dict(zip(settings.classes, state.messages, strict=True))
+    write_model(model, found.model, replace_old=replace)
+    note_lacking(model, metadata)
     if form == "json":
         fields = {
             "model": str(model),
-            "messages": learned,
+            "messages": metadata.by_class(metadata.learned.messages),
             "tokens": metadata.n_tokens,
             "skipped": skips.count,
             "capped": found.capped,
@@ -329,14 +310,22 @@ def _print(model: Path, found: Imported, skips: Skips, form: str) -> None:
     if found.words:
         echo_sentence(
             f"read {counted(found.words, 'word')}; {found.foreign:,} of them, mostly of header"
-            " fields, have no token and were left out"
+            " fields, match no token and were left out"
         )
     if rule_of(metadata).is_calibrated:
         echo_sentence(
-            "the calibration is the default; a few hundred new messages, learned with train"
-            " --update, refine it"
+            "the calibration is the default; train --update with a few hundred new messages refines"
+            " it"
         )
     echo_sentence(
-        "the ledger cannot name the messages that were counted, so train --update would count them"
-        " twice: give it only newer mail, or train a new model on all the mail, which is better"
+        "the ledger cannot name the messages that were counted: give train --update only newer"
+        " messages, or, better, train a new model on all messages"
     )
+
+
+def _opened(source: str) -> BinaryIO:
+    """Open what FILE names, decompressed."""
+    if source != STDIN:
+        return open_bytes(Source(source).path)
+    stream = sys.stdin.buffer
+    return decompressed(stream) if isinstance(stream, io.BufferedReader) else stream

@@ -3,7 +3,6 @@
 import heapq
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -13,16 +12,15 @@ from nbspam.bayes.event_model import Row
 from nbspam.bayes.trait_model import Variances
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import argument
-from nbspam.cli.notes import note_older, young_sentence
+from nbspam.cli.notes import arrival_words, note_older, young_sentence
 from nbspam.cli.options import FORM, MODEL, refuse_stdin_twice
 from nbspam.cli.terminal import echo_paragraph, echo_sentence, unbroken
 from nbspam.errors import ModelError, OptionError, counted, one_line
 from nbspam.reading.sources import STDIN
 from nbspam.scoring.explanation import WordCount, word_counts
 from nbspam.scoring.rules import rule_of
-from nbspam.store.check import disagreements
-from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import BASE, DEFAULT, MERGING, TRAINING, Metadata, ModelSettings
+from nbspam.store.lookup import Lookup, disagreements
+from nbspam.store.metadata import BASE, DEFAULT, MERGING, TRAINING, Metadata
 from nbspam.tokens.kinds import COLLECTED_BY
 from nbspam.tokens.tokenized import RULES
 
@@ -31,8 +29,8 @@ _MANY = 100  # known words of a header, as of most mails
 # Where the calibration comes from, in words.
 _CALIBRATED = {
     TRAINING: "fitted to the messages it was trained on, each left out",
-    MERGING: "combined from those of the models it was merged from",
-    DEFAULT: "not fitted, the default; train --update refines it",
+    MERGING: "combined from those of the merged models",
+    DEFAULT: "the default, not fitted; train --update refines it",
     BASE: "begun as that of its base; train --update --base refines it",
 }
 
@@ -48,101 +46,69 @@ def info(*, model: Path = MODEL, form: str = FORM) -> None:
     """
     with Lookup(model) as lookup:
         metadata, remembered = lookup.metadata, lookup.remembered()
-        hosts = _largest(lookup.beginning_with(COLLECTED_BY.prefix))
+        found = lookup.beginning_with(COLLECTED_BY.prefix)
+        top = heapq.nlargest(_LISTED, found, key=lambda item: sum(item[1]))
+    hosts = {token.removeprefix(COLLECTED_BY.prefix): row for token, row in top}
     size = model.stat().st_size
     if form == "json":
-        click.echo(
-            json.dumps({"model": str(model), "bytes": size} | _fields(metadata, remembered, hosts))
-        )
+        fields = {"model": str(model), "bytes": size} | _fields(metadata, remembered, hosts)
+        click.echo(json.dumps(fields))
         return
     note_older(model, metadata)
     settings, learned = metadata
+    is_calibrated = rule_of(metadata).is_calibrated
     prior = "as learned" if settings.prior is None else f"{settings.prior:g} (fixed)"
-    calibrated = "none: the plain posterior"
-    if rule_of(metadata).is_calibrated:
-        calibrated = _CALIBRATED[learned.calibrated_by]
-    messages = zip(settings.classes, learned.messages, strict=True)
+    traits = settings.traits
+    if settings.has_traits:
+        n = sum(sum(values.values()) for values in learned.trait_histograms[0])
+        traits += f", of {counted(n, 'message')}"
+    if settings.variances != Variances():
+        smoothing, variance, shared = settings.variances
+        traits += f"; variance smoothing {smoothing:g}, variance prior {variance:g}"
+        traits += ", shared variance" if shared else ""
+    labels = "none look wrong"
+    if metadata.label_noise:
+        share = 100 * metadata.label_noise
+        labels = f"about {share:.2g} % looked wrong in training, and have little influence"
+    cut_offs = "none: the verdict is the most probable class"
+    if len(settings.classes) == 2:
+        spam, ham = settings.spam_cutoff, settings.ham_cutoff
+        cut_offs = f"spam above {spam:g}, ham up to {ham:g}, unsure between"
+    headers, calibration = "treated as other words", "none: the plain posterior"
+    if is_calibrated:
+        calibration = _CALIBRATED[learned.calibrated_by]
+        trusted = 100 * trust(*metadata.host_trust, _MANY)
+        headers = f"trust {trusted:.0f} % ({arrival_words(metadata)})"
+    named = [
+        f"{unbroken(one_line(host))} ({_sizes(metadata, row)})"
+        for host, row in list(hosts.items())[:_SHOWN]
+    ]
+    if (more := sum(learned.host_rows.values()) - len(named)) > 0:
+        named.append(f"{more:,} more")
     rows = {
         "model": f"{unbroken(model)} ({size:,} bytes)",
-        "learned": ", ".join(f"{name}: {n:,}" for name, n in messages),
+        "learned": _sizes(metadata, learned.messages),
         "ledger": f"remembers {counted(remembered, 'message')}",
         "tokens": f"{metadata.n_tokens:,}",
         "tokenizer": f"rules {settings.rules}",
         "scoring": f"{settings.scoring}, prior {prior}",
         "event model": f"{settings.event_model} with alpha {settings.alpha:g}",
-        "traits": _traits(metadata),
-        "calibration": calibrated,
-        "labels": _labels(metadata),
-        "cut-offs": _cut_offs(settings),
-        "headers": _headers(metadata),
-        "hosts": _hosts(metadata, hosts),
+        "traits": traits,
+        "calibration": calibration,
+        "labels": labels if is_calibrated and learned.calibrated_by == TRAINING else "",
+        "cut-offs": cut_offs,
+        "headers": headers,
+        "servers": "; ".join(named) or "none",
         "spam is": settings.positive or "no class: the verdict is the most probable one",
+        "young": young_sentence(metadata),
     }
-    if learned.calibrated_by != TRAINING or not rule_of(metadata).is_calibrated:
-        del rows["labels"]  # which were not looked at
-    if sentence := young_sentence(metadata):
-        rows["young"] = sentence
     for name, text in rows.items():
-        echo_paragraph(f"{name:11} {text}", indent=12)
+        if text:
+            echo_paragraph(f"{name:11} {text}", indent=12)
 
 
-def _largest(found: Iterator[tuple[str, Row]]) -> dict[str, Row]:
-    """Return the hosts with the most mails."""
-    top = heapq.nlargest(_LISTED, found, key=lambda item: sum(item[1]))
-    return {token.removeprefix(COLLECTED_BY.prefix): row for token, row in top}
-
-
-def _labels(metadata: Metadata) -> str:
-    if not metadata.label_noise:
-        return "none look wrong beyond chance"
-    return (
-        f"about {100 * metadata.label_noise:.2g} % looked wrong in training, and count for little"
-    )
-
-
-def _cut_offs(settings: ModelSettings) -> str:
-    if len(settings.classes) > 2:
-        return "none: the verdict is the most probable class"
-    return f"spam above {settings.spam_cutoff:g}, ham up to {settings.ham_cutoff:g}, unsure between"
-
-
-def _traits(metadata: Metadata) -> str:
-    settings, learned = metadata
-    if not settings.has_traits:
-        return settings.traits
-    n = sum(sum(values.values()) for values in learned.trait_histograms[0])
-    shown = f"{settings.traits}, of {counted(n, 'message')}"
-    if settings.variances != Variances():
-        smoothing, prior, shared = settings.variances
-        shown += f"; variance smoothing {smoothing:g}, variance prior {prior:g}"
-        shown += ", shared variance" if shared else ""
-    return shown
-
-
-def _headers(metadata: Metadata) -> str:
-    if not rule_of(metadata).is_calibrated:
-        return "words like others"
-    rho, mails = metadata.host_trust
-    if not mails:
-        return "not trusted: no mails of two classes with a header were learned"
-    tau = trust(rho, mails, _MANY)
-    return (
-        f"trusted for up to {100 * tau:.0f} %: the hosts that took the mails in leave"
-        f" {100 * rho:.0f} % of the class open"
-    )
-
-
-def _hosts(metadata: Metadata, hosts: dict[str, Row]) -> str:
-    shown = []
-    for host, row in list(hosts.items())[:_SHOWN]:
-        mails = ", ".join(f"{name}: {n:,}" for name, n in _per_class(metadata, row).items())
-        shown.append(f"{unbroken(one_line(host))} ({mails})")
-    more = sum(metadata.learned.host_rows.values()) - len(shown)
-    return "; ".join([*shown, f"{more:,} more"] if more > 0 else shown) or "none"
-
-
-def _per_class(metadata: Metadata, row: Row) -> dict[str, int]:
-    return dict(zip(metadata.settings.classes, row, strict=True))
+def _sizes(metadata: Metadata, row: Row) -> str:
+    return ", ".join(f"{name}: {n:,}" for name, n in metadata.by_class(row).items())
 
 
 def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[str, object]:
@@ -151,7 +117,7 @@ def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[
     is_calibrated = rule_of(metadata).is_calibrated
     return {
         "classes": settings.classes,
-        "messages": dict(zip(settings.classes, learned.messages, strict=True)),
+        "messages": metadata.by_class(learned.messages),
         "tokens": metadata.n_tokens,
         "rules": settings.rules,
         "program_rules": RULES,
@@ -170,7 +136,7 @@ def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[
         "spam_cutoff": settings.spam_cutoff,
         "ham_cutoff": settings.ham_cutoff,
         "trust": trust(*metadata.host_trust, _MANY),
-        "hosts": {host: _per_class(metadata, row) for host, row in hosts.items()},
+        "hosts": {host: metadata.by_class(row) for host, row in hosts.items()},
         "hosts_total": sum(metadata.learned.host_rows.values()),
         "missing": metadata.missing,
         "bias": metadata.bias,
@@ -181,7 +147,7 @@ def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[
 def check(*, model: Path = MODEL) -> None:
     """Read the whole model and recompute every derived number.
 
-    Exits with 1 and says what disagrees when the file is damaged.
+    If the file is damaged, it prints what disagrees and exits with 1.
 
     \b
     Example:
@@ -191,7 +157,7 @@ def check(*, model: Path = MODEL) -> None:
     if wrong:
         raise ModelError(f"{model}: {'; '.join(wrong)}; restore it from a copy or train again")
     echo_sentence(
-        f"{unbroken(model)}: whole; {counted(len(whole.counts), 'token')} and all derived numbers"
+        f"{unbroken(model)}: intact; {counted(len(whole.counts), 'token')} and all derived numbers"
         " agree"
     )
 
@@ -211,7 +177,7 @@ def words(
     digit is 0.  If the model knows the word only as another kind of token, it says as which.
 
     The weight is the log-odds of the word's presence: above 0 for spam, below 0 for ham.  With
-    three or more classes it is that of the class that the word speaks for most.
+    three or more classes it is that of the class that the word favours most.
 
     \b
     Examples:
@@ -219,66 +185,50 @@ def words(
       nbspam model words "claim now" subject:free -m mail.json
       nbspam model words --format json - < words.txt
     """
-    asked = _typed(words)
+    refuse_stdin_twice(words)
+    asked: list[str] = []
+    for word in words:
+        if word == STDIN:
+            lines = sys.stdin.buffer.read().decode("utf-8", "replace") if sys.stdin else ""
+            asked += [line.strip() for line in lines.splitlines() if line.strip()]
+        else:
+            asked.append(word)
     with Lookup(model) as lookup:
         metadata = lookup.metadata
         if not metadata.settings.counts.has_tokens:
             raise OptionError(f"{model}: counts no words, only traits; see nbspam model info")
         found = word_counts(lookup, asked)
     if form == "json":
-        for word in found:
-            click.echo(json.dumps(_word_json(word, metadata)))
-    else:
-        _print_words(model, found, metadata)
-
-
-def _typed(words: tuple[str, ...]) -> list[str]:
-    """Return the words, with those of standard input in the place of a `-`; raises OptionError."""
-    refuse_stdin_twice(words)
-    typed: list[str] = []
-    for word in words:
-        if word == STDIN:
-            lines = sys.stdin.buffer.read().decode("utf-8", "replace") if sys.stdin else ""
-            typed += [line.strip() for line in lines.splitlines() if line.strip()]
+        for each in found:
+            click.echo(json.dumps(_word_json(each, metadata)))
+        return
+    classes, messages = metadata.settings.classes, metadata.learned.messages
+    sizes = _sizes(metadata, messages)
+    click.echo(f"{model}: learned {counted(sum(messages), 'message')} ({sizes})\n")
+    width = max([4, *(len(one_line(each.token)) for each in found)])
+    heads = [f"in {name}".rjust(7) for name in classes]
+    click.echo("  ".join(["word".ljust(width), *heads, "  weight"]))
+    for each in found:
+        if each.counts is None:
+            others = f", but {one_line(', '.join(each.other_kinds))}" if each.other_kinds else ""
+            cells = [f"not in the model{others}"]
         else:
-            typed.append(word)
-    return typed
+            counts = zip(each.counts, heads, strict=True)
+            cells = [*(f"{n:,}".rjust(len(head)) for n, head in counts), _weight(each, metadata)]
+        click.echo("  ".join([one_line(each.token).ljust(width), *cells]))
 
 
 def _word_json(word: WordCount, metadata: Metadata) -> dict[str, object]:
     classes = metadata.settings.classes
-    counts = word.counts or (0,) * len(classes)
     return {
         "word": word.typed,
         "token": word.token,
         "known": word.counts is not None,
-        "counts": dict(zip(classes, counts, strict=True)),
-        "messages": dict(zip(classes, metadata.learned.messages, strict=True)),
-        "weights": None if word.weights is None else dict(zip(classes, word.weights, strict=True)),
+        "counts": metadata.by_class(word.counts or (0,) * len(classes)),
+        "messages": metadata.by_class(metadata.learned.messages),
+        "weights": None if word.weights is None else metadata.by_class(word.weights),
         "other_kinds": list(word.other_kinds),
     }
-
-
-def _print_words(model: Path, found: list[WordCount], metadata: Metadata) -> None:
-    classes, messages = metadata.settings.classes, metadata.learned.messages
-    sizes = ", ".join(f"{name}: {n:,}" for name, n in zip(classes, messages, strict=True))
-    click.echo(f"{model}: learned {counted(sum(messages), 'message')} ({sizes})\n")
-    width = max([4, *(len(one_line(word.token)) for word in found)])
-    heads = [f"in {name}".rjust(7) for name in classes]
-    click.echo("  ".join(["word".ljust(width), *heads, "  weight"]))
-    for word in found:
-        token = one_line(word.token).ljust(width)
-        if word.counts is None:
-            click.echo(f"{token}  {_absent(word)}")
-            continue
-        cells = [f"{n:,}".rjust(len(head)) for n, head in zip(word.counts, heads, strict=True)]
-        click.echo("  ".join([token, *cells, _weight(word, metadata)]))
-
-
-def _absent(word: WordCount) -> str:
-    if not word.other_kinds:
-        return "not in the model"
-    return f"not in the model, but {one_line(', '.join(word.other_kinds))}"
 
 
 def _weight(word: WordCount, metadata: Metadata) -> str:
@@ -287,5 +237,5 @@ def _weight(word: WordCount, metadata: Metadata) -> str:
         return "none".rjust(8)
     if settings.positive_index is not None and len(settings.classes) == 2:
         return f"{word.weights[settings.positive_index]:+8.3f}"
-    k = max(range(len(settings.classes)), key=lambda k: word.weights[k] if word.weights else 0.0)
-    return f"{word.weights[k]:+8.3f} for {settings.classes[k]}"
+    weight, name = max(zip(word.weights, settings.classes, strict=True), key=lambda pair: pair[0])
+    return f"{weight:+8.3f} for {name}"

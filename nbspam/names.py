@@ -1,5 +1,6 @@
-"""Class names as users write them, and the names that have a meaning."""
+"""Names as users write them: of classes, some of which have a meaning, and of files."""
 
+import os
 import re
 from collections.abc import Mapping
 
@@ -46,3 +47,13 @@ def rare_classes(sizes: Mapping[str, int]) -> list[str]:
         return []
     second = sorted(sizes.values())[-2]
     return [name for name, n in sizes.items() if n <= FEW and TIMES_LARGER * n <= second]
+
+
+def is_url(name: object) -> bool:
+    """Return whether a file is named by a URL; a folder at a mail server is, too."""
+    return "://" in str(name)
+
+
+def real_name(name: object) -> str:
+    """Return a file's name with its links followed; a URL as it is."""
+    return str(name) if is_url(name) else os.path.realpath(str(name))

@@ -20,14 +20,15 @@ from small_models import (
 from nbspam.bayes.calibration import Calibration, Calibrations, scales, unconfoundedness
 from nbspam.bayes.trait_model import TRAIT_MODELS
 from nbspam.learning.settings import TrainingSettings, empty_metadata
-from nbspam.store.metadata import ORIGINS, no_histograms
-from nbspam.store.metadata_json import (
+from nbspam.store.metadata import (
+    ORIGINS,
     MetadataError,
     dump_histograms,
     dump_metadata,
     load_counted,
     load_histograms,
     load_metadata,
+    no_histograms,
 )
 from nbspam.tokens.kinds import NAMES
 from nbspam.tokens.tokenized import NAME, RULES
