@@ -226,8 +226,8 @@ class Client(io.RawIOBase):
             return
         if not is_over and self._shuts == socket.SHUT_RD:
             with suppress(OSError):
-                if self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
-                    return  # it is the server that is late
+                self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+                return  # with bytes or the end there to be read, it is the server that is late
         self._is_late = True
         self.hang_up(self._shuts)
 
