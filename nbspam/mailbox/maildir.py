@@ -7,6 +7,7 @@ gets a new name, as mbsync demands: its number in the old one (`,U=17`) is that 
 A Maildir has no UIDs: messages are numbered here as they are met, and the numbers are remembered.
 """
 
+import errno
 import json
 import os
 import re
@@ -18,10 +19,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from itertools import count
+from operator import ge
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from nbspam.errors import AccountError, AwayError
+from nbspam.errors import AccountError, AwayError, Remedy
 from nbspam.mailbox.account import INBOX, missing_folder, state_file
 from nbspam.mailbox.connection import BEGINNING, FetchedMessage, Folder, ListedFolder
 from nbspam.reading.message import BYTES_LIMIT
@@ -111,20 +113,15 @@ class LocalFolders:
         """Return the Maildirs by name: of Maildir++ (`.Junk`) and in folders (`Lists/Cycling`)."""
         top = Path(self.account.path)
         found = {INBOX: top} if is_maildir(top) else {}
-
-        def look(folder: Path, prefix: str, depth: int) -> None:
-            entries = sorted(os.scandir(folder), key=lambda e: e.name)
-            for entry in entries:
-                if entry.name in (*_PARTS, "tmp") or not entry.is_dir():
-                    continue
-                name = prefix + entry.name.removeprefix(".")
-                if is_maildir(Path(entry.path)):
-                    found.setdefault(name, Path(entry.path))
-                if depth < _DEPTH_LIMIT and not entry.is_symlink():
-                    look(Path(entry.path), f"{name}/", depth + 1)
-
         with self._telling(str(top)):
-            look(top, "", 0)
+            os.listdir(top)  # noqa: PTH208 (raises, which os.walk does not: lost+found is no matter)
+        for folder, inside, _ in os.walk(top):
+            above = Path(folder).relative_to(top).parts
+            inside[:] = sorted({*inside} - {*_PARTS, "tmp"}) if len(above) <= _DEPTH_LIMIT else []
+            for place in (Path(folder, name) for name in inside):
+                if is_maildir(place):
+                    names = (name.removeprefix(".") for name in (*above, place.name))
+                    found.setdefault("/".join(names), place)
         if not found:
             raise AccountError(
                 f"{top}: is not a Maildir, nor a folder of Maildirs; name the folder that has cur"
@@ -309,6 +306,12 @@ class LocalFolders:
                 f"{path}: is not there; name a folder that has cur and new"
             ) from error
         except OSError as error:
+            if error.errno == errno.EXDEV:
+                raise AccountError(
+                    f"{path}: the folder for spam is on another disk, to which no file is moved in"
+                    " one step",
+                    Remedy.NAME_JUNK,
+                ) from error
             raise AccountError(
                 f"{path}: {error.strerror}; correct its owner and permissions, or the disk, and run"
                 " it again"
@@ -317,7 +320,7 @@ class LocalFolders:
 
 def is_maildir(path: Path) -> bool:
     """Return whether a folder is a Maildir."""
-    return all((path / part).is_dir() for part in _PARTS)
+    return all(os.path.isdir(path / part) for part in _PARTS)  # noqa: PTH112 (a closed one raises)
 
 
 def _normal(name: str) -> str:
@@ -327,19 +330,28 @@ def _normal(name: str) -> str:
 
 def _content(path: str, limit: int) -> bytes | None:
     """Return the first bytes of a message; None for what is not a file."""
-    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-        return file.read(limit) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        return None
+    with os.fdopen(handle, "rb") as file:
+        return file.read(limit)
 
 
 def _read(path: Path) -> dict[str, tuple[int, int, dict[str, int]]]:
     try:
-        found = json.loads(path.read_bytes())
-        return {name: (int(v), int(n), dict(numbers)) for name, (v, n, numbers) in found.items()}
+        found = {}
+        for name, (validity, following, numbers) in json.loads(path.read_bytes()).items():
+            ordered = [0, *sorted(numbers.values()), following]
+            if {*map(type, (validity, *ordered))} != {int} or any(map(ge, ordered, ordered[1:])):
+                raise ValueError
+            found[name] = validity, following, numbers
+        return found
     except OSError as error:
         raise AccountError(
             f"{path}: cannot be read ({error.strerror}); fix its permissions"
         ) from error
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise AccountError(
             f"{path}: is damaged; remove it, and the next run begins anew with unread mail"
         ) from error

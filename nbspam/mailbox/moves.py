@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from nbspam.errors import AccountError
 from nbspam.mailbox.account import ImapRefusalError
@@ -29,11 +29,14 @@ from nbspam.mailbox.maildir import LocalFolders
 from nbspam.store.writing import LockWait, locked, unwritable, write_atomically
 
 Mailbox = Connection | LocalFolders
+T = TypeVar("T", bound=tuple[Any, ...])
 _VERSION = 1  # of the file
 _BYTES = 12  # of a digest: 2^48 messages before two of them are likely to share one
 # Digests kept, the newest: of what was judged and of what was in the junk folder.  20,000 make a
 # file of 1 MB.
 _KEPT = 20_000
+_RANGE_LIMIT = 10_000_000  # UIDs in the file; more would fill the memory
+_NO_STATE = ArithmeticError, ValueError, TypeError, LookupError, AttributeError, RecursionError
 _ATTEMPTS = 5  # while other clients move the same messages
 
 
@@ -114,23 +117,25 @@ class Memory:
             raise AccountError(
                 f"{path}: cannot be read ({error.strerror}); fix its permissions"
             ) from error
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except _NO_STATE as error:
             raise AccountError(
                 f"{path}: is damaged; remove it, and the next run begins anew with unread mail"
             ) from error
 
     def _take(self, found: dict[str, Any]) -> None:
-        self.folders = {name: JudgedFolder(**each) for name, each in found["folders"].items()}
+        folders, junked = found["folders"].items(), found["junked"].items()
+        self.folders = {name: _checked(JudgedFolder(**each)) for name, each in folders}
         for name, each in found["learned"].items():
-            waiting = {int(uid): digest for uid, digest in each["waiting"].items()}
+            waiting = {int(uid): str(digest) for uid, digest in each["waiting"].items()}
             uids = _in_ranges(each["uids"])
-            self.learned[name] = LearnedFolder(each["uidvalidity"], uids, waiting)
-        self.rescued = {name: list(uids) for name, uids in found["rescued"].items()}
+            self.learned[name] = _checked(LearnedFolder(each["uidvalidity"], uids, waiting))
+        self.rescued = {name: [*map(int, uids)] for name, uids in found["rescued"].items()}
         self.judged, self.kept = dict.fromkeys(found["judged"]), dict.fromkeys(found["kept"])
-        self.junked = {digest: JunkMark(*mark) for digest, mark in found["junked"].items()}
+        self.junked = {digest: _checked(JunkMark(*mark)) for digest, mark in junked}
         if found["pending"] is not None:
-            move = PendingMove(**found["pending"])
-            messages = {int(uid): (digest, seen) for uid, (digest, seen) in move.messages.items()}
+            move = _checked(PendingMove(**found["pending"]))
+            pairs = move.messages.items()
+            messages = {int(uid): (str(digest), bool(seen)) for uid, (digest, seen) in pairs}
             self.pending = move._replace(messages=messages)
 
     def save(self) -> None:
@@ -151,7 +156,7 @@ class Memory:
             "kept": list(self.kept),
             "judged": list(self.judged),
         }
-        text = json.dumps(found, ensure_ascii=False).encode()
+        text = json.dumps(found).encode()
 
         def write(file: Any) -> None:
             file.write(text)
@@ -213,8 +218,18 @@ def _in_ranges(text: str) -> set[int]:
     uids: set[int] = set()
     for piece in text.split(",") if text else ():
         low, _, high = piece.partition(":")
+        if int(high or low) - int(low) > _RANGE_LIMIT:
+            raise ValueError
         uids.update(range(int(low), int(high or low) + 1))
     return uids
+
+
+def _checked(read: T) -> T:
+    """Return a tuple of the file; raises TypeError where a value is not what it is to be."""
+    for value, kind in zip(read, type(read).__annotations__.values(), strict=True):
+        if type(value) is not getattr(kind, "__origin__", kind):
+            raise TypeError
+    return read
 
 
 @contextmanager

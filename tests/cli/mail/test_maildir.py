@@ -1,5 +1,8 @@
 """`nbspam mail` with Maildirs: what a server does not have."""
 
+import errno
+import json
+import math
 import os
 import signal
 import time
@@ -185,6 +188,70 @@ def test_a_folder_that_may_not_be_written_is_one_sentence(home, local):
     assert (done.code, done.err.count("\n")) == (1, 2)
     assert "Permission denied; correct its owner and permissions" in done.err
     assert len(local.mails()) == 1
+
+
+def test_a_folder_for_spam_on_another_disk_is_one_sentence(home, local, monkeypatch):
+    local.put(*many("spam", 1))
+
+    def rename(self, target):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+    monkeypatch.setattr(type(local.top), "rename", rename)
+    done = home.run("mail", "filter", "-q", local.top)
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert "on another disk, to which no file is moved in one step; name the folder" in done.err
+    assert len(local.mails()) == 1
+
+
+def test_odd_folders_and_names_of_any_bytes_are_no_trouble(home, local):
+    (local.top / "loop").symlink_to("loop")
+    (local.top / "lost+found").mkdir(mode=0)
+    (local.top / "new" / "folder").mkdir()
+    folder = os.fsdecode(b"\xff\n")
+    local.create(folder)
+    spam = many("spam", 2)
+    local.put(*spam, folder=folder)
+    home.config.write_text("[mail.home]\nmaildir = 'mail'\nfolders = ['*']\nham = ['*']\n")
+    home.mail("filter")
+    home.mail("learn")
+    assert local.mails("Junk") == spam
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [
+        (("folders", "INBOX", "uid"), "x"),
+        (("folders", "INBOX", "unread_until"), None),
+        (("junked", "0", 2), []),
+        (("learned", "Junk", "uids"), "1:99999999999999"),
+        (("learned", "Junk", "waiting"), []),
+        (("rescued", "INBOX"), [math.inf]),
+        (("pending", "folder"), {}),
+        (("INBOX", 0), math.inf),
+        (("INBOX", 1), 1),
+        (("INBOX", 2, "a"), None),
+    ],
+)
+def test_a_damaged_file_of_what_is_remembered_is_one_sentence(home, local, keys, value):
+    local.put(*many("ham", 2))
+    home.mail("filter", local.top)
+    home.mail("learn", local.top)
+    path = home.memory()
+    if keys[0] == "INBOX":
+        path = path.with_suffix(".uids.json")
+    found = place = json.loads(path.read_text())
+    pending = {"folder": "INBOX", "junk": "Junk", "uidvalidity": 1, "junk_uidvalidity": 1}
+    if keys[0] != "INBOX":
+        found["pending"] = pending | {"junk_uidnext": 1, "is_copy": False, "messages": {}}
+        found["junked"]["0"] = [0.5, 1, 1, False, True]
+    for key in keys[:-1]:
+        place = place[key]
+    place[keys[-1]] = value
+    for text in (json.dumps(found), "[" * 100_000):
+        path.write_text(text)
+        done = home.run("mail", "filter", local.top)
+        assert (done.code, done.err.count("\n")) == (1, 1), done
+        assert f"{path}: is damaged; remove it" in done.err
 
 
 def test_what_is_no_file_and_what_is_gone_is_left_out(local):
