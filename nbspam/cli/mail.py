@@ -22,6 +22,7 @@ from nbspam.filter import classified, open_filter
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages, learn
 from nbspam.mailbox.account import SCHEME
+from nbspam.mailbox.maildir import Maildir
 from nbspam.mailbox.moves import Mailbox, Memory, Mover, opened_memory
 from nbspam.mailbox.sorting import (
     TAUGHT_AS_HAM,
@@ -321,9 +322,10 @@ def _junk_of(connection: Mailbox, junk: str | None) -> str:
     else:  # the one whose special use is \Junk (RFC 6154)
         listed = [folder for folder in connection.folders() if folder.is_selectable]
         marked = [folder.name for folder in listed if "\\junk" in folder.flags]
-        if not marked:
+        if not marked or (len(marked) > 1 and isinstance(account, Maildir)):
+            why = "several folders are for spam" if marked else connection.junk_rule
             raise AccountError(
-                f"{account.name}: {connection.junk_rule}; the folders are"
+                f"{account.name}: {why}; the folders are"
                 f" {', '.join(folder.name for folder in listed)}",
                 Remedy.NAME_JUNK,
             )

@@ -286,9 +286,10 @@ class Connection:
 
     # Changes
 
-    def move(self, uids: Sequence[int], folder: str) -> None:
-        """Move messages of the open folder to another one, with MOVE (RFC 6851)."""
+    def move(self, uids: Sequence[int], folder: str) -> list[int]:
+        """Move messages of the open folder to another one, with MOVE (RFC 6851); returns them."""
         self._ask(lambda: self._client.move(list(uids), folder), folder)
+        return list(uids)
 
     def copy(self, uids: Sequence[int], folder: str) -> None:
         """Copy messages of the open folder to another one: all of them or none."""

@@ -33,11 +33,14 @@ _PARTS = ("new", "cur")
 _FLAGS = re.compile(r"[:;!]2,([A-Za-z]*)$")  # Windows and some mail programs have no colon
 _SIZES = re.compile(r",[SW]=[0-9]+")  # what Dovecot and Courier keep in a name
 # Special folders by their last names (RFC 6154), as mail programs call them.
-_SPECIAL = {"junk": "\\junk", "spam": "\\junk", "junk e-mail": "\\junk", "junk email": "\\junk"}
+JUNK, OLD_JUNK = "\\junk", "old junk"  # such as Archive.Spam beside Junk
+_SPECIAL = dict.fromkeys(("junk", "spam", "junk e-mail", "junk email"), JUNK)
 _SPECIAL |= {"trash": "\\trash", "deleted messages": "\\trash", "drafts": "\\drafts"}
 _LOOK = 2.0  # seconds between two looks for new mail
 _PAUSE_LIMIT = 240.0  # after which other folders are looked at, as with a server
 _DEPTH_LIMIT = 8
+_ATTEMPTS = 5  # while other programs rename files
+_KEPT = 1_000  # numbers of messages that are gone
 _numbers = count()
 
 
@@ -65,7 +68,7 @@ class Maildir(NamedTuple):
         """The file in which is remembered what was done."""
         path = os.path.realpath(self.path)
         digest = blake2b(path.encode(errors="surrogateescape"), digest_size=8).hexdigest()
-        return state_file(f"{Path(path).name[-40:]}-{digest}")
+        return state_file(f"{re.sub('[^A-Za-z0-9]', '', Path(path).name)[-40:]}-{digest}")
 
 
 class _Message(NamedTuple):
@@ -130,12 +133,15 @@ class LocalFolders:
         return found
 
     def folders(self) -> list[ListedFolder]:
-        """Return the folders."""
-        names = {name: re.split("[./]", name.casefold())[-1] for name in self._places}
-        return [
-            ListedFolder(name, "/", frozenset({_SPECIAL[last]} if last in _SPECIAL else ()))
-            for name, last in names.items()
-        ]
+        """Return the folders; of those called Junk or Spam those at the top are for spam."""
+        parts = {name: re.split("[./]", name.casefold()) for name in self._places}
+        special = {name: _SPECIAL[p[-1]] for name, p in parts.items() if p[-1] in _SPECIAL}
+        top = min((len(parts[n]) for n, flag in special.items() if flag == JUNK), default=0)
+        for name, flag in special.items():
+            if flag == JUNK and len(parts[name]) > top:
+                special[name] = OLD_JUNK
+        flags = {name: frozenset({special[name]} if name in special else ()) for name in parts}
+        return [ListedFolder(name, "/", flags[name]) for name in parts]
 
     def named(self, name: str) -> str:
         """Return the folder that a user means, with or without a dot at its front."""
@@ -168,17 +174,26 @@ class LocalFolders:
             raise AwayError(f"{self._file}: was removed during the run; run it again")
 
     def _listed(self, name: str) -> dict[str, _Message]:
-        """Return the messages of a folder by the part of their names that stays, oldest first."""
-        found = {}
-        for part in _PARTS:
-            folder = self._places[name] / part
-            with self._telling(str(folder)):
-                names = [n for n in os.listdir(folder) if n[0] != "."]  # noqa: PTH208 (faster)
-            for each in sorted(names):
-                flags = _FLAGS.search(each)
-                base = re.split("[,:;!]", each, maxsplit=1)[0]  # what no program changes
-                base = each if base in found else base
-                found[base] = _Message(f"{folder}/{each}", flags[1] if flags else "")
+        """Return the messages of a folder by the part of their names that stays, oldest first.
+
+        A file that is renamed while a folder is listed may be missed, or listed twice.
+        """
+        found: dict[str, _Message] = {}
+        for _ in range(_ATTEMPTS):
+            before = self._stamps(name)
+            for part in _PARTS:
+                folder = self._places[name] / part
+                with self._telling(str(folder)):
+                    names = [n for n in os.listdir(folder) if n[0] != "."]  # noqa: PTH208 (faster)
+                for each in sorted(names):
+                    path, flags = f"{folder}/{each}", _FLAGS.search(each)
+                    base = re.split("[,:;!]", each, maxsplit=1)[0]  # what no program changes
+                    same = found.get(base)
+                    if same and same.path != path and os.path.lexists(same.path):
+                        base = each
+                    found[base] = _Message(path, flags[1] if flags else "")
+            if self._stamps(name) == before:
+                break
         return dict(sorted(found.items()))
 
     def _numbered(self, name: str, found: Iterable[str]) -> tuple[int, int, dict[str, int]]:
@@ -193,7 +208,9 @@ class LocalFolders:
             if place.exists() and (self._remembers or not self._uids):
                 self._uids = _read(place)
             validity, following, numbers = self._uids.get(name, (int(time.time()), 1, {}))
-            numbers = {base: numbers[base] for base in found if base in numbers}
+            # One that was missed in a listing keeps its number.
+            if len(numbers) > 2 * len(list(found)) + _KEPT:
+                numbers = {base: numbers[base] for base in found if base in numbers}
             for base in found:
                 if base not in numbers:
                     numbers[base], following = following, following + 1
@@ -211,7 +228,8 @@ class LocalFolders:
 
     def search(self, folder: Folder, criteria: Sequence[str], first: int = 1) -> list[int]:
         """Return the numbers from `first` on of messages that meet all criteria, ascending."""
-        self.select(folder.name)
+        if self._open != folder.name:
+            self.select(folder.name)
         found = self._messages.items()
         return sorted(uid for uid, m in found if uid >= first and m.meets(criteria))
 
@@ -242,7 +260,7 @@ class LocalFolders:
                 if uid not in self._messages:
                     break
                 try:
-                    with self._telling(self._messages[uid].path):
+                    with self._telling(self._messages[uid].path, may_vanish=True):
                         content = _content(self._messages[uid].path, limit)
                 except FileNotFoundError:
                     continue
@@ -252,26 +270,27 @@ class LocalFolders:
 
     # Changes
 
-    def move(self, uids: Sequence[int], folder: str) -> None:
-        """Move messages of the open folder to another one."""
+    def move(self, uids: Sequence[int], folder: str) -> list[int]:
+        """Move messages of the open folder to another one; returns those that were still there."""
         self.select(self._open)
+        moved = []
         for uid in uids:
-            if uid not in self._messages:
-                continue
-            old = self._messages[uid].path
-            head, name = os.path.split(old)
-            sizes, flags = "".join(_SIZES.findall(name)), _FLAGS.search(name)
-            now, host = time.time(), re.sub(r"[/:,]", "_", socket.gethostname())
-            unique = f"{now:.0f}.M{now % 1 * 1e6:.0f}P{os.getpid()}Q{next(_numbers)}.{host}"
-            info = flags[0] if flags else ""
-            new = self._places[folder] / Path(head).name / f"{unique}{sizes}{info}"
-            with self._telling(old):
-                try:
-                    Path(old).rename(new)
-                except FileNotFoundError:
-                    if not new.parent.is_dir():
-                        raise
-                    # Its owner has moved it, or set a flag: the next run looks at it again.
+            for _ in range(_ATTEMPTS):  # while their owner sets flags, which renames them
+                if uid not in self._messages:
+                    break
+                old = Path(self._messages[uid].path)
+                new = self._places[folder] / old.parent.name / _new_name(old.name)
+                with self._telling(str(old), may_vanish=new.parent.is_dir()):
+                    try:
+                        old.rename(new)
+                    except FileNotFoundError:
+                        if not new.parent.is_dir():
+                            raise
+                        self.select(self._open)
+                    else:
+                        moved.append(uid)
+                        break
+        return moved
 
     def copy(self, *_: object) -> None:
         """Fail: this and the two below are for servers without MOVE, and for keywords."""
@@ -284,23 +303,26 @@ class LocalFolders:
 
         until: waits so many seconds, or returns True because there is something to do.
         """
-        end, before = time.monotonic() + _PAUSE_LIMIT, self._stamps()
-        while time.monotonic() < end and self._stamps() == before:
+        end, before = time.monotonic() + _PAUSE_LIMIT, self._stamps(self._open)
+        while time.monotonic() < end and self._stamps(self._open) == before:
             if until(min(interval, _LOOK), None):
                 return
 
-    def _stamps(self) -> list[int]:
-        folder = self._places[self._open]
+    def _stamps(self, name: str) -> list[int]:
+        folder = self._places[name]
         with self._telling(str(folder)):
             return [(folder / part).stat().st_mtime_ns for part in _PARTS]
 
     @contextmanager
-    def _telling(self, path: str) -> Iterator[None]:
-        """Turn what the system refuses into one sentence, but for what is gone meanwhile."""
+    def _telling(self, path: str, may_vanish: bool = False) -> Iterator[None]:
+        """Turn what the system refuses into one sentence.
+
+        may_vanish: a file that is not there any more raises FileNotFoundError.
+        """
         try:
             yield
         except FileNotFoundError as error:
-            if path.rpartition("/")[0].endswith(_PARTS):
+            if may_vanish:
                 raise
             raise AccountError(
                 f"{path}: is not there; name a folder that has cur and new"
@@ -321,6 +343,14 @@ class LocalFolders:
 def is_maildir(path: Path) -> bool:
     """Return whether a folder is a Maildir."""
     return all(os.path.isdir(path / part) for part in _PARTS)  # noqa: PTH112 (a closed one raises)
+
+
+def _new_name(name: str) -> str:
+    """Return a new unique name that keeps the sizes and flags of a message's name."""
+    now, host = time.time(), re.sub(r"[/:,]", "_", socket.gethostname())
+    unique = f"{now:.0f}.M{now % 1 * 1e6:.0f}P{os.getpid()}Q{next(_numbers)}.{host}"
+    flags = _FLAGS.search(name)
+    return unique + "".join(_SIZES.findall(name)) + (flags[0] if flags else "")
 
 
 def _normal(name: str) -> str:

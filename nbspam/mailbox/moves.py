@@ -315,7 +315,7 @@ class Mover:
             self.connection.copy(uids, self.junk)
             self._remove(uids)
         else:
-            self.connection.move(uids, self.junk)
+            uids = self.connection.move(uids, self.junk)
         self._expected = junk.uidnext + len(uids)
         self._done(pending, uids)
 

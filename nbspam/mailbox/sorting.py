@@ -24,7 +24,7 @@ from nbspam.errors import AccountError, AwayError, LockedError, Remedy
 from nbspam.filter import ClassifiedMessage, Filter
 from nbspam.mailbox.account import Account
 from nbspam.mailbox.connection import READ, Connection
-from nbspam.mailbox.maildir import LocalFolders, Maildir
+from nbspam.mailbox.maildir import OLD_JUNK, LocalFolders, Maildir
 from nbspam.mailbox.moves import (
     JunkMark,
     KnownMessage,
@@ -50,7 +50,7 @@ TAUGHT_AS_HAM = "taught as ham"  # the reason beside a verdict of spam on what i
 _TOGETHER = 100
 # Kept mail that somebody has marked as spam is not ham: nbspam without moving it, or Thunderbird.
 _NOT_MARKED = ("UNKEYWORD", JUNK_KEYWORD, "UNKEYWORD", "Junk")
-_UNUSUAL = frozenset(("\\junk", "\\trash", "\\drafts"))  # RFC 6154
+_UNUSUAL = frozenset(("\\junk", OLD_JUNK, "\\trash", "\\drafts"))  # RFC 6154
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 900.0  # seconds before the next attempt; each is twice as long
 
 Judge = Callable[[Iterable[RawMessage], int], Iterator[Verdict]]  # messages, how many -> verdicts

@@ -283,7 +283,7 @@ def test_what_two_machines_moved_at_one_moment_is_there_once(home, account, monk
     def with_another(connection, uids, folder):
         connection._client.copy(uids, folder)
         mailbox.put(long + b"2", folder="Junk")  # begins as another does
-        real(connection, uids, folder)
+        return real(connection, uids, folder)
 
     monkeypatch.setattr(Connection, name, with_another)
     home.mail("filter")

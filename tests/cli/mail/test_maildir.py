@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from contextlib import suppress
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -296,3 +297,72 @@ def test_patterns_of_sources_take_what_no_other_option_names(home, local):
     )
     assert (done.code, done.err.count("\n")) == (1, 1)
     assert f"{local.top}/.N*: " in done.err
+
+
+def test_the_junk_folder_is_the_one_at_the_top_and_one_alone(home, local):
+    for folder in ("Archive/Spam", "Old"):
+        local.create(folder)
+    local.put(*many("ham", 2), folder="Archive/Spam", flags=[b"\\Seen"])
+    spam = many("spam", 1)
+    local.put(*spam)
+    home.config.write_text("[mail.home]\nmaildir = 'mail'\nham = ['*']\n")
+    before = home.learned()
+    assert "1 moved to Junk" in home.mail("filter", "--learn").out
+    assert (local.mails("Junk"), home.learned()) == (spam, before)
+    local.create("Spam")
+    done = home.run("mail", "filter")
+    assert "several folders are for spam; the folders are" in done.err
+    assert "name the folder for spam with --junk" in done.err
+
+
+@pytest.fixture
+def folders(local):
+    local.put(*many("ham", 3))
+    with LocalFolders(Maildir(str(local.top)), remembers=False) as found:
+        yield found
+
+
+def test_a_file_renamed_while_a_folder_is_listed_keeps_its_number(folders, local, monkeypatch):
+    assert folders.select("INBOX").uidnext == 4
+    first, second, third = local.files("INBOX")
+    real, todo = os.listdir, [first, second]
+
+    def listdir(folder):  # the first is missed, and then has a flag; the second is listed twice
+        if todo and folder == first.parent:
+            for path in todo:
+                path.rename(f"{path}:2,S")
+            todo.clear()
+            return [second.name, f"{second.name}:2,S", third.name]
+        return real(folder)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+    folder = folders.select("INBOX")
+    assert (folder.uidnext, folder.messages) == (4, 3)
+    assert folders.search(folder, ("SEEN",)) == [1, 2]
+
+
+def test_a_flag_that_is_set_at_the_moment_of_a_move_does_not_keep_it(folders, local, monkeypatch):
+    folder = folders.select("INBOX")
+    first, second, _ = local.files("INBOX")
+    real, todo = Path.rename, [first]
+
+    def rename(path, target):
+        if todo:
+            real(todo.pop(), f"{first}:2,S")
+            second.unlink()  # and another is gone
+        return real(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    assert folders.move(folders.search(folder, ("UNDELETED",)), "Junk") == [1, 3]
+    assert len(local.files("Junk")) == 2
+    assert local.files("INBOX") == []
+
+
+@pytest.mark.parametrize("name", ["почта" * 20, b"odd\xff".decode(errors="surrogateescape"), "new"])
+def test_any_name_of_a_folder_has_a_state(home, name):
+    local = LocalMailbox(home.path / name / "m")
+    home.config.write_text("")
+    local.put(*many("spam", 1))
+    assert "1 moved to Junk" in home.mail("filter", local.top).out
+    done = home.run("mail", "filter", home.path / "new" / "none")
+    assert "new/none: is not there; name a folder that has cur and new" in done.err
