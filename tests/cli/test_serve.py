@@ -477,9 +477,9 @@ def test_a_damaged_model_is_not_taken_and_a_hangup_reopens_it(serve, own_model):
         assert served.said[1].startswith(f"nbspam: {own_model}: ")
         assert served.said[1].endswith(keeps)
         for content, said in (
-            (raw, ": the model can be used again, and was opened\n"),
+            (raw, ": the model can be used again and was opened\n"),
             (raw[:500], keeps),
-            (raw, ": the model can be used again, and was opened\n"),
+            (raw, ": the model can be used again and was opened\n"),
         ):
             n = len(served.said)
             own_model.write_bytes(content)
@@ -506,7 +506,7 @@ def test_the_log_has_the_end_and_what_was_mended(serve, own_model):
     start, bad, again, end = served.said
     assert start.endswith(f', and its metrics on 127.0.0.1:{port}"\n')
     assert bad.startswith(f'nbspam: action=serve error="{own_model}: ')
-    note = f"{own_model}: the model can be used again, and was opened"
+    note = f"{own_model}: the model can be used again and was opened"
     assert again == f'nbspam: action=serve note="{note}"\n'
     assert end == f'nbspam: action=serve note="stopped serving {own_model}"\n'
 

@@ -150,7 +150,7 @@ def test_a_scheduler_that_dies(processes, tmp_path, table):
     time.sleep(0.3)
     scheduler.send_signal(signal.SIGKILL)
     said = sentence(run)
-    assert said.startswith(f"nbspam: {processes.address}: the scheduler does not answer any more;")
+    assert said.startswith(f"nbspam: {processes.address}: the scheduler no longer answers;")
     assert model.read_bytes() == before
 
 

@@ -151,9 +151,9 @@ FILES = {
     "c.csv": (zipped("xl/workbook.xml"), "is an Excel workbook; save it as CSV"),
     "d.xls": (OLE, "is an Excel workbook; save it as CSV"),
     "e": (OLE + "Workbook".encode("utf-16-le"), "is an Excel workbook; save it as CSV"),
-    "f.msg": (OLE, "is a message as Outlook saves it; save it as .eml"),
+    "f.msg": (OLE, "is an Outlook message; save it as .eml"),
     "g.doc": (OLE, "is a document of an office program"),
-    "h.docx": (zipped("word/document.xml"), "is a document of an office program; save it as text"),
+    "h.docx": (zipped("word/document.xml"), "is an office document; save it as text"),
     "i.ods": (
         zipped("mimetype-application/vnd.oasis.opendocument.spreadsheet"),
         "is a document of an office program",

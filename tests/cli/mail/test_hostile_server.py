@@ -78,7 +78,7 @@ def test_an_answer_that_drips_ends(monkeypatch, piece, silences):
         monkeypatch.setattr(bounded, "_SILENCES", silences)  # of 5 s
         monkeypatch.setattr(bounded, "_SLOWEST", 1 << 40)
         started = time.monotonic()
-        with pytest.raises(bounded.AwayError, match="one answer of the server takes more than"):
+        with pytest.raises(bounded.AwayError, match="one answer of the server took more than"):
             client.search(folder, ["ALL"])
         assert time.monotonic() - started < 3
 
