@@ -248,7 +248,7 @@ def test_what_learns_at_once_has_no_base(nbspam, base, sms, way, monkeypatch):
         ("missing", "model not found"),
         ("other program", "is not an nbspam model"),
         ("rules", "update nbspam"),
-        ("cut", "cut short"),
+        ("cut", "truncated"),
         ("scoring", "has the scoring sum, and a base must have evidence"),
     ],
 )
@@ -328,4 +328,4 @@ def test_with_user_models_the_common_model_is_the_base(nbspam, base, tmp_path):
     assert (found.code, found.out) == (2, "")
     said = " ".join(found.err.split())
     assert "with --user-models the model of --model is the base of every user's" in said
-    assert "leave --base out" in said
+    assert "leave out --base" in said

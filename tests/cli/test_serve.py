@@ -550,7 +550,7 @@ def _refused(path):
         (["--socket-mode", "rw", "--listen", "127.0.0.1:0"], "--socket-mode"),
         (["--socket-mode", "7777", "--listen", "127.0.0.1:0"], "--socket-mode"),
         (["--ham-cutoff", "0.95", "--listen", "127.0.0.1:0"], "above the spam cut-off"),
-        (["--socket", "SOCKET", "--metrics", "0.0.0.0:0"], "open to other machines"),
+        (["--socket", "SOCKET", "--metrics", "0.0.0.0:0"], "can be reached from other machines"),
         (["--socket", "SOCKET", "--metrics", "9783"], "is not HOST:PORT"),
         (["--metrics", "127.0.0.1:0"], "there is no socket to listen on"),  # for mail
     ],

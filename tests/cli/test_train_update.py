@@ -441,7 +441,7 @@ def test_what_is_no_model_is_told_and_left(nbspam, model, tmp_path, command, ass
     folder.mkdir(exist_ok=True)
     loop.symlink_to(loop.name)
     for path, said in (
-        *((cut_off, "cut short"), (letter, "not an nbspam model"), (folder, "")),
+        *((cut_off, "truncated"), (letter, "not an nbspam model"), (folder, "")),
         *((loop, "symbolic links"), (missing, "")),
     ):
         before = path.read_bytes() if path.is_file() else None

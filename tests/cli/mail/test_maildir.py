@@ -169,7 +169,7 @@ def test_wrong_keys_and_folders_are_one_sentence(home, local):
         assert problem in done.err
     home.config.write_text("")
     done = home.run("mail", "filter", local.top, "--mark")
-    assert "INBOX: keeps no keyword $Junk; leave out --mark" in done.err
+    assert "INBOX: does not store the keyword $Junk; leave out --mark" in done.err
     (local.path("Junk") / "new").rmdir()
     assert (
         "no folder is called Junk or Spam; the folders are INBOX, Trash"

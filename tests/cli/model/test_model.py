@@ -70,7 +70,7 @@ def test_changed_figures_and_another_layout_are_found(nbspam, model, assert_sent
         (text.replace(json.dumps(bias), json.dumps([bias[0] + 0.001, bias[1]])), "bias"),
         (text.replace(f'"tokens": {n}', f'"tokens": {n + 1}'), "tokens"),
         (json.dumps(fields, indent=1), ""),  # by another program
-        (text[:-10], "cut short"),
+        (text[:-10], "truncated"),
     ):
         assert changed != text
         model.write_text(changed)
