@@ -376,7 +376,8 @@ def _local_cluster(address: str) -> Any:
         security = distributed.Security.temporary()
     except ImportError as error:
         raise ClusterError(
-            f"{address}: cryptography, which protects the workers, is not installed; install it"
+            f"{address}: cryptography is not installed, and is needed to protect the workers;"
+            " install it"
             f" with: {install_command('cryptography')}"
         ) from error
     return distributed.LocalCluster(

@@ -376,7 +376,7 @@ def _load_settings(fields: dict[str, Any]) -> ModelSettings:
     _require(isinstance(traits, dict), "no traits")
     name, shared = traits["model"], traits["shared_variance"]
     _require(name in TRAIT_MODELS, f"an unknown trait model {shown(name)}")
-    _require(type(shared) is bool, "nothing on whether variances are shared")
+    _require(type(shared) is bool, "no shared variance that is true or false")
     smoothing, variance_prior = (
         _within(traits[key], 0, ALPHA_LIMIT, f"a {key.replace('_', ' ')} out of bounds")
         for key in ("variance_smoothing", "variance_prior")

@@ -152,11 +152,11 @@ FILES = {
     "d.xls": (OLE, "is an Excel workbook; save it as CSV"),
     "e": (OLE + "Workbook".encode("utf-16-le"), "is an Excel workbook; save it as CSV"),
     "f.msg": (OLE, "is an Outlook message; save it as .eml"),
-    "g.doc": (OLE, "is a document of an office program"),
+    "g.doc": (OLE, "is an office document"),
     "h.docx": (zipped("word/document.xml"), "is an office document; save it as text"),
     "i.ods": (
         zipped("mimetype-application/vnd.oasis.opendocument.spreadsheet"),
-        "is a document of an office program",
+        "is an office document",
     ),
     "j.zip": (zipped("ham/1"), "is a zip archive; unpack it"),
     "k.zip": (zipped(), "is an empty zip archive"),

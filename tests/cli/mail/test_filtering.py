@@ -77,7 +77,7 @@ def test_marks_in_place_of_moving_and_a_keyword_for_what_is_unsure(home, mailbox
     odd = mail("Someone <x@example.com>", "Zwrrk", "Vlunt grobbel snaf quix drell murp.")
     mailbox.put(*ham, *spam, odd)
     done = home.run("mail", "filter", "--mark", "--unsure-keyword", "a b")
-    assert (done.code, "is not a keyword" in done.err) == (2, True)
+    assert (done.code, "is not an IMAP keyword" in done.err) == (2, True)
     home.mail("filter", "--mark", "--unsure-keyword", "Unsure")
     flags = [flags for _, flags, _ in mailbox.all()]
     assert list(map(set, flags)) == [set()] * 2 + [{b"$Junk"}] * 2 + [{b"Unsure"}]

@@ -14,7 +14,7 @@ from one_case import each
 def fails(home, *arguments, code=1):
     done = home.run("mail", *arguments)
     assert done.code == code, done
-    lines = [line for line in done.err.splitlines() if "the first run judges" not in line]
+    lines = [line for line in done.err.splitlines() if "the first run classifies" not in line]
     assert len(lines) == 1, done
     assert lines[0].startswith("nbspam: ")
     assert "Traceback" not in done.err
