@@ -76,7 +76,7 @@ def command() -> None:
       junk = "Spam"                          # if the server marks none as \\Junk
       tls = "starttls"                       # if port 993 is not there
 
-    An account needs imapclient: pip install imapclient.  docs/imap.md has recipes for cron and
+    An account needs imapclient: pip install imapclient.  docs/mail.md has recipes for cron and
     systemd.
     """
 

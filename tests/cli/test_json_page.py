@@ -23,7 +23,7 @@ def printed(found):
     return {key for key in first if not key.endswith("_ci")}
 
 
-# What prints each section; those with a server are in tests/cli/imap/test_imap_page.py.
+# What prints each section; those with a server are in tests/cli/mail/test_imap_page.py.
 COMMANDS = {
     "classify": "classify mail.eml",
     "explain": "explain mail.eml",
