@@ -13,10 +13,14 @@ gc.set_threshold(50_000, 20, 50)
 # No config file of whoever runs the tests, in the programs that they start either.
 os.environ["NBSPAM_CONFIG"] = ""
 
-# A shell starts background jobs, and so some CI runs, with SIGINT ignored, which every child
-# inherits: the tests that interrupt the program would wait for an interrupt that never comes.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell starts background jobs, and so some CI runs, with SIGINT ignored, and `nohup` with SIGHUP,
+# which every child inherits: the tests that stop the program would wait for what never comes.
+for number, handler in (
+    (signal.SIGINT, signal.default_int_handler),
+    (signal.SIGHUP, signal.SIG_DFL),
+):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 # The same cases in every run, so that a change is refused for what it changed and not for what
 # chance found; more of them for the long tests, and others with `--hypothesis-profile=new-cases`.

@@ -124,6 +124,8 @@ def test_learning_and_forgetting_in_memory(trained):
     assert made.learn([("spam", SPAM)]).moved == 1
     assert made.forget([SPAM, ("ham", HAM), "never learned"]) == (0, 0, 2, 1)
     assert made.metadata.learned.messages == trained.metadata.learned.messages
+    assert made.learn([("spam", f"number {n}") for n in range(6)]).learned == 6
+    assert made.forget(["number 1"] * 2).forgotten == 1
 
 
 def test_learning_into_a_file(saved):
@@ -210,6 +212,10 @@ def test_errors_are_sentences_without_options_of_the_command_line(tmp_path):
         nbspam.train(["spam"])
     with pytest.raises(nbspam.NbspamError, match="alpha"):
         nbspam.train(PAIRS, alpha=0)
+    before = table.read_bytes()
+    with pytest.raises(nbspam.ModelError, match="is not a model, and would be lost"):
+        nbspam.train(PAIRS).save(table)
+    assert table.read_bytes() == before
 
 
 def test_a_filter_without_a_model_of_its_own(trained):

@@ -1,31 +1,13 @@
 """Running nbspam: in this process, which is fast, or as a program of its own."""
 
-import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-
-import nbspam_main
-
-ROOT = Path(__file__).parents[2]
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def sentences(self):
-        """What was printed, each sentence in a line, as before it was folded."""
-        return self.out.replace("\n  ", " ")
+from running import ROOT, Result, run, run_raw, write_messages, write_three
 
 
 @pytest.fixture
@@ -47,51 +29,23 @@ def own_home(tmp_path_factory, monkeypatch):
     return home
 
 
-def _run_raw(arguments, stdin=b""):
-    """Run nbspam; return its exit code, and what it wrote as bytes."""
-    kept = sys.argv, sys.stdin, sys.stdout, sys.stderr
-    with contextlib.ExitStack() as stack:
-        # Files, because a message passes from file to file.
-        streams = [stack.enter_context(tempfile.TemporaryFile("w+", newline="")) for _ in range(3)]
-        streams[0].buffer.write(stdin)
-        streams[0].seek(0)
-        sys.argv = ["nbspam", *map(str, arguments)]
-        sys.stdin, sys.stdout, sys.stderr = streams
-        try:
-            code = nbspam_main.run()
-        finally:
-            for stream in streams[1:]:
-                stream.flush()
-            sys.argv, sys.stdin, sys.stdout, sys.stderr = kept
-            out, err = (os.pread(s.fileno(), 1 << 28, 0) for s in streams[1:])
-    return int(code), out, err
-
-
-def _run(arguments, stdin=b""):
-    code, out, err = _run_raw(arguments, stdin)
-    return Result(code, out.decode(), err.decode())
-
-
 @pytest.fixture
 def nbspam():
     """Return a function that runs nbspam with arguments, and standard input as bytes."""
 
-    def run(*arguments, stdin=b""):
-        return _run(arguments, stdin)
-
-    return run
+    return lambda *arguments, stdin=b"": run(arguments, stdin)
 
 
 @pytest.fixture
 def as_json(nbspam):
     """Return a function that runs a command that says nothing but its JSON, and reads that."""
 
-    def run(*arguments, **options):
+    def read(*arguments, **options):
         found = nbspam(*arguments, "--format", "json", **options)
         assert (found.code, found.err) == (0, "")
         return json.loads(found.out)
 
-    return run
+    return read
 
 
 @pytest.fixture
@@ -105,18 +59,18 @@ def few_resamples(monkeypatch):
 def passed():
     """Return a function that runs nbspam on a message: its code, bytes and talk."""
 
-    def run(message, *arguments):
-        code, out, err = _run_raw(arguments, message)
+    def passing(message, *arguments):
+        code, out, err = run_raw(arguments, message)
         return code, out, err.decode()
 
-    return run
+    return passing
 
 
 @pytest.fixture
 def program():
     """Return a function that runs nbspam as a program of its own."""
 
-    def run(*arguments, shell=None, **options):
+    def started(*arguments, shell=None, **options):
         command = [sys.executable, "-m", "nbspam", *map(str, arguments)]
         if shell is not None:  # {} stands for the command
             command = ["sh", "-c", shell.format('"$@"'), "sh", *command]
@@ -127,25 +81,7 @@ def program():
         out, err = (os.fsdecode(written) for written in (done.stdout, done.stderr))
         return Result(done.returncode, out, err)
 
-    return run
-
-
-SPAM = "win a free prize now", "free prize for the winner", "claim the free cash prize today"
-HAM = "lunch at noon today", "see you at the meeting", "the meeting notes are here"
-PROMO = "sale on shoes this week", "shoes with ten percent off", "new shoes in the shop"
-
-
-def write_table(path: Path, *rows, delimiter="\t"):
-    path.write_text("".join(delimiter.join(row) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
-def write_messages(folder: Path):
-    rows = []
-    for i in range(12):
-        rows += [("spam", f"{SPAM[i % 3]} {i}"), ("ham", f"{HAM[i % 3]} {i}")]
-    rows += [("ham", f"{HAM[i % 3]} again") for i in range(6)]
-    return write_table(folder / "messages.tsv", *rows)
+    return started
 
 
 @pytest.fixture
@@ -157,19 +93,7 @@ def table(tmp_path):
 @pytest.fixture
 def three_classes(tmp_path):
     """Return a table of 8 ham, 8 promo and 8 spam."""
-    rows = []
-    for i in range(8):
-        rows += [("ham", HAM[i % 3]), ("promo", PROMO[i % 3]), ("spam", SPAM[i % 3])]
-    return write_table(tmp_path / "three.tsv", *rows)
-
-
-@pytest.fixture
-def sms(sample, tmp_path):
-    """Return a table of 100 of the sample SMS."""
-    rows = (sample / "sms.tsv").read_text("utf-8").splitlines(keepends=True)
-    path = tmp_path / "sms.tsv"
-    path.write_text("".join(rows[:100]), encoding="utf-8")
-    return path
+    return write_three(tmp_path)
 
 
 @pytest.fixture
@@ -178,7 +102,7 @@ def make_model(tmp_path):
 
     def make(table, *options, name="model.json"):
         path = tmp_path / name
-        found = _run(["train", table, "-m", path, *options])
+        found = run(["train", table, "-m", path, *options])
         assert (found.code, found.err) == (0, "")
         return path
 
@@ -189,7 +113,7 @@ def make_model(tmp_path):
 def trained_once(tmp_path_factory):
     """Return a folder with a model of the table of spam and ham; not to be changed."""
     folder = tmp_path_factory.mktemp("trained")
-    found = _run(["train", write_messages(folder), "-m", folder / "model.json"])
+    found = run(["train", write_messages(folder), "-m", folder / "model.json"])
     assert (found.code, found.err) == (0, "")
     return folder
 
@@ -206,7 +130,7 @@ def model(trained_once, table):
 def sms_model(tmp_path_factory):
     """Return a model of the sample SMS; not to be changed."""
     path = tmp_path_factory.mktemp("sms") / "sms.json"
-    assert _run(["train", ROOT / "sample_data" / "sms.tsv", "-m", path]).code == 0
+    assert run(["train", ROOT / "sample_data" / "sms.tsv", "-m", path]).code == 0
     return path
 
 

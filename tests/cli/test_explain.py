@@ -1,36 +1,16 @@
-import math
+"""`nbspam explain`: sums, widths and colours, pages, and the table of words."""
+
 import re
 
 import pytest
 from harmless_pages import assert_harmless
 from one_case import each
-from terminals import on_a_terminal
+from running import ROOT, on_a_terminal
+from small_models import with_learned, with_settings
 
-from nbspam.display.lines import cell_width
-
-TEXT = b"win a free prize now for lunch at the meeting"
-
-
-@pytest.fixture
-def explained(as_json):
-    """Return a function that explains a message, and returns the JSON of it."""
-    return lambda *arguments, **options: as_json("explain", *arguments, **options)
-
-
-@pytest.fixture
-def shown(nbspam, model):
-    """Return a function that explains a message by the model of the table, as text."""
-
-    def run(text, *options):
-        found = nbspam("explain", "-m", model, *options, stdin=text)
-        assert (found.code, found.err) == (0, "")
-        return found.out
-
-    return run
-
-
-def words_of(found):
-    return [word for word in found["words"] if not word["token"].startswith("trait:")]
+from nbspam.cli.explain import table_lines
+from nbspam.display.lines import WordRow, cell_width, class_heads
+from nbspam.learning.settings import TrainingSettings, empty_metadata
 
 
 def sum_shown(text):
@@ -43,56 +23,24 @@ def sum_shown(text):
     return float(re.search(r"^sum.*?([+-]\d+\.\d+)", text, re.MULTILINE)[1]), sum(column)
 
 
-def test_json_has_the_promised_fields_of_all_words(explained, model):
-    found = explained("-m", model, stdin=TEXT + b" xylophone")
-    assert found == explained("-m", model, "--top", "1", stdin=TEXT + b" xylophone")
-    promised = {"source", "verdict", "probability", "log_odds", "bias", "sum_log_odds", "words"}
-    assert promised <= found.keys()
-    for word in found["words"]:
-        assert {"token", "weight", "counts", "share"} <= word.keys()
-        assert word["counts"].keys() == {"ham", "spam"}
-    prize = next(word for word in found["words"] if word["token"] == "prize")
-    assert prize["weight"] > 0
-    assert prize["counts"] == {"ham": 0, "spam": 12}
-    assert found["unknown"] > explained("-m", model, stdin=TEXT)["unknown"]
-    assert "xylophone" not in [word["token"] for word in found["words"]]
-
-
-@each("text", [b"win a free prize", b"meeting notes", b"", b"lunch prize"])
-def test_the_score_is_that_of_classify(explained, as_json, model, text):
-    found = explained("-m", model, stdin=text)
-    classified = as_json("classify", "-m", model, stdin=text)
-    for name in ("source", "verdict", "probability", "log_odds"):
-        assert classified[name] == found[name]
-
-
-def test_the_text_names_verdict_words_and_constants_that_add_up(explained, shown, model):
-    found = explained("-m", model, stdin=TEXT)
-    printed = [shown(TEXT, "--top", top) for top in (1, 3, 100)]
-    for text in printed:
-        total, added = sum_shown(text)
-        assert total == pytest.approx(found["log_odds"], abs=0.001)
-        assert added == pytest.approx(total, abs=0.02)
-    lines = printed[-1].splitlines()
-    assert len(printed[0].splitlines()) < len(lines)
-    assert re.fullmatch(r"-: (spam|unsure), probability [01]\.\d{4}", lines[0])
-    assert any(line.startswith("prize ") for line in lines)
-    constants = {
-        "calibration": "baseline",
-        "length": "adjustment for its length",
-        "caution": "small-model adjustment",
-    }
-    assert found["constants"].keys() == constants.keys()
-    for name, nats in found["constants"].items():
-        (line,) = (line for line in lines if line.startswith(constants[name]))
-        assert float(line.split()[-1]) == pytest.approx(nats, abs=0.0006)
-
-
-@each("options", ["", "--prior 0.1", "--scoring sum", "--scoring sum --prior .9"])
-def test_the_sum_printed_is_the_log_odds(nbspam, explained, table, make_model, options):
+@each(
+    "options, traits",
+    [
+        ("", 7),
+        ("--prior 0.1", 7),
+        ("--scoring sum", 0),
+        ("--scoring sum --prior .9", 0),
+        ("--traits kernel --scoring sum", 10),
+        ("--traits gaussian", 7),
+    ],
+)
+def test_the_sum_printed_is_the_log_odds(nbspam, as_json, table, make_model, options, traits):
     path = make_model(table, "--replace", *options.split())
-    for text in (b"win a free prize now for lunch", b"xylophone", b""):
-        found = explained("-m", path, stdin=text)
+    for text in (b"win a free prize now for lunch", b"call 0900 555 123 NOW", b"xylophone", b""):
+        found = as_json("explain", "-m", path, stdin=text)
+        names = [word["token"] for word in found["words"] if word["token"].startswith("trait:")]
+        assert len(names) == traits
+        assert text[:4] != b"call" or not traits or "trait:digit-run=4" in names
         total, added = sum_shown(nbspam("explain", "-m", path, "--top", "1000", stdin=text).out)
         assert total == pytest.approx(found["log_odds"], abs=0.0006)
         assert added == pytest.approx(total, abs=0.03)
@@ -100,80 +48,7 @@ def test_the_sum_printed_is_the_log_odds(nbspam, explained, table, make_model, o
         assert sum_of_all == pytest.approx(found["log_odds"], rel=1e-9, abs=1e-9)
 
 
-def test_a_prior_is_one_of_the_constants(explained, table, model, make_model):
-    plain = explained("-m", model, stdin=TEXT)
-    prior = make_model(table, "--prior", "0.1", name="prior.json")
-    fixed = explained("-m", prior, stdin=TEXT)
-    (new,) = fixed["constants"].keys() - plain["constants"].keys()
-    moved = fixed["log_odds"] - plain["log_odds"]
-    assert moved < 0
-    assert moved == pytest.approx(fixed["constants"][new], rel=1e-9, abs=1e-9)
-
-
-def test_a_message_is_named_as_classify_names_it(
-    nbspam, explained, table, model, sample, sms_model, assert_sentence
-):
-    mbox = sample / "mail" / "spam.mbox"
-    for source, own in ((table, model), (mbox, sms_model)):
-        for line in nbspam("classify", "-m", own, source).out.splitlines()[:3]:
-            verdict, probability, name = line.split("\t")
-            found = explained("-m", own, name)
-            assert (verdict, name) == (found["verdict"], found["source"])
-            assert f"{found['probability']:.4f}" == probability
-    found = nbspam("explain", "-m", model, table)  # of several, the first
-    assert (found.code, found.out.startswith(f"{table}:1: ")) == (0, True)
-    assert found.err.startswith(f"nbspam: {table} contains several")
-
-
-def test_words_are_the_models_strongest(nbspam, as_json, model):
-    words = as_json("explain", "--words", "--top", "3", "-m", model)
-    assert words.keys() == {"ham", "spam"}
-    for name, other in (("ham", "spam"), ("spam", "ham")):
-        weights = [word["weight"] for word in words[name]]
-        assert (len(weights), sorted(weights, reverse=True)) == (3, weights)
-        assert words[name][0]["counts"][other] == 0
-    text = nbspam("explain", "-m", model, "--words", "--top", "3").out
-    ham, spam = text.split("strongest for ")[1:3]
-    assert re.findall(r"  ([+-])\d+\.\d{3}", ham) == ["-"] * 3
-    assert re.findall(r"  ([+-])\d+\.\d{3}", spam) == ["+"] * 3
-
-
-def test_three_classes_are_explained(nbspam, explained, three_classes, make_model):
-    path = make_model(three_classes)
-    words = explained("--words", "-m", path)
-    assert words.keys() == {"ham", "promo", "spam"}
-    assert any("shoes" in word["token"] for word in words["promo"])
-    for text, verdict in (
-        (b"shoes in the shop", "promo"),
-        (b"win a free prize", "spam"),
-        (b"lunch at noon", "ham"),
-    ):
-        found = explained("-m", path, stdin=text)
-        assert found["verdict"] == found["of"] == verdict
-        assert sum(found["probabilities"].values()) == pytest.approx(1)
-        p = found["probabilities"][verdict]
-        printed = nbspam("explain", "-m", path, "--top", "1000", stdin=text)
-        assert (printed.code, printed.out.startswith(f"-: {verdict}")) == (0, True)
-        log_odds = math.log(p) - math.log1p(-p)
-        assert sum_shown(printed.out)[0] == pytest.approx(log_odds, abs=0.001)
-
-
-def test_a_model_of_one_class_is_explained(nbspam, tmp_path):
-    path = tmp_path / "m.json"
-    learn = ("train", "--update", "--ham", "-", "-m", path)
-    assert nbspam(*learn, stdin=b"see you at lunch").code == 0
-    for form in ("text", "html", "json"):
-        assert nbspam("explain", "-m", path, "--format", form, stdin=b"lunch").code == 0
-
-
 # Colours and widths
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("options", [(), ("--words",)])
-def test_output_in_a_pipe_has_no_escape_codes(program, model, options):
-    found = program("explain", "-m", model, *options, input=b"free prize")
-    assert (found.code, "\x1b" in found.out) == (0, False)
 
 
 def test_colours_are_of_a_terminal_alone(model, tmp_path):
@@ -219,68 +94,7 @@ def test_the_numbers_line_up_whatever_the_words_are(nbspam, tmp_path, make_model
     assert ends == {head.index("weight") + len("weight")}
 
 
-# What the model does not know
-
-
-def test_a_text_in_a_script_the_model_has_not_seen_is_unsure_and_explain_says_why(
-    explained, shown, model
-):
-    text = "see всё о погоде и о море, о ветре с востока, о зимнем береге и о старых лодках"
-    found = explained("-m", model, stdin=text.encode())
-    assert (found["verdict"], found["reason"]) == ("unsure", "too few known words")
-    known, of = found["known"], found["text"]
-    assert 0 < known < of / 10
-    printed = " ".join(shown(text.encode()).split())
-    assert (
-        f"{found['unknown']} of {found['unknown'] + len(words_of(found))} tokens are unknown to the"
-        f" model, and ignored; it knows {known} of {of} in the text, too few to call it ham "
-    ) in printed
-    assert "-: unsure (too few known words), probability 0." in printed
-    assert " unsure (too few known words): the evidence favours ham (log-odds -" in printed
-    page = shown(text.encode(), "--format", "html")
-    assert "unsure</span> (too few known words), probability 0." in page
-    assert "too few" not in shown(b"see you at the meeting")
-
-
-@each("text, known", [("", "the text has none"), ("зима", "it knows 0 of 5 in the text")])
-def test_of_what_nothing_is_known_of_explain_says_so(explained, sms_model, text, known):
-    found = explained("-m", sms_model, stdin=text.encode())
-    assert found["verdict"] == "unsure"
-    assert found["sentences"][0].endswith(f"{known}, too few to call it ham or spam")
-    assert found["sentences"][-1].endswith(
-        "this is due to the prior; the model knows none of its words."
-    )
-
-
-PRIOR = "this is due to the prior; its known words favour spam, too weakly to change it."
-
-
-@each(
-    "ham, spam, others, verdict, why",
-    [
-        (6, 28, 14, "unsure", f"spam (log-odds +0.33); {PRIOR}"),
-        (12, 8, 3, "ham", f"ham (log-odds -0.60); {PRIOR}"),
-        (12, 8, 14, "ham", "ham (log-odds -0.29); this is due to the small-model adjustment; its"
-         " words favour spam, but too weakly."),
-    ],
-)  # fmt: skip
-def test_a_word_of_spam_that_a_young_model_does_not_call_spam_has_its_reason(
-    nbspam, explained, tmp_path, make_model, ham, spam, others, verdict, why
-):
-    rows = [f"ham\tthe offer of lunch {i} noon meeting\n" for i in range(ham)]
-    rows += [f"spam\toffer win prize now {i}\n" for i in range(spam)]
-    rows += [f"ham\tsee you at noon {i}\n" for i in range(others)]
-    (tmp_path / "t.tsv").write_text("".join(rows))
-    path = make_model(tmp_path / "t.tsv", "--replace")
-    found = explained("-m", path, stdin=b"offer")
-    assert min(word["weight"] for word in words_of(found)) > 0
-    assert (found["verdict"], "reason" in found) == (verdict, False)  # the number decided
-    assert found["sentences"] == [f"{verdict}: the evidence favours {why}"]
-    printed = " ".join(nbspam("explain", "-m", path, stdin=b"offer").out.split())
-    assert found["sentences"][0] in printed
-
-
-# The message, with the words highlighted that decided
+# A mail that would command a terminal or a page
 
 HOSTILE = (
     b"Subject: =?utf-8?q?free_prize_=3Cscript=3Ealert=281=29=3C/script=3E_=E2=80=AEgpj?=\n"
@@ -292,65 +106,82 @@ HOSTILE = (
 
 
 @each("form", ["text", "html", "json"])
-def test_a_hostile_mail_commands_nothing(shown, form):
-    printed = shown(HOSTILE, "--format", form)
-    assert all(line.isprintable() for line in printed.splitlines())
+def test_a_hostile_mail_commands_nothing(nbspam, model, form):
+    found = nbspam("explain", "-m", model, "--format", form, stdin=HOSTILE)
+    assert (found.code, found.err) == (0, "")
+    assert all(line.isprintable() for line in found.out.splitlines())
     if form == "html":
-        assert "<script src=//evil.example/x.js>" in assert_harmless(printed).text
+        assert "<script src=//evil.example/x.js>" in assert_harmless(found.out).text
 
 
-def test_a_mail_is_shown_with_its_subject_and_sender_and_what_decided(explained, shown, model):
-    mail = b"Subject: a free prize\nFrom: Desk <a@b.example>\n\nclaim the prize today\n"
-    printed = shown(mail)
-    assert "\n  Subject: a " in printed
-    assert "\n  From: Desk <a@b.example>\n" in printed
-    message = explained("-m", model, stdin=mail)["message"]
-    assert (message["subject"], message["from"]) == ("a free prize", "Desk <a@b.example>")
-    assert message["text"] == "claim the prize today"
-    pieces = [message["text"][start:end] for start, end, _ in message["highlights"]["text"]]
-    assert any("prize" in piece for piece in pieces)
-    assert shown(b"win a free prize now").splitlines()[2] == "  win a [+free prize+] now"
-    assert "meeting-]" in shown(b"see you at the meeting")
-
-
-def test_the_page_has_the_message_the_words_and_the_reason(shown):
-    parsed = assert_harmless(shown(b"win a free prize now", "--format", "html"))
+def test_the_page_has_the_message_the_words_and_the_reason(nbspam, model):
+    shown = nbspam("explain", "-m", model, "--format", "html", stdin=b"win a free prize now").out
     for part in (
         "spam, probability 0.",
         "win a free prize now",
         "of 18",
         "the evidence favours spam",
     ):
-        assert part in parsed.text
+        assert part in assert_harmless(shown).text
 
 
 # The table of words
 
-
-def test_counts_stand_beside_totals(shown, nbspam, model):
-    for printed in (shown(b"free prize"), nbspam("explain", "-m", model, "--words").out):
-        assert re.search(r"^word +weight +in ham +in spam", printed, re.MULTILINE)
-        assert re.search(r"^ +of 18 +of 12$", printed, re.MULTILINE)
-
-
-def test_character_trigrams_are_folded_unless_asked_for(shown):
-    text = b"win a free prize now"
-    folded = shown(text, "--top", "1000")
-    assert not re.search(r"^tri:", folded, re.MULTILINE)
-    assert re.search(r"^\d+ character trigrams \(--fragments shows them\) ", folded, re.MULTILINE)
-    all_of_them = shown(text, "--top", "1000", "--fragments")
-    assert re.search(r"^tri:pri +[+-]", all_of_them, re.MULTILINE)
-    assert "--fragments" not in all_of_them
-    total, added = sum_shown(all_of_them)
-    assert added == pytest.approx(total, abs=0.05)
-    words = shown(b"", "--words")
-    assert ("tri:" in words, "--fragments" in words) == (False, True)
-    assert "tri:" in shown(b"", "--words", "--fragments")
+GOLDEN = ROOT / "tests" / "golden" / "display"
+SUMS = [
+    ("1,234 more words (--top shows them)", 0.125),
+    ("calibration: any message", -1.5),
+    ("sum: the log-odds", 2.0),
+]
 
 
-def test_the_legend_tells_the_kinds_that_are_shown_once(shown):
-    printed = shown(b"Win a free prize")
-    assert printed.count("a number that every message has") == 1
-    assert printed.count("the unit of log-odds") == 1
-    assert "a word of a short text" not in printed  # the model has learned none of these
-    assert "a character trigram" not in printed
+def metadata(*classes, messages=(2500, 500)):
+    names = classes or ("ham", "spam")
+    made = empty_metadata(names, "spam" if "spam" in names else None, TrainingSettings())
+    return with_learned(made, messages=messages)
+
+
+def rows(n_classes=2):
+    counts = (3, 1112, 7, 8, 9)[:n_classes]
+    return [
+        WordRow("free", 4.2, counts, 0.9),
+        WordRow("免費 🚀", 3.1, counts, 0.4),
+        WordRow("cafe\u0301", -1.0, counts, -0.25),
+        WordRow("host:" + "a-very-long-name." * 4 + "example", 2.0, counts, 0.1),
+    ]
+
+
+def plain(lines):
+    return [
+        line.replace("\x1b[31m", "").replace("\x1b[32m", "").replace("\x1b[0m", "")
+        for line in lines
+    ]
+
+
+@each("width", [80, 120])
+def test_the_golden_tables(width):
+    lines = plain(table_lines(rows(), SUMS, class_heads(metadata()), width))
+    expected = (GOLDEN / f"words-{width}.txt").read_text(encoding="utf-8")
+    assert "".join(f"{line.rstrip()}\n" for line in lines) == expected
+
+
+@each("width", [40, 60, 80, 120, 200])
+@each("n", [2, 3, 5])
+def test_no_line_is_wider_than_the_terminal(width, n):
+    names = ("ham", "spam", "a-class-with-a-very-long-name", "免費送免費送免費送", "x")[:n]
+    lines = plain(
+        table_lines(rows(n), SUMS, class_heads(metadata(*names, messages=(2500,) * n)), width)
+    )
+    assert max(map(cell_width, lines)) <= width
+
+
+def test_in_a_pipe_words_are_whole():
+    shown = "\n".join(table_lines(rows(), SUMS, class_heads(metadata()), None))
+    assert rows()[3].token in shown
+    assert "…" not in shown
+
+
+def test_where_repeats_count_there_is_no_total_of_messages():
+    made = with_settings(metadata(), event_model="multinomial")
+    assert " of " not in "\n".join(table_lines(rows(), [], class_heads(made), 80))
+    assert " of 2,500" in "\n".join(table_lines(rows(), [], class_heads(metadata()), 80))

@@ -45,7 +45,7 @@ def address_without(lacking):
     return f"127.0.0.{1 + LACKING.index(tuple(lacking))}"
 
 
-def _free_port():
+def free_port():
     with socket.create_server(("127.0.0.1", 0)) as free:
         return free.getsockname()[1]
 
@@ -62,7 +62,7 @@ class Dovecot:
 
     def __init__(self, top):
         self.top = top
-        self.port, self.plain = _free_port(), _free_port()
+        self.port, self.plain = free_port(), free_port()
         self._number = count(1)
         asked = [
             subprocess.run([*_ordinary(), "id", flag], capture_output=True, check=True, text=True)
@@ -116,38 +116,48 @@ class Dovecot:
                     shutil.chown(path, "nobody", "nogroup")
 
     def start(self):
-        process = subprocess.Popen(
-            [*_ordinary(), DOVECOT, "-F", "-c", self.settings],
-            env={"PATH": "/usr/bin:/bin"},
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-        for _ in range(1200):
-            if process.poll() is not None:
-                pytest.fail(f"dovecot ended: {process.stderr.read().decode()}{self.log()}")
-            with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-                return process
-            time.sleep(0.05)
-        process.terminate()
-        return pytest.fail(f"dovecot does not answer: {self.log()}")
+        return started_dovecot([*_ordinary(), DOVECOT, "-F", "-c", self.settings], self)
 
     def log(self):
         path = self.top / "log"
         return path.read_text() if path.exists() else ""
 
 
+def started_dovecot(command, server):
+    """Return the process of a server that answers at its port."""
+    process = subprocess.Popen(
+        command,
+        env={"PATH": "/usr/bin:/bin"},
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    for _ in range(1200):
+        if process.poll() is not None:
+            pytest.fail(f"dovecot ended: {process.stderr.read().decode()}{server.log()}")
+        with suppress(OSError), socket.create_connection(("127.0.0.1", server.port), 1):
+            return process
+        time.sleep(0.05)
+    process.terminate()
+    return pytest.fail(f"dovecot does not answer: {server.log()}")
+
+
+def need_dovecot(*programs, part="imap"):
+    """Skip the test where there is none of the version that the settings are of."""
+    for program in (DOVECOT, *programs):
+        if not shutil.which(program):
+            pytest.skip(f"{program} is not installed")
+    if not Path("/usr/lib/dovecot", part).exists():
+        pytest.skip(f"/usr/lib/dovecot/{part} is not installed")
+    version = subprocess.run([DOVECOT, "--version"], capture_output=True, check=True).stdout
+    if not version.startswith(b"2.3."):
+        pytest.skip(f"the settings are those of Dovecot 2.3, and this is {version.decode()}")
+
+
 @contextmanager
 def running_dovecot():
     """Yield a running Dovecot; skips the test where there is none."""
     pytest.importorskip("imapclient", reason="imapclient is not installed")
-    for program in (DOVECOT, "openssl", "setpriv"):
-        if not shutil.which(program):
-            pytest.skip(f"{program} is not installed")
-    if not Path("/usr/lib/dovecot/imap").exists():
-        pytest.skip("dovecot-imapd is not installed")
-    version = subprocess.run([DOVECOT, "--version"], capture_output=True, check=True).stdout
-    if not version.startswith(b"2.3."):
-        pytest.skip(f"the settings are those of Dovecot 2.3, and this is {version.decode()}")
+    need_dovecot("openssl", "setpriv")
     top = Path(tempfile.mkdtemp(prefix="nbspam-imap-"))
     top.chmod(0o755)
     try:

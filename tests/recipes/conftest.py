@@ -1,9 +1,8 @@
 """Homes with and without a model, and the two programs that several tests run."""
 
 import pytest
-from home import SAMPLE, Home, need
+from home import SAMPLE, Home, need, recipes
 from mails import kept
-from page import recipes
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A user's home to try a recipe in, and what becomes of a mail there."""
+"""A user's home to try a recipe of docs/mail-recipes.md in, and what becomes of a mail there."""
 
 import json
 import os
@@ -15,6 +15,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "sample_data" / "mail"
 GOLDEN = ROOT / "tests" / "golden" / "recipes"
+_DOCS = ROOT / "docs"
+_SWITCHING = (_DOCS / "switching.md").read_text(encoding="utf-8")
 _OURS = re.compile(rb"^X-Nbspam: (spam|ham|unsure), .*\n", re.M)
 
 
@@ -162,3 +164,18 @@ def bare(delivered):
 
 def sent(delivered):
     return delivered[delivered.index(b"Received: from mx.example.net") :]
+
+
+def recipes():
+    """Return the recipes by name: the fenced blocks with a name after their kind."""
+    text = (_DOCS / "mail-recipes.md").read_text(encoding="utf-8") + _SWITCHING
+    found = re.findall(r"^```\S+ (\S+)\n(.*?)^```$", text, re.M | re.S)
+    assert text.count("\n```") == 2 * len(found), "a block without a name"
+    assert len(dict(found)) == len(found), "two blocks of one name"
+    return dict(found)
+
+
+def changes():
+    """Return what stands for what, by the table's first column; bogofilter's wording first."""
+    rows = re.findall(r"^\| ([^|]+) \| `([^`]+)` \| `([^`]+)` \|$", _SWITCHING, re.M)
+    return {what: (old, new) for what, old, new in rows}

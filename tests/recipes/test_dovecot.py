@@ -4,8 +4,6 @@ import imaplib
 import os
 import shutil
 import smtplib
-import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -15,8 +13,8 @@ from string import Template
 
 import mails
 import pytest
-from home import BROKEN, GOLDEN, Home, bare, need, sent, verdict
-from page import recipes
+from home import BROKEN, GOLDEN, Home, bare, need, recipes, sent, verdict
+from imap_servers import DOVECOT, free_port, need_dovecot, started_dovecot
 
 # What a system's own settings would say: the folders, one user, and no TLS.
 SETTINGS = (GOLDEN / "dovecot.conf").read_text()
@@ -46,8 +44,7 @@ class Dovecot:
         user, group, uid, gid = (
             self.run("id", flag).out.decode().strip() for flag in ("-un", "-gn", "-u", "-g")
         )
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.settings = top / "dovecot.conf"
         own = {"user": user, "group": group, "uid": uid, "gid": gid}
         self.settings.write_text(Template(SETTINGS).substitute(own, top=top, port=self.port))
@@ -87,22 +84,7 @@ class Dovecot:
             assert (ended.code, ended.err) == (0, "")
 
     def start(self):
-        server = subprocess.Popen(
-            [*self.ordinary, "/usr/sbin/dovecot", "-F", "-c", self.settings],
-            env={"PATH": "/usr/bin:/bin"},
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-        for _ in range(1200):
-            if server.poll() is not None:
-                pytest.fail(f"dovecot ended: {server.stderr.read().decode()}{self.log()}")
-            try:
-                with socket.create_connection(("127.0.0.1", self.port), 1):
-                    return server
-            except OSError:
-                time.sleep(0.05)
-        server.terminate()
-        return pytest.fail(f"dovecot does not answer: {self.log()}")
+        return started_dovecot([*self.ordinary, DOVECOT, "-F", "-c", self.settings], self)
 
     def log(self):
         path = self.top / "log"
@@ -137,14 +119,8 @@ class Dovecot:
 
 @pytest.fixture(scope="module")
 def dovecot(model):
-    need("dovecot", "sievec")
-    if not Path("/usr/lib/dovecot/modules/sieve/lib90_sieve_extprograms_plugin.so").exists():
-        pytest.skip("dovecot-sieve is not installed")
-    if not Path("/usr/lib/dovecot/lmtp").exists():
-        pytest.skip("dovecot-lmtpd is not installed")
-    version = subprocess.run(["/usr/sbin/dovecot", "--version"], capture_output=True, check=True)
-    if not version.stdout.startswith(b"2.3."):
-        pytest.skip(f"the settings are those of Dovecot 2.3, and this is {version.stdout.decode()}")
+    need_dovecot("sievec", part="lmtp")
+    need_dovecot(part="modules/sieve/lib90_sieve_extprograms_plugin.so")
     top = Path(tempfile.mkdtemp(prefix="nbspam-dovecot-"))
     top.chmod(0o755)
     try:

@@ -16,8 +16,7 @@ from string import Template
 
 import mails
 import pytest
-from home import BROKEN, GOLDEN, ROOT, Home, bare, need, need_name_spaces, sent, verdict
-from page import recipes
+from home import BROKEN, GOLDEN, ROOT, Home, bare, need, need_name_spaces, recipes, sent, verdict
 
 MAIN = (GOLDEN / "main.cf").read_text()
 # Postfix's programs are where only root's PATH leads.

@@ -3,11 +3,11 @@
 import mailbox
 import operator
 from contextlib import closing
+from pathlib import Path
 
 import mails
 import pytest
-from home import SAMPLE, bare, need
-from page import changes
+from home import SAMPLE, bare, changes, need, recipes
 
 # A procmail file as bogofilter's users have it.
 FILTER = """
@@ -108,3 +108,13 @@ def test_the_same_file_works_with_nbspam_and_the_commands_of_the_table_too(impor
     assert imported.learned() == (ham + 1, spam)
     assert run("a spam that was learned as ham", mails.CHATTY_SPAM[0]) == (ham, spam + 1)
     assert all(map(operator.gt, imported.probabilities(mails.CHATTY_SPAM[3:]), before))
+
+
+# Every recipe of the page, and every command of its table, is run by a test
+
+
+def test_every_recipe_and_every_command_of_the_table_is_run():
+    here = Path(__file__)
+    tests = "".join(path.read_text() for path in here.parent.glob("*.py"))
+    assert [name for name in recipes() if f'"{name}"' not in tests] == []
+    assert [what for what in changes() if f'"{what}"' not in here.read_text()] == []

@@ -1,0 +1,298 @@
+"""Models that are of an older program, that may not be read, or that are none."""
+
+import json
+import os
+import pwd
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+import pytest
+from one_case import each
+from running import ROOT, on_a_terminal
+
+import nbspam.tokens.tokenized as tokenized_module
+from nbspam.cli.program import nbspam as group
+from nbspam.errors import ModelError
+from nbspam.store.lookup import Lookup
+from nbspam.store.writing import described_access, locked
+from nbspam.tokens.kinds import NAMES
+from nbspam.tokens.tokenized import RULES
+
+SPAM = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
+
+
+@each("command", ["classify", "explain", "explain --words", "model info", "model check"])
+def test_a_model_that_cannot_be_read(nbspam, model, tmp_path, assert_sentence, command):
+    whole, path = model.read_bytes(), tmp_path / "other.json"
+
+    def assert_refused(path, *parts):
+        found = nbspam(*command.split(), "-m", path, stdin=b"free prize lunch")
+        assert_sentence(found, path, *parts)
+
+    assert_refused(tmp_path / "none.json", "nbspam train")
+    assert_refused(tmp_path)
+    cut = (whole[: int(len(whole) * part)] for part in (0.1, 0.5, 0.9, 0.99))
+    for content in (b"", b"hello\n", b"{}", b"[]", b"null", b"\xff\xfe\0", b"\0" * 9_999, *cut):
+        path.write_bytes(content)
+        assert_refused(path)
+    path.write_bytes(whole.replace(b'"version": 1', b'"version": 2'))
+    assert_refused(path, "version 2", "update nbspam")
+
+
+def test_a_model_of_one_class_is_an_error_or_unsure(nbspam, model, assert_sentence):
+    fields = json.loads(model.read_text())
+    lines = model.read_text().split('"tokens": {\n')[0].splitlines()
+    derived = {"tokens": 1, "bias": [-1.0], "count_histograms": [{"1": 1}]}
+    changed = {"classes": ["spam"], "messages": [3], "derived": derived}
+    head = [lines[0]]
+    for key, value in fields.items():
+        if key not in ("format", "version", "tokens", "learned"):
+            head.append(f'"{key}": {json.dumps(changed.get(key, value))},')
+    model.write_text("\n".join(head) + '\n"tokens": {\n"free": [1]\n},"learned": {\n}}\n')
+    found = nbspam("classify", "-m", model, stdin=b"free")
+    if found.code:
+        assert_sentence(found, model)
+    else:
+        assert found.out.startswith("unsure\t0.5000\t")
+
+
+# Older tokenizer rules
+
+SAYS = f"was made with tokenizer rules {RULES - 1}, and this program has {RULES}: "
+RULES_OF = b'"rules": %d}'
+
+
+@pytest.fixture
+def older():
+    """Return a function that gives a model the rules before, and some traits other names."""
+
+    def change(model, *renamed):
+        raw = model.read_bytes().replace(RULES_OF % RULES, RULES_OF % (RULES - 1))
+        assert raw.count(RULES_OF % (RULES - 1)) == 1
+        for name in renamed:
+            head = b'"%s": {"ham"' % name.encode()
+            assert raw.count(head) == 1
+            raw = raw.replace(head, b'"old ' + head[1:])
+        model.write_bytes(raw)
+        return model
+
+    return change
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", ["classify", "explain"])
+def test_a_reader_of_one_message_is_told(model, older, tmp_path, command):
+    (tmp_path / "mail").write_bytes(SPAM)
+    shown = on_a_terminal(command, "-m", older(model), tmp_path / "mail")
+    assert shown.count(f"{SAYS}words that are now read differently are not recognised; ") == 1
+
+
+def test_a_message_that_is_read_differently_counts_as_new(
+    nbspam, as_json, model, older, table, monkeypatch
+):
+    """And cannot be forgotten, by tokens that were never counted."""
+    read, more, old = tokenized_module.message_tokens, {"as-by-newer-rules"}, older(model)
+    monkeypatch.setattr(tokenized_module, "message_tokens", lambda *found: read(*found) | more)
+    before = json.loads(old.read_bytes())
+    found = nbspam("forget", "-j1", "-m", old, table)
+    assert "forgot 0 messages, 30 had not been learned" in found.sentences
+    assert json.loads(old.read_bytes()) == before
+    found = nbspam("train", "--update", "-j1", "-m", old, table, "--format", "json")
+    assert found.err.startswith(f"nbspam: {old}: {SAYS}a message that is now read differently")
+    assert json.loads(found.out)["learned"] == 30
+    assert json.loads(old.read_bytes())["messages"] == [36, 24]
+    assert nbspam("model", "check", "-m", old).code == 0
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("options", [(), ("--traits", "gaussian", "--scoring", "sum")])
+def test_traits_that_are_not_known_are_left_out(
+    nbspam, make_model, older, sample, tmp_path, monkeypatch, options
+):
+    """Classified alone, or with a table of the tokens."""
+    table = tmp_path / "some.tsv"
+    rows = (sample / "sms.tsv").read_text().splitlines(keepends=True)
+    table.write_text("".join(rows[::5]))
+    old = older(make_model(table, *options, name="old.json"))
+
+    def probabilities(*sources, **stdin):
+        found = nbspam("classify", "-j1", "-m", old, "--format", "json", *sources, **stdin)
+        assert found.code == 0
+        return [json.loads(line)["probability"] for line in found.out.splitlines()]
+
+    full = probabilities(table)
+    older(old, "words", "hops")
+    once = probabilities(table)
+    with monkeypatch.context() as patched:
+        patched.setattr("nbspam.filter._SHARE_JUDGED", 1e-9)  # a table pays for any number
+        many = probabilities(table)
+    assert once != full
+    assert many == pytest.approx(once, abs=1e-9)
+    texts = [line.partition("\t")[2].encode() for line in table.read_text().splitlines()]
+    for text, among_others in list(zip(texts, once, strict=True))[:3]:
+        assert probabilities(stdin=text) == pytest.approx([among_others], abs=1e-9)
+    assert nbspam("explain", "-m", old, stdin=SPAM).code == 0
+    new = tmp_path / "new.tsv"
+    new.write_text("spam\tplugh xyzzy\nham\tlunch alone\n")
+    assert nbspam("train", "--update", "-m", old, new).code == 0
+    histograms = json.loads(old.read_bytes())["traits"]["histograms"]
+    assert tuple(histograms) == NAMES
+    assert sum(histograms["words"]["ham"]["counts"]) == 1
+    assert nbspam("model", "check", "-m", old).code == 0
+    assert "forgot 2 messages" in nbspam("forget", "-m", old, new).sentences
+    assert json.loads(old.read_bytes())["traits"]["histograms"]["words"]["ham"]["counts"] == []
+    assert len(probabilities(table)) == len(once)
+    out = tmp_path / "merged.json"
+    found = nbspam("model", "merge", old, make_model(new, *options, "--replace"), "-o", out)
+    assert found.code == 0
+    assert nbspam("model", "check", "-m", out).code == 0
+
+
+# A model that may not be read: one sentence, with its owner and its mode
+
+NOBODY = 65534
+
+TWICE = """
+import os, pathlib, pwd, sys
+import nbspam.cli.notes, nbspam.store.writing
+from nbspam_main import run
+
+def flushed_run():
+    code = run()
+    sys.stdout.flush(), sys.stderr.flush()
+    return code
+
+closed = sys.argv.pop(1)
+kept, null = (os.dup(1), os.dup(2)), os.open(os.devnull, os.O_RDWR)
+os.dup2(null, 1), os.dup2(null, 2)
+flushed_run()
+os.dup2(kept[0], 1), os.dup2(kept[1], 2)
+os.lseek(0, 0, os.SEEK_SET)
+os.chmod(closed, 0)
+if os.geteuid() == 0:
+    os.setgroups([]), os.setgid(65534), os.setuid(65534)
+os._exit(flushed_run())
+"""
+
+
+def run_closed(closed, *arguments, **environment):
+    """Run nbspam as a user who may not open the file or folder `closed`."""
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(SPAM)
+        stdin.seek(0)
+        return subprocess.run(
+            [sys.executable, "-c", TWICE, closed, *map(str, arguments)],
+            stdin=stdin,
+            capture_output=True,
+            timeout=60,
+            check=False,
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
+        )
+
+
+@pytest.fixture
+def shared(model):
+    """Return a model in a folder that everybody can enter, unlike pytest's."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        inner = Path(folder, "inner")
+        inner.mkdir()
+        path = inner / "model.json"
+        path.write_bytes(model.read_bytes())
+        yield path
+        inner.chmod(0o755)
+
+
+def name_of(number):
+    return pwd.getpwuid(number).pw_name
+
+
+def sentence_on(path):
+    reader = name_of(NOBODY if os.geteuid() == 0 else os.geteuid())
+    return (
+        f"nbspam: {path}: the model cannot be read by {reader} (Permission denied): it belongs to"
+        f" {name_of(os.geteuid())} and has the mode 0000; let its owner change the mode with chmod,"
+        " or name another\n"
+    )
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("classify -p", "classify --exit-code", "classify", "explain", "model info"),
+        *("model check", "model export", "model words free"),
+    ],
+)
+def test_it_is_one_sentence_and_a_message_passes_unchanged(shared, command, named):
+    options = ("-m", shared) if named else ()
+    done = run_closed(shared, *command.split(), *options, NBSPAM_MODEL="" if named else str(shared))
+    assert done.stderr.decode() == sentence_on(shared)
+    code = 75 if "-p" in command else 3 if "--exit-code" in command else 1
+    assert (done.returncode, done.stdout) == (code, SPAM if code == 75 else b"")
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    "folder, command",
+    [
+        (True, "classify -m MODEL"),
+        (True, "train --update --spam - -m MODEL"),
+        (False, "model merge MODEL OTHER -o /dev/null"),
+    ],
+)
+def test_a_closed_folder_is_told_and_merging_names_the_model(shared, model, folder, command):
+    closed = shared.parent if folder else shared
+    paths = {"MODEL": shared, "OTHER": model}
+    done = run_closed(closed, *(paths.get(word, word) for word in command.split()))
+    assert (done.returncode, done.stdout) == (1, b"")
+    said = done.stderr.decode()
+    assert said.startswith(f"nbspam: {shared}: ")
+    assert "Permission denied" in said
+    assert said.count("\n") == 1
+
+
+def test_a_library_gets_an_error_of_ours(tmp_path, monkeypatch):
+    """Not the system's own, though a closed folder does not even say whether the file is there."""
+
+    def refuse(path, *_, **__):
+        raise PermissionError(13, "Permission denied", path)
+
+    path = tmp_path / "model.json"
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "stat", refuse)
+    with pytest.raises(ModelError, match=r"a folder on the way to it is closed; "):
+        Lookup(path)
+    with pytest.raises(ModelError, match=r"model.json: cannot be "), locked(path):
+        pass
+
+
+def test_whose_a_file_is(tmp_path):
+    path = tmp_path / "x"
+    path.touch()
+    path.chmod(0o640)
+    name = name_of(os.geteuid())
+    assert described_access(path) == f"it belongs to {name} and has the mode 0640"
+    assert described_access(tmp_path / "none") == ""
+    if os.geteuid() == 0:
+        os.chown(path, 4321, -1)
+        assert described_access(path).startswith("it belongs to number 4321 ")
+
+
+def parameters(command, context):
+    """Yield the parameters of a command and of those below it."""
+    yield from command.params
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            yield from parameters(command.get_command(context, name), context)
+
+
+def test_click_does_not_look_whether_a_file_may_be_read():
+    paths = [p for p in parameters(group, click.Context(group)) if isinstance(p.type, click.Path)]
+    assert len(paths) > 10
+    assert [p.name for p in paths if p.type.readable] == []

@@ -1,0 +1,405 @@
+"""A message passes with its verdict; whatever fails, it passes unchanged."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from one_case import each
+from running import ROOT
+from waiting import unread, wait_until
+
+import nbspam.cli.classify as classify_module
+import nbspam_main
+from nbspam_main import VALUED, FailurePolicy
+
+SPAM = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
+HEADER = re.compile(
+    rb"^X-Nbspam: (spam|ham|unsure), probability=([01]\.\d{6}),(?: reason=\S+,)? version=\S+\n",
+    re.M,
+)
+TEMPFAIL = 75
+PROGRAM = [sys.executable, "-m", "nbspam"]
+
+
+def assert_unchanged(found, message, *parts, code=TEMPFAIL):
+    returned, out, err = found
+    err = err.lstrip("\n")  # click ends the line of ^C
+    assert (returned, out) == (code, message)
+    assert "Traceback" not in err
+    assert err.startswith("nbspam: ")
+    assert err.count("\n") == 1
+    for part in parts:
+        assert str(part) in err
+
+
+# What goes well
+
+
+def test_the_program_passes_a_message_as_this_process_does(passed, program, model):
+    code, out, err = passed(SPAM, "classify", "-p", "-m", model)
+    assert (code, err, HEADER.sub(b"", out)) == (0, "", SPAM)
+    found = program("classify", "-p", "-m", model, input=SPAM)
+    assert (found.code, found.out.encode(), found.err) == (0, out, "")
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
+    assert scripts == {"nbspam": "nbspam_main:main"}  # which needs no click
+
+
+def test_every_odd_mail_passes(passed, sample, sms_model):
+    for path in sorted((sample / "odd").iterdir()):
+        raw = path.read_bytes()
+        code, out, _ = passed(raw, "classify", "-p", "-m", sms_model)
+        assert code == 0, path.name
+        rest = re.sub(rb"X-Nbspam: [^\r\n]*(\r\n|\n|\r)", b"", out)
+        assert rest in (raw, b"\n" + raw, raw + b"\n", b"\r\n" + raw), path.name
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc to ask for memory")
+@pytest.mark.few(1)
+@pytest.mark.parametrize("size", [50 << 20, 200 << 20])
+def test_a_message_larger_than_what_is_looked_at_passes_whole_in_bounded_memory(
+    model, tmp_path, size
+):
+    source = tmp_path / "big"
+    with source.open("wb") as file:
+        file.write(SPAM)
+        file.truncate(size)  # a hole: zeros that need no disk
+    code = (
+        "import pathlib, re, sys, runpy\n"
+        "try:\n    runpy.run_module('nbspam', run_name='__main__')\n"
+        "finally:\n    status = pathlib.Path('/proc/self/status').read_text()\n"
+        "    print(re.search(r'VmHWM:\\s+(\\d+) kB', status)[1], file=sys.stderr)"
+    )
+    with source.open("rb") as stdin:
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, "classify", "-p", "-m", str(model)],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"NBSPAM_DEBUG": "1"},  # else it leaves before it can be asked
+        )
+    with process:
+        counted = sum(map(len, iter(lambda: process.stdout.read(1 << 20), b"")))
+        kib = int(process.stderr.read().split()[-1])
+    assert process.returncode == 0
+    assert size < counted < size + 200
+    assert 0 < kib < 160 << 10
+
+
+# What goes wrong
+
+
+BAD = [
+    *("-m nowhere.json", "-m /", "-m {damaged}", "--bogus", "-x", "--passthrough=yes"),
+    *("--evidence many", "--header", "--on-error panic", "--spam-cutoff 7", "--header Subject"),
+    *("--header X¶Nbspam", "--subject-tag=a\nb", "--subject-tag=", "mail.eml", "--format json"),
+    *("--lines", "--input-format tsv", "--input-format tsv --lines"),
+    *("--help", "-h", "-ph --exit-code", "--bogus -h", "--version", "-V"),
+]
+
+
+@each("options", BAD)
+def test_whatever_fails_the_message_passes_unchanged(passed, model, tmp_path, options):
+    damaged = tmp_path / "damaged.json"
+    damaged.write_bytes(model.read_bytes()[:300])
+    options = [o.format(damaged=damaged).replace("¶", " ") for o in options.split(" ")]
+    assert_unchanged(passed(SPAM, "classify", "-p", "-m", model, *options), SPAM)
+    arguments = ("--on-error", "deliver", "--passthrough", "-m", model, *options)
+    found = passed(SPAM, "classify", *arguments)
+    assert_unchanged(found, SPAM, code=75 if "panic" in options else 0)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    "arguments, code, begin",
+    [
+        (("classify", "-p", "-h"), 0, "Usage:"),
+        (("classify", "-p", "--bogus"), TEMPFAIL, ""),
+        (("--version", "classify", "-p"), 0, "nbspam "),
+    ],
+)
+def test_whoever_types_gets_help_and_is_not_waited_for(program, arguments, code, begin):
+    ours, theirs = os.openpty()
+    found = program(*arguments, stdin=theirs)
+    os.close(ours)
+    os.close(theirs)
+    assert (found.code, found.out[: len(begin)], bool(found.out)) == (code, begin, bool(begin))
+    assert code or found.err == ""
+
+
+@each("error", [TypeError, MemoryError, RecursionError, KeyboardInterrupt, ImportError, OSError])
+def test_whatever_is_raised_the_message_passes_unchanged(passed, model, monkeypatch, error):
+    def fails(*_):
+        raise error("no\nluck")
+
+    monkeypatch.setattr("nbspam.cli.classify.parse", fails)
+    for more in ((), ("--exit-code",)):
+        assert_unchanged(passed(SPAM, "classify", "-p", "-m", model, *more), SPAM)
+
+
+def test_an_error_of_our_own_is_one_sentence(nbspam, model, monkeypatch, assert_sentence):
+    monkeypatch.setattr("nbspam.scoring.verdict.Verdict.as_line", lambda *_: 1 / 0)
+    found = nbspam("classify", "-m", model, stdin=SPAM)
+    assert_sentence(found, "internal error (ZeroDivisionError: division by zero)", "report")
+    monkeypatch.setenv("NBSPAM_DEBUG", "1")
+    found = nbspam("classify", "-m", model, stdin=SPAM)
+    assert (found.code, "Traceback" in found.err, found.out) == (1, True, "")
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("name", ["click", "nbspam.cli.classify", "nbspam.serving.passthrough"])
+def test_the_message_passes_where_a_package_is_missing(model, name):
+    code = (
+        f"import runpy, sys; sys.modules[{name!r}] = None;"
+        "runpy.run_module('nbspam', run_name='__main__')"
+    )
+
+    def run(*options):
+        command = [sys.executable, "-c", code, "classify", "-m", str(model), *options]
+        done = subprocess.run(command, input=SPAM, capture_output=True, timeout=60, check=False)
+        return done.returncode, done.stdout, done.stderr.decode()
+
+    assert_unchanged(run("-p"), SPAM, "missing", "reinstall nbspam")
+    if name == "click":
+        assert run("--exit-code")[:2] == (3, b"")
+        assert run()[:2] == (1, b"")
+
+
+def test_a_writer_that_is_slow_and_does_not_block(model):
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    command = [*PROGRAM, "classify", "-p", "-m", str(model)]
+    process = subprocess.Popen(command, stdin=reading, stdout=subprocess.PIPE)
+    os.close(reading)
+    for piece in (SPAM[:30], SPAM[30:]):
+        os.write(writing, piece)
+        wait_until(lambda: not unread(writing))
+    os.close(writing)
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, HEADER.sub(b"", out)) == (0, SPAM)
+
+
+def test_an_interrupt_while_the_message_comes_in(model):
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = subprocess.Popen([*PROGRAM, "classify", "-p", "-m", str(model)], **pipes)
+    process.stdin.write(SPAM[:30])
+    process.stdin.flush()
+    wait_until(lambda: not unread(process.stdin))  # it has loaded and waits for more
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(SPAM[30:], timeout=60)
+    assert_unchanged((process.returncode, out, err.decode()), SPAM, "interrupted")
+
+
+def test_a_user_without_a_home_is_told_to_name_the_model(passed, monkeypatch):
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    assert_unchanged(passed(SPAM, "classify", "-p"), SPAM, "--model")
+
+
+@each("error", [TypeError, MemoryError, KeyboardInterrupt, EOFError])
+def test_what_is_raised_is_3(nbspam, model, monkeypatch, error):
+    def fails(*_):
+        raise error
+
+    monkeypatch.setattr(classify_module, "_verdict_code", fails)
+    assert nbspam("classify", "--exit-code", "-m", model, stdin=SPAM).code == 3
+
+
+# Beside bogofilter
+
+
+BOGOFILTER = shutil.which("bogofilter")
+BESIDE = [
+    SPAM,
+    SPAM.replace(b"\n", b"\r\n"),
+    b"Subject: a\rb\n\nc\rd\n",
+    b"Subject: gr\xfc\xdfe\n\n\xff\xfe",
+    b"Subject: a\n\nb\0c\0",
+    b"Subject: a\n\nno end",
+    b"Subject: a\n b\n\tc\n\n",
+    b"Subject: a\n \nTo: b\n\nc",
+    b"From a@example.org Mon Jan  1 10:00:00 2024\nSubject: a\n\nb\n",
+    b"junk\nSubject: a\n\nb\n",
+    b"\nno header\n",
+    b"\n",
+    b"",
+    b"MARK: Spam\nSubject: a\nMARK:\n x\n\ty\n\nb\n",
+    b"X-A: b\n" * 1000 + b"\nc",
+]
+
+
+@pytest.mark.skipif(BOGOFILTER is None, reason="bogofilter is not installed")
+@each("message", BESIDE)
+def test_the_bytes_are_where_bogofilter_has_them(passed, model, tmp_path, message):
+    """The same bytes at the same places, but for what bogofilter does otherwise.
+
+    It ends a last line that has no end (here too, where that is all), and glues its header to it if
+    that is a header's; adds an empty line after a header that ends without one; leaves forgeries in
+    other letter case; puts its header below junk and below the lines of a text without a header.
+    """
+    folder = ("-d", str(tmp_path))
+    if not (tmp_path / "wordlist.db").exists():
+        subprocess.run([BOGOFILTER, *folder, "-s"], input=SPAM, check=True)
+    theirs = subprocess.run(
+        [BOGOFILTER, *folder, "-p", "-e"],
+        input=message.replace(b"MARK", b"X-Bogosity"),
+        capture_output=True,
+        check=True,
+    ).stdout
+    _, ours, _ = passed(message.replace(b"MARK", b"X-Nbspam"), "classify", "-p", "-m", model)
+    if message and not message.endswith(b"\n"):
+        theirs = theirs.removesuffix(b"\n")
+    wanted = re.sub(rb"X-Bogosity:[^\r\n]*", b"M", theirs)
+    assert wanted == re.sub(rb"X-Nbspam:[^\r\n]*", b"M", ours)
+
+
+# What the command line promises, read without click
+
+
+def test_the_options_with_a_value_are_clicks():
+    options = [p for p in classify_module.command.params if isinstance(p, click.Option)]
+    valued = [p for p in options if not (p.is_flag or p.count)]
+    assert {name for p in valued for name in p.opts} == VALUED
+    # What the policy cannot read: `--no-x` of a flag, several values, an optional value.
+    assert not [p.name for p in options if p.secondary_opts]
+    assert {p.nargs for p in valued} == {1}
+    assert not [p.name for p in options if p.is_flag and p.type.name != "boolean"]
+
+
+WORDS = st.sampled_from(
+    "-p --passthrough --exit-code -m --model --header --header=-p --on-error deliver -h --help -ph"
+    " tempfail -pm -mp -p-m -- - a.eml --lines --strict --model=-p --on-error=deliver".split()
+)
+
+
+@given(st.lists(WORDS, max_size=6))
+def test_the_policy_is_what_click_reads(arguments):
+    policy = FailurePolicy(["classify", *arguments])
+    as_in_the_program = {"help_option_names": ["-h", "--help"]}
+    try:
+        context = classify_module.command.make_context(
+            "classify", list(arguments), **as_in_the_program
+        )
+    except click.UsageError:
+        return
+    except click.exceptions.Exit:  # after the help
+        assert policy.help
+        return
+    assert not policy.help
+    assert policy.passthrough == context.params["passthrough"]
+    assert policy.exit_code == context.params["exit_code"]
+    assert policy.deliver == (context.params["on_error"] == "deliver")
+
+
+@each(
+    "passes, command_lines",
+    [
+        (True, "classify -p|classify a --passthrough|classify -pm|--bogus classify -p"),
+        (False, "classify -m -p|classify -- -p|train classify -p|-p||classify"),
+    ],
+)
+def test_who_is_promised_a_passage(passes, command_lines):
+    for line in command_lines.split("|"):
+        assert FailurePolicy(line.split()).passthrough == passes, line
+
+
+def test_ctrl_c_while_the_program_is_loaded_is_no_bug(program, tmp_path):
+    (tmp_path / "click.py").write_text("raise KeyboardInterrupt\n")
+    env = {"PYTHONPATH": str(tmp_path)}
+    found = program("classify", env=env, input=b"")
+    assert (found.code, found.err) == (130, "nbspam: interrupted\n")
+    mail = b"Subject: a\n\nb\n"
+    passed = program("classify", "-p", env=env, input=mail)
+    assert (passed.code, passed.out.encode()) == (75, mail)
+
+
+# Standard output that writes in part: raw, as Python makes it with PYTHONUNBUFFERED or -u; what a
+# full file cuts off is in tests/golden/cli/sessions/streams.txt
+
+LONG = b"Subject: lunch\n\n" + b"see you at noon in the meeting room\n" * 6_000  # 216 KB
+
+
+@contextmanager
+def passing(model, **options):
+    """Pass a mail through with a raw output; give the process, and where to read what it writes."""
+    read, write = os.pipe()
+    with subprocess.Popen(
+        [*PROGRAM, "classify", "-p", "-m", str(model)],
+        stdin=subprocess.PIPE,
+        stdout=write,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        **options,
+    ) as process:
+        os.close(write)
+        process.stdin.write(LONG)
+        process.stdin.close()
+        yield process, read
+
+
+def test_the_whole_message_comes_through_a_slow_pipe(model):
+    with passing(model) as (process, read):
+        wait_until(lambda: unread(read) >= 1 << 16)  # it is full
+        for _ in range(5):  # a signal in the middle of a write makes it a short one
+            process.send_signal(signal.SIGSTOP)
+            process.send_signal(signal.SIGCONT)
+            time.sleep(0.02)
+        found = b""
+        while chunk := os.read(read, 5_000):
+            found += chunk
+        os.close(read)
+        assert process.wait(60) == 0
+    head, _, body = found.partition(b"\n\n")
+    assert b"X-Nbspam: " in head
+    assert body == LONG.partition(b"\n\n")[2]
+
+
+def test_a_reader_that_leaves_is_told(model):
+    with passing(model, stderr=subprocess.DEVNULL) as (process, read):
+        assert os.read(read, 100)
+        os.close(read)
+        assert process.wait(60) == 75
+
+
+# Hardly any memory
+
+
+@pytest.mark.parametrize("most", [64, 5_000])
+def test_a_message_passes_in_small_pieces(tmp_path, monkeypatch, most):
+    mail = b"Subject: prize\n\nwin a free prize\n" * 500
+    source, sink = tmp_path / "in", tmp_path / "out"
+    source.write_bytes(mail)
+    read = os.read
+
+    def hungry(handle, n):
+        if n > most:
+            raise MemoryError
+        return read(handle, n)
+
+    with source.open() as read_from, sink.open("w") as written_to:
+        passage = nbspam_main.Passage(read_from, written_to)
+        monkeypatch.setattr(os, "read", hungry)
+        assert passage.rescue()
+    assert sink.read_bytes() == mail
+
+
+def test_without_any_memory_it_is_to_be_tried_again(tmp_path, monkeypatch, capsys):
+    (tmp_path / "in").write_bytes(b"Subject: x\n\n")
+
+    def hungry(*_):
+        raise MemoryError
+
+    with (tmp_path / "in").open() as source, (tmp_path / "out").open("w") as sink:
+        passage = nbspam_main.Passage(source, sink)
+        monkeypatch.setattr(os, "read", hungry)
+        policy = nbspam_main.FailurePolicy(["classify", "-p"])
+        assert nbspam_main._fail(policy, passage, 1, "not enough memory") == 75
+    assert "could not be passed on either" in capsys.readouterr().err

@@ -1,0 +1,196 @@
+"""Sessions at a shell: what is typed, and all that is answered, in tests/golden/cli/sessions.
+
+`NBSPAM_GOLDEN=new pytest -n0 tests/cli/test_sessions.py` writes the answers anew.
+
+A session begins with `== title`, in a new folder with the files of `shelf`.  NBSPAM_MODEL names
+model.json there; older, newer and first.json are of other tokenizer rules.  A line that begins with
+`$ ` is typed, and `> ` continues it.  What it prints is indented by two blanks, `! ` begins a line
+of standard error, and `[n]` is an exit code other than 0.  Numbers of many digits are shown with
+six.  `…` stands for any text, also of several lines if it stands alone, `¬` for a missing line end.
+
+`nbspam` is run in this process, with what comes before its pipe as standard input.  So are `json`,
+which prints values of a document; `same`, which prints the names of the
+values that two documents do not share; and `change`, which puts NEW in the place of OLD in a file
+that has it.  All else is a shell's, and so is the program itself where it is called $NBSPAM.  A
+session whose title ends with `(long)` is left to the long tests.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import click
+import pytest
+from running import ROOT, run, run_raw, write_messages, write_three
+
+from nbspam import __version__
+from nbspam.tokens.tokenized import RULES
+
+SESSIONS = ROOT / "tests" / "golden" / "cli" / "sessions"
+COMMAND = re.compile(
+    r"(?:(?P<before>.*) \| )?(?P<names>(?:[A-Z_]+=\S* )*)nbspam(?P<words>(?: .*?)?)"
+    r"(?: < (?P<source>\S+))?(?: > (?P<sink>\S+))?(?P<after> \| .*)?",
+    re.S,
+)
+KNOWN_RULES = {str(RULES + i): f"${n}" for i, n in ((-1, "OLDER"), (0, "RULES"), (1, "NEWER"))}
+OF_RULES = re.compile(r"((?:rules['\"]?:?|this program has|program's) )(\d+)")
+MAILS = {
+    "spam.eml": "From: a@example.org\nMessage-ID: <1@example.org>\nSubject: prize\n\n"
+    "win a free prize now\n",
+    "ham.eml": "From: b@example.org\nSubject: lunch\n\nlunch at noon, see you at the meeting\n",
+    "unsure.eml": "Subject: lunch\n\nfree notes for the winner of the meeting\n",
+}
+STEP = re.compile(r"(\$ .*\n(?:> .*\n)*)((?:(?:  |! |\[).*\n)*)((?:\n|#.*\n)*)")
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
+
+def sessions():
+    for path in sorted(SESSIONS.glob("*.txt")):
+        for text in re.split(r"^(?=== )", path.read_text("utf-8"), flags=re.M)[1:]:
+            title = text.partition("\n")[0][3:]
+            marks = [pytest.mark.long] if title.endswith("(long)") else []
+            yield pytest.param(path, text, id=f"{path.stem}: {title}", marks=marks)
+
+
+@pytest.fixture(scope="session")
+def shelf(tmp_path_factory):
+    """Return a folder with what sessions begin with."""
+    folder = tmp_path_factory.mktemp("shelf")
+    tables = {"model": write_messages(folder), "three": write_three(folder)}
+    rows = (ROOT / "sample_data" / "sms.tsv").read_text("utf-8").splitlines(keepends=True)
+    for name, n in (("sms.tsv", 100), ("base.tsv", 250)):
+        (folder / name).write_text("".join(rows[:n]), "utf-8")
+    for name, table in (tables | {"sms": folder / "base.tsv"}).items():
+        assert run(["train", table, "-q", "-m", folder / f"{name}.json"])[::2] == (0, "")
+    for name, text in MAILS.items():
+        (folder / name).write_text(text)
+    (folder / "alone").mkdir()
+    for path in (ROOT / "nbspam", ROOT / "nbspam_main.py", Path(click.__file__).parent):
+        (folder / "alone" / path.name).symlink_to(path)
+    for name, rules in {"older": RULES - 1, "newer": RULES + 1, "first": 1}.items():
+        shutil.copy(folder / "model.json", folder / f"{name}.json")
+        change(folder / f"{name}.json", f'"rules": {RULES}}}', f'"rules": {rules}}}')
+    return folder
+
+
+@pytest.mark.parametrize("path, text", list(sessions()))
+def test_a_session(path, text, shelf, tmp_path, monkeypatch):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for file in shelf.glob("*.*"):
+        if file.name in ("model.json", "spam.eml") or file.name in text:
+            shutil.copy(file, folder)
+    monkeypatch.chdir(folder)
+    (folder / "sample_data").symlink_to(ROOT / "sample_data")
+    own = {"HOME": tmp_path / "home", "PWD": folder, "NBSPAM_MODEL": "model.json"}
+    own |= {"LOGNAME": "hal", "RULES": RULES, "NBSPAM": f"{sys.executable} -m nbspam"}
+    own |= {"PYTHONWARNINGS": "error"}  # of that program
+    own["ALONE"] = f"env PYTHONPATH={shelf / 'alone'} {sys.executable} -S"
+    for name, value in own.items():
+        monkeypatch.setenv(name, str(value))
+    found, *steps = re.split(r"^(?=\$ )", text, flags=re.M)
+    for step in steps:
+        typed, expected, rest = STEP.fullmatch(step).groups()
+        said = answered(re.sub(r"^(\$|>) ", "", typed, flags=re.M).rstrip("\n"))
+        places = {tmp_path / "home": "$HOME", folder: "$PWD", f"={__version__}": "=$VERSION"}
+        places[sys.executable] = "$PYTHON"
+        for place, name in places.items():
+            said = said.replace(str(place), name)
+        said = re.sub(r"(milliseconds=)[\d.]+", r"\1…", said)
+        said = OF_RULES.sub(lambda m: m[1] + KNOWN_RULES.get(m[2], m[2]), said)
+        found += typed + (expected if matches(expected, said) else said) + rest
+    if found != text and os.environ.get("NBSPAM_GOLDEN") == "new":
+        path.write_text(path.read_text("utf-8").replace(text, found), "utf-8")
+    assert found == text
+
+
+def matches(expected, said):
+    pattern = re.escape(expected).replace(r"\ \ …\n", "(?:.*\n)*").replace("…", ".*")
+    return re.fullmatch(pattern, said) is not None
+
+
+def answered(line):
+    """Return what a line prints, as a golden file has it."""
+    parsed = COMMAND.fullmatch(line)
+    if parsed is None:
+        words = shlex.split(os.path.expandvars(line))
+        if words[0] in BUILT_IN:
+            return shown(BUILT_IN[words[0]](*words[1:]), "", 0)
+        done = subprocess.run(["sh", "-c", line], stdin=subprocess.DEVNULL, capture_output=True)
+        return shown(done.stdout, done.stderr.decode(), done.returncode)
+    before, names, words, source, sink, after = parsed.groups()
+    stdin = Path(source).read_bytes() if source else b""
+    if before:
+        stdin = subprocess.run(["sh", "-c", before], capture_output=True, check=True).stdout
+    with pytest.MonkeyPatch.context() as patch:
+        for name, _, value in (word.partition("=") for word in shlex.split(names)):
+            patch.setenv(name, os.path.expandvars(value))
+        code, out, err = run_raw(shlex.split(os.path.expandvars(words)), stdin)
+    if sink:
+        Path(sink).write_bytes(out)
+        out = b""
+    if after and after.startswith(" | json"):
+        out = picked(out.decode(), *shlex.split(after)[2:])
+    elif after:
+        out = subprocess.run(["sh", "-c", after[3:]], input=out, capture_output=True).stdout
+    return shown(out, err.decode(), code)
+
+
+def shown(out, err, code):
+    lines = [f"  {line}" for line in printable(out if isinstance(out, str) else out.decode())]
+    lines += [f"! {line}" for line in printable(err)]
+    return "".join(f"{line}\n" for line in [*lines, *([f"[{code}]"] if code else [])])
+
+
+def printable(text):
+    """Return the lines of a text, what commands a terminal as an escape."""
+    text = re.sub(r"\d+\.\d{8,}(e-\d+)?", lambda m: f"{float(m[0]):.6g}", text)
+    if text and not text.endswith("\n"):
+        text += "¬\n"
+    kept = (c if c.isprintable() or c in "\t\n" else ascii(c)[1:-1] for c in text)
+    return "".join(kept).split("\n")[:-1]
+
+
+def picked(text, *paths):
+    """Return the values at these paths, such as `words.0.token`; without one the whole document."""
+    try:
+        documents = [json.loads(text)]
+    except json.JSONDecodeError:  # a line each
+        documents = list(map(json.loads, text.splitlines()))
+    found = []
+    for document in documents:
+        values = {}
+        for path in paths:
+            at = document
+            with suppress(KeyError):
+                for key in path.split("."):
+                    at = at[int(key)] if isinstance(at, list) else at[key]
+                values[path] = at
+        found.append(json.dumps(values if paths else document, ensure_ascii=False))
+    return "".join(f"{line}\n" for line in found)
+
+
+def change(name, old, new):
+    text = Path(name).read_text("utf-8")
+    assert old in text, f"{old} is not in {name}"
+    Path(name).write_text(text.replace(old, new), "utf-8")
+    return ""
+
+
+def same(one, other, *keys):
+    """Return the names of the values that two documents do not share."""
+    both = [json.loads(Path(name).read_text("utf-8")) for name in (one, other)]
+    return "".join(f"{key}\n" for key in keys if both[0][key] != both[1][key])
+
+
+BUILT_IN = {
+    "change": change,
+    "same": same,
+    "json": lambda name, *paths: picked(Path(name).read_text(), *paths),
+}
