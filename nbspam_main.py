@@ -72,7 +72,7 @@ def run() -> int:
         if os.environ.get("NBSPAM_DEBUG"):
             sys.excepthook(type(error), error, error.__traceback__)
     if sentence is None and policy.passthrough and not (policy.help or passage.is_over):
-        code, sentence = _ERROR, "a file of nbspam is damaged: no verdict came; reinstall nbspam"
+        code, sentence = _ERROR, "a file of nbspam is damaged: no verdict; reinstall nbspam"
     return code if sentence is None else _fail(policy, passage, code, sentence)
 
 

@@ -105,7 +105,7 @@ def _texts(messages: Any) -> list[str | bytes]:
     if getattr(messages, "ndim", 1) == 2 and messages.shape[1] == 1:
         messages = np.asarray(messages, object).ravel()
     if isinstance(messages, str | bytes) or getattr(messages, "ndim", 1) != 1:
-        raise SourceError("the messages are no list; give a list or one column of text or bytes")
+        raise SourceError("the messages are not a list; give a list or one column of text or bytes")
     found = list(messages)
     for i, message in enumerate(found):
         if not isinstance(message, str | bytes):

@@ -92,7 +92,7 @@ def _account_at(address: FolderAddress, known: Mapping[str, Place], label: str) 
 
 
 def messages_at(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:
-    """Yield the address and bytes of each message of a folder at a server.
+    """Yield the address and bytes of each message of an IMAP folder.
 
     Raises AccountError, and OptionError for a wrong account of the config file.
     """

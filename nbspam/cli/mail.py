@@ -45,9 +45,9 @@ from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import PIECE, executor, in_batches, tokenized
 
 _FILES = {
-    "filter": CommandFile("mail", "Judge new mail and move spam to the junk folder", "filter_"),
-    "learn": CommandFile("mail", "Learn from what is in the junk folder and in others", "learn_"),
-    "watch": CommandFile("mail", "Filter mail as it comes", "watch_"),
+    "filter": CommandFile("mail", "Classify new mail and move spam to the junk folder", "filter_"),
+    "learn": CommandFile("mail", "Learn the junk folder as spam, other read mail as ham", "learn_"),
+    "watch": CommandFile("mail", "Filter mail as it arrives", "watch_"),
 }
 # Messages for which neither an index of the tokens nor processes pay.
 _FEW = 20
@@ -77,7 +77,7 @@ def command() -> None:
       junk = "Spam"                          # if the server marks none as \\Junk
       tls = "starttls"                       # if port 993 is not there
 
-    An account needs imapclient: pip install imapclient.  docs/imap.md has recipes for cron and
+    An account needs imapclient: pip install imapclient.  docs/mail.md has recipes for cron and
     systemd.
     """
 
@@ -86,16 +86,17 @@ def command() -> None:
 
 
 _JUNK = option(
-    "Name the folder for spam. [default: the place's, else the one that the server marks as"
+    "The folder for spam. [default: the one that the config file names, or the server marks as"
     " \\Junk, or that is called Junk or Spam]",
     "FOLDER",
     under="Mail",
 )
 _TRUST_AFTER = option(
-    "Learn also what nbspam moved to the junk folder so long ago (7d, 12h) and nobody has moved"
-    " back. [default: only what was seen there]",
+    "Learn what nbspam moved to the junk folder once it has been there this long (7d, 12h)."
+    " [default: once it was seen there]",
     "TIME",
     under="Mail",
+    seldom=True,
 )
 _ACCOUNTS = argument("[PLACE]...", nargs=-1)
 
@@ -104,16 +105,16 @@ _ACCOUNTS = argument("[PLACE]...", nargs=-1)
 class Sorting(NamedTuple):
     """How mail is sorted."""
 
-    junk: str | None = _JUNK
-    mark: bool = option("Set the keyword $Junk on spam in place of moving it.", typed=DECIDES)
-    unsure_keyword: str | None = option("Set this keyword on messages that are unsure.", "NAME")
     learn: bool = option(
         "Learn first, as nbspam mail learn does, then filter.",
         enables="--trust-after",
         typed=DECIDES,
     )
+    junk: str | None = _JUNK
+    mark: bool = option("Set the keyword $Junk on spam instead of moving it.", typed=DECIDES)
+    unsure_keyword: str | None = option("Set this keyword on unsure messages.", "NAME")
     trust_after: str | None = _TRUST_AFTER
-    move_taught: bool = option("Move messages that were taught as ham, too.")
+    move_taught: bool = option("Also move messages that were taught as ham.", seldom=True)
 
 
 class Request(NamedTuple):
@@ -135,11 +136,11 @@ def check_sorting(cutting: Cutting, sorting: Sorting) -> None:
     keyword = sorting.unsure_keyword
     if keyword is not None and not _KEYWORD.fullmatch(keyword):
         raise OptionError(
-            f"--unsure-keyword {keyword!r} is not a keyword of IMAP; take letters, digits and"
+            f"--unsure-keyword {keyword!r} is not an IMAP keyword; choose letters, digits and"
             " hyphens, such as Unsure"
         )
     if sorting.trust_after is not None and not sorting.learn:
-        raise OptionError("--trust-after goes with --learn alone; add that or leave it out")
+        raise OptionError("--trust-after needs --learn; add that, or leave out --trust-after")
     seconds_of(sorting.trust_after)
 
 
@@ -165,29 +166,27 @@ def filter_(
     sorting: Sorting,
     dry_run: bool = option("Print each verdict, and change nothing.", under="Mail", typed=DECIDES),
     judges_all: bool = option(
-        "Judge all mail of the folders, not only new mail.", "--all", under="Mail", typed=DECIDES
+        "Classify all mail of the folders, not only new mail.", "--all", under="Mail", typed=DECIDES
     ),
     form: str = FORM,
     quiet: bool = QUIET,
     jobs: int = JOBS,
 ) -> None:
-    """Judge the mail that has come since the last run, and move spam to the junk folder.
+    """Classify the mail that arrived since the last run, and move spam to the junk folder.
 
     PLACE is a Maildir, imaps://USER@HOST, or the name of a table [mail.NAME] in the config file.
     Without one, all places of the config file are filtered.
 
-    Ham and unsure messages stay untouched.  No message becomes read.  The first run judges the
-    unread mail of a folder; every other run what has come since.  What you move back from the junk
-    folder stays where you put it, and so does what the model has learned as ham, whatever its
-    verdict; --move-taught moves that, too.
+    Ham and unsure messages stay untouched.  No message becomes read.  The first run classifies the
+    unread mail of a folder.  A message that you move back from the junk folder stays where you put
+    it, and so does one that the model has learned as ham, whatever its verdict; --move-taught moves
+    that too.
 
-    A message is in exactly one folder whatever happens.  In a Maildir it is renamed; at a server it
-    is moved by MOVE; where the server does not have that, by COPY, and removed by its UID
-    (UIDPLUS); where it has neither, the message stays, marked as deleted.  The next run completes
-    one that was killed.
+    Each message is in exactly one folder whatever happens, and the next run completes one that was
+    killed.
 
     Exit status: 0 on success, 1 on an error, 2 when the command line is wrong, 75 when the server
-    is away or another run is at work on the account for too long: try again later.
+    is unreachable or another run works on the account for too long: try again later.
 
     \b
     Examples:
@@ -215,26 +214,26 @@ def learn_(
     quiet: bool = QUIET,
     jobs: int = JOBS,
 ) -> None:
-    """Learn the junk folder as spam, and the mail that was read in other folders as ham.
+    """Learn the junk folder as spam, and read mail of other folders as ham.
 
-    PLACE is as in nbspam mail filter.  The folders of ham are the place's, ham = ["INBOX",
-    "Archive"] in the config file, else those that are filtered.
+    PLACE is as in nbspam mail filter.  The config file names the folders of ham (ham = ["INBOX",
+    "Archive"]); otherwise they are those that are filtered.
 
-    Each message is learned once.  One that you moved into the junk folder or out of it is moved in
-    the model.  What nbspam itself moved there teaches nothing until you have seen it there, or
-    --trust-after has passed: so it does not learn its own errors.
+    Each message is learned once.  One that you move into or out of the junk folder is moved in the
+    model.  A message that nbspam itself moved there is not learned until you have seen it there, or
+    --trust-after has passed, so that nbspam does not learn its own errors.
 
     If there is no model, one is trained, as by nbspam train.
 
     Exit status: 0 on success, 1 on an error, 2 when the command line is wrong, 75 when the server
-    is away or another run is at work on the account for too long: try again later.
+    is unreachable or another run works on the account for too long: try again later.
 
     \b
     Examples:
       nbspam mail learn home
       nbspam mail learn --trust-after 7d -q
     """
-    sorting = Sorting(junk, False, None, True, trust_after, False)
+    sorting = Sorting(True, junk, False, None, trust_after, False)
     request = Request(model, Cutting(None, None, None), sorting, jobs, form, quiet)
 
     def learn_from(connection: Mailbox) -> None:
@@ -253,21 +252,22 @@ def watch_(
     cutting: Cutting,
     sorting: Sorting,
     interval: int = option(
-        "Look for mail so often where the server does not announce it (IDLE).",
+        "How often to ask a server that does not announce new mail (IDLE).",
         "SECONDS",
         takes=click.IntRange(5, 3600),
         under="Mail",
         default=120,
+        seldom=True,
     ),
     form: str = FORM,
     quiet: bool = QUIET,
     jobs: int = JOBS,
 ) -> None:
-    """Filter the mail of a place as it comes, until SIGTERM or SIGINT.
+    """Filter the mail of a place as it arrives, until SIGTERM or SIGINT.
 
-    It does what nbspam mail filter does whenever mail comes to the first folder, and every four
-    minutes.  When the connection is lost it connects again, after 5 seconds at
-    first and 15 minutes at most.  A wrong password ends it.
+    It does what nbspam mail filter does whenever mail arrives in the first folder, and every four
+    minutes.  A lost connection is made again, first after 5 seconds, later after up to 15 minutes.
+    A wrong password ends it.
 
     \b
     Examples:
@@ -278,7 +278,7 @@ def watch_(
     if len(named) > 1:
         raise OptionError(
             f"one place is watched at a time, and there are {len(named)}; name one of"
-            f" {', '.join(place.label for place in named)}, and start another for each other"
+            f" {', '.join(place.label for place in named)}, and watch the others in other runs"
         )
     if not sorting.learn:
         _positive_class(model)
@@ -332,7 +332,7 @@ def _junk_of(connection: Mailbox, junk: str | None) -> str:
         found = marked[0]
     if found in expanded(connection, (*account.folders, *account.ham), found):
         raise AccountError(
-            f"{account.name}: {found} is the folder for spam and one of the others too",
+            f"{account.name}: {found} is both the folder for spam and one of the others",
             Remedy.NAME_JUNK,
         )
     return found
@@ -387,8 +387,8 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
         for folder in plan.folders:
             if not (request.quiet or request.judges_all or folder in memory.folders):
                 note(
-                    f"{account.name}: {folder}: the first run judges only unread mail;"
-                    " nbspam mail filter --all judges all of it"
+                    f"{account.name}: {folder}: the first run classifies only unread mail;"
+                    " nbspam mail filter --all classifies all of it"
                 )
         mover = Mover(connection, memory, junk)
         done = MailFilter(mover, judge, plan, is_over).run()
@@ -430,8 +430,9 @@ def _print_sorted(
                 if total := spam + unsure + taught + other:
                     kept = f", {taught:,} {would}kept ({TAUGHT_AS_HAM})" if taught else ""
                     click.echo(
-                        f"{account.name}: {one_line(folder)}: judged {counted(total, 'message')},"
-                        f" {spam:,} {would}{what}, {unsure:,} unsure{kept}"
+                        f"{account.name}: {one_line(folder)}: classified"
+                        f" {counted(total, 'message')}, {spam:,} {would}{what}, {unsure:,}"
+                        f" unsure{kept}"
                     )
 
 

@@ -60,7 +60,8 @@ class Listening(NamedTuple):
         "Listen on TCP; spamc's default port is 783.", "HOST:PORT", choice=_PLACE
     )
     allow_any_address: bool = option(
-        "Let --listen and --metrics take an address that other machines can connect to."
+        "Let --listen and --metrics take an address that other machines can connect to.",
+        seldom=True,
     )
     metrics: str | None = option(
         "Answer GET /metrics for Prometheus on HOST:PORT, or on a Unix socket (a path with a"
@@ -75,42 +76,50 @@ class Serving(NamedTuple):
 
     tell: bool = option("Let clients teach the model (spamc -L).")
     x_spam: bool = option(
-        "Also write X-Spam-Flag, X-Spam-Level and X-Spam-Status, for recipes that look for them."
+        "Also write X-Spam-Flag, X-Spam-Level and X-Spam-Status, for recipes that look for them.",
+        seldom=True,
     )
     max_size: int = option(
-        "Refuse larger messages.", "BYTES", takes=click.IntRange(1), default=_DEFAULTS.max_size
+        "Refuse larger messages.",
+        "BYTES",
+        takes=click.IntRange(1),
+        default=_DEFAULTS.max_size,
+        seldom=True,
     )
     timeout: float = option(
-        "Give a client so long to send its request, and again to read the reply.",
+        "Disconnect a client that takes longer to send its request, or to read the reply.",
         "SECONDS",
         takes=click.FloatRange(0, min_open=True),
         default=_DEFAULTS.timeout,
+        seldom=True,
     )
     connections: int = option(
         "Serve at most N clients at a time; others wait.",
         "N",
         takes=click.IntRange(1),
         default=_DEFAULTS.connections,
+        seldom=True,
     )
     log: str | None = option(
-        "Log a line for each message, and what is wrong with the server, to syslog, the systemd"
-        " journal or standard error.",
+        "Log a line for each message and each problem of the server to syslog, the systemd journal"
+        " or standard error.",
         takes=click.Choice(LOGS),
     )
     user_models: Path | None = option(
-        "Judge and teach each user's mail (spamc -u) by a model of their own, DIR/NAME.json, read"
-        " through that of --model; or name a path with %u.",
+        "Give each user (spamc -u) a model of their own, DIR/NAME.json, with that of --model as its"
+        " base; a path with %u puts it elsewhere.",
         "DIR",
         takes=_PATH,
     )
     max_users: int = option(
-        "With --user-models, let no client's message make a model where there are N.",
+        "With --user-models, let no message create a model once N users have one.",
         "N",
         takes=click.IntRange(0),
         default=_DEFAULTS.max_users,
+        seldom=True,
     )
     workers: int | None = option(
-        "Judge ordinary messages in N processes. [default: as many as there are processors]",
+        "Classify in N processes. [default: the number of processors]",
         "N",
         takes=click.IntRange(1, 256),
     )
@@ -123,12 +132,12 @@ def _check(
     cutting.check()
     if serving.user_models is not None and is_typed("base"):
         raise OptionError(
-            "with --user-models the model of --model is the base of every user's; leave --base out"
+            "with --user-models the model of --model is the base of every user's; leave out --base"
         )
     for name in filter(is_url, (model, base)):
         raise OptionError(
-            f"{name}: the server opens its model again when it changes, which no URL tells; copy it"
-            " to a file, and copy newer ones there"
+            f"{name}: the server reopens its model when the file changes, which it cannot see at a"
+            " URL; copy the model to a file, and newer ones over it"
         )
     for flag, place in (("--listen", listening.listen), ("--metrics", listening.metrics)):
         if place is None or (flag == "--metrics" and _is_path(place)):
@@ -154,11 +163,10 @@ def command(
     serving: Serving,
     quiet: bool = QUIET,
 ) -> None:
-    """Serve SpamAssassin's spamc, so that every program that calls it works with nbspam.
+    """Answer SpamAssassin's spamc and every other program that speaks the spamd protocol.
 
-    It listens on a Unix socket, on TCP, or on the sockets that systemd passes, and speaks the spamd
-    protocol: CHECK, SYMBOLS, REPORT, REPORT_IFSPAM, PROCESS, HEADERS, TELL, PING and SKIP.  Scores
-    are on SpamAssassin's scale: 5.0 or more is spam, and a point is a nat of log-odds.
+    It listens on a Unix socket, on TCP, or on the sockets that systemd passes.  Scores are on
+    SpamAssassin's scale: 5.0 or more is spam, and a point is a nat of log-odds.
 
     The model stays open, and is reopened when its file is replaced, or at SIGHUP.  SIGTERM and
     SIGINT stop the server once the current requests are answered.

@@ -168,7 +168,7 @@ class Cluster:
         name = type(error).__name__
         if isinstance(error, lost) or name.startswith(("ClosedClient", "FutureCancelled")):
             return ClusterError(
-                f"{self._address}: the scheduler does not answer any more; start it and its workers"
+                f"{self._address}: the scheduler no longer answers; start it and its workers"
                 " again, and run this again"
             )
         if isinstance(error, OSError):
@@ -376,7 +376,8 @@ def _local_cluster(address: str) -> Any:
         security = distributed.Security.temporary()
     except ImportError as error:
         raise ClusterError(
-            f"{address}: cryptography is not installed, which protects the workers; install it"
+            f"{address}: cryptography is not installed, and is needed to protect the workers;"
+            " install it"
             f" with: {install_command('cryptography')}"
         ) from error
     return distributed.LocalCluster(

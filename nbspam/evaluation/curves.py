@@ -283,10 +283,10 @@ def drawings(results: Results) -> Iterator[tuple[str, str]]:
     if results.bins:
         error = f"calibration, error {results.calibration_error:.4f}"
         yield calibration_svg(results.bins), f"{error}; a larger dot stands for more messages"
-        beyond = "the outer columns hold what is beyond"
+        beyond = "the outer columns include everything beyond"
         yield scores_svg(messages), f"scores: ham blue, spam red; {beyond}"
     if learned.recent:
-        last = f"of the last {learned.window:,} messages, and dashed of all so far"
+        last = f"over the last {learned.window:,} messages; dashed: over all so far"
         yield learning_svg(learned), f"learning curve: errors {last}"
 
 

@@ -83,7 +83,7 @@ def brief_table(results: Results) -> ReportTable:
 
 def figure_tables(results: Results) -> Iterator[ReportTable]:
     """Yield the figures of any classifier, those of the spam tracks, and those of the verdicts."""
-    track = "the spam filter's figures, as the TREC spam tracks have them"
+    track = "the figures of spam filters, as defined by the TREC spam tracks"
     yield ReportTable("", _FIGURE, _figure_rows(results, GENERAL))
     if rows := _figure_rows(results, TRACK):
         yield ReportTable(track, _FIGURE, rows)
@@ -371,7 +371,7 @@ def report_page(results: Results, errors: int, command_line: str, model: Model |
     for table in figure_tables(results):
         heading = table.title or "figures"
         body += [f"<h2>{page.escaped(heading[0].upper() + heading[1:])}</h2>", _table_html(table)]
-    body += [f"<h2>What messages were called, {by}</h2>", _table_html(confusion_table(results))]
+    body += [f"<h2>Confusion matrix, {by}</h2>", _table_html(confusion_table(results))]
     if curves := list(drawings(results)) if results.messages.has_spam_class else []:
         figures = (f"{svg}<figcaption>{page.escaped(said)}</figcaption>" for svg, said in curves)
         drawn = "".join(f"<figure>{figure}</figure>" for figure in figures)

@@ -207,8 +207,8 @@ def taught(
     if len(pending.corpus) and pending.corpus.wanted != model.metadata.settings.wanted:
         # Their digests would be others too, and the ledger would not know them.
         raise ModelError(
-            f"{place}: was replaced, while messages were read, by a model that counts other numbers"
-            " of them; run it again"
+            f"{place}: was replaced, while messages were read, by a model with another event"
+            " model or other traits; run it again"
         )
     learner, learned = _learner(place, model, settings.base), dict(model.learned)
     classes, found = model.metadata.settings.classes, pending.found

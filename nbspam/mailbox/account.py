@@ -99,7 +99,7 @@ def parse_address(text: str) -> FolderAddress:
         user, folder = unquote(user, errors="strict"), unquote(folder[1:], errors="strict")
     except UnicodeDecodeError as error:
         raise AccountError(
-            f"{shown}: what is percent-encoded is not UTF-8; encode it as UTF-8, or write the"
+            f"{shown}: its percent-encoding is not UTF-8; encode it as UTF-8, or write the"
             " letters themselves"
         ) from error
     return FolderAddress(
@@ -120,7 +120,7 @@ def state_file(name: str) -> Path:
     elif not state.startswith("/"):  # a relative one is to be ignored, says its specification
         if home.startswith("~"):
             raise AccountError(
-                "there is no home folder for what is remembered of the account; set XDG_STATE_HOME"
+                "there is no home folder to remember the account's state in; set XDG_STATE_HOME"
             )
         state = f"{home}/.local/state"
     return Path(state, "nbspam", "mail", f"{quote(name, safe='@+:')}.json")
@@ -217,7 +217,7 @@ def from_file(path: str, account: str) -> Secret:
     if stat.S_ISREG(mode) and stat.S_IMODE(mode) & 0o077:
         raise AccountError(
             f"{path}: others can read this password file; run chmod 600 on it, and change the"
-            " password if they may have"
+            " password if they may have read it"
         )
     return Secret(_first_line(content, path, account))
 
@@ -230,7 +230,7 @@ def _first_line(content: bytes, where: str, account: str) -> str:
     except UnicodeDecodeError:
         text = ""
     if not text or "\0" in text or "\r" in text:
-        problem = "gave no password" if not line else "gave what cannot be a password"
+        problem = "gave no password" if not line else "gave something that cannot be a password"
         raise AccountError(f"{account}: {where} {problem}; its first line must be the password")
     return text
 
@@ -267,12 +267,12 @@ def connection_error(account: Account, error: Exception) -> AccountError:
                 else 'port 143 needs an account with tls = "starttls"'
             )
             return AccountError(
-                f"{account.server}: no TLS can be begun there ({reason}), and nothing was sent;"
+                f"{account.server}: TLS cannot be started there ({reason}), and nothing was sent;"
                 f" correct the port: {other}"
             )
         case socket.gaierror():
             return AwayError(
-                f"{account.server}: there is no address of this host ({error.strerror}); correct"
+                f"{account.server}: this host has no known address ({error.strerror}); correct"
                 " the host, or try again when the network is back"
             )
         case TimeoutError():
@@ -289,11 +289,11 @@ def login_error(account: Account, secret: Secret, error: Exception) -> AccountEr
     for each in (error, error.__context__):
         if isinstance(each, _LOST):
             return AwayError(
-                f"{account.server}: the connection was lost at the login ({_lost(each)}); try again"
+                f"{account.server}: the connection was lost during login ({_lost(each)}); try again"
                 " later"
             )
     if _FOR_NOW.search(said):
-        return AwayError(f"{account.server}: the server cannot log in anybody now; try again later")
+        return AwayError(f"{account.server}: the server accepts no logins now; try again later")
     hidden = {secret.value, _base64(secret.value), _base64(f"\0{account.user}\0{secret.value}")}
     quoted = f" ({said})" if said and not any(each in said for each in hidden) else ""
     if secret.is_token:
@@ -338,11 +338,11 @@ def command_error(account: Account, error: Exception, folder: str = "") -> Accou
             )
         case imaplib.IMAP4.readonly():
             said = ""
-            problem = "the folder cannot be changed; ask for the right to, or try it as a dry run"
+            problem = "the folder is read-only; ask for the right to change it, or try a dry run"
         case imaplib.IMAP4.abort() | OSError() | EOFError():
             return AwayError(
-                f"{account.server}: the connection was lost ({_lost(error)}); run it again: it goes"
-                " on where it was"
+                f"{account.server}: the connection was lost ({_lost(error)}); run it again, and"
+                " it continues where it stopped"
             )
         case imaplib.IMAP4.error() if type(error).__name__ not in _NONSENSE:
             if "quota" in said.lower():
@@ -354,8 +354,8 @@ def command_error(account: Account, error: Exception, folder: str = "") -> Accou
                 problem = f"the server refused it ({said}); check the folder's rights"
         case _:
             return AwayError(
-                f"{account.server}: the server's answer is not understood ({type(error).__name__});"
-                " run it again, and report it if it stays so"
+                f"{account.server}: the server's answer cannot be understood"
+                f" ({type(error).__name__}); run it again, and report it if this happens again"
             )
     return ImapRefusalError(f"{where}: {problem}", said)
 

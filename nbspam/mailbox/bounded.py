@@ -78,7 +78,7 @@ class BoundedClient(IMAPClient):  # type: ignore[misc]
             ):
                 raise AccountError(
                     f"{account.name}: the server offers no way to log in with this password"
-                    " (AUTH=PLAIN); ask whoever runs it for a token, or for a password in ASCII"
+                    " (AUTH=PLAIN); ask its administrator for a token, or for a password in ASCII"
                 )
             else:
                 self.login(user, secret.value)
@@ -104,7 +104,8 @@ def connected(account: Account) -> BoundedClient:
             client.starttls(context)
         elif account.tls == PLAIN and not _is_loopback(client):
             raise AccountError(
-                f"{account.server}: a password goes unprotected only to this machine itself; leave"
+                f"{account.server}: an unencrypted password is sent only to this machine itself;"
+                " leave"
                 ' out tls = "none", or set it to "starttls"'
             )
     except Exception as error:
@@ -207,7 +208,7 @@ class _Connection(imaplib.IMAP4):
             if left >= account.timeout:
                 raise
             raise AwayError(
-                f"{account.server}: one answer of the server takes more than"
+                f"{account.server}: one answer of the server took more than"
                 f" {_SILENCES * account.timeout:.0f} s; try again later, or give the account a"
                 " longer timeout in the config file"
             ) from error
@@ -221,7 +222,7 @@ class _Connection(imaplib.IMAP4):
 
     def _too_large(self) -> AwayError:
         return AwayError(
-            f"{self._account.server}: the server sends more than it was asked for or has announced,"
-            " and the connection was ended; run it again, and report it to whoever runs the server"
-            " if it stays so"
+            f"{self._account.server}: the server sent more than was requested or announced, and"
+            " the connection was closed; run it again, and tell its administrator if this happens"
+            " again"
         )

@@ -179,7 +179,7 @@ class Connection:
         """Open a folder whose UIDs are in use; raises AwayError if they are new ones by now."""
         if self.select(folder.name, readonly).uidvalidity != folder.uidvalidity:
             raise AwayError(
-                f"{self.account.name}: {folder.name}: the server has just numbered its mail anew;"
+                f"{self.account.name}: {folder.name}: the server has just renumbered its messages;"
                 " run it again"
             )
 
@@ -214,8 +214,8 @@ class Connection:
             listed = self._search([*window, "UID", f"{first}:*", *criteria], folder.name)
             if not (few or listed or self._search([str(begin)], folder.name)):
                 raise AwayError(
-                    f"{self.account.name}: {folder.name}: the server says that it holds"
-                    f" {folder.messages:,} messages, and has not so many; run it again"
+                    f"{self.account.name}: {folder.name}: the server announced"
+                    f" {folder.messages:,} messages, and has fewer; run it again"
                 )
             found.update(listed)
         return sorted(uid for uid in found if uid >= first)  # 9:* is the last one, even UID 7
@@ -347,7 +347,7 @@ def read_folder(
             uids = connection.search(folder, criteria)
         elif not (uids := connection.existing([address.uid], *criteria)):
             raise AccountError(
-                f"{address.text}: there is no such message; take a name that nbspam classify prints"
+                f"{address.text}: message not found; use a name that nbspam classify prints"
             )
         for message in connection.messages(uids):
             yield address._replace(uid=message.uid).text, message.content

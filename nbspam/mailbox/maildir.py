@@ -383,5 +383,5 @@ def _read(path: Path) -> dict[str, tuple[int, int, dict[str, int]]]:
         ) from error
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise AccountError(
-            f"{path}: is damaged; remove it, and the next run begins anew with unread mail"
+            f"{path}: is damaged; remove it, and the next run starts again with unread mail"
         ) from error

@@ -110,7 +110,7 @@ class Memory:
             if found["version"] != _VERSION:
                 raise AccountError(
                     f"{path}: was written by another version of nbspam; update nbspam, or remove"
-                    " the file to begin anew"
+                    " the file to start again"
                 )
             self._take(found)
         except OSError as error:
@@ -119,7 +119,7 @@ class Memory:
             ) from error
         except _NO_STATE as error:
             raise AccountError(
-                f"{path}: is damaged; remove it, and the next run begins anew with unread mail"
+                f"{path}: is damaged; remove it, and the next run starts again with unread mail"
             ) from error
 
     def _take(self, found: dict[str, Any]) -> None:

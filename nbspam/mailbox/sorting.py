@@ -135,7 +135,8 @@ class MailFilter:
         lacking = [keyword for keyword in wanted if keyword and not folder.keeps(keyword)]
         if lacking and not plan.is_dry_run:
             raise AccountError(
-                f"{connection.account.name}: {folder.name}: keeps no keyword {lacking[0]}",
+                f"{connection.account.name}: {folder.name}: does not store the keyword"
+                f" {lacking[0]}",
                 Remedy.LEAVE_OUT_KEYWORDS,
             )
         self._folder, self._start = folder, self._memory.judged_folder(folder)
@@ -449,7 +450,7 @@ def watch(
                     except LockedError as error:  # another run is at it; the next time is enough
                         say(str(error))
                     if pause != first_pause:
-                        say(f"{account.server}: connected again")
+                        say(f"{account.server}: reconnected")
                     pause = first_pause
                     # What came meanwhile is announced to no IDLE that begins later.
                     if connection.select(folder, readonly=True).uidnext == before:

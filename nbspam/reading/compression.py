@@ -94,7 +94,7 @@ _ARCHIVE = "unpack it, and give the folder or the file in it"
 _FRAME = "save its table as CSV or Parquet, and use that"
 _ZIP = f"is a zip archive; {_ARCHIVE}"
 _WORKBOOK = "is an Excel workbook; save it as CSV, and use that"
-_DOCUMENT = "is a document of an office program; save it as text or CSV, and use that"
+_DOCUMENT = "is an office document; save it as text or CSV, and use that"
 _BERKELEY_DB = (
     "is a Berkeley DB; write bogofilter's words with bogoutil -d, and read them with nbspam model"
     " import"
@@ -130,7 +130,7 @@ FORMATS = (
 _BY_SUFFIX = {
     ".xls": _WORKBOOK,
     ".docx": _DOCUMENT,
-    ".msg": "is a message as Outlook saves it; save it as .eml, and use that",
+    ".msg": "is an Outlook message; save it as .eml, and use that",
 }
 _IN_ZIP = ((b"xl/", _WORKBOOK), (b"word/", _DOCUMENT), (b"opendocument", _DOCUMENT))
 

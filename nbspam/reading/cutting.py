@@ -80,7 +80,7 @@ class FileList(NamedTuple):
         """
         first = Source(self.files[0]).path
         if not first.exists() and not first.parent.is_dir():
-            raise ElsewhereError(f"{first.parent}: there is no such folder")
+            raise ElsewhereError(f"{first.parent}: no such folder")
         for name, label in zip(self.files, self.labels, strict=True):
             yield RawMessage(name, label, Source(name).path)
 
@@ -104,10 +104,10 @@ class ByteRange(NamedTuple):
         try:
             here = path.stat().st_size
         except OSError as error:
-            raise ElsewhereError(f"{self.name}: is not there ({error.strerror})") from error
+            raise ElsewhereError(f"{self.name}: cannot be found ({error.strerror})") from error
         if here != self.whole:
             raise ElsewhereError(
-                f"{self.name}: is another file ({here:,} bytes and not {self.whole:,})"
+                f"{self.name}: is a different file ({here:,} bytes, not {self.whole:,})"
             )
         return path.open("rb")
 

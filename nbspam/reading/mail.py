@@ -183,7 +183,7 @@ def _is_left_out(entry: Path, root: str, request: ReadingRequest) -> bool:
     if not entry.exists():
         request.skips(str(entry), "the link leads nowhere")
     elif is_within(root, os.path.realpath(entry)):
-        request.skips(str(entry), "the link leads to a folder that it is in")
+        request.skips(str(entry), "the link leads to a folder that contains it")
     elif not (request.options.outside or is_within(entry, root)):
         request.skips(str(entry), f"the link leads out of {root}", Remedy.ALLOW_OUTSIDE)
     else:
@@ -262,7 +262,7 @@ def _read_class_folders(source: Source, request: ReadingRequest) -> Iterator[Raw
         is_message = entry.is_file() and not entry.name.startswith(".")
         if is_message and not _is_given_itself(entry, request):
             request.skips.note(
-                str(entry), "the file is in no folder of a class", Remedy.GIVE_OUTSIDE_LABEL
+                str(entry), "the file is not in the folder of a class", Remedy.GIVE_OUTSIDE_LABEL
             )
     root = real_name(source.path)
     for folder in _class_folders(source.path):
@@ -320,7 +320,7 @@ def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]
         where = f"{source.path}:{number}"
         line = _INDEX_LINE.fullmatch(text.strip())
         if not line:
-            skips(where, "the line is not a label and a file's path")
+            skips(where, "the line is not a label and a path")
             continue
         label = normal_label(line[1])
         if not label:
@@ -329,8 +329,8 @@ def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]
         path, name = folder / line[2], one_line(line[2])[:200]
         if is_url(path) and not _is_beneath(line[2]):
             raise SourceError(
-                f"{where}: {name} leads out of the folder of the index, and at a URL it names only"
-                " what lies beneath it; copy all of it to a folder"
+                f"{where}: {name} is outside the index's folder, and an index at a URL names only"
+                " files beneath it; copy everything to a folder"
             )
         if not (is_url(path) or request.options.outside or is_within(path, allowed)):
             raise SourceError(
@@ -381,7 +381,7 @@ def listed_files(source: Source, separator: bytes, skips: Skips) -> Iterator[str
         where, shown = f"{source.name}:{number}", repr(name[:200])
         try:
             if Source(name).is_folder:
-                skips(where, f"{shown} is a folder, and not a file")
+                skips(where, f"{shown} is a folder, not a file")
                 continue
         except (OSError, ValueError) as error:
             skips(where, f"cannot read {shown} ({getattr(error, 'strerror', None) or error})")
@@ -434,6 +434,6 @@ def _read_at_server(source: Source, request: ReadingRequest) -> Iterator[RawMess
         yield RawMessage(name, request.label, content)
 
 
-AT_SERVER = _file_kind(lambda source, _: source.is_at_server, "a folder at a server")._replace(
+AT_SERVER = _file_kind(lambda source, _: source.is_at_server, "an IMAP folder")._replace(
     read=_read_at_server
 )

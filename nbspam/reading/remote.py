@@ -202,7 +202,7 @@ def _options(scheme: str) -> dict[str, Any]:
         target = start.join(type(start)(redirect.response.headers.get("Location", "")))
         is_safer = start.scheme == "http" and target.scheme == "https" and target.port == 443
         if target.host != start.host or not (target.origin() == start.origin() or is_safer):
-            raise _RedirectError(5, f"the server names another one, {target.origin()}")
+            raise _RedirectError(5, f"the server redirects to another, {target.origin()}")
 
     trace = TraceConfig()
     trace.on_request_redirect.append(check)
@@ -223,8 +223,8 @@ def _system(url: str) -> Any:
     scheme, _, rest = url.partition("://")
     if scheme not in _PACKAGES or "::" in rest:
         raise SourceError(
-            f"{url}: such a URL cannot be read; use s3://, gs://, hdfs:// or https://, without a"
-            " second one in it, or copy it to a file"
+            f"{url}: URLs of this kind cannot be read; use s3://, gs://, hdfs:// or https://,"
+            " without a second URL in it, or copy it to a file"
         )
     try:
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does w
 
 
 STDIN = "-"
-_AT_SERVER = ("imaps://", "imap://")  # what the name of a folder at a server begins with
+_AT_SERVER = ("imaps://", "imap://")  # what the name of an IMAP folder begins with
 # How a source may be said to be read; `sources.py` has the kind of source of each.
 MESSAGE, LINES, MBOX_FORMAT = "message", "lines", "mbox"
 TABLE_FORMATS = ("tsv", "csv", "jsonl", "json", "parquet")
@@ -154,7 +154,7 @@ class ReadingOptions(NamedTuple):
     # Real paths of the sources that are given -> their labels ("": their own): what is inside a
     # folder that is given too is read as itself, and not as a part of the folder.
     given: Mapping[str, str] = {}
-    # Yields of the messages of a folder at a server the address and the bytes; called with the
+    # Yields of the messages of an IMAP folder the address and the bytes; called with the
     # folder's address and whether only mail is wanted that was read.  Raises AccountError.
     at_server: Callable[[str, bool], Iterator[tuple[str, bytes]]] | None = None
 

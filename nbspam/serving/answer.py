@@ -138,7 +138,7 @@ def report(spam_filter: Filter, message: TokenizedMessage, judged: Judged) -> st
         )
         lines.append(f"{word.share:+8.3f}  {one_line(word.token)}  ({seen})")
     rest = found.total - sum(word.share for word in shown)
-    lines.append(f"{rest:+8.3f}  all else")
+    lines.append(f"{rest:+8.3f}  everything else")
     return "\n".join(lines) + "\n"
 
 

@@ -322,7 +322,7 @@ class Clients:
         try:
             threading.Thread(target=self._work, daemon=True).start()
         except RuntimeError:
-            self._say("cannot start a thread; allow the server more of them")
+            self._say("cannot start a thread; allow the server more threads")
 
     def _work(self) -> None:
         """Serve one client after the other, while there is need for this thread."""

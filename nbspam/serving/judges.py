@@ -155,7 +155,7 @@ class Judges:
             except TimeoutError:
                 judge.end()
                 seconds = f"{self._setup.limits.reading:g} s"
-                self._say(f"a message was given up after {seconds}")
+                self._say(f"gave up on a message after {seconds}")
                 raise RefusedError(TEMPORARY, f"(it took longer than {seconds})") from None
             except (OSError, EOFError) as error:
                 has_died = isinstance(error, ConnectionError | EOFError)
@@ -163,7 +163,9 @@ class Judges:
                 if not self._is_closed:
                     what = "large messages" if self._setup.is_for_large else "messages"
                     reason = "it has ended" if has_died else error
-                    self._say(f"the process that reads {what} failed ({reason}); a new one follows")
+                    self._say(
+                        f"the process that reads {what} failed ({reason}); a new one is started"
+                    )
                 raise RefusedError(TEMPORARY, "(the process that reads it has ended)") from None
             except BaseException:  # its reply would be taken for the next one's
                 judge.end()

@@ -43,23 +43,28 @@ _KINDS = {
 _COUNTER, _GAUGE = "counter", "gauge"
 # Name, type, labels and meaning of each.
 _FAMILIES = (
-    ("nbspam_requests_total", _COUNTER, "command", "Requests read whole."),
-    ("nbspam_judged_messages_total", _COUNTER, "command verdict", "Messages judged."),
-    ("nbspam_judging_seconds", "histogram", "", "From a request read to its reply, of messages."),
-    ("nbspam_told_messages_total", _COUNTER, "result", "Messages to learn or to forget (TELL)."),
+    ("nbspam_requests_total", _COUNTER, "command", "Complete requests."),
+    ("nbspam_judged_messages_total", _COUNTER, "command verdict", "Messages classified."),
+    ("nbspam_judging_seconds", "histogram", "", "Seconds from request to reply, of messages."),
+    ("nbspam_told_messages_total", _COUNTER, "result", "Messages learned or forgotten (TELL)."),
     ("nbspam_errors_total", _COUNTER, "kind", "Requests refused, and clients that hung up."),
     ("nbspam_received_bytes_total", _COUNTER, "", "Bytes of messages, as sent."),
-    ("nbspam_dropped_log_lines_total", _COUNTER, "", "Log lines that would have had to wait."),
+    ("nbspam_dropped_log_lines_total", _COUNTER, "", "Log lines that could not be written."),
     ("nbspam_connections", _GAUGE, "", "Open connections."),
     ("nbspam_parked_connections", _GAUGE, "", "Connections that wait for the server."),
     ("nbspam_room_used_bytes", _GAUGE, "room", "Memory that large messages hold."),
     ("nbspam_learning_queue_messages", _GAUGE, "", "Messages that wait to be learned."),
-    ("nbspam_model_modified_timestamp_seconds", _GAUGE, "", "When the model was written, Unix."),
+    (
+        "nbspam_model_modified_timestamp_seconds",
+        _GAUGE,
+        "",
+        "Unix time when the model was written.",
+    ),
     ("nbspam_unusable_models", _GAUGE, "", "Model files that are missing or cannot be used."),
     ("nbspam_build_info", _GAUGE, "version", "The version."),
-    ("process_start_time_seconds", _GAUGE, "", "When the server was started, Unix."),
-    ("process_cpu_seconds_total", _COUNTER, "", "Time on the processor, of all processes."),
-    ("process_resident_memory_bytes", _GAUGE, "", "Memory in use, of all processes."),
+    ("process_start_time_seconds", _GAUGE, "", "Unix time when the server was started."),
+    ("process_cpu_seconds_total", _COUNTER, "", "CPU seconds of all processes."),
+    ("process_resident_memory_bytes", _GAUGE, "", "Memory used by all processes."),
 )
 
 # Values by a name, without what it begins with, and its labels' values.
@@ -214,14 +219,14 @@ class MetricsPage:
     def _reply(self, line: bytes) -> bytes:
         words = line.split(b" ")
         if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
-            return _response("400 Bad Request", "this is no request of HTTP/1\n")
+            return _response("400 Bad Request", "this is not an HTTP/1 request\n")
         if words[0] not in (b"GET", b"HEAD"):
             more = "Allow: GET, HEAD\r\n"
             return _response("405 Method Not Allowed", "only GET and HEAD\n", more=more)
         if words[1].partition(b"?")[0] == b"/metrics":
             reply = _response("200 OK", self._page(), CONTENT_TYPE)
         else:
-            reply = _response("404 Not Found", "only /metrics is here\n")
+            reply = _response("404 Not Found", "the only page is /metrics\n")
         head, end, _ = reply.partition(b"\r\n\r\n")
         return reply if words[0] == b"GET" else head + end
 

@@ -151,7 +151,7 @@ class CurrentModel:
                     if self._is_unusable:
                         self._is_unusable = False
                         say = self._how.say_good or self._how.say
-                        say(f"{self._path}: the model can be used again, and was opened")
+                        say(f"{self._path}: the model can be used again and was opened")
             return self._model
 
 
@@ -165,14 +165,14 @@ class UserFiles:
     def __init__(self, pattern: Path) -> None:
         """pattern: a folder, or a path with `%u` in one of its last two parts.
 
-        Raises ServingError: there is no such folder, or others can write there.
+        Raises ServingError: no such folder, or others can write there.
         """
         if USER not in str(pattern):
             pattern = pattern / f"{USER}.json"
         *above, folder, name = pattern.parts if len(pattern.parts) > 1 else (".", *pattern.parts)
         if (folder + name).count(USER) != 1 or str(pattern).count(USER) != 1:
             raise ServingError(
-                f"{pattern}: %u, the user's name, must stand once in the last two parts of the"
+                f"{pattern}: %u, the user's name, must occur once in the last two parts of the"
                 " path; name a folder, DIR/%u.json or DIR/%u/model.json"
             )
         if USER in folder:
@@ -183,15 +183,15 @@ class UserFiles:
             status = root.stat()
         except OSError as error:
             raise ServingError(
-                f"{root}: the users' models cannot be there ({error.strerror}); make the"
+                f"{root}: the users' models cannot be kept there ({error.strerror}); make the"
                 " folder, for the server's user alone (mode 0700)"
             ) from error
         if not stat.S_ISDIR(status.st_mode):
             raise ServingError(f"{root}: is not a folder; name one for the users' models")
         if status.st_mode & 0o022 or os.geteuid() not in (0, status.st_uid):
             raise ServingError(
-                f"{root}: others than the server's user can write there, and could put any"
-                " file in a model's place; make the folder that user's own, mode 0700"
+                f"{root}: other users than the server's can write there, and could replace any"
+                " model; let only the server's user own and write it (mode 0700)"
             )
         self._root = Path(os.path.realpath(root))
 
@@ -237,7 +237,7 @@ class UserFiles:
                 path.parent.mkdir(mode=0o700, exist_ok=True)
             except OSError as error:
                 raise ModelError(
-                    f"{path.parent}: cannot be made ({error.strerror}); fix its permissions"
+                    f"{path.parent}: cannot be created ({error.strerror}); fix its permissions"
                 ) from error
 
 

@@ -83,7 +83,7 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 def _check_address(place: str, address: _Address, any_address: bool) -> None:
     if not (any_address or address.is_loopback):
         raise OptionError(
-            f"{place} is open to other machines, and the protocol has no passwords",
+            f"{place} can be reached from other machines, and the protocol has no passwords",
             Remedy.ANY_ADDRESS,
         )
 

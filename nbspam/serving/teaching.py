@@ -200,8 +200,8 @@ class Teacher:
             if self._files.has_many(self._limits.max_users):
                 raise RefusedError(
                     UNAVAILABLE,
-                    f"(there are models of {self._limits.max_users:,} users, and the server makes"
-                    " no more: raise its limit, or remove some)",
+                    f"({self._limits.max_users:,} users have models, and the server creates no"
+                    " more: raise its limit, or remove some)",
                 )
             self._files.make_folder(path)
         return path

@@ -461,7 +461,7 @@ class Lookup:
             ) from error
         if len(chunk) < length:
             raise ModelError(
-                f"{self._path}: the model became shorter while it was read; run it again, and write"
+                f"{self._path}: the model shrank while it was read; run it again, and write"
                 " models with nbspam only"
             )
         return chunk
@@ -482,7 +482,7 @@ class Lookup:
         except (ValueError, RecursionError):
             raise self.damaged("its first lines are not JSON") from None
         if self.read(max(0, self._size - len(END)), min(len(END), self._size)) != END:
-            raise self.damaged("it is cut short")
+            raise self.damaged("it is truncated")
         return end + 1 + len(TOKENS_LINE)
 
     def _metadata_lines(self) -> tuple[bytes, int]:
@@ -496,7 +496,7 @@ class Lookup:
             )
         while (end := text.find(b"\n" + TOKENS_LINE)) < 0:
             if len(text) >= min(self._size, _METADATA_LIMIT):
-                raise self.damaged("it is cut short")
+                raise self.damaged("it is truncated")
             text = self.read(0, min(4 * len(text), self._size))
         return text, end
 

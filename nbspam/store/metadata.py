@@ -376,7 +376,7 @@ def _load_settings(fields: dict[str, Any]) -> ModelSettings:
     _require(isinstance(traits, dict), "no traits")
     name, shared = traits["model"], traits["shared_variance"]
     _require(name in TRAIT_MODELS, f"an unknown trait model {shown(name)}")
-    _require(type(shared) is bool, "no word on whether variances are shared")
+    _require(type(shared) is bool, "no shared variance that is true or false")
     smoothing, variance_prior = (
         _within(traits[key], 0, ALPHA_LIMIT, f"a {key.replace('_', ' ')} out of bounds")
         for key in ("variance_smoothing", "variance_prior")
@@ -453,7 +453,7 @@ def _load_histogram(row: Any, most: int) -> Histogram:
     _require(len(loaded) == len(row), "a count that is not a plain number")
     _require(
         all(0 <= count <= most and _is_count(n) for count, n in loaded.items()),
-        "a token counted in more messages than there are",
+        "a token counted in more messages than were learned",
     )
     return loaded
 
@@ -466,7 +466,7 @@ def _load_host_rows(lines: Any, messages: list[int]) -> HostRows:
         _require(_are_counts(line, width + 1) and any(line[:-1]) and line[-1], "no counts of hosts")
         row = tuple(line[:-1])
         _require(row not in rows, "duplicate counts of hosts")
-        _require(all(map(int.__le__, row, messages)), "a host with more mails than there are")
+        _require(all(map(int.__le__, row, messages)), "a host with more messages than were learned")
         rows[row] = line[-1]
     return rows
 
@@ -546,7 +546,7 @@ def _loaded_values(fields: Any, messages: int) -> Values:
         and (not counts or (min(counts) >= 0 < counts[0] and counts[-1])),
         "no histogram of a trait",
     )
-    _require(sum(counts) <= messages, "a trait of more messages than there are")
+    _require(sum(counts) <= messages, "a trait of more messages than were learned")
     return {value: n for value, n in enumerate(counts, lowest) if n}
 
 

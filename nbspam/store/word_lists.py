@@ -92,7 +92,7 @@ def parse_counts(name: str, stream: BinaryIO, skips: Skips) -> WordCounts:
             return _table(name, (line.decode() for line in every), skips)
         return _word_list(name, every, skips)
     except UnicodeDecodeError:
-        raise SourceError(f"{name}: is not in UTF-8; convert it, with iconv say") from None
+        raise SourceError(f"{name}: is not in UTF-8; convert it, for example with iconv") from None
     except OSError as error:
         raise SourceError(f"{name}: cannot be read ({error.strerror}); check it") from error
 

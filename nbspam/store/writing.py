@@ -43,13 +43,13 @@ def described_access(path: "str | os.PathLike[str]") -> str:
     except (OSError, ValueError):
         return ""
     mode = stat.S_IMODE(status.st_mode)
-    return f"it belongs to {user_name(status.st_uid)} and has the mode {mode:04o}"
+    return f"it belongs to {user_name(status.st_uid)} and has mode {mode:04o}"
 
 
 def unreadable(path: "str | os.PathLike[str]") -> ModelError:
     """Return the error for a model that the user of this process may not open."""
     reader = user_name(os.geteuid())
-    why = "a folder on the way to it is closed; let its owner open that"
+    why = "a folder above it is closed; let its owner open that"
     if access := described_access(path):
         why = f"{access}; let its owner change the mode"
     return ModelError(
@@ -166,8 +166,8 @@ def _mended(path: Path, error: OSError) -> str:
             return "make its folder, or name another file"
         case errno.EACCES | errno.EPERM:
             if access := described_access(path.parent):
-                return f"its folder may not be written to: {access}; run it as a user who may"
-            return "a folder on the way to it is closed; run it as a user who may enter it"
+                return f"its folder is not writable: {access}; run it as a user who can write there"
+            return "a folder above it is closed; run it as a user who can enter it"
     return "fix that, and run it again"
 
 
@@ -329,7 +329,7 @@ def _held(path: Path, lock: Path, handle: int, seconds: float) -> LockedError:
     )
     if stranger := _stranger(path, os.fstat(handle).st_uid):
         return LockedError(f"{problem}; the lock belongs to {stranger}: {_OWN_FOLDER}")
-    return LockedError(f"{problem}; wait until that has ended, or end it, and run it again")
+    return LockedError(f"{problem}; wait until that ends, or end it, and run it again")
 
 
 def _stranger(path: Path, owner: int) -> str:

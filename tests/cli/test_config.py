@@ -391,3 +391,11 @@ def test_help_has_what_is_used_often_and_help_all_the_rest(nbspam, command, most
     known = "Sources: Test: Model: Cut-offs: Tables: Output: More:".split()
     assert [known.index(heading) for heading in headings] == sorted(map(known.index, headings))
     assert [line for line in short.splitlines() if line in headings] == headings
+
+
+@each("command", ["serve", "mail filter", "mail learn", "mail watch"])
+def test_the_help_of_the_server_and_of_mail_is_short_too(nbspam, command):
+    short, whole = (nbspam(*command.split(), flag).out for flag in ("--help", "--help-all"))
+    assert len(short.splitlines()) <= 60
+    rest = "--max-size" if command == "serve" else "--jobs"
+    assert (rest in short, rest in whole) == (False, True)

@@ -215,7 +215,7 @@ def sentence_on(path):
     reader = name_of(NOBODY if os.geteuid() == 0 else os.geteuid())
     return (
         f"nbspam: {path}: the model cannot be read by {reader} (Permission denied): it belongs to"
-        f" {name_of(os.geteuid())} and has the mode 0000; let its owner change the mode with chmod,"
+        f" {name_of(os.geteuid())} and has mode 0000; let its owner change the mode with chmod,"
         " or name another\n"
     )
 
@@ -266,7 +266,7 @@ def test_a_library_gets_an_error_of_ours(tmp_path, monkeypatch):
     path = tmp_path / "model.json"
     monkeypatch.setattr(os, "open", refuse)
     monkeypatch.setattr(os, "stat", refuse)
-    with pytest.raises(ModelError, match=r"a folder on the way to it is closed; "):
+    with pytest.raises(ModelError, match=r"a folder above it is closed; "):
         Lookup(path)
     with pytest.raises(ModelError, match=r"model.json: cannot be "), locked(path):
         pass
@@ -277,7 +277,7 @@ def test_whose_a_file_is(tmp_path):
     path.touch()
     path.chmod(0o640)
     name = name_of(os.geteuid())
-    assert described_access(path) == f"it belongs to {name} and has the mode 0640"
+    assert described_access(path) == f"it belongs to {name} and has mode 0640"
     assert described_access(tmp_path / "none") == ""
     if os.geteuid() == 0:
         os.chown(path, 4321, -1)

@@ -477,9 +477,9 @@ def test_a_damaged_model_is_not_taken_and_a_hangup_reopens_it(serve, own_model):
         assert served.said[1].startswith(f"nbspam: {own_model}: ")
         assert served.said[1].endswith(keeps)
         for content, said in (
-            (raw, ": the model can be used again, and was opened\n"),
+            (raw, ": the model can be used again and was opened\n"),
             (raw[:500], keeps),
-            (raw, ": the model can be used again, and was opened\n"),
+            (raw, ": the model can be used again and was opened\n"),
         ):
             n = len(served.said)
             own_model.write_bytes(content)
@@ -506,7 +506,7 @@ def test_the_log_has_the_end_and_what_was_mended(serve, own_model):
     start, bad, again, end = served.said
     assert start.endswith(f', and its metrics on 127.0.0.1:{port}"\n')
     assert bad.startswith(f'nbspam: action=serve error="{own_model}: ')
-    note = f"{own_model}: the model can be used again, and was opened"
+    note = f"{own_model}: the model can be used again and was opened"
     assert again == f'nbspam: action=serve note="{note}"\n'
     assert end == f'nbspam: action=serve note="stopped serving {own_model}"\n'
 
@@ -550,7 +550,7 @@ def _refused(path):
         (["--socket-mode", "rw", "--listen", "127.0.0.1:0"], "--socket-mode"),
         (["--socket-mode", "7777", "--listen", "127.0.0.1:0"], "--socket-mode"),
         (["--ham-cutoff", "0.95", "--listen", "127.0.0.1:0"], "above the spam cut-off"),
-        (["--socket", "SOCKET", "--metrics", "0.0.0.0:0"], "open to other machines"),
+        (["--socket", "SOCKET", "--metrics", "0.0.0.0:0"], "can be reached from other machines"),
         (["--socket", "SOCKET", "--metrics", "9783"], "is not HOST:PORT"),
         (["--metrics", "127.0.0.1:0"], "there is no socket to listen on"),  # for mail
     ],

@@ -155,7 +155,7 @@ def test_a_scheduler_that_dies(processes, tmp_path, table):
     time.sleep(0.3)
     scheduler.send_signal(signal.SIGKILL)
     said = sentence(run)
-    assert said.startswith(f"nbspam: {processes.address}: the scheduler does not answer any more;")
+    assert said.startswith(f"nbspam: {processes.address}: the scheduler no longer answers;")
     assert model.read_bytes() == before
 
 
@@ -213,7 +213,7 @@ def test_a_worker_without_the_file(processes, tmp_path, monkeypatch):
     assert "put it where all machines find it under this name, or name it by a URL" in said
     (tmp_path / "here.tsv").write_text("another file\n")
     said = sentence(nbspam(*command, cwd=elsewhere, env=processes.env))
-    assert "here.tsv: is another file (13 bytes and not" in said
+    assert "here.tsv: is a different file (13 bytes, not" in said
 
 
 @pytest.mark.long

@@ -173,7 +173,7 @@ def test_an_online_test_has_a_learning_curve_and_each_drawing_says_what_it_shows
     said = " ".join(re.findall("<text[^>]*>([^<]*)", (tmp_path / "a.svg").read_text()))
     for part in (
         *("area under the curve 0.9000 (", "3 spam and 5 ham", "messages learned"),
-        *("cut-off 0.5: 66.67 % of spam, 20.00 % of ham", "of the last 8 messages"),
+        *("cut-off 0.5: 66.67 % of spam, 20.00 % of ham", "over the last 8 messages"),
         "cut-off 0.9: 100.00 % of spam, 0.00 % of ham",
     ):
         assert part in said

@@ -95,6 +95,6 @@ def test_without_a_whole_model_there_is_nothing_to_set(path, tmp_path):
             set_cut_offs(none, lambda metadata: CutOffs())
         assert set(tmp_path.iterdir()) == before
     path.write_bytes(whole[:-20])
-    with refused(path, "cut short"):
+    with refused(path, "truncated"):
         set_cut_offs(path, lambda metadata: CutOffs())
     assert path.read_bytes() == whole[:-20]

@@ -277,7 +277,7 @@ def test_messages_read_for_a_model_that_counts_other_numbers_are_not_learned(
 ):
     train(path, BASE, of_model)
     before = path.read_bytes()
-    with pytest.raises(ModelError, match="counts other numbers of them; run it again"):
+    with pytest.raises(ModelError, match="another event model or other traits; run it again"):
         teach(path, [message(SPAM, "free", number=9)], chosen=of_messages)
     assert path.read_bytes() == before
 
@@ -400,7 +400,7 @@ def test_where_no_whole_model_is_nothing_is_learned_or_forgotten(model, tmp_path
         assert_one_sentence(error, model, "'promo'", *words)
         assert model.read_bytes() == whole
         model.write_bytes(whole[:-20])
-        with refused(model, "cut short"):
+        with refused(model, "truncated"):
             act(model, BASE)
         assert model.read_bytes() == whole[:-20]
         with refused(tmp_path):

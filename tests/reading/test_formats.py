@@ -140,7 +140,7 @@ def test_lists_of_files(name, end, stdin, tmp_path, monkeypatch):
     assert sources[-1].endswith("-")
     assert skips.named == [
         "-:2: cannot read 'gone' (No such file or directory)",
-        "-:3: 'folder' is a folder, and not a file",
+        "-:3: 'folder' is a folder, not a file",
         "-:7: cannot read 'a\\x01b' (No such file or directory)",
     ]
 

@@ -158,7 +158,7 @@ def test_index_whose_missing_files_and_bad_lines_are_skipped_and_named(name, tmp
     assert pairs == [("full/../data/1", "spam"), ("full/../data/2 with blanks", "ham")]
     said = [
         f"{index}:1: there is no file {tmp_path}/full/gone",
-        f"{index}:5: the line is not a label and a file's path",
+        f"{index}:5: the line is not a label and a path",
         f"{index}:6: the label has no printable character",
     ]
     assert skips.named == (said if bad else said[:1])
@@ -514,9 +514,9 @@ def test_two_halves_merged_equal_the_whole(count):
 
 def test_remedy_is_in_the_words_of_whoever_reports():
     skips = Skips()
-    skips.note("ham.txt", "the file is in no folder of a class", Remedy.GIVE_OUTSIDE_LABEL)
+    skips.note("ham.txt", "the file is not in the folder of a class", Remedy.GIVE_OUTSIDE_LABEL)
     assert skips.report({Remedy.GIVE_OUTSIDE_LABEL: "give it with --ham"})[1:] == [
-        "  ham.txt: the file is in no folder of a class; give it with --ham"
+        "  ham.txt: the file is not in the folder of a class; give it with --ham"
     ]
     assert skips.report()[1:] == [f"  {skips.named[0]}"]
     assert skips.named[0].endswith(f"; {Remedy.GIVE_OUTSIDE_LABEL.value}")

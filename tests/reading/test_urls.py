@@ -65,9 +65,9 @@ def read(name, reads=labelled, outside=False):
 def test_only_the_schemes_that_are_promised(tmp_path, url):
     file = tmp_path / "secret"
     file.write_bytes(MAIL)
-    with pytest.raises(SourceError, match=r": such a URL cannot be read; use s3://, gs://"):
+    with pytest.raises(SourceError, match=r": URLs of this kind cannot be read; use s3://, gs://"):
         read(url.format(file=file), unlabelled)
-    with pytest.raises(Exception, match=r": such a URL cannot be read; use s3://, gs://"):
+    with pytest.raises(Exception, match=r": URLs of this kind cannot be read; use s3://, gs://"):
         fetched(url.format(file=file))
 
 
@@ -103,7 +103,7 @@ def test_an_index_at_a_url_leads_nowhere_else(web, name):
     Answers.pages = {"/x/index": b"spam 1\nham %b\n" % name.encode(), "/x/1": MAIL, "/y/1": MAIL}
     Answers.asked.clear()
     for outside in (False, True):
-        with pytest.raises(SourceError, match=r"index:2: .* leads out of the folder of the index"):
+        with pytest.raises(SourceError, match=r"index:2: .* is outside the index's folder"):
             read(f"{web}/x/index", outside=outside)
     assert set(Answers.asked) <= {"/x/index", "/x/1"}
 

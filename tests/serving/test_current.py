@@ -100,7 +100,7 @@ def test_a_bad_file_changes_nothing_and_is_told_once(current, model, said):
         put(model, changed(good))
         assert cut_off_of(current) == 0.75
         assert current.n_unusable == 0
-        assert said[1:] == [f"{model}: the model can be used again, and was opened"]
+        assert said[1:] == [f"{model}: the model can be used again and was opened"]
         put(model, good)
         assert cut_off_of(current) == 0.9
         assert len(said) == 2

@@ -212,7 +212,7 @@ def test_no_more_models_are_made_than_allowed(serving, model, users, pattern):
             assert teach(served, user, SPAM + user.encode()).startswith(OK)
         names = sorted(users.rglob("*"))
         reply = teach(served, "c")
-        assert reply.startswith(b"SPAMD/1.0 69 Service Unavailable: (there are models of 2 users")
+        assert reply.startswith(b"SPAMD/1.0 69 Service Unavailable: (2 users have models")
         assert sorted(users.rglob("*")) == names
         assert teach(served, "b", HAM).startswith(OK)
         reply = served.ask(request("SYMBOLS", SPAM, user="c"))
@@ -238,7 +238,7 @@ def test_a_model_is_its_users_alone_whatever_the_umask(serving, model, users):
 
 def test_a_folder_of_another_user_is_refused(users, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    with pytest.raises(ServingError, match="others than the server's user"):
+    with pytest.raises(ServingError, match="other users than the server's"):
         UserFiles(users)
 
 

@@ -93,7 +93,7 @@ def test_this_machine_alone(place):
 
 def test_other_machines_only_if_asked_for():
     for place in ("0.0.0.0:0", "[::]:0"):
-        refused("open to other machines", place, OptionError)
+        refused("can be reached from other machines", place, OptionError)
     with tcp_sockets("0.0.0.0:0", any_address=True) as listeners:
         assert len(listeners) == 1
 

@@ -100,7 +100,7 @@ def test_report(served, spam_lines, command):
     assert first.startswith("nbspam ")
     assert ": spam, probability 0.9" in first
     assert second == "strongest words, in nats, spam against ham:"
-    assert words[-1].endswith("  all else")
+    assert words[-1].endswith("  everything else")
     assert "prize" in report.decode()
     assert "\r" not in report.decode()
     points = float(first.split("score ")[1].split(",")[0])

@@ -262,12 +262,12 @@ def test_nothing_but_a_regular_file_is_a_model(serving, model, users, tmp_path, 
 
 def test_a_folder_that_others_can_write_to_or_that_is_missing_is_refused(users):
     (users / "file").write_text("")
-    for place, said in (("none", "mode 0700"), ("file", "not a folder|cannot be there")):
+    for place, said in (("none", "mode 0700"), ("file", "not a folder|cannot be kept there")):
         with pytest.raises(ServingError, match=said):
             UserFiles(users / place)
     for mode in (0o777, 0o720, 0o702):
         users.chmod(mode)
-        with pytest.raises(ServingError, match=r"others than the server's user .* mode 0700"):
+        with pytest.raises(ServingError, match=r"other users than the server's .*\(mode 0700\)"):
             UserFiles(users)
 
 

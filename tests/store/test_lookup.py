@@ -192,7 +192,7 @@ def test_a_model_truncated_while_open_is_an_error(large, large_file, tmp_path):
             os.truncate(path, int(path.stat().st_size * part))
             with pytest.raises(ModelError) as error:
                 lookup.counts(large.counts)
-        assert_one_sentence(error, path, "shorter")
+        assert_one_sentence(error, path, "shrank")
 
 
 def lines_of(path):
@@ -490,5 +490,5 @@ def test_a_model_that_shrinks_while_it_is_copied_is_refused(tmp_path):
     path.write_bytes(whole({f"token{i:06}": (1, 2) for i in range(5_000)}, {}))
     with Lookup(path) as old:
         os.truncate(path, path.stat().st_size // 2)
-        with pytest.raises(ModelError, match="shorter"):
+        with pytest.raises(ModelError, match="shrank"):
             splice(io.BytesIO(), old, METADATA, {"a": (1, 0)}, {})

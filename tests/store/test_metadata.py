@@ -360,7 +360,7 @@ DAMAGE = [
         for value in values
     ),
     *(
-        (changed(["words", name, "counts"], counts), "a trait of more messages than there are")
+        (changed(["words", name, "counts"], counts), "a trait of more messages than were learned")
         for name, counts in TOO_MANY
     ),
 ]

@@ -199,7 +199,7 @@ REMEDIES = {
     errno.EDQUOT: "; free some space on its disk, and run it again",
     errno.EFBIG: "; raise the limit on the size of files (ulimit -f), and run it again",
     errno.EROFS: "; its disk is mounted read-only: name a file on another",
-    errno.EACCES: " and has the mode 0700; run it as a user who may",
+    errno.EACCES: " and has mode 0700; run it as a user who can write there",
     errno.EIO: "; fix that, and run it again",
 }
 

@@ -104,8 +104,8 @@ def test_a_command_that_gives_none():
         "no-such-program-anywhere": "failed with exit code 127",
         "true": "gave no password",
         "echo": "gave no password",
-        "printf '\\377'": "gave what cannot be a password",
-        "printf 'a\\rb'": "gave what cannot be a password",
+        "printf '\\377'": "gave something that cannot be a password",
+        "printf 'a\\rb'": "gave something that cannot be a password",
     }
     for command, problem in problems.items():
         with pytest.raises(AccountError, match=problem) as raised:

@@ -39,12 +39,14 @@ def test_spam_is_moved_and_nothing_else_changes_and_by_a_dry_run_nothing_at_all(
     verdicts = ["ham"] * 3 + ["spam"] * 4 + ["ham"] * 3
     assert [line.partition("\t")[0] for line in lines[:-1]] == verdicts
     assert lines[3].endswith(f"\t{anywhere.address(4)}")
-    assert lines[-1].endswith("judged 10 messages, 4 would be moved to Junk, 0 unsure")
+    assert lines[-1].endswith("classified 10 messages, 4 would be moved to Junk, 0 unsure")
     assert state_of(anywhere) == before
     assert not list((home.path / "state").rglob("*.json"))
     done = home.mail("filter")
-    assert done.out == (f"{anywhere.name}: INBOX: judged 10 messages, 4 moved to Junk, 0 unsure\n")
-    assert "the first run judges only unread mail" in done.err
+    assert done.out == (
+        f"{anywhere.name}: INBOX: classified 10 messages, 4 moved to Junk, 0 unsure\n"
+    )
+    assert "the first run classifies only unread mail" in done.err
     assert anywhere.mails() == ham
     assert sorted(anywhere.mails("Junk")) == sorted(spam)
     assert without_folder(state_of(anywhere)) == without_folder(before)
@@ -75,7 +77,7 @@ def test_marks_in_place_of_moving_and_a_keyword_for_what_is_unsure(home, mailbox
     odd = mail("Someone <x@example.com>", "Zwrrk", "Vlunt grobbel snaf quix drell murp.")
     mailbox.put(*ham, *spam, odd)
     done = home.run("mail", "filter", "--mark", "--unsure-keyword", "a b")
-    assert (done.code, "is not a keyword" in done.err) == (2, True)
+    assert (done.code, "is not an IMAP keyword" in done.err) == (2, True)
     home.mail("filter", "--mark", "--unsure-keyword", "Unsure")
     flags = [flags for _, flags, _ in mailbox.all()]
     assert list(map(set, flags)) == [set()] * 2 + [{b"$Junk"}] * 2 + [{b"Unsure"}]
@@ -207,7 +209,7 @@ def test_new_uids_judge_no_mail_twice(home, mailbox):
     new = many("spam", 1)
     mailbox.put(*new)
     done = home.mail("filter", "--spam-cutoff", "0", "--ham-cutoff", "0")
-    assert "judged 1 message" in done.out
+    assert "classified 1 message" in done.out
     assert mailbox.mails() == [*ham, *campaign]
     assert mailbox.mails("Junk") == new
 
@@ -299,5 +301,5 @@ def test_two_runs_on_one_machine_follow_each_other(home, mailbox):
     processes = [home.start("mail", "filter", "-j1") for _ in range(2)]
     outs = [process.communicate(timeout=300) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outs
-    assert sorted(out.decode().count("judged 80 messages") for out, _ in outs) == [0, 1]
+    assert sorted(out.decode().count("classified 80 messages") for out, _ in outs) == [0, 1]
     assert len(mailbox.mails("Junk")) == 40

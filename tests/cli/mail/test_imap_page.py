@@ -1,4 +1,4 @@
-"""docs/imap.md and docs/json.md: their recipes and tables are true."""
+"""docs/mail.md and docs/json.md: their recipes and tables are true."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from nbspam.cli import accounts
 from nbspam.cli.settings import read_settings
 
 DOCS = Path(__file__).parents[3] / "docs"
-PAGE = (DOCS / "imap.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "mail.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```$", PAGE, re.M | re.S))
 UNITS = ["nbspam-mail.service", "nbspam-mail.timer", "nbspam-mail-watch.service"]
 

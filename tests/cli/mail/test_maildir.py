@@ -101,12 +101,12 @@ def test_a_new_name_without_the_number_that_mbsync_gave_and_with_flags_and_sizes
 def test_other_names_of_the_same_message_are_not_judged_again(home, local):
     """mbsync adds a number when it has uploaded a message, and mail programs set flags."""
     local.put(*many("ham", 2))
-    assert "judged 2 messages" in home.mail("filter", local.top).out
+    assert "classified 2 messages" in home.mail("filter", local.top).out
     one, other = local.files("INBOX")
     one.rename(local.top / "cur" / f"{one.name},U=7:2,")
     other.rename(local.top / "cur" / f"{other.name}:2,S")
     local.put(*many("ham", 1))
-    assert "judged 1 message" in home.mail("filter", local.top).out
+    assert "classified 1 message" in home.mail("filter", local.top).out
 
 
 def test_watching_takes_what_comes_and_what_is_moved(home, local):
@@ -140,7 +140,7 @@ def test_patterns_of_folders_take_neither_spam_nor_trash_nor_drafts(home, local)
     home.config.write_text("[mail.home]\nmaildir = 'mail'\nham = ['INBOX']\nfolders = ['Lists.*']")
     local.put(*many("spam", 1), folder="Lists/b")
     done = home.mail("filter")
-    assert "Lists.b: judged 1 message, 1 moved to Junk" in done.out
+    assert "Lists.b: classified 1 message, 1 moved to Junk" in done.out
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_wrong_keys_and_folders_are_one_sentence(home, local):
         assert problem in done.err
     home.config.write_text("")
     done = home.run("mail", "filter", local.top, "--mark")
-    assert "INBOX: keeps no keyword $Junk; leave out --mark" in done.err
+    assert "INBOX: does not store the keyword $Junk; leave out --mark" in done.err
     (local.path("Junk") / "new").rmdir()
     assert (
         "no folder is called Junk or Spam; the folders are INBOX, Trash"

@@ -66,7 +66,7 @@ def test_what_was_moved_back_and_learned_stays_when_nothing_else_is_remembered(h
     [path] = (home.path / "state").rglob("*.json")
     path.unlink()
 
-    start = f"{mailbox.user}@localhost: INBOX: judged 1 message,"
+    start = f"{mailbox.user}@localhost: INBOX: classified 1 message,"
     line, summary = home.mail("filter", *_LOW, "--all", "--dry-run").out.splitlines()
     assert line.split("\t")[0::3] == ["spam", "taught as ham"]
     would = "0 would be moved to Junk, 0 unsure, 1 would be kept (taught as ham)"

@@ -14,7 +14,7 @@ from one_case import each
 def fails(home, *arguments, code=1):
     done = home.run("mail", *arguments)
     assert done.code == code, done
-    lines = [line for line in done.err.splitlines() if "the first run judges" not in line]
+    lines = [line for line in done.err.splitlines() if "the first run classifies" not in line]
     assert len(lines) == 1, done
     assert lines[0].startswith("nbspam: ")
     assert "Traceback" not in done.err
@@ -44,7 +44,7 @@ def test_a_server_that_is_away_or_says_nothing(home, mailbox):
     sentence = fails(home, "filter", code=75)
     assert sentence.startswith(f"localhost:{port}: cannot be reached (Connection refused); try")
     home.write(mailbox.user, mailbox.server, host="no-such-host.invalid")
-    assert "there is no address of this host" in fails(home, "filter", code=75)
+    assert "this host has no known address" in fails(home, "filter", code=75)
 
 
 def test_a_certificate_that_does_not_fit(home, mailbox, monkeypatch):
@@ -73,7 +73,7 @@ def test_a_port_without_tls(home, mailbox, monkeypatch):
     home.write(mailbox.user, mailbox.server, port=port, tls="none")
     home.mail("filter")
     monkeypatch.setattr("nbspam.mailbox.bounded._is_loopback", lambda _: False)
-    assert "a password goes unprotected only to this machine" in fails(home, "filter")
+    assert "an unencrypted password is sent only to this machine" in fails(home, "filter")
 
 
 def test_a_folder_that_is_not_there_or_may_not_be_filtered(home, mailbox):
@@ -81,13 +81,13 @@ def test_a_folder_that_is_not_there_or_may_not_be_filtered(home, mailbox):
     sentence = fails(home, "filter", "--junk", "Junkk")
     assert sentence.endswith("there is no folder 'Junkk'; did you mean Junk?")
     sentence = fails(home, "filter", "--junk", "INBOX")
-    assert "INBOX is the folder for spam and one of the others too" in sentence
+    assert "INBOX is both the folder for spam and one of the others" in sentence
     home.write(mailbox.user, mailbox.server, folders=["Xyzzy"])
     assert "there is no folder 'Xyzzy'; name one of " in fails(home, "filter")
     assert len(mailbox.mails()) == 1
     home.write(mailbox.user, mailbox.server, folders=["INBOX", "Junk"])
     for command in ("filter", "learn"):
-        assert "Junk is the folder for spam and one of the others too" in fails(home, command)
+        assert "Junk is both the folder for spam and one of the others" in fails(home, command)
     home.write(mailbox.user, mailbox.server, folders=["INBOX", "Xyzzy"])
     done = home.run("mail", "filter")  # what was done before the failure is said
     assert (done.code, "1 moved to Junk" in done.out) == (1, True)

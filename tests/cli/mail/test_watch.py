@@ -101,7 +101,7 @@ def test_it_connects_again_with_growing_pauses(mailbox, home):
     assert len(looks) == 2
     attempts = [sentence for sentence in said if "next attempt in" in sentence]
     assert 2 <= len(attempts) <= 4
-    assert said[-1].endswith("connected again")
+    assert said[-1].endswith("reconnected")
 
 
 def test_one_account_at_a_time(home, mailbox):
