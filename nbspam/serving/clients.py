@@ -4,10 +4,11 @@ A thread for each.  One thread at a time waits at the door; whoever accepts a cl
 the next thread takes its place there.  It also looks after the clock: reads and writes of clients
 block, and whoever is late finds his connection shut.
 
-There are never more clients served than `Limits.connections`; others wait in the system's queue.
+No client is accepted while `Limits.connections` are served; others wait in the system's queue.
 While all places are taken, a client that keeps the server waiting for longer than `Limits.grace` is
 evicted.  A client that the server makes wait (for room, for its turn among large messages, or until
-its message is learned) is parked: it stays connected, and leaves its place to others.
+its message is learned) is parked: it stays connected, and leaves its place to others.  Afterwards
+it is served at once, even if there are more clients then.
 """
 
 import io
@@ -153,7 +154,7 @@ class Client(io.RawIOBase):
         begun: how it begins, which was read already.
         """
         # Allotted at once: a buffer that grows takes an eighth more, and is copied now and then.
-        # What is not written to takes no memory.
+        # All of it takes memory from now on, for which a large message has taken room.
         body, n = bytearray(size), len(begun)
         body[:n] = begun
         with memoryview(body) as view:
