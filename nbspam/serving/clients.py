@@ -242,7 +242,10 @@ class Client(io.RawIOBase):
         if not self.closed:
             self.stream.detach()  # else both would wait for Python to look for circles
             super().close()
-            self._socket.close()
+            with (
+                self._changed
+            ):  # else whoever is at the door could shut the descriptor's next owner
+                self._socket.close()
             self.free_room()
 
 
@@ -403,7 +406,6 @@ class Clients:
     def _end_late_clients(self, now: float, is_full: bool) -> None:
         is_room_wanted = any(room.queue for room in self._rooms)
         with self._changed:
-            clients = list(self._open)
-        for client in clients:
-            in_the_way = is_full or (is_room_wanted and client.taken)
-            client.end_if_late(now, self._ends, self._limits.grace if in_the_way else math.inf)
+            for client in self._open:
+                in_the_way = is_full or (is_room_wanted and client.taken)
+                client.end_if_late(now, self._ends, self._limits.grace if in_the_way else math.inf)
