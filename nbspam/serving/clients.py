@@ -140,11 +140,13 @@ class Client(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int | None:  # type: ignore[override]
-        """Read some bytes, for `stream`; raises OSError, of which TimeoutError is one."""
+        """Read some bytes, for `stream`; raises ConnectionError, TimeoutError when it is late."""
         try:
             n = self._socket.recv_into(buffer, min(len(buffer), _CHUNK), self._flags)
         except BlockingIOError:
             return None
+        except OSError as error:  # whatever the network says, such as EHOSTUNREACH: it has gone
+            raise ConnectionError(*error.args) from None
         self._progress(n)
         return n
 
