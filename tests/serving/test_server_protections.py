@@ -5,6 +5,7 @@ import math
 import os
 import signal
 import stat
+import threading
 import time
 import tracemalloc
 import zlib
@@ -16,6 +17,7 @@ from served_programs import HAM, SPAM, Client
 from servers import request
 
 from nbspam.errors import ModelError, ServingError
+from nbspam.serving.clients import Limits, Room
 from nbspam.serving.models import UserFiles
 from nbspam.serving.sockets import unix_socket
 from nbspam.serving.spamd import RefusedError, Request, unzipped
@@ -74,6 +76,28 @@ def test_it_ends_in_time_though_a_large_message_to_learn_is_never_read(serving, 
 
 
 # Room for large messages
+
+
+def test_a_large_message_is_not_overtaken():
+    room, order = Room(100, Limits()), []
+
+    def visit(n):
+        room.take(n)
+        order.append(n)
+        room.free(n)
+
+    room.take(60)
+    visitors = [threading.Thread(target=visit, args=(n,), daemon=True) for n in (80, 30, 75)]
+    for number, visitor in enumerate(visitors, 1):
+        visitor.start()
+        while len(room.queue) + len(order) < number:
+            time.sleep(0.001)
+    assert order == []  # 30 would fit
+    room.free(60)
+    for visitor in visitors:
+        visitor.join(10)
+    assert order == [80, 30, 75]
+    assert room.used == 0
 
 
 LARGE = b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n"
