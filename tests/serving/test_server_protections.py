@@ -11,6 +11,7 @@ import tracemalloc
 import zlib
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from served_programs import HAM, SPAM, Client
@@ -20,7 +21,7 @@ from nbspam.errors import ModelError, ServingError
 from nbspam.serving.clients import Limits, Room
 from nbspam.serving.models import UserFiles
 from nbspam.serving.sockets import unix_socket
-from nbspam.serving.spamd import RefusedError, Request, unzipped
+from nbspam.serving.spamd import TEMPORARY, RefusedError, Request, unzipped
 from nbspam.serving.teaching import LearnRequest, apply_requests
 from nbspam.store.writing import LockWait
 
@@ -98,6 +99,25 @@ def test_a_large_message_is_not_overtaken():
         visitor.join(10)
     assert order == [80, 30, 75]
     assert room.used == 0
+
+
+def test_who_waits_for_too_long_is_refused_and_the_next_goes_on():
+    limits = SimpleNamespace(connections=64, timeout=0.3)
+    room = Room(100, limits)
+    room.take(50)
+
+    def come_later():
+        limits.timeout = 60.0
+        room.take(40)
+
+    second = threading.Timer(0.1, come_later)
+    second.daemon = True
+    second.start()
+    with pytest.raises(RefusedError, match="no room") as refused:
+        room.take(60)
+    assert refused.value.code == TEMPORARY
+    second.join(5)
+    assert room.used == 90
 
 
 LARGE = b"CHECK SPAMC/1.5\r\nContent-length: %d\r\n\r\n"
