@@ -4,6 +4,7 @@ import gc
 import math
 import os
 import signal
+import socket
 import stat
 import threading
 import time
@@ -18,9 +19,9 @@ from served_programs import HAM, SPAM, Client
 from servers import request
 
 from nbspam.errors import ModelError, ServingError
-from nbspam.serving.clients import Limits, Room
+from nbspam.serving.clients import Clients, Limits, Room
 from nbspam.serving.models import UserFiles
-from nbspam.serving.sockets import unix_socket
+from nbspam.serving.sockets import BACKLOG, unix_socket
 from nbspam.serving.spamd import TEMPORARY, RefusedError, Request, unzipped
 from nbspam.serving.teaching import LearnRequest, apply_requests
 from nbspam.store.writing import LockWait
@@ -74,6 +75,25 @@ def test_it_ends_in_time_though_a_large_message_to_learn_is_never_read(serving, 
         client.send(request("TELL", WORDS * 3, *TEACH))
         served.wait(lambda: served.metric("parked_connections") == 1)
         served.stop_within(2.5)
+
+
+def test_clients_who_come_without_end_are_not_all_accepted():
+    class Listener:
+        family, n = socket.AF_INET, 0
+
+        def accept(self):
+            self.n += 1
+            if self.n > 5 * BACKLOG:
+                raise BlockingIOError
+            return self, None
+
+        def close(self):
+            """End as a socket does."""
+
+    listener, clients = Listener(), Clients(Limits(), None, print)
+    clients._listeners = {0: listener}
+    clients._wake = clients._woken = listener
+    assert len(list(clients._last_ones())) == listener.n == BACKLOG
 
 
 # Room for large messages
