@@ -23,6 +23,7 @@ from nbspam.reading.message import parse
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs, verdict_on
 from nbspam.serving import judges
+from nbspam.serving.clients import Client
 from nbspam.serving.log import LEARNED, UNCHANGED
 from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
 from nbspam.serving.spamd import HEADERS_LIMIT, LINE_LIMIT
@@ -352,14 +353,22 @@ def test_a_full_house_of_silent_clients_makes_room(serving, model, spam_lines):
         assert served.n_open <= 4
 
 
-def test_a_slow_server_sends_nobody_away(serving, model, spam_lines):
-    """Who has said all he has to say is not late because the server is."""
+def test_a_slow_server_sends_nobody_away(serving, model, spam_lines, monkeypatch):
+    """Who has said all he has to say is not late because the server is: to read it, or to judge."""
+    real = Client.readinto
+
+    def read_slowly(client, buffer):
+        time.sleep(0.15)  # the clock is looked at every 0.05 s
+        return real(client, buffer)
+
+    monkeypatch.setattr(Client, "readinto", read_slowly)
     with serving(model, connections=4, grace=0.02) as served, contextlib.ExitStack() as opened:
         for judge in served.processes:
             os.kill(judge, signal.SIGSTOP)
         clients = [opened.enter_context(served.connect()) for _ in range(12)]
-        for client in clients:
-            client.send(request("CHECK", SPAM))
+        for number, client in enumerate(clients):
+            whole = b"CHECK SPAMC/1.5\r\n\r\n" + SPAM  # up to the end, which is there to be read
+            client.send(request("CHECK", SPAM) if number % 2 else whole)
             client.end()
         time.sleep(0.3)
         for judge in served.processes:
