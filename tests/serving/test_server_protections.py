@@ -65,7 +65,7 @@ def test_it_ends_in_time_among_messages_that_take_long(serving, model):
         served.wait(lambda: served.n_open == len(clients))
         for client in clients:
             client.send(whole[50:])
-        served.stop_within(2.5)
+        served.stop_within(1.5)
 
 
 def test_it_ends_in_time_though_a_large_message_to_learn_is_never_read(serving, model):
@@ -74,7 +74,7 @@ def test_it_ends_in_time_though_a_large_message_to_learn_is_never_read(serving, 
         os.kill(served.processes[2], signal.SIGSTOP)
         client.send(request("TELL", WORDS * 3, *TEACH))
         served.wait(lambda: served.metric("parked_connections") == 1)
-        served.stop_within(2.5)
+        served.stop_within(1.5)
 
 
 def test_clients_who_come_without_end_are_not_all_accepted():
