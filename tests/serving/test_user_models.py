@@ -339,7 +339,7 @@ def test_few_models_stay_open(serving, model, users):
         def files():
             return [f for pid in served.processes for f in Path(f"/proc/{pid}/fd").iterdir()]
 
-        assert verdict(served, "nobody", mail(b"xyzzy")) != b""
+        verdict(served, "nobody", mail(b"xyzzy"))  # by the common model, which stays open
         before = len(files())
         for _ in range(2):
             for number in range(12):
