@@ -3,6 +3,7 @@
 import contextlib
 import math
 import os
+import resource
 import signal
 import socket
 import threading
@@ -397,6 +398,40 @@ def test_no_descriptor_left_is_waited_out(serving, model, monkeypatch):
         assert served.ask(b"PING SPAMC/1.5\r\n\r\n") == b"SPAMD/1.5 0 PONG\r\n"
     assert len(served.said) == 2
     assert served.said[0].startswith("cannot accept connections (Too many open files)")
+
+
+def median_of_checks(served, slow=()):
+    """Return the median time of CHECKs, between which slow clients send a byte."""
+    taken = []
+    for number in range(40):
+        for client in slow[number::40]:
+            client.send(b"x")
+        started = time.perf_counter()
+        assert served.ask(request("CHECK", SPAM)).startswith(OK)
+        taken.append(time.perf_counter() - started)
+    return sorted(taken)[len(taken) // 2]
+
+
+@pytest.mark.long
+def test_a_thousand_slow_clients_hurt_nobody(serving, model):
+    """They take places as ever, and are evicted; who has a place is answered at once."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 3_000 if hard == resource.RLIM_INFINITY else min(hard, 3_000)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    try:
+        with serving(model, connections=1_100) as served, contextlib.ExitStack() as opened:
+            alone = median_of_checks(served)
+            slow = [opened.enter_context(served.connect()) for _ in range(1_000)]
+            for number, client in enumerate(slow):
+                client.send(request("CHECK", SPAM)[: number % 40])
+            served.wait(lambda: served.n_open == 1_000)
+            assert median_of_checks(served, slow) < max(20 * alone, 0.1)
+            for client in slow[::100]:
+                client.end()
+            assert served.ask(request("CHECK", SPAM)).startswith(OK)
+        assert served.said == []
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_large_message_is_no_ones_wait(served):
