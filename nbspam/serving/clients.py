@@ -4,10 +4,11 @@ A thread for each.  One thread at a time waits at the door; whoever accepts a cl
 the next thread takes its place there.  It also looks after the clock: reads and writes of clients
 block, and whoever is late finds his connection shut.
 
-There are never more clients served than `Limits.connections`; others wait in the system's queue.
+No client is accepted while `Limits.connections` are served; others wait in the system's queue.
 While all places are taken, a client that keeps the server waiting for longer than `Limits.grace` is
 evicted.  A client that the server makes wait (for room, for its turn among large messages, or until
-its message is learned) is parked: it stays connected, and leaves its place to others.
+its message is learned) is parked: it stays connected, and leaves its place to others.  Afterwards
+it is served at once, even if there are more clients then.
 """
 
 import io
@@ -139,11 +140,13 @@ class Client(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int | None:  # type: ignore[override]
-        """Read some bytes, for `stream`; raises OSError, of which TimeoutError is one."""
+        """Read some bytes, for `stream`; raises ConnectionError, TimeoutError when it is late."""
         try:
             n = self._socket.recv_into(buffer, min(len(buffer), _CHUNK), self._flags)
         except BlockingIOError:
             return None
+        except OSError as error:  # whatever the network says, such as EHOSTUNREACH: it has gone
+            raise ConnectionError(*error.args) from None
         self._progress(n)
         return n
 
@@ -153,7 +156,7 @@ class Client(io.RawIOBase):
         begun: how it begins, which was read already.
         """
         # Allotted at once: a buffer that grows takes an eighth more, and is copied now and then.
-        # What is not written to takes no memory.
+        # All of it takes memory from now on, for which a large message has taken room.
         body, n = bytearray(size), len(begun)
         body[:n] = begun
         with memoryview(body) as view:
@@ -241,7 +244,10 @@ class Client(io.RawIOBase):
         if not self.closed:
             self.stream.detach()  # else both would wait for Python to look for circles
             super().close()
-            self._socket.close()
+            with (
+                self._changed
+            ):  # else whoever is at the door could shut the descriptor's next owner
+                self._socket.close()
             self.free_room()
 
 
@@ -402,7 +408,6 @@ class Clients:
     def _end_late_clients(self, now: float, is_full: bool) -> None:
         is_room_wanted = any(room.queue for room in self._rooms)
         with self._changed:
-            clients = list(self._open)
-        for client in clients:
-            in_the_way = is_full or (is_room_wanted and client.taken)
-            client.end_if_late(now, self._ends, self._limits.grace if in_the_way else math.inf)
+            for client in self._open:
+                in_the_way = is_full or (is_room_wanted and client.taken)
+                client.end_if_late(now, self._ends, self._limits.grace if in_the_way else math.inf)

@@ -125,12 +125,12 @@ class Judges:
         """Kill the processes, and with them what they are reading; `end` frees what they leave."""
         self._is_closed = True
         for judge in self._all:
-            if judge.process:
-                judge.process.kill()
+            if process := judge.process:
+                process.kill()
 
     def end(self) -> None:
-        """Free what the processes leave, once nobody uses them."""
-        for judge in self._all:
+        """Free what the processes leave; whoever still uses one frees it himself."""
+        for judge in list(self._free):
             judge.end()
 
     def _ask(
@@ -144,10 +144,11 @@ class Judges:
         with self._long if len(body) > _SHORT else nullcontext(), self._any:
             judge = self._free.pop()
             try:
-                if self._is_closed:
-                    raise RefusedError(TEMPORARY, "(the server stops)")
-                if judge.process is None or judge.process.poll() is not None:
+                process = judge.process
+                if not self._is_closed and (process is None or process.poll() is not None):
                     judge.start(self._setup, self._current)
+                if self._is_closed:  # perhaps since a moment, and `close` has not seen the new one
+                    raise RefusedError(TEMPORARY, "(the server stops)")
                 _send(judge.channel, (request._replace(body=b""), wanted), body)
                 if isinstance(body, bytearray):
                     body.clear()
@@ -199,7 +200,7 @@ class _Judge:
         with theirs:
             code = _CODE.format(sys.path, theirs.fileno(), setup._replace(handles=handles))
             try:
-                self.process = subprocess.Popen(
+                process = subprocess.Popen(
                     [sys.executable, "-c", code],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
@@ -210,13 +211,14 @@ class _Judge:
                 channel.close()
                 raise
         self.channel, self.stream = channel, channel.makefile("rb")
+        self.process = process
 
     def end(self) -> None:
         """Kill it and free what it leaves."""
-        if self.process:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+        process, self.process = self.process, None
+        if process:
+            process.kill()
+            process.wait()
             self.stream.close()
             self.channel.close()
 

@@ -118,9 +118,15 @@ class CurrentModel:
 
     def _opened(self, handle: int | None = None) -> OpenModel:
         base = self._base.use() if self._base else None
-        if base is not None and handle is None and not self._path.exists():
-            return base
-        return OpenModel(self._path, self._how, base, self._is_base, handle)
+        try:
+            if base is not None and handle is None and not self._path.exists():
+                return base
+            return OpenModel(self._path, self._how, base, self._is_base, handle)
+        except (OSError, MemoryError) as error:
+            raise ModelError(
+                f"{self._path}: the model cannot be opened ({str(error) or 'no memory is left'});"
+                " make room, and touch the file for another try"
+            ) from error
 
     def _stamp(self, handle: int | None) -> Stamp:
         """Return what changes when a file is replaced or written to, or when the base is.

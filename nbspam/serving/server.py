@@ -152,7 +152,7 @@ class Server:
         """
         most = self._limits.max_size
         small = min(LARGE, most)
-        body = bytearray()
+        body, started = bytearray(), time.monotonic()
         with client.awaited():
             head = spamd.read_head(client.stream, most, self._teacher is not None)
             if head is None:
@@ -166,8 +166,9 @@ class Server:
         if (length or len(body)) > small:  # it waits for room for its reply too
             if len(body) > most:
                 raise too_large("the message", most)
+            left = self._limits.timeout - (time.monotonic() - started)
             client.take_room(room, length if length and not request.compressed else most)
-            with client.awaited():
+            with client.awaited(left):
                 body = client.body(length or most + 1, body)
             if len(body) > most:
                 raise too_large("the message", most)

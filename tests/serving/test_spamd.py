@@ -3,6 +3,7 @@
 import contextlib
 import math
 import os
+import resource
 import signal
 import socket
 import threading
@@ -23,6 +24,7 @@ from nbspam.reading.message import parse
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs, verdict_on
 from nbspam.serving import judges
+from nbspam.serving.clients import Client
 from nbspam.serving.log import LEARNED, UNCHANGED
 from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
 from nbspam.serving.spamd import HEADERS_LIMIT, LINE_LIMIT
@@ -352,14 +354,22 @@ def test_a_full_house_of_silent_clients_makes_room(serving, model, spam_lines):
         assert served.n_open <= 4
 
 
-def test_a_slow_server_sends_nobody_away(serving, model, spam_lines):
-    """Who has said all he has to say is not late because the server is."""
+def test_a_slow_server_sends_nobody_away(serving, model, spam_lines, monkeypatch):
+    """Who has said all he has to say is not late because the server is: to read it, or to judge."""
+    real = Client.readinto
+
+    def read_slowly(client, buffer):
+        time.sleep(0.15)  # the clock is looked at every 0.05 s
+        return real(client, buffer)
+
+    monkeypatch.setattr(Client, "readinto", read_slowly)
     with serving(model, connections=4, grace=0.02) as served, contextlib.ExitStack() as opened:
         for judge in served.processes:
             os.kill(judge, signal.SIGSTOP)
         clients = [opened.enter_context(served.connect()) for _ in range(12)]
-        for client in clients:
-            client.send(request("CHECK", SPAM))
+        for number, client in enumerate(clients):
+            whole = b"CHECK SPAMC/1.5\r\n\r\n" + SPAM  # up to the end, which is there to be read
+            client.send(request("CHECK", SPAM) if number % 2 else whole)
             client.end()
         time.sleep(0.3)
         for judge in served.processes:
@@ -388,6 +398,40 @@ def test_no_descriptor_left_is_waited_out(serving, model, monkeypatch):
         assert served.ask(b"PING SPAMC/1.5\r\n\r\n") == b"SPAMD/1.5 0 PONG\r\n"
     assert len(served.said) == 2
     assert served.said[0].startswith("cannot accept connections (Too many open files)")
+
+
+def median_of_checks(served, slow=()):
+    """Return the median time of CHECKs, between which slow clients send a byte."""
+    taken = []
+    for number in range(40):
+        for client in slow[number::40]:
+            client.send(b"x")
+        started = time.perf_counter()
+        assert served.ask(request("CHECK", SPAM)).startswith(OK)
+        taken.append(time.perf_counter() - started)
+    return sorted(taken)[len(taken) // 2]
+
+
+@pytest.mark.long
+def test_a_thousand_slow_clients_hurt_nobody(serving, model):
+    """They take places as ever, and are evicted; who has a place is answered at once."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 3_000 if hard == resource.RLIM_INFINITY else min(hard, 3_000)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    try:
+        with serving(model, connections=1_100) as served, contextlib.ExitStack() as opened:
+            alone = median_of_checks(served)
+            slow = [opened.enter_context(served.connect()) for _ in range(1_000)]
+            for number, client in enumerate(slow):
+                client.send(request("CHECK", SPAM)[: number % 40])
+            served.wait(lambda: served.n_open == 1_000)
+            assert median_of_checks(served, slow) < max(20 * alone, 0.1)
+            for client in slow[::100]:
+                client.end()
+            assert served.ask(request("CHECK", SPAM)).startswith(OK)
+        assert served.said == []
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_large_message_is_no_ones_wait(served):
