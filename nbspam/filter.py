@@ -544,13 +544,15 @@ def train(
     variance_smoothing, variance_prior, shared_variance: of Gaussian traits (see
     `bayes/trait_model.py`).
     spam_label: the class that counts as spam, if none is called so.  jobs: processes.
-    Raises SourceError, TableError, TrainingError and OptionError, all of them NbspamError.
+    Raises SourceError, TableError, TrainingError, OptionError, and ModelError when temporary files
+    have no room; all are NbspamError.
     """
     from nbspam.learning.settings import TrainingSettings
     from nbspam.learning.training import TrainingRun
     from nbspam.reading.source import Skips
     from nbspam.reading.sources import ReadingOptions, TableOptions, from_program
     from nbspam.store.model_file import UnsavedModel
+    from nbspam.store.writing import temporary_files
     from nbspam.workers import PIECE, executor, in_batches
 
     positive = None if spam_label is None else normal_label(spam_label)
@@ -560,7 +562,7 @@ def train(
     options = ReadingOptions(TableOptions(text_column, label_column, encoding))
     skips = Skips(strict)
     raws = from_program(source, [(SPAM, spam), (HAM, ham)], options, skips)
-    with TrainingRun(executor(jobs), settings) as run:
+    with temporary_files(), TrainingRun(executor(jobs), settings) as run:
         run.read(in_batches(raws, *PIECE), skips)
         run.count()
         run.fit()
