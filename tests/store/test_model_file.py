@@ -187,6 +187,8 @@ def test_what_reading_refuses_is_told(model, tmp_path):
             refuses(read, model, *parts)
     model.write_text(whole.replace('"free": [1, 1]', '"free": [1, 1],\n"free": [0, 1]'))
     refuses(read_model, model, "duplicate key 'free'")
+    model.write_text(whole.partition('},"learned"')[0] + "}}\n")
+    refuses(read_model, model, "damaged: it has no messages; restore it from a copy")
     for read in READERS:
         refuses(read, tmp_path / "none.json", "model not found; train a model")
         refuses(read, tmp_path, "not a file")
