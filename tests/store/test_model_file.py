@@ -175,6 +175,14 @@ def test_a_model_of_older_rules_is_read_and_written_as_it_is(model):
     assert model.read_bytes() == raw
 
 
+@given(labelled_tokens(), st.randoms(use_true_random=False))
+def test_the_order_of_learning_does_not_matter(tmp_path_factory, messages, random):
+    folder = tmp_path_factory.getbasetemp()
+    first = learn(messages).save(folder / "first.json")
+    second = learn(random.sample(messages, len(messages))).save(folder / "second.json")
+    assert first.read_bytes() == second.read_bytes()
+
+
 def test_what_reading_refuses_is_told(model, tmp_path):
     whole = model.read_text()
     for old, new, *parts in (
