@@ -16,7 +16,7 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.names import normal_label
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips, TableOptions
-from nbspam.reading.sources import ReadingOptions, labelled
+from nbspam.reading.sources import ReadingOptions, from_program, labelled
 from nbspam.reading.tables import given_messages, is_data_frame, pair_messages
 from nbspam.scoring.verdict import CutOffs, Verdict
 from nbspam.store.metadata import EVIDENCE
@@ -69,7 +69,8 @@ def matrix(
     from nbspam.bayes.matrix import without_signs
 
     options = ReadingOptions(TableOptions(text_column, label_column))
-    read = _read(source, options, Wanted(times=times), jobs)
+    skips = Skips()
+    read = _read(_raws(source, options, skips), skips, Wanted(times=times), jobs)
     labels = [label or None for label in read.corpus.labels]
     counts = without_signs(read.corpus.presence())
     return Matrix(counts, labels, read.vocabulary, read.sources)
@@ -105,7 +106,8 @@ def evaluate(
     settings = TrainingSettings(alpha, prior, scoring, positive, event_model, traits)
     settings.check()
     options = ReadingOptions(TableOptions(text_column, label_column))
-    read = _read(source, options, settings.wanted, jobs)
+    skips = Skips()
+    read = _read(from_program(source, (), options, skips), skips, settings.wanted, jobs)
     read, mislabelled = read.without_mislabelled(positive)
     trial = protocols.Trial(read, settings, CutOffs())
     if folds is not None:
@@ -119,9 +121,7 @@ def evaluate(
     return compute(found._replace(mislabelled=mislabelled), CutOffs(), seed)
 
 
-def _read(source: Any, options: ReadingOptions, wanted: Wanted, jobs: int) -> LabelledCorpus:
-    skips = Skips()
-    raws = _raws(source, options, skips)
+def _read(raws: Iterator[RawMessage], skips: Skips, wanted: Wanted, jobs: int) -> LabelledCorpus:
     found = tokenized(raws, skips, executor(jobs), True, wanted, skips_empty=True)
     return LabelledCorpus.of(found, wanted)
 

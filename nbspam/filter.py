@@ -8,7 +8,7 @@ import contextlib
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.event_model import BERNOULLI
 from nbspam.bayes.trait_model import SMOOTHING, Variances
@@ -39,7 +39,6 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from nbspam.reading.cutting import SourcePiece
     from nbspam.reading.message import RawMessage
     from nbspam.reading.source import Skipped, Skips
-    from nbspam.reading.sources import ReadingOptions
     from nbspam.scoring.base import Base
     from nbspam.scoring.batch_rules import BulkClassifier
     from nbspam.scoring.explanation import Explanation
@@ -545,13 +544,15 @@ def train(
     variance_smoothing, variance_prior, shared_variance: of Gaussian traits (see
     `bayes/trait_model.py`).
     spam_label: the class that counts as spam, if none is called so.  jobs: processes.
-    Raises SourceError, TableError, TrainingError and OptionError, all of them NbspamError.
+    Raises SourceError, TableError, TrainingError, OptionError, and ModelError when temporary files
+    have no room; all are NbspamError.
     """
     from nbspam.learning.settings import TrainingSettings
     from nbspam.learning.training import TrainingRun
     from nbspam.reading.source import Skips
-    from nbspam.reading.sources import ReadingOptions, TableOptions
+    from nbspam.reading.sources import ReadingOptions, TableOptions, from_program
     from nbspam.store.model_file import UnsavedModel
+    from nbspam.store.writing import temporary_files
     from nbspam.workers import PIECE, executor, in_batches
 
     positive = None if spam_label is None else normal_label(spam_label)
@@ -560,33 +561,13 @@ def train(
     settings.check()
     options = ReadingOptions(TableOptions(text_column, label_column, encoding))
     skips = Skips(strict)
-    raws = _raws(source, [(SPAM, spam), (HAM, ham)], options, skips)
-    with TrainingRun(executor(jobs), settings) as run:
+    raws = from_program(source, [(SPAM, spam), (HAM, ham)], options, skips)
+    with temporary_files(), TrainingRun(executor(jobs), settings) as run:
         run.read(in_batches(raws, *PIECE), skips)
         run.count()
         run.fit()
         home = Home(UnsavedModel(run.write))
     return Filter(home.classifier(), CutOffs.of_model(run.metadata), home)
-
-
-def _raws(
-    source: "PathOrName | Pairs | pd.DataFrame | None",
-    unlabelled_sources: Iterable[tuple[str, Iterable[PathOrName]]],
-    options: "ReadingOptions",
-    skips: "Skips",
-) -> "Iterator[RawMessage]":
-    from nbspam.reading.sources import labelled, unlabelled
-    from nbspam.reading.tables import frame_messages, is_data_frame, pair_messages
-
-    if is_data_frame(source):
-        yield from frame_messages(source, options.table, skips, needs_labels=True)
-    elif isinstance(source, str | os.PathLike):
-        yield from labelled(os.fspath(source), options, skips)
-    elif source is not None:
-        yield from pair_messages(cast("Pairs", source), skips)
-    for label, names in unlabelled_sources:
-        for name in [names] if isinstance(names, str | os.PathLike) else names:
-            yield from unlabelled(os.fspath(name), label, options, skips)
 
 
 def open(  # noqa: A001 (as `nbspam.open`)

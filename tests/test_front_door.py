@@ -1,6 +1,7 @@
 """What `import nbspam` gives a program."""
 
 import re
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,18 @@ def test_the_public_names():
     with pytest.raises(AttributeError, match="no attribute 'learn'"):
         nbspam.learn  # noqa: B018
     assert (Path(nbspam.__file__).parent / "py.typed").exists()
+
+
+def test_a_full_disk_for_temporary_files_is_an_error_of_one_sentence():
+    trained, (_, hard) = nbspam.train(PAIRS), resource.getrlimit(resource.RLIMIT_FSIZE)
+    for act in (lambda: nbspam.train(PAIRS), lambda: trained.learn([("spam", "more prizes")])):
+        with pytest.raises(nbspam.ModelError, match=r"\(File too large\); free some space, or set"):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+            try:
+                act()
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    assert trained.classify("a free prize").verdict  # the old model is still there
 
 
 def test_classifying_loads_nothing_heavy(saved):

@@ -76,6 +76,8 @@ def test_many_messages_are_judged_as_each_and_those_of_a_frame_beside_its_column
         (lambda _: nbspam.train(5), "Source", "the source is of the type int; give a name"),
         (lambda _: nbspam.matrix(5), "Option", "are of the type int; give a list"),
         (lambda _: nbspam.evaluate(FRAME, folds=2, online=9), "Option", "are two tests; leave"),
+        (lambda _: nbspam.evaluate(TEXTS), "Source", "is not a pair; give (label, text or bytes)"),
+        (lambda _: nbspam.evaluate(FRAME[["text"]]), "Table", "looks like a label; name the label"),
         (
             lambda _: NBSpam().fit("ab", [0, 1]),
             "Source",

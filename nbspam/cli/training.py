@@ -295,6 +295,8 @@ def _print_training(
 
     rates: of the messages, each left out.  named: the first of those whose labels look wrong.
     """
+    from shlex import quote
+
     from nbspam.cli.terminal import echo_sentence, unbroken
 
     model, classes = training.model, metadata.settings.classes
@@ -318,7 +320,9 @@ def _print_training(
     else:
         said = [words.rpartition("),")[0] + ")", *expectation(rates, len(classes))]
         if not young:
-            model_option = "" if str(model) == default_model() else f"-m {unbroken(model)} "
+            model_option = (
+                "" if str(model) == default_model() else f"-m {unbroken(quote(str(model)))} "
+            )
             said.append(f"next: nbspam classify {model_option}message.eml")
     said[0] = f"{unbroken(model)}: learned {said[0]}"
     if training.limit is not None:
@@ -374,8 +378,8 @@ def expectation(rates: "Figures", n_classes: int) -> list[str]:
     """Return the estimate for a beginner: of 100 messages."""
     blocked, missed = (rates.by_key[f"verdict_{key}_pct"].counts for key in ("bh", "sm"))
     if n_classes > 2 or blocked is None or missed is None:
-        right = math.floor(100 * (rates.by_key["accuracy"].value or 0))
-        return [f"of 100 new messages {right} are classified correctly"]
+        right, every = rates.by_key["accuracy"].counts or (0, 1)
+        return [f"of 100 new messages {100 * right // every} are classified correctly"]
     (marked, ham), (delivered, spam) = blocked, missed
     few = "fewer than 1" if 0 < marked < ham / 100 else math.ceil(100 * marked / ham)
     rest = "; the rest are delivered, as unsure or ham" if delivered else ""

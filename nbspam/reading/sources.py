@@ -6,9 +6,11 @@ A message on standard input stays one message whatever it looks like: who sends 
 how it is read.  What looks like many messages is only said to look so.
 """
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 from nbspam.errors import Remedy, SourceError
 from nbspam.reading.compression import foreign_format
@@ -30,7 +32,15 @@ from nbspam.reading.source import (
     read_one,
 )
 
-__all__ = ["STDIN", "ReadingOptions", "TableOptions", "any_kind", "labelled", "unlabelled"]
+__all__ = [
+    "STDIN",
+    "ReadingOptions",
+    "TableOptions",
+    "any_kind",
+    "from_program",
+    "labelled",
+    "unlabelled",
+]
 
 
 def labelled(source: str, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
@@ -57,6 +67,31 @@ def any_kind(source: str, options: ReadingOptions, skips: Skips) -> Iterator[Raw
     Raises SourceError when it cannot be read.
     """
     return _messages(source, ReadingRequest(options, skips))
+
+
+def from_program(
+    source: Any,
+    unlabelled_sources: Iterable[tuple[str, Any]],
+    options: ReadingOptions,
+    skips: Skips,
+) -> Iterator[RawMessage]:
+    """Yield the messages that a program gives with their classes, as `nbspam.train` takes them.
+
+    source: a name, pairs, a data frame, or None.
+    unlabelled_sources: labels, and a name or names for each.
+    Raises SourceError and TableError.
+    """
+    from nbspam.reading.tables import frame_messages, is_data_frame, pair_messages
+
+    if is_data_frame(source):
+        yield from frame_messages(source, options.table, skips, needs_labels=True)
+    elif isinstance(source, str | os.PathLike):
+        yield from labelled(os.fspath(source), options, skips)
+    elif source is not None:
+        yield from pair_messages(source, skips)
+    for label, names in unlabelled_sources:
+        for name in [names] if isinstance(names, str | os.PathLike) else names:
+            yield from unlabelled(os.fspath(name), label, options, skips)
 
 
 def _messages(name: str, request: ReadingRequest) -> Iterator[RawMessage]:

@@ -302,6 +302,8 @@ class Lookup:
     def sections(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """Where in the file the lines of the tokens begin and end, and those of the ledger."""
         border = self.border()
+        if border + len(LEARNED_LINE) > self._size:
+            raise self.damaged("it has no messages")
         if self.read(border, len(LEARNED_LINE)) != LEARNED_LINE:
             raise self.damaged("its ledger does not begin where its tokens end")
         return (self._start, border), (border + len(LEARNED_LINE), self._size - len(END))

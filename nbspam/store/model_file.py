@@ -28,7 +28,14 @@ from nbspam.store.lookup import (
     token_key,
 )
 from nbspam.store.metadata import FORMAT, Metadata, dump_metadata
-from nbspam.store.writing import DEFAULT_WAIT, LockWait, locked, put_remote, write_atomically
+from nbspam.store.writing import (
+    DEFAULT_WAIT,
+    LockWait,
+    locked,
+    put_remote,
+    temporary_files,
+    write_atomically,
+)
 
 # Of an imported token, in characters; the tokenizer's own are far shorter.  A longer one could make
 # a line that `lookup.py` would report as damage.
@@ -99,10 +106,13 @@ class UnsavedModel:
         return "the model"
 
     def put(self, write: Write) -> None:
-        """Put what `write` writes in its place; who has the old one open can go on reading."""
+        """Put what `write` writes in its place; who has the old one open can go on reading.
+
+        Raises ModelError when there is no room for it.
+        """
         from tempfile import TemporaryFile  # with random 5 ms, which one message does without
 
-        with TemporaryFile() as file:
+        with temporary_files(), TemporaryFile() as file:
             write(file)
             file.flush()
             handle = os.dup(file.fileno())

@@ -151,6 +151,24 @@ def unwritable(path: Path, error: OSError, what: str = "model") -> ModelError:
     )
 
 
+_NO_ROOM = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
+
+
+@contextmanager
+def temporary_files() -> Iterator[None]:
+    """Raise ModelError where a temporary file has no room, or there is no folder for any."""
+    try:
+        yield
+    except OSError as error:
+        is_nowhere = error.errno == errno.ENOENT and not error.filename  # as `tempfile` says it
+        if error.errno not in _NO_ROOM and not is_nowhere:
+            raise  # it may be of what a program gives to be learned
+        raise ModelError(
+            f"the model: a temporary file cannot be written ({error.strerror}); free some space, or"
+            " set TMPDIR to a folder that has some"
+        ) from error
+
+
 def _mended(path: Path, error: OSError) -> str:
     """Return what makes a model writable, by the reason why it is not."""
     match error.errno:

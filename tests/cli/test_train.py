@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shlex
 import stat
 import subprocess
 import sys
@@ -10,8 +11,9 @@ import time
 import pytest
 from one_case import each
 
-from nbspam.cli.training import ClassSizes
+from nbspam.cli.training import ClassSizes, expectation
 from nbspam.errors import TrainingError
+from nbspam.evaluation.metrics import count_verdicts, left_out_rates
 from nbspam.learning.update import PendingMessages
 from nbspam.names import rare_classes
 from nbspam.serving.teaching import LearnRequest, apply_requests
@@ -59,6 +61,21 @@ def test_a_folder_that_is_read_only_is_told(nbspam, model, command, message, ass
 )
 def test_which_classes_are_so_small_that_they_may_be_mistakes(sizes, small):
     assert rare_classes(sizes) == small
+
+
+@each("right", [29, 57, 58])
+def test_a_beginner_is_told_the_whole_number_of_messages(right):
+    """100 times .29 is less than 29 in floating point."""
+    counts = count_verdicts([("a", "a")] * right + [("a", "b")] * (100 - right), None)
+    (found,) = expectation(left_out_rates(counts, counts), 3)
+    assert found == f"of 100 new messages {right} are classified correctly"
+
+
+def test_the_next_command_can_be_pasted_into_a_shell(nbspam, sample, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = nbspam("train", "-m", "it's mine.json", sample / "sms.tsv").out
+    command = found.partition("next: ")[2].splitlines()[0]
+    assert shlex.split(command) == ["nbspam", "classify", "-m", "it's mine.json", "message.eml"]
 
 
 def test_sources_of_many_messages_are_kept():

@@ -92,6 +92,15 @@ def test_order_and_grouping_do_not_matter(drawn, order, overlap):
             assert a.ranges == b.ranges
 
 
+def test_the_hosts_of_merged_halves_are_those_of_the_whole():
+    mails = [(*mail, i) for i, mail in enumerate(many_mails(60, hosts="mixed"))]
+    whole, found = taught(mails), together(taught(mails[:25]), taught(mails[25:])).model
+    assert_same_counts(whole, found)
+    assert found.metadata.learned.host_rows == whole.metadata.learned.host_rows != {}
+    assert found.metadata.host_trust == whole.metadata.host_trust
+    assert 0.3 < found.metadata.host_trust[0] < 0.7
+
+
 def test_ham_of_one_server_and_spam_of_another_earn_no_trust_by_merging():
     mails = [(*mail, i) for i, mail in enumerate(many_mails(60, hosts="own"))]
     parts = [taught([mail for mail in mails if mail[0] == label]) for label in TWO]

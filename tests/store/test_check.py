@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
-from small_models import big
+from small_models import ALPHAS, PRIORS, SCORINGS, big, labelled_tokens, learn
 from whole_models import THREE, TWO, numbered, taught
 
 from nbspam.bayes.calibration import scales
@@ -45,6 +45,20 @@ def change(path, *pairs):
 
 def wrong_with(path):
     return "; ".join(disagreements(path)[1])
+
+
+@given(
+    labelled_tokens(tokens=st.sampled_from([*"abcdef", *HOSTS])),
+    ALPHAS,
+    PRIORS,
+    st.sampled_from(SCORINGS),
+)
+def test_what_training_derives_is_derived_from_the_counts(messages, alpha, prior, scoring):
+    learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
+    metadata = learned.fit.metadata
+    found = with_counts(metadata, learned.counts)
+    assert metadata == found
+    assert pytest.approx(metadata.bias, rel=1e-9, abs=1e-9) == found.bias
 
 
 @given(st.lists(st.tuples(st.sampled_from(TWO), st.sampled_from(HOSTS)), max_size=20))

@@ -175,6 +175,14 @@ def test_a_model_of_older_rules_is_read_and_written_as_it_is(model):
     assert model.read_bytes() == raw
 
 
+@given(labelled_tokens(), st.randoms(use_true_random=False))
+def test_the_order_of_learning_does_not_matter(tmp_path_factory, messages, random):
+    folder = tmp_path_factory.getbasetemp()
+    first = learn(messages).save(folder / "first.json")
+    second = learn(random.sample(messages, len(messages))).save(folder / "second.json")
+    assert first.read_bytes() == second.read_bytes()
+
+
 def test_what_reading_refuses_is_told(model, tmp_path):
     whole = model.read_text()
     for old, new, *parts in (
@@ -187,6 +195,8 @@ def test_what_reading_refuses_is_told(model, tmp_path):
             refuses(read, model, *parts)
     model.write_text(whole.replace('"free": [1, 1]', '"free": [1, 1],\n"free": [0, 1]'))
     refuses(read_model, model, "duplicate key 'free'")
+    model.write_text(whole.partition('},"learned"')[0] + "}}\n")
+    refuses(read_model, model, "damaged: it has no messages; restore it from a copy")
     for read in READERS:
         refuses(read, tmp_path / "none.json", "model not found; train a model")
         refuses(read, tmp_path, "not a file")
