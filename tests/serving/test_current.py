@@ -118,18 +118,22 @@ def test_a_file_whose_mode_is_mended_is_used(current, model):
     assert current.n_unusable == 0
 
 
+@pytest.mark.parametrize(
+    "error", [ModelError("…: cannot be read; …"), OSError(24, "Too many open files"), MemoryError()]
+)
 def test_a_file_that_could_not_be_opened_is_tried_again_after_a_change_of_its_mode(
-    current, model, monkeypatch
+    current, model, said, monkeypatch, error
 ):
-    def refuse(path, _):
-        raise ModelError(f"{path}: the model cannot be read (Permission denied); …")
+    def refuse(*_):
+        raise error
 
     put(model, changed(model.read_bytes()))
     with monkeypatch.context() as patched:
         patched.setattr("nbspam.serving.models.Lookup", refuse)
         assert cut_off_of(current) == 0.9
         assert current.n_unusable == 1
-    assert cut_off_of(current) == 0.9  # told once
+    assert cut_off_of(current) == 0.9
+    assert len(said) == 1  # told once
     model.chmod(0o640)
     assert cut_off_of(current) == 0.75
     assert current.n_unusable == 0

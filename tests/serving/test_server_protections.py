@@ -20,7 +20,8 @@ from servers import request
 
 from nbspam.errors import ModelError, ServingError
 from nbspam.serving.clients import Clients, Limits, Room
-from nbspam.serving.models import UserFiles
+from nbspam.serving.judges import Judges, Setup, _Judge
+from nbspam.serving.models import Opening, ServedModels, UserFiles
 from nbspam.serving.sockets import BACKLOG, unix_socket
 from nbspam.serving.spamd import TEMPORARY, RefusedError, Request, unzipped
 from nbspam.serving.teaching import LearnRequest, apply_requests
@@ -75,6 +76,21 @@ def test_it_ends_in_time_though_a_large_message_to_learn_is_never_read(serving, 
         client.send(request("TELL", WORDS * 3, *TEACH))
         served.wait(lambda: served.metric("parked_connections") == 1)
         served.stop_within(1.5)
+
+
+def test_no_process_is_used_or_left_that_starts_while_the_server_stops(model, monkeypatch):
+    served = ServedModels(model)
+    current = served.common(Opening(served.cut_offs_of))
+    judges, real = Judges(Setup(served, Limits()), current, print), _Judge.start
+
+    def start(judge, *arguments):
+        judges.close()  # sees no process yet
+        real(judge, *arguments)
+
+    monkeypatch.setattr(_Judge, "start", start)
+    with pytest.raises(RefusedError, match="the server stops"):
+        judges.judge(Request("CHECK", body=SPAM))
+    assert judges.pids == []
 
 
 def test_clients_who_come_without_end_are_not_all_accepted():
@@ -184,6 +200,16 @@ def test_who_finds_no_room_in_time_or_too_many_others_is_told(serving, model):
         for client in clients[:3]:
             assert client.rest().startswith(OK)
         served.wait(lambda: room_used(served) == 0)
+
+
+def test_a_large_request_has_one_time_to_arrive(serving, model):
+    with serving(model, timeout=1.5) as served, served.connect() as client:
+        started = time.monotonic()
+        client.send(LARGE[:20])
+        time.sleep(1.2)
+        client.send(LARGE[20:] % 1_000_000)
+        assert client.rest().startswith(b"SPAMD/1.0 79 ")
+        assert time.monotonic() - started < 2.5  # with a time for each part it is 2.7
 
 
 def test_a_message_that_fails_is_freed_at_once(serving, model):

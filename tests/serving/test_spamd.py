@@ -10,6 +10,7 @@ import threading
 import time
 import zlib
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -452,6 +453,14 @@ def test_a_large_message_is_no_ones_wait(served):
     thread.join()
     assert min(waits) < taken[0]  # at least one was answered meanwhile
     assert len(waits) > 2
+
+
+def test_a_client_is_gone_whatever_the_network_says():
+    connection = Mock(recv_into=Mock(side_effect=OSError(113, "No route to host")))
+    client = Client(connection, 1.0, threading.Condition())
+    with pytest.raises(ConnectionError, match="No route"):
+        client.stream.peek()
+    client.close()
 
 
 def test_clients_that_leave_leave_nothing_behind(serving, model):
