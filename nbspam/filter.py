@@ -209,13 +209,15 @@ class Filter:
         Raises ModelError: the model has no such class, is damaged, or cannot be written.
         """
         from nbspam.learning.update import PendingMessages
+        from nbspam.store.writing import temporary_files
 
         pending = PendingMessages(self.wanted)
-        pending.add(
-            self._tokenized(message, normal_label(label), digest=True)
-            for label, message in messages
-        )
-        return self._changed(self._own_home().learn(pending))
+        with temporary_files():
+            pending.add(
+                self._tokenized(message, normal_label(label), digest=True)
+                for label, message in messages
+            )
+            return self._changed(self._own_home().learn(pending))
 
     def forget(self, messages: Iterable[LabelledMessage | AnyMessage]) -> "Change":
         """Take messages out again, with or without their labels; those never learned are ignored.

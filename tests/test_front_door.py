@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 import nbspam
 from nbspam.cli.program import nbspam as group
+from nbspam.learning import corpus
 from nbspam.learning.update import set_cut_offs
 from nbspam.reading.message import parse
 from nbspam.scoring.verdict import CutOffs
@@ -51,11 +52,17 @@ def test_the_public_names():
     assert (Path(nbspam.__file__).parent / "py.typed").exists()
 
 
-def test_a_full_disk_for_temporary_files_is_an_error_of_one_sentence():
+@pytest.mark.parametrize("in_memory", [0, 1_000])
+def test_a_full_disk_for_temporary_files_is_an_error_of_one_sentence(in_memory, monkeypatch):
+    monkeypatch.setattr(corpus, "_IN_MEMORY", in_memory)
     trained, (_, hard) = nbspam.train(PAIRS), resource.getrlimit(resource.RLIMIT_FSIZE)
-    for act in (lambda: nbspam.train(PAIRS), lambda: trained.learn([("spam", "more prizes")])):
+    for act in (
+        lambda: nbspam.train(PAIRS),
+        lambda: trained.learn([("spam", "more prizes")]),
+        lambda: trained.forget(PAIRS[:1]),
+    ):
         with pytest.raises(nbspam.ModelError, match=r"\(File too large\); free some space, or set"):
-            resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
             try:
                 act()
             finally:

@@ -20,7 +20,7 @@ from nbspam.scoring.verdict import CutOffs
 from nbspam.store.lookup import Lookup, Model
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import UnsavedModel, Write, changing, opened, splice, write_lines
-from nbspam.store.writing import DEFAULT_WAIT, LockWait
+from nbspam.store.writing import DEFAULT_WAIT, LockWait, temporary_files
 from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted
 
 if TYPE_CHECKING:
@@ -266,6 +266,7 @@ def _spliced(old: Lookup, before: Model, after: Model) -> Write:
     return lambda file: splice(file, old, after.metadata, counts, learned)
 
 
+@temporary_files()
 def forget(
     place: Place,
     messages: Iterable[TokenizedMessage],
