@@ -55,15 +55,22 @@ class NoTrace:
         """Log that a whole model was trained on `n` messages, in one line."""
 
 
+_CLASSES_SHOWN = 3  # of those that a young model has too few messages of
+
+
 def note(sentence: str) -> None:
     """Say a sentence, of which no name in it can break the line."""
     click.echo(f"nbspam: {one_line(sentence)}", err=True)
 
 
-def note_typed(names: "Iterable[str]") -> None:
-    """Say what is waited for where a message is read from a keyboard.  names: of the sources."""
+def note_typed(names: "Iterable[str]", lines: bool = False) -> None:
+    """Say what is waited for where a message is read from a keyboard.
+
+    names: of the sources.  lines: whether each line is a message.
+    """
     if "-" in names and sys.stdin and sys.stdin.isatty():
-        note("type or paste a message, then press Ctrl-D on a line of its own")
+        what = "one message per line" if lines else "or paste a message"
+        note(f"type {what}, then press Ctrl-D on a line of its own")
 
 
 def lock_wait(quiet: bool) -> "LockWait":
@@ -116,7 +123,11 @@ def young_sentence(metadata: Metadata) -> str:
     missing = metadata.missing
     if not missing:
         return ""
-    more = " and ".join(f"{n:,} more {name}" for name, n in missing.items())
+    wanted = [f"{n:,} more {name}" for name, n in missing.items()]
+    more = " and ".join(wanted)
+    if len(wanted) > _CLASSES_SHOWN + 1:
+        more = ", ".join(wanted[:_CLASSES_SHOWN])
+        more += f" and more of {len(wanted) - _CLASSES_SHOWN} other classes"
     return f"needs {more}; until then it will often answer 'unsure'"
 
 
@@ -176,6 +187,7 @@ def note_skips(skips: Skips) -> None:
 # What fixes an error, for whoever types the command; `errors.py` has the library's words.
 REMEDIES = {
     Remedy.NAME_LABEL_COLUMN: "name the label column with --label-column",
+    Remedy.NAME_ANOTHER_LABEL: "name another column with --label-column",
     Remedy.NAME_ONE_OF_COLUMNS: ("name one of {columns} with --label-column or --text-column"),
     Remedy.NAME_TEXT_COLUMN: "name another column with --text-column",
     Remedy.NAME_UTF: "add --encoding {encoding}",
@@ -196,10 +208,12 @@ REMEDIES = {
     Remedy.GIVE_OUTSIDE_LABEL: "give it with --spam or --ham",
     Remedy.LEAVE_OUT_STRICT: "fix it, or leave out --strict to skip it",
     Remedy.NAME_SPAM_LABEL: "name the spam class with --spam-label when training",
+    Remedy.NAME_ONE_AS_SPAM: "add --spam-label {first} or --spam-label {second}",
     Remedy.NAME_SPAM_OR_COLUMN: (
         "say which label is spam with --spam-label, or name the label column with --label-column"
     ),
     Remedy.NAME_CLASS: "learn it with nbspam train --update --label NAME=SOURCE",
+    Remedy.LABEL_AS: "give such messages with --label {name}=SOURCE",
     Remedy.TRAIN_ANEW: "correct the label, or train a new model with --replace",
     Remedy.UPDATE_OR_REPLACE: "add --update to add to it, or --replace to overwrite it",
     Remedy.REPLACE_OUTPUT: "add --replace to overwrite it, or name another file",
@@ -218,12 +232,29 @@ REMEDIES = {
 }
 
 
+_CREATE_DEFAULT = (
+    "train one first: nbspam train messages.csv, or nbspam train --ham ~/Maildir --spam"
+    " ~/Maildir/.Junk"
+)
+
+
+def _is_default(path: object) -> bool:
+    from nbspam.cli.options import default_model
+
+    with contextlib.suppress(NbspamError):  # a user without a home has none
+        return str(path) == default_model()
+    return False
+
+
 def outcome(error: BaseException) -> tuple[int, str]:
     """Return the exit code of a failure, and the sentence for the user; empty for silence.
 
     Of a group without a command it is the help.
     """
     match error:
+        case NbspamError(remedy=Remedy.CREATE_MODEL) if _is_default(error.values["path"]):
+            create = {Remedy.CREATE_MODEL: _CREATE_DEFAULT}
+            return error.exit_code, error.sentence(create)
         case NbspamError():
             return error.exit_code, error.sentence(REMEDIES)
         case click.exceptions.NoArgsIsHelpError():

@@ -1,6 +1,7 @@
 """`nbspam train` and `nbspam forget`."""
 
 import json
+import sys
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -40,7 +41,7 @@ from nbspam.learning.settings import first_metadata
 from nbspam.learning.update import PendingMessages, forget
 from nbspam.names import is_url
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skipped, Skips
+from nbspam.reading.source import LINES, Skipped, Skips
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
@@ -125,8 +126,8 @@ def command(
     --update adds to the model, or creates it.  The model remembers what it has learned: a message
     is learned as many times as the sources contain it, never more, and one that was learned in
     another class is moved.  So the same command can run every night.  A single message from
-    standard input is learned without output; an empty one is an error, and the model is not
-    changed.
+    standard input is learned without output, unless that is a terminal or -v is given; an empty one
+    is an error, and the model is not changed.
 
     A message that is in two classes is learned in both, and a note names it; with --strict it is an
     error, and nothing is learned.  --max-ham-blocked needs all messages at once, so it cannot be
@@ -142,21 +143,28 @@ def command(
       nbspam train --dask tcp://10.0.0.1:8786 /shared/mail.parquet
     """
     cutting, learning = _of_new(model, writing, cutting, learning)
-    before = _updated(model, writing, cutting, learning)
+    before = _updated(sources, model, writing, cutting, learning)
     limit = ham_limit(writing.max_ham_blocked)
     options, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
+    sizes = ClassSizes()
+    options = options if quiet else options._replace(tell=sizes.hear)
     names = sources.names()
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message
-    silent = quiet or (writing.update and is_one)
+    is_seen = writing.verbose or sys.stdout.isatty()
+    silent = quiet or (writing.update and is_one and not is_seen)
     if before is not None and not silent:
         note_older(model, before, learns=True)
-    note_typed(names)
-    with opened_base(base, not is_one) as beneath, work_place(dask, jobs, trace, quiet) as where:
+    note_typed(names, reading.format == LINES)
+    with (
+        sizes.fitting(),
+        opened_base(base, not is_one) as beneath,
+        work_place(dask, jobs, trace, quiet) as where,
+    ):
         settings = learning.settings()._replace(base=beneath)
         if beneath is not None:  # before anything is read
             beneath.check(model, (before or first_metadata((), settings)).settings)
-        asked, sizes = (settings, cutting, writing, limit, form, silent), ClassSizes()
+        asked = (settings, cutting, writing, limit, form, silent)
         training = Training(model, *asked, skips, trace, lock_wait(quiet), sizes)
         # One class alone begins a model one by one, without numpy.
         begins = not writing.update or sources.may_have_two_classes
@@ -191,7 +199,7 @@ def command(
 
 
 def _updated(
-    model: Path, writing: Writing, cutting: Cutting, learning: Learning
+    sources: Sources, model: Path, writing: Writing, cutting: Cutting, learning: Learning
 ) -> Metadata | None:
     """Return the metadata of the model that is added to; None for a new one.
 
@@ -202,6 +210,7 @@ def _updated(
         if is_file:
             check_replaceable(model)
             if not writing.replace:
+                sources.check_all()  # what is wrong with them is said first
                 raise already_exists(model)
         return None
     if is_file and cutting.is_given:
@@ -272,8 +281,8 @@ def forget_command(
     raws = sources.messages_of_any_kind(options, skips)
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message
-    silent = quiet or is_one
-    note_typed(names)
+    silent = quiet or (is_one and not sys.stdout.isatty())
+    note_typed(names, reading.format == LINES)
     with Lookup(model) as lookup:
         wanted = lookup.metadata.settings.wanted
         if not silent:
