@@ -222,7 +222,7 @@ def _read_listed(source: Source, request: ReadingRequest) -> Iterator[RawMessage
 def _read_unsaid(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     """Yield the one message of a stream; tells the user if it looks like many."""
     for raw in read_one(source, request):
-        if raw.content == b"" and source.name == STDIN and sys.stdin and sys.stdin.isatty():
+        if raw.content == b"" and source.name == STDIN and sys.stdin.buffer.isatty():
             raise SourceError("no message was typed; type one, or give a file or a pipe")
         first = raw.content[:SAMPLE_BYTES] if isinstance(raw.content, bytes) else b""
         if first.startswith(b"From "):
