@@ -358,10 +358,15 @@ def _csv_rows(
 
 # Columns
 
-LABEL_NAMES = ("label", "class", "category", "v1", "spam", "is_spam", "type", "target", "verdict")
+# As `column_key` has them.
+_YES_NO_NAMES = ("spam", "isspam", "junk", "isjunk")
+LABEL_NAMES = (
+    *("label", "class", "category", "v1", "spam", "isspam", "type", "target", "verdict"),
+    *("junk", "isjunk"),
+)
 TEXT_NAMES = (
     *("text", "message", "sms", "body", "content", "v2", "email", "mail"),
-    *("teks", "texto", "texte", "nachricht", "messages", "message_text", "sms_text"),
+    *("teks", "texto", "texte", "nachricht", "messages", "messagetext", "smstext"),
 )
 _CLASSES_LIMIT = 20  # a column with more distinct values than this is not a label
 LABEL_LENGTH = 24  # characters; a column with a longer value is not a label
@@ -411,13 +416,18 @@ def cell_text(value: object) -> str:
     return _SURROGATES.sub("\ufffd", value if isinstance(value, str) else str(value))
 
 
+def column_key(name: str) -> str:
+    """Return what names of columns are compared by: `Is spam?` is `is_spam`."""
+    return re.sub(r"[\s_?]+", "", name.lower())
+
+
 def names_columns(cells: Sequence[str], options: TableOptions) -> bool:
     """Return whether the first row of a table names its columns."""
-    names = [cell.strip().lower() for cell in cells]
-    wanted = {name.lower() for name in (options.text_column, options.label_column) if name}
+    names = [column_key(cell) for cell in cells]
+    wanted = {column_key(name) for name in (options.text_column, options.label_column) if name}
     if wanted & set(names):
         return True
-    if SPAM in names and not any(name in TEXT_NAMES for name in names):
+    if {SPAM, "junk"} & set(names) and not any(name in TEXT_NAMES for name in names):
         return False  # a column may be called spam, but so may the class of the first row
     return any(name in LABEL_NAMES or name in TEXT_NAMES for name in names)
 
@@ -457,7 +467,7 @@ def find_columns(
             Remedy.NAME_LABEL_COLUMN,
         )
     return Columns(
-        text, label, width, label is not None and names[label].lower() in ("spam", "is_spam")
+        text, label, width, label is not None and column_key(names[label]) in _YES_NO_NAMES
     )
 
 
@@ -468,9 +478,10 @@ def _named(
 
     Raises TableError if there is no such column as the user names.
     """
-    lower = [name.lower() for name in names]
-    tried = usual if wanted is None else [wanted.lower()]
-    found = next((lower.index(name) for name in tried if name in lower), None)
+    # As it is typed first: two names may differ in no more than a blank.
+    keys = [name.lower() for name in names] + [column_key(name) for name in names]
+    tried = usual if wanted is None else [wanted.lower(), column_key(wanted)]
+    found = next((keys.index(name) % len(names) for name in tried if name in keys), None)
     if found is not None or wanted is None:
         return found
     row = [cell.strip() for cell in first]
@@ -527,20 +538,25 @@ def text_by_content(columns: list[list[str]], label: int | None) -> int | None:
 #   kinds: an empty cell over the index, which is a column of numbers, none twice; and 0, 1, 2 …
 #   where the columns have no names.
 # - The cell over the texts is one bare word, and most of the texts are not: of SMS one or two in a
-#   hundred are ("Ok").
+#   hundred are ("Ok").  It may be several words ("Message text", "What they wrote") if one of them
+#   is a usual name, or if there are three columns or more; then no cell of the row has a digit.
 # - The cell over the labels occurs there only once, while the others repeat, and it is neither ham
-#   nor spam.  In a table of two classes the label of a first message always repeats, unless the
-#   rest of the sample is of the other class, as in a sorted file: then a row is a header only over
-#   numbers or over ham and spam, or with an index.  Where no column looks like a label, the row
-#   must be one of words over a column of numbers.  Names that pandas counted may be like the labels
+#   nor spam, unless it is over numbers.  In a table of two classes the label of a first message
+#   always repeats, unless the rest of the sample is of the other class, as in a sorted file: then a
+#   row is a header only over numbers or over ham and spam, or with an index.  Where no column looks
+#   like a label, the row must be one of words over a column of numbers or dates; that is enough
+#   where there is one beside the labels, too.  Names that pandas counted may be like the labels
 #   below them.
 #
-# What is left is the message of one word that is the only one of its class in the sample, and is
-# first, and the message "1" of class 0; whoever has it is told that its row was taken for a header.
+# What is left is the message of one word (of a few, in three columns) that is the only one of its
+# class in the sample, and is first, and the message "1" of class 0; whoever has it is told that its
+# row was taken for a header.
 
 _NAME_LENGTH = 40  # characters
 _WORD = re.compile(r"[^\W\d]\w*(?:[.-]\w+)*")  # a bare word, as an identifier is
+_TITLE = re.compile(r"[^\W\d_][^\d.!,;:]*")  # a few words
 _INDEX = re.compile(r"[0-9]+")
+_DIGIT = re.compile(r"\d")
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*")
 
 
@@ -565,20 +581,37 @@ def is_header_row(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool
         return False
     label = label_by_content(columns)
     text = text_by_content(columns, label)
-    if text is None or not (are_counted or _WORD.fullmatch(names[text])):
+    if text is None or not (
+        are_counted or _WORD.fullmatch(names[text]) or _is_title(own, names[text])
+    ):
         return False
     words = sum(_WORD.fullmatch(cell) is not None for cell in columns[text])
     if len(columns[text]) < 2 or 4 * words > len(columns[text]):
         return False
+    has_numbers = has_index or any(
+        all(map(_DIGIT.search, column or [""])) and not _DIGIT.search(names[i])
+        for i, column in enumerate(columns)
+        if i not in (text, label)
+    )
     if label is None:
-        return has_index or any(_are_numbers(c) for i, c in enumerate(columns) if i != text)
+        return has_numbers
     labels = [normal_label(cell) for cell in columns[label]]
-    classes = set(labels)
-    if normal_label(names[label]) in classes | {HAM, SPAM} and not are_counted:
+    classes, name, are_numbers = set(labels), normal_label(names[label]), _are_numbers(labels)
+    if not are_counted and (name in classes or (name in (HAM, SPAM) and not are_numbers)):
         return False
-    if _are_numbers(labels) or has_index:
+    if are_numbers or has_numbers:
         return len(labels) > 1
     return len(labels) >= 2 * len(classes) and (len(classes) > 1 or classes <= {HAM, SPAM})
+
+
+def _is_title(names: Sequence[str], name: str) -> bool:
+    """Return whether several words name a column, beside those of the other columns."""
+    is_usual = any(word in TEXT_NAMES for word in re.findall(r"\w+", name.lower()))
+    return (
+        (is_usual or len(names) > 2)
+        and _TITLE.fullmatch(name) is not None
+        and not any(map(_DIGIT.search, names))
+    )
 
 
 def _are_numbers(cells: list[str]) -> bool:

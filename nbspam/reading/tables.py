@@ -43,6 +43,7 @@ from nbspam.reading.rows import (
     TableRow,
     are_json_lines,
     cell_text,
+    column_key,
     decoded_lines,
     file_content,
     find_columns,
@@ -315,11 +316,11 @@ def _document_frame(document: Any, name: str, options: TableOptions) -> "pd.Data
 
 def _is_by_index(document: dict[str, dict[str, object]], options: TableOptions) -> bool:
     """Return whether an object of objects has one for each row, and not one for each column."""
-    named = [name.lower() for name in (options.label_column, options.text_column) if name]
+    named = [column_key(name) for name in (options.label_column, options.text_column) if name]
     usual = {*LABEL_NAMES, *TEXT_NAMES, *named}
     outer, inner = list(document), list(next(iter(document.values())))
     for names, is_index in ((outer, False), (inner, True)):
-        if any(name.strip().lower() in usual for name in names):
+        if any(column_key(name) in usual for name in names):
             return is_index
     return outer == [str(number) for number in range(len(outer))] and inner != outer
 

@@ -112,6 +112,23 @@ HEADERS = {
     "an index and no names": (("", "0", "1"), numbered(rows("ham", "spam"))),
     "an index and no names over numbers": (("", "0", "1"), numbered(rows("0", "1"))),
     "an index and a series": (("", "0"), [(str(i), TEXTS[i % 5]) for i in range(30)]),
+    "of several words": (("opinion", "text body"), rows("fine", "junk")),
+    "of several words, beside others": (
+        ("From", "What they wrote", "My opinion"),
+        [(f"b{'o' * (i % 9)}b", b, a) for i, (a, b) in enumerate(rows("fine", "junk"))],
+    ),
+    "over dates": (
+        ("When", "From", "Message text", "Spam or ham"),
+        [(f"May {i}", "bob", b, a) for i, (a, b) in enumerate(rows("ham", "spam", n=4))],
+    ),
+    "over dates, without labels": (
+        ("When", "From", "What they wrote"),
+        [(f"May {i}", f"b{'o' * i}b", f"see you all at the {i}" * 2) for i in range(30)],
+    ),
+    "spam over numbers": (
+        ("Datum", "Nachricht (Text)", "Spam"),
+        [(f"{i % 3}. Mai", b, a) for i, (a, b) in enumerate(rows("1", "0"))],
+    ),
     "with a mistake among the labels": (("y", "x"), [*rows("ham", "spam"), ("hma", "see you")]),
 }
 MESSAGES = {
@@ -127,6 +144,10 @@ MESSAGES = {
     "a third class with a message of words": (("promo", "big sale"), rows("ham", "spam")),
     "a third class with a link": (("promo", "http://a.example/x"), rows("ham", "spam")),
     "texts that are all words": (("a", "b"), rows("0", "1", texts=["Ok", "yes", "no", "why"])),
+    "a third class, with a date": (
+        ("May 1", "big sale", "promo"),
+        [(f"May {i}", b, a) for i, (a, b) in enumerate(rows("ham", "spam"))],
+    ),
     "one column": (("x",), [(text,) for text in TEXTS]),
     "nothing below": (("y", "x"), []),
     "one row below": (("y", "x"), rows("0", n=1)),
@@ -177,6 +198,18 @@ def read(path, header_row=None):
     options = ReadingOptions(TableOptions(header_row=header_row), tell=told.append)
     raws = list(labelled(str(path), options, Skips(strict=True)))
     return {raw.label for raw in raws}, [raw.source for raw in raws], list(map(str, told))
+
+
+@each("header", ["Is spam,Text", "spam?,Message Text", "JUNK;message", "text;Spam ?"])
+@each("answers", ["1 0", "TRUE FALSE", "Yes no"])
+def test_a_column_called_spam_however_it_is_written_answers_yes_or_no(header, answers, tmp_path):
+    path = tmp_path / "a.csv"
+    yes, no = answers.split()
+    rows = [f"{yes},buy now", f"{no},see you"] * 4
+    if header.startswith("text"):
+        rows = [",".join(reversed(row.split(","))) for row in rows]
+    path.write_text("\n".join([header.replace(";", ","), *rows]))
+    assert read(path)[::2] == ({"ham", "spam"}, [])
 
 
 @each("name", WRITTEN)
