@@ -47,6 +47,7 @@ class Remedy(Enum):
     """
 
     NAME_LABEL_COLUMN = "name the label column"
+    NAME_ANOTHER_LABEL = "name another column as the label"
     NAME_ONE_OF_COLUMNS = "name one of {columns}"
     NAME_TEXT_COLUMN = "name another column as the text"
     NAME_UTF = "name the encoding {encoding}"
@@ -60,6 +61,7 @@ class Remedy(Enum):
     GIVE_OUTSIDE_LABEL = "give it with a label of its own"
     LEAVE_OUT_STRICT = "fix it, or read without strict to skip it"
     NAME_SPAM_LABEL = "say which class is spam"
+    NAME_ONE_AS_SPAM = "say which class is spam, {first} or {second}"
     NAME_SPAM_OR_COLUMN = "say which label is spam, or name the label column"
     NAME_CLASS = "learn it under the name of its class"
     TRAIN_ANEW = "correct the label, or train a new model"

@@ -21,11 +21,21 @@ _ANSWERS = {
     **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), SPAM),
     **dict.fromkeys(("0", "0.0", "false", "f", "no", "n"), HAM),
 }
+# And other words for both, which are answers only there.
+_OPINIONS = {
+    **dict.fromkeys(("junk", "unwanted", "bad"), SPAM),
+    **dict.fromkeys(("fine", "wanted", "good"), HAM),
+}
 
 
 def answer_label(answer: str) -> str:
     """Return the class that an answer to "is it spam?" means; any other label as it is."""
     return _ANSWERS.get(answer.lower(), answer)
+
+
+def cell_label(cell: str) -> str:
+    """Return the class that a cell of a column called `spam` means; any other label as it is."""
+    return _OPINIONS.get(cell.lower(), answer_label(cell))
 
 
 def normal_label(label: str) -> str:

@@ -55,6 +55,9 @@ class NoTrace:
         """Log that a whole model was trained on `n` messages, in one line."""
 
 
+_CLASSES_SHOWN = 3  # of those that a young model has too few messages of
+
+
 def note(sentence: str) -> None:
     """Say a sentence, of which no name in it can break the line."""
     click.echo(f"nbspam: {one_line(sentence)}", err=True)
@@ -116,7 +119,11 @@ def young_sentence(metadata: Metadata) -> str:
     missing = metadata.missing
     if not missing:
         return ""
-    more = " and ".join(f"{n:,} more {name}" for name, n in missing.items())
+    wanted = [f"{n:,} more {name}" for name, n in missing.items()]
+    more = " and ".join(wanted)
+    if len(wanted) > _CLASSES_SHOWN + 1:
+        more = ", ".join(wanted[:_CLASSES_SHOWN])
+        more += f" and more of {len(wanted) - _CLASSES_SHOWN} other classes"
     return f"needs {more}; until then it will often answer 'unsure'"
 
 
@@ -176,6 +183,7 @@ def note_skips(skips: Skips) -> None:
 # What fixes an error, for whoever types the command; `errors.py` has the library's words.
 REMEDIES = {
     Remedy.NAME_LABEL_COLUMN: "name the label column with --label-column",
+    Remedy.NAME_ANOTHER_LABEL: "name another column with --label-column",
     Remedy.NAME_ONE_OF_COLUMNS: ("name one of {columns} with --label-column or --text-column"),
     Remedy.NAME_TEXT_COLUMN: "name another column with --text-column",
     Remedy.NAME_UTF: "add --encoding {encoding}",
@@ -196,6 +204,7 @@ REMEDIES = {
     Remedy.GIVE_OUTSIDE_LABEL: "give it with --spam or --ham",
     Remedy.LEAVE_OUT_STRICT: "fix it, or leave out --strict to skip it",
     Remedy.NAME_SPAM_LABEL: "name the spam class with --spam-label when training",
+    Remedy.NAME_ONE_AS_SPAM: "add --spam-label {first} or --spam-label {second}",
     Remedy.NAME_SPAM_OR_COLUMN: (
         "say which label is spam with --spam-label, or name the label column with --label-column"
     ),

@@ -26,7 +26,7 @@ from nbspam.cli.declared import (
     typed_without_use,
 )
 from nbspam.cli.notes import note_reading
-from nbspam.errors import OptionError
+from nbspam.errors import OptionError, Remedy, SourceError
 from nbspam.names import is_url
 from nbspam.reading.source import (
     FILE_LISTS,
@@ -309,7 +309,12 @@ class Reading(NamedTuple):
             flow=flow,
             at_server=_at_server,
         )
-        return options if quiet else options._replace(tell=note_reading)
+        return options if quiet else options._replace(tell=_tell)
+
+
+def _tell(what: SourceError) -> None:
+    if what.remedy is not Remedy.NAME_ANOTHER_LABEL:  # `train` says it of labels that do not fit
+        note_reading(what)
 
 
 def _at_server(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:

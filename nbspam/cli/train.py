@@ -145,6 +145,8 @@ def command(
     before = _updated(model, writing, cutting, learning)
     limit = ham_limit(writing.max_ham_blocked)
     options, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
+    sizes = ClassSizes()
+    options = options if quiet else options._replace(tell=sizes.hear)
     names = sources.names()
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message
@@ -152,11 +154,15 @@ def command(
     if before is not None and not silent:
         note_older(model, before, learns=True)
     note_typed(names)
-    with opened_base(base, not is_one) as beneath, work_place(dask, jobs, trace, quiet) as where:
+    with (
+        sizes.fitting(),
+        opened_base(base, not is_one) as beneath,
+        work_place(dask, jobs, trace, quiet) as where,
+    ):
         settings = learning.settings()._replace(base=beneath)
         if beneath is not None:  # before anything is read
             beneath.check(model, (before or first_metadata((), settings)).settings)
-        asked, sizes = (settings, cutting, writing, limit, form, silent), ClassSizes()
+        asked = (settings, cutting, writing, limit, form, silent)
         training = Training(model, *asked, skips, trace, lock_wait(quiet), sizes)
         # One class alone begins a model one by one, without numpy.
         begins = not writing.update or sources.may_have_two_classes

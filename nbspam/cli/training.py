@@ -5,16 +5,25 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from nbspam.cli.declared import DECIDES, OVERWRITES, option, section
-from nbspam.cli.notes import NoTrace, change_words, counts_words, note, note_skips, young_sentence
+from nbspam.cli.notes import (
+    NoTrace,
+    change_words,
+    counts_words,
+    note,
+    note_reading,
+    note_skips,
+    young_sentence,
+)
 from nbspam.cli.options import Cutting, default_model, ham_limit_option, make_default_folder
 from nbspam.cli.progress import shown_passes
-from nbspam.errors import TrainingError, counted, one_line
+from nbspam.errors import Remedy, TrainingError, counted, one_line
 from nbspam.learning.settings import TrainingSettings, class_names
 from nbspam.learning.update import Change, PendingMessages, learn, set_cut_offs, taught
 from nbspam.names import FEW, rare_classes
@@ -27,6 +36,7 @@ from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import Executor
 
 if TYPE_CHECKING:  # one message is learned without numpy
+    from nbspam.errors import SourceError
     from nbspam.evaluation.messages import DoubtedLabels
     from nbspam.evaluation.metrics import Figures
     from nbspam.learning.training import LeftOut, Piece, TrainingRun
@@ -42,8 +52,30 @@ class ClassSizes:
 
     def __init__(self) -> None:
         self.n_shared: int | None = None  # messages in two or more classes; None: unknown
+        self._columns: list[SourceError] = []
         self._sizes: dict[str, int] = {}
         self._first: dict[str, list[str]] = {}  # the first sources of each, FEW at most
+
+    def hear(self, what: "SourceError") -> None:
+        """Say how a source was read; which column its labels are in, only if they do not fit."""
+        if what.remedy is Remedy.NAME_ANOTHER_LABEL:
+            self._columns.append(what)
+        else:
+            note_reading(what)
+
+    def note_columns(self) -> None:
+        """Say in which columns labels are that are neither ham nor spam."""
+        for what in self._columns:
+            note_reading(what)
+
+    @contextmanager
+    def fitting(self) -> Iterator[None]:
+        """Say in which columns the labels are where nothing can be learned from these."""
+        try:
+            yield
+        except TrainingError:
+            self.note_columns()
+            raise
 
     def __call__(self, messages: Iterable[TokenizedMessage]) -> Iterator[TokenizedMessage]:
         """Yield the messages, and count them."""
@@ -208,6 +240,12 @@ def train_whole(
             instead(run.messages())
             return
         training.trace.trained(model, run.labels.total())
+        if run.metadata.settings.positive is None and not quiet:
+            training.sizes.note_columns()
+            note(
+                f"{model}: none of the {len(run.labels)} classes is called spam, so a verdict is"
+                " the most probable of them; name the spam class with --spam-label if there is one"
+            )
         if quiet and training.form == "text":
             return
         rates, doubted = left_out_rates_of(run)

@@ -7,7 +7,7 @@ from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, event_model
 from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
 from nbspam.errors import OptionError, Remedy, TrainingError
-from nbspam.names import HAM, SPAM, UNSURE, answer_label
+from nbspam.names import HAM, SPAM, UNSURE, answer_label, cell_label
 from nbspam.store.metadata import (
     ALPHA_LIMIT,
     ALPHA_MIN,
@@ -136,8 +136,15 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
         means_ham = ", which in a column called spam means ham" * (answer_label(positive) == HAM)
         raise TrainingError(f"no message is labelled {positive!r}{means_ham}; name one of {shown}")
     if positive is None and len(classes) == 2:
+        from shlex import quote  # for errors only
+
+        # What an answer to "is it spam?" would be is named first.
+        first, second = map(quote, sorted(classes, key=lambda name: cell_label(name) != SPAM))
         raise TrainingError(
-            f"neither {classes[0]!r} nor {classes[1]!r} is called spam", Remedy.NAME_SPAM_LABEL
+            f"neither {classes[0]!r} nor {classes[1]!r} is called spam",
+            Remedy.NAME_ONE_AS_SPAM,
+            first=first,
+            second=second,
         )
     if len(classes) == 2:
         classes.sort(key=lambda name: name == positive)

@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from nbspam.errors import Remedy, TableError
-from nbspam.names import HAM, SPAM, answer_label, normal_label
+from nbspam.names import HAM, SPAM, cell_label, normal_label
 from nbspam.reading.compression import Taken, bare_suffix, open_bytes
 from nbspam.reading.source import Skips, TableOptions, has_more
 
@@ -402,7 +402,7 @@ class Columns(NamedTuple):
         """Return the label in a cell, or None if there is none."""
         label = normal_label(cell)
         if self.is_yes_no:
-            label = answer_label(label)
+            label = cell_label(label)
         return label or None
 
 

@@ -75,6 +75,7 @@ TABLE_SUFFIXES = frozenset(
 )
 _SAME_TEXTS = 10  # rows, at least, of which one text is told
 _PARQUET = b"PAR1"  # the first bytes of every Parquet file
+_LABELS_SHOWN = 3
 _LINES_SEEN = 2  # lines that are objects each, and so no document together
 
 
@@ -162,6 +163,12 @@ def _plan(
     columns = find_columns(
         name, header, cells, options.table, request.needs_labels, () if header else first
     )
+    labels = dict.fromkeys(filter(None, map(columns.label_of, cells)))
+    is_odd = len(labels) > 1 and not {SPAM, HAM} & {*labels}
+    if request.needs_labels and header and columns.label is not None and is_odd:
+        shown = ", ".join(list(labels)[:_LABELS_SHOWN]) + ", …" * (len(labels) > _LABELS_SHOWN)
+        problem = f"{name}: labels are read from column {header[columns.label]!r} ({shown})"
+        options.tell(SourceError(problem, Remedy.NAME_ANOTHER_LABEL))
     texts = {columns.text_of(row) for row in cells}
     if len(cells) >= _SAME_TEXTS and len(texts) == 1:
         number = columns.text
@@ -547,6 +554,10 @@ def _looks_like_table(lines: list[str]) -> Look | None:
         label = label_by_content(columns)
         values = {cell.strip().lower() for cell in columns[label]} if label is not None else set()
         has_labels = len(values) > 1 and (4 * len(values) <= len(regular) or values & {HAM, SPAM})
-        if has_labels or names_columns(rows[0], TableOptions()):
+        if (
+            has_labels
+            or names_columns(rows[0], TableOptions())
+            or is_header_row(regular[0], regular[1:])
+        ):
             return Look(f"a table of {counted(width, 'column')}", form)
     return None

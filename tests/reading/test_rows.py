@@ -201,7 +201,7 @@ def read(path, header_row=None):
 
 
 @each("header", ["Is spam,Text", "spam?,Message Text", "JUNK;message", "text;Spam ?"])
-@each("answers", ["1 0", "TRUE FALSE", "Yes no"])
+@each("answers", ["1 0", "TRUE FALSE", "Yes no", "junk fine"])
 def test_a_column_called_spam_however_it_is_written_answers_yes_or_no(header, answers, tmp_path):
     path = tmp_path / "a.csv"
     yes, no = answers.split()
