@@ -64,6 +64,7 @@ class Remedy(Enum):
     NAME_ONE_AS_SPAM = "say which class is spam, {first} or {second}"
     NAME_SPAM_OR_COLUMN = "say which label is spam, or name the label column"
     NAME_CLASS = "learn it under the name of its class"
+    LABEL_AS = "label such messages {name}, or train a new model"
     TRAIN_ANEW = "correct the label, or train a new model"
     UPDATE_OR_REPLACE = "update it or replace it"
     REPLACE_OUTPUT = "replace it, or name another file"

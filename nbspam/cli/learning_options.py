@@ -17,7 +17,7 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.names import HAM, SPAM, is_url, normal_label, real_name
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped, Skips
-from nbspam.reading.sources import STDIN, ReadingOptions, any_kind, labelled, unlabelled
+from nbspam.reading.sources import STDIN, ReadingOptions, any_kind, existing, labelled, unlabelled
 from nbspam.store.metadata import EVIDENCE, SCORINGS, ModelSettings
 from nbspam.workers import Passes
 
@@ -108,6 +108,13 @@ class Sources(NamedTuple):
             raise OptionError(
                 "no source was given; name a table or a folder, or use --spam and --ham"
             )
+
+    def check_all(self) -> None:
+        """Raise OptionError if there is no source, and SourceError if one does not exist."""
+        self.check()
+        for source in [*self.sources, *(source for _, source in self._named())]:
+            if not is_url(source):
+                existing(source)
 
     def _each_as_itself(self, reading: ReadingOptions) -> ReadingOptions:
         """Return options by which a source that is inside another one is read only once."""

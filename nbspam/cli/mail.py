@@ -199,7 +199,7 @@ def filter_(
     request = Request(model, cutting, sorting, jobs, form, quiet, dry_run, judges_all)
     named = mail_places(accounts)
     if not sorting.learn or dry_run:
-        _positive_class(model)  # without a model there is no reason to connect
+        _positive_class(model, True)  # without a model there is no reason to connect
     _for_each(named, lambda connection: _sort(connection, request, lambda: False), dry_run)
 
 
@@ -281,7 +281,7 @@ def watch_(
             f" {', '.join(place.label for place in named)}, and watch the others in other runs"
         )
     if not sorting.learn:
-        _positive_class(model)
+        _positive_class(model, True)
     request = Request(model, cutting, sorting, jobs, form, quiet)
     with Stop() as stop:
         watch(
@@ -341,15 +341,19 @@ def _junk_of(connection: Mailbox, junk: str | None) -> str:
 # Judging
 
 
-def _positive_class(model: Path) -> str:
-    """Return the class that is moved as spam; raises OptionError and ModelError."""
+def _positive_class(model: Path, is_first: bool) -> str:
+    """Return the class that is moved as spam; raises OptionError and ModelError.
+
+    is_first: whether what the model lacks is not said yet.
+    """
     with Lookup(model) as lookup:
         metadata = lookup.metadata
     if metadata.settings.positive is None:
         raise OptionError(
             f"{model}: has no class that counts as spam; name it with train --spam-label"
         )
-    note_lacking(model, metadata)
+    if is_first:
+        note_lacking(model, metadata)
     return metadata.settings.positive
 
 
@@ -378,7 +382,7 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
             _learn_folders(connection, memory, junk, request)
         plan = FilterPlan(
             tuple(expanded(connection, account.folders, junk)),
-            _positive_class(request.model),
+            _positive_class(request.model, sorting.learn and not request.is_dry_run),
             request.is_dry_run,
             sorting.mark,
             sorting.unsure_keyword,

@@ -209,6 +209,7 @@ REMEDIES = {
         "say which label is spam with --spam-label, or name the label column with --label-column"
     ),
     Remedy.NAME_CLASS: "learn it with nbspam train --update --label NAME=SOURCE",
+    Remedy.LABEL_AS: "give such messages with --label {name}=SOURCE",
     Remedy.TRAIN_ANEW: "correct the label, or train a new model with --replace",
     Remedy.UPDATE_OR_REPLACE: "add --update to add to it, or --replace to overwrite it",
     Remedy.REPLACE_OUTPUT: "add --replace to overwrite it, or name another file",
@@ -227,12 +228,29 @@ REMEDIES = {
 }
 
 
+_CREATE_DEFAULT = (
+    "train one first: nbspam train messages.csv, or nbspam train --ham ~/Maildir --spam"
+    " ~/Maildir/.Junk"
+)
+
+
+def _is_default(path: object) -> bool:
+    from nbspam.cli.options import default_model
+
+    with contextlib.suppress(NbspamError):  # a user without a home has none
+        return str(path) == default_model()
+    return False
+
+
 def outcome(error: BaseException) -> tuple[int, str]:
     """Return the exit code of a failure, and the sentence for the user; empty for silence.
 
     Of a group without a command it is the help.
     """
     match error:
+        case NbspamError(remedy=Remedy.CREATE_MODEL) if _is_default(error.values["path"]):
+            create = {Remedy.CREATE_MODEL: _CREATE_DEFAULT}
+            return error.exit_code, error.sentence(create)
         case NbspamError():
             return error.exit_code, error.sentence(REMEDIES)
         case click.exceptions.NoArgsIsHelpError():

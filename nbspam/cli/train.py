@@ -1,6 +1,7 @@
 """`nbspam train` and `nbspam forget`."""
 
 import json
+import sys
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -125,8 +126,8 @@ def command(
     --update adds to the model, or creates it.  The model remembers what it has learned: a message
     is learned as many times as the sources contain it, never more, and one that was learned in
     another class is moved.  So the same command can run every night.  A single message from
-    standard input is learned without output; an empty one is an error, and the model is not
-    changed.
+    standard input is learned without output, unless that is a terminal or -v is given; an empty one
+    is an error, and the model is not changed.
 
     A message that is in two classes is learned in both, and a note names it; with --strict it is an
     error, and nothing is learned.  --max-ham-blocked needs all messages at once, so it cannot be
@@ -142,7 +143,7 @@ def command(
       nbspam train --dask tcp://10.0.0.1:8786 /shared/mail.parquet
     """
     cutting, learning = _of_new(model, writing, cutting, learning)
-    before = _updated(model, writing, cutting, learning)
+    before = _updated(sources, model, writing, cutting, learning)
     limit = ham_limit(writing.max_ham_blocked)
     options, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
     sizes = ClassSizes()
@@ -150,7 +151,8 @@ def command(
     names = sources.names()
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message
-    silent = quiet or (writing.update and is_one)
+    is_seen = writing.verbose or sys.stdout.isatty()
+    silent = quiet or (writing.update and is_one and not is_seen)
     if before is not None and not silent:
         note_older(model, before, learns=True)
     note_typed(names)
@@ -197,7 +199,7 @@ def command(
 
 
 def _updated(
-    model: Path, writing: Writing, cutting: Cutting, learning: Learning
+    sources: Sources, model: Path, writing: Writing, cutting: Cutting, learning: Learning
 ) -> Metadata | None:
     """Return the metadata of the model that is added to; None for a new one.
 
@@ -208,6 +210,7 @@ def _updated(
         if is_file:
             check_replaceable(model)
             if not writing.replace:
+                sources.check_all()  # what is wrong with them is said first
                 raise already_exists(model)
         return None
     if is_file and cutting.is_given:
@@ -278,7 +281,7 @@ def forget_command(
     raws = sources.messages_of_any_kind(options, skips)
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message
-    silent = quiet or is_one
+    silent = quiet or (is_one and not sys.stdout.isatty())
     note_typed(names)
     with Lookup(model) as lookup:
         wanted = lookup.metadata.settings.wanted

@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # one message is learned without numpy
 
 
 _SHOWN = 5  # classes named
+_ESTIMATED = 20  # messages of each class from which on a beginner is told what to expect
 _NAMED = 3  # messages of two or more classes that are named
 
 
@@ -356,7 +357,9 @@ def _print_training(
         if wrong:
             said.append(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
     else:
-        said = [words.rpartition("),")[0] + ")", *expectation(rates, len(classes))]
+        said = [words.rpartition("),")[0] + ")"]
+        if min(metadata.learned.messages) >= _ESTIMATED:
+            said += expectation(rates, len(classes))
         if not young:
             model_option = (
                 "" if str(model) == default_model() else f"-m {unbroken(quote(str(model)))} "

@@ -16,6 +16,7 @@ from nbspam.errors import ModelError, Remedy, one_line
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, first_metadata
+from nbspam.names import HAM, SPAM
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.lookup import Lookup, Model
 from nbspam.store.metadata import Metadata
@@ -356,6 +357,16 @@ def _check_classes(place: Place, metadata: Metadata, labels: set[str]) -> None:
     classes = metadata.settings.classes
     strange = sorted(labels - set(classes))
     if strange:
+        from shlex import quote  # for errors only
+
+        positive = metadata.settings.positive
+        means = {SPAM: positive, HAM: next(name for name in classes if name != positive)}
+        if len(classes) == 2 and (name := means.get(strange[0])):
+            raise ModelError(
+                f"{place}: has the classes {', '.join(classes)} and not {strange[0]!r}",
+                Remedy.LABEL_AS,
+                name=quote(name),
+            )
         raise ModelError(
             f"{place}: has the classes {', '.join(classes)} and not {strange[0]!r}",
             Remedy.TRAIN_ANEW,
