@@ -27,7 +27,7 @@ from nbspam.filter import Filter, classified, open_filter
 from nbspam.names import is_url
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, RawMessage, parse
-from nbspam.reading.source import Flow, Skipped, Skips
+from nbspam.reading.source import LINES, Flow, Skipped, Skips
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
@@ -190,7 +190,7 @@ def command(
     n = 0
     with open_filter(model, cutting.of, indexed=not few, base=base) as spam_filter:
         note_lacking(model, spam_filter.metadata)
-        note_typed(names)
+        note_typed(names, reading.format == LINES)
         if exit_code:
             _check_positive(spam_filter.metadata)
         seen: Iterable[RawMessage | Skipped | SourcePiece]

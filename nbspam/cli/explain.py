@@ -181,7 +181,11 @@ def _print(view: ExplanationView) -> None:
     for sentence in view.sentences:
         click.echo()
         echo_paragraph(sentence, breaks_words=True)
-    _echo_legend(view.legend, has_share=True)
+    marks = [("[+ +]", f"what counts towards {view.found.of}; [- -]: towards {view.found.against}")]
+    is_marked = not has_colours() and any(
+        piece.emphasis and piece.text[0] == "[" for line in lines for piece in line
+    )
+    _echo_legend([*(marks if is_marked else []), *view.legend], has_share=True)
 
 
 def word_sums(
@@ -201,6 +205,8 @@ def word_sums(
         (words[top:], "more word", "--top"),
     ):
         if several:
+            if any(word.is_trait for word in several):
+                what = "more trait" if len(several) == 1 else "more words and trait"
             named = counted(len(several), what) + (f" ({how} shows them)" if is_told else "")
             sums.insert(0, (named, sum(word.share for word in several)))
     return words[:top], [*sums, (_SUM, found.total)]

@@ -63,10 +63,14 @@ def note(sentence: str) -> None:
     click.echo(f"nbspam: {one_line(sentence)}", err=True)
 
 
-def note_typed(names: "Iterable[str]") -> None:
-    """Say what is waited for where a message is read from a keyboard.  names: of the sources."""
+def note_typed(names: "Iterable[str]", lines: bool = False) -> None:
+    """Say what is waited for where a message is read from a keyboard.
+
+    names: of the sources.  lines: whether each line is a message.
+    """
     if "-" in names and sys.stdin and sys.stdin.isatty():
-        note("type or paste a message, then press Ctrl-D on a line of its own")
+        what = "one message per line" if lines else "or paste a message"
+        note(f"type {what}, then press Ctrl-D on a line of its own")
 
 
 def lock_wait(quiet: bool) -> "LockWait":

@@ -41,7 +41,7 @@ from nbspam.learning.settings import first_metadata
 from nbspam.learning.update import PendingMessages, forget
 from nbspam.names import is_url
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skipped, Skips
+from nbspam.reading.source import LINES, Skipped, Skips
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
@@ -155,7 +155,7 @@ def command(
     silent = quiet or (writing.update and is_one and not is_seen)
     if before is not None and not silent:
         note_older(model, before, learns=True)
-    note_typed(names)
+    note_typed(names, reading.format == LINES)
     with (
         sizes.fitting(),
         opened_base(base, not is_one) as beneath,
@@ -282,7 +282,7 @@ def forget_command(
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message
     silent = quiet or (is_one and not sys.stdout.isatty())
-    note_typed(names)
+    note_typed(names, reading.format == LINES)
     with Lookup(model) as lookup:
         wanted = lookup.metadata.settings.wanted
         if not silent:

@@ -7,6 +7,7 @@ how it is read.  What looks like many messages is only said to look so.
 """
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -221,6 +222,8 @@ def _read_listed(source: Source, request: ReadingRequest) -> Iterator[RawMessage
 def _read_unsaid(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     """Yield the one message of a stream; tells the user if it looks like many."""
     for raw in read_one(source, request):
+        if raw.content == b"" and source.name == STDIN and sys.stdin and sys.stdin.isatty():
+            raise SourceError("no message was typed; type one, or give a file or a pipe")
         first = raw.content[:SAMPLE_BYTES] if isinstance(raw.content, bytes) else b""
         if first.startswith(b"From "):
             may_be_many = b"\nFrom " in first
