@@ -261,7 +261,8 @@ def outcome(error: BaseException) -> tuple[int, str]:
             return error.exit_code, error.format_message()
         case click.UsageError():
             if isinstance(error, click.NoSuchOption) and error.possibilities:
-                error.possibilities = error.possibilities[:1]  # the nearest; click sorts them
+                near = error.possibilities[:1]  # click puts several in alphabetical order
+                error = click.NoSuchOption(error.option_name, None, near, error.ctx)
             said = error.format_message().replace(". (Did", "; did").replace(". Did", "; did")
             said = said.removesuffix("?)").rstrip(".?")
             path = error.ctx.command_path if error.ctx else "nbspam"
