@@ -8,7 +8,8 @@ import click
 
 from nbspam.cli.configured import Command, configured, ways
 from nbspam.cli.declared import argument, command_words, config_file, config_place, option, table_of
-from nbspam.cli.options import FORM, Cutting, default_model
+from nbspam.cli.notes import default_model
+from nbspam.cli.options import FORM, Cutting
 from nbspam.cli.settings import (
     Settings,
     check_names,

@@ -1,12 +1,21 @@
 """What commands say beside their results, on standard error and in a log; how a failed one ends."""
 
 import contextlib
+import os
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from nbspam.errors import ExitCode, NbspamError, Remedy, UnexpectedEndError, counted, one_line
+from nbspam.errors import (
+    ExitCode,
+    NbspamError,
+    OptionError,
+    Remedy,
+    UnexpectedEndError,
+    counted,
+    one_line,
+)
 from nbspam.reading.source import Skips
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import RULES
@@ -232,6 +241,20 @@ REMEDIES = {
 }
 
 
+def default_model() -> str:
+    """Return $NBSPAM_MODEL, else the model's place in the user's data folder."""
+    if named := os.environ.get("NBSPAM_MODEL"):
+        return named
+    home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 (no pathlib for one message)
+    if home.startswith("~"):  # a mail server's user may have none
+        raise OptionError("no home folder for the model; name the model with --model")
+    if sys.platform == "darwin":
+        folder = f"{home}/Library/Application Support"
+    else:
+        folder = os.environ.get("XDG_DATA_HOME") or f"{home}/.local/share"
+    return f"{folder.rstrip('/')}/nbspam/model.json"
+
+
 _CREATE_DEFAULT = (
     "train one first: nbspam train messages.csv, or nbspam train --ham ~/Maildir --spam"
     " ~/Maildir/.Junk"
@@ -239,8 +262,6 @@ _CREATE_DEFAULT = (
 
 
 def _is_default(path: object) -> bool:
-    from nbspam.cli.options import default_model
-
     with contextlib.suppress(NbspamError):  # a user without a home has none
         return str(path) == default_model()
     return False
@@ -260,6 +281,9 @@ def outcome(error: BaseException) -> tuple[int, str]:
         case click.exceptions.NoArgsIsHelpError():
             return error.exit_code, error.format_message()
         case click.UsageError():
+            if isinstance(error, click.NoSuchOption) and error.possibilities:
+                near = error.possibilities[:1]  # click puts several in alphabetical order
+                error = click.NoSuchOption(error.option_name, None, near, error.ctx)
             said = error.format_message().replace(". (Did", "; did").replace(". Did", "; did")
             said = said.removesuffix("?)").rstrip(".?")
             path = error.ctx.command_path if error.ctx else "nbspam"

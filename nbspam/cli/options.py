@@ -6,7 +6,6 @@ load them.
 
 import math
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,7 +24,7 @@ from nbspam.cli.declared import (
     set_by_file,
     typed_without_use,
 )
-from nbspam.cli.notes import note_reading
+from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
 from nbspam.names import is_url
 from nbspam.reading.source import (
@@ -65,20 +64,6 @@ class ProbabilityType(click.types.FloatParamType):
 
 
 PROBABILITY = ProbabilityType()
-
-
-def default_model() -> str:
-    """Return $NBSPAM_MODEL, else the model's place in the user's data folder."""
-    if named := os.environ.get("NBSPAM_MODEL"):
-        return named
-    home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 (no pathlib for one message)
-    if home.startswith("~"):  # a mail server's user may have none
-        raise OptionError("no home folder for the model; name the model with --model")
-    if sys.platform == "darwin":
-        folder = f"{home}/Library/Application Support"
-    else:
-        folder = os.environ.get("XDG_DATA_HOME") or f"{home}/.local/share"
-    return f"{folder.rstrip('/')}/nbspam/model.json"
 
 
 class FilePath(click.Path):

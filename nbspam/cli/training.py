@@ -16,12 +16,13 @@ from nbspam.cli.notes import (
     NoTrace,
     change_words,
     counts_words,
+    default_model,
     note,
     note_reading,
     note_skips,
     young_sentence,
 )
-from nbspam.cli.options import Cutting, default_model, ham_limit_option, make_default_folder
+from nbspam.cli.options import Cutting, ham_limit_option, make_default_folder
 from nbspam.cli.progress import shown_passes
 from nbspam.errors import Remedy, TrainingError, counted, one_line
 from nbspam.learning.settings import TrainingSettings, class_names

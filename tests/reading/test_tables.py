@@ -470,6 +470,7 @@ def read_one(content, monkeypatch, **options):
 
     class Input:
         closed = False
+        isatty = bool
         buffer = io.BytesIO(content)
 
     monkeypatch.setattr(sys, "stdin", Input)
