@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from itertools import chain
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.bayes.event_model import BERNOULLI
@@ -102,7 +103,10 @@ def evaluate(
     asked = {"folds": folds, "train_first": train_first, "online": online}
     if len(given := [name for name, n in asked.items() if n is not None]) > 1:
         raise OptionError(f"{given[0]} and {given[1]} are two tests; leave one out")
-    positive = None if spam_label is None else normal_label(spam_label)
+    for name, n in (*asked.items(), ("seed", seed)):
+        if n is not None and (not isinstance(n, Integral) or (name == "seed" and n < 0)):
+            raise OptionError(f"{name} must be a whole number, not {n!r}; leave it out")
+    positive = None if spam_label is None else normal_label(str(spam_label))
     settings = TrainingSettings(alpha, prior, scoring, positive, event_model, traits)
     settings.check()
     options = ReadingOptions(TableOptions(text_column, label_column))

@@ -213,10 +213,7 @@ class Filter:
 
         pending = PendingMessages(self.wanted)
         with temporary_files():
-            pending.add(
-                self._tokenized(message, normal_label(label), digest=True)
-                for label, message in messages
-            )
+            pending.add(self._tokenized_pairs(messages))
             return self._changed(self._own_home().learn(pending))
 
     def forget(self, messages: Iterable[LabelledMessage | AnyMessage]) -> "Change":
@@ -225,12 +222,7 @@ class Filter:
         The counts become what they were; the calibration, too, of what was learned lately.
         Raises ModelError as `learn` does.
         """
-        known = []
-        for item in messages:
-            if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
-                known.append(self._tokenized(item[1], normal_label(item[0]), digest=True))
-            else:
-                known.append(self._tokenized(item, digest=True))
+        known = list(self._tokenized_pairs(messages, needs_labels=False))
         return self._changed(self._own_home().forget(known))
 
     def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
@@ -260,6 +252,26 @@ class Filter:
         self.classifier = self._own_home().classifier()
         self._bulk, self._looked_up = None, 0
         return change
+
+    def _tokenized_pairs(
+        self, items: Iterable[LabelledMessage | AnyMessage], needs_labels: bool = True
+    ) -> Iterator[TokenizedMessage]:
+        # A text is several of one character each, a data frame the names of its columns.
+        is_list = isinstance(items, Iterable) and not isinstance(items, str | bytes)
+        if not is_list or hasattr(items, "columns"):
+            raise SourceError(
+                f"the messages are of the type {type(items).__name__}; give a list of them"
+            )
+        for item in items:
+            if isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], str):
+                yield self._tokenized(item[1], normal_label(item[0]), digest=True)
+            elif needs_labels:
+                raise SourceError(
+                    f"one of the messages is of the type {type(item).__name__}, without a label;"
+                    " give each as (label, message)"
+                )
+            else:
+                yield self._tokenized(item, digest=True)
 
     def _tokenized(
         self, message: AnyMessage, label: str | None = None, digest: bool = False
@@ -557,7 +569,7 @@ def train(
     from nbspam.store.writing import temporary_files
     from nbspam.workers import PIECE, executor, in_batches
 
-    positive = None if spam_label is None else normal_label(spam_label)
+    positive = None if spam_label is None else normal_label(str(spam_label))
     variances = Variances(variance_smoothing, variance_prior, shared_variance)
     settings = TrainingSettings(alpha, prior, scoring, positive, event_model, traits, variances)
     settings.check()
@@ -595,4 +607,4 @@ def open(  # noqa: A001 (as `nbspam.open`)
             )
         return CutOffs.of_model(metadata).changed(*given)
 
-    return open_filter(os.fspath(path), cut_offs)
+    return open_filter(os.fsdecode(path), cut_offs)

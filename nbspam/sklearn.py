@@ -104,7 +104,8 @@ def _texts(messages: Any) -> list[str | bytes]:
     """Return the messages of a list or a column; raises SourceError for what is none."""
     if getattr(messages, "ndim", 1) == 2 and messages.shape[1] == 1:
         messages = np.asarray(messages, object).ravel()
-    if isinstance(messages, str | bytes) or getattr(messages, "ndim", 1) != 1:
+    is_list = hasattr(messages, "__iter__") and not isinstance(messages, str | bytes)
+    if not is_list or getattr(messages, "ndim", 1) != 1:
         raise SourceError("the messages are not a list; give a list or one column of text or bytes")
     found = list(messages)
     for i, message in enumerate(found):

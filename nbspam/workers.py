@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from nbspam.errors import NbspamError, Remedy
+from nbspam.errors import NbspamError, OptionError, Remedy
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped, Skips
 from nbspam.tokens.tokenized import (
@@ -242,6 +242,10 @@ def all_cores() -> int:
 
 def executor(jobs: int, pauses: Callable[[], bool] = never_pauses) -> Executor:
     """Return the executor for a number of processes; pauses: as `tokenized` takes it."""
+    if not isinstance(jobs, int) or jobs < 1:
+        raise OptionError(
+            f"jobs must be a whole number from 1 on, not {jobs!r}; leave it out for 1"
+        )
     return Serial() if jobs == 1 else Processes(jobs, pauses=pauses)
 
 

@@ -66,12 +66,14 @@ class TrainingSettings(NamedTuple):
 
     def check(self) -> None:
         """Raise OptionError for a value that is out of bounds."""
-        if self.alpha is not None and not ALPHA_MIN <= self.alpha <= ALPHA_LIMIT:
+        if self.alpha is not None and not (
+            hasattr(self.alpha, "__float__") and ALPHA_MIN <= self.alpha <= ALPHA_LIMIT
+        ):
             raise OptionError(
                 f"alpha must be above 0 and at most {ALPHA_LIMIT:g}, not {self.alpha}: without"
                 " smoothing one unseen word would decide everything; leave it out for the default"
             )
-        if self.prior is not None and not 0 < self.prior < 1:
+        if self.prior is not None and not (hasattr(self.prior, "__float__") and 0 < self.prior < 1):
             raise OptionError(
                 f"the prior must be between 0 and 1, not {self.prior}; leave it out to learn it"
             )

@@ -244,6 +244,8 @@ def locked(path: Path, wait: LockWait = DEFAULT_WAIT) -> Iterator[Path]:
         mode = stat.S_IFREG  # it will be created
     except OSError as error:  # links in a circle, a file in a folder's place
         raise unwritable(path, error) from error
+    except ValueError as error:  # such as a NUL in it
+        raise ModelError(f"{path}: no file can have this name", Remedy.NAME_MODEL) from error
     if stat.S_ISDIR(mode):
         raise ModelError(f"{path}: is a folder", Remedy.NAME_MODEL)
     if not stat.S_ISREG(mode):
