@@ -18,7 +18,7 @@ from nbspam.learning.update import PendingMessages
 from nbspam.names import rare_classes
 from nbspam.serving.teaching import LearnRequest, apply_requests
 from nbspam.store import writing
-from nbspam.store.writing import QUIET_WAIT, LockWait, locked
+from nbspam.store.writing import QUIET_WAIT
 from nbspam.tokens.tokenized import TokenizedMessage
 
 SPAM = b"Subject: prize\n\nwin a free prize\n"
@@ -146,10 +146,12 @@ def test_every_command_keeps_the_mode_and_the_server_too(nbspam, shared):
 
 @pytest.mark.long
 def test_a_lock_that_stays_held(nbspam, shared, monkeypatch, assert_sentence):
-    before, short = shared.read_bytes(), LockWait(limit=0.05)
-    for name in ("DEFAULT_WAIT", "QUIET_WAIT"):
-        monkeypatch.setattr(writing, name, short)
-    monkeypatch.setattr(locked.__wrapped__, "__defaults__", (short,))
+    before, acquired = shared.read_bytes(), writing._acquired
+
+    def soon(path, lock, wait):
+        return acquired(path, lock, wait._replace(limit=0.05))
+
+    monkeypatch.setattr(writing, "_acquired", soon)
     for command in COMMANDS:
         with shared.with_name(".model.json.lock").open("r+") as holder:
             fcntl.flock(holder, fcntl.LOCK_EX)
