@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nbspam.bayes.event_model import BERNOULLI
 from nbspam.bayes.trait_model import SMOOTHING, Variances
 from nbspam.errors import ModelError, OptionError, SourceError
-from nbspam.names import HAM, SPAM, is_url, normal_label
+from nbspam.names import HAM, SPAM, absolute_name, normal_label
 from nbspam.reading.message import Message, parse, parse_text
 from nbspam.scoring.classifier import Classifier, counts_in
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
@@ -295,11 +295,6 @@ def _path(name: "str | Path") -> "Path":
     return Source(str(name)).path
 
 
-def _anywhere(path: "str | Path") -> str:
-    """Return a path that is of the same file in another folder."""
-    return str(path) if is_url(path) else os.path.abspath(path)  # noqa: PTH100 (no pathlib)
-
-
 class Home:
     """Where a filter's model is: how it is looked up, and learns."""
 
@@ -353,8 +348,8 @@ class Home:
         """Return the file, and that of its base."""
         files = self._lookup, None if self._base is None else self._base.lookup
         state = tuple(None if one is None else one.identity() for one in files)
-        base = None if self._base is None else _anywhere(self._base.path)
-        return _anywhere(str(self._place)), base, state
+        base = None if self._base is None else absolute_name(self._base.path)
+        return absolute_name(str(self._place)), base, state
 
     def bulk(self, classifier: Classifier) -> "BulkClassifier | None":
         """Return what classifies many messages by a table of the tokens; raises ModelError.
@@ -555,11 +550,9 @@ def train(
     scoring: "evidence", combined and calibrated, or "sum", the textbook's posterior.
     event_model: how tokens are counted: "bernoulli", "multinomial", "complement" or "none".
     traits: "none", "gaussian" or "kernel"; by default kernel, and none with the sum.
-    variance_smoothing, variance_prior, shared_variance: of Gaussian traits (see
-    `bayes/trait_model.py`).
+    variance_smoothing, variance_prior, shared_variance: as `bayes/trait_model.py` has them.
     spam_label: the class that counts as spam, if none is called so.  jobs: processes.
-    Raises SourceError, TableError, TrainingError, OptionError, and ModelError when temporary files
-    have no room; all are NbspamError.
+    Raises NbspamError: of a source, a table, training, an option, or ModelError for lack of room.
     """
     from nbspam.learning.settings import TrainingSettings
     from nbspam.learning.training import TrainingRun
@@ -593,18 +586,16 @@ def open(  # noqa: A001 (as `nbspam.open`)
 ) -> Filter:
     """Return the filter of a model file; close it, or use it as a context manager.
 
-    spam_cutoff, ham_cutoff: probabilities above which a message is spam, and up to which it is ham;
-        by default the model's own.  ham_cost: instead, how many times worse a false positive is.
+    spam_cutoff, ham_cutoff: above the one a message is spam, up to the other ham; by default the
+        model's own.  ham_cost: instead, how many times worse a false positive is.
     Raises ModelError when the file cannot be used, OptionError for impossible cut-offs.
     """
 
     def cut_offs(metadata: Metadata) -> CutOffs:
         given = (spam_cutoff, ham_cutoff, ham_cost)
         if len(metadata.settings.classes) > 2 and given != (None, None, None):
-            raise OptionError(
-                "a model of several classes has no cut-offs: its verdict is the most probable"
-                " class; leave them out"
-            )
+            why = "a model of several classes has no cut-offs: its verdict is the most probable"
+            raise OptionError(f"{why} class; leave them out")
         return CutOffs.of_model(metadata).changed(*given)
 
     return open_filter(os.fsdecode(path), cut_offs)

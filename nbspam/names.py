@@ -64,6 +64,11 @@ def is_url(name: object) -> bool:
     return "://" in str(name)
 
 
+def absolute_name(name: object) -> str:
+    """Return a name of the same file for another folder; a URL as it is."""
+    return str(name) if is_url(name) else os.path.abspath(str(name))  # noqa: PTH100 (no pathlib)
+
+
 def real_name(name: object) -> str:
     """Return a file's name with its links followed; a URL as it is."""
     return str(name) if is_url(name) else os.path.realpath(str(name))

@@ -225,7 +225,8 @@ def _updated(
         asked, kept = getattr(learning, name), getattr(of_model, name)
         if asked != kept:
             raise OptionError(
-                f"{learning.option(name)} {asked}: the model {model} was trained with {kept}; leave"
+                f"{learning.option(name)} {asked}: the model {model} was trained with"
+                f" {'none' if kept is None else kept}; leave"
                 " it out, or train a new model with --replace"
             )
     return metadata

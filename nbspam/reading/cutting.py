@@ -17,13 +17,13 @@ from typing import NamedTuple, TypeVar
 
 from nbspam.errors import NbspamError, Remedy
 from nbspam.reading import mail, tables
+from nbspam.reading.charsets import is_wide
 from nbspam.reading.compression import Taken, unpacking
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import (
     decoded_lines,
     each_line,
     file_content,
-    is_wide,
     read_lines,
     rows_of,
 )

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from nbspam.errors import Remedy, TableError
 from nbspam.names import HAM, SPAM, cell_label, normal_label
+from nbspam.reading.charsets import is_wide, wide_encoding
 from nbspam.reading.compression import Taken, bare_suffix, open_bytes
 from nbspam.reading.source import Skips, TableOptions, has_more
 
@@ -35,7 +36,6 @@ SAMPLE_ROWS = 200  # rows in which the columns are searched
 SAMPLE_CHARACTERS = 1 << 20  # of those rows, so that huge cells are not all kept in memory
 _LINE_LIMIT = 4 << 20  # bytes of one line
 _WIDE_SAMPLE = 4 << 10  # bytes in which UTF-16 is recognised
-_MARKS = b"\n\r\t,;|"  # what a table, and nearly every text, has
 
 
 # Lines
@@ -74,12 +74,6 @@ def decoded_lines(
                     yield number, line.decode("cp1252", "replace")
 
 
-def is_wide(encoding: str | None) -> bool:
-    """Return whether a line end is more than one byte."""
-    name = (encoding or "").lower().replace("_", "-")
-    return name.startswith(("utf-16", "utf-32", "utf16", "utf32"))
-
-
 def each_line(stream: io.BufferedReader) -> Iterator[bytes]:
     """Yield the lines of a text as bytes, which is what is numbered; a long one is several."""
     while line := stream.readline(_LINE_LIMIT):
@@ -93,29 +87,6 @@ def read_lines(
     for number, line in decoded_lines(name, opened, encoding, skips, first):
         if line.strip():
             yield number, line.rstrip("\r\n")
-
-
-def wide_encoding(first: bytes) -> str | None:
-    """Return the encoding of a text whose characters have two or four bytes; None of any other.
-
-    first: the first bytes of the text.
-    A byte order mark shows it; without one, that most delimiters and line ends have a NUL beside
-    them, where UTF-16 has it.  A stray NUL in a text of single bytes does not matter.
-    """
-    if first.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
-        return "utf-32"
-    if first.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
-    if b"\0" not in first:
-        return None
-    places = [i for i, byte in enumerate(first) if byte in _MARKS]
-    for encoding, width in (("utf-32", 4), ("utf-16", 2)):
-        zeros = bytes(width - 1)
-        little = sum(i % width == 0 and first[i + 1 : i + width] == zeros for i in places)
-        big = sum(i % width == width - 1 and first[i - width + 1 : i] == zeros for i in places)
-        if 2 * max(little, big) > len(places):
-            return f"{encoding}-le" if little > big else f"{encoding}-be"
-    return None
 
 
 # The bytes of a table

@@ -296,7 +296,7 @@ def read_one(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
         tell_empty(source, request)
     else:  # what should have written a message has failed
         raise SourceError(
-            f"{source.name}: {source.stream_name} is empty, so there is no message to learn; check"
+            f"{source.name}: {source.stream_name} is empty, so there is no message in it; check"
             " the command that writes it"
         )
 

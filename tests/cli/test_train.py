@@ -32,7 +32,7 @@ def test_an_empty_pipe_is_an_error(program, model, tmp_path):
     assert program(*arguments, shell=f": > {pipe} & {{}}") == (
         1,
         "",
-        f"nbspam: {pipe}: the pipe is empty, so there is no message to learn; check the command"
+        f"nbspam: {pipe}: the pipe is empty, so there is no message in it; check the command"
         " that writes it\n",
     )
 
