@@ -18,12 +18,13 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_s
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks
-from test_front_door import SMS
+from test_front_door import ROOT
 
 import nbspam
 from nbspam.cli.program import nbspam as group
 from nbspam.sklearn import NBSpam
 
+SMS = ROOT / "sample_data" / "fresh.tsv"  # few, since each test learns them
 FRAME = pd.read_csv(SMS, sep="\t", names=["label", "text"], quoting=3)
 THREE = FRAME.label.where(FRAME.index % 5 > 0, "promo")
 TEXTS = FRAME.text.tolist()

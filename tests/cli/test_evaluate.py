@@ -52,7 +52,7 @@ def test_what_comes_from_standard_input_is_not_overwritten(program, table, tmp_p
 
 @each("protocol", ["--folds 5", "--leave-one-out", "--online", "--train-first 50%"])
 def test_the_short_report_is_one_screen(nbspam, sample, protocol):
-    found = nbspam("eval", *protocol.split(), sample / "sms.tsv")
+    found = nbspam("eval", *protocol.split(), sample / "fresh.tsv")
     assert (found.code, len(found.out.splitlines()) <= 25) == (0, True)
 
 
