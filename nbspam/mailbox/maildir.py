@@ -272,7 +272,6 @@ class LocalFolders:
 
     def move(self, uids: Sequence[int], folder: str) -> list[int]:
         """Move messages of the open folder to another one; returns those that were still there."""
-        self.select(self._open)
         moved = []
         for uid in uids:
             for _ in range(_ATTEMPTS):  # while their owner sets flags, which renames them

@@ -67,7 +67,9 @@ def expanded(connection: Mailbox, names: Iterable[str], junk: str) -> list[str]:
     """Return the folders that a user means; a pattern (`Lists/*`) stands for those that match.
 
     No pattern takes the folder for spam, or those for deleted mail and drafts.
+    Raises AccountError if all of them are patterns that no folder matches.
     """
+    names = list(dict.fromkeys(names))
     found: dict[str, None] = {}
     for name in names:
         if not set(name) & set("*?["):
@@ -78,6 +80,11 @@ def expanded(connection: Mailbox, names: Iterable[str], junk: str) -> list[str]:
             same = {each.name, each.name.replace(each.separator or "/", "/")}
             if usual and each.name != junk and any(fnmatchcase(n, name) for n in same):
                 found[each.name] = None
+    if names and not found:
+        there = ", ".join(folder.name for folder in connection.folders())
+        raise AccountError(
+            f"{connection.account.name}: no folder is like {', '.join(names)}; name one of {there}"
+        )
     return list(found)
 
 

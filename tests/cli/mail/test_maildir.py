@@ -165,6 +165,7 @@ def test_wrong_keys_and_folders_are_one_sentence(home, local):
         "host = 'mx'": "is for an IMAP account, and maildir is given",
         "junk = 'INBOX'": "which is the junk folder too",
         "junk = 'Jnk'": "there is no folder 'Jnk'; did you mean Junk?",
+        "folders = ['Tr*', 'Spm/*']": "mail: no folder is like Tr*, Spm/*; name one of INBOX, Junk",
         "folders = ['Tresh']": "there is no folder 'Tresh'; did you mean Trash?",
     }.items():
         home.config.write_text(f"[mail.home]\nmaildir = 'mail'\n{text}\n")
