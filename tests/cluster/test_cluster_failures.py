@@ -208,7 +208,7 @@ def test_a_worker_without_the_file(processes, tmp_path, monkeypatch):
     processes.add_worker()
     command = "train", "-q", "--dask", processes.address, "-m", tmp_path / "m.json", "here.tsv"
     said = sentence(nbspam(*command, cwd=elsewhere, env=processes.env))
-    assert said.startswith("nbspam: here.tsv: is not there")
+    assert said.startswith("nbspam: here.tsv: cannot be found (No such file or directory) on the")
     assert "on the worker tcp://127.0.0.1:" in said
     assert "put it where all machines find it under this name, or name it by a URL" in said
     (tmp_path / "here.tsv").write_text("another file\n")
@@ -243,7 +243,7 @@ class Gone:
 @pytest.mark.long
 def test_a_worker_without_the_model_says_so_and_stays(threads):
     with cluster_at(threads.scheduler_address) as cluster:
-        told = r"no such model on the worker tcp://.*; put it where all machines find it"
+        told = r"model not found on the worker tcp://.*; put it where all machines find it"
         for _ in range(2):
             with pytest.raises(ClusterError, match=told):
                 list(cluster.map(_die, Gone(), [1]))

@@ -106,7 +106,7 @@ def test_what_changes_a_model_needs_a_file_and_what_cannot_be_read_is_one_senten
         said = run(*command.split(), "-m", "s3://mail/fixed.json", code=code)
         assert "\n" not in said, command
         assert said.startswith("s3://mail/fixed.json: ")
-        assert re.search("work on a file, and copy it there|copy it to a file", said)
+        assert re.search("work on a file, and copy it there|copy the model to a file", said)
         assert body(store, "fixed.json") == before
     said = run("train", "-q", "odd://mail/rows.tsv", "-m", "m.json", code=1)
     assert "\n" not in said
