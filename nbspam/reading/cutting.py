@@ -12,7 +12,7 @@ What could not be read comes as data too, in its place.
 import io
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import islice
+from itertools import accumulate, islice, pairwise, takewhile
 from typing import NamedTuple, TypeVar
 
 from nbspam.errors import NbspamError, Remedy
@@ -20,13 +20,7 @@ from nbspam.reading import mail, tables
 from nbspam.reading.charsets import is_wide
 from nbspam.reading.compression import Taken, unpacking
 from nbspam.reading.message import RawMessage
-from nbspam.reading.rows import (
-    decoded_lines,
-    each_line,
-    file_content,
-    read_lines,
-    rows_of,
-)
+from nbspam.reading.rows import Opened, each_line, file_content
 from nbspam.reading.source import (
     FILE_LISTS,
     ReadingOptions,
@@ -67,7 +61,6 @@ class _Collected(Skips):
 class FileList(NamedTuple):
     """Files with one message each."""
 
-    source: str  # the folder or index that names them
     files: tuple[str, ...]
     labels: tuple[str | None, ...]
     size: int = 0  # what its files have is known where they are read
@@ -97,6 +90,7 @@ class ByteRange(NamedTuple):
     whole: int  # bytes of the file, by which it is known again on another machine
     start: int
     end: int
+    of_mails: bool  # of an mbox, and not of lines
 
     def file(self) -> io.BufferedReader:
         """Open the whole file; raises ElsewhereError unless it has as many bytes here; OSError."""
@@ -111,42 +105,30 @@ class ByteRange(NamedTuple):
             )
         return path.open("rb")
 
-    def opened(
-        self, begins: Callable[[io.BufferedReader, int], int | None], gap: int = 0
-    ) -> io.BufferedReader:
-        """Open the bytes of what begins in it; raises as `file` does.
-
-        begins: returns where in a stream the first thing begins from a place on; None: nowhere.
-        gap: bytes before that which belong to nothing.
-        """
+    def opened(self) -> io.BufferedReader:
+        """Open the bytes of what begins in it; raises as `file` does."""
         stream = self.file()
-        start = begins(stream, self.start) if self.start else 0
-        end = begins(stream, self.end) if self.end < self.whole else None
-        start = self.whole if start is None else start
+        start = self._begins(stream, self.start) if self.start else 0
+        # The line end before the blank line before a mail belongs to nothing.
+        end = (
+            self._begins(stream, self.end) - self.of_mails if self.end < self.whole else self.whole
+        )
         stream.seek(start)
-        stop = self.whole if end is None else end - gap
 
         def take(n: int) -> bytes:
-            return stream.read1(min(n, max(stop - stream.tell(), 0)))
+            return stream.read1(min(n, max(end - stream.tell(), 0)))
 
         return io.BufferedReader(Taken(take, stream), 1 << 16)
 
-    def lines(self) -> io.BufferedReader:
-        """Open the lines that begin in it; raises as `file` does."""
-        return self.opened(_line_start)
-
-    def mails(self) -> io.BufferedReader:
-        """Open the messages of an mbox that begin in it; raises as `file` does."""
-        return self.opened(lambda stream, at: next(mail.message_starts(stream, at), None), 1)
-
-
-def _line_start(stream: io.BufferedReader, at: int) -> int:
-    """Return where the first line begins from `at` on, which is above 0."""
-    stream.seek(at - 1)
-    for line in each_line(stream):
-        if line.endswith(b"\n"):
-            break
-    return stream.tell()
+    def _begins(self, stream: io.BufferedReader, at: int) -> int:
+        """Return where the first thing begins from `at` on, which is above 0."""
+        if self.of_mails:
+            return next(mail.message_starts(stream, at), self.whole + 1)
+        stream.seek(at - 1)
+        for line in each_line(stream):
+            if line.endswith(b"\n"):
+                break
+        return stream.tell()
 
 
 class RangeFound(NamedTuple):
@@ -157,10 +139,15 @@ class RangeFound(NamedTuple):
     has_quoted_cells: bool = False  # of a TSV: one begins with a quote
 
 
-def count_lines(part: ByteRange) -> RangeFound:
-    """Count the lines that begin in a range; raises ElsewhereError and OSError."""
+def count(part: ByteRange) -> RangeFound:
+    """Count what begins in a range; raises ElsewhereError and OSError."""
     n, quotes, cells = 0, False, False
-    with part.lines() as stream:
+    if part.of_mails:
+        with part.file() as stream:
+            starts = mail.message_starts(stream, max(part.start, 1))
+            n = sum(1 for _ in takewhile(lambda at: at < part.end, starts))
+        return RangeFound(n + (part.start == 0))
+    with part.opened() as stream:
         for line in each_line(stream):
             n += 1
             if not cells and b'"' in line:
@@ -170,23 +157,11 @@ def count_lines(part: ByteRange) -> RangeFound:
     return RangeFound(n, quotes, cells)
 
 
-def count_messages(part: ByteRange) -> RangeFound:
-    """Count the messages of an mbox that begin in a range; raises ElsewhereError and OSError."""
-    n = int(part.start == 0)
-    with part.file() as stream:
-        for at in mail.message_starts(stream, max(part.start, 1)):
-            if at >= part.end:
-                break
-            n += 1
-    return RangeFound(n)
-
-
-# What a piece does to bytes before they are read: it counts what begins in each of some ranges.
-# The ranges may be counted on other machines.
-RangeCount = Callable[[ByteRange], RangeFound]
-Survey = Callable[[RangeCount, list[ByteRange]], Iterable[RangeFound]]
-# Yields the messages that begin in a range, given the number of its first line or message.
-RangeReader = Callable[[ByteRange, int, Skips], Iterator[RawMessage]]
+# What `count` does before a file is read; it may be done on other machines.
+Survey = Callable[[list[ByteRange]], Iterable[RangeFound]]
+# Yields the messages in bytes, of a file of this name; given the number of the first of its lines
+# or messages.
+PartReader = Callable[[str, Opened, Skips, int], Iterator[RawMessage]]
 
 
 class RangePiece(NamedTuple):
@@ -194,12 +169,7 @@ class RangePiece(NamedTuple):
 
     part: ByteRange
     first: int  # the number of what begins first in it
-    reader: RangeReader
-
-    @property
-    def source(self) -> str:
-        """The file."""
-        return self.part.name
+    reader: PartReader
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -213,43 +183,14 @@ class RangePiece(NamedTuple):
 
     def read(self) -> Iterator[RawMessage | Skipped]:
         """Yield its messages."""
-        skips = _Collected()
-        with failing_as(Source(self.part.name)):
-            yield from skips.among(self.reader(self.part, self.first, skips))
+        name, skips = self.part.name, _Collected()
+        with failing_as(Source(name)):
+            yield from skips.among(self.reader(name, self.part.opened, skips, self.first))
 
 
 # A part of the sources.  `read` yields its messages, in order, and in their place what cannot be
 # read; it raises SourceError, and ElsewhereError on a machine that has not the same file.
 SourcePiece = FileList | RangePiece
-
-
-def _rows(
-    plan: tables.TablePlan,
-    encoding: str | None,
-    needs_labels: bool,
-    part: ByteRange,
-    first: int,
-    skips: Skips,
-) -> Iterator[RawMessage]:
-    """Yield the rows of a table of lines: TSV, JSON lines, and CSV without quotes."""
-    lines = decoded_lines(part.name, part.lines, encoding, skips, first)
-    rows = rows_of(part.name, lines, plan.layout, skips)
-    return tables.row_messages(part.name, rows, plan, needs_labels, skips)
-
-
-def _lines(
-    encoding: str | None, label: str | None, part: ByteRange, first: int, skips: Skips
-) -> Iterator[RawMessage]:
-    for number, line in read_lines(part.name, part.lines, encoding, skips, first):
-        yield RawMessage(f"{part.name}:{number}", label, line)
-
-
-def _mails(
-    label: str | None, seen: bool, part: ByteRange, first: int, skips: Skips
-) -> Iterator[RawMessage]:
-    request = ReadingRequest(ReadingOptions(seen=seen), skips, label)
-    return mail.mbox_messages(part.name, part.mails, request, first)
-
 
 _SHORT = 4  # times as many tokens has a text without a header, of as many bytes
 # Files of a list, at first; the next ones are longer, so that 10^8 files are few lists.
@@ -257,10 +198,7 @@ _MAIL, _FILES = 4_096, 125  # bytes of a file, about; files at least
 _FILES_LIMIT = 4_000
 _LISTS = 1_000  # of one length
 # Kinds whose messages are files, which are listed without being read.
-_LISTINGS = (
-    *(mail.CLASS_FOLDERS, mail.FOLDER, mail.NAMED_INDEX, mail.NAMELESS_INDEX),
-    *(mail.EMPTY_FILE, mail.NAMED_MAIL, mail.MAIL, mail.TEXT),
-)
+_LISTINGS = (mail.CLASS_FOLDERS, mail.FOLDER, mail.INDEX, mail.EMPTY_FILE, mail.MAIL, mail.TEXT)
 
 
 class Asked(NamedTuple):
@@ -272,17 +210,12 @@ class Asked(NamedTuple):
     needs_labels: bool = False  # it must say itself which class each message is in
 
 
-def local_survey(count: RangeCount, parts: list[ByteRange]) -> Iterable[RangeFound]:
-    """Count on this machine."""
-    return map(count, parts)
-
-
 class Cutter(NamedTuple):
     """Cuts sources into pieces."""
 
     options: ReadingOptions
     size: int  # bytes of a piece, about
-    survey: Survey = local_survey
+    survey: Survey = partial(map, count)
 
     def pieces(self, asked: Asked) -> Iterator[SourcePiece | RawMessage | Skipped]:
         """Yield a source in pieces, as messages what is read here, and what is skipped meanwhile.
@@ -300,7 +233,7 @@ class Cutter(NamedTuple):
             raws, n, lists = kind.read(source, request), max(_FILES, self.size // _MAIL), 0
             while own := list(islice(raws, min(n << (lists // _LISTS), _FILES_LIMIT))):
                 names, labels, _ = zip(*own, strict=True)
-                yield FileList(source.name, names, labels)
+                yield FileList(names, labels)
                 lists += 1
         # Only this machine can read a stream, or know where the messages of a list are.
         elif source.is_at_server or not source.is_file or self.options.input_format in FILE_LISTS:
@@ -317,44 +250,42 @@ class Cutter(NamedTuple):
             if is_wide(encoding) or unpacking(stream.read(6)):  # read from its start
                 return None
         if kind is mail.MBOX:
-            reader: RangeReader = partial(_mails, request.label, request.options.seen)
-            return _range_pieces(self._ranges(source, count_messages), reader)
+            reader: PartReader = partial(mail.mbox_messages, request.label, request.options.seen)
+            return _range_pieces(self._counted(source, of_mails=True), reader)
         if kind is tables.EACH_LINE:
-            counted = self._ranges(source, count_lines, _SHORT)
-            return _range_pieces(counted, partial(_lines, encoding, request.label))
-        form = "tsv" if kind is tables.NAMELESS_TSV else self.options.input_format
+            reader = partial(tables.line_messages, request.label, encoding)
+            return _range_pieces(self._counted(source), reader)
+        form = "tsv" if kind is tables.TSV else self.options.input_format
         content = file_content(source.path, form)
         if content.form not in ("tsv", "csv", "jsonl"):
             return None
-        counted = self._ranges(source, count_lines, _SHORT)
+        counted = self._counted(source)
         if content.form == "csv" and any(found.has_quotes for _, found in counted):
             return None
         has_quoted_cells = any(found.has_quoted_cells for _, found in counted)
         plan = tables.line_plan(content, request, has_quoted_cells)
         if plan.layout.is_quoted and content.form != "csv":
             return None
-        return _range_pieces(counted, partial(_rows, plan, encoding, request.needs_labels))
+        reader = partial(tables.planned_messages, plan, encoding, request.needs_labels)
+        return _range_pieces(counted, reader)
 
-    def _ranges(
-        self, source: Source, count: RangeCount, tokens: int = 1
+    def _counted(
+        self, source: Source, of_mails: bool = False
     ) -> list[tuple[ByteRange, RangeFound]]:
-        """Return a file in ranges, each with what begins in it.
-
-        tokens: times as many as a mail has in as many bytes.
-        """
+        """Return a file in ranges, each with what begins in it."""
         name, whole = str(source.path), source.path.stat().st_size
-        n = max(1, round(whole / max(1, self.size // tokens)))
-        parts = [ByteRange(name, whole, whole * i // n, whole * (i + 1) // n) for i in range(n)]
-        return list(zip(parts, self.survey(count, parts), strict=True))
+        size = self.size if of_mails else self.size // _SHORT
+        n = max(1, round(whole / max(1, size)))
+        cuts = [whole * i // n for i in range(n + 1)]
+        parts = [ByteRange(name, whole, *ends, of_mails) for ends in pairwise(cuts)]
+        return list(zip(parts, self.survey(parts), strict=True))
 
 
 def _range_pieces(
-    counted: list[tuple[ByteRange, RangeFound]], reader: RangeReader
+    counted: list[tuple[ByteRange, RangeFound]], reader: PartReader
 ) -> list[RangePiece]:
     """Return ranges with the numbers of what is first in each."""
-    pieces: list[RangePiece] = []
-    first = 1
-    for part, found in counted:
-        pieces.append(RangePiece(part, first, reader))
-        first += found.n
-    return pieces
+    firsts = accumulate((found.n for _, found in counted), initial=1)
+    return [
+        RangePiece(part, first, reader) for (part, _), first in zip(counted, firsts, strict=False)
+    ]

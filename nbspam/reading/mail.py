@@ -7,7 +7,7 @@ trains.
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -16,12 +16,10 @@ from urllib.parse import unquote
 from nbspam.errors import AccountError, Remedy, SourceError, one_line
 from nbspam.names import is_url, normal_label, real_name
 from nbspam.reading.compression import open_bytes
-from nbspam.reading.message import BYTES_LIMIT, RawMessage, is_mail
-from nbspam.reading.rows import read_lines
+from nbspam.reading.message import BYTES_LIMIT, RawMessage
+from nbspam.reading.rows import Opened, read_lines
 from nbspam.reading.source import (
     STDIN,
-    Labels,
-    ReadingOptions,
     ReadingRequest,
     Skips,
     Source,
@@ -115,24 +113,25 @@ def _unquoted(piece: bytes, limit: int) -> bytes:
 
 
 def mbox_messages(
-    name: str, opened: Callable[[], IO[bytes]], request: ReadingRequest, first: int = 1
+    label: str | None, seen: bool, name: str, opened: Opened, _: Skips, first: int = 1
 ) -> Iterator[RawMessage]:
     """Yield the messages of an mbox called `name`; opened: called for its bytes.
 
+    seen: only those that their owner has read.
     first: the number of the first message, of a part of an mbox.
     """
     with opened() as stream:
         for number, raw in enumerate(messages(stream, BYTES_LIMIT), first):
-            if not request.options.seen or is_read(raw):
-                yield RawMessage(f"{name}:{number}", request.label, raw)
+            if not seen or is_read(raw):
+                yield RawMessage(f"{name}:{number}", label, raw)
 
 
-MBOX = SourceKind(
-    Labels.NEVER,
-    lambda source, _: is_mbox(source.sample),
-    lambda source, request: mbox_messages(source.title, source.opened, request),
-    "an mbox has no labels",
-)
+def _read_mbox(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    seen = request.options.seen
+    return mbox_messages(request.label, seen, source.title, source.opened, request.skips)
+
+
+MBOX = SourceKind(_read_mbox, "an mbox has no labels")
 
 
 # Files of one message: what no other kind recognises
@@ -145,15 +144,10 @@ def _read_file(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
         yield RawMessage(str(source.path), request.label, source.path)
 
 
-def _file_kind(is_recognised: Callable[[Source, ReadingOptions], bool], what: str) -> SourceKind:
-    return SourceKind(Labels.NEVER, is_recognised, _read_file, f"{what} has no labels")
-
-
-EMPTY_FILE = _file_kind(lambda source, _: not source.sample.strip(), "an empty file")
-NAMED_MAIL = _file_kind(lambda source, _: source.suffix == ".eml", "one mail")
-MAIL = _file_kind(lambda source, _: is_mail(source.sample), "one mail")
-TEXT = _file_kind(lambda source, _: source.is_file, "the file")
-ONE_MESSAGE = MAIL._replace(read=read_one, refusal="one message has no labels")
+EMPTY_FILE = SourceKind(_read_file, "an empty file has no labels")
+MAIL = SourceKind(_read_file, "one mail has no labels")
+TEXT = SourceKind(_read_file, "the file has no labels")
+ONE_MESSAGE = SourceKind(read_one, "one message has no labels")
 
 
 # Folders: one message per file
@@ -274,16 +268,13 @@ def _read_class_folders(source: Source, request: ReadingRequest) -> Iterator[Raw
             request.skips(str(folder), "the folder's name has no printable character")
 
 
-CLASS_FOLDERS = SourceKind(
-    Labels.ON_REQUEST,
-    lambda source, _: (
-        source.is_folder and bool(_class_folders(source.path)) and not _is_maildir(source.path)
-    ),
-    _read_class_folders,
-)
+def has_classes(path: Path) -> bool:
+    """Return whether a folder may have one sub-folder for each class."""
+    return bool(_class_folders(path)) and not _is_maildir(path)
+
+
+CLASS_FOLDERS = SourceKind(_read_class_folders)
 FOLDER = SourceKind(
-    Labels.NEVER,
-    lambda source, _: source.is_folder,
     lambda source, request: _files(source.path, request, real_name(source.path), set()),
     "the folder has no sub-folder for each class",
 )
@@ -298,17 +289,24 @@ _PATHS_TRIED = 20  # paths of which one must be a file
 _INDEX_LINE = re.compile(r"(\S+)\s+(\S.*)")
 
 
-def _lines_of_index(source: Source) -> list[re.Match[str] | None]:
-    return [_INDEX_LINE.fullmatch(line.strip()) for line in source.lines]
+def is_index(source: Source, is_asked: bool) -> bool:
+    """Return whether a file is an index.
 
-
-def _is_index(source: Source, _: ReadingOptions) -> bool:
-    """Return whether each line is a label and a path, and one of the first paths is a file."""
-    lines, at_url = _lines_of_index(source), is_url(source.path)
+    One that is called an index is one if a line is a label and a path; any other is a bad line.
+    is_asked: whether another is one, too, if each line is a label and a path, and one of the first
+    paths is a file.  So it is where labels are needed: a message must not name files that are read
+    in its place.
+    """
+    lines = [_INDEX_LINE.fullmatch(line.strip()) for line in source.lines]
+    if "index" in (source.path.name, source.suffix[1:]) and any(lines):
+        return True
+    if not (is_asked and all(lines)):
+        return False
+    at_url = is_url(source.path)
     names = [line[2] for line in lines[:_PATHS_TRIED] if line]
     names = [name for name in names if not at_url or _is_beneath(name)]
     try:
-        return all(lines) and any((source.path.parent / name).is_file() for name in names)
+        return any((source.path.parent / name).is_file() for name in names)
     except (OSError, ValueError):
         return False
 
@@ -352,16 +350,7 @@ def _is_beneath(name: str) -> bool:
     return ".." not in unquote(name).replace("\\", "/").split("/")
 
 
-# A file that is called an index is one if a line is a label and a path; any other is a bad line.
-NAMED_INDEX = SourceKind(
-    Labels.ALLOWED,
-    lambda source, _: (
-        "index" in (source.path.name, source.suffix[1:]) and any(_lines_of_index(source))
-    ),
-    _read_index,
-)
-# Only where labels are needed: a message must not name files that are read in its place.
-NAMELESS_INDEX = SourceKind(Labels.ON_REQUEST, _is_index, _read_index)
+INDEX = SourceKind(_read_index)
 
 
 # Names of files in a stream, as `find -print0` writes them and `bogofilter -b` reads them
@@ -434,6 +423,4 @@ def _read_at_server(source: Source, request: ReadingRequest) -> Iterator[RawMess
         yield RawMessage(name, request.label, content)
 
 
-AT_SERVER = _file_kind(lambda source, _: source.is_at_server, "an IMAP folder")._replace(
-    read=_read_at_server
-)
+AT_SERVER = SourceKind(_read_at_server, "an IMAP folder has no labels")

@@ -7,7 +7,6 @@ import io
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -248,28 +247,17 @@ class Source:
         return stream if stream.isatty() else decompressed(stream)  # which would read ahead
 
 
-class Labels(Enum):
-    """Whether the messages of a source have labels of their own."""
-
-    NEVER = "never"  # their class is what the user says, or unknown
-    ALLOWED = "allowed"  # they have, and a label that the user gives replaces them
-    ALWAYS = "always"  # they have, and the user cannot give another
-    ON_REQUEST = "on request"  # recognised only where labels are needed
-
-
 class SourceKind(NamedTuple):
     """One kind of source.
 
-    is_recognised: whether a source that no earlier kind in the registry recognised is of this kind.
     read: yields the messages; raises NbspamError, OSError, or LookupError and UnicodeError for an
     encoding that does not exist or does not fit.
+    refusal: why it is no source of labels, or, of one with labels, why the user cannot give others.
     """
 
-    labels: Labels
-    is_recognised: Callable[[Source, ReadingOptions], bool]
     read: Callable[[Source, ReadingRequest], Iterator[RawMessage]]
-    refusal: str = ""  # why its labels cannot be read (NEVER) or replaced (ALWAYS)
-    remedy: Remedy | None = Remedy.GIVE_LABEL  # what fixes that; None: the refusal says so
+    refusal: str = ""
+    has_labels: bool = False
 
 
 # One message

@@ -1,6 +1,6 @@
 """Sources of messages: what the user names, and the messages in it.
 
-`_kinds` is the registry of the kinds of files and folders, which are in `mail.py` and `tables.py`.
+`_kind_of` says of which kind a source is; the kinds are in `mail.py` and `tables.py`.
 
 A message on standard input stays one message whatever it looks like: who sends it must not choose
 how it is read.  What looks like many messages is only said to look so.
@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 from nbspam.errors import Remedy, SourceError
@@ -23,7 +22,6 @@ from nbspam.reading.source import (
     MESSAGE,
     SAMPLE_BYTES,
     STDIN,
-    Labels,
     ReadingOptions,
     ReadingRequest,
     Skips,
@@ -149,59 +147,61 @@ def recognised(source: Source, request: ReadingRequest) -> SourceKind:
         if foreign:
             raise SourceError(f"{source.path}: {foreign}")
     kind = _kind_of(source, request)
-    refused = (request.needs_labels and Labels.NEVER) or (request.has_label and Labels.ALWAYS)
-    if kind.labels is refused:
-        raise SourceError(f"{source.name}: {kind.refusal}", kind.remedy)
+    if kind.refusal and (request.has_label if kind.has_labels else request.needs_labels):
+        remedy = Remedy.LEAVE_OUT_LABEL if kind.has_labels else Remedy.GIVE_LABEL
+        raise SourceError(f"{source.name}: {kind.refusal}", remedy)
     return kind
 
 
 def _kind_of(source: Source, request: ReadingRequest) -> SourceKind:
     options, input_format = request.options, request.options.input_format
+    if source.name == STDIN and input_format is None and not request.needs_labels:
+        return STREAM
+    # Deferred: a mail filter reads standard input, once per message, and needs neither of them.
+    from nbspam.reading import mail, tables
+
     if source.is_at_server:
-        from nbspam.reading.mail import AT_SERVER
-
-        return AT_SERVER
-    is_folder = source.name != STDIN and source.is_folder
-    if input_format is not None and not is_folder:
-        return format_kind(input_format)
-    if input_format not in (None, MESSAGE) and not options.is_format_default:
-        but = f"so each of its files is read as one message, not as {input_format}"
-        options.tell(SourceError(f"{source.path}: is a folder, {but}"))
-    if not is_folder and not source.is_file and request.needs_labels:
-        from nbspam.reading.tables import LABELLED_STREAM
-
-        return LABELLED_STREAM
-    if source.name == STDIN:
-        return STANDARD_INPUT
-    # Kinds with such labels are not asked.
-    ignored = [Labels.ON_REQUEST] * (not request.needs_labels) + [
-        Labels.ALLOWED
-    ] * request.has_label
-    asked = (kind for kind in _kinds() if kind.labels not in ignored)
-    return next(kind for kind in asked if kind.is_recognised(source, options))
-
-
-@cache
-def _kinds() -> tuple[SourceKind, ...]:
-    """Return the kinds of files and folders, in the order in which they are recognised."""
-    # Deferred: a mail filter reads standard input, once per message, and needs none of these.
-    from nbspam.reading import mail, tables
-
-    return (
-        *(mail.CLASS_FOLDERS, mail.FOLDER, PIPE, tables.NAMED_TABLE, mail.EMPTY_FILE),
-        *(tables.NAMELESS_PARQUET, mail.NAMED_MAIL, mail.MBOX, mail.MAIL, mail.NAMED_INDEX),
-        *(mail.NAMELESS_INDEX, tables.NAMELESS_TSV, mail.TEXT),
-    )
-
-
-def format_kind(input_format: str) -> SourceKind:
-    """Return the kind of source that a format is which the user names, whatever its own."""
-    from nbspam.reading import mail, tables
-
+        return mail.AT_SERVER
+    if source.name != STDIN and source.is_folder:
+        if input_format not in (None, MESSAGE) and not options.is_format_default:
+            but = f"so each of its files is read as one message, not as {input_format}"
+            options.tell(SourceError(f"{source.path}: is a folder, {but}"))
+        by_class = request.needs_labels and mail.has_classes(source.path)
+        return mail.CLASS_FOLDERS if by_class else mail.FOLDER
     if input_format in FILE_LISTS:
         return _FILE_LIST
-    more = {MESSAGE: mail.ONE_MESSAGE, MBOX_FORMAT: mail.MBOX, LINES: tables.EACH_LINE}
-    return more.get(input_format) or tables.FORMS[input_format]
+    if input_format is not None:
+        more = {MESSAGE: mail.ONE_MESSAGE, MBOX_FORMAT: mail.MBOX, LINES: tables.EACH_LINE}
+        return more.get(input_format) or tables.FORMS[input_format]
+    if not source.is_file:
+        return tables.LABELLED_STREAM if request.needs_labels else STREAM
+    return _kind_of_file(source, request)
+
+
+def _kind_of_file(source: Source, request: ReadingRequest) -> SourceKind:
+    """Return what a file is by its name and its beginning.
+
+    What has labels is a table or an index where they are needed: a message that begins as Parquet
+    does is a message.  Where the user gives a label it is neither, unless its suffix says so.
+    """
+    from nbspam.reading import mail, tables
+
+    sample = source.sample
+    if source.suffix in tables.TABLE_SUFFIXES:
+        return tables.TABLE
+    if not sample.strip():
+        return mail.EMPTY_FILE
+    if request.needs_labels and sample.startswith(tables.PARQUET):
+        return tables.TABLE
+    if source.suffix != ".eml" and mail.is_mbox(sample):
+        return mail.MBOX
+    if source.suffix == ".eml" or is_mail(sample):
+        return mail.MAIL
+    if not request.has_label and mail.is_index(source, request.needs_labels):
+        return mail.INDEX
+    if not request.has_label and tables.are_labelled_lines(source.lines):
+        return tables.TSV
+    return mail.TEXT
 
 
 def _read_listed(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
@@ -242,14 +242,5 @@ def _read_unsaid(source: Source, request: ReadingRequest) -> Iterator[RawMessage
         yield raw
 
 
-STANDARD_INPUT = SourceKind(
-    Labels.NEVER,
-    lambda source, _: source.name == STDIN,
-    _read_unsaid,
-    "standard input has no labels",
-)
-PIPE = STANDARD_INPUT._replace(  # such as <(command)
-    is_recognised=lambda source, _: not source.is_file and not source.is_folder,
-    refusal="a pipe has no labels",
-)
-_FILE_LIST = PIPE._replace(read=_read_listed, refusal="the files of a list have no labels")
+STREAM = SourceKind(_read_unsaid)  # standard input, or a pipe such as <(command)
+_FILE_LIST = SourceKind(_read_listed, "the files of a list have no labels")

@@ -40,6 +40,7 @@ from nbspam.reading.rows import (
     Columns,
     Content,
     Layout,
+    Opened,
     TableRow,
     are_json_lines,
     cell_text,
@@ -59,7 +60,6 @@ from nbspam.reading.rows import (
 from nbspam.reading.source import (
     SAMPLE_BYTES,
     TABLE_FORMATS,
-    Labels,
     ReadingRequest,
     Skips,
     Source,
@@ -74,7 +74,7 @@ TABLE_SUFFIXES = frozenset(
     {".tsv", ".tab", ".csv", ".json", ".jsonl", ".ndjson", ".parquet", ".xlsx", ".xlsm"}
 )
 _SAME_TEXTS = 10  # rows, at least, of which one text is told
-_PARQUET = b"PAR1"  # the first bytes of every Parquet file
+PARQUET = b"PAR1"  # the first bytes of every Parquet file
 _LABELS_SHOWN = 3
 _LINES_SEEN = 2  # lines that are objects each, and so no document together
 
@@ -114,6 +114,21 @@ def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage
         decoded = decoded_lines(name, content.whole, options.encoding, request.skips)
         rows = rows_of(name, decoded, plan.layout, request.skips)
     yield from row_messages(name, rows, plan, request.needs_labels, request.skips)
+
+
+def planned_messages(
+    plan: TablePlan,
+    encoding: str | None,
+    needs_labels: bool,
+    name: str,
+    opened: Opened,
+    skips: Skips,
+    first: int,
+) -> Iterator[RawMessage]:
+    """Yield rows of a table of lines as messages; first: the number of the first line."""
+    lines = decoded_lines(name, opened, encoding, skips, first)
+    rows = rows_of(name, lines, plan.layout, skips)
+    return row_messages(name, rows, plan, needs_labels, skips)
 
 
 def line_plan(
@@ -450,10 +465,17 @@ def _followed(source: Source, request: ReadingRequest) -> io.BufferedReader:
     return stream if flow is None else flow.follow(stream)
 
 
+def line_messages(
+    label: str | None, encoding: str | None, name: str, opened: Opened, skips: Skips, first: int = 1
+) -> Iterator[RawMessage]:
+    """Yield the lines of a text as messages; first: the number of the first line."""
+    for number, line in read_lines(name, opened, encoding, skips, first):
+        yield RawMessage(f"{name}:{number}", label, line)
+
+
 def _read_each_line(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     opened, encoding = partial(_followed, source, request), request.options.table.encoding
-    for number, line in read_lines(source.title, opened, encoding, request.skips):
-        yield RawMessage(f"{source.title}:{number}", request.label, line)
+    return line_messages(request.label, encoding, source.title, opened, request.skips)
 
 
 def _read_labelled(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
@@ -470,27 +492,13 @@ def _read_labelled(source: Source, request: ReadingRequest) -> Iterator[RawMessa
     yield from read_table(content._replace(form=look.form), request)
 
 
-NAMED_TABLE = SourceKind(
-    Labels.ALWAYS,
-    lambda source, _: source.suffix in TABLE_SUFFIXES,
-    partial(_read_as, None),
-    "a table has labels of its own",
-    Remedy.LEAVE_OUT_LABEL,
-)
-# Only where labels are needed: a message that begins as Parquet does is a message.
-NAMELESS_PARQUET = SourceKind(
-    Labels.ON_REQUEST, lambda source, _: source.sample.startswith(_PARQUET), partial(_read_as, None)
-)
-NAMELESS_TSV = SourceKind(
-    Labels.ALLOWED, lambda source, _: are_labelled_lines(source.lines), partial(_read_as, "tsv")
-)
+TABLE = SourceKind(partial(_read_as, None), "a table has labels of its own", has_labels=True)
+TSV = SourceKind(partial(_read_as, "tsv"))
 # Standard input or a pipe where labels are needed and no format is given.
-LABELLED_STREAM = SourceKind(Labels.ON_REQUEST, lambda _, __: False, _read_labelled)
+LABELLED_STREAM = SourceKind(_read_labelled)
 # What the user says that a source is.
-FORMS = {form: NAMED_TABLE._replace(read=partial(_read_as, form)) for form in TABLE_FORMATS}
-EACH_LINE = SourceKind(
-    Labels.NEVER, lambda _, __: False, _read_each_line, "lines of text have no labels"
-)
+FORMS = {form: TABLE._replace(read=partial(_read_as, form)) for form in TABLE_FORMATS}
+EACH_LINE = SourceKind(_read_each_line, "lines of text have no labels")
 
 
 # What a text looks like that was given as one message
@@ -509,7 +517,7 @@ def looks_like(first: bytes) -> Look | None:
     """Return what many messages a text looks like by its first bytes; None for one message."""
     if is_mbox(first):
         return Look("an mbox of several messages", "mbox") if count_separators(first) else None
-    if first.startswith(_PARQUET):
+    if first.startswith(PARQUET):
         return Look("a Parquet table", "parquet")
     text = first.decode("utf-8", "replace").removeprefix("\ufeff")
     if len(first) >= SAMPLE_BYTES and "\n" in text:

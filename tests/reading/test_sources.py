@@ -18,14 +18,13 @@ from one_case import each
 
 from nbspam.errors import Remedy, SourceError
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import NAMED_LIMIT, Labels, Skips, Source
+from nbspam.reading.source import NAMED_LIMIT, ReadingRequest, Skips, Source
 from nbspam.reading.sources import (
-    STANDARD_INPUT,
     ReadingOptions,
     TableOptions,
-    _kinds,
     any_kind,
     labelled,
+    recognised,
     unlabelled,
 )
 
@@ -96,17 +95,15 @@ def piped(path, content):
 # Kinds
 
 
-def test_kinds_say_why_they_may_be_refused_and_any_file_folder_or_pipe_is_of_one(tmp_path):
-    for kind in (STANDARD_INPUT, *_kinds()):
-        assert bool(kind.refusal) == (kind.labels in (Labels.NEVER, Labels.ALWAYS))
+def test_any_file_folder_or_pipe_is_of_a_kind(tmp_path):
     put(tmp_path, "file", content=bytes(range(256)))
     put(tmp_path, "folder/file")
     os.mkfifo(tmp_path / "pipe")
     for name in ("file", "folder", "pipe"):
         source = Source(str(tmp_path / name))
-        assert any(
-            kind.is_recognised(source, PLAIN) for kind in _kinds() if kind.labels is Labels.NEVER
-        )
+        for has_label in (False, True):
+            kind = recognised(source, ReadingRequest(PLAIN, Skips(), "ham", has_label))
+            assert not kind.has_labels
 
 
 def test_standard_input_loads_no_other_kind():
