@@ -256,7 +256,7 @@ class Cutter(NamedTuple):
             reader = partial(tables.line_messages, request.label, encoding)
             return _range_pieces(self._counted(source), reader)
         form = "tsv" if kind is tables.TSV else self.options.input_format
-        content = file_content(source.path, form)
+        content = file_content(source.path, form, encoding)
         if content.form not in ("tsv", "csv", "jsonl"):
             return None
         counted = self._counted(source)
@@ -266,8 +266,7 @@ class Cutter(NamedTuple):
         plan = tables.line_plan(content, request, has_quoted_cells)
         if plan.layout.is_quoted and content.form != "csv":
             return None
-        reader = partial(tables.planned_messages, plan, encoding, request.needs_labels)
-        return _range_pieces(counted, reader)
+        return _range_pieces(counted, plan.read)
 
     def _counted(
         self, source: Source, of_mails: bool = False

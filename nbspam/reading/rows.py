@@ -95,6 +95,7 @@ def read_lines(
 # answered as they come.  A pipe from a file brings 200 rows within a hundredth of one.
 PATIENCE = 0.5
 _CHUNK = 1 << 16
+PARQUET = b"PAR1"  # the first bytes of every Parquet file
 _FORMS = {".tab": "tsv", ".ndjson": "jsonl", ".xlsm": "xlsx"}
 
 
@@ -103,42 +104,47 @@ class Content(NamedTuple):
 
     name: str  # in errors, and of its rows
     form: str  # "tsv", "csv", "jsonl", "json", "parquet" or "xlsx"
+    encoding: str | None
     whole: Opened  # opens all of it; of a stream once
     beginning: Opened  # opens what its layout is decided by
     is_cut: bool = False  # whether more follows the beginning
 
+    def first_lines(self) -> Iterator[Line]:
+        """Yield the lines that its layout is decided by."""
+        return decoded_lines(self.name, self.beginning, self.encoding, Skips())
 
-def file_content(path: "Path", form: str | None = None) -> Content:
+
+def file_content(path: "Path", form: str | None = None, encoding: str | None = None) -> Content:
     """Return a file's bytes; form: that of its name, if None."""
     opened = partial(open_bytes, path)
     suffix = bare_suffix(path)
     form = form or _FORMS.get(suffix, suffix[1:])
     with opened() as stream:
-        if stream.read(4) == b"PAR1":
+        if stream.read(4) == PARQUET:
             form = "parquet"
-    return Content(str(path), form, opened, opened)
+    return Content(str(path), form, encoding, opened, opened)
 
 
 def stream_content(
-    name: str, stream: io.BufferedReader, form: str = "", patience: float | None = None
+    name: str,
+    stream: io.BufferedReader,
+    form: str,
+    encoding: str | None,
+    patience: float | None = None,
 ) -> Content:
     """Return a stream's bytes, its first ones read.
 
     They are as many as columns are searched in, or what came in `patience` seconds: one line at
     least.  patience: None waits as long as it takes.
     """
-    first, is_cut = b"", True
-    started: float | None = None
-    while first.count(b"\n") <= SAMPLE_ROWS and len(first) < SAMPLE_CHARACTERS:
-        if patience is not None and started is not None and b"\n" in first:
+    first, is_cut, started = b"", True, 0.0
+    while is_cut and first.count(b"\n") <= SAMPLE_ROWS and len(first) < SAMPLE_CHARACTERS:
+        if patience is not None and b"\n" in first:
             left = started + patience - time.monotonic()
             if not has_more(stream, max(left, 0)):
                 break
         piece = stream.read1(_CHUNK)
-        if not piece:
-            is_cut = False
-            break
-        first += piece
+        is_cut, first = bool(piece), first + piece
         started = started or time.monotonic()
     beginning = first[: first.rfind(b"\n") + 1] if is_cut else first
     came = io.BytesIO(first)
@@ -149,7 +155,10 @@ def stream_content(
     def whole() -> io.BufferedReader:
         return io.BufferedReader(Taken(take, stream), _CHUNK)
 
-    return Content(name, form, whole, lambda: io.BufferedReader(io.BytesIO(beginning)), is_cut)
+    def begun() -> io.BufferedReader:
+        return io.BufferedReader(io.BytesIO(beginning))
+
+    return Content(name, form, encoding, whole, begun, is_cut)
 
 
 # Rows
@@ -165,18 +174,18 @@ class Layout(NamedTuple):
 
     delimiter: str  # "" of JSON lines
     is_quoted: bool = False
-    names: tuple[str, ...] | None = None  # of the columns, where the format has them
+    names: list[str] | None = None  # of the columns, where the format has them
 
 
-def layout_of(content: Content, encoding: str | None, cell_limit: int = CELL_LIMIT) -> Layout:
+def layout_of(content: Content) -> Layout:
     """Return the layout of a TSV, a CSV or JSON lines.
 
     In a CSV file the delimiter may be another than the comma: it is the one in most lines; of
     several, the one that is first in the first line.  JSON's first object names the columns.
     """
-    lines = decoded_lines(content.name, content.beginning, encoding, Skips())
+    lines = content.first_lines()
     if content.form == "jsonl":
-        names = next((tuple(found) for _, found in _objects("", lines, Skips())), None)
+        names = next((list(found) for _, found in _objects("", lines, Skips())), None)
         return Layout("", names=names)
     delimiter = "\t"
     if content.form == "csv":
@@ -188,11 +197,10 @@ def layout_of(content: Content, encoding: str | None, cell_limit: int = CELL_LIM
             return sum(mark in line for line in sample) if at >= 0 else 0, -at
 
         delimiter = max(",;\t|", key=rank)
-    is_quoted = delimiter != "\t" or _is_quoted_tsv(content, encoding, cell_limit)
-    return Layout(delimiter, is_quoted)
+    return Layout(delimiter, is_quoted=delimiter != "\t" or _is_quoted_tsv(content))
 
 
-def _is_quoted_tsv(content: Content, encoding: str | None, cell_limit: int) -> bool:
+def _is_quoted_tsv(content: Content) -> bool:
     """Return whether a TSV's quotes are CSV's and do not belong to its texts.
 
     The UCI SMS collection is full of texts that begin with a quote, end with one, or both; read as
@@ -201,28 +209,25 @@ def _is_quoted_tsv(content: Content, encoding: str | None, cell_limit: int) -> b
     is its beginning that must be so, up to the last row, which may be cut, and have quotes.
     """
 
-    def lines() -> Iterator[str]:
-        for _, line in decoded_lines(content.name, content.beginning, encoding, Skips()):
-            yield line
-
     def has_quoted_cell(line: str) -> bool:
         return line.startswith('"') or '\t"' in line
 
-    if not any(map(has_quoted_cell, lines())):
+    if not any(has_quoted_cell(line) for _, line in content.first_lines()):
         return False
-    seen = [0, 0, 0]  # lines; those that begin with a quote; those in which a cell does
+    seen = 0, 0, 0  # lines; those that begin with a quote; those in which a cell does
 
     def counted() -> Iterator[str]:
-        for line in lines():
-            seen[:] = seen[0] + 1, seen[1] + line.startswith('"'), seen[2] + has_quoted_cell(line)
+        nonlocal seen
+        for _, line in content.first_lines():
+            seen = seen[0] + 1, seen[1] + line.startswith('"'), seen[2] + has_quoted_cell(line)
             yield line
 
-    needed, whole = 0, [0, 0, 0]  # as of the last row that is whole
-    csv.field_size_limit(cell_limit)
+    needed, whole = 0, seen  # as of the last row that is whole
+    csv.field_size_limit(CELL_LIMIT)
     try:
         for cells in csv.reader(counted(), delimiter="\t", strict=True):
             needed += any('"' in cell or "\t" in cell or "\n" in cell for cell in cells)
-            whole = seen[:]
+            whole = seen
     except csv.Error as error:
         if not (content.is_cut and "unexpected end of data" in str(error)):
             return False
@@ -243,15 +248,13 @@ def first_rows(rows: Iterator[tuple[int, S]]) -> Iterator[tuple[int, S]]:
             return
 
 
-def rows_of(
-    name: str, lines: Iterator[Line], layout: Layout, skips: Skips, cell_limit: int = CELL_LIMIT
-) -> Iterator[TableRow]:
+def rows_of(name: str, lines: Iterator[Line], layout: Layout, skips: Skips) -> Iterator[TableRow]:
     """Yield (number of its first line, cells) of each row of some lines of a table."""
     if not layout.delimiter:
         for number, values in _objects(name, lines, skips):
             yield number, [cell_text(values.get(column)) for column in layout.names or ()]
     elif layout.is_quoted:
-        yield from _csv_rows(name, lines, layout.delimiter, skips, cell_limit)
+        yield from _csv_rows(name, lines, layout.delimiter, skips)
     else:
         for number, line in lines:
             if line.strip():
@@ -283,14 +286,12 @@ def are_json_lines(lines: list[str]) -> bool:
         return False
 
 
-def _csv_rows(
-    name: str, lines: Iterator[Line], delimiter: str, skips: Skips, cell_limit: int
-) -> Iterator[TableRow]:
+def _csv_rows(name: str, lines: Iterator[Line], delimiter: str, skips: Skips) -> Iterator[TableRow]:
     """Yield the rows of a CSV file.  A quote that is never closed costs its own row, no other.
 
     A row that is not strict CSV is one line whose quotes belong to its text.
     """
-    csv.field_size_limit(cell_limit)
+    csv.field_size_limit(CELL_LIMIT)
     again: deque[Line] = deque()  # lines that are read once more, as a row before them failed
     failures = 0
     row: list[Line] = []  # the lines of the row being read
@@ -367,14 +368,8 @@ class Columns(NamedTuple):
         """Return the label of a row, or None if it has none."""
         if self.label is None or self.label >= len(cells):
             return None
-        return self.label_named(cells[self.label])
-
-    def label_named(self, cell: str) -> str | None:
-        """Return the label in a cell, or None if there is none."""
-        label = normal_label(cell)
-        if self.is_yes_no:
-            label = cell_label(label)
-        return label or None
+        label = normal_label(cells[self.label])
+        return (cell_label(label) if self.is_yes_no else label) or None
 
 
 def cell_text(value: object) -> str:

@@ -184,14 +184,14 @@ def _kind_of_file(source: Source, request: ReadingRequest) -> SourceKind:
     What has labels is a table or an index where they are needed: a message that begins as Parquet
     does is a message.  Where the user gives a label it is neither, unless its suffix says so.
     """
-    from nbspam.reading import mail, tables
+    from nbspam.reading import mail, rows, tables
 
     sample = source.sample
     if source.suffix in tables.TABLE_SUFFIXES:
         return tables.TABLE
     if not sample.strip():
         return mail.EMPTY_FILE
-    if request.needs_labels and sample.startswith(tables.PARQUET):
+    if request.needs_labels and sample.startswith(rows.PARQUET):
         return tables.TABLE
     if source.suffix != ".eml" and mail.is_mbox(sample):
         return mail.MBOX
@@ -237,8 +237,8 @@ def _read_unsaid(source: Source, request: ReadingRequest) -> Iterator[RawMessage
 
             if look := looks_like(first):
                 where = "standard input" if raw.source == STDIN else raw.source
-                problem = f"{where} looks like {look.what}; it was read as one message"
-                request.options.tell(SourceError(problem, Remedy.SAY_FORMAT, format=look.form))
+                problem = f"{where} looks like {look[0]}; it was read as one message"
+                request.options.tell(SourceError(problem, Remedy.SAY_FORMAT, format=look[1]))
         yield raw
 
 

@@ -34,6 +34,7 @@ from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import (
     LABEL_LENGTH,
     LABEL_NAMES,
+    PARQUET,
     PATIENCE,
     SAMPLE_ROWS,
     TEXT_NAMES,
@@ -74,7 +75,6 @@ TABLE_SUFFIXES = frozenset(
     {".tsv", ".tab", ".csv", ".json", ".jsonl", ".ndjson", ".parquet", ".xlsx", ".xlsm"}
 )
 _SAME_TEXTS = 10  # rows, at least, of which one text is told
-PARQUET = b"PAR1"  # the first bytes of every Parquet file
 _LABELS_SHOWN = 3
 _LINES_SEEN = 2  # lines that are objects each, and so no document together
 
@@ -86,8 +86,33 @@ class TablePlan(NamedTuple):
     """How the rows of a table become messages, whichever of them are read."""
 
     columns: Columns
-    header_line: int | None  # the row on it names the columns
+    needs_labels: bool
+    header_line: int | None = None  # the row on it names the columns
     layout: Layout = Layout("\t")  # of a table of lines
+    encoding: str | None = None
+
+    def read(self, name: str, opened: Opened, skips: Skips, first: int = 1) -> Iterator[RawMessage]:
+        """Yield the messages of a table of lines, or of a part whose first line has this number."""
+        lines = decoded_lines(name, opened, self.encoding, skips, first)
+        return self.messages(name, rows_of(name, lines, self.layout, skips), skips)
+
+    def messages(self, name: str, rows: Iterator[TableRow], skips: Skips) -> Iterator[RawMessage]:
+        """Yield rows of the table called `name` as messages."""
+        columns = self.columns
+        for line, row in rows:
+            if line == self.header_line:
+                continue
+            source = f"{name}:{line}"
+            text = columns.text_of(row)
+            # A row to classify is answered, also an empty one; there is nothing to learn of it.
+            if text is None or (self.needs_labels and not text.strip()):
+                skips(source, "the row has no text")
+                continue
+            label = columns.label_of(row)
+            if self.needs_labels and not label:
+                skips(source, "the row has no label")
+                continue
+            yield RawMessage(source, label, text)
 
 
 def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage]:
@@ -97,38 +122,19 @@ def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage
     there are any.
     Raises TableError when the columns cannot be found, OSError when the file cannot be read.
     """
-    options, name = request.options.table, content.name
-    rows: Iterator[TableRow]
+    name, skips = content.name, request.skips
     if content.form == "json":
-        lines = read_lines(name, content.beginning, options.encoding, Skips())
-        first = [line for _, line in itertools.islice(lines, _LINES_SEEN)]
+        texts = (line for _, line in content.first_lines() if line.strip())
+        first = list(itertools.islice(texts, _LINES_SEEN))
         if len(first) == _LINES_SEEN and are_json_lines(first):
             content = content._replace(form="jsonl")
-    if content.form in ("json", "parquet", "xlsx"):
-        names, rows = table_rows(content, options)
+    if content.form in LIMITS:
+        names, rows = table_rows(content, request.options.table)
         sample = list(first_rows(rows))
         plan = _plan(name, names, sample, request)
-        rows = itertools.chain(sample, rows)
+        yield from plan.messages(name, itertools.chain(sample, rows), skips)
     else:
-        plan = line_plan(content, request)
-        decoded = decoded_lines(name, content.whole, options.encoding, request.skips)
-        rows = rows_of(name, decoded, plan.layout, request.skips)
-    yield from row_messages(name, rows, plan, request.needs_labels, request.skips)
-
-
-def planned_messages(
-    plan: TablePlan,
-    encoding: str | None,
-    needs_labels: bool,
-    name: str,
-    opened: Opened,
-    skips: Skips,
-    first: int,
-) -> Iterator[RawMessage]:
-    """Yield rows of a table of lines as messages; first: the number of the first line."""
-    lines = decoded_lines(name, opened, encoding, skips, first)
-    rows = rows_of(name, lines, plan.layout, skips)
-    return row_messages(name, rows, plan, needs_labels, skips)
+        yield from line_plan(content, request).read(name, content.whole, skips)
 
 
 def line_plan(
@@ -138,14 +144,13 @@ def line_plan(
 
     has_quoted_cells: whether a cell of a TSV may begin with a quote.
     """
-    encoding = request.options.table.encoding
     layout = Layout("\t")
     if has_quoted_cells or content.form != "tsv":
-        layout = layout_of(content, encoding)
-    lines = decoded_lines(content.name, content.beginning, encoding, Skips())
-    sample = list(first_rows(rows_of(content.name, lines, layout, Skips())))
-    names = None if layout.names is None else list(layout.names)
-    return _plan(content.name, names, sample, request)._replace(layout=layout)
+        layout = layout_of(content)
+    name, lines = content.name, content.first_lines()
+    sample = list(first_rows(rows_of(name, lines, layout, Skips())))
+    plan = _plan(name, layout.names, sample, request)
+    return plan._replace(layout=layout, encoding=content.encoding)
 
 
 def _plan(
@@ -190,28 +195,7 @@ def _plan(
         column = header[number] if header and number < len(header) else str(number + 1)
         problem = f"{name}: the texts in column {column!r} are all the same"
         options.tell(SourceError(problem, Remedy.NAME_TEXT_COLUMN))
-    return TablePlan(columns, header_line)
-
-
-def row_messages(
-    name: str, rows: Iterator[TableRow], plan: TablePlan, needs_labels: bool, skips: Skips
-) -> Iterator[RawMessage]:
-    """Yield rows of the table called `name` as messages."""
-    columns = plan.columns
-    for line, row in rows:
-        if line == plan.header_line:
-            continue
-        source = f"{name}:{line}"
-        text = columns.text_of(row)
-        # A row to classify is answered, also an empty one; there is nothing to learn of it.
-        if text is None or (needs_labels and not text.strip()):
-            skips(source, "the row has no text")
-            continue
-        label = columns.label_of(row)
-        if needs_labels and not label:
-            skips(source, "the row has no label")
-            continue
-        yield RawMessage(source, label, text)
+    return TablePlan(columns, request.needs_labels, header_line)
 
 
 # Tables that other packages read
@@ -247,7 +231,7 @@ def table_rows(
         if content.form == "parquet":
             frame = pd.read_parquet(io.BytesIO(data))
         else:
-            frame = _document_frame(_document(data, options.encoding), content.name, options)
+            frame = _document_frame(_document(data, content.encoding), content.name, options)
         names = None if frame.columns.dtype.kind == "i" else [str(name) for name in frame.columns]
         rows = frame_rows(frame)
     return names, enumerate(([cell_text(value) for value in row] for row in rows), 1)
@@ -379,12 +363,12 @@ def frame_messages(
     ]
     columns = find_columns(_NAME, header, sample, options, needs_labels)
     used = [columns.text] if columns.label is None else [columns.text, columns.label]
-    plan = TablePlan(columns._replace(text=0, label=len(used) - 1 or None, width=len(used)), None)
+    own = columns._replace(text=0, label=len(used) - 1 or None, width=len(used))
     rows: Iterator[tuple[int, list[Any]]] = (
         (number, [cell if isinstance(cell, bytes) else cell_text(cell) for cell in row])
         for number, row in enumerate(frame_rows(frame.iloc[:, used]))
     )
-    yield from row_messages("row", rows, plan, needs_labels, skips)
+    yield from TablePlan(own, needs_labels).messages("row", rows, skips)
 
 
 def given_messages(messages: object, options: TableOptions) -> Iterator[RawMessage]:
@@ -451,12 +435,13 @@ def are_labelled_lines(lines: list[str]) -> bool:
 
 def _read_as(form: str | None, source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     """Yield the rows of a file, standard input or a pipe; form: that of its name, if None."""
+    encoding = request.options.table.encoding
     if source.is_file:
-        content = file_content(source.path, form)
+        content = file_content(source.path, form, encoding)
     else:
         patience = PATIENCE if request.options.flow else None
         stream = _followed(source, request)
-        content = stream_content(source.title, stream, form or "", patience)
+        content = stream_content(source.title, stream, form or "", encoding, patience)
     yield from read_table(content, request)
 
 
@@ -480,16 +465,17 @@ def _read_each_line(source: Source, request: ReadingRequest) -> Iterator[RawMess
 
 def _read_labelled(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     """Yield the rows of the table in a stream that must have labels, so cannot be a message."""
-    content = stream_content(source.title, source.opened())
+    encoding = request.options.table.encoding
+    content = stream_content(source.title, source.opened(), "", encoding)
     with content.beginning() as beginning:
         look = looks_like(beginning.read(SAMPLE_BYTES))
-    if look is None or look.form not in TABLE_FORMATS:
+    if look is None or look[1] not in TABLE_FORMATS:
         content.whole().close()
         raise SourceError(
             f"{source.title}: {source.stream_name} has no labels that can be recognised",
             Remedy.GIVE_LABEL_OR_FORMAT,
         )
-    yield from read_table(content._replace(form=look.form), request)
+    yield from read_table(content._replace(form=look[1]), request)
 
 
 TABLE = SourceKind(partial(_read_as, None), "a table has labels of its own", has_labels=True)
@@ -506,19 +492,15 @@ EACH_LINE = SourceKind(_read_each_line, "lines of text have no labels")
 _PATHS_TRIED = 3
 
 
-class Look(NamedTuple):
-    """What a text looks like."""
+def looks_like(first: bytes) -> tuple[str, str] | None:
+    """Return what many messages a text looks like by its first bytes; None for one message.
 
-    what: str  # in a sentence: `a table of 2 columns`
-    form: str  # one of `INPUT_FORMATS`
-
-
-def looks_like(first: bytes) -> Look | None:
-    """Return what many messages a text looks like by its first bytes; None for one message."""
+    That is what it is called in a sentence, and one of `INPUT_FORMATS`.
+    """
     if is_mbox(first):
-        return Look("an mbox of several messages", "mbox") if count_separators(first) else None
+        return ("an mbox of several messages", "mbox") if count_separators(first) else None
     if first.startswith(PARQUET):
-        return Look("a Parquet table", "parquet")
+        return ("a Parquet table", "parquet")
     text = first.decode("utf-8", "replace").removeprefix("\ufeff")
     if len(first) >= SAMPLE_BYTES and "\n" in text:
         text = text.rpartition("\n")[0]  # the last line is cut
@@ -529,7 +511,7 @@ def looks_like(first: bytes) -> Look | None:
     names = [name for name in text.split(separator)[:_PATHS_TRIED] if name.strip()]
     try:
         if names and all("/" in name and os.path.exists(name) for name in names):  # noqa: PTH110
-            return Look("a list of files", "files0" if separator == "\0" else "files")
+            return ("a list of files", "files0" if separator == "\0" else "files")
     except ValueError:
         pass
     # One object could be a row; a whole table has objects or lists in it.
@@ -537,16 +519,16 @@ def looks_like(first: bytes) -> Look | None:
         len(lines) > 1
         or not any(isinstance(value, dict | list) for value in json.loads(lines[0]).values())
     ):
-        return Look("JSON lines", "jsonl")
+        return ("JSON lines", "jsonl")
     if lines[0].lstrip().startswith(("[{", "[[", '{"')) or lines[0].strip() in ("[", "{"):
-        return Look("JSON", "json")
+        return ("JSON", "json")
     return _looks_like_table(lines) if len(lines) > 1 else None
 
 
-def _looks_like_table(lines: list[str]) -> Look | None:
+def _looks_like_table(lines: list[str]) -> tuple[str, str] | None:
     """Return what delimiter cuts all lines into as many cells, if these are a table's."""
     if are_labelled_lines(lines):
-        return Look("a table of 2 columns", "tsv")
+        return ("a table of 2 columns", "tsv")
     for delimiter, form in (("\t", "tsv"), (",", "csv"), (";", "csv"), ("|", "csv")):
         try:
             rows = [row for row in csv.reader(lines, delimiter=delimiter) if row]
@@ -567,5 +549,5 @@ def _looks_like_table(lines: list[str]) -> Look | None:
             or names_columns(rows[0], TableOptions())
             or is_header_row(regular[0], regular[1:])
         ):
-            return Look(f"a table of {counted(width, 'column')}", form)
+            return (f"a table of {counted(width, 'column')}", form)
     return None

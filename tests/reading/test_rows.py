@@ -10,7 +10,6 @@ from one_case import each
 
 from nbspam.errors import SourceError
 from nbspam.reading.rows import (
-    CELL_LIMIT,
     decoded_lines,
     file_content,
     is_header_row,
@@ -30,19 +29,19 @@ def field_size_limit():
     csv.field_size_limit(before)
 
 
-def rows_in(path, skips, cell_limit=CELL_LIMIT):
+def rows_in(path, skips):
     content = file_content(path)
-    layout = layout_of(content, None, cell_limit)
     lines = decoded_lines(str(path), content.whole, None, skips)
-    return list(rows_of(str(path), lines, layout, skips, cell_limit))
+    return list(rows_of(str(path), lines, layout_of(content), skips))
 
 
 @each("long", ["x" * 200, '"' + "x" * 200 + '"'])
-def test_cell_beyond_the_limit_is_skipped(long, tmp_path):
+def test_cell_beyond_the_limit_is_skipped(long, tmp_path, monkeypatch):
+    monkeypatch.setattr("nbspam.reading.rows.CELL_LIMIT", 100)
     skips = Skips()
     path = tmp_path / "a.csv"
     path.write_text(f"label,text\nham,one\nspam,{long}\nham,two\n")
-    assert rows_in(path, skips, cell_limit=100) == [
+    assert rows_in(path, skips) == [
         (1, ["label", "text"]),
         (2, ["ham", "one"]),
         (4, ["ham", "two"]),
@@ -50,11 +49,12 @@ def test_cell_beyond_the_limit_is_skipped(long, tmp_path):
     assert skips.named == [f"{path}:3: the row is not CSV (field larger than field limit (100))"]
 
 
-def test_tsv_with_a_cell_beyond_the_limit_is_not_quoted(tmp_path):
+def test_tsv_with_a_cell_beyond_the_limit_is_not_quoted(tmp_path, monkeypatch):
     path = tmp_path / "a.tsv"
     path.write_text('ham\t"one\t1"\nspam\t"' + "x\t" * 100 + '"\n')
     assert rows_in(path, Skips())[0] == (1, ["ham", "one\t1"])
-    assert rows_in(path, Skips(), cell_limit=100)[0] == (1, ["ham", '"one', '1"'])
+    monkeypatch.setattr("nbspam.reading.rows.CELL_LIMIT", 100)
+    assert rows_in(path, Skips())[0] == (1, ["ham", '"one', '1"'])
 
 
 def test_lines_of_text(tmp_path):

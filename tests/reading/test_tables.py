@@ -37,7 +37,7 @@ ROWS: Rows = [
 def read(path, skips=None, needs_labels=True, **options):
     table = ReadingOptions(TableOptions(**options))
     request = ReadingRequest(table, skips or Skips(strict=True), needs_labels=needs_labels)
-    return list(read_table(file_content(path), request))
+    return list(read_table(file_content(path, encoding=options.get("encoding")), request))
 
 
 def rows(path, skips=None, needs_labels=True, **options):
@@ -507,4 +507,4 @@ PIECES = [
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map(b"".join))
 def test_any_bytes_look_like_something_or_nothing(content):
     look = looks_like(content)
-    assert look is None or look.form in INPUT_FORMATS
+    assert look is None or look[1] in INPUT_FORMATS
