@@ -29,35 +29,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from nbspam.errors import OptionError, Remedy, SourceError, TableError, counted, install_command
 from nbspam.names import HAM, SPAM, normal_label
+from nbspam.reading import rows
 from nbspam.reading.mail import count_separators, is_mbox
 from nbspam.reading.message import RawMessage
-from nbspam.reading.rows import (
-    LABEL_LENGTH,
-    LABEL_NAMES,
-    PARQUET,
-    PATIENCE,
-    SAMPLE_ROWS,
-    TEXT_NAMES,
-    Columns,
-    Content,
-    Layout,
-    Opened,
-    TableRow,
-    are_json_lines,
-    cell_text,
-    column_key,
-    decoded_lines,
-    file_content,
-    find_columns,
-    first_rows,
-    is_header_row,
-    label_by_content,
-    layout_of,
-    names_columns,
-    read_lines,
-    rows_of,
-    stream_content,
-)
+from nbspam.reading.rows import Columns, Content, Layout, Opened, TableRow
 from nbspam.reading.source import (
     SAMPLE_BYTES,
     TABLE_FORMATS,
@@ -93,13 +68,13 @@ class TablePlan(NamedTuple):
 
     def read(self, name: str, opened: Opened, skips: Skips, first: int = 1) -> Iterator[RawMessage]:
         """Yield the messages of a table of lines, or of a part whose first line has this number."""
-        lines = decoded_lines(name, opened, self.encoding, skips, first)
-        return self.messages(name, rows_of(name, lines, self.layout, skips), skips)
+        lines = rows.decoded_lines(name, opened, self.encoding, skips, first)
+        return self.messages(name, rows.rows_of(name, lines, self.layout, skips), skips)
 
-    def messages(self, name: str, rows: Iterator[TableRow], skips: Skips) -> Iterator[RawMessage]:
+    def messages(self, name: str, found: Iterator[TableRow], skips: Skips) -> Iterator[RawMessage]:
         """Yield rows of the table called `name` as messages."""
         columns = self.columns
-        for line, row in rows:
+        for line, row in found:
             if line == self.header_line:
                 continue
             source = f"{name}:{line}"
@@ -126,13 +101,13 @@ def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage
     if content.form == "json":
         texts = (line for _, line in content.first_lines() if line.strip())
         first = list(itertools.islice(texts, _LINES_SEEN))
-        if len(first) == _LINES_SEEN and are_json_lines(first):
+        if len(first) == _LINES_SEEN and rows.are_json_lines(first):
             content = content._replace(form="jsonl")
     if content.form in LIMITS:
-        names, rows = table_rows(content, request.options.table)
-        sample = list(first_rows(rows))
+        names, found = table_rows(content, request.options.table)
+        sample = list(rows.first_rows(found))
         plan = _plan(name, names, sample, request)
-        yield from plan.messages(name, itertools.chain(sample, rows), skips)
+        yield from plan.messages(name, itertools.chain(sample, found), skips)
     else:
         yield from line_plan(content, request).read(name, content.whole, skips)
 
@@ -146,9 +121,9 @@ def line_plan(
     """
     layout = Layout("\t")
     if has_quoted_cells or content.form != "tsv":
-        layout = layout_of(content)
+        layout = rows.layout_of(content)
     name, lines = content.name, content.first_lines()
-    sample = list(first_rows(rows_of(name, lines, layout, Skips())))
+    sample = list(rows.first_rows(rows.rows_of(name, lines, layout, Skips())))
     plan = _plan(name, layout.names, sample, request)
     return plan._replace(layout=layout, encoding=content.encoding)
 
@@ -170,8 +145,8 @@ def _plan(
     if header is None:
         is_header = options.table.header_row
         if is_header is None:
-            is_header = names_columns(first, options.table)
-            if not is_header and (is_header := is_header_row(first, others)):
+            is_header = rows.names_columns(first, options.table)
+            if not is_header and (is_header := rows.is_header_row(first, others)):
                 names = ", ".join(cell.strip() for cell in first if cell.strip())
                 problem = f"{name}: its first row names the columns ({names})"
                 options.tell(SourceError(problem, Remedy.HEADER_IS_MESSAGE))
@@ -180,7 +155,7 @@ def _plan(
             header = [cell.strip() for cell in first]
             while header and not header[-1]:  # Kaggle's `v1,v2,,,`: the text continues there
                 header.pop()
-    columns = find_columns(
+    columns = rows.find_columns(
         name, header, cells, options.table, request.needs_labels, () if header else first
     )
     labels = dict.fromkeys(filter(None, map(columns.label_of, cells)))
@@ -233,8 +208,8 @@ def table_rows(
         else:
             frame = _document_frame(_document(data, content.encoding), content.name, options)
         names = None if frame.columns.dtype.kind == "i" else [str(name) for name in frame.columns]
-        rows = frame_rows(frame)
-    return names, enumerate(([cell_text(value) for value in row] for row in rows), 1)
+        cells = ([rows.cell_text(value) for value in row] for row in frame_rows(frame))
+    return names, enumerate(cells, 1)
 
 
 @contextmanager
@@ -280,9 +255,9 @@ def _sheet_rows(content: Content, data: bytes) -> Iterator[TableRow]:
         with warnings.catch_warnings(action="ignore"):  # of styles that are not known
             sheet = load_workbook(io.BytesIO(data), read_only=True, data_only=True).worksheets[0]
         sheet.reset_dimensions()  # what the file says of them may be wrong
-        rows = sheet.iter_rows(max_row=_SHEET_ROWS, values_only=True)
-        for number, row in enumerate(rows, 1):
-            if any(cells := [cell_text(value) for value in row]):
+        found = sheet.iter_rows(max_row=_SHEET_ROWS, values_only=True)
+        for number, row in enumerate(found, 1):
+            if any(cells := [rows.cell_text(value) for value in row]):
                 yield number, cells
 
 
@@ -322,11 +297,11 @@ def _document_frame(document: Any, name: str, options: TableOptions) -> "pd.Data
 
 def _is_by_index(document: dict[str, dict[str, object]], options: TableOptions) -> bool:
     """Return whether an object of objects has one for each row, and not one for each column."""
-    named = [column_key(name) for name in (options.label_column, options.text_column) if name]
-    usual = {*LABEL_NAMES, *TEXT_NAMES, *named}
+    named = [rows.column_key(name) for name in (options.label_column, options.text_column) if name]
+    usual = {*rows.LABEL_NAMES, *rows.TEXT_NAMES, *named}
     outer, inner = list(document), list(next(iter(document.values())))
     for names, is_index in ((outer, False), (inner, True)):
-        if any(column_key(name) in usual for name in names):
+        if any(rows.column_key(name) in usual for name in names):
             return is_index
     return outer == [str(number) for number in range(len(outer))] and inner != outer
 
@@ -358,17 +333,20 @@ def frame_messages(
     if not header:
         raise TableError(f"{_NAME}: it has no columns; give one with labels and texts")
     sample = [
-        [cell.decode("latin-1") if isinstance(cell, bytes) else cell_text(cell) for cell in row]
-        for row in frame_rows(frame.head(SAMPLE_ROWS))
+        [
+            cell.decode("latin-1") if isinstance(cell, bytes) else rows.cell_text(cell)
+            for cell in row
+        ]
+        for row in frame_rows(frame.head(rows.SAMPLE_ROWS))
     ]
-    columns = find_columns(_NAME, header, sample, options, needs_labels)
+    columns = rows.find_columns(_NAME, header, sample, options, needs_labels)
     used = [columns.text] if columns.label is None else [columns.text, columns.label]
     own = columns._replace(text=0, label=len(used) - 1 or None, width=len(used))
-    rows: Iterator[tuple[int, list[Any]]] = (
-        (number, [cell if isinstance(cell, bytes) else cell_text(cell) for cell in row])
+    found: Iterator[tuple[int, list[Any]]] = (
+        (number, [cell if isinstance(cell, bytes) else rows.cell_text(cell) for cell in row])
         for number, row in enumerate(frame_rows(frame.iloc[:, used]))
     )
-    yield from TablePlan(own, needs_labels).messages("row", rows, skips)
+    yield from TablePlan(own, needs_labels).messages("row", found, skips)
 
 
 def given_messages(messages: object, options: TableOptions) -> Iterator[RawMessage]:
@@ -428,7 +406,7 @@ def are_labelled_lines(lines: list[str]) -> bool:
     labels = {label for label, _, _ in pairs}
     return (
         all(label and tab for label, tab, _ in pairs)
-        and max(map(len, labels), default=LABEL_LENGTH + 1) <= LABEL_LENGTH
+        and max(map(len, labels), default=rows.LABEL_LENGTH + 1) <= rows.LABEL_LENGTH
         and (len(labels) <= max(2, len(pairs) // 4) or {HAM, SPAM} >= labels)
     )
 
@@ -437,11 +415,11 @@ def _read_as(form: str | None, source: Source, request: ReadingRequest) -> Itera
     """Yield the rows of a file, standard input or a pipe; form: that of its name, if None."""
     encoding = request.options.table.encoding
     if source.is_file:
-        content = file_content(source.path, form, encoding)
+        content = rows.file_content(source.path, form, encoding)
     else:
-        patience = PATIENCE if request.options.flow else None
+        patience = rows.PATIENCE if request.options.flow else None
         stream = _followed(source, request)
-        content = stream_content(source.title, stream, form or "", encoding, patience)
+        content = rows.stream_content(source.title, stream, form or "", encoding, patience)
     yield from read_table(content, request)
 
 
@@ -454,7 +432,7 @@ def line_messages(
     label: str | None, encoding: str | None, name: str, opened: Opened, skips: Skips, first: int = 1
 ) -> Iterator[RawMessage]:
     """Yield the lines of a text as messages; first: the number of the first line."""
-    for number, line in read_lines(name, opened, encoding, skips, first):
+    for number, line in rows.read_lines(name, opened, encoding, skips, first):
         yield RawMessage(f"{name}:{number}", label, line)
 
 
@@ -466,7 +444,7 @@ def _read_each_line(source: Source, request: ReadingRequest) -> Iterator[RawMess
 def _read_labelled(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     """Yield the rows of the table in a stream that must have labels, so cannot be a message."""
     encoding = request.options.table.encoding
-    content = stream_content(source.title, source.opened(), "", encoding)
+    content = rows.stream_content(source.title, source.opened(), "", encoding)
     with content.beginning() as beginning:
         look = looks_like(beginning.read(SAMPLE_BYTES))
     if look is None or look[1] not in TABLE_FORMATS:
@@ -499,12 +477,12 @@ def looks_like(first: bytes) -> tuple[str, str] | None:
     """
     if is_mbox(first):
         return ("an mbox of several messages", "mbox") if count_separators(first) else None
-    if first.startswith(PARQUET):
+    if first.startswith(rows.PARQUET):
         return ("a Parquet table", "parquet")
     text = first.decode("utf-8", "replace").removeprefix("\ufeff")
     if len(first) >= SAMPLE_BYTES and "\n" in text:
         text = text.rpartition("\n")[0]  # the last line is cut
-    lines = [line for line in text.split("\n")[:SAMPLE_ROWS] if line.strip()]
+    lines = [line for line in text.split("\n")[: rows.SAMPLE_ROWS] if line.strip()]
     if not lines:
         return None
     separator = "\0" if "\0" in text else "\n"
@@ -515,7 +493,7 @@ def looks_like(first: bytes) -> tuple[str, str] | None:
     except ValueError:
         pass
     # One object could be a row; a whole table has objects or lists in it.
-    if are_json_lines(lines) and (
+    if rows.are_json_lines(lines) and (
         len(lines) > 1
         or not any(isinstance(value, dict | list) for value in json.loads(lines[0]).values())
     ):
@@ -531,23 +509,23 @@ def _looks_like_table(lines: list[str]) -> tuple[str, str] | None:
         return ("a table of 2 columns", "tsv")
     for delimiter, form in (("\t", "tsv"), (",", "csv"), (";", "csv"), ("|", "csv")):
         try:
-            rows = [row for row in csv.reader(lines, delimiter=delimiter) if row]
+            table = [row for row in csv.reader(lines, delimiter=delimiter) if row]
         except csv.Error:  # as with a bare CR
             continue
-        widths = [len(row) for row in rows]
+        widths = [len(row) for row in table]
         width = max(set(widths), key=widths.count, default=0)
-        regular = [row for row in rows if len(row) == width]
-        if width < 2 or 10 * len(regular) < 9 * len(rows) or len(regular) < 2:
+        regular = [row for row in table if len(row) == width]
+        if width < 2 or 10 * len(regular) < 9 * len(table) or len(regular) < 2:
             continue
         # A column of labels has few values, or ham and spam: between a text's commas are many.
         columns = [[row[i] for row in regular] for i in range(width)]
-        label = label_by_content(columns)
+        label = rows.label_by_content(columns)
         values = {cell.strip().lower() for cell in columns[label]} if label is not None else set()
         has_labels = len(values) > 1 and (4 * len(values) <= len(regular) or values & {HAM, SPAM})
         if (
             has_labels
-            or names_columns(rows[0], TableOptions())
-            or is_header_row(regular[0], regular[1:])
+            or rows.names_columns(table[0], TableOptions())
+            or rows.is_header_row(regular[0], regular[1:])
         ):
             return (f"a table of {counted(width, 'column')}", form)
     return None

@@ -262,7 +262,7 @@ def test_messages_come_as_their_lines_do(name, lines, stdin):
 
 
 def test_a_line_that_is_written_in_pieces_is_one(stdin, monkeypatch):
-    monkeypatch.setattr("nbspam.reading.tables.PATIENCE", 0.05)
+    monkeypatch.setattr("nbspam.reading.rows.PATIENCE", 0.05)
     pipe = stdin()
     raws = any_kind("-", ReadingOptions(input_format="tsv", flow=Flow()), Skips(strict=True))
 
