@@ -186,13 +186,14 @@ def identity(raw: RawMessage) -> Identity:
 # MIME
 
 
-class _Leaf(NamedTuple):
-    """A leaf that is not decoded yet."""
+class _Node(NamedTuple):
+    """A part that is not decoded yet, and may have parts."""
 
     content_type: str
     parameters: dict[str, str]
     fields: dict[str, str]
     body: bytes
+    depth: int = 0
     is_doubtful: bool = False
 
     @property
@@ -203,16 +204,6 @@ class _Leaf(NamedTuple):
             if named:
                 return decode_words(named)
         return decode_words(self.parameters["name"]) if "name" in self.parameters else ""
-
-
-class _Branch(NamedTuple):
-    """A part that may have parts."""
-
-    headers: list[Header]
-    body: bytes
-    depth: int
-    default: str  # its content type if its header has none
-    is_doubtful: bool = False
 
 
 _MESSAGE = "message/rfc822"
@@ -238,17 +229,16 @@ def mime_parts(headers: list[Header], body: bytes, limits: set[str]) -> list[Par
     limits: gets the names of the limits that were met: "parts", "depth", "text", "header",
     "encoding".
     """
-    leaves = _leaves(_Branch(headers, body, 0, "text/plain"), limits)
+    leaves = _leaves(_node(headers, body, 0), limits)
     if len(leaves) > PARTS_LIMIT:
         limits.add("parts")
         leaves = _sampled(leaves)
     names = [leaf.filename for leaf in leaves]
     texts = [_text(leaf, name, limits) for leaf, name in zip(leaves, names, strict=True)]
     kinds = [leaf.content_type for leaf in leaves]
-    pages = [is_html(*leaf) for leaf in zip(kinds, names, texts, strict=True)]
+    pages = list(map(is_html, kinds, names, texts))
     texts = fitted(texts, pages, TEXT_LIMIT, limits)
-    doubts = [leaf.is_doubtful for leaf in leaves]
-    return [Part(*leaf) for leaf in zip(kinds, texts, pages, names, doubts, strict=True)]
+    return list(map(Part, kinds, texts, pages, names, (leaf.is_doubtful for leaf in leaves)))
 
 
 def is_html(content_type: str, filename: str, text: str) -> bool:
@@ -258,7 +248,7 @@ def is_html(content_type: str, filename: str, text: str) -> bool:
     return text[:201].lstrip().startswith("<") and _PAGE_BEGINS.match(text) is not None
 
 
-def _sampled(leaves: list[_Leaf]) -> list[_Leaf]:
+def _sampled(leaves: list[_Node]) -> list[_Node]:
     """Return PARTS_LIMIT leaves in order.
 
     Of those that may be text a third are the first, a third the last and a third the longest of the
@@ -273,83 +263,81 @@ def _sampled(leaves: list[_Leaf]) -> list[_Leaf]:
     return [leaves[i] for i in sorted(kept)]
 
 
-def _leaves(root: _Branch, limits: set[str]) -> list[_Leaf]:
+def _leaves(root: _Node, limits: set[str]) -> list[_Node]:
     """Return the leaves in reading order; there is a stack, so that depth cannot hurt.
 
     The Subject of a message within the message is a leaf.
     """
-    leaves: list[_Leaf] = []
+    leaves: list[_Node] = []
     stack, work = [root], 0  # bytes looked through
     while stack:
-        branch = stack.pop()
-        body, doubtful = branch.body, branch.is_doubtful
-        fields, media_type, parameters = _described(branch)
+        node = stack.pop()
+        body, media_type = node.body, node.content_type
         is_multipart, is_message = media_type.startswith("multipart/"), media_type == _MESSAGE
         work += len(body) * is_multipart
-        is_deep = branch.depth >= DEPTH_LIMIT or work > _WORK_LIMIT
+        is_deep = node.depth >= DEPTH_LIMIT or work > _WORK_LIMIT
         if is_deep and (is_multipart or is_message):
             limits.add("depth")
         if is_multipart:
             # Its boundary may be missing or not used.
-            branches = [] if is_deep else _opened(branch, media_type, parameters, limits)
-            branches = branches or _flat(branch, limits)
-            stack += reversed(branches)
-            if branches:
-                continue
-            media_type = "text/plain"
+            nodes = ([] if is_deep else _opened(node, limits)) or _flat(node, limits)
+            stack += reversed(nodes)
+            if not nodes:
+                leaves.append(node._replace(content_type="text/plain"))
         elif is_message and not is_deep:
-            encoding = fields.get("content-transfer-encoding", "")
+            encoding = node.fields.get("content-transfer-encoding", "")
             if not is_identity(encoding):  # RFC 2046 allows none
                 work += _DECODING_WORK * len(body)
                 body = decode_transfer(body[: 4 * TEXT_LIMIT], encoding, limits)
             work += len(body)
             headers, body = split_header(body, limits)
-            subject = decode_words(next((v for n, v in headers if n == "subject"), ""))
-            leaves.append(_Leaf(_MESSAGE, {}, {}, subject.encode("utf-8", "replace")))
-            stack.append(_Branch(headers, body, branch.depth + 1, "text/plain"))
-            continue
-        leaves.append(_Leaf(media_type, parameters, fields, body, doubtful))
+            subject = decode_words(_value(headers, "subject"))
+            leaves.append(_Node(_MESSAGE, {}, {}, subject.encode("utf-8", "replace")))
+            stack.append(_node(headers, body, node.depth + 1))
+        else:
+            leaves.append(node)
     return leaves
 
 
-def _opened(
-    branch: _Branch, media_type: str, parameters: dict[str, str], limits: set[str]
-) -> list[_Branch]:
+def _value(headers: list[Header], name: str) -> str:
+    return next((value for key, value in headers if key == name), "")
+
+
+def _opened(node: _Node, limits: set[str]) -> list[_Node]:
     """Return the parts of a multipart that its boundary shows.
 
     In doubt are those that mail programs do not show: of alternatives all but the last that is text
     (RFC 2046, 5.1.4), of related parts all but the root (RFC 2387).
     """
-    default = _MESSAGE if media_type == "multipart/digest" else "text/plain"
-    branches = [
-        _Branch(*split_header(segment, limits, is_part=True), branch.depth + 1, default)
-        for segment in _split_parts(branch.body, parameters, limits)
-    ]
+    default = _MESSAGE if node.content_type == "multipart/digest" else "text/plain"
+    segments = _split_parts(node.body, node.parameters, limits)
+    parts = [split_header(segment, limits, is_part=True) for segment in segments]
+    nodes = [_node(*part, node.depth + 1, default) for part in parts]
     shown = None
-    if media_type == "multipart/related":
-        start = parameters.get("start", "")
-        ids = [next((v for n, v in one.headers if n == "content-id"), "") for one in branches]
+    if node.content_type == "multipart/related":
+        start = node.parameters.get("start", "")
+        ids = [_value(headers, "content-id") for headers, _ in parts]
         shown = ids.index(start) if start and start in ids else 0
-    elif media_type == "multipart/alternative":
-        for i, one in enumerate(branches):
-            kind = _described(one)[1]
-            if kind in _READABLE or kind.startswith("multipart/"):
+    elif node.content_type == "multipart/alternative":
+        for i, one in enumerate(nodes):
+            if one.content_type in _READABLE or one.content_type.startswith("multipart/"):
                 shown = i
     return [
-        one._replace(is_doubtful=branch.is_doubtful or shown not in (None, i))
-        for i, one in enumerate(branches)
+        one._replace(is_doubtful=node.is_doubtful or shown not in (None, i))
+        for i, one in enumerate(nodes)
     ]
 
 
-def _described(branch: _Branch) -> tuple[dict[str, str], str, dict[str, str]]:
-    """Return the MIME fields of a part, its type and the parameters of that.
+def _node(headers: list[Header], body: bytes, depth: int, default: str = "text/plain") -> _Node:
+    """Return a part with its MIME fields, its type and the parameters of that.
 
     Of several fields of one name mail readers heed this one or that one: here it is the first,
     unless only a later one makes sense of the body.
+    default: its type if its header has none.
     """
     fields: dict[str, str] = {}
     types: list[str] = []
-    for name, value in branch.headers:
+    for name, value in headers:
         if name not in MIME_FIELDS or not value:
             continue
         if name == "content-type":
@@ -360,39 +348,40 @@ def _described(branch: _Branch) -> tuple[dict[str, str], str, dict[str, str]]:
                 fields[name] = value
         else:
             fields.setdefault(name, value)
-    media_type, parameters = content_type(types[0] if types else "", branch.default)
+    described = content_type(types[0] if types else "", default)
     for value in types[1:]:
-        other, its_parameters = content_type(value, branch.default)
-        boundary = its_parameters.get("boundary", "").encode("utf-8", "replace")
-        if other.startswith("multipart/") and boundary and b"--" + boundary in branch.body:
-            return fields, other, its_parameters
-    return fields, media_type, parameters
+        other, parameters = content_type(value, default)
+        boundary = parameters.get("boundary", "").encode("utf-8", "replace")
+        if other.startswith("multipart/") and boundary and b"--" + boundary in body:
+            described = other, parameters
+            break
+    return _Node(*described, fields, body, depth)
 
 
-def _flat(branch: _Branch, limits: set[str]) -> list[_Branch]:
+def _flat(node: _Node, limits: set[str]) -> list[_Node]:
     """Return what looks like a part of a body, at any depth of a tree, but for multiparts.
 
     Mail readers show them if the boundary claimed is another, or the tree is deep.
     """
-    starts = [match.end() for match in _ANY_DELIMITER.finditer(branch.body)]
+    starts = [match.end() for match in _ANY_DELIMITER.finditer(node.body)]
     if len(starts) > _DELIMITERS_LIMIT:
         limits.add("parts")
         half = _DELIMITERS_LIMIT // 2
         starts = starts[:half] + starts[-half:]
-    branches = []
-    for start, end in pairwise([*starts, len(branch.body)]):
-        headers, inside = split_header(branch.body[start:end], limits)
-        kind = content_type(next((v for n, v in headers if n == "content-type"), ""), "text/plain")
-        if not kind[0].startswith("multipart/"):
-            branches.append(_Branch(headers, inside, branch.depth, "text/plain"))
-    return branches
+    nodes = []
+    for start, end in pairwise([*starts, len(node.body)]):
+        headers, inside = split_header(node.body[start:end], limits)
+        kind, _ = content_type(_value(headers, "content-type"), "text/plain")
+        if not kind.startswith("multipart/"):
+            nodes.append(_node(headers, inside, node.depth))
+    return nodes
 
 
-def _may_be_text(leaf: _Leaf) -> bool:
+def _may_be_text(leaf: _Node) -> bool:
     return leaf.content_type.startswith(("text/", "message/")) or leaf.content_type in _TEXTUAL
 
 
-def _text(leaf: _Leaf, filename: str, limits: set[str]) -> str:
+def _text(leaf: _Node, filename: str, limits: set[str]) -> str:
     """Return the text of a leaf; empty if it is none."""
     encoding = leaf.fields.get("content-transfer-encoding", "")
     if not _may_be_text(leaf):
