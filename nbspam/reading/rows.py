@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from nbspam.errors import Remedy, TableError
-from nbspam.names import HAM, SPAM, cell_label, normal_label
+from nbspam.names import HAM, SPAM, answer_label, cell_label, normal_label
 from nbspam.reading.charsets import is_wide, wide_encoding
 from nbspam.reading.compression import Taken, bare_suffix, open_bytes
 from nbspam.reading.source import Skips, TableOptions, has_more
@@ -505,7 +505,10 @@ def text_by_content(columns: list[list[str]], label: int | None) -> int | None:
 #   where the columns have no names.
 # - The cell over the texts is one bare word, and most of the texts are not: of SMS one or two in a
 #   hundred are ("Ok").  It may be several words ("Message text", "What they wrote") if one of them
-#   is a usual name, or if there are three columns or more; then no cell of the row has a digit.
+#   is a usual name, if there are three columns or more, or if the cell over the labels of two
+#   classes cannot well be a third: they are 0 and 1, or yes and no, and it is no such answer, or
+#   it has several words ("Verdict of reviewer") and they, in 20 rows or more, have one.  Then
+#   no cell of the row has a digit.
 # - The cell over the labels occurs there only once, while the others repeat, and it is neither ham
 #   nor spam, unless it is over numbers.  In a table of two classes the label of a first message
 #   always repeats, unless the rest of the sample is of the other class, as in a sorted file: then a
@@ -514,9 +517,9 @@ def text_by_content(columns: list[list[str]], label: int | None) -> int | None:
 #   where there is one beside the labels, too.  Names that pandas counted may be like the labels
 #   below them.
 #
-# What is left is the message of one word (of a few, in three columns) that is the only one of its
-# class in the sample, and is first, and the message "1" of class 0; whoever has it is told that its
-# row was taken for a header.
+# What is left is the message of one word (of a few, in three columns, or if its class is "not sure"
+# beside ham and spam) that is the only one of its class in the sample, and is first, and the
+# message "1" of class 0; whoever has it is told that its row was taken for a header.
 
 _NAME_LENGTH = 40  # characters
 _WORD = re.compile(r"[^\W\d]\w*(?:[.-]\w+)*")  # a bare word, as an identifier is
@@ -524,6 +527,7 @@ _TITLE = re.compile(r"[^\W\d_][^\d.!,;:]*")  # a few words
 _INDEX = re.compile(r"[0-9]+")
 _DIGIT = re.compile(r"\d")
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*")
+_ROWS_OF_ONE_WORD = 20  # labels, at least, beside which one of several words is none
 
 
 def is_header_row(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
@@ -547,8 +551,12 @@ def is_header_row(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool
         return False
     label = label_by_content(columns)
     text = text_by_content(columns, label)
+    labels = [] if label is None else [normal_label(cell) for cell in columns[label]]
+    classes, name = set(labels), "" if label is None else normal_label(names[label])
     if text is None or not (
-        are_counted or _WORD.fullmatch(names[text]) or _is_title(own, names[text])
+        are_counted
+        or _WORD.fullmatch(names[text])
+        or _is_title(names[text], own, _is_no_class(name, labels))
     ):
         return False
     words = sum(_WORD.fullmatch(cell) is not None for cell in columns[text])
@@ -561,8 +569,7 @@ def is_header_row(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool
     )
     if label is None:
         return has_numbers
-    labels = [normal_label(cell) for cell in columns[label]]
-    classes, name, are_numbers = set(labels), normal_label(names[label]), _are_numbers(labels)
+    are_numbers = all(map(_NUMBER.fullmatch, labels))
     if not are_counted and (name in classes or (name in (HAM, SPAM) and not are_numbers)):
         return False
     if are_numbers or has_numbers:
@@ -570,15 +577,21 @@ def is_header_row(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool
     return len(labels) >= 2 * len(classes) and (len(classes) > 1 or classes <= {HAM, SPAM})
 
 
-def _is_title(names: Sequence[str], name: str) -> bool:
-    """Return whether several words name a column, beside those of the other columns."""
+def _is_title(name: str, names: Sequence[str], is_header: bool) -> bool:
+    """Return whether several words name the column of the texts, beside those of the others."""
     is_usual = any(word in TEXT_NAMES for word in re.findall(r"\w+", name.lower()))
     return (
-        (is_usual or len(names) > 2)
+        (is_usual or len(names) > 2 or is_header)
         and _TITLE.fullmatch(name) is not None
         and not any(map(_DIGIT.search, names))
     )
 
 
-def _are_numbers(cells: list[str]) -> bool:
-    return bool(cells) and all(_NUMBER.fullmatch(cell) for cell in cells)
+def _is_no_class(name: str, labels: list[str]) -> bool:
+    """Return whether a cell looks like none of the labels below it, which are of two classes."""
+    classes = set(labels)
+    answers = {answer_label(label) for label in classes - {SPAM, HAM}}
+    if len(classes) == 2 and answers == {SPAM, HAM}:
+        return answer_label(name) not in answers
+    many = len(classes) == 2 and len(labels) >= _ROWS_OF_ONE_WORD
+    return many and " " in name and not any(" " in label for label in classes)
