@@ -11,15 +11,10 @@ from nbspam.patterns import lazy_pattern
 _SURROGATES = lazy_pattern("[\ud800-\udfff]")
 # The charset that software claims, and the one it uses; the supersets are WHATWG's.
 _SUPERSETS = {
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
-    "x-gbk": "gb18030",
+    **dict.fromkeys(("gb2312", "gbk", "x-gbk"), "gb18030"),
+    **dict.fromkeys(("ks_c_5601-1987", "euc-kr"), "cp949"),
+    **dict.fromkeys(("shift_jis", "shift-jis", "x-sjis"), "cp932"),
     "chinesebig5": "big5",
-    "ks_c_5601-1987": "cp949",
-    "euc-kr": "cp949",
-    "shift_jis": "cp932",
-    "shift-jis": "cp932",
-    "x-sjis": "cp932",
     "unicode-1-1-utf-7": "utf-7",
 }
 # One byte a character, ASCII below 0x80: text in these that is valid UTF-8 is UTF-8.
@@ -72,12 +67,11 @@ def decode(data: bytes, charset: str) -> str:
 
 def _decode_strictly(data: bytes, name: str) -> str | None:
     """Return the text that is valid in the claimed charset or UTF-8; None if it is in neither."""
+    candidates = [name, "utf-8"]
     if not name or name.startswith(_SINGLE_BYTE):
-        candidates: tuple[str, ...] = ("utf-8", name)
+        candidates.reverse()
     elif data.isascii() and name.startswith(_SEVEN_BIT):
-        candidates = (name,)  # if broken, it is still valid UTF-8, but unreadable
-    else:
-        candidates = (name, "utf-8")
+        candidates.pop()  # if broken, it is still valid UTF-8, but unreadable
     for candidate in candidates:
         if candidate not in ("iso-8859-1", "latin1", "us-ascii", "ascii", ""):
             text = _decode_with(data, candidate)

@@ -80,11 +80,9 @@ def each_line(stream: io.BufferedReader) -> Iterator[bytes]:
         yield line
 
 
-def read_lines(
-    name: str, opened: Opened, encoding: str | None, skips: Skips, first: int = 1
-) -> Iterator[Line]:
-    """Yield (line number, text without its line end) of a text, without blank lines."""
-    for number, line in decoded_lines(name, opened, encoding, skips, first):
+def filled(lines: Iterator[Line]) -> Iterator[Line]:
+    """Yield the lines that are not blank, without their line ends."""
+    for number, line in lines:
         if line.strip():
             yield number, line.rstrip("\r\n")
 
@@ -256,19 +254,16 @@ def rows_of(name: str, lines: Iterator[Line], layout: Layout, skips: Skips) -> I
     elif layout.is_quoted:
         yield from _csv_rows(name, lines, layout.delimiter, skips)
     else:
-        for number, line in lines:
-            if line.strip():
-                yield number, line.rstrip("\r\n").split(layout.delimiter)
+        for number, line in filled(lines):
+            yield number, line.split(layout.delimiter)
 
 
 def _objects(
     table: str, lines: Iterator[Line], skips: Skips
 ) -> Iterator[tuple[int, dict[str, object]]]:
-    for number, line in lines:
-        if not line.strip():
-            continue
+    for number, line in filled(lines):
         try:
-            value = json.loads(line.rstrip("\r\n"))
+            value = json.loads(line)
         except (ValueError, RecursionError) as error:
             skips(f"{table}:{number}", f"the line is not JSON ({error})")
             continue
@@ -304,16 +299,13 @@ def _csv_rows(name: str, lines: Iterator[Line], delimiter: str, skips: Skips) ->
             row.append(line)
             yield line[1]
 
-    reader = csv.reader(texts(), delimiter=delimiter, strict=True)
     while True:
-        row.clear()
         try:
-            cells = next(reader, None)
-            if cells:
-                yield row[0][0], cells
-            elif not row:
-                return
-            continue
+            for cells in csv.reader(texts(), delimiter=delimiter, strict=True):
+                if cells:
+                    yield row[0][0], cells
+                row.clear()
+            return
         except csv.Error as error:
             problem = str(error)
         number, line = row[0]
@@ -324,8 +316,8 @@ def _csv_rows(name: str, lines: Iterator[Line], delimiter: str, skips: Skips) ->
         else:
             yield number, line.rstrip("\r\n").split(delimiter)
         again.extendleft(reversed(row[1:]))
+        row.clear()
         failures += 1
-        reader = csv.reader(texts(), delimiter=delimiter, strict=True)
 
 
 # Columns
@@ -473,7 +465,7 @@ def label_by_content(columns: list[list[str]]) -> int | None:
 
     A column that never changes is the last choice; a few bad rows without a value do not matter.
     """
-    best: tuple[bool, bool, int, int] | None = None
+    ranks = []
     for i, column in enumerate(columns):
         cells = [cell.strip() for cell in column if cell.strip()]
         values = set(cells)
@@ -484,9 +476,8 @@ def label_by_content(columns: list[list[str]]) -> int | None:
             and max(map(len, values)) <= LABEL_LENGTH
         ):
             usual = {SPAM, HAM} & {value.lower() for value in values}
-            rank = (not usual, len(values) == 1, len(values), i)
-            best = min(best or rank, rank)
-    return best and best[3]
+            ranks.append((not usual, len(values) == 1, len(values), i))
+    return min(ranks)[-1] if ranks else None
 
 
 def text_by_content(columns: list[list[str]], label: int | None) -> int | None:

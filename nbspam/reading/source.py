@@ -87,8 +87,7 @@ class Skips:
         """
         if not self.count:
             return []
-        items = "item" if self.count == 1 else "items"
-        lines = [f"skipped {self.count} {items} that could not be read:"]
+        lines = [f"skipped {self.count} item{'s' * (self.count > 1)} that could not be read:"]
         lines += [f"  {skipped.sentence(remedies or {})}" for skipped in self._first]
         if self.count > len(self._first):
             lines.append(f"  … and {self.count - len(self._first)} more")
@@ -120,23 +119,14 @@ def has_more(stream: io.BufferedReader, patience: float) -> bool:
 class Flow:
     """Whether the stream that is being read, as of `tail -f`, has nothing more to read just now."""
 
-    def __init__(self) -> None:
-        self._stream: io.BufferedReader | None = None
-
-    def follow(self, stream: io.BufferedReader) -> io.BufferedReader:
-        """Watch a stream from now on, and return it."""
-        self._stream = stream
-        return stream
+    stream: io.BufferedReader | None = None
 
     def pauses(self) -> bool:
         """Return whether to read on would wait for whoever writes the stream.
 
         It may say so while some lines are in memory already: they are then answered one by one.
         """
-        return self._stream is not None and not has_more(self._stream, 0)
-
-
-def _say_nothing(_: SourceError) -> None: ...
+        return self.stream is not None and not has_more(self.stream, 0)
 
 
 class ReadingOptions(NamedTuple):
@@ -148,7 +138,7 @@ class ReadingOptions(NamedTuple):
     seen: bool = False  # of a Maildir or mbox, only mail that its owner has read and not deleted
     needs_content: bool = False  # an empty message is none: it is not to be learned
     outside: bool = False  # an index may name any file, and links may lead anywhere
-    tell: Callable[[SourceError], None] = _say_nothing  # called with what is no error, to be said
+    tell: Callable[[SourceError], None] = lambda _: None  # called with what is no error, to be said
     flow: Flow | None = None  # of messages that are to be answered as they come
     # Real paths of the sources that are given -> their labels ("": their own): what is inside a
     # folder that is given too is read as itself, and not as a part of the folder.

@@ -99,8 +99,8 @@ def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage
     """
     name, skips = content.name, request.skips
     if content.form == "json":
-        texts = (line for _, line in content.first_lines() if line.strip())
-        first = list(itertools.islice(texts, _LINES_SEEN))
+        lines = itertools.islice(rows.filled(content.first_lines()), _LINES_SEEN)
+        first = [line for _, line in lines]
         if len(first) == _LINES_SEEN and rows.are_json_lines(first):
             content = content._replace(form="jsonl")
     if content.form in LIMITS:
@@ -424,15 +424,17 @@ def _read_as(form: str | None, source: Source, request: ReadingRequest) -> Itera
 
 
 def _followed(source: Source, request: ReadingRequest) -> io.BufferedReader:
-    stream, flow = source.opened(), request.options.flow
-    return stream if flow is None else flow.follow(stream)
+    stream = source.opened()
+    if request.options.flow:
+        request.options.flow.stream = stream
+    return stream
 
 
 def line_messages(
     label: str | None, encoding: str | None, name: str, opened: Opened, skips: Skips, first: int = 1
 ) -> Iterator[RawMessage]:
     """Yield the lines of a text as messages; first: the number of the first line."""
-    for number, line in rows.read_lines(name, opened, encoding, skips, first):
+    for number, line in rows.filled(rows.decoded_lines(name, opened, encoding, skips, first)):
         yield RawMessage(f"{name}:{number}", label, line)
 
 

@@ -12,9 +12,9 @@ from nbspam.errors import SourceError
 from nbspam.reading.rows import (
     decoded_lines,
     file_content,
+    filled,
     is_header_row,
     layout_of,
-    read_lines,
     rows_of,
 )  # fmt: skip
 from nbspam.reading.source import ReadingOptions, Skips, TableOptions
@@ -57,18 +57,22 @@ def test_tsv_with_a_cell_beyond_the_limit_is_not_quoted(tmp_path, monkeypatch):
     assert rows_in(path, Skips())[0] == (1, ["ham", '"one', '1"'])
 
 
+def lines(opened):
+    return list(filled(decoded_lines("-", opened, None, Skips())))
+
+
 def test_lines_of_text(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(b"one\r\n\n  \ncaf\xe9\ttwo\nthree")
     expected = [(1, "one"), (4, "café\ttwo"), (5, "three")]
-    assert expected == list(read_lines(str(path), lambda: path.open("rb"), None, Skips()))
+    assert expected == lines(lambda: path.open("rb"))
 
 
 @each("length", [99, 100, 101, 250])
 def test_huge_line_is_cut(length, monkeypatch):
     monkeypatch.setattr("nbspam.reading.rows._LINE_LIMIT", 100)
     stream = io.BufferedReader(io.BytesIO(b"x" * length + b"\ny\n"))
-    texts = [text for _, text in read_lines("-", lambda: stream, None, Skips())]
+    texts = [text for _, text in lines(lambda: stream)]
     assert max(map(len, texts)) <= 100
     assert "".join(texts) == "x" * length + "y"
 
