@@ -15,7 +15,7 @@ from functools import partial
 from itertools import accumulate, islice, pairwise, takewhile
 from typing import NamedTuple, TypeVar
 
-from nbspam.errors import NbspamError, Remedy
+from nbspam.errors import NbspamError
 from nbspam.reading import mail, tables
 from nbspam.reading.charsets import is_wide
 from nbspam.reading.compression import Taken, unpacking
@@ -46,8 +46,8 @@ class _Collected(Skips):
         super().__init__()
         self._new: list[Skipped] = []
 
-    def __call__(self, source: str, reason: str, _: Remedy | None = None) -> None:
-        self._new.append(Skipped(source, reason))
+    def take(self, skipped: Skipped) -> None:
+        self._new.append(skipped)
 
     def among(self, raws: Iterator[A]) -> Iterator[A | Skipped]:
         """Yield messages or pieces, and what is skipped while they are read."""

@@ -39,6 +39,7 @@ class Skipped(NamedTuple):
 
     source: str
     reason: str
+    remedy: Remedy | None = None
     is_error: bool = True  # under `strict`
 
 
@@ -55,20 +56,20 @@ class Skips:
 
     def __call__(self, source: str, reason: str, remedy: Remedy | None = None) -> None:
         """Note that `source` was skipped; raises SourceError under `strict`."""
-        if self.strict:
-            raise SourceError(f"{source}: {reason}", remedy or Remedy.LEAVE_OUT_STRICT)
-        self.note(source, reason, remedy)
+        self.take(Skipped(source, reason, remedy))
 
     def note(self, source: str, reason: str, remedy: Remedy | None = None) -> None:
         """Note that `source` was left out, which is not an error even under `strict`."""
+        self.take(Skipped(source, reason, remedy, is_error=False))
+
+    def take(self, skipped: Skipped) -> None:
+        """Note what was skipped, here or elsewhere; raises SourceError for an error if strict."""
+        source, reason, remedy, is_error = skipped
+        if self.strict and is_error:
+            raise SourceError(f"{source}: {reason}", remedy or Remedy.LEAVE_OUT_STRICT)
         self.count += 1
         if len(self._first) < NAMED_LIMIT:
             self._first.append(SourceError(f"{source}: {reason}", remedy))
-
-    def take(self, skipped: Skipped) -> None:
-        """Note what another reader skipped; raises SourceError for an error under `strict`."""
-        skip = self if skipped.is_error else self.note
-        skip(skipped.source, skipped.reason)
 
     def merge(self, other: "Skips") -> None:
         """Add what another reader skipped after this one."""

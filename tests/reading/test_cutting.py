@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
+from nbspam.errors import Remedy
 from nbspam.reading.cutting import Asked, Cutter, ElsewhereError
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped, Skips
@@ -81,11 +82,16 @@ def test_lines_and_folders_are_cut(tmp_path):
     path.write_text("".join(f"line {i}\n\n" for i in range(99)))
     options = ReadingOptions(input_format="lines")
     assert len(check(Asked(str(path), "ham", True), 100, options)) > 5
-    folder = tmp_path / "mails"
-    folder.mkdir()
+    folder = tmp_path / "mails" / "ham"
+    folder.mkdir(parents=True)
     for i in range(600):
         (folder / f"{i}.eml").write_text(f"Subject: {i}\n\nx\n")
     assert len(check(Asked(str(folder), "ham", True), 1)) == 5
+    (folder.parent / "README").write_text("of no class: told, with what to do about it")
+    (folder / "link").symlink_to("/etc/passwd")
+    found = check(Asked(str(folder.parent), needs_labels=True), 1)
+    remedies = [skipped.remedy for skipped in found if isinstance(skipped, Skipped)]
+    assert remedies == [Remedy.GIVE_OUTSIDE_LABEL, Remedy.ALLOW_OUTSIDE]
 
 
 def test_a_machine_without_the_file_says_so(tmp_path):
