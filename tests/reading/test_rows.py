@@ -4,6 +4,7 @@ import csv
 import io
 
 import pytest
+from golden_tables import golden_table
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from one_case import each
@@ -82,105 +83,41 @@ def test_huge_line_is_cut(length, monkeypatch):
 TEXTS = ["see you at nine", "win a prize, now!", "Ok", "the meeting is moved", "claim your cash"]
 
 
-def rows(*classes, texts=TEXTS, n=20):
-    return [(classes[i % len(classes)], texts[i % len(texts)]) for i in range(n)]
+WORDS = ["Ok", "yes", "no", "why"]
 
 
-def numbered(table):
-    return [(str(i), *row) for i, row in enumerate(table)]
+def rows_of_shape(classes, shape, n):
+    for i in range(n):
+        texts = {"text": TEXTS[i % 5], "word": WORDS[i % 4], "label": classes[i % len(classes)]}
+        others = {"who": f"b{'o' * (i % 9)}b", "anyone": f"b{'o' * i}b", "day": i % 3, "i": i}
+        yield shape.format(**texts, **others).split("|")
 
 
-HEADERS = {
-    "numbers": (("y", "x"), rows("0", "1")),
-    "numbers, sorted": (("y", "x"), rows("0")),
-    "three numbers": (("y", "x"), rows("0", "1", "2")),
-    "few rows": (("y", "x"), rows("0", "1", n=2)),
-    "words": (("outcome", "body_text"), rows("ham", "spam")),
-    "words, sorted": (("outcome", "body_text"), rows("ham")),
-    "other classes": (("kategorie", "kurztext"), rows("gut", "schlecht")),
-    "another script": (("метка", "сообщение"), rows("спам", "нет")),
-    "with an id": (("id", "outcome", "txt"), numbered(rows("ham", "spam"))),
-    "without labels": (("nr", "txt"), [(str(i), TEXTS[i % 5]) for i in range(30)]),
-    "Kaggle's empty columns": (("c1", "c2", "", ""), [(*r, "", "") for r in rows("ham", "spam")]),
-    "text first": (("txt", "y"), [(b, a) for a, b in rows("0", "1")]),
-    "an index": (("", "outcome", "body_text"), numbered(rows("ham", "spam"))),
-    "an index, sorted": (
-        ("", "outcome", "body_text"),
-        [(str(i), "junk", f"see you at {i}") for i in range(20)],
-    ),
-    "an index and letters": (("", "a", "b"), numbered(rows("ham", "spam"))),
-    "a shuffled index": (("", "a", "b"), numbered(rows("0", "1"))[::-3]),
-    "an index and texts alone": (("", "txt"), [(str(i), f"see you at {i}") for i in range(30)]),
-    "no names": (("0", "1"), rows("ham", "spam")),
-    "no names over numbers": (("0", "1"), rows("0", "1")),
-    "an index and no names": (("", "0", "1"), numbered(rows("ham", "spam"))),
-    "an index and no names over numbers": (("", "0", "1"), numbered(rows("0", "1"))),
-    "an index and a series": (("", "0"), [(str(i), TEXTS[i % 5]) for i in range(30)]),
-    "of several words": (("opinion", "text body"), rows("fine", "junk")),
-    "of several words, beside others": (
-        ("From", "What they wrote", "My opinion"),
-        [(f"b{'o' * (i % 9)}b", b, a) for i, (a, b) in enumerate(rows("fine", "junk"))],
-    ),
-    "of several words over answers": (("Decision", "What they wrote"), rows("0", "1")),
-    "of several words over yes and no": (("Is it junk?", "What they wrote"), rows("Yes", "No")),
-    "of several words over one": (("Verdict of reviewer", "What they wrote"), rows("ham", "spam")),
-    "over dates": (
-        ("When", "From", "Message text", "Spam or ham"),
-        [(f"May {i}", "bob", b, a) for i, (a, b) in enumerate(rows("ham", "spam", n=4))],
-    ),
-    "over dates, without labels": (
-        ("When", "From", "What they wrote"),
-        [(f"May {i}", f"b{'o' * i}b", f"see you all at the {i}" * 2) for i in range(30)],
-    ),
-    "spam over numbers": (
-        ("Datum", "Nachricht (Text)", "Spam"),
-        [(f"{i % 3}. Mai", b, a) for i, (a, b) in enumerate(rows("1", "0"))],
-    ),
-    "with a mistake among the labels": (("y", "x"), [*rows("ham", "spam"), ("hma", "see you")]),
-}
-MESSAGES = {
-    "uci": (("ham", "Go until jurong point"), rows("ham", "spam")),
-    "a short first message": (("ham", "Ok"), rows("ham", "spam")),
-    "the same in few rows": (("ham", "Ok"), rows("ham", "spam", n=2)),
-    "of other classes": (("good", "Ok"), rows("good", "junk")),
-    "of numbers": (("0", "Ok"), rows("0", "1")),
-    "the first class once, sorted": (("good", "Ok"), rows("junk")),
-    "the first number once, sorted": (("0", "Ok"), rows("1")),
-    "ham once, sorted": (("ham", "Ok"), rows("spam")),
-    "in capitals": (("HAM", "Ok"), rows("spam")),
-    "a third class with a message of words": (("promo", "big sale"), rows("ham", "spam")),
-    "a third class with a link": (("promo", "http://a.example/x"), rows("ham", "spam")),
-    "a third class of words, with a number": (("not sure", "call 911"), rows("ham", "spam")),
-    "a third class of words, with a sign": (("not sure", "big sale!"), rows("ham", "spam")),
-    "a third class of words, in few rows": (("not sure", "big sale"), rows("ham", "spam", n=19)),
-    "a third class of words, sorted": (("not sure", "big sale"), rows("ham")),
-    "one of four classes": (("not sure", "big sale"), rows("ham", "spam", "promo")),
-    "of several words beside such": (("not sure", "big sale"), rows("no spam", "some spam")),
-    "a class once, beside answers": (("ham", "big sale"), rows("yes", "no")),
-    "an answer of another kind": (("no", "big sale"), rows("0", "1")),
-    "the first answer once, sorted": (("no", "big sale"), rows("yes")),
-    "texts that are all words": (("a", "b"), rows("0", "1", texts=["Ok", "yes", "no", "why"])),
-    "a third class, with a date": (
-        ("May 1", "big sale", "promo"),
-        [(f"May {i}", b, a) for i, (a, b) in enumerate(rows("ham", "spam"))],
-    ),
-    "one column": (("x",), [(text,) for text in TEXTS]),
-    "nothing below": (("y", "x"), []),
-    "one row below": (("y", "x"), rows("0", n=1)),
-    "a name twice": (("x", "x"), rows("0", "1")),
-    "an empty name": (("", "x"), rows("0", "1")),
-    "an id left out": (("", "ham", "Ok"), numbered(rows("ham", "spam"))),
-    "an id left out, of other classes": (("", "good", "Ok"), numbered(rows("good", "junk"))),
-    "an id left out before a text": (("", "ham", "see you"), numbered(rows("ham", "spam"))),
-    "numbers that no one counted": (("1", "2"), rows("0", "1")),
-    "numbers over words": (("0", "1"), rows("0", "1", texts=["Ok", "yes", "no", "why"])),
-    "labels that do not repeat": (("y", "x"), [("ab", "see you"), ("cd", "at nine")]),
-}
+def first_rows(section):
+    """Return the cases: what each shows, a first row, and the rows below it."""
+    for case, first, labels, shape, n in golden_table("reading/tables.table", 5, section):
+        below = rows_of_shape(labels.split("|"), shape, int(n or 20))
+        yield case, first.split("|"), list(below)
+
+
+LABELLED = list(rows_of_shape(["ham", "spam"], "{label}|{text}", 20))
+INDEXED = list(rows_of_shape(["0", "1"], "{i}|{label}|{text}", 20))
+HEADERS = [
+    *first_rows("headers"),
+    ("a shuffled index", ("", "a", "b"), INDEXED[::-3]),
+    ("with a mistake among the labels", ("y", "x"), [*LABELLED, ("hma", "see you")]),
+]
+MESSAGES = [
+    *first_rows("messages"),
+    ("one column", ("x",), [(text,) for text in TEXTS]),
+    ("nothing below", ("y", "x"), []),
+    ("labels that do not repeat", ("y", "x"), [("ab", "see you"), ("cd", "at nine")]),
+]
 
 
 def test_a_header_of_unknown_names_is_one_and_a_first_message_is_none():
-    assert [case for case in HEADERS if not is_header_row(*HEADERS[case])] == []
-    assert [case for case in MESSAGES if is_header_row(*MESSAGES[case])] == []
+    assert [case for case, first, below in HEADERS if not is_header_row(first, below)] == []
+    assert [case for case, first, below in MESSAGES if is_header_row(first, below)] == []
 
 
 LABELS = st.sampled_from([("ham", "spam"), ("0", "1"), ("good", "bad"), ("a", "b", "c")])

@@ -119,12 +119,6 @@ def test_wide_encodings_when_not_told(name, text, encoding, tmp_path):
         rows(path)
 
 
-@each("text", ["a\0 b\0c", "\0", "\0\0\0", "a\0"])
-def test_stray_nuls_are_no_wide_encoding(text, tmp_path):
-    path = file(tmp_path, "a.tsv", f"ham\t{text}\nspam\t{text}\nham\tsee you\n".encode())
-    assert [label for label, _ in rows(path)] == ["ham", "spam", "ham"]
-
-
 def test_parquet_by_its_first_bytes_and_with_numbers_nothing_and_booleans(tmp_path):
     assert rows(file(tmp_path, "nameless", FORMATS["a.parquet"])) == ROWS
     frame = pd.DataFrame({"spam": [True, False, True], "text": ["a", "b", None]})
@@ -204,17 +198,6 @@ def test_sample_data_is_read_whole():
 
 # TSV and CSV
 
-UNQUOTED = ['"quoted from end to end"', '"opens and never closes', 'closes only"', '""', '"']
-UNQUOTED += ['in the "middle" of it', '"one" and "two"']
-
-
-@each("text", UNQUOTED)
-def test_quotes_of_an_unquoted_tsv_belong_to_the_text(text, tmp_path):
-    expected = [("ham", "before"), ("spam", text), ("ham", "after"), ("ham", "the end")]
-    path = file(tmp_path, "a.tsv", "".join(f"{label}\t{text}\n" for label, text in expected))
-    assert expected == rows(path)
-
-
 QUOTED = [
     ("ham", 'she said "hello"'),
     ("spam", "one line\nand one more"),
@@ -238,13 +221,6 @@ def test_quoted_tables(table, name, quoting, delimiter, line_end, tmp_path):
 )
 def test_tables_as_they_are_written(case, name, content, expected, tmp_path):
     assert rows(file(tmp_path, name, content.encode("latin-1"))) == literal_eval(expected), case
-
-
-@each("mark", [";", "\t", "|"])
-def test_other_delimiters(mark, tmp_path):
-    text = f"label{mark}text\nham{mark}a, b, c\nspam{mark}d, e\nham{mark}f\n"
-    expected = [("ham", "a, b, c"), ("spam", "d, e"), ("ham", "f")]
-    assert rows(file(tmp_path, "a.csv", text)) == expected
 
 
 def test_quote_that_never_closes_costs_its_own_row_only(tmp_path):
@@ -315,13 +291,6 @@ def test_label_by_content_or_no_label_at_all(tmp_path):
     with pytest.raises(TableError, match=told):
         rows(path)
     assert rows(path, needs_labels=False) == [(None, "hello"), (None, "win")]
-
-
-@each("name", ["spam", "is_spam", "Spam"])
-def test_column_called_spam_says_yes_or_no(name, tmp_path):
-    path = file(tmp_path, "a.csv", f"text,{name}\nwin,1\nhello,0\ncash,TRUE\nbye,no\n")
-    expected = [("spam", "win"), ("ham", "hello"), ("spam", "cash"), ("ham", "bye")]
-    assert expected == rows(path)
 
 
 # Bad rows and empty tables
