@@ -99,6 +99,8 @@ _BERKELEY_DB = (
     "is a Berkeley DB; write bogofilter's words with bogoutil -d, and read them with nbspam model"
     " import"
 )
+_BERKELEY_MAGIC = b"\x61\x15\x06\0", b"\x62\x31\x05\0"  # in either order
+_PICTURES = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a"
 # Where they have which bytes, and what is said.
 FORMATS = (
     (0, b"PK\x03\x04", _ZIP),
@@ -116,15 +118,8 @@ FORMATS = (
     (257, b"ustar", f"is a tar archive; {_ARCHIVE}"),
     (0, b"\x28\xb5\x2f\xfd", "is compressed with zstd; decompress it, and use that"),
     (0, b"%PDF-", "is a PDF; save its text, and use that"),
-    *(
-        (0, first, "is a picture; give its text")
-        for first in (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
-    ),
-    *(
-        (12, magic, _BERKELEY_DB)
-        for one in (b"\x61\x15\x06\0", b"\x62\x31\x05\0")
-        for magic in (one, one[::-1])
-    ),
+    *((0, first, "is a picture; give its text") for first in _PICTURES),
+    *((12, magic, _BERKELEY_DB) for one in _BERKELEY_MAGIC for magic in (one, one[::-1])),
 )
 # What a zip archive or an Office file is, by its suffix and by a name in it.
 _BY_SUFFIX = {

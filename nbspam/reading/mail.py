@@ -194,6 +194,11 @@ def _is_given_itself(path: Path, request: ReadingRequest) -> bool:
     return True
 
 
+def _entries(folder: Path) -> list[Path]:
+    """Return what is in a folder, sorted by name, without dot files."""
+    return [one for one in sorted(folder.iterdir(), key=str) if not one.name.startswith(".")]
+
+
 def _is_maildir(path: Path) -> bool:
     return all((path / name).is_dir() for name in ("cur", "new"))
 
@@ -221,17 +226,15 @@ def _files(
         only_read = request.options.seen
         parts = [path / name for name in ("cur", "new")[: 1 if only_read else 2]]
         parts = [part for part in parts if not _is_left_out(part, root, request)]
-        entries = [entry for part in parts for entry in sorted(part.iterdir())]
+        entries = [entry for part in parts for entry in _entries(part)]
         if only_read:  # and not deleted
             flags = [entry.name.partition(":2,")[2] for entry in entries]
             entries = [e for e, f in zip(entries, flags, strict=True) if "S" in f and "T" not in f]
     else:
-        entries = sorted(path.iterdir())
+        entries = _entries(path)
     # To resolve the path of each file would take as long as to list them.
     names = {given.rpartition(os.sep)[2] for given in request.options.given}
     for entry in entries:
-        if entry.name.startswith("."):
-            continue
         is_folder = entry.is_dir()
         if (entry.name in names or (is_folder and names)) and _is_given_itself(entry, request):
             continue
@@ -247,14 +250,13 @@ def _files(
 
 
 def _class_folders(path: Path) -> list[Path]:
-    return [p for p in sorted(path.iterdir()) if p.is_dir() and not p.name.startswith(".")]
+    return [entry for entry in _entries(path) if entry.is_dir()]
 
 
 def _read_class_folders(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     """Yield the files of each sub-folder, as of the class that it is named after."""
-    for entry in sorted(source.path.iterdir()):
-        is_message = entry.is_file() and not entry.name.startswith(".")
-        if is_message and not _is_given_itself(entry, request):
+    for entry in _entries(source.path):
+        if entry.is_file() and not _is_given_itself(entry, request):
             request.skips.note(
                 str(entry), "the file is not in the folder of a class", Remedy.GIVE_OUTSIDE_LABEL
             )

@@ -33,12 +33,11 @@ def put_file(url: str, write: Callable[[IO[bytes]], None]) -> None:
         file.flush()
         with _failures(url):
             system = _system(url)
-            if url.startswith("hdfs://"):
-                folder, _, name = url.rpartition("/")
-                system.put_file(file.name, f"{folder}/.{name}.new")
-                system.mv(f"{folder}/.{name}.new", url)
-            else:
-                system.put_file(file.name, url)
+            folder, _, name = url.rpartition("/")
+            new = f"{folder}/.{name}.new" if url.startswith("hdfs://") else url
+            system.put_file(file.name, new)
+            if new != url:
+                system.mv(new, url)
 
 
 class _Status(NamedTuple):
@@ -69,9 +68,6 @@ class RemotePath:
 
     def __hash__(self) -> int:
         return hash(self._url)
-
-    def __lt__(self, other: "RemotePath") -> bool:
-        return self._url < other._url
 
     def __reduce__(self) -> tuple[object, ...]:
         return RemotePath, (self._url,)

@@ -126,13 +126,12 @@ def existing(name: str) -> Source:
         return source
     try:
         source.mode  # noqa: B018 (looks the file up)
-    except FileNotFoundError as error:
-        raise SourceError(f"{source.path}: no such file or folder; check the name") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise SourceError(
-            f"{source.path}: cannot be read ({reason}); check its permissions"
-        ) from error
+        said = f"cannot be read ({reason}); check its permissions"
+        if isinstance(error, FileNotFoundError):
+            said = "no such file or folder; check the name"
+        raise SourceError(f"{source.path}: {said}") from error
     return source
 
 
