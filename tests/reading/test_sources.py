@@ -14,6 +14,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from golden_tables import golden_table
 from one_case import each
 
 from nbspam.errors import Remedy, SourceError
@@ -123,46 +124,40 @@ def test_standard_input_loads_no_other_kind():
 # With labels
 
 
-@each("name", ["a.tsv", "SMSCollection"])
-def test_table_has_labels_whatever_its_name(name, tmp_path):
-    put(tmp_path, name, content=b'ham\tone\nspam\ttwo\nham\t"three\n')
-    labels = ["ham", "spam", "ham"]
-    expected = [(f"{name}:{line}", label) for line, label in enumerate(labels, 1)]
-    assert with_labels(tmp_path / name, tmp_path) == expected
+# Files and folders
+
+READ = {
+    "labelled": lambda source, skips: labelled(source, PLAIN, skips),
+    "spam": lambda source, skips: unlabelled(source, "spam", PLAIN, skips),
+    "lines": lambda source, skips: unlabelled(source, "spam", LINES, skips),
+    "any": lambda source, skips: any_kind(source, PLAIN, skips),
+    "none": lambda source, skips: unlabelled(source, None, PLAIN, skips),
+    "strict": lambda source, _: labelled(source, PLAIN, Skips(strict=True)),
+}
 
 
-def test_folder_or_maildir_per_class(tmp_path):
-    put(tmp_path, "Ham/2", "Ham/1", "spam/deep/er/x", "promo/y", ".git/config", "README")
-    assert with_labels(tmp_path, tmp_path) == [
-        *(("Ham/1", "ham"), ("Ham/2", "ham"), ("promo/y", "promo"), ("spam/deep/er/x", "spam")),
-    ]
-    other = tmp_path / "maildirs"
-    put(other, "ham/cur/1:2,S", "ham/new/2", "ham/tmp/3", "spam/cur/4", "spam/new/5")
-    assert with_labels(other, other) == [
-        *(("ham/cur/1:2,S", "ham"), ("ham/new/2", "ham"), ("spam/cur/4", "spam")),
-        ("spam/new/5", "spam"),
-    ]
+@each("case, files, source, read, expected, skipped", golden_table("reading/sources.table", 6))
+def test_sources_as_they_are(case, files, source, read, expected, skipped, tmp_path):
+    """Files are mails unless their content is given; expected are labels and names, or an error."""
 
+    def own(text):
+        return text.replace(f"{tmp_path}/", "").replace(str(tmp_path), "{top}")
 
-@each("name", ["full.index", "index", "list"])
-def test_index_whose_missing_files_and_bad_lines_are_skipped_and_named(name, tmp_path):
-    put(tmp_path, "data/1", "data/2 with blanks")
-    lines = b"spam gone\nspam ../data/1\r\nHAM ../data/2 with blanks\r\n\r\n"
-    bad = b"oops\n\x02\x00 1\n" if "index" in name else b""
-    put(tmp_path, f"full/{name}", content=lines + bad)
-    index, skips = tmp_path / "full" / name, Skips()
-    pairs = with_labels(index, tmp_path, skips)
-    assert pairs == [("full/../data/1", "spam"), ("full/../data/2 with blanks", "ham")]
-    said = [
-        f"{index}:1: there is no file {tmp_path}/full/gone",
-        f"{index}:5: the line is not a label and a path",
-        f"{index}:6: the label has no printable character",
-    ]
-    assert skips.named == (said if bad else said[:1])
-    with pytest.raises(
-        SourceError, match=r":1: there is no file .*gone; .*without strict to skip it$"
-    ):
-        with_labels(index, tmp_path)
+    for file in files.split("|"):
+        name, _, content = file.partition("=")
+        data = content.encode("latin-1").replace(b"<MAIL>", MAIL).replace(b"<BOX>", BOX)
+        put(tmp_path, name, content=data if "=" in file else MAIL)
+    for how in read.split():
+        skips = Skips()
+        try:
+            raws = list(READ[how](str(tmp_path / source), skips))
+            assert all(raw.message().parts for raw in raws)
+            found = [f"{raw.label or '-'} {own(raw.source)}" for raw in raws]
+        except SourceError as error:
+            found = [own(str(error))]
+        assert found == expected.split("|") * bool(expected), (case, how)
+        said = skipped.split("|") * (skipped != "" and how != "strict")
+        assert list(map(own, skips.named)) == said, (case, how)
 
 
 @each(
@@ -195,30 +190,6 @@ def test_a_linked_index_and_files_of_any_name_are_within(tmp_path):
     skips = Skips()
     assert len(with_labels(tmp_path / "link/full/index", tmp_path, skips)) == 5
     assert "there is no file" in skips.named[0]
-
-
-def test_folder_without_classes_is_an_error_and_names_with_nothing_to_show_are_none(tmp_path):
-    put(tmp_path, "1", "ham/2", "\x01/3")
-    skips = Skips()
-    assert with_labels(tmp_path, tmp_path, skips) == [("ham/2", "ham")]
-    assert "/\ufffd: the folder's name" in skips.named[-1]
-    put(tmp_path / "no", "1", ".hidden/2")
-    put(tmp_path / "maildir", "cur/a:2,S", "new/b", "tmp/c")
-    for folder in (tmp_path / "no", tmp_path / "maildir"):
-        with pytest.raises(SourceError, match="the folder has no sub-folder for each class; give"):
-            list(labelled(str(folder), PLAIN, Skips()))
-
-
-@each(
-    "content, what",
-    [(BOX, "an mbox"), (MAIL, "one mail"), (b"", "an empty file"), (b"just text\n", "the file")],
-)
-def test_file_without_labels_is_an_error_that_says_what_it_is(content, what, tmp_path):
-    put(tmp_path, "thing", content=content)
-    with pytest.raises(
-        SourceError, match=rf"thing: {what} has no labels; give its messages with a label, or"
-    ):
-        with_labels(tmp_path / "thing", tmp_path)
 
 
 def test_pipe_as_a_table_or_without_labels(tmp_path, monkeypatch):
@@ -256,30 +227,9 @@ def test_one_message(content, pack, tmp_path):
     assert found(any_kind(str(tmp_path / "mail"), PLAIN, Skips()), tmp_path) == [("mail", None)]
 
 
-def test_folders_hold_one_message_a_file_and_a_maildir_those_of_cur_and_new(tmp_path):
-    assert without(tmp_path, tmp_path) == []
-    put(tmp_path, "b", "a/2", "a/1/x", ".DS_Store", ".cache/y", "c/.hidden")
-    put(tmp_path, "a.eml", "c/box", content=BOX)
-    put(tmp_path, "c/d.tsv", content=b"ham\tone\n")
-    names = ["a/1/x", "a/2", "a.eml", "b", "c/box", "c/d.tsv"]
-    assert sorted(without(tmp_path, tmp_path)) == sorted((name, "spam") for name in names)
-    assert without(tmp_path / "a.eml", tmp_path) == [("a.eml", "spam")]
-    box = tmp_path / "maildir"
-    put(box, "cur/b:2,S", "cur/a:2,", "new/c", "tmp/d", ".Junk/cur/e", "dovecot.index", "cur/.f")
-    assert without(box, box) == [("cur/a:2,", "spam"), ("cur/b:2,S", "spam"), ("new/c", "spam")]
+def test_sample_mboxes():
     for label, n in (("ham", 81), ("spam", 40)):
         assert len(list(unlabelled(str(SAMPLES / f"{label}.mbox"), label, PLAIN, Skips()))) == n
-
-
-def test_lines_and_a_table_that_is_not_taken_without_its_labels(tmp_path):
-    put(tmp_path, "a.csv", content="one, é\r\n\n  \nSubject: two".encode())
-    raws = list(unlabelled(str(tmp_path / "a.csv"), "spam", LINES, Skips(strict=True)))
-    assert [raw.source.rpartition(":")[2] for raw in raws] == ["1", "4"]
-    assert texts(iter(raws)) == ["one, é", "Subject: two"]
-    put(tmp_path, "a.csv", content=b"ham,x\n")
-    told = r"a\.csv: a table has labels of its own; give it without a label$"
-    with pytest.raises(SourceError, match=told):
-        without(tmp_path / "a.csv", tmp_path)
 
 
 def test_standard_input_is_one_message_or_lines(monkeypatch):
@@ -324,46 +274,6 @@ def test_standard_input_that_is_a_folder(monkeypatch, tmp_path):
 def test_named_pipe(options, expected, tmp_path):
     with piped(tmp_path / "pipe", b"one\ntwo\n") as pipe:
         assert texts(any_kind(str(pipe), options, Skips())) == expected
-
-
-# Any kind
-
-
-def test_any_kind_takes_labels_where_there_are_any(tmp_path):
-    put(tmp_path, "a.tsv", content=b"ham\tone\nspam\ttwo\n")
-    put(tmp_path, "b.csv", content=b"text\none\n")
-    put(tmp_path, "c", content=BOX)
-    put(tmp_path, "d.index", content=b"spam c\n")
-
-    def kinds(name):
-        return found(any_kind(str(tmp_path / name), PLAIN, Skips(strict=True)), tmp_path)
-
-    assert kinds("a.tsv") == [("a.tsv:1", "ham"), ("a.tsv:2", "spam")]
-    assert kinds("b.csv") == [("b.csv:2", None)]
-    assert kinds("c") == [("c:1", None), ("c:2", None), ("c:3", None)]
-    assert kinds("d.index") == [("c", "spam")]
-    assert kinds(".") == [("a.tsv", None), ("b.csv", None), ("c", None), ("d.index", None)]
-
-
-@each(
-    "content",
-    [
-        b"PAR1 is how it begins\n",
-        b"PAR1\nSubject: x\n\nhello\nPAR1",
-        b"spam c\n",
-        b"spam /etc/passwd\n",
-    ],
-)
-@each("name", ["message", "message.eml"])
-def test_a_message_does_not_choose_how_it_is_read(tmp_path, content, name):
-    """Nor does it name files that are read in its place."""
-    put(tmp_path, "c", content=BOX)
-    put(tmp_path, name, content=content)
-    for messages in (
-        any_kind(str(tmp_path / name), PLAIN, Skips(strict=True)),
-        unlabelled(str(tmp_path / name), None, PLAIN, Skips(strict=True)),
-    ):
-        assert found(messages, tmp_path) == [(name, None)]
 
 
 # What cannot be read
