@@ -47,22 +47,9 @@ def put(root, *names, content=MAIL):
         path.write_bytes(content)
 
 
-def found(raws, root):
-    """Sources, relative to the folder, and labels; each message must be readable."""
-    pairs = []
-    for raw in raws:
-        assert raw.message().parts
-        pairs.append((raw.source.removeprefix(f"{root}/"), raw.label))
-    return pairs
-
-
-def with_labels(source, root, skips=None):
-    return found(labelled(str(source), PLAIN, skips or Skips(strict=True)), root)
-
-
-def without(source, root, skips=None, options=PLAIN):
-    raws = unlabelled(str(source), "spam", options, skips or Skips(strict=True))
-    return [(name, label) for name, label in found(raws, root) if label == "spam"]
+def names(raws):
+    """Return the sources; each message must be readable."""
+    return [raw.source for raw in raws if raw.message().parts]
 
 
 def texts(raws):
@@ -174,7 +161,7 @@ def test_a_file_outside_an_index_must_be_allowed(line, tmp_path):
     path, where = line.partition(" ")[2], tmp_path / "corpus"
     said = f"index:2: {path} is outside {where}, the folder above the index's own; copy the file"
     with pytest.raises(SourceError, match=re.escape(said)):
-        with_labels(index, tmp_path, Skips())
+        list(labelled(str(index), PLAIN, Skips()))
     with pytest.raises(SourceError, match="is outside"):
         list(any_kind(str(index), ReadingOptions(), Skips()))
     found = labelled(str(index), ReadingOptions(outside=True), Skips())
@@ -188,7 +175,7 @@ def test_a_linked_index_and_files_of_any_name_are_within(tmp_path):
     put(tmp_path, "corpus/full/index", content=lines.encode())
     (tmp_path / "link").symlink_to("corpus")
     skips = Skips()
-    assert len(with_labels(tmp_path / "link/full/index", tmp_path, skips)) == 5
+    assert len(names(labelled(str(tmp_path / "link/full/index"), PLAIN, skips))) == 5
     assert "there is no file" in skips.named[0]
 
 
@@ -210,21 +197,15 @@ def test_pipe_as_a_table_or_without_labels(tmp_path, monkeypatch):
 # Without labels
 
 
-PACKED = each("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
-
-
-@PACKED
-def test_mbox(pack, tmp_path):
-    put(tmp_path, "box", content=pack(BOX))
-    assert without(tmp_path / "box", tmp_path) == [(f"box:{i}", "spam") for i in (1, 2, 3)]
-
-
-@PACKED
-@each("content", [MAIL, b"bare text\n", b"", b"\tindented\n\ttext\n"])
-def test_one_message(content, pack, tmp_path):
-    put(tmp_path, "mail", content=pack(content))
-    assert without(tmp_path / "mail", tmp_path) == [("mail", "spam")]
-    assert found(any_kind(str(tmp_path / "mail"), PLAIN, Skips()), tmp_path) == [("mail", None)]
+@each("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+@each("content, n", [(BOX, 3), (MAIL, 0), (b"bare text\n", 0), (b"", 0), (b"\ta\n\tb\n", 0)])
+def test_an_mbox_or_one_message_packed_or_not(content, n, pack, tmp_path):
+    put(tmp_path, "a", content=pack(content))
+    expected = [f"{tmp_path}/a:{i}" for i in range(1, n + 1)] or [f"{tmp_path}/a"]
+    for how, label in (("spam", "spam"), ("any", None)):
+        raws = list(READ[how](f"{tmp_path}/a", Skips(strict=True)))
+        assert names(raws) == expected
+        assert {raw.label for raw in raws} == {label}
 
 
 def test_sample_mboxes():
@@ -278,16 +259,8 @@ def test_named_pipe(options, expected, tmp_path):
 
 # What cannot be read
 
-READERS = [
-    lambda source: list(labelled(source, PLAIN, Skips())),
-    lambda source: list(unlabelled(source, "spam", PLAIN, Skips())),
-    lambda source: list(unlabelled(source, "spam", LINES, Skips())),
-    lambda source: list(any_kind(source, PLAIN, Skips())),
-]
-EVERY = each("read", READERS)
 
-
-@EVERY
+@each("how", READ)
 @each(
     "name, sentence",
     [
@@ -300,13 +273,13 @@ EVERY = each("read", READERS)
         ("a.txt.gz", r"a\.txt\.gz: cannot be read \(damaged archive: .+\); "),
     ],
 )
-def test_what_is_not_there_or_damaged(read, name, sentence, tmp_path):
+def test_what_is_not_there_or_damaged(how, name, sentence, tmp_path):
     (tmp_path / "dangling").symlink_to("nothing")
     (tmp_path / "link").symlink_to("link")
     put(tmp_path, "mail")
     put(tmp_path, "a.txt.gz", content=gzip.compress(bytes(1000))[:-9] + b"123456789")
     with pytest.raises(SourceError, match=sentence):
-        read(f"{tmp_path}/{name}")
+        list(READ[how](f"{tmp_path}/{name}", Skips()))
 
 
 def test_file_that_may_not_be_opened(tmp_path, monkeypatch):
@@ -315,7 +288,7 @@ def test_file_that_may_not_be_opened(tmp_path, monkeypatch):
     def refuse(path, mode):
         raise PermissionError(13, "Permission denied", str(path))
 
-    for read in READERS:
+    for read in READ.values():
         with (
             monkeypatch.context() as patched,
             pytest.raises(
@@ -324,7 +297,7 @@ def test_file_that_may_not_be_opened(tmp_path, monkeypatch):
         ):
             patched.setattr(Path, "open", refuse)
             # Whoever names a file leaves it to others to read it.
-            for raw in read(str(tmp_path / "closed")):
+            for raw in read(str(tmp_path / "closed"), Skips()):
                 raw.message()
 
 
@@ -337,7 +310,7 @@ def test_folder_that_fails(error, tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "iterdir", iterdir)
     said = rf"{tmp_path.name}: cannot be read \({error.strerror}\); "
     with pytest.raises(SourceError, match=said):
-        without(tmp_path, tmp_path)
+        list(unlabelled(str(tmp_path), "spam", PLAIN, Skips()))
 
 
 def test_folder_in_a_folder_that_may_not_be_read_is_skipped_and_named(tmp_path, monkeypatch):
@@ -351,7 +324,8 @@ def test_folder_in_a_folder_that_may_not_be_read_is_skipped_and_named(tmp_path, 
 
     monkeypatch.setattr(Path, "iterdir", guarded)
     skips = Skips()
-    assert without(tmp_path, tmp_path, skips) == [("a", "spam"), ("d", "spam")]
+    found = names(unlabelled(str(tmp_path), "spam", PLAIN, skips))
+    assert found == [f"{tmp_path}/a", f"{tmp_path}/d"]
     assert skips.named == [f"{tmp_path}/closed: the folder cannot be read (Permission denied)"]
 
 
