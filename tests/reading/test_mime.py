@@ -5,6 +5,7 @@ import itertools
 import time
 
 import pytest
+from golden_tables import golden_table
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
@@ -105,21 +106,9 @@ def test_of_alternatives_and_related_parts_all_but_one_are_in_doubt_and_a_line_m
     assert texts(mixed(text)) == [text.removeprefix(b"\n").decode()]
 
 
-HTML = [
-    "<html>",
-    "  \n<HTML>",
-    "<!DOCTYPE html>",
-    "<head>",
-    "<body bgcolor=red>",
-    "<div>",
-    "<table>",
-]
-TEXTS = ["", "hello <b>", "<3 you", "<htmlx>", "a < b", "<p.s.>"]
-
-
-@each("text", [*HTML, *TEXTS])
-def test_html_is_known_by_its_beginning_its_type_or_its_name(text):
-    assert is_html("text/plain", "a.txt", text) == (text in HTML)
+@each("text, is_page", golden_table("reading/pages.table", 2, "beginnings"))
+def test_html_is_known_by_its_beginning_its_type_or_its_name(text, is_page):
+    assert is_html("text/plain", "a.txt", text) == (is_page == "True")
     assert is_html("text/html", "", text)
     assert is_html("application/xhtml+xml", "", text)
     assert is_html("application/octet-stream", "page.HTM", text)
@@ -226,32 +215,18 @@ def test_of_a_long_style_sheet_the_ends_and_of_a_long_attribute_the_end_are_kept
     assert found.count("display:none;") == 3
 
 
-RULES = ".a{color:red}" * 9_000
+LONG = {"…": ".a{color:red}" * 9_000, "~": "a " * 300, "^": "color:red;" * 40}
 
 
-@each(
-    "hides",
-    [
-        f"<style>{RULES}.z{{display:none}}{RULES}</style><p class=z>",
-        f"<style>{RULES}.z{{display:none}}{RULES}*{{opacity:1!important}}</style><p class=z>",
-        f"<style>.z{{display:none}}</style><p class='z {'a ' * 300}'>",
-        f"<p style='display:none;{'color:red;' * 40}opacity:1!important'>",
-        f"<p STYLE = 'display:none;{'color:red;' * 40}'>",
-    ],
-)
+@each("hides", golden_table("reading/pages.table", 1, "hides"))
 def test_what_is_cut_off_may_hide_text(hides):
+    hides = "".join(LONG.get(sign, sign) for sign in hides)
     found, _ = fit(f"{hides} ham</p>{' ' * 70_000}", 67_000, is_html=True)
     text, certain, *_ = page_of(found)
     assert ("ham" in text, "ham" in certain) == (True, False)
 
 
-@each(
-    "markup",
-    [
-        *("<!-->", "<!--->", "<!-- --!>", "<script></script/x>", "<script-x>", "<style-x>"),
-        "<style title='</style>'></style >",
-    ],
-)
+@each("markup", golden_table("reading/pages.table", 1, "shows"))
 def test_what_ends_as_in_browsers_hides_nothing_behind_it(markup):
     found, _ = fit(f"{markup} seen{' ' * 2_000}", is_html=True)
     assert page_of(found).certain.split() == ["seen"]

@@ -133,17 +133,7 @@ def test_no_row_of_a_class_that_repeats_is_a_header(classes, texts, data):
     assert not is_header_row(table[first], others)
 
 
-LINES = "ham{0}see you soon\nspam{0}win a prize\nham{0}at nine\nspam{0}buy now\n"
-COMMAS = LINES.format(",")
-WRITTEN = {
-    "a.csv": "outcome,body_text\n" + COMMAS,
-    "b.csv": "outcome;body_text\n" + LINES.format(";"),
-    "c.tsv": "outcome\tbody_text\n" + LINES.format("\t"),
-    "d": "y\tx\n" + LINES.format("\t") + "ham\tlater on\n" * 8,
-    "e.csv": "id,outcome,txt\n1,ham,see you soon\n2,spam,win a prize\n3,ham,at nine\n4,spam,buy\n",
-    "pandas.csv": ",outcome,body_text\n0,ham,see you soon\n1,spam,win a prize\n2,ham,at nine\n",
-    "counted.csv": "0,1\n" + COMMAS,
-}
+WRITTEN = dict(golden_table("reading/tables.table", 2, "headers that are told"))
 
 
 def read(path, header_row=None):
