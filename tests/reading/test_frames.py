@@ -15,8 +15,8 @@ from one_case import each
 from nbspam.errors import SourceError, TableError
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import ReadingOptions, Skips, TableOptions
-from nbspam.reading.sources import any_kind, labelled
-from nbspam.reading.tables import LIMITS, frame_messages, is_data_frame, pair_messages
+from nbspam.reading.sources import labelled
+from nbspam.reading.tables import frame_messages, is_data_frame, pair_messages
 
 ROWS = [("ham", "see you"), ("spam", "win “cash” now"), ("ham", "why, naïve?"), ("spam", "buy it")]
 FRAME = pd.DataFrame(ROWS, columns=["label", "text"])
@@ -81,14 +81,6 @@ def test_what_is_no_table(content, sentence, tmp_path):
     assert str(error.value).startswith(f"{path}: ")
     assert sentence in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_a_document_beyond_the_limit_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setitem(LIMITS, "json", 1000)
-    path = tmp_path / "a.json.gz"
-    path.write_bytes(gzip.compress(b"[" + b" " * 5000 + b"]"))
-    with pytest.raises(TableError, match="convert it to JSON lines, which are read one by one"):
-        list(any_kind(str(path), ReadingOptions(), Skips()))
 
 
 MAIL = b"Subject: hello\n\nthe body\n"
@@ -163,9 +155,6 @@ def test_data_frame_is_recognised_without_loading_pandas():
         "sys.exit('pandas' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-MAIL = b"Subject: hello\n\nthe body\n"
 
 
 def test_text_and_mail():

@@ -62,13 +62,6 @@ def lines(opened):
     return list(filled(decoded_lines("-", opened, None, Skips())))
 
 
-def test_lines_of_text(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"one\r\n\n  \ncaf\xe9\ttwo\nthree")
-    expected = [(1, "one"), (4, "café\ttwo"), (5, "three")]
-    assert expected == lines(lambda: path.open("rb"))
-
-
 @each("length", [99, 100, 101, 250])
 def test_huge_line_is_cut(length, monkeypatch):
     monkeypatch.setattr("nbspam.reading.rows._LINE_LIMIT", 100)

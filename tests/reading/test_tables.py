@@ -354,12 +354,13 @@ def test_quotes_that_come_out_uneven_glue_no_rows_and_take_little_time(tmp_path)
     assert time.process_time() - started < 5
 
 
-def test_a_parquet_file_that_unpacks_beyond_the_limit_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setitem(LIMITS, "parquet", 1 << 20)
-    packed = gzip.compress(b"PAR1" + bytes(2 << 20))
+@each("name, begins", [("a.parquet.gz", b"PAR1"), ("a.json.gz", b"[ ")])
+def test_a_file_that_unpacks_beyond_the_limit_is_refused(name, begins, tmp_path, monkeypatch):
+    monkeypatch.setitem(LIMITS, name.split(".")[1], 1 << 20)
+    packed = gzip.compress(begins + b" " * (2 << 20))
     assert len(packed) < 10_000
-    with pytest.raises(TableError, match="is larger than 1 MiB, unpacked; convert it"):
-        rows(file(tmp_path, "a.parquet.gz", packed))
+    with pytest.raises(TableError, match="is larger than 1 MiB, unpacked; convert it to JSON line"):
+        rows(file(tmp_path, name, packed))
 
 
 FROM = b"From a@example.org Mon Nov 20 10:00:00 2023\n"
