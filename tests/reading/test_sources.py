@@ -261,25 +261,14 @@ def test_named_pipe(options, expected, tmp_path):
 
 
 @each("how", READ)
-@each(
-    "name, sentence",
-    [
-        ("nowhere", r"nowhere: no such file or folder; check the name$"),
-        ("dangling", r"dangling: no such file or folder; check the name$"),
-        ("link", r"link: cannot be read \(Too many .*\); check its"),
-        ("mail/x", r"x: cannot be read \(Not a directory\); check its"),
-        ("a\x00b", r"cannot be read .*; check its permissions$"),
-        ("x" * 5000, r"cannot be read .*; check its permissions$"),
-        ("a.txt.gz", r"a\.txt\.gz: cannot be read \(damaged archive: .+\); "),
-    ],
-)
+@each("name, sentence", golden_table("reading/sources.table", 2, "not there"))
 def test_what_is_not_there_or_damaged(how, name, sentence, tmp_path):
     (tmp_path / "dangling").symlink_to("nothing")
     (tmp_path / "link").symlink_to("link")
     put(tmp_path, "mail")
     put(tmp_path, "a.txt.gz", content=gzip.compress(bytes(1000))[:-9] + b"123456789")
     with pytest.raises(SourceError, match=sentence):
-        list(READ[how](f"{tmp_path}/{name}", Skips()))
+        list(READ[how](f"{tmp_path}/{name.replace('…', 'x' * 5000)}", Skips()))
 
 
 def test_file_that_may_not_be_opened(tmp_path, monkeypatch):
