@@ -19,6 +19,7 @@ _SUPERSETS = {
 }
 # One byte a character, ASCII below 0x80: text in these that is valid UTF-8 is UTF-8.
 _SINGLE_BYTE = ("iso-8859", "iso8859", "latin", "windows-125", "cp125", "koi8", "us-ascii", "ascii")
+_LIKE_CP1252 = ("iso-8859-1", "latin1", "us-ascii", "ascii", "")
 # Charsets that encode more than ASCII in bytes below 128.
 _SEVEN_BIT = ("utf-7", "unicode-1-1-utf-7", "iso-2022", "csiso2022", "hz")
 _UTF_16 = ("utf-16", "utf16", "utf_16", "ucs-2", "unicode")
@@ -53,31 +54,19 @@ def decode(data: bytes, charset: str) -> str:
     is_known = codec in aliases or codec.replace(".", "_") in aliases or codec in _CODECS
     if len(name) > _CHARSET_LIMIT or not is_known:
         name = ""
-    text = _decode_strictly(data, name)
-    if text is None and name and not name.startswith((*_SINGLE_BYTE, "utf-8", "utf8")):
-        # A multi-byte text with a broken character is still mostly that text.
-        text = _decode_with(data, name, "replace")
-    if text is not None:
-        return text
-    try:
-        return data.decode("cp1252")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
-
-
-def _decode_strictly(data: bytes, name: str) -> str | None:
-    """Return the text that is valid in the claimed charset or UTF-8; None if it is in neither."""
     candidates = [name, "utf-8"]
     if not name or name.startswith(_SINGLE_BYTE):
         candidates.reverse()
     elif data.isascii() and name.startswith(_SEVEN_BIT):
         candidates.pop()  # if broken, it is still valid UTF-8, but unreadable
-    for candidate in candidates:
-        if candidate not in ("iso-8859-1", "latin1", "us-ascii", "ascii", ""):
-            text = _decode_with(data, candidate)
-            if text is not None:
-                return text
-    return None
+    ways = [(one, "strict") for one in candidates if one not in _LIKE_CP1252]
+    if name and not name.startswith((*_SINGLE_BYTE, "utf-8", "utf8")):
+        ways.append((name, "replace"))  # with a broken character it is still mostly that text
+    for codec, errors in [*ways, ("cp1252", "strict")]:
+        text = _decode_with(data, codec, errors)
+        if text is not None:
+            return text
+    return data.decode("latin-1")
 
 
 def _decode_with(data: bytes, codec: str, errors: str = "strict") -> str | None:

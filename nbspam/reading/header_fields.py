@@ -7,7 +7,6 @@ pieces and charsets).
 import binascii
 import itertools
 import re
-from collections.abc import Iterable
 
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.charsets import decode, decode_base64
@@ -79,16 +78,11 @@ def _headers(block: bytes, limits: set[str]) -> list[Header]:
         # Line by line: one header in Latin-1 does not affect the others.  But not all of 100,000
         # short ones in each of many parts: a crafted mail of 16 MB took 12 s.
         text = "\n".join(decode(line, "utf-8") for line in block.split(b"\n", 2 * HEADERS_LIMIT))
-    found: Iterable[Header]
-    if text.count("\n") < HEADERS_LIMIT:
-        found = _HEADER.findall(text)  # twice as fast, and cannot stop
-    else:
-        matches = ((match[1], match[2]) for match in _HEADER.finditer(text))
-        first, rest = list(itertools.islice(matches, HEADERS_LIMIT)), list(matches)
-        if rest:
-            limits.add("header")
-        late = (header for header in rest if header[0].lower() in MIME_FIELDS)
-        found = [*first, *itertools.islice(late, _LATE_LIMIT)]
+    found: list[Header] = _HEADER.findall(text)
+    if len(found) > HEADERS_LIMIT:
+        limits.add("header")
+        late = [header for header in found[HEADERS_LIMIT:] if header[0].lower() in MIME_FIELDS]
+        found = found[:HEADERS_LIMIT] + late[:_LATE_LIMIT]
     headers = []
     for name, value in found:
         if "\n" in value:

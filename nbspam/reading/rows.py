@@ -324,10 +324,7 @@ def _csv_rows(name: str, lines: Iterator[Line], delimiter: str, skips: Skips) ->
 
 # As `column_key` has them.
 _YES_NO_NAMES = ("spam", "isspam", "junk", "isjunk")
-LABEL_NAMES = (
-    *("label", "class", "category", "v1", "spam", "isspam", "type", "target", "verdict"),
-    *("junk", "isjunk"),
-)
+LABEL_NAMES = "label class category v1 spam isspam type target verdict junk isjunk".split()
 TEXT_NAMES = (
     *("text", "message", "sms", "body", "content", "v2", "email", "mail"),
     *("teks", "texto", "texte", "nachricht", "messages", "messagetext", "smstext"),
