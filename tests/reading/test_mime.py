@@ -17,29 +17,18 @@ PAGE = b"<html><body>a page to read</body></html>"
 CODED = b"Content-Type: text/html\nContent-Transfer-Encoding: base64\n\n" + base64.encodebytes(PAGE)
 
 
-def mixed(*parts, boundary=b"b", head=b"Content-Type: multipart/mixed; boundary=b\n"):
-    inside = b"".join(b"--" + boundary + b"\n" + part + b"\n" for part in parts)
-    return b"Subject: x\n" + head + b"\n" + inside + b"--" + boundary + b"--\n"
+def mixed(*parts):
+    inside = b"".join(b"--b\n" + part + b"\n" for part in parts)
+    return b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n" + inside + b"--b--\n"
 
 
 def texts(raw):
     return [part.text for part in parse(raw).parts if part.text.strip()]
 
 
-@each(
-    "raw",
-    [
-        mixed(CODED, boundary=b"other"),
-        mixed(CODED, head=b'Content-Type: multipart/mixed; boundary="one"; boundary=b\n'),
-        mixed(CODED, head=b"Content-Type: text/plain\nContent-Type: multipart/mixed; boundary=b\n"),
-        mixed(CODED, head=b"Content-Type: multipart/mixed\n"),
-        b"Subject: x\nContent-Transfer-Encoding: 7bit\n" + CODED,
-        b"Subject: x\nContent-Transfer-Encoding:\n" + CODED,
-        mixed(b"Content-Type: multipart/x; boundary=c\n\n--c\n" + CODED + b"--c--\n"),
-    ],
-)
+@each("raw", golden_table("reading/pages.table", 1, "whatever the header claims"))
 def test_a_page_is_read_whatever_the_header_claims(raw):
-    assert texts(raw) == [PAGE.decode()]
+    assert texts(raw.encode().replace(b"<CODED>", CODED)) == [PAGE.decode()]
 
 
 @each("depth", [25, 200, 900])
