@@ -256,7 +256,7 @@ class Cutter(NamedTuple):
             reader = partial(tables.line_messages, request.label, encoding)
             return _range_pieces(self._counted(source), reader)
         form = "tsv" if kind is tables.TSV else self.options.input_format
-        content = file_content(source.path, form, encoding)
+        content = file_content(source, form, encoding)
         if content.form not in ("tsv", "csv", "jsonl"):
             return None
         counted = self._counted(source)

@@ -8,14 +8,12 @@ trains.
 import os
 import re
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import IO
 from urllib.parse import unquote
 
 from nbspam.errors import AccountError, Remedy, SourceError, one_line
 from nbspam.names import is_url, normal_label, real_name
-from nbspam.reading.compression import open_bytes
 from nbspam.reading.message import BYTES_LIMIT, RawMessage
 from nbspam.reading.rows import Opened, decoded_lines, filled
 from nbspam.reading.source import (
@@ -316,7 +314,7 @@ def is_index(source: Source, is_asked: bool) -> bool:
 def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     skips, folder = request.skips, source.path.parent
     allowed = real_name(folder.resolve().parent)
-    lines = decoded_lines(str(source.path), partial(open_bytes, source.path), None, skips)
+    lines = decoded_lines(source.title, source.opened, None, skips)
     for number, text in filled(lines):
         where = f"{source.path}:{number}"
         line = _INDEX_LINE.fullmatch(text.strip())
@@ -367,7 +365,9 @@ def listed_files(source: Source, separator: bytes, skips: Skips) -> Iterator[str
     separator: what ends each name.  Raises SourceError for a list with the other separator.
     """
     for number, raw in enumerate(_listed(source, separator), 1):
-        name = os.fsdecode(raw)
+        name = os.fsdecode(raw.removesuffix(separator))
+        if number == 1:
+            _check_separator(source, separator, raw)
         if name == STDIN:
             name = f"./{name}"
         where, shown = f"{source.name}:{number}", repr(name[:200])
@@ -382,31 +382,27 @@ def listed_files(source: Source, separator: bytes, skips: Skips) -> Iterator[str
 
 
 def _listed(source: Source, separator: bytes) -> Iterator[bytes]:
-    rest, is_first = b"", True
+    """Yield the names of a list that are not empty, each with what ends it, if anything does."""
+    rest = b""
     with source.opened() as stream:
         while chunk := stream.read1(_NAME_LIMIT):
             *names, rest = (rest + chunk).split(separator)
-            if names and is_first:
-                _check_separator(source, separator, names[0], is_last=False)
-                is_first = False
-            yield from filter(None, names)
+            yield from (name + separator for name in names if name)
             if len(rest) > _NAME_LIMIT:  # it is no list; said once, as a name that is too long
                 break
     if rest:
-        if is_first:
-            _check_separator(source, separator, rest, is_last=True)
         yield rest
 
 
-def _check_separator(source: Source, separator: bytes, first: bytes, is_last: bool) -> None:
+def _check_separator(source: Source, separator: bytes, first: bytes) -> None:
     """Raise SourceError if the names of a list end with another separator than the one given.
 
-    first: the first name.  is_last: whether it is all of the list.  A name has no NUL; it may have
-    a line end, but a list with no NUL at all is one of lines, unless there is such a file.
+    first: the first name, with what ends it.  A name has no NUL; it may have a line end, but a list
+    with no NUL at all is one of lines, unless there is such a file.
     """
     if separator == b"\n" and b"\0" in first:
         ends, form = "NUL", "files0"
-    elif separator == b"\0" and is_last and b"\n" in first and not os.path.exists(first):  # noqa: PTH110 (of bytes)
+    elif separator == b"\0" and b"\n" in first and not (b"\0" in first or os.path.exists(first)):  # noqa: PTH110 (of bytes)
         ends, form = "a line end", "files"
     else:
         return

@@ -16,17 +16,13 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from nbspam.errors import Remedy, TableError
 from nbspam.names import HAM, SPAM, answer_label, cell_label, normal_label
 from nbspam.reading.charsets import is_wide, wide_encoding
-from nbspam.reading.compression import Taken, bare_suffix, open_bytes
-from nbspam.reading.source import Skips, TableOptions, has_more
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from nbspam.reading.compression import Taken
+from nbspam.reading.source import Skips, Source, TableOptions, has_more
 
 Opened = Callable[[], io.BufferedReader]
 Line = tuple[int, str]  # its number, its text with the line end
@@ -112,15 +108,12 @@ class Content(NamedTuple):
         return decoded_lines(self.name, self.beginning, self.encoding, Skips())
 
 
-def file_content(path: "Path", form: str | None = None, encoding: str | None = None) -> Content:
+def file_content(source: Source, form: str | None = None, encoding: str | None = None) -> Content:
     """Return a file's bytes; form: that of its name, if None."""
-    opened = partial(open_bytes, path)
-    suffix = bare_suffix(path)
-    form = form or _FORMS.get(suffix, suffix[1:])
-    with opened() as stream:
-        if stream.read(4) == PARQUET:
-            form = "parquet"
-    return Content(str(path), form, encoding, opened, opened)
+    form = form or _FORMS.get(source.suffix, source.suffix[1:])
+    if source.sample.startswith(PARQUET):
+        form = "parquet"
+    return Content(source.title, form, encoding, source.opened, source.opened)
 
 
 def stream_content(

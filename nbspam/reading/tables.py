@@ -415,7 +415,7 @@ def _read_as(form: str | None, source: Source, request: ReadingRequest) -> Itera
     """Yield the rows of a file, standard input or a pipe; form: that of its name, if None."""
     encoding = request.options.table.encoding
     if source.is_file:
-        content = rows.file_content(source.path, form, encoding)
+        content = rows.file_content(source, form, encoding)
     else:
         patience = rows.PATIENCE if request.options.flow else None
         stream = _followed(source, request)

@@ -18,7 +18,7 @@ from nbspam.reading.rows import (
     layout_of,
     rows_of,
 )  # fmt: skip
-from nbspam.reading.source import ReadingOptions, Skips, TableOptions
+from nbspam.reading.source import ReadingOptions, Skips, Source, TableOptions
 from nbspam.reading.sources import labelled
 
 
@@ -31,7 +31,7 @@ def field_size_limit():
 
 
 def rows_in(path, skips):
-    content = file_content(path)
+    content = file_content(Source(str(path)))
     lines = decoded_lines(str(path), content.whole, None, skips)
     return list(rows_of(str(path), lines, layout_of(content), skips))
 

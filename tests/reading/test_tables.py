@@ -23,7 +23,14 @@ from one_case import each
 
 from nbspam.errors import SourceError, TableError
 from nbspam.reading.rows import file_content
-from nbspam.reading.source import INPUT_FORMATS, ReadingOptions, ReadingRequest, Skips, TableOptions
+from nbspam.reading.source import (
+    INPUT_FORMATS,
+    ReadingOptions,
+    ReadingRequest,
+    Skips,
+    Source,
+    TableOptions,
+)
 from nbspam.reading.sources import any_kind
 from nbspam.reading.tables import LIMITS, looks_like, read_table
 
@@ -38,7 +45,9 @@ ROWS: Rows = [
 def read(path, skips=None, needs_labels=True, **options):
     table = ReadingOptions(TableOptions(**options))
     request = ReadingRequest(table, skips or Skips(strict=True), needs_labels=needs_labels)
-    return list(read_table(file_content(path, encoding=options.get("encoding")), request))
+    return list(
+        read_table(file_content(Source(str(path)), encoding=options.get("encoding")), request)
+    )
 
 
 def rows(path, skips=None, needs_labels=True, **options):
@@ -281,7 +290,11 @@ def test_strict_stops_at_a_bad_row_where_labels_are_needed(tmp_path):
 def told(path, **options):
     said = []
     table = ReadingOptions(TableOptions(**options), tell=said.append)
-    list(read_table(file_content(path), ReadingRequest(table, Skips(), needs_labels=True)))
+    list(
+        read_table(
+            file_content(Source(str(path))), ReadingRequest(table, Skips(), needs_labels=True)
+        )
+    )
     return list(map(str, said))
 
 
