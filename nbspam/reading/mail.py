@@ -332,10 +332,8 @@ def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]
                 " files beneath it; copy everything to a folder"
             )
         if not (is_url(path) or request.options.outside or is_within(path, allowed)):
-            raise SourceError(
-                f"{where}: {name} is outside {allowed}, the folder above the index's own",
-                Remedy.ALLOW_OUTSIDE,
-            )
+            problem = f"{where}: {name} is outside {allowed}, the folder above the index's own"
+            raise SourceError(problem, Remedy.ALLOW_OUTSIDE)
         try:
             exists = path.is_file()
         except OSError:  # the name is too long for a file
@@ -406,9 +404,8 @@ def _check_separator(source: Source, separator: bytes, first: bytes) -> None:
         ends, form = "a line end", "files"
     else:
         return
-    raise SourceError(
-        f"{source.name}: each name of this list ends with {ends}", Remedy.READ_AS, format=form
-    )
+    problem = f"{source.name}: each name of this list ends with {ends}"
+    raise SourceError(problem, Remedy.READ_AS, format=form)
 
 
 def _read_at_server(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:

@@ -410,13 +410,10 @@ def find_columns(
     elif text == label:
         label = None
     if needs_labels and label is None:
-        raise TableError(
-            f"{table}: no column among {_shown(names)} looks like a label",
-            Remedy.NAME_LABEL_COLUMN,
-        )
-    return Columns(
-        text, label, width, label is not None and column_key(names[label]) in _YES_NO_NAMES
-    )
+        problem = f"{table}: no column among {_shown(names)} looks like a label"
+        raise TableError(problem, Remedy.NAME_LABEL_COLUMN)
+    is_yes_no = label is not None and column_key(names[label]) in _YES_NO_NAMES
+    return Columns(text, label, width, is_yes_no)
 
 
 def _named(
@@ -435,11 +432,8 @@ def _named(
     row = [cell.strip() for cell in first]
     if row and len(set(row)) == len(row) and all(len(cell) <= _NAME_SHOWN for cell in row):
         names = row
-    raise TableError(
-        f"{table}: there is no column {wanted!r}",
-        Remedy.NAME_ONE_OF_COLUMNS,
-        columns=_shown(names),
-    )
+    problem = f"{table}: there is no column {wanted!r}"
+    raise TableError(problem, Remedy.NAME_ONE_OF_COLUMNS, columns=_shown(names))
 
 
 def _shown(names: list[str]) -> str:

@@ -282,6 +282,5 @@ def read_one(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
 
 def tell_empty(source: Source, request: ReadingRequest) -> None:
     """Tell the user that a file has no message in it, as an empty mbox."""
-    request.options.tell(
-        SourceError(f"{source.path}: the file is empty; nothing is learned from it")
-    )
+    problem = f"{source.path}: the file is empty; nothing is learned from it"
+    request.options.tell(SourceError(problem))

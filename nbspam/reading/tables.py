@@ -451,10 +451,8 @@ def _read_labelled(source: Source, request: ReadingRequest) -> Iterator[RawMessa
         look = looks_like(beginning.read(SAMPLE_BYTES))
     if look is None or look[1] not in TABLE_FORMATS:
         content.whole().close()
-        raise SourceError(
-            f"{source.title}: {source.stream_name} has no labels that can be recognised",
-            Remedy.GIVE_LABEL_OR_FORMAT,
-        )
+        problem = f"{source.title}: {source.stream_name} has no labels that can be recognised"
+        raise SourceError(problem, Remedy.GIVE_LABEL_OR_FORMAT)
     yield from read_table(content._replace(form=look[1]), request)
 
 
