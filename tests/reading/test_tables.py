@@ -31,7 +31,7 @@ from nbspam.reading.source import (
     Source,
     TableOptions,
 )
-from nbspam.reading.sources import any_kind
+from nbspam.reading.sources import any_kind, labelled
 from nbspam.reading.tables import LIMITS, looks_like, read_table
 
 Rows = list[tuple[str | None, str]]
@@ -130,7 +130,10 @@ def test_wide_encodings_when_not_told(name, text, encoding, tmp_path):
 
 
 def test_parquet_by_its_first_bytes_and_with_numbers_nothing_and_booleans(tmp_path):
-    assert rows(file(tmp_path, "nameless", FORMATS["a.parquet"])) == ROWS
+    nameless = file(tmp_path, "nameless", FORMATS["a.parquet"])
+    assert rows(nameless) == ROWS
+    found = labelled(str(nameless), ReadingOptions(), Skips(strict=True))
+    assert [(raw.label, raw.content) for raw in found] == ROWS
     frame = pd.DataFrame({"spam": [True, False, True], "text": ["a", "b", None]})
     frame.to_parquet(tmp_path / "a.parquet")
     skips = Skips()
