@@ -16,10 +16,17 @@ from nbspam.cli.progress import cutter, parts_shown, progress, shown_passes, wor
 from nbspam.cli.terminal import echo_sentence
 from nbspam.errors import SourceError, counted, one_line
 from nbspam.evaluation import protocols
-from nbspam.evaluation.comparison import EVERYTHING, Combination, advice, chosen, compare
+from nbspam.evaluation.comparison import (
+    EVERYTHING,
+    Combination,
+    advice,
+    as_json,
+    chosen,
+    compare,
+)
 from nbspam.evaluation.messages import LabelledCorpus, Mislabelled
 from nbspam.evaluation.report import print_comparison
-from nbspam.evaluation.results import Results, compute
+from nbspam.evaluation.results import Evaluation, Results, compute
 from nbspam.filter import open_filter
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
@@ -121,7 +128,7 @@ def evaluated(
             with shown_passes(reader.quiet) as passes:
                 passes.begin("training and testing", 0)
                 found = protocol.run(read, settings, cut_offs, limit, passes=passes)
-        found, cut_offs = found._replace(mislabelled=mislabelled), found.cut_offs or cut_offs
+        found = found._replace(mislabelled=mislabelled)
     else:
         opened = open_filter(model, cutting.of, base=base)
         if not reader.quiet:
@@ -131,7 +138,7 @@ def evaluated(
             found = protocols.saved_model(
                 spam_filter, messages, protocol.including_learned, learning.spam_label
             )
-            cut_offs = spam_filter.cut_offs
+    found = found._replace(skipped=reader.skips.count)
     if base is not None:
         found = found._replace(protocol=f"{found.protocol}, with the base {base}")
     reader.note_mislabelled(found.mislabelled)
@@ -146,7 +153,7 @@ def evaluated(
         )
     with shown_passes(reader.quiet) as passes:
         passes.begin("computing the figures and their intervals", 0)
-        return compute(found, cut_offs, protocol.bootstrap_seed, reader.skips.count)
+        return compute(found, protocol.bootstrap_seed)
 
 
 def notes_of(computed: Results, model: Path) -> list[str]:
@@ -167,16 +174,16 @@ def notes_of(computed: Results, model: Path) -> list[str]:
             notes.append(
                 f"{model} does not know which {unknown} it has learned, perhaps some of these"
             )
-    notes += _of_duplicates(found.duplicates, len(found.outcomes))
+    notes += _of_duplicates(found)
     if wrong := computed.doubted.sentence(computed.doubted_sources):
         notes.append(f"{wrong}; --errors N shows them")
     return notes
 
 
-def _of_duplicates(duplicates: int | None, tested: int) -> list[str]:
-    if not duplicates:
+def _of_duplicates(found: Evaluation) -> list[str]:
+    if not found.duplicates:
         return []
-    share = f"{duplicates:,} of {counted(tested, 'message')} tested"
+    share = f"{found.duplicates:,} of {counted(len(found.outcomes), 'message')} tested"
     return [f"{share} also occurred in training, so the figures are too good"]
 
 
@@ -205,22 +212,21 @@ def compare_models(
     reader.note_mislabelled(mislabelled)
     if not read.sources:
         raise SourceError(_NO_MESSAGE)
+
+    def tested(settings: TrainingSettings) -> Evaluation:
+        found = protocol.run(read, settings, cut_offs, telling=False)
+        return found._replace(mislabelled=mislabelled, skipped=reader.skips.count)
+
     with shown_passes(reader.quiet) as passes:
         of = f"model {{}} of {len(asked)}: {{}}"
-        found = compare(
-            read,
-            asked,
-            given,
-            lambda some, settings: protocol.run(some, settings, cut_offs, telling=False),
-            parts_shown(passes, lambda i, model: of.format(i + 1, model.name)),
-            protocol.bootstrap_seed,
-        )._replace(mislabelled=mislabelled.messages)
+        shown = parts_shown(passes, lambda i, model: of.format(i + 1, model.name))
+        found = compare(shown(asked), given, tested, protocol.bootstrap_seed)
     said = advice(found, lambda kind: _how_to_train(kind, learning))
     if form == "json":
-        click.echo(found.as_json(said, reader.skips.count))
+        click.echo(as_json(found, said))
     else:
         print_comparison(found, said)
-        for same in _of_duplicates(found.duplicates, len(found.models[0].messages)):
+        for same in _of_duplicates(found[0].results.evaluation):
             click.echo()
             echo_sentence(same)
     if plot is not None:

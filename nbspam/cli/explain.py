@@ -24,7 +24,6 @@ from nbspam.cli.options import BASE, MODEL, Cutting, Reading
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
 from nbspam.display.lines import (
     ExplanationView,
-    WordRow,
     cell_width,
     class_heads,
     excerpt_lines,
@@ -37,7 +36,7 @@ from nbspam.names import is_url
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
-from nbspam.scoring.explanation import TRAIT_PREFIX, Explanation, Word
+from nbspam.scoring.explanation import TRAIT_PREFIX, Explanation, StrongWord, Word
 from nbspam.scoring.highlights import excerpt_json, highlighted_message
 from nbspam.scoring.rules import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR, rule_of
 from nbspam.scoring.verdict import TOO_FEW_WORDS, Verdict
@@ -177,7 +176,7 @@ def _print(view: ExplanationView) -> None:
         echo_line(line)
     if lines:
         click.echo()
-    _echo_table([WordRow(*word) for word in view.words], view.sums, view.heads)
+    _echo_table(view.words, view.sums, view.heads)
     for sentence in view.sentences:
         click.echo()
         echo_paragraph(sentence, breaks_words=True)
@@ -213,7 +212,9 @@ def word_sums(
 
 
 def _echo_table(
-    rows: list[WordRow], sums: list[tuple[str, float]], heads: list[tuple[str, str]]
+    rows: Sequence[Word | StrongWord],
+    sums: list[tuple[str, float]],
+    heads: list[tuple[str, str]],
 ) -> None:
     for line in table_lines(rows, sums, heads, terminal_width()):
         click.echo(line)
@@ -390,7 +391,7 @@ _CLASS = 14  # cells of a class's name at most, on a terminal
 
 
 def table_lines(
-    rows: Sequence[WordRow],
+    rows: Sequence[Word | StrongWord],
     sums: Sequence[tuple[str, float]],
     heads: Sequence[tuple[str, str]],
     width: int | None,

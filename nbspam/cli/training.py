@@ -390,9 +390,7 @@ def left_out_rates_of(run: "TrainingRun") -> "tuple[Figures, DoubtedLabels]":
         verdicts.update(found[1])
         odds.extend(found[2])
     positive = run.metadata.settings.positive
-    rates = left_out_rates(
-        count_verdicts(called.elements(), positive), count_verdicts(verdicts.elements(), positive)
-    )
+    rates = left_out_rates(count_verdicts(called, positive), count_verdicts(verdicts, positive))
     is_calibrated = rule_of(run.metadata).is_calibrated
     return rates, doubted_labels(odds) if is_calibrated else DoubtedLabels()
 

@@ -271,41 +271,40 @@ def odds_of_label(judged: Verdict, label: str) -> float:
 # Messages that were learned before
 
 
-class LearnedBefore(NamedTuple):
+@dataclass
+class LearnedBefore:
     """How many of the messages read a saved model had learned, as far as its ledger names them."""
 
-    read: int
-    learned: int | None  # None: the ledger names no message, so it cannot be known
-    left_out: int  # of the learned
-    unnamed: int  # messages that the model learned and its ledger does not name
+    read: int = 0
+    learned: int | None = 0  # None: the ledger names no message, so it cannot be known
+    left_out: int = 0  # of the learned
+    unnamed: int = 0  # messages that the model learned and its ledger does not name
 
 
-class LedgerCheck:
-    """Counts the messages that pass through it and those that a model has learned."""
+def without_learned(
+    messages: Iterable[TokenizedMessage],
+    spam_filter: Filter,
+    before: LearnedBefore,
+    including_learned: bool,
+) -> Iterator[TokenizedMessage]:
+    """Yield the messages, with digests, that are to be tested on; raises ModelError.
 
-    def __init__(self, spam_filter: Filter, including_learned: bool) -> None:
-        """including_learned: whether to pass on the learned ones too."""
-        self._filter, self._including = spam_filter, including_learned
-        self._read = self._learned = 0
-
-    def __call__(self, messages: Iterable[TokenizedMessage]) -> Iterator[TokenizedMessage]:
-        """Yield the messages, with digests, that are to be tested on; raises ModelError."""
-        messages = iter(messages)
-        while batch := list(itertools.islice(messages, _BATCH)):
-            known = self._filter.learned({message.digest for message in batch})
-            for message in batch:
-                is_learned = any(known.get(message.digest, ()))
-                self._read += 1
-                self._learned += is_learned
-                if self._including or not is_learned:
-                    yield message
-
-    def result(self) -> LearnedBefore:
-        """Return what was counted; raises ModelError."""
-        unnamed = sum(self._filter.unnamed())
-        total = sum(self._filter.own_metadata.learned.messages)
-        known = None if total and unnamed == total else self._learned
-        return LearnedBefore(self._read, known, 0 if self._including else self._learned, unnamed)
+    before: what is counted of them, when they are read.
+    including_learned: whether to pass on the learned ones too.
+    """
+    messages, learned = iter(messages), 0
+    while batch := list(itertools.islice(messages, _BATCH)):
+        known = spam_filter.learned({message.digest for message in batch})
+        before.read += len(batch)
+        for message in batch:
+            is_learned = any(known.get(message.digest, ()))
+            learned += is_learned
+            if including_learned or not is_learned:
+                yield message
+    before.unnamed = sum(spam_filter.unnamed())
+    before.left_out = 0 if including_learned else learned
+    total = sum(spam_filter.own_metadata.learned.messages)
+    before.learned = None if total and before.unnamed == total else learned
 
 
 # Of a test, how many messages tested on are the same as one trained on; None without digests.
@@ -318,12 +317,9 @@ def same_in_batches(digests: Sequence[bytes], first: int, batch: int | None = No
     """
     if not digests:
         return None
-    learned, same, step = set(digests[:first]), 0, batch or len(digests)
-    for start in range(first, len(digests), step):
-        part = digests[start : start + step]
-        same += sum(digest in learned for digest in part)
-        learned.update(part)
-    return same
+    _, first_at, which = np.unique(digests, return_index=True, return_inverse=True)
+    part = np.maximum(0, (np.arange(len(digests)) - first) // (batch or len(digests)) + 1)
+    return int((part[first_at[which]] < part).sum())
 
 
 def same_in_folds(digests: Sequence[bytes], fold: Iterable[int]) -> int | None:

@@ -7,6 +7,7 @@ import json
 import re
 from typing import ClassVar
 
+import pandas as pd
 import pytest
 from harmless_pages import assert_harmless
 from one_case import each
@@ -64,7 +65,8 @@ def test_no_cell_of_a_table_is_a_formula(delimiter):
     formulas = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "-", "=-1"]
     kept = ["", "a=b", "ham", "'", "-1", "+1.5e3", "-inf", -1, -0.5, 7, None, True]
     file = io.StringIO()
-    write_table([{"a": value, "b": "="} for value in formulas + kept], file, delimiter)
+    rows = pd.DataFrame({"a": pd.Series(formulas + kept, dtype=object), "b": "="})
+    write_table(rows, file, delimiter)
     rows = list(csv.reader(io.StringIO(file.getvalue(), newline=""), delimiter=delimiter))[1:]
     assert [row[0] for row in rows[: len(formulas)]] == [f"'{value}" for value in formulas]
     assert [row[0] for row in rows[len(formulas) :]] == ["" if v is None else str(v) for v in kept]
@@ -77,7 +79,7 @@ def test_predictions_are_such_a_table(tmp_path, monkeypatch):
         "label": "ham",
         "message": {"subject": "=1", "from": "@a", "text": ""},
     }
-    monkeypatch.setattr("nbspam.evaluation.results.prediction", lambda _: row)
+    monkeypatch.setattr("nbspam.evaluation.results.prediction", lambda _: dict(row))
     for suffix in (".csv", ".tsv"):
         path = tmp_path / f"predictions{suffix}"
         write_predictions([None], path)

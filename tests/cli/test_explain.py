@@ -9,8 +9,9 @@ from running import ROOT, on_a_terminal
 from small_models import with_learned, with_settings
 
 from nbspam.cli.explain import table_lines
-from nbspam.display.lines import WordRow, cell_width, class_heads
+from nbspam.display.lines import cell_width, class_heads
 from nbspam.learning.settings import TrainingSettings, empty_metadata
+from nbspam.scoring.explanation import Word
 
 
 def sum_shown(text):
@@ -144,10 +145,10 @@ def metadata(*classes, messages=(2500, 500)):
 def rows(n_classes=2):
     counts = (3, 1112, 7, 8, 9)[:n_classes]
     return [
-        WordRow("free", 4.2, counts, 0.9),
-        WordRow("免費 🚀", 3.1, counts, 0.4),
-        WordRow("cafe\u0301", -1.0, counts, -0.25),
-        WordRow("host:" + "a-very-long-name." * 4 + "example", 2.0, counts, 0.1),
+        Word("free", 4.2, counts, 0.9),
+        Word("免費 🚀", 3.1, counts, 0.4),
+        Word("cafe\u0301", -1.0, counts, -0.25),
+        Word("host:" + "a-very-long-name." * 4 + "example", 2.0, counts, 0.1),
     ]
 
 

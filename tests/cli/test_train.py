@@ -66,7 +66,7 @@ def test_which_classes_are_so_small_that_they_may_be_mistakes(sizes, small):
 @each("right", [29, 57, 58])
 def test_a_beginner_is_told_the_whole_number_of_messages(right):
     """100 times .29 is less than 29 in floating point."""
-    counts = count_verdicts([("a", "a")] * right + [("a", "b")] * (100 - right), None)
+    counts = count_verdicts({("a", "a"): right, ("a", "b"): 100 - right}, None)
     (found,) = expectation(left_out_rates(counts, counts), 3)
     assert found == f"of 100 new messages {right} are classified correctly"
 

@@ -22,9 +22,9 @@ from nbspam.evaluation.comparison import (
     DEFAULT,
     EVERYTHING,
     Combination,
-    Comparison,
     Difference,
     advice,
+    as_json,
     bootstrap_p,
     chosen,
     combinations,
@@ -34,7 +34,7 @@ from nbspam.evaluation.comparison import (
 )
 from nbspam.evaluation.curves import draw_comparison
 from nbspam.evaluation.messages import LabelledCorpus
-from nbspam.evaluation.metrics import Ranking, one_minus_roca_pct
+from nbspam.evaluation.metrics import one_minus_roca_pct, samples
 from nbspam.evaluation.report import print_comparison
 from nbspam.evaluation.results import scored_messages
 from nbspam.learning.settings import TrainingSettings
@@ -64,6 +64,10 @@ def corpus_of(messages):
     return LabelledCorpus.of(read, EVERYTHING)
 
 
+def compared_on(corpus, asked):
+    return compare(asked, GIVEN, lambda given: left_out(corpus, given)._replace(skipped=2))
+
+
 def read(n=60, classes=("ham", "spam"), seed=3):
     return corpus_of(texts(n, classes, seed))
 
@@ -76,7 +80,7 @@ def left_out(corpus, settings):
 @pytest.fixture(scope="module")
 def everything():
     some = [c for i, c in enumerate(combinations(GIVEN)) if i % 4 == 0 or c == DEFAULT]
-    return compare(read(), some, GIVEN, left_out)
+    return compared_on(read(), some)
 
 
 def test_every_combination_that_makes_sense_has_a_name_of_its_own_and_train_makes_the_default():
@@ -108,22 +112,22 @@ def test_names_choose():
 @pytest.mark.long
 def test_each_model_has_the_outcomes_that_its_protocol_gives_alone(everything):
     corpus = read()
-    for model in everything.models[::4]:
+    for model in everything[::4]:
         settings = model.combination.settings(GIVEN)
         alone = scored_messages(left_out(corpus, settings))
         assert alone.log_odds.tolist() == model.messages.log_odds.tolist()
 
 
 def test_the_best_comes_first_and_each_other_is_compared_with_it(everything):
-    errors = [model.errors for model in everything.models]
+    errors = [model.errors for model in everything]
     assert errors == sorted(errors)
-    best, *others = everything.models
+    best, *others = everything
     assert best.difference is None
     for model in others:
         own, of_best = ~model.messages.right, ~best.messages.right
         assert model.difference.only_it == (own & ~of_best).sum()
         assert model.difference.only_best == (~own & of_best).sum()
-        area, of_best = (one_minus_roca_pct(Ranking(m.messages).whole()) for m in (model, best))
+        area, of_best = (one_minus_roca_pct(next(samples(m.messages))) for m in (model, best))
         assert model.difference.roca == pytest.approx(area - of_best)
         low, high = model.difference.roca_interval
         assert low <= model.difference.roca <= high
@@ -131,18 +135,16 @@ def test_the_best_comes_first_and_each_other_is_compared_with_it(everything):
 
 def test_resamples_are_paired_and_a_few_messages_are_no_basis_for_them():
     """Two models of the same ranking differ in no resample, whatever their scores are."""
-    spam = [True, False] * 30
     odds = np.random.default_rng(1).normal(size=60)
-    one = scored([True] * 60, spam, odds)
-    other = scored([True] * 60, spam, 3 * odds + 1)
-    pairs = zip(Ranking(one).draw(50), Ranking(other).draw(50), strict=True)
+    one, other = (scored([True] * 60, of) for of in (odds, 3 * odds + 1))
+    pairs = zip(samples(one, 50), samples(other, 50), strict=True)
     assert all(one_minus_roca_pct(a) == one_minus_roca_pct(b) for a, b in pairs)
-    assert bootstrap_p([1.0] * 98 + [2.0]) == pytest.approx(0.02)
-    assert bootstrap_p([-1.0] * 50 + [1.0] * 50) == 1.0
-    assert bootstrap_p([0.0] * 10) == 1.0
-    assert bootstrap_p([1.0] * 10) == 1.0  # each resample is the same: nothing was resampled
-    found = compare(read(16), chosen("kernel:sum,bernoulli:sum", GIVEN), GIVEN, left_out)
-    assert found.models[1].difference.roca_p == 1.0
+    assert bootstrap_p(np.array([1.0] * 98 + [2.0])) == pytest.approx(0.02)
+    assert bootstrap_p(np.array([-1.0] * 50 + [1.0] * 50)) == 1.0
+    assert bootstrap_p(np.zeros(10)) == 1.0
+    assert bootstrap_p(np.ones(10)) == 1.0  # each resample is the same: nothing was resampled
+    found = compared_on(read(16), chosen("kernel:sum,bernoulli:sum", GIVEN))
+    assert found[1].difference.roca_p == 1.0
 
 
 @each("pair", [(0, 0), (3, 9), (1_000, 1_000), (1_000, 1_001), (20_000, 21_000)])
@@ -197,7 +199,7 @@ def test_what_is_sure_of_a_difference(found, verdict):
 
 @pytest.mark.long
 def test_json_text_and_curves_have_all_models(everything, capsys, tmp_path):
-    fields = json.loads(everything.as_json("so it is", 2))
+    fields = json.loads(as_json(everything, "so it is"))
     assert (fields["skipped"], fields["advice"]) == (2, "so it is")
     assert fields["protocol"] == "leave-one-out"
     for model in fields["models"]:
@@ -215,8 +217,8 @@ def test_json_text_and_curves_have_all_models(everything, capsys, tmp_path):
     assert " ".join(found.split()).endswith("so it is")
     draw_comparison(everything, tmp_path / "roc.svg")
     drawn = (tmp_path / "roc.svg").read_text(encoding="ascii")
-    assert drawn.count("<polyline") == len(everything.models)
-    for model in everything.models:
+    assert drawn.count("<polyline") == len(everything)
+    for model in everything:
         assert model.combination.name in found
         assert f">{model.combination.name}" in drawn
 
@@ -224,14 +226,14 @@ def test_json_text_and_curves_have_all_models(everything, capsys, tmp_path):
 def test_three_classes_have_errors_and_log_loss_and_no_roc(capsys, tmp_path):
     corpus = read(90, ("a", "b", "c"))
     asked = chosen("bernoulli,gaussian:sum", GIVEN)
-    found = compare(corpus, asked, GIVEN, left_out)
+    found = compared_on(corpus, asked)
     print_comparison(found, "so it is")
     said = capsys.readouterr().out
     assert "log-loss" in said
     assert "1-ROCA%" not in said
-    assert all(m.difference.roca is None for m in found.models[1:])
-    assert all(math.isfinite(m.figures.values["log_loss"]) for m in found.models)
-    assert len(found.models) == len(asked)
+    assert all(m.difference.roca is None for m in found[1:])
+    assert all(math.isfinite(m.results.figures.values["log_loss"]) for m in found)
+    assert len(found) == len(asked)
     with pytest.raises(OptionError, match="class called spam"):
         draw_comparison(found, tmp_path / "x.svg")
 
@@ -284,11 +286,11 @@ def test_traits_and_times_do_not_reach_a_model_that_does_not_count_them():
 def test_the_default_goes_first_among_equals():
     corpus = corpus_of([("ham", "same"), ("spam", "same")] * 6)
     asked = chosen("bernoulli:evidence,bernoulli+kernel:evidence", GIVEN)
-    found = compare(corpus, asked, GIVEN, left_out)
-    one, other = (model.figures.values for model in found.models)
+    found = compared_on(corpus, asked)
+    one, other = (model.results.figures.values for model in found)
     if one == other:
-        assert found.models[0].combination == DEFAULT
-    assert [m.errors for m in found.models] == sorted(m.errors for m in found.models)
+        assert found[0].combination == DEFAULT
+    assert [m.errors for m in found] == sorted(m.errors for m in found)
 
 
 @each("width", [80, 100, 120, 200])
@@ -301,10 +303,10 @@ def test_a_row_of_a_table_is_one_line_however_wide_the_window(everything, monkey
     print_comparison(everything, "so it is")
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
     assert max(map(len, lines)) <= width
-    for model in everything.models:
+    for model in everything:
         name = model.combination.name
         rows = [line for line in lines if line.removesuffix(" *").split()[:1] == [name]]
-        assert len(rows) == (1 if model is everything.models[0] else 2)
+        assert len(rows) == (1 if model is everything[0] else 2)
     assert ("more columns in a wider window" in lines) == (width < 200)
     assert all("errors" in line for line in lines if line.startswith("model") and "F1" in line)
 
@@ -327,5 +329,5 @@ def test_advice(line):
     for name, wrong, *found in map(str.split, named.split(", ")):
         messages = scored([False] * int(wrong) + [True] * (20 - int(wrong)))
         models.append(compared(name, messages, *map(DIFFERENCES.__getitem__, found)))
-    found = advice(Comparison("x", models), lambda chosen: f"those of {chosen.name}")
+    found = advice(models, lambda chosen: f"those of {chosen.name}")
     assert found == said

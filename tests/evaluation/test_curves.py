@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
-from outcomes import CUT_OFFS, THREE, TWO, outcome, outcome_of
+from outcomes import THREE, TWO, outcome, outcome_of
 from sklearn.metrics import roc_curve
 
 from nbspam.bayes.event_model import IMPOSSIBLE
 from nbspam.errors import OptionError
 from nbspam.evaluation.curves import (
-    CutOffPoint,
     calibration_svg,
     check_plot,
     cut_off_points,
@@ -35,7 +34,7 @@ def messages(n, seed=0):
     spam = np.arange(n) % 2 == 0
     log_odds = random.normal(np.where(spam, 2.0, -2.0), 2.0)
     probability = 1 / (1 + np.exp(-log_odds))
-    return ScoredMessages.of_two_classes(spam, log_odds, probability, log_odds > 0, 0.5)
+    return ScoredMessages.of_two_classes(spam, log_odds, probability)
 
 
 def points(svg, kind="line"):
@@ -46,7 +45,7 @@ def points(svg, kind="line"):
 def test_a_perfect_curve_goes_up_and_then_across():
     spam = np.array([True, True, False, False])
     log_odds = np.array([2.0, 1.0, -1.0, -2.0])
-    perfect = ScoredMessages.of_two_classes(spam, log_odds, log_odds / 4 + 0.5, spam, 0.5)
+    perfect = ScoredMessages.of_two_classes(spam, log_odds, log_odds / 4 + 0.5)
     (left, bottom), (corner, top), (right, end) = points(roc_svg(perfect))
     assert left == corner < right
     assert bottom > top == end
@@ -56,7 +55,7 @@ def test_the_curve_rises_from_one_corner_to_the_other_and_has_the_points_of_the_
     found = messages(200)
     counts = found.counts
     hm, sm = 100 * counts.fp / counts.ham, 100 * counts.fn / counts.spam
-    svg = roc_svg(found, [CutOffPoint("cut-off 0.5", hm, sm)])
+    svg = roc_svg(found, [("cut-off 0.5", hm, sm)])
     curve = points(svg)
     even = points(svg, "even")
     assert (curve[0], curve[-1]) == (even[0], even[-1])
@@ -96,7 +95,7 @@ def results_of(spam, log_odds):
         p = 1 / (1 + math.exp(-max(-700, min(700, z))))
         name = "spam" if label else "ham"
         outcomes.append(outcome_of(name, name, Score(float(z), p, (1 - p, p))))
-    return compute(Evaluation("a test", ("ham", "spam"), "spam", outcomes), CutOffs())
+    return compute(Evaluation("a test", ("ham", "spam"), "spam", outcomes))
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(-5, 5)), max_size=30))
@@ -111,24 +110,23 @@ def test_points_of_the_roc_curve_are_scikit_learns(messages):
 
 def test_the_cut_offs_are_points_of_the_curve():
     both = [("cut-off 0.5", 50, 0), ("cut-off 0.7", 50, 50)]
-    assert cut_off_points(compute(TWO, CUT_OFFS)) == both
-    assert len(cut_off_points(compute(TWO, CUT_OFFS._replace(spam=0.5)))) == 1
+    assert cut_off_points(compute(TWO)) == both
+    assert len(cut_off_points(compute(TWO._replace(cut_offs=CutOffs(0.5, 0.3))))) == 1
     spam = Evaluation("a test", TWO.classes, "spam", TWO.outcomes[2:])
-    assert cut_off_points(compute(spam, CUT_OFFS)) == []
-    assert cut_off_points(compute(THREE, CUT_OFFS)) == []
+    assert cut_off_points(compute(spam)) == []
+    assert cut_off_points(compute(THREE)) == []
     with_spam = THREE._replace(positive="c", outcomes=[*THREE.outcomes, THREE.outcomes[0]])
-    assert cut_off_points(compute(with_spam, CUT_OFFS)) == []
+    assert cut_off_points(compute(with_spam)) == []
 
 
 def test_the_learning_curve_has_a_point_for_each_batch_of_an_online_test():
     right, wrong = outcome("ham", "ham", 0.9, 0.1), outcome("ham", "spam", 0.2, 0.8)
     outcomes = [wrong, wrong, wrong, right, *[right] * 26]
     so_far = [10] * 2 + [12] * 2 + [14] * 26
-    found = learning_curve(TWO._replace(outcomes=outcomes, learned_so_far=so_far))
-    assert found.window == 20
-    assert found.every == [(10, 100), (12, 75), (14, 10)]
-    assert found.recent == [(10, 100), (12, 75), (14, 0)]
-    assert not learning_curve(TWO).every
+    window, rates = learning_curve(TWO._replace(outcomes=outcomes, learned_so_far=so_far))
+    assert window == 20
+    assert list(rates["every"].items()) == [(10, 100), (12, 75), (14, 10)]
+    assert list(rates["recent"].items()) == [(10, 100), (12, 75), (14, 0)]
 
 
 # Files
@@ -168,7 +166,7 @@ def test_the_curves_of_an_evaluation_are_drawn_into_a_file_that_needs_no_page(
 
 def test_an_online_test_has_a_learning_curve_and_each_drawing_says_what_it_shows(tmp_path):
     outcomes = results_of([True] * 3 + [False] * 5, [5, 2, -1, -3, -2, -1, 1, -4]).evaluation
-    found = compute(outcomes._replace(learned_so_far=[10] * 4 + [14] * 4), CutOffs())
+    found = compute(outcomes._replace(learned_so_far=[10] * 4 + [14] * 4))
     draw(found, tmp_path / "a.svg")
     said = " ".join(re.findall("<text[^>]*>([^<]*)", (tmp_path / "a.svg").read_text()))
     for part in (
@@ -181,7 +179,7 @@ def test_an_online_test_has_a_learning_curve_and_each_drawing_says_what_it_shows
 
 def test_a_plot_needs_a_class_called_spam_and_a_folder(tmp_path):
     with pytest.raises(OptionError, match="a plot needs a class called spam; say which"):
-        draw(compute(THREE, CUT_OFFS), tmp_path / "a.svg")
+        draw(compute(THREE), tmp_path / "a.svg")
     assert not (tmp_path / "a.svg").exists()
     with pytest.raises(OSError, match="No such file"):
         draw(results_of([True, False], [1, -1]), tmp_path / "no" / "a.svg")

@@ -1,4 +1,5 @@
 import math
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,6 @@ from nbspam.evaluation.metrics import (
     TRACK,
     VERDICTS,
     CalibrationBin,
-    Ranking,
     ScoredMessages,
     VerdictCounts,
     calibration_bins,
@@ -36,6 +36,7 @@ from nbspam.evaluation.metrics import (
     mean_interval,
     one_minus_roca_pct,
     percentile_interval,
+    samples,
     score_distribution,
     sm_pct_at_hm,
     wilson,
@@ -59,10 +60,9 @@ def evaluations(draw):
     return np.array(spam), np.array(scores) / 2
 
 
-def scored_messages(spam, log_odds, probability=None, called=None, **counted):
+def scored_messages(spam, log_odds, probability=None, verdicts=None):
     probability = 1 / (1 + np.exp(-log_odds)) if probability is None else probability
-    called = log_odds > 0 if called is None else called
-    return ScoredMessages.of_two_classes(spam, log_odds, probability, called, 0.5, **counted)
+    return ScoredMessages.of_two_classes(spam, log_odds, probability, verdicts)
 
 
 def computed(spam, log_odds):
@@ -71,7 +71,7 @@ def computed(spam, log_odds):
 
 def ranked(spam, log_odds):
     """Return the sample that holds each message once."""
-    return Ranking(scored_messages(spam, log_odds)).whole()
+    return next(samples(scored_messages(spam, log_odds)))
 
 
 def counts(tp, fp, fn, tn):
@@ -159,8 +159,7 @@ def test_sm_at_hm_misses_half_the_spam(spam, log_odds):
 
 
 def test_few_messages_infinite_log_odds_and_sure_mistakes_have_finite_figures():
-    nothing = floats(0, 0)
-    found = figures(scored_messages(booleans(1, 0), floats(-9, -9), nothing, nothing > 0))
+    found = figures(scored_messages(booleans(1, 0), floats(-9, -9), floats(0, 0)))
     assert found.values["log_loss"] == pytest.approx(-math.log(LOG_LOSS_FLOOR) / 2)
     assert found.values["brier"] == 0.5
     found = computed(booleans(0, 1), floats(-1, 1))
@@ -284,7 +283,7 @@ def test_a_resample_is_the_same_metric_of_repeated_messages():
     messages = scored_messages(spam, log_odds)
     random = np.random.default_rng(0)
     of_spam, of_ham = np.flatnonzero(spam), np.flatnonzero(~spam)
-    for sample in Ranking(messages).draw(5):
+    for sample in list(samples(messages, 5))[1:]:
         rows = np.concatenate(
             [of[random.integers(len(of), size=len(of))] for of in (of_spam, of_ham)]
         )
@@ -304,7 +303,8 @@ def test_left_out_rates_are_the_figures_of_the_same_messages():
     called = np.where(log_odds > 0, "spam", "ham")
     verdicts = np.where(log_odds > 2, "spam", np.where(log_odds > 0, "unsure", "ham"))
     at_threshold, counted = (
-        count_verdicts(zip(labels, answers, strict=True), "spam") for answers in (called, verdicts)
+        count_verdicts(Counter(zip(labels, answers, strict=True)), "spam")
+        for answers in (called, verdicts)
     )
     rates = left_out_rates(at_threshold, counted)
     whole = figures(scored_messages(spam, log_odds, verdicts=counted)).by_key
@@ -324,18 +324,20 @@ def test_left_out_rates_are_the_figures_of_the_same_messages():
 
 def test_verdicts_are_counted_against_the_rest_and_unsure_calls_nothing_spam():
     pairs = [("a", "a"), ("a", "b"), ("b", "a"), ("spam", "spam"), ("b", "spam"), ("spam", "a")]
-    assert count_verdicts(pairs, "spam") == VerdictCounts(6, right=2, tp=1, fp=1, fn=1, tn=3)
+    assert count_verdicts(Counter(pairs), "spam") == VerdictCounts(
+        6, right=2, tp=1, fp=1, fn=1, tn=3
+    )
     pairs = [("ham", "unsure"), ("spam", "unsure"), ("spam", "spam")]
     found = VerdictCounts(3, right=1, tp=1, fp=0, fn=1, tn=1, unsure=2)
-    assert count_verdicts(pairs, "spam") == found
+    assert count_verdicts(Counter(pairs), "spam") == found
 
 
 def test_without_a_class_called_spam_accuracy_and_unsure_alone_are_defined():
-    counted = count_verdicts([("a", "a"), ("b", "c")], None)
+    counted = count_verdicts({("a", "a"): 1, ("b", "c"): 1}, None)
     rates = left_out_rates(counted, counted)
     defined = {key: value for key, value in rates.values.items() if value is not None}
     assert defined == {"accuracy": 0.5, "unsure_pct": 0}
-    none = count_verdicts([], "spam")
+    none = count_verdicts({}, "spam")
     assert set(left_out_rates(none, none).values.values()) == {None}
 
 
@@ -384,7 +386,7 @@ def test_the_calibration_error_is_the_mean_gap_small_for_true_probabilities():
 def test_the_histogram_counts_everything(messages):
     spam = np.array([s for s, _ in messages])
     log_odds = np.array([z for _, z in messages], dtype=float)
-    found = score_distribution(spam, log_odds)
+    found = list(score_distribution(scored_messages(spam, log_odds, log_odds)))
     assert sum(h for _, _, h, _ in found) == (~spam).sum()
     assert sum(s for _, _, _, s in found) == spam.sum()
     for low, high, ham, spams in found[1:-1]:
@@ -393,7 +395,9 @@ def test_the_histogram_counts_everything(messages):
 
 
 def test_the_histograms_ends_take_what_is_beyond():
-    found = score_distribution(np.array([True, False]), np.array([1e9, -1e9]))
+    found = list(
+        score_distribution(scored_messages(booleans(1, 0), floats(1e9, -1e9), floats(1, 0)))
+    )
     assert found[0][2:] == (1, 0)
     assert found[-1][2:] == (0, 1)
     assert [row[1] for row in found[:-1]] == [row[0] for row in found[1:]]
