@@ -410,7 +410,7 @@ def _judged(left_out: "LeftOut", metadata: Metadata) -> "tuple[_Called, _Called,
         outcome = Outcome(verdict_on(metadata, score, cut_offs, label=label))
         odds.append(odds_of_label(outcome.judged, label))
         called[label, outcome.called] += 1
-        verdicts[label, outcome.verdict] += 1
+        verdicts[label, outcome.judged.verdict] += 1
     return called, verdicts, odds
 
 

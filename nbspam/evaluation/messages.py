@@ -10,7 +10,7 @@ same tokens are the same, two mails with the same text are not unless they have 
 """
 
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -150,10 +150,10 @@ class LabelCheck:
     def __init__(self, settings: ModelSettings, spam_label: str | None) -> None:
         """Raises OptionError for a model that a spam label cannot be for."""
         self._settings, self._spam_label = settings, spam_label
-        self._sizes: Counter[str] = Counter()
-        self._first: dict[str, list[str]] = {}  # label -> its first sources
-        self._second_rows: set[str] = set()
-        if spam_label is not None and (len(settings.classes) > 2 or settings.positive is None):
+        self._sizes = Counter[str]()
+        self._first = defaultdict[str, list[str]](list)  # label -> its first sources
+        self._second_rows = set[str]()
+        if spam_label is not None and len(settings.classes) > 2:
             raise OptionError(
                 f"a spam label needs a model of two classes, and this one has"
                 f" {', '.join(settings.classes)}; label the messages with those, and leave the spam"
@@ -162,16 +162,17 @@ class LabelCheck:
 
     def __call__(self, messages: Iterable[TokenizedMessage]) -> Iterator[TokenizedMessage]:
         """Yield the messages to test on; raises SourceError for too many of another class."""
-        classes = self._settings.classes
+        classes, positive = self._settings.classes, self._settings.positive_index or 0
+        spam = {classes[positive], self._spam_label}
         for message in messages:
             label = message.label or ""
             self._sizes[label] += 1
             if self._sizes[label] <= FEW:
-                self._first.setdefault(label, []).append(message.source)
+                self._first[label].append(message.source)
             if message.source.endswith(":2"):
                 self._second_rows.add(message.source)
             if self._spam_label is not None:
-                yield message._replace(label=self._meant(label))
+                yield message._replace(label=classes[positive if label in spam else 1 - positive])
             elif label in classes:
                 yield message
             elif self._sizes[label] > FEW:
@@ -201,19 +202,12 @@ class LabelCheck:
         left_out = {label: self._first[label] for label in rare}
         return Mislabelled.of(left_out, self._second_rows)
 
-    def _meant(self, label: str) -> str:
-        """Return the class of the model that a label means."""
-        positive = self._settings.positive or ""
-        (other,) = set(self._settings.classes) - {positive}
-        return positive if label in (positive, self._spam_label) else other
-
     def _unknown(self, label: str) -> SourceError:
         classes = self._settings.classes
-        is_two = len(classes) == 2 and self._settings.positive is not None
         return SourceError(
             f"{self._first[label][0]}: is labelled {label!r}, and the model's classes are"
             f" {', '.join(classes)}",
-            Remedy.NAME_SPAM_OR_COLUMN if is_two else Remedy.NAME_LABEL_COLUMN,
+            Remedy.NAME_SPAM_OR_COLUMN if len(classes) == 2 else Remedy.NAME_LABEL_COLUMN,
         )
 
 

@@ -485,22 +485,14 @@ class Figures:
         """The values alone."""
         return {key: figure.value for key, figure in self.by_key.items()}
 
-    @property
-    def intervals(self) -> dict[str, Interval | None]:
-        """The intervals alone, of the metrics that have one."""
-        return {
-            m.key: self.by_key[m.key].interval
-            for m in METRICS
-            if m.key in self.by_key and m.computation is not None
-        }
-
     def as_json(self) -> dict[str, object]:
         """Return the figures, each followed by its interval as `KEY_ci`."""
-        intervals, fields = self.intervals, dict[str, object]()
-        for key, value in self.values.items():
-            fields[key] = value
-            if key in intervals:
-                fields[f"{key}_ci"] = intervals[key]
+        numbers = {metric.key for metric in METRICS if metric.computation is None}
+        fields = dict[str, object]()
+        for key, figure in self.by_key.items():
+            fields[key] = figure.value
+            if key not in numbers:
+                fields[f"{key}_ci"] = figure.interval
         return fields
 
     def rows(self, *chosen: str) -> Iterator[ReportRow]:

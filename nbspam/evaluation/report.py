@@ -46,6 +46,7 @@ class ReportTable(NamedTuple):
     title: str
     heads: Sequence[str]  # an empty one: of a column that says what the row is
     rows: list[list[str]]
+    note: str = ""  # below it, in text
 
 
 _FIGURE = ("metric", "value", "95 % interval", "")
@@ -114,7 +115,8 @@ def calibration_table(results: Results) -> ReportTable:
         [f"{low:.1f} to {high:.1f}", f"{n:,}", f"{predicted:.4f}", f"{observed:.4f}"]
         for low, high, n, predicted, observed in results.bins
     ]
-    return ReportTable("", ("P(spam)", "messages", "predicted", "observed"), rows)
+    said = f"calibration error {results.calibration_error:.4f} ({CALIBRATION_ERROR})"
+    return ReportTable("", ("P(spam)", "messages", "predicted", "observed"), rows, said)
 
 
 # As text
@@ -133,23 +135,16 @@ def print_report(
     for line in (results.title, results.of_many_classes, *notes):
         if line:
             print_sentence(out, line)
-    out.print()
+    tables = [brief_table(results)]
     if full:
-        for i, figures in enumerate(figure_tables(results)):
-            _print_table(out, figures, has_heads=not i)
-            out.print()
-        _print_table(out, confusion_table(results))
+        tables = [*figure_tables(results), confusion_table(results)]
         if results.bins:
-            out.print()
-            _print_table(out, calibration_table(results))
-            out.print(f"calibration error {results.calibration_error:.4f} ({CALIBRATION_ERROR})")
-            out.print()
-            _print_table(out, _score_table(results))
-    else:
-        _print_table(out, brief_table(results))
-        if results.cut_offs is None and len(results.confusion) <= _FEW_CLASSES:
-            out.print()
-            _print_table(out, confusion_table(results))
+            tables += [calibration_table(results), _score_table(results)]
+    elif results.cut_offs is None and len(results.confusion) <= _FEW_CLASSES:
+        tables.append(confusion_table(results))
+    for i, table in enumerate(tables):
+        out.print()
+        _print_table(out, table, has_heads=not i or table.heads is not _FIGURE)
     if errors:
         mistakes = worst_mistakes(results.evaluation, errors)
         for mistake_line in _mistake_lines(mistakes, out):
@@ -195,6 +190,8 @@ def _print_table(out: Console, shown: ReportTable, *, has_heads: bool = True) ->
         for column, width in zip(table.columns, _FIGURE_WIDTHS, strict=False):
             column.min_width = width
     out.print(table)
+    if shown.note:
+        out.print(shown.note)
 
 
 def _score_table(results: Results) -> ReportTable:
@@ -221,7 +218,7 @@ def _mistake_lines(mistakes: list[Outcome], out: Console) -> Iterator[Text]:
         judged = outcome.judged
         said = one_line(
             f"{judged.source}: {outcome.label} called {outcome.called}, probability"
-            f" {judged.probability:.4f}, verdict {outcome.verdict}"
+            f" {judged.probability:.4f}, verdict {outcome.judged.verdict}"
         )
         # In a pipe the name of a message is whole.
         whole = iter([f"  {said}"])
@@ -403,7 +400,7 @@ def _mistake(outcome: Outcome) -> Iterator[str]:
         f"<h3>{page.escaped(outcome.label)} called {page.escaped(outcome.called)},"
         f" probability {judged.probability:.4f}</h3>"
     )
-    verdict = page.escaped(outcome.verdict) + judged.remark
+    verdict = page.escaped(outcome.judged.verdict) + judged.remark
     yield f'<p class="dim">{page.escaped(one_line(judged.source))}, verdict {verdict}</p>'
     if outcome.message is not None:
         yield page.message_html(outcome.message, highlights_alone=True)

@@ -59,11 +59,6 @@ class Outcome(NamedTuple):
         return self.judged.label or ""
 
     @property
-    def verdict(self) -> str:
-        """The class it was classified as with the cut-offs, or "unsure"."""
-        return self.judged.verdict
-
-    @property
     def called(self) -> str:
         """What it is called where errors are counted: of two classes by P(spam) = 0.5, always one.
 
@@ -103,7 +98,7 @@ class Evaluation(NamedTuple):
     @property
     def verdicts(self) -> Counter[tuple[str, str]]:
         """How often they got which verdict."""
-        return Counter((o.label, o.verdict) for o in self.outcomes)
+        return Counter((o.label, o.judged.verdict) for o in self.outcomes)
 
 
 def worst_mistakes(evaluation: Evaluation, limit: int) -> list[Outcome]:
@@ -249,7 +244,7 @@ def as_json(results: Results, errors: int) -> str:
         **results.figures.as_json(),
         "spam_cutoff": cut_offs and cut_offs.spam,
         "ham_cutoff": cut_offs and cut_offs.ham,
-        "unsure": sum(o.verdict == UNSURE for o in evaluation.outcomes),
+        "unsure": sum(o.judged.verdict == UNSURE for o in evaluation.outcomes),
         "skipped": evaluation.skipped,
         "mislabelled": evaluation.mislabelled.messages,
         "label_noise": results.doubted.share,

@@ -113,7 +113,7 @@ def test_folds_know_the_classes_and_the_positive_one_and_the_cut_offs_make_the_v
     messages = random_messages()
     assert run_folds(messages, 4) == run_folds(messages, 4)
     sure = run_folds(random_messages(), 4, cut_offs=CutOffs(spam=1, ham=0))
-    assert {o.verdict for o in sure.outcomes} == {"unsure"}
+    assert {o.judged.verdict for o in sure.outcomes} == {"unsure"}
 
 
 @each("scoring", SCORINGS)
@@ -150,7 +150,7 @@ def test_the_worst_mistakes_come_first():
     worst = worst_mistakes(found, 5)
     everything = worst_mistakes(found, 1000)
     wrong = [o for o in found.outcomes if (o.judged.probability > 0.5) != (o.label == "spam")]
-    assert [o for o in wrong if o.verdict == "unsure"]  # a mistake at 0.5 all the same
+    assert [o for o in wrong if o.judged.verdict == "unsure"]  # a mistake at 0.5 all the same
     assert len(everything) == len(wrong)
     assert worst == everything[:5]
 
@@ -229,13 +229,13 @@ def test_messages_of_one_day_do_not_learn_of_each_other(scoring):
 def test_online_learns_and_mistakes_bring_their_words():
     messages = random_messages(400, seed=5)
     outcomes = run_online(messages, 1).outcomes
-    right = [o.verdict == o.label for o in outcomes]
+    right = [o.judged.verdict == o.label for o in outcomes]
     assert sum(right[-100:]) > 60
     assert sum(right[-200:]) > sum(right[:20]) * 10 * 0.8
     outcomes = run_online(random_messages(60, seed=2), 5).outcomes
-    mistakes = [o for o in outcomes if o.verdict != o.label]
+    mistakes = [o for o in outcomes if o.judged.verdict != o.label]
     assert any(o.words for o in mistakes)
-    assert not [o for o in outcomes if o.verdict == o.label and o.words]
+    assert not [o for o in outcomes if o.judged.verdict == o.label and o.words]
     assert not [w for o in mistakes for w in o.words if w.token.startswith("only")]
 
 
