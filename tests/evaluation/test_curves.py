@@ -43,9 +43,8 @@ def points(svg, kind="line"):
 
 
 def test_a_perfect_curve_goes_up_and_then_across():
-    spam = np.array([True, True, False, False])
     log_odds = np.array([2.0, 1.0, -1.0, -2.0])
-    perfect = ScoredMessages.of_two_classes(spam, log_odds, log_odds / 4 + 0.5)
+    perfect = ScoredMessages.of_two_classes(log_odds > 0, log_odds, log_odds / 4 + 0.5)
     (left, bottom), (corner, top), (right, end) = points(roc_svg(perfect))
     assert left == corner < right
     assert bottom > top == end
@@ -53,11 +52,9 @@ def test_a_perfect_curve_goes_up_and_then_across():
 
 def test_the_curve_rises_from_one_corner_to_the_other_and_has_the_points_of_the_cut_offs():
     found = messages(200)
-    counts = found.counts
-    hm, sm = 100 * counts.fp / counts.ham, 100 * counts.fn / counts.spam
-    svg = roc_svg(found, [("cut-off 0.5", hm, sm)])
-    curve = points(svg)
-    even = points(svg, "even")
+    of = found.counts
+    svg = roc_svg(found, [("cut-off 0.5", 100 * of.fp / of.ham, 100 * of.fn / of.spam)])
+    curve, even = points(svg), points(svg, "even")
     assert (curve[0], curve[-1]) == (even[0], even[-1])
     assert all(a[0] <= b[0] and a[1] >= b[1] for a, b in pairwise(curve))
     (x, y) = map(float, re.search(r'class="point" cx="([\d.]+)" cy="([\d.]+)"', svg).groups())
@@ -112,11 +109,9 @@ def test_the_cut_offs_are_points_of_the_curve():
     both = [("cut-off 0.5", 50, 0), ("cut-off 0.7", 50, 50)]
     assert cut_off_points(compute(TWO)) == both
     assert len(cut_off_points(compute(TWO._replace(cut_offs=CutOffs(0.5, 0.3))))) == 1
-    spam = Evaluation("a test", TWO.classes, "spam", TWO.outcomes[2:])
-    assert cut_off_points(compute(spam)) == []
-    assert cut_off_points(compute(THREE)) == []
     with_spam = THREE._replace(positive="c", outcomes=[*THREE.outcomes, THREE.outcomes[0]])
-    assert cut_off_points(compute(with_spam)) == []
+    for none in (TWO._replace(outcomes=TWO.outcomes[2:]), THREE, with_spam):
+        assert cut_off_points(compute(none)) == []
 
 
 def test_the_learning_curve_has_a_point_for_each_batch_of_an_online_test():
