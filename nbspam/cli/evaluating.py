@@ -15,15 +15,8 @@ from nbspam.cli.options import Cutting, ham_limit, opened_base
 from nbspam.cli.progress import cutter, parts_shown, progress, shown_passes, work_place
 from nbspam.cli.terminal import echo_sentence
 from nbspam.errors import SourceError, counted, one_line
-from nbspam.evaluation import protocols
-from nbspam.evaluation.comparison import (
-    EVERYTHING,
-    Combination,
-    advice,
-    as_json,
-    chosen,
-    compare,
-)
+from nbspam.evaluation import comparison, protocols
+from nbspam.evaluation.comparison import EVERYTHING, Combination
 from nbspam.evaluation.messages import LabelledCorpus, Mislabelled
 from nbspam.evaluation.report import print_comparison
 from nbspam.evaluation.results import Evaluation, Results, compute
@@ -203,7 +196,7 @@ def compare_models(
     plot: where the ROC curves go.  form: text or json.
     """
     given, cut_offs = learning.unchecked(), cutting.of_new()
-    asked = chosen(protocol.compare or "", given)
+    asked = comparison.chosen(protocol.compare or "", given)
     if given.variances != Variances() and not any(kind.traits == GAUSSIAN for kind in asked):
         given.check()  # which says that variances are of Gaussian traits
     for kind in asked:
@@ -220,10 +213,10 @@ def compare_models(
     with shown_passes(reader.quiet) as passes:
         of = f"model {{}} of {len(asked)}: {{}}"
         shown = parts_shown(passes, lambda i, model: of.format(i + 1, model.name))
-        found = compare(shown(asked), given, tested, protocol.bootstrap_seed)
-    said = advice(found, lambda kind: _how_to_train(kind, learning))
+        found = comparison.compare(shown(asked), given, tested, protocol.bootstrap_seed)
+    said = comparison.advice(found, lambda kind: _how_to_train(kind, learning))
     if form == "json":
-        click.echo(as_json(found, said))
+        click.echo(comparison.as_json(found, said))
     else:
         print_comparison(found, said)
         for same in _of_duplicates(found[0].results.evaluation):

@@ -400,7 +400,6 @@ def _judged(left_out: "LeftOut", metadata: Metadata) -> "tuple[_Called, _Called,
 
     And of each message the log-odds of its label.
     """
-    from nbspam.evaluation.messages import odds_of_label
     from nbspam.evaluation.results import Outcome
     from nbspam.scoring.verdict import CutOffs, verdict_on
 
@@ -408,7 +407,7 @@ def _judged(left_out: "LeftOut", metadata: Metadata) -> "tuple[_Called, _Called,
     cut_offs = CutOffs.of_model(metadata)
     for label, score in zip(left_out.labels, left_out.scores, strict=True):
         outcome = Outcome(verdict_on(metadata, score, cut_offs, label=label))
-        odds.append(odds_of_label(outcome.judged, label))
+        odds.append(outcome.odds)
         called[label, outcome.called] += 1
         verdicts[label, outcome.judged.verdict] += 1
     return called, verdicts, odds

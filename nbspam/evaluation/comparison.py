@@ -19,14 +19,8 @@ from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, NO_TOKENS, event_m
 from nbspam.bayes.matrix import Floats
 from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
 from nbspam.errors import OptionError, TrainingError, counted
-from nbspam.evaluation.metrics import (
-    SEED,
-    Interval,
-    ScoredMessages,
-    one_minus_roca_pct,
-    percentile_interval,
-    samples,
-)
+from nbspam.evaluation import metrics
+from nbspam.evaluation.metrics import SEED, Interval, ScoredMessages
 from nbspam.evaluation.results import Evaluation, Results, compute
 from nbspam.learning.settings import HAS_PRIOR, TrainingSettings
 from nbspam.store.metadata import EVIDENCE, SCORINGS
@@ -224,8 +218,8 @@ def _differences(best: Compared, others: Sequence[Compared], seed: int) -> list[
 
     def areas(model: Compared) -> Floats:  # of the messages, and then of each resample
         # One seed, so the same messages are drawn for each model.
-        drawn = samples(model.messages, _RESAMPLES, seed)
-        return np.array([one_minus_roca_pct(sample) for sample in drawn])
+        drawn = metrics.samples(model.messages, _RESAMPLES, seed)
+        return np.array([metrics.one_minus_roca_pct(sample) for sample in drawn])
 
     right, counts = best.messages.right, best.messages.counts
     wrong = [~model.messages.right for model in others]
@@ -238,7 +232,9 @@ def _differences(best: Compared, others: Sequence[Compared], seed: int) -> list[
     less = [areas(model) - of_best for model in others]
     roca_p = holm([1.0 if few else bootstrap_p(each[1:]) for each in less])
     return [
-        d._replace(roca=float(each[0]), roca_interval=percentile_interval(each[1:]), roca_p=p)
+        d._replace(
+            roca=float(each[0]), roca_interval=metrics.percentile_interval(each[1:]), roca_p=p
+        )
         for d, each, p in zip(found, less, roca_p, strict=True)
     ]
 

@@ -67,12 +67,10 @@ class _Chart(NamedTuple):
 
     def _at(self, point: Point) -> Point:
         """Return where a point is drawn, to a tenth of a pixel."""
-        across = min(1.0, max(0.0, self.x.place(point[0])))
-        up = min(1.0, max(0.0, self.y.place(point[1])))
-        return (
-            round(_LEFT + across * (_WIDTH - _LEFT - _RIGHT), 1),
-            round(_HEIGHT - _BOTTOM - up * (_HEIGHT - _TOP - _BOTTOM), 1),
-        )
+        places = self.x.place(point[0]), self.y.place(point[1])
+        across, up = (min(1.0, max(0.0, place)) for place in places)
+        x, y = across * (_WIDTH - _LEFT - _RIGHT), up * (_HEIGHT - _TOP - _BOTTOM)
+        return round(_LEFT + x, 1), round(_HEIGHT - _BOTTOM - y, 1)
 
     def line(self, points: Iterable[Point], kind: str = "line", style: str = "") -> str:
         drawn = list(dict.fromkeys(map(self._at, points)))

@@ -12,14 +12,13 @@ same tokens are the same, two mails with the same text are not unless they have 
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.bayes.event_model import odds_of_class
 from nbspam.bayes.fitting import label_noise
 from nbspam.bayes.matrix import Integers
 from nbspam.errors import OptionError, Remedy, SourceError, one_line
@@ -28,7 +27,6 @@ from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.names import FEW, HAM, SPAM, TIMES_LARGER, rare_classes
-from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import ModelSettings
 from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted
@@ -43,32 +41,30 @@ class LabelledCorpus:
     """Messages to train and test on: the matrix, and where each message came from."""
 
     corpus: Corpus
-    sources: list[str]
-    excerpts: Sequence[Excerpt] = ()  # of each message, where they were wanted
+    sources: list[str] = field(default_factory=list)
+    excerpts: list[Excerpt] = field(default_factory=list)  # of each message, where wanted
 
     @classmethod
     def of(
         cls, messages: Iterable[TokenizedMessage], wanted: Wanted = TOKENS_ALONE
     ) -> "LabelledCorpus":
         """Return the messages as a corpus; wanted: the numbers that models are to count."""
-        excerpts: list[Excerpt] = []
-        read = cls(Corpus(wanted), [], excerpts)
+        read = cls(Corpus(wanted))
         for message in messages:
             read.corpus.add(message)
             read.sources.append(message.source)
             if message.excerpt is not None:
-                excerpts.append(message.excerpt)
+                read.excerpts.append(message.excerpt)
         return read
 
     @classmethod
     def of_pieces(cls, run: TrainingRun, wanted: Wanted) -> "LabelledCorpus":
         """Return the messages that a run has read; wanted: as they were read."""
-        excerpts: list[Excerpt] = []
-        read = cls(Corpus(wanted._replace(excerpt=0)), [], excerpts)
+        read = cls(Corpus(wanted._replace(excerpt=0)))
         for kept, piece in zip(run.kept, run.pieces(), strict=True):
             read.corpus.add_piece(piece)
             read.sources.extend(piece.sources)
-            excerpts.extend(kept.summary.excerpts)
+            read.excerpts.extend(kept.summary.excerpts)
         return read
 
     @cached_property
@@ -252,14 +248,6 @@ def doubted_labels(odds: Sequence[float]) -> DoubtedLabels:
     worst = wrong[np.argsort(z[wrong], kind="stable")]
     # One may be a hard message: of sample_data's 304, the hardest would be named.
     return DoubtedLabels(share, tuple(worst.tolist())) if len(wrong) > 1 else DoubtedLabels()
-
-
-def odds_of_label(judged: Verdict, label: str) -> float:
-    """Return the log-odds of the class that a message is labelled as, in nats."""
-    classes = tuple(judged.probabilities)
-    if len(classes) == 2:
-        return judged.log_odds if label == classes[1] else -judged.log_odds
-    return odds_of_class(judged.score.log_scores, classes.index(label))
 
 
 # Messages that were learned before

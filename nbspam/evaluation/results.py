@@ -17,25 +17,11 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nbspam.bayes.event_model import odds_of_class
 from nbspam.errors import OptionError, counted, install_command
-from nbspam.evaluation.messages import (
-    DoubtedLabels,
-    LearnedBefore,
-    Mislabelled,
-    doubted_labels,
-    odds_of_label,
-)
-from nbspam.evaluation.metrics import (
-    SEED,
-    CalibrationBin,
-    Figures,
-    Interval,
-    ScoredMessages,
-    calibration_bins,
-    calibration_error,
-    count_verdicts,
-    figures,
-)
+from nbspam.evaluation import metrics
+from nbspam.evaluation.messages import DoubtedLabels, LearnedBefore, Mislabelled, doubted_labels
+from nbspam.evaluation.metrics import SEED, CalibrationBin, Figures, Interval, ScoredMessages
 from nbspam.names import UNSURE
 from nbspam.scoring.explanation import Word
 from nbspam.scoring.highlights import HighlightedExcerpt, excerpt_json
@@ -68,6 +54,14 @@ class Outcome(NamedTuple):
             return self.judged.verdict
         ham, spam = self.judged.probabilities
         return spam if self.judged.log_odds > 0 else ham
+
+    @property
+    def odds(self) -> float:
+        """The log-odds of the class that the message is of, in nats."""
+        classes, log_odds = tuple(self.judged.probabilities), self.judged.log_odds
+        if len(classes) == 2:
+            return log_odds if self.label == classes[1] else -log_odds
+        return odds_of_class(self.judged.score.log_scores, classes.index(self.label))
 
     @property
     def is_mistake(self) -> bool:
@@ -148,7 +142,7 @@ class Results:
         outcomes = self.evaluation.outcomes
         if self.evaluation.learned_before or not all(o.judged.score.evidences for o in outcomes):
             return DoubtedLabels()
-        return doubted_labels([odds_of_label(o.judged, o.label) for o in outcomes])
+        return doubted_labels([outcome.odds for outcome in outcomes])
 
     @property
     def doubted_sources(self) -> list[tuple[str, str]]:
@@ -161,12 +155,12 @@ class Results:
         """The bins of P(spam); none without a class that is called spam."""
         messages = self.messages
         spam, probability = messages.spam, messages.probability
-        return calibration_bins(spam, probability) if messages.has_spam_class else []
+        return metrics.calibration_bins(spam, probability) if messages.has_spam_class else []
 
     @property
     def calibration_error(self) -> float | None:
         """The mean gap between predicted and observed shares of spam."""
-        return calibration_error(self.bins) if self.bins else None
+        return metrics.calibration_error(self.bins) if self.bins else None
 
     @property
     def cut_offs(self) -> CutOffs | None:
@@ -201,7 +195,7 @@ class Results:
 def compute(evaluation: Evaluation, seed: int = SEED) -> Results:
     """Return the results of an evaluation; seed: of the bootstrap."""
     messages = scored_messages(evaluation)
-    return Results(evaluation, messages, figures(messages, seed), seed)
+    return Results(evaluation, messages, metrics.figures(messages, seed), seed)
 
 
 def scored_messages(evaluation: Evaluation) -> ScoredMessages:
@@ -210,13 +204,13 @@ def scored_messages(evaluation: Evaluation) -> ScoredMessages:
     spam = np.array([o.label == positive for o in outcomes], dtype=bool)
     log_odds = np.array([o.judged.log_odds for o in outcomes], dtype=float)
     probability = np.array([o.judged.probability for o in outcomes], dtype=float)
-    verdicts = count_verdicts(evaluation.verdicts, positive)
+    verdicts = metrics.count_verdicts(evaluation.verdicts, positive)
     if len(evaluation.classes) == 2:
         return ScoredMessages.of_two_classes(spam, log_odds, probability, verdicts)
     called = np.array([o.called == positive for o in outcomes], dtype=bool)
     right = np.array([not o.is_mistake for o in outcomes], dtype=bool)
     own = np.array([o.judged.probabilities[o.label] for o in outcomes], dtype=float)
-    counts = count_verdicts(evaluation.called, positive)
+    counts = metrics.count_verdicts(evaluation.called, positive)
     scores = spam, log_odds, probability, called, right, own
     return ScoredMessages(*scores, counts, verdicts, None, has_spam_class=positive is not None)
 
