@@ -6,6 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,7 @@ SMS = ROOT / "sample_data" / "fresh.tsv"  # few, since each test learns them
 FRAME = pd.read_csv(SMS, sep="\t", names=["label", "text"], quoting=3)
 THREE = FRAME.label.where(FRAME.index % 5 > 0, "promo")
 TEXTS = FRAME.text.tolist()
+evaluate = partial(nbspam.evaluate, FRAME)
 
 
 @pytest.fixture(scope="module")
@@ -76,19 +78,11 @@ def test_many_messages_are_judged_as_each_and_those_of_a_frame_beside_its_column
         (lambda f: f.classify_many(["a", None]), "Source", "message:1: is of the type NoneType"),
         (lambda _: nbspam.train(5), "Source", "the source is of the type int; give a name"),
         (lambda _: nbspam.matrix(5), "Option", "are of the type int; give a list"),
-        (lambda _: nbspam.evaluate(FRAME, folds=2, online=9), "Option", "are two tests; leave"),
+        (lambda _: evaluate(folds=2, online=9), "Option", "are two tests; leave"),
         (lambda _: nbspam.evaluate(TEXTS), "Source", "is not a pair; give (label, text or bytes)"),
         (lambda _: nbspam.evaluate(FRAME[["text"]]), "Table", "looks like a label; name the label"),
-        (
-            lambda _: nbspam.evaluate(FRAME, folds="2"),
-            "Option",
-            "folds must be a whole number, not",
-        ),
-        (
-            lambda _: nbspam.evaluate(FRAME, seed=-1),
-            "Option",
-            "seed must be a whole number, not -1",
-        ),
+        (lambda _: evaluate(folds="2"), "Option", "folds must be a whole number, not"),
+        (lambda _: evaluate(seed=-1), "Option", "seed must be a whole number, not -1"),
         (lambda _: nbspam.matrix(FRAME, jobs=0.5), "Option", "jobs must be a whole number from 1"),
         (lambda _: nbspam.train(FRAME, alpha="1"), "Option", "at most 1e+06, not 1: without"),
         (lambda _: nbspam.train(FRAME, prior="1"), "Option", "between 0 and 1, not 1; leave it"),

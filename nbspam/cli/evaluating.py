@@ -254,7 +254,7 @@ class OutputFiles:
     def __init__(self, files: Mapping[str, Path | None]) -> None:
         """Take the files by the options that name them; raises SourceError for one named twice."""
         # Those that exist, and the options that name them.
-        self._existing: dict[_Identity, tuple[str, Path]] = {}
+        self._existing: dict[_Identity | None, tuple[str, Path]] = {}
         named: dict[str, str] = {}
         for option, path in files.items():
             if path is None:
@@ -274,9 +274,9 @@ class OutputFiles:
         model: that is read, if one is.
         """
         if model is not None:
-            self._check_identity(_identity(model), "the model")
+            self._refuse(model, "the model")
         for source in sources:
-            self._check_identity(_identity(0 if source == STDIN else source), "a source")
+            self._refuse(0 if source == STDIN else source, "a source")
         for option, path in self._existing.values():
             if is_model_like(path):
                 raise _lost(option, path, "a model")
@@ -286,20 +286,18 @@ class OutputFiles:
 
         So what a folder, an index or a list of files names is guarded too.
         """
-        if not self._existing:
-            yield from raws
-            return
         last = ""
         for raw in raws:
-            for name in _files_of(raw):
+            for name in _files_of(raw) if self._existing else ():
                 if name != last:
-                    self._check_identity(_identity(name), "a source")
+                    self._refuse(name, "a source")
                     last = name
             yield raw
 
-    def _check_identity(self, identity: _Identity | None, what: str) -> None:
-        if identity is not None and identity in self._existing:
-            raise _lost(*self._existing[identity], what)
+    def _refuse(self, path: Path | str | int, what: str) -> None:
+        """Raise SourceError if a path or descriptor is one of the files."""
+        if existing := self._existing.get(_identity(path)):
+            raise _lost(*existing, what)
 
 
 def _files_of(raw: RawMessage | Skipped | SourcePiece) -> tuple[str, ...]:

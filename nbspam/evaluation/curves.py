@@ -7,7 +7,7 @@ a file of their own they are on white.
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,17 +17,12 @@ from nbspam.display.page import escaped, svg_style
 from nbspam.errors import OptionError, Remedy, counted
 from nbspam.evaluation.comparison import DEFAULT, Compared
 from nbspam.evaluation.metrics import CalibrationBin, ScoredMessages, score_distribution, wilson
-from nbspam.evaluation.results import Evaluation, Results, interval
-
-if TYPE_CHECKING:
-    import pandas as pd
+from nbspam.evaluation.results import Rates, Results, interval, learning_curve
 
 _WIDTH, _HEIGHT = 320, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48, 12, 10, 42
 _DOT, _LARGEST_DOT = 3.0, 9.0
 _CAPTION, _LINE = 56, 15  # of a drawing in a file: characters of a line, and its height
-_WINDOW = 20, 200  # messages of the rolling error rate, at least and at most
-_WINDOWS = 10  # in a whole test, if that makes windows of such lengths
 
 Point = tuple[float, float]
 CutOffPoint = tuple[str, float, float]  # what it is; ham blocked and spam missed, in percent
@@ -149,23 +144,6 @@ def cut_off_points(results: Results) -> list[CutOffPoint]:
     return [(at, 100 * of.fp / of.ham, 100 * of.fn / of.spam) for at, of in counts.items()]
 
 
-def learning_curve(evaluation: Evaluation) -> "tuple[int, pd.DataFrame]":
-    """Return how the errors of an online test fall: how many are the recent messages, and rates.
-
-    A row of the rates is a batch, indexed by the messages learned.  Its columns are the errors of
-    the `recent` messages and of `every` one so far, in percent.
-    """
-    import pandas as pd
-
-    wrong = pd.Series([outcome.is_mistake for outcome in evaluation.outcomes], dtype=float)
-    fewest, most = _WINDOW
-    window = min(len(wrong), max(fewest, min(most, len(wrong) // _WINDOWS)))
-    recent, every = wrong.rolling(window, min_periods=1).mean(), wrong.expanding().mean()
-    rates = pd.DataFrame({"recent": recent, "every": every})
-    # The last message of each batch has the last word on how many were wrong until then.
-    return window, 100 * rates.groupby(np.array(evaluation.learned_so_far)).last()
-
-
 # Drawings
 
 
@@ -228,15 +206,15 @@ def scores_svg(messages: ScoredMessages) -> str:
     return chart.svg(shapes)
 
 
-def learning_svg(rates: "pd.DataFrame") -> str:
+def learning_svg(rates: Rates) -> str:
     """Return how the errors fall as messages are learned."""
-    first, last, most = *map(float, rates.index[[0, -1]]), float(rates.to_numpy().max()) or 1
+    first, last = min(rates["every"]), max(rates["every"])
+    most = max(rate for of in rates.values() for rate in of.values()) or 1
     x = _linear("messages learned", last, [first, last], first)
     y = _linear("errors, %", most, [0, round(most, 2)])
     chart = _Chart("learning curve", x, y)
     kinds = {"every": "even", "recent": "line"}
-    points = {name: zip(rates.index.tolist(), rates[name].tolist(), strict=True) for name in kinds}
-    return chart.svg(chart.line(points[name], kind) for name, kind in kinds.items())
+    return chart.svg(chart.line(rates[name].items(), kind) for name, kind in kinds.items())
 
 
 def drawings(results: Results) -> Iterator[tuple[str, str]]:

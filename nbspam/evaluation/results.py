@@ -215,6 +215,28 @@ def scored_messages(evaluation: Evaluation) -> ScoredMessages:
     return ScoredMessages(*scores, counts, verdicts, None, has_spam_class=positive is not None)
 
 
+_WINDOW = 20, 200  # messages of the rolling error rate, at least and at most
+_WINDOWS = 10  # in a whole test, if that makes windows of such lengths
+# Of an online test: how many messages were learned -> errors, in percent, of the last so many
+# messages (`recent`) and of all so far (`every`).
+Rates = dict[str, dict[int, float]]
+
+
+def learning_curve(evaluation: Evaluation) -> tuple[int, Rates]:
+    """Return how the errors of an online test fall: how many messages are recent, and the rates."""
+    import pandas as pd
+
+    wrong = pd.Series([outcome.is_mistake for outcome in evaluation.outcomes], dtype=float)
+    fewest, most = _WINDOW
+    window = min(len(wrong), max(fewest, min(most, len(wrong) // _WINDOWS)))
+    recent, every = wrong.rolling(window, min_periods=1).mean(), wrong.expanding().mean()
+    rates = 100 * pd.DataFrame({"recent": recent, "every": every})
+    # The last message of each batch has the last word on how many were wrong until then.
+    ends = rates.groupby(np.array(evaluation.learned_so_far)).last()
+    learned = ends.index.tolist()
+    return window, {str(k): dict(zip(learned, ends[k].tolist(), strict=True)) for k in ends}
+
+
 def number(value: float) -> str:
     """Return a figure as the report has it."""
     return f"{value:.4f}" if abs(value) < 10 else f"{value:.2f}"

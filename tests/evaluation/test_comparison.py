@@ -2,6 +2,7 @@ import io
 import json
 import math
 import random
+import re
 import subprocess
 import sys
 from fractions import Fraction
@@ -36,7 +37,6 @@ from nbspam.evaluation.curves import draw_comparison
 from nbspam.evaluation.messages import LabelledCorpus
 from nbspam.evaluation.metrics import one_minus_roca_pct, samples
 from nbspam.evaluation.report import print_comparison
-from nbspam.evaluation.results import scored_messages
 from nbspam.learning.settings import TrainingSettings
 from nbspam.reading.message import parse_text
 from nbspam.scoring.verdict import CutOffs
@@ -105,15 +105,6 @@ def test_names_choose():
             chosen(wrong, GIVEN)
     with pytest.raises(OptionError, match="two or more"):
         chosen("bernoulli:sum", GIVEN)
-
-
-@pytest.mark.long
-def test_each_model_has_the_outcomes_that_its_protocol_gives_alone(everything):
-    corpus = read()
-    for model in everything[::4]:
-        settings = model.combination.settings(GIVEN)
-        alone = scored_messages(left_out(corpus, settings))
-        assert alone.log_odds.tolist() == model.messages.log_odds.tolist()
 
 
 def test_the_best_comes_first_and_each_other_is_compared_with_it(everything):
@@ -196,8 +187,8 @@ def test_what_is_sure_of_a_difference(found, verdict):
 @pytest.mark.long
 def test_json_text_and_curves_have_all_models(everything, capsys, tmp_path):
     fields = json.loads(as_json(everything, "so it is"))
-    assert (fields["skipped"], fields["advice"]) == (2, "so it is")
-    assert fields["protocol"] == "leave-one-out"
+    expected = {"skipped": 2, "advice": "so it is", "protocol": "leave-one-out"}
+    assert {key: fields[key] for key in expected} == expected
     for model in fields["models"]:
         assert model["errors"] == model["fp"] + model["fn"]
         assert model["errors_ci"][0] <= model["errors"] <= model["errors_ci"][1]
@@ -208,9 +199,8 @@ def test_json_text_and_curves_have_all_models(everything, capsys, tmp_path):
     assert sum(m["is_default"] for m in fields["models"]) == 1
     print_comparison(everything, "so it is")
     found = capsys.readouterr().out
-    assert found.startswith("6 models on 60 messages (30 spam), leave-one-out")
-    assert "not significant" in found
-    assert " ".join(found.split()).endswith("so it is")
+    head = r"6 models on 60 messages \(30 spam\), leave-one-out\n.*not significant.*so it is\n"
+    assert re.fullmatch(head, found, re.DOTALL)
     draw_comparison(everything, tmp_path / "roc.svg")
     drawn = (tmp_path / "roc.svg").read_text(encoding="ascii")
     assert drawn.count("<polyline") == len(everything)

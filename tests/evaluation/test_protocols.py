@@ -106,14 +106,14 @@ def test_mistakes_alone_bring_their_words_strongest_first_and_no_model_knows_the
 
 
 def test_folds_know_the_classes_and_the_positive_one_and_the_cut_offs_make_the_verdict():
-    found = run_folds(random_messages(), 4)
-    assert (found.classes, found.positive) == (("ham", "spam"), "spam")
-    three = run_folds(random_messages(30, ("a", "b", "c")), 4)
-    assert (three.classes, three.positive) == (("a", "b", "c"), None)
-    good = run_folds(random_messages(30, ("a", "b")), 4, TrainingSettings(positive="a"))
-    assert (good.classes, good.positive) == (("b", "a"), "a")
-    messages = random_messages()
-    assert run_folds(messages, 4) == run_folds(messages, 4)
+    for classes, settings, expected in (
+        (("ham", "spam"), SUM, (("ham", "spam"), "spam")),
+        (("a", "b", "c"), SUM, (("a", "b", "c"), None)),
+        (("a", "b"), TrainingSettings(positive="a"), (("b", "a"), "a")),
+    ):
+        found = run_folds(random_messages(30, classes), 4, settings)
+        assert (found.classes, found.positive) == expected
+        assert found == run_folds(random_messages(30, classes), 4, settings)
     sure = run_folds(random_messages(), 4, cut_offs=CutOffs(spam=1, ham=0))
     assert {o.judged.verdict for o in sure.outcomes} == {"unsure"}
 
@@ -142,17 +142,12 @@ def test_a_saved_model_is_tested_on_messages_with_labels_that_it_knows():
 
 def test_the_worst_mistakes_come_first():
     found = run_folds(random_messages(60, seed=2), 5)
-    worst = worst_mistakes(found, 5)
     everything = worst_mistakes(found, 1000)
+    assert worst_mistakes(found, 5) == everything[:5]
     wrong = [o for o in found.outcomes if (o.judged.probability > 0.5) != (o.label == "spam")]
     assert [o for o in wrong if o.judged.verdict == "unsure"]  # a mistake at 0.5 all the same
-    assert len(everything) == len(wrong)
-    assert worst == everything[:5]
-
-    def of_truth(outcome):
-        return outcome.judged.score.probabilities[found.classes.index(outcome.label)]
-
-    assert sorted(map(of_truth, wrong)) == list(map(of_truth, everything))
+    of_truth = [o.judged.probabilities[o.label] for o in everything]
+    assert of_truth == sorted(o.judged.probabilities[o.label] for o in wrong)
 
 
 # Online
