@@ -164,7 +164,8 @@ def test_the_matrix_has_the_counts_of_the_model(trained):
         ({"event_model": "multinomial", "alpha": 0.5}, "--leave-one-out --alpha .5".split()),
     ],
 )
-def test_an_evaluation_is_that_of_the_command(tmp_path, asked, options):
+def test_an_evaluation_is_that_of_the_command(tmp_path, monkeypatch, asked, options):
+    monkeypatch.setattr("nbspam.evaluation.metrics._RESAMPLES", (20, 20))
     if "event_model" in asked:
         options = [*options, "--event-model", asked["event_model"]]
     said = tmp_path / "said.csv"
@@ -197,8 +198,9 @@ def test_the_classifier_agrees_with_the_command(tmp_path, labels):
                 assert row[k] == pytest.approx(given[name], abs=1e-12)
     np.testing.assert_allclose(found.sum(axis=1), 1)
     assert fitted.classes_.tolist() == sorted({*labels})
-    assert fitted.predict(TEXTS).tolist() == fitted.classes_[found.argmax(axis=1)].tolist()
-    assert fitted.score(TEXTS, labels) > 0.8
+    predicted = fitted.predict(TEXTS)
+    assert predicted.tolist() == fitted.classes_[found.argmax(axis=1)].tolist()
+    assert (predicted == labels).mean() > 0.8
 
 
 def test_it_works_in_pipelines_searches_and_cross_validation():
@@ -208,7 +210,7 @@ def test_it_works_in_pipelines_searches_and_cross_validation():
     assert cross_val_score(NBSpam(), FRAME[["text"]], y, cv=3).min() > 0.8
     proba = cross_val_predict(NBSpam(), TEXTS, THREE, cv=3, method="predict_proba")
     assert proba.shape == (len(TEXTS), 3)
-    search = GridSearchCV(NBSpam(), {"scoring": ["evidence", "sum"], "alpha": [0.1, 1.0]}, cv=2)
+    search = GridSearchCV(NBSpam(), [{"scoring": ["evidence", "sum"]}, {"alpha": [1.0]}], cv=2)
     best = search.fit(TEXTS, y).best_estimator_
     again = pickle.loads(pickle.dumps(best))
     assert (again.predict_proba(TEXTS) == best.predict_proba(TEXTS)).all()

@@ -77,7 +77,10 @@ def left_out(corpus, settings):
 @pytest.fixture(scope="module")
 def everything():
     some = [c for i, c in enumerate(combinations(GIVEN)) if i % 4 == 0 or c == DEFAULT]
-    return compared_on(read(), some)
+    with pytest.MonkeyPatch.context() as patched:  # rough intervals are quick
+        patched.setattr("nbspam.evaluation.metrics._RESAMPLES", (50, 50))
+        patched.setattr("nbspam.evaluation.comparison._RESAMPLES", 100)
+        return compared_on(read(), some)
 
 
 def test_every_combination_that_makes_sense_has_a_name_of_its_own_and_train_makes_the_default():
