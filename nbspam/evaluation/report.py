@@ -378,7 +378,7 @@ def _table_html(table: ReportTable) -> str:
 
 
 def _mistakes(results: Results, errors: int) -> Iterator[str]:
-    evaluation = results.evaluation
+    evaluation, escaped = results.evaluation, page.escaped
     every = results.messages.counts.errors
     worst = worst_mistakes(evaluation, errors)
     yield "<h2>Worst mistakes</h2>"
@@ -387,29 +387,24 @@ def _mistakes(results: Results, errors: int) -> Iterator[str]:
         return
     yield f"<p>{len(worst):,} of {counted(every, 'mistake')}</p>"
     if len(evaluation.classes) == 2:
-        positive = evaluation.positive or evaluation.classes[1]
-        (other,) = set(evaluation.classes) - {positive}
-        yield page.scale_html(positive, other, highlights_alone=True)
+        (other,) = set(evaluation.classes) - {evaluation.positive}
+        yield page.scale_html(evaluation.positive or "", other, highlights_alone=True)
     for outcome in worst:
-        yield from _mistake(outcome)
-
-
-def _mistake(outcome: Outcome) -> Iterator[str]:
-    judged = outcome.judged
-    yield (
-        f"<h3>{page.escaped(outcome.label)} called {page.escaped(outcome.called)},"
-        f" probability {judged.probability:.4f}</h3>"
-    )
-    verdict = page.escaped(outcome.judged.verdict) + judged.remark
-    yield f'<p class="dim">{page.escaped(one_line(judged.source))}, verdict {verdict}</p>'
-    if outcome.message is not None:
-        yield page.message_html(outcome.message, highlights_alone=True)
-    if outcome.words:
-        words = "; ".join(
-            f"<bdi><code>{page.escaped(word.token)}</code></bdi> {word.weight:+.2f}"
-            for word in outcome.words
+        judged, called = (
+            outcome.judged,
+            f"{escaped(outcome.label)} called {escaped(outcome.called)}",
         )
-        yield f'<p class="dim">strongest words, weight in nats: {words}</p>'
+        yield f"<h3>{called}, probability {judged.probability:.4f}</h3>"
+        source, verdict = escaped(one_line(judged.source)), escaped(judged.verdict) + judged.remark
+        yield f'<p class="dim">{source}, verdict {verdict}</p>'
+        if outcome.message is not None:
+            yield page.message_html(outcome.message, highlights_alone=True)
+        if outcome.words:
+            words = "; ".join(
+                f"<bdi><code>{escaped(word.token)}</code></bdi> {word.weight:+.2f}"
+                for word in outcome.words
+            )
+            yield f'<p class="dim">strongest words, weight in nats: {words}</p>'
 
 
 def _strongest(model: Model) -> Iterator[str]:
