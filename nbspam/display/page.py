@@ -9,6 +9,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from itertools import zip_longest
 from pathlib import Path
 
 from nbspam.display.lines import ExplanationView
@@ -130,17 +131,14 @@ def table_html(
 
     heads: texts.  small: texts below these.  rows: the class of each, and its cells in HTML.
     """
-    notes = [*small, *[""] * (len(heads) - len(small))]
     head = "".join(
         f"<th>{escaped(name)}{f'<small>{escaped(note)}</small>' if note else ''}</th>"
-        for name, note in zip(heads, notes, strict=True)
+        for name, note in zip_longest(heads, small, fillvalue="")
     )
-    lines = [
-        f"<tr{f' class={chr(34)}{kind}{chr(34)}' if kind else ''}>"
-        + "".join(f"<td>{cell}</td>" for cell in cells)
-        + "</tr>"
-        for kind, cells in rows
-    ]
+    lines = []
+    for kind, cells in rows:
+        row = "".join(f"<td>{cell}</td>" for cell in cells)
+        lines.append(f'<tr class="{kind}">{row}</tr>' if kind else f"<tr>{row}</tr>")
     body = "\n".join(lines)
     return f'<div class="wide"><table><tr>{head}</tr>\n{body}</table></div>'
 

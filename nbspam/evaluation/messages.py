@@ -221,8 +221,7 @@ class DoubtedLabels(NamedTuple):
         if not self.messages:
             return ""
         named = [f"{one_line(source)} ({label})" for source, label in names[:_NAMED]]
-        more = len(self.messages) - len(named)
-        if more:
+        if more := len(self.messages) - len(named):
             named.append(f"and {more:,} more")
         return (
             f"about {100 * self.share:.2g} % of the labels look wrong and get little weight:"
