@@ -22,7 +22,6 @@ import numpy as np
 from nbspam.bayes.fitting import label_noise
 from nbspam.bayes.matrix import Integers
 from nbspam.errors import OptionError, Remedy, SourceError, one_line
-from nbspam.filter import Filter
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
@@ -31,7 +30,6 @@ from nbspam.store.metadata import ModelSettings
 from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted
 
-_BATCH = 500  # messages looked up in the ledger at a time
 _SHOWN = 20  # labels in an error
 _NAMED, LISTED = 3, 100  # messages whose labels look wrong: in the text, in JSON
 
@@ -252,40 +250,13 @@ def doubted_labels(odds: Sequence[float]) -> DoubtedLabels:
 # Messages that were learned before
 
 
-@dataclass
-class LearnedBefore:
+class LearnedBefore(NamedTuple):
     """How many of the messages read a saved model had learned, as far as its ledger names them."""
 
-    read: int = 0
-    learned: int | None = 0  # None: the ledger names no message, so it cannot be known
-    left_out: int = 0  # of the learned
-    unnamed: int = 0  # messages that the model learned and its ledger does not name
-
-
-def without_learned(
-    messages: Iterable[TokenizedMessage],
-    spam_filter: Filter,
-    before: LearnedBefore,
-    including_learned: bool,
-) -> Iterator[TokenizedMessage]:
-    """Yield the messages, with digests, that are to be tested on; raises ModelError.
-
-    before: what is counted of them, when they are read.
-    including_learned: whether to pass on the learned ones too.
-    """
-    messages, learned = iter(messages), 0
-    while batch := list(itertools.islice(messages, _BATCH)):
-        known = spam_filter.learned({message.digest for message in batch})
-        before.read += len(batch)
-        for message in batch:
-            is_learned = any(known.get(message.digest, ()))
-            learned += is_learned
-            if including_learned or not is_learned:
-                yield message
-    before.unnamed = sum(spam_filter.unnamed())
-    before.left_out = 0 if including_learned else learned
-    total = sum(spam_filter.own_metadata.learned.messages)
-    before.learned = None if total and before.unnamed == total else learned
+    read: int
+    learned: int | None  # None: the ledger names no message, so it cannot be known
+    left_out: int  # of the learned
+    unnamed: int  # messages that the model learned and its ledger does not name
 
 
 # Of a test, how many messages tested on are the same as one trained on; None without digests.

@@ -1,7 +1,9 @@
 """Ways to test a filter on labelled messages it has not learned from."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +31,7 @@ from nbspam.tokens.tokenized import TokenizedMessage
 TELLING_WORDS = 8  # kept of each mistake
 Explained = Callable[[TokenizedMessage], Explanation]
 _TENTHS = 10
+_BATCH = 500  # messages looked up in the ledger at a time
 # Passes the parts of a long test on, and may show how far it is.
 Shown = Callable[[Sequence[int]], Iterable[int]]
 
@@ -94,14 +97,28 @@ def saved_model(
     spam_label: the label of spam, if the labels are not the model's classes: any other is ham.
     Raises SourceError for labels that the model does not have, but for a few, which are left out.
     """
-    settings, before = spam_filter.metadata.settings, testing.LearnedBefore()
+    settings, learned = spam_filter.metadata.settings, Counter[bool]()
     labels = testing.LabelCheck(settings, spam_label)
-    new = testing.without_learned(labels(messages), spam_filter, before, including_learned)
-    outcomes = list(_outcomes(spam_filter, new))
+
+    def to_test() -> Iterator[TokenizedMessage]:
+        checked = labels(messages)
+        while batch := list(islice(checked, _BATCH)):
+            in_ledger = spam_filter.learned({message.digest for message in batch})
+            for message in batch:
+                is_learned = any(in_ledger.get(message.digest, ()))
+                learned[is_learned] += 1
+                if including_learned or not is_learned:
+                    yield message
+
+    outcomes = list(_outcomes(spam_filter, to_test()))
     mistakes = labels.result()
     if spam_label is not None and mistakes.messages:
-        left_out = {source for sources in mistakes.sources.values() for source in sources}
-        outcomes = [outcome for outcome in outcomes if outcome.judged.source not in left_out]
+        mistaken = {source for sources in mistakes.sources.values() for source in sources}
+        outcomes = [outcome for outcome in outcomes if outcome.judged.source not in mistaken]
+    unnamed, total = sum(spam_filter.unnamed()), sum(spam_filter.own_metadata.learned.messages)
+    known = None if total and unnamed == total else learned[True]
+    left_out = 0 if including_learned else learned[True]
+    before = testing.LearnedBefore(learned.total(), known, left_out, unnamed)
     of = "saved model", *settings[:2], outcomes, spam_filter.cut_offs
     return Evaluation(*of, learned_before=before, mislabelled=mistakes)
 

@@ -159,13 +159,8 @@ def print_sentence(out: Console, text: str) -> None:
 
 def console() -> Console:
     """Return the console of a report: standard output, plain text in a pipe."""
-    return Console(
-        file=sys.stdout,
-        width=None if sys.stdout.isatty() else _PIPE_WIDTH,
-        highlight=False,
-        emoji=False,
-        markup=False,
-    )
+    width = None if sys.stdout.isatty() else _PIPE_WIDTH
+    return Console(file=sys.stdout, width=width, highlight=False, emoji=False, markup=False)
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, has_heads: bool = True) -> Table:

@@ -111,10 +111,7 @@ def test_the_learning_curve_has_a_point_for_each_batch_of_an_online_test():
     online = TWO._replace(outcomes=outcomes, learned_so_far=so_far)
     window, rates = learning_curve(online)
     assert window == 20
-    assert rates == {
-        "every": {10: 100, 12: 75, 14: 10},
-        "recent": {10: 100, 12: 75, 14: 0},
-    }
+    assert rates == {"every": {10: 100, 12: 75, 14: 10}, "recent": {10: 100, 12: 75, 14: 0}}
 
 
 # Files
