@@ -35,10 +35,12 @@ class Report(NamedTuple):
     errors: int = option("Show the N worst mistakes.", "N", takes=click.IntRange(0), default=0)
     predictions: Path | None = _file(  # `-` for standard output
         "Write each message's verdict and probability to FILE (.csv, .tsv, .json, .jsonl or"
-        " .parquet); - writes JSON lines to standard output, and the report to standard error."
+        " .parquet); - writes JSON lines to standard output, and the report to standard error.",
+        seldom=True,
     )
     plot: Path | None = _file(
-        "Draw ROC curve, calibration, scores and (--online) learning curve to FILE (.svg)."
+        "Draw ROC curve, calibration, scores and (--online) learning curve to FILE (.svg).",
+        seldom=True,
     )
     page: Path | None = _file(
         "Write metrics, curves and worst mistakes to FILE, an HTML page.",

@@ -274,11 +274,11 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
         return
     from nbspam.display.lines import strongest_rows
 
-    for name, rows in strongest_rows(ranked, whole.metadata).items():
-        click.echo(click.style(f"strongest for {name}", bold=True))
+    for i, (name, rows) in enumerate(strongest_rows(ranked, whole.metadata).items()):
+        click.echo(("\n" if i else "") + click.style(f"strongest for {name}", bold=True))
         _echo_table(rows, [], class_heads(whole.metadata))
-        click.echo()
     if not fragments and any(map(is_fragment, whole.counts)):
+        click.echo()
         echo_paragraph("character trigrams are not shown (--fragments shows them)")
     tokens = [word.token for words in ranked.values() for word in words]
     positive = whole.metadata.settings.positive or "the class"
@@ -336,7 +336,8 @@ def sentences(judged: Verdict, found: Explanation, metadata: Metadata) -> Iterat
         yield "; ".join(unknown)
     if found.unheard:
         hidden = counted(found.unheard, "word")
-        yield f"{hidden} of possibly hidden text would favour {found.against}, and are ignored"
+        are = "is" if found.unheard == 1 else "are"
+        yield f"{hidden} of possibly hidden text would favour {found.against}, and {are} ignored"
     headers = sum(channel_of(word.token) == HEADER for word in found.words)
     if headers and rule_of(metadata).is_calibrated:
         trusted = f"header trust {100 * found.score.trust:.0f} %"

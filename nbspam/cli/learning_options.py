@@ -260,12 +260,12 @@ _way = partial(option, enables=_TRAINING, typed=DECIDES, excludes=f"{_WAYS} --in
 class Protocol(NamedTuple):
     """How to test; without any of these, the saved model."""
 
-    leave_one_out: bool = _way("Classify each message with a model trained on all the others.")
+    leave_one_out: bool = _way("Classify each message with a model of all the others.")
     folds: int | None = _way("Cross-validate with K folds.", "K", example="2")
     train_first: str | None = _way(
         "Train on the first N messages (or P percent) and test on the rest.", "N|P%", example="1"
     )
-    online: bool = _way("Classify, then learn, in order, simulating a live filter.")
+    online: bool = _way("Classify, then learn, in order, like a live filter.")
     batch: int | None = option(
         "With --online, classify N messages before learning them. [default: 1]",
         "N",

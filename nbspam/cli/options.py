@@ -182,7 +182,7 @@ def opened_base(
 
 _TABLES = "Tables"
 _column = partial(
-    option, typed_as="NAME", under=_TABLES, formats=TABLE_FORMATS, overrules="--lines"
+    option, typed_as="NAME", under=_TABLES, formats=TABLE_FORMATS, overrules="--lines", seldom=True
 )
 
 

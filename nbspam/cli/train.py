@@ -126,8 +126,8 @@ def command(
     --update adds to the model, or creates it.  The model remembers what it has learned: a message
     is learned as many times as the sources contain it, never more, and one that was learned in
     another class is moved.  So the same command can run every night.  A single message from
-    standard input is learned without output, unless that is a terminal or -v is given; an empty one
-    is an error, and the model is not changed.
+    standard input is learned without output, unless standard output is a terminal, or -v or
+    --format json is given; an empty one is an error, and the model is not changed.
 
     A message that is in two classes is learned in both, and a note names it; with --strict it is an
     error, and nothing is learned.  --max-ham-blocked needs all messages at once, so it cannot be
@@ -256,8 +256,8 @@ def forget_command(
 
     A SOURCE is anything that `train` accepts.  A message without a label, as in a file that is
     given without --spam or --ham, is removed from the class it was learned in; a message that was
-    never learned is ignored.  Without a SOURCE it reads one message from standard input and prints
-    nothing.
+    never learned is ignored.  Without a SOURCE it reads one message from standard input.  That one
+    is unlearned without output, unless standard output is a terminal or --format json is given.
 
     \b
     Examples:

@@ -8,9 +8,11 @@ from one_case import each
 from running import ROOT, on_a_terminal
 from small_models import with_learned, with_settings
 
-from nbspam.cli.explain import table_lines
+from nbspam.cli.explain import _strongest, table_lines
 from nbspam.display.lines import WordRow, cell_width, class_heads
 from nbspam.learning.settings import TrainingSettings, empty_metadata
+from nbspam.scoring.explanation import Explanation, Word
+from nbspam.scoring.rules import Score
 
 
 def sum_shown(text):
@@ -46,6 +48,28 @@ def test_the_sum_printed_is_the_log_odds(nbspam, as_json, table, make_model, opt
         assert added == pytest.approx(total, abs=0.03)
         sum_of_all = sum(w["share"] for w in found["words"]) + sum(found["constants"].values())
         assert sum_of_all == pytest.approx(found["log_odds"], rel=1e-9, abs=1e-9)
+
+
+@each("hidden, n, words", [("zebra", 0, ""), ("lunch", 1, "1 word"), ("lunch at", 3, "3 words")])
+def test_possibly_hidden_words_that_are_ignored_are_counted(
+    nbspam, as_json, model, hidden, n, words
+):
+    mail = f"Content-Type: text/html\n\n<p>win a prize</p><p style='opacity:.3'>{hidden}</p>"
+    assert as_json("explain", "-m", model, stdin=mail.encode())["unheard"] == n
+    said = nbspam("explain", "-m", model, stdin=mail.encode()).sentences.replace("\n", " ")
+    are = "is" if n == 1 else "are"
+    sentence = f"{words} of possibly hidden text would favour ham, and {are} ignored"
+    assert (sentence in said, "hidden text" in said) == (n > 0, n > 0)
+
+
+@each("side", [1, -1])
+@each("of_trigrams, is_most", [(0.9, False), (1.0, False), (1.1, True)])
+def test_it_is_said_when_trigrams_contribute_most(side, of_trigrams, is_most):
+    shares = {"free": 1.0, "tri:fre": of_trigrams}
+    words = tuple(Word(token, 1.0, (1, 1), side * share) for token, share in shares.items())
+    found = Explanation(Score(0.0, 0.5, ()), "spam", "ham", {}, words, 0, None, None)
+    said = _strongest(found, side)
+    assert ("its character trigrams contribute most of it" in said) == is_most
 
 
 # Colours and widths

@@ -183,6 +183,12 @@ def test_one_ctrl_d_ends_a_message(model, command, said):
     assert err == "nbspam: type or paste a message, then press Ctrl-D on a line of its own\n"
 
 
+def test_a_source_without_a_message_is_named_to_a_person(nbspam, model):
+    last = on_a_terminal("classify", "-m", model, "--lines", "-").splitlines()[-1]
+    assert last == "nbspam: -: contains no message; name a source with one"
+    assert nbspam("classify", "-m", model, "--lines", "-") == (0, "", "")
+
+
 # Progress
 
 MESSAGES = [TokenizedMessage(f"x:{i}", "ham", ["a", "text"], size=6) for i in range(5)]
@@ -353,6 +359,7 @@ def test_every_help_fits_and_has_an_example(nbspam, name):
     found = nbspam(*name.split(), "--help")
     assert (found.code, found.err) == (0, "")
     assert too_wide(found.out) == []
+    assert found.out.count("\n") <= 60
     if name != "model":
         assert f"nbspam {name}".strip() in found.out.partition("Example")[2]
 

@@ -226,10 +226,8 @@ def export(
     except OptionError as error:
         raise OptionError(f"{model}: {error.problem}", error.remedy) from None
     if left_out:
-        note(
-            f"{counted(left_out, 'token')} of {model} cannot be bogofilter's words and were left"
-            " out; --form csv writes all"
-        )
+        be = "be a bogofilter word and was" if left_out == 1 else "be bogofilter's words and were"
+        note(f"{counted(left_out, 'token')} of {model} cannot {be} left out; --form csv writes all")
 
     def write(file: IO[bytes]) -> None:
         file.write(text.encode())
@@ -308,9 +306,10 @@ def import_(
         return
     echo_sentence(f"{unbroken(model)}: the counts of {counts_words(metadata)}")
     if found.words:
+        kept_out = ", mostly of header fields, match no token and were"
+        kept_out = " matches no token and was" if found.foreign == 1 else kept_out
         echo_sentence(
-            f"read {counted(found.words, 'word')}; {found.foreign:,} of them, mostly of header"
-            " fields, match no token and were left out"
+            f"read {counted(found.words, 'word')}; {found.foreign:,} of them{kept_out} left out"
         )
     if rule_of(metadata).is_calibrated:
         echo_sentence(
