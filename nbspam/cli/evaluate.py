@@ -43,8 +43,7 @@ class Report(NamedTuple):
         seldom=True,
     )
     page: Path | None = _file(
-        "Write metrics, curves and worst mistakes to FILE, an HTML page.",
-        typed_as="--report FILE",
+        "Write metrics, curves and worst mistakes to FILE, an HTML page.", typed_as="--report FILE"
     )
     full: bool = option("Print all metrics, the confusion matrix, the calibration and the scores.")
 

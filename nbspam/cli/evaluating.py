@@ -18,6 +18,7 @@ from nbspam.errors import SourceError, counted, one_line
 from nbspam.evaluation import protocols
 from nbspam.evaluation.comparison import EVERYTHING, Combination, advice, chosen, compare
 from nbspam.evaluation.messages import LabelledCorpus, Mislabelled
+from nbspam.evaluation.metrics import SEED
 from nbspam.evaluation.report import print_comparison
 from nbspam.evaluation.results import Results, compute
 from nbspam.filter import open_filter
@@ -146,7 +147,7 @@ def evaluated(
         )
     with shown_passes(reader.quiet) as passes:
         passes.begin("computing the figures and their intervals", 0)
-        return compute(found, cut_offs, protocol.bootstrap_seed, reader.skips.count)
+        return compute(found, cut_offs, protocol.seed or SEED, reader.skips.count)
 
 
 def notes_of(computed: Results, model: Path) -> list[str]:
@@ -213,7 +214,7 @@ def compare_models(
             given,
             lambda some, settings: protocol.run(some, settings, cut_offs, telling=False),
             parts_shown(passes, lambda i, model: of.format(i + 1, model.name)),
-            protocol.bootstrap_seed,
+            protocol.seed or SEED,
         )._replace(mislabelled=mislabelled.messages)
     said = advice(found, lambda kind: _how_to_train(kind, learning))
     if form == "json":

@@ -177,7 +177,9 @@ def _print(view: ExplanationView) -> None:
         echo_line(line)
     if lines:
         click.echo()
-    _echo_table([WordRow(*word) for word in view.words], view.sums, view.heads)
+    rows = [WordRow(*word) for word in view.words]
+    for row in table_lines(rows, view.sums, view.heads, terminal_width()):
+        click.echo(row)
     for sentence in view.sentences:
         click.echo()
         echo_paragraph(sentence, breaks_words=True)
@@ -210,13 +212,6 @@ def word_sums(
             named = counted(len(several), what) + (f" ({how} shows them)" if is_told else "")
             sums.insert(0, (named, sum(word.share for word in several)))
     return words[:top], [*sums, (_SUM, found.total)]
-
-
-def _echo_table(
-    rows: list[WordRow], sums: list[tuple[str, float]], heads: list[tuple[str, str]]
-) -> None:
-    for line in table_lines(rows, sums, heads, terminal_width()):
-        click.echo(line)
 
 
 def _echo_legend(terms: Iterable[tuple[str, str]], *, has_share: bool) -> None:
@@ -276,7 +271,8 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
 
     for i, (name, rows) in enumerate(strongest_rows(ranked, whole.metadata).items()):
         click.echo(("\n" if i else "") + click.style(f"strongest for {name}", bold=True))
-        _echo_table(rows, [], class_heads(whole.metadata))
+        for line in table_lines(rows, [], class_heads(whole.metadata), terminal_width()):
+            click.echo(line)
     if not fragments and any(map(is_fragment, whole.counts)):
         click.echo()
         echo_paragraph("character trigrams are not shown (--fragments shows them)")

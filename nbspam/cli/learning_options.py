@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +17,7 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.names import HAM, SPAM, is_url, normal_label, real_name
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped, Skips
-from nbspam.reading.sources import STDIN, ReadingOptions, any_kind, existing, labelled, unlabelled
+from nbspam.reading.sources import STDIN, ReadingOptions, existing, labelled, unlabelled
 from nbspam.store.metadata import EVIDENCE, SCORINGS, ModelSettings
 from nbspam.workers import Passes
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # help loads no numpy
     from nbspam.scoring.verdict import CutOffs
 
 
+_Reading = Callable[[str, ReadingOptions, Skips], Iterator[RawMessage]]
 _read = partial(option, typed_as="SRC", typed=READS)
 
 
@@ -65,42 +66,32 @@ class Sources(NamedTuple):
         """Return the names of all sources if none of them has labels of its own."""
         return [] if self.sources else self.names()
 
-    def messages(self, reading: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
-        """Return the messages, with labels; raises OptionError.
+    def messages(
+        self, reading: ReadingOptions, skips: Skips, read: _Reading = labelled
+    ) -> Iterator[RawMessage]:
+        """Return the messages; raises OptionError.
 
-        First the sources that carry labels themselves, then --spam, --ham and --label, in order.
+        First the plain sources, then --spam, --ham and --label, in order.
+        read: how to read the plain sources: with labels, or `any_kind`.
         """
         self.check()
         named = self._named()
         reading = self._each_as_itself(reading)
         return itertools.chain(
-            *(labelled(source, reading, skips) for source in self.sources),
+            *(read(source, reading, skips) for source in self.sources),
             *(unlabelled(source, label, reading, skips) for label, source in named),
         )
 
-    def pieces(
-        self, cutter: "Cutter", any_kind: bool = False
-    ) -> "Iterator[SourcePiece | RawMessage | Skipped]":
-        """Yield them cut into pieces, in the order of `messages`; raises OptionError.
-
-        any_kind: the plain sources need no labels of their own.
-        """
+    def pieces(self, cutter: "Cutter") -> "Iterator[SourcePiece | RawMessage | Skipped]":
+        """Yield them cut into pieces, in the order of `messages`; raises OptionError."""
         from nbspam.reading.cutting import Asked
 
         self.check()
         named = self._named()
         cutter = cutter._replace(options=self._each_as_itself(cutter.options))
-        own = [Asked(source, needs_labels=not any_kind) for source in self.sources]
+        own = [Asked(source, needs_labels=True) for source in self.sources]
         for asked in [*own, *(Asked(source, label, True) for label, source in named)]:
             yield from cutter.pieces(asked)
-
-    def messages_of_any_kind(self, reading: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
-        """Return the messages; those of the plain sources have a label only if they carry one."""
-        named, reading = self._replace(sources=()), self._each_as_itself(reading)
-        return itertools.chain(
-            *(any_kind(source, reading, skips) for source in self.sources),
-            named.messages(reading, skips) if named != Sources((), (), (), ()) else (),
-        )
 
     def check(self) -> None:
         """Raise OptionError if there is no source."""
@@ -298,13 +289,6 @@ class Protocol(NamedTuple):
     )
 
     @property
-    def bootstrap_seed(self) -> int:
-        """The seed of the bootstrap."""
-        from nbspam.evaluation.metrics import SEED
-
-        return SEED if self.seed is None else self.seed
-
-    @property
     def _ways(self) -> list[str]:
         """The options given that choose how to train and test."""
         names = "folds", "train_first", "online", "leave_one_out", "compare"
@@ -326,11 +310,13 @@ class Protocol(NamedTuple):
                 f"{way} trains new models and does not test {model}; leave out --model, or leave"
                 f" out {way} to test that model"
             )
+        # --spam-label may be of the messages that a saved model is tested on.
         for name in learning.given() if not self.trains else ():
-            if name != "spam_label":  # of the messages that a saved model is tested on
+            if name != "spam_label":
+                flag = learning.option(name)
                 raise OptionError(
-                    f"{learning.option(name)} needs --leave-one-out, --folds, --train-first or"
-                    f" --online; add one of them, or leave out {learning.option(name)}"
+                    f"{flag} needs --leave-one-out, --folds, --train-first or --online; add one of"
+                    f" them, or leave out {flag}"
                 )
 
     def run(

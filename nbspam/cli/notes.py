@@ -57,9 +57,6 @@ class NoTrace:
         """
         return contextlib.nullcontext()
 
-    def failed(self, error: BaseException) -> None:
-        """Log why what was begun fails."""
-
     def trained(self, model: "Path", n: int) -> None:
         """Log that a whole model was trained on `n` messages, in one line."""
 

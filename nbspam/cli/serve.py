@@ -191,11 +191,7 @@ def command(
     )
     n_workers = serving.workers or _processors()
     models = ServedModels(
-        model,
-        cutting[:3],
-        None if base is None else Path(base),
-        serving.user_models,
-        n_workers,
+        model, cutting[:3], None if base is None else Path(base), serving.user_models, n_workers
     )
     # This process judges nothing: the workers have what is kept.
     layout = IndexLayout(in_memory=0)

@@ -42,7 +42,7 @@ from nbspam.learning.update import PendingMessages, forget
 from nbspam.names import is_url
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import LINES, Skipped, Skips
-from nbspam.reading.sources import STDIN
+from nbspam.reading.sources import STDIN, any_kind
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import already_exists, check_replaceable
@@ -279,7 +279,7 @@ def forget_command(
             " give it with --spam or --ham"
         )
     options, skips = reading.options(quiet=quiet), Skips(reading.strict)
-    raws = sources.messages_of_any_kind(options, skips)
+    raws = sources.messages(options, skips, any_kind)
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message
     silent = quiet or (is_one and not sys.stdout.isatty())

@@ -203,6 +203,7 @@ class Terminal(io.StringIO):
 def drawn_on(monkeypatch):
     """Return a function that makes a stream standard error, and returns it."""
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("nbspam.cli.progress._REDRAWN", -1)
 
     def draw(stream):
         monkeypatch.setattr("sys.stderr", stream)
@@ -223,7 +224,7 @@ def test_nothing_is_shown_where_nobody_looks(drawn_on, quiet, stream):
 def test_nothing_is_shown_without_rich(drawn_on, monkeypatch):
     terminal = drawn_on(Terminal())
     monkeypatch.setattr("nbspam.cli.progress.find_spec", lambda name: None)
-    with progress(quiet=False, sources=[], redrawn=-1) as shown:
+    with progress(quiet=False, sources=[]) as shown:
         assert list(shown(MESSAGES)) == MESSAGES
     assert terminal.getvalue() == ""
 
@@ -232,7 +233,7 @@ def test_a_terminal_is_shown_the_rate_and_the_time_left(drawn_on, tmp_path):
     terminal = drawn_on(Terminal())
     source = tmp_path / "x"
     source.write_text("a text" * 10)
-    with progress(quiet=False, sources=[str(source)], redrawn=-1) as shown:
+    with progress(quiet=False, sources=[str(source)]) as shown:
         assert list(shown(MESSAGES)) == MESSAGES
     for text in ("1 message ", "5 messages", "/s", "0:0"):
         assert text in terminal.getvalue()

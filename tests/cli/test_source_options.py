@@ -17,7 +17,7 @@ import nbspam_main
 from nbspam.cli.learning_options import Sources
 from nbspam.reading.cutting import Cutter
 from nbspam.reading.source import Skips
-from nbspam.reading.sources import ReadingOptions
+from nbspam.reading.sources import ReadingOptions, any_kind
 from nbspam.serving import log
 
 sys.path.append(str(Path(__file__).parents[1] / "serving"))
@@ -102,7 +102,7 @@ def test_sources_are_read_alike_whole_in_pieces_and_of_any_kind(tmp_path):
     raws = list(sources.messages(options, skips))
     assert [raw.label for raw in raws] == ["spam", "spam", "ham"]
     assert [raw for piece in sources.pieces(Cutter(options, 100)) for raw in piece.read()] == raws
-    assert list(sources.messages_of_any_kind(options, skips)) == raws
+    assert list(sources.messages(options, skips, any_kind)) == raws
 
 
 # `--log` of classify, train and forget: a line for each message; the mail does not notice it
