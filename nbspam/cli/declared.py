@@ -95,11 +95,6 @@ class Option(click.Option):
         """The key in a config file."""
         return self.flag[2:]
 
-    @property
-    def can_be_negated(self) -> bool:
-        """Whether there is a `--no-x`, so that the command line has the last word over a file."""
-        return self.is_bool_flag and not (self.secondary_opts or self.declared.typed)
-
 
 def option(
     text: str, typed_as: str = "", *, takes: "click.ParamType[Any] | None" = None, **beside: Any

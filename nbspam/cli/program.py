@@ -134,7 +134,13 @@ def run_program(arguments: list[str], passage: "Passage") -> tuple[int, str | No
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
-            stream = _whole(stream)
+            # With PYTHONUNBUFFERED it stands on a raw one, and takes a short write for a whole one.
+            raw: object = stream.buffer
+            if isinstance(raw, io.RawIOBase):
+                encoding = stream.encoding
+                stream.detach()
+                whole = io.BufferedWriter(raw)
+                stream = io.TextIOWrapper(whole, encoding=encoding, line_buffering=True)
             stream.reconfigure(errors="backslashreplace")  # file names may contain any byte
             setattr(sys, name, stream)
     if sys.stdout is None:
@@ -153,16 +159,3 @@ def run_program(arguments: list[str], passage: "Passage") -> tuple[int, str | No
 
         return outcome(error)
     return returned if isinstance(returned, int) else ExitCode.DONE, None
-
-
-def _whole(stream: io.TextIOWrapper) -> io.TextIOWrapper:
-    """Return a stream whose writes are whole.
-
-    With PYTHONUNBUFFERED a text stream stands on a raw one and takes a short write for a whole one.
-    """
-    raw: object = stream.buffer
-    if not isinstance(raw, io.RawIOBase):
-        return stream
-    encoding = stream.encoding
-    stream.detach()
-    return io.TextIOWrapper(io.BufferedWriter(raw), encoding=encoding, line_buffering=True)
