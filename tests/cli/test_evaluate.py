@@ -41,21 +41,6 @@ def test_a_saved_model_is_tested_by_what_classify_says(nbspam, as_json, table, m
     assert found["accuracy"] == pytest.approx(right / 30)
 
 
-def test_what_comes_from_standard_input_is_not_overwritten(program, table, tmp_path):
-    before, path = table.read_bytes(), table.rename(tmp_path / "w.csv")
-    with path.open("rb") as file:
-        found = program("eval", "--folds", "3", "-", "--report", path, stdin=file)
-    said = f"nbspam: --report {path}: is a source, and would be lost; name another file\n"
-    assert found == (1, "", said)
-    assert path.read_bytes() == before
-
-
-@each("protocol", ["--folds 5", "--leave-one-out", "--online", "--train-first 50%"])
-def test_the_short_report_is_one_screen(nbspam, sample, protocol):
-    found = nbspam("eval", *protocol.split(), sample / "fresh.tsv")
-    assert (found.code, len(found.out.splitlines()) <= 25) == (0, True)
-
-
 # Tables for spreadsheets
 
 

@@ -106,18 +106,6 @@ def test_nothing_is_wider_than_the_terminal(sample, sms_model, tmp_path, columns
         assert max(map(cell_width, printed.splitlines()[1:])) <= columns
 
 
-def test_the_numbers_line_up_whatever_the_words_are(nbspam, tmp_path, make_model):
-    rows = "".join(f"spam\t免費 🚀 prize {i}\nham\tlunch café {i}\n" for i in range(12))
-    (tmp_path / "t.tsv").write_text(rows, encoding="utf-8")
-    path = make_model(tmp_path / "t.tsv")
-    lines = nbspam("explain", "-m", path, stdin="免費 🚀 prize café".encode()).out.splitlines()
-    (head,) = (line for line in lines if line.startswith("word"))
-    words = [line for line in lines if re.match(r"\S.*  [+-]\d+\.\d{3}  +\d+  +\d+  ", line)]
-    assert len(words) > 5
-    ends = {cell_width(re.match(r".*?[+-]\d+\.\d{3}", line)[0]) for line in words}
-    assert ends == {head.index("weight") + len("weight")}
-
-
 # A mail that would command a terminal or a page
 
 HOSTILE = (

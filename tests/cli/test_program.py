@@ -63,13 +63,6 @@ def test_a_name_that_would_break_the_line_does_not(nbspam, assert_sentence, tmp_
     assert_sentence(nbspam("classify", "-", "-m", name), "not found")
 
 
-def test_an_excel_workbook_is_judged_in_the_mail_path(nbspam, model):
-    content = b"PK\x03\x04" + bytes(26) + b"xl/workbook.xml"
-    assert nbspam("classify", "-m", model, stdin=content)[::2] == (0, "")
-    found = nbspam("classify", "-p", "-m", model, stdin=content)
-    assert (found.code, found.out.encode().endswith(content)) == (0, True)
-
-
 # Remedies
 
 
@@ -346,13 +339,6 @@ def test_the_words_about_a_comparison_fit(nbspam):
     tables = ("1-ROCA%", ":evidence ", ":sum ")
     wide = [line for line in too_wide(found.out) if not any(part in line for part in tables)]
     assert (found.code, wide) == (0, [])
-
-
-@pytest.mark.usefixtures("folder")
-def test_a_long_path_stays_whole(nbspam, folder):
-    path = folder / f"{'long ' * 20}name.json"
-    for command in (("train", "sms.tsv"), ("model", "info"), ("model", "check")):
-        assert str(path) in nbspam(*command, "-m", path).out
 
 
 @each("name", ["", *COMMANDS, "model"])

@@ -541,25 +541,6 @@ def _refused(path):
         return knock.connect_ex(str(path)) != 0
 
 
-@each(
-    "options, said",
-    [
-        ([], "there is no socket to listen on; name one with --socket PATH or --listen"),
-        (["--listen", "0.0.0.0:0"], "--allow-any-address"),
-        (["--listen", "nonsense"], "127.0.0.1:783"),
-        (["--socket-mode", "rw", "--listen", "127.0.0.1:0"], "--socket-mode"),
-        (["--socket-mode", "7777", "--listen", "127.0.0.1:0"], "--socket-mode"),
-        (["--ham-cutoff", "0.95", "--listen", "127.0.0.1:0"], "above the spam cut-off"),
-        (["--socket", "SOCKET", "--metrics", "0.0.0.0:0"], "can be reached from other machines"),
-        (["--socket", "SOCKET", "--metrics", "9783"], "is not HOST:PORT"),
-        (["--metrics", "127.0.0.1:0"], "there is no socket to listen on"),  # for mail
-    ],
-)
-def test_senseless_options(nbspam, mail_model, tmp_path, assert_sentence, options, said):
-    options = [str(tmp_path / "socket") if each == "SOCKET" else each for each in options]
-    assert_sentence(nbspam("serve", "-m", mail_model, *options), said, code=2)
-
-
 def test_no_model_and_a_second_server(common, nbspam, mail_model, tmp_path, assert_sentence):
     path, socket_path = tmp_path / "none.json", tmp_path / "socket"
     found = nbspam("serve", "-m", path, "--socket", socket_path)

@@ -1,9 +1,6 @@
 """Sources, from the shell's side: names and pipes; and the log of what comes from them."""
 
-import bz2
 import contextlib
-import gzip
-import lzma
 import os
 import re
 import subprocess
@@ -13,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import nbspam_main
 from nbspam.cli.learning_options import Sources
 from nbspam.reading.cutting import Cutter
 from nbspam.reading.source import Skips
@@ -34,14 +30,6 @@ def test_a_name_that_is_not_unicode_is_printed_all_the_same(program, model, tmp_
         file.write(MAIL)
     found = program("classify", "-m", model, "--format", form, tmp_path / "mails")
     assert (found.code, found.err) == (0, "")
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress, bz2.compress])
-def test_a_compressed_message_on_standard_input_is_read_as_it_is(program, nbspam, model, compress):
-    text = b"win a free prize now"
-    found = program("classify", "-m", model, input=compress(text))
-    assert found == nbspam("classify", "-m", model, stdin=text)
 
 
 def test_long_work_shows_progress_on_a_terminal_and_only_there(
@@ -211,9 +199,3 @@ def test_a_line_costs_no_slow_module(model, kind):
         "nbspam.cli.tracing",
         "nbspam.serving.log",
     }
-
-
-def test_the_value_of_the_option_is_not_read_as_another():
-    assert "--log" in nbspam_main.VALUED
-    policy = nbspam_main.FailurePolicy(["classify", "--log", "-p"])
-    assert not policy.passthrough

@@ -25,18 +25,6 @@ SPAM = b"Subject: prize\n\nwin a free prize\n"
 TEACH = ("train", "--update", "--spam", "-", "-m")
 
 
-def test_an_empty_pipe_is_an_error(program, model, tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    arguments = ("train", "--update", "-m", model, "--spam", pipe)
-    assert program(*arguments, shell=f": > {pipe} & {{}}") == (
-        1,
-        "",
-        f"nbspam: {pipe}: the pipe is empty, so there is no message in it; check the command"
-        " that writes it\n",
-    )
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
 @each("command, message", [(TEACH, b"Subject: a\n\nb\n"), (("forget", "-m"), SPAM)])
 def test_a_folder_that_is_read_only_is_told(nbspam, model, command, message, assert_sentence):
