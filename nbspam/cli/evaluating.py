@@ -1,5 +1,6 @@
 """What `nbspam eval` does: tests models of some of the messages, a saved one, or several kinds."""
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
@@ -243,32 +244,25 @@ def _how_to_train(kind: Combination, learning: Learning) -> str:
 
 
 A = TypeVar("A", bound=RawMessage | Skipped | SourcePiece)
-_Identity = tuple[int, int]  # device and inode: a file's, whatever the path or link to it
 
 
 class OutputFiles:
     """The files to write, of which none may be lost.
 
-    Where one exists it is compared with all that is read, by device and inode, so that neither a
-    link nor another path leads around that.
+    All that is read is compared with them, by device and inode, so that neither a link nor another
+    path leads around that.
     """
 
     def __init__(self, files: Mapping[str, Path | None]) -> None:
         """Take the files by the options that name them; raises SourceError for one named twice."""
-        # Those that exist, and the options that name them.
-        self._existing: dict[_Identity, tuple[str, Path]] = {}
-        named: dict[str, str] = {}
+        self._files: dict[_Identity, tuple[str, Path]] = {}
         for option, path in files.items():
-            if path is None:
-                continue
-            identity = _identity(path)
-            other = named.setdefault(os.path.realpath(path), option)
-            if identity is not None:
-                other, _ = self._existing.setdefault(identity, (option, path))
-            if other != option:
-                raise SourceError(
-                    f"{option} {path}: {other} writes to the same file; name another file"
-                )
+            if path is not None:
+                other, _ = self._files.setdefault(_identity(path), (option, path))
+                if other != option:
+                    raise SourceError(
+                        f"{option} {path}: {other} writes to the same file; name another file"
+                    )
 
     def check(self, sources: Iterable[str], model: Path | None) -> None:
         """Raise SourceError if a file is a model or one of the sources, and would be lost.
@@ -276,11 +270,11 @@ class OutputFiles:
         model: that is read, if one is.
         """
         if model is not None:
-            self._check_identity(_identity(model), "the model")
+            self._refuse(model, "the model")
         for source in sources:
-            self._check_identity(_identity(0 if source == STDIN else source), "a source")
-        for option, path in self._existing.values():
-            if is_model_like(path):
+            self._refuse(0 if source == STDIN else source, "a source")
+        for identity, (option, path) in self._files.items():
+            if isinstance(identity, tuple) and is_model_like(path):  # a pipe is not opened
                 raise _lost(option, path, "a model")
 
     def guarded(self, raws: Iterable[A]) -> Iterator[A]:
@@ -288,20 +282,18 @@ class OutputFiles:
 
         So what a folder, an index or a list of files names is guarded too.
         """
-        if not self._existing:
-            yield from raws
-            return
         last = ""
         for raw in raws:
-            for name in _files_of(raw):
+            for name in _files_of(raw) if self._files else ():
                 if name != last:
-                    self._check_identity(_identity(name), "a source")
+                    self._refuse(name, "a source")
                     last = name
             yield raw
 
-    def _check_identity(self, identity: _Identity | None, what: str) -> None:
-        if identity is not None and identity in self._existing:
-            raise _lost(*self._existing[identity], what)
+    def _refuse(self, name: Path | str | int, what: str) -> None:
+        identity = _identity(name)
+        if isinstance(identity, tuple) and identity in self._files:
+            raise _lost(*self._files[identity], what)
 
 
 def _files_of(raw: RawMessage | Skipped | SourcePiece) -> tuple[str, ...]:
@@ -319,10 +311,13 @@ def _lost(option: str, path: Path, what: str) -> SourceError:
     return SourceError(f"{option} {path}: is {what}, and would be lost; name another file")
 
 
-def _identity(path: "Path | str | int") -> _Identity | None:
-    """Return which file a path or descriptor is; None if it is no regular file."""
-    try:
+_Identity = tuple[int, int] | str  # device and inode of a regular file; the path of any other
+
+
+def _identity(path: Path | str | int) -> _Identity:
+    """Return which file a path or descriptor is."""
+    with contextlib.suppress(OSError, ValueError):
         status = os.stat(path)  # noqa: PTH116 (a descriptor has no Path)
-    except (OSError, ValueError):
-        return None
-    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+        if stat.S_ISREG(status.st_mode):
+            return status.st_dev, status.st_ino
+    return os.path.realpath(str(path))

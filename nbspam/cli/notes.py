@@ -107,6 +107,12 @@ def counts_words(metadata: Metadata) -> str:
     return f"{messages} ({shown}), {tokens}"
 
 
+def counts_json(metadata: Metadata) -> dict[str, object]:
+    """Return them as JSON has them."""
+    messages = metadata.by_class(metadata.learned.messages)
+    return {"messages": messages, "tokens": metadata.n_tokens}
+
+
 def change_words(change: "Change") -> str:
     """Return what was learned, message by message."""
     return (

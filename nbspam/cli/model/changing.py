@@ -13,7 +13,7 @@ import click
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, OVERWRITES, WRITES, argument, option
 from nbspam.cli.learning_options import Learning
-from nbspam.cli.notes import counts_words, note, note_lacking, note_older, note_skips
+from nbspam.cli.notes import counts_json, counts_words, note, note_lacking, note_older, note_skips
 from nbspam.cli.options import (
     FILE_PATH,
     FORM,
@@ -177,8 +177,7 @@ def merge(
         fields = {
             "model": str(output),
             "merged": list(map(str, models)),
-            "messages": metadata.by_class(state.messages),
-            "tokens": metadata.n_tokens,
+            **counts_json(metadata),
             "shared": merged.shared,
             "calibrated_by": state.calibrated_by,
             "spam_cutoff": settings.spam_cutoff,
@@ -295,8 +294,7 @@ def import_(
     if form == "json":
         fields = {
             "model": str(model),
-            "messages": metadata.by_class(metadata.learned.messages),
-            "tokens": metadata.n_tokens,
+            **counts_json(metadata),
             "skipped": skips.count,
             "capped": found.capped,
             "words": found.words,

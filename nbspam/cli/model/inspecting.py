@@ -12,7 +12,7 @@ from nbspam.bayes.event_model import Row
 from nbspam.bayes.trait_model import Variances
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import argument
-from nbspam.cli.notes import arrival_words, note_older, young_sentence
+from nbspam.cli.notes import arrival_words, counts_json, note_older, young_sentence
 from nbspam.cli.options import FORM, MODEL, refuse_stdin_twice
 from nbspam.cli.terminal import echo_paragraph, echo_sentence, unbroken
 from nbspam.errors import ModelError, OptionError, counted, one_line
@@ -117,8 +117,7 @@ def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[
     is_calibrated = rule_of(metadata).is_calibrated
     return {
         "classes": settings.classes,
-        "messages": metadata.by_class(learned.messages),
-        "tokens": metadata.n_tokens,
+        **counts_json(metadata),
         "rules": settings.rules,
         "program_rules": RULES,
         "event_model": settings.event_model,
