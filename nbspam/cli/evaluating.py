@@ -12,7 +12,7 @@ import click
 from nbspam.bayes.trait_model import GAUSSIAN, Variances
 from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.notes import note, note_older, note_skips
-from nbspam.cli.options import Cutting, ham_limit, opened_base
+from nbspam.cli.options import Cutting, opened_base
 from nbspam.cli.progress import cutter, parts_shown, progress, shown_passes, work_place
 from nbspam.cli.terminal import echo_sentence
 from nbspam.errors import SourceError, counted, one_line
@@ -116,13 +116,13 @@ def evaluated(
         base = base if protocol.online else None
         with opened_base(base) as beneath:
             settings = learning.settings()._replace(base=beneath)
-            limit, cut_offs = ham_limit(protocol.max_ham_blocked), cutting.of_new()
+            cut_offs = cutting.of_new()
             wanted = settings.wanted._replace(excerpt=excerpt)
             read, mislabelled = reader.corpus(wanted, settings.positive)
             cutting.check_classes(sorted(set(read.corpus.labels)))
             with shown_passes(reader.quiet) as passes:
                 passes.begin("training and testing", 0)
-                found = protocol.run(read, settings, cut_offs, limit, passes=passes)
+                found = protocol.run(read, settings, cut_offs, passes=passes)
         found, cut_offs = found._replace(mislabelled=mislabelled), found.cut_offs or cut_offs
     else:
         opened = open_filter(model, cutting.of, base=base)

@@ -264,7 +264,7 @@ class Protocol(NamedTuple):
         needs="--online",
         seldom=True,
     )
-    max_ham_blocked: str | None = ham_limit_option(
+    max_ham_blocked: float | None = ham_limit_option(
         "With --train-first, choose from those messages the lowest spam cut-off",
         needs="--train-first",
         seldom=True,
@@ -324,14 +324,12 @@ class Protocol(NamedTuple):
         read: "LabelledCorpus",
         settings: TrainingSettings,
         cut_offs: "CutOffs",
-        limit: float | None = None,
         telling: bool = True,
         passes: Passes | None = None,
     ) -> "Evaluation":
         """Return the outcomes of models trained on some of the messages; leave-one-out by default.
 
-        limit: the share of ham that may be blocked.  telling: whether to keep the telling words.
-        passes: show what is being done.
+        telling: whether to keep the telling words.  passes: show what is being done.
         """
         from nbspam.cli.progress import parts_shown
         from nbspam.evaluation import protocols
@@ -347,7 +345,7 @@ class Protocol(NamedTuple):
         if self.online:
             return protocols.online(trial, self.batch or 1)
         if self.train_first is not None:
-            return protocols.train_first(trial, self.first(n), limit)
+            return protocols.train_first(trial, self.first(n), self.max_ham_blocked)
         return protocols.left_out(trial)
 
     def first(self, messages: int) -> int:

@@ -367,6 +367,8 @@ def ham_limit_option(what: str, excludes: str = "", **beside: Any) -> Any:
     return option(
         f"{what} that marks at most this share of ham as spam.",
         "P%",
+        takes=click.STRING,
+        callback=_ham_limit,
         under=_CUT_OFFS,
         choice=_CUT_OFFS,
         excludes=f"--spam-cutoff --ham-cutoff --ham-cost {excludes}",
@@ -374,8 +376,8 @@ def ham_limit_option(what: str, excludes: str = "", **beside: Any) -> Any:
     )
 
 
-def ham_limit(text: str | None) -> float | None:
-    """Return the share that --max-ham-blocked means, 0.1% or 0.001; raises OptionError."""
+def _ham_limit(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
+    """Return the share that 0.1% or 0.001 means; raises OptionError."""
     if text is None:
         return None
     try:

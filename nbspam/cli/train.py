@@ -22,7 +22,6 @@ from nbspam.cli.options import (
     QUIET,
     Cutting,
     Reading,
-    ham_limit,
     make_default_folder,
     opened_base,
 )
@@ -69,7 +68,6 @@ def _check(
             " and add to that"
         )
     cutting.of_new()  # raises for those of no new model
-    ham_limit(writing.max_ham_blocked)
     if not (writing.update and model.exists() and not model.is_dir()):
         learning.settings()  # raises for a senseless value
     reading.check(sources.names_without_labels())
@@ -144,7 +142,6 @@ def command(
     """
     cutting, learning = _of_new(model, writing, cutting, learning)
     before = _updated(sources, model, writing, cutting, learning)
-    limit = ham_limit(writing.max_ham_blocked)
     options, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
     sizes = ClassSizes()
     options = options if quiet else options._replace(tell=sizes.hear)
@@ -164,7 +161,7 @@ def command(
         settings = learning.settings()._replace(base=beneath)
         if beneath is not None:  # before anything is read
             beneath.check(model, (before or first_metadata((), settings)).settings)
-        asked = (settings, cutting, writing, limit, form, silent)
+        asked = (settings, cutting, writing, writing.max_ham_blocked, form, silent)
         training = Training(model, *asked, skips, trace, lock_wait(quiet), sizes)
         # One class alone begins a model one by one, without numpy.
         begins = not writing.update or sources.may_have_two_classes

@@ -170,7 +170,7 @@ class Writing(NamedTuple):
         excludes="--quiet",
     )
     # It needs all messages at once; with a base they are learned one by one.
-    max_ham_blocked: str | None = ham_limit_option(
+    max_ham_blocked: float | None = ham_limit_option(
         "Choose and store the lowest spam cut-off", "--update --base"
     )
 

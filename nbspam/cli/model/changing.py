@@ -6,7 +6,7 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import click
 
@@ -228,17 +228,14 @@ def export(
         be = "be a bogofilter word and was" if left_out == 1 else "be bogofilter's words and were"
         note(f"{counted(left_out, 'token')} of {model} cannot {be} left out; --form csv writes all")
 
-    def write(file: IO[bytes]) -> None:
-        file.write(text.encode())
-
+    written = text.encode()
     if output is None:
-        write(sys.stdout.buffer)
+        sys.stdout.buffer.write(written)
     elif output.exists() and not output.is_file():  # /dev/stdout, a pipe
-        with output.open("wb") as file:
-            write(file)
+        output.write_bytes(written)
     else:
         check_replaceable(output, BEGINNINGS)
-        write_atomically(Path(os.path.realpath(output)), write)
+        write_atomically(Path(os.path.realpath(output)), lambda file: file.write(written))
 
 
 @configured("import", lambda learning: learning.settings())  # raises for a senseless value
