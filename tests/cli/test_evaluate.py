@@ -8,11 +8,9 @@ import re
 from typing import ClassVar
 
 import pytest
-from harmless_pages import assert_harmless
 from one_case import each
 from running import on_a_terminal
 
-from nbspam import __version__
 from nbspam.display.lines import cell_width
 from nbspam.evaluation.results import write_predictions, write_table
 from nbspam.workers import Passes
@@ -70,39 +68,6 @@ def test_predictions_are_such_a_table(tmp_path, monkeypatch):
 
 
 # The report as a page
-
-
-def test_the_page_has_figures_curves_mistakes_and_how_it_was_made(
-    nbspam, table, model, three_classes, tmp_path
-):
-    def reported(*arguments):
-        path = tmp_path / "report.html"
-        found = nbspam("eval", *arguments, "--report", path)
-        assert (found.code, found.err) == (0, "")
-        return assert_harmless(path.read_text(encoding="ascii"))
-
-    parsed = reported("-m", model, table, "--including-learned")
-    assert "Strongest words of the model" in parsed.text
-    assert "of 18" in parsed.text
-    with table.open("a", encoding="utf-8") as file:
-        file.write("ham\twin a <b>free</b> prize now\n")
-    parsed = reported("--folds", "3", table)
-    for part in (
-        *("3 folds: 31 messages (ham: 19, spam: 12)", "accuracy", "95 % interval", __version__),
-        *("area under the curve", "win a <b>free</b> prize", "nbspam eval --folds 3"),
-    ):
-        assert part in parsed.text
-    assert parsed.found.count("figure") == 4
-    assert "Strongest words" not in parsed.text
-    parsed = reported("--folds", "3", three_classes)
-    assert "every other figure is of the spam class 'spam' against the rest" in parsed.text
-    assert "; by the most probable class: " in parsed.text
-    assert "P(spam) = 0.5" not in parsed.text
-    three_classes.write_text(three_classes.read_text().replace("spam\t", "other\t"))
-    parsed = reported("--folds", "3", three_classes)
-    assert "called promo" in parsed.text
-    assert "svg" not in parsed.found
-    assert "by the most probable class" in parsed.text
 
 
 # Mistakes that can be read

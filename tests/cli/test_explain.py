@@ -126,17 +126,6 @@ def test_a_hostile_mail_commands_nothing(nbspam, model, form):
         assert "<script src=//evil.example/x.js>" in assert_harmless(found.out).text
 
 
-def test_the_page_has_the_message_the_words_and_the_reason(nbspam, model):
-    shown = nbspam("explain", "-m", model, "--format", "html", stdin=b"win a free prize now").out
-    for part in (
-        "spam, probability 0.",
-        "win a free prize now",
-        "of 18",
-        "the evidence favours spam",
-    ):
-        assert part in assert_harmless(shown).text
-
-
 # The table of words
 
 GOLDEN = ROOT / "tests" / "golden" / "display"

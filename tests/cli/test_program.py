@@ -205,21 +205,17 @@ def drawn_on(monkeypatch):
     return draw
 
 
-@each("quiet, stream", [(False, io.StringIO()), (False, None), (True, Terminal())])
-def test_nothing_is_shown_where_nobody_looks(drawn_on, quiet, stream):
+@each(
+    "quiet, stream, has_rich",
+    [(False, io.StringIO(), 1), (False, None, 1), (True, Terminal(), 1), (False, Terminal(), None)],
+)
+def test_nothing_is_shown_where_nobody_looks(drawn_on, monkeypatch, quiet, stream, has_rich):
     drawn_on(stream)
+    monkeypatch.setattr("nbspam.cli.progress.find_spec", lambda name: has_rich)
     with progress(quiet, sources=[]) as shown:
         assert list(shown(iter(MESSAGES))) == MESSAGES
     stages(quiet)
     assert stream is None or stream.getvalue() == ""
-
-
-def test_nothing_is_shown_without_rich(drawn_on, monkeypatch):
-    terminal = drawn_on(Terminal())
-    monkeypatch.setattr("nbspam.cli.progress.find_spec", lambda name: None)
-    with progress(quiet=False, sources=[]) as shown:
-        assert list(shown(MESSAGES)) == MESSAGES
-    assert terminal.getvalue() == ""
 
 
 def test_a_terminal_is_shown_the_rate_and_the_time_left(drawn_on, tmp_path):

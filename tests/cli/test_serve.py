@@ -274,10 +274,12 @@ MIB = 1 << 20
 measures_memory = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 
 
-def _resident(process):
-    """Return the memory of a process in MiB."""
-    (line,) = re.findall(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
-    return int(line) >> 10
+def _memory(pid, which="VmRSS"):
+    """Return the memory of a process in MiB; 0 of one that has just ended."""
+    with suppress(OSError):
+        if found := re.search(rf"{which}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text()):
+            return int(found[1]) >> 10
+    return 0
 
 
 def _ask(served, body, header=CHECK):
@@ -297,12 +299,12 @@ def test_messages_of_hostile_clients_are_freed_at_once(serve, mail_model, bombs,
     bomb = zlib.compress(bytes(40 * MIB), 9)
     header = b"CHECK SPAMC/1.5\r\nCompress: zlib\r\nContent-length: %d\r\n\r\n"
     with serve(mail_model) as served, ThreadPoolExecutor(clients) as pool:
-        before = _resident(served.process)
+        before = _memory(served.process.pid)
         for reply in pool.map(lambda _: _ask(served, bomb, header), range(bombs)):
             assert b"larger than" in reply
-        served.wait(lambda: _resident(served.process) < before + 20)  # else 28 to 66 stay
+        served.wait(lambda: _memory(served.process.pid) < before + 20)  # else 28 to 66 stay
         assert list(pool.map(lambda _: _hang_up(served), range(clients))) == [None] * clients
-        served.wait(lambda: _resident(served.process) < before + 100)  # else 330 stay
+        served.wait(lambda: _memory(served.process.pid) < before + 100)  # else 330 stay
 
 
 # MiB that the server and its process for large messages take together, whatever clients do; the
@@ -313,16 +315,9 @@ BOUND = 600
 def _most(process):
     """Return the most memory in MiB that a process ever had, with the most that a child had."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    own, *others = (_peak(pid) for pid in [process.pid, *children])
+    own, *others = (_memory(pid, "VmHWM") for pid in [process.pid, *children])
+    assert own
     return own + max(others, default=0)
-
-
-def _peak(pid):
-    try:
-        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    except OSError:
-        found = None
-    return int(found[1]) >> 10 if found else 0  # it has just ended
 
 
 @cache
@@ -743,9 +738,9 @@ def test_ten_minutes_without_growth(serve, own_model):
         for message in itertools.islice(_mails(), 50):  # as long as the threads start
             served.spamc("-L", "ham", message=message)
         _load(served, 3_000, mails)
-        start, ends = _resident(served.process), time.monotonic() + 600
+        start, ends = _memory(served.process.pid), time.monotonic() + 600
         while time.monotonic() < ends:
             assert _load(served, 1_000, mails) == 0
             served.spamc("-L", "spam", message=next(mails))
         # 100,000 remembered tokens come to 20 MB, and these mails hold a new word or two each.
-        assert _resident(served.process) < start + 25
+        assert _memory(served.process.pid) < start + 25
