@@ -14,7 +14,7 @@ from one_case import each
 from running import ROOT
 
 from nbspam.cli.configured import Command, ways
-from nbspam.cli.declared import command_words, config_place, holds, table_of
+from nbspam.cli.declared import command_words, holds, table_of
 from nbspam.cli.options import FileName, default_model
 from nbspam.cli.settings import SHARED, command_contexts, options_of, plain_document
 
@@ -227,24 +227,6 @@ def test_no_default_makes_a_right_command_fail(nbspam, config, tmp_path, table, 
 # Where it is, and whose
 
 
-@each(
-    "environment, place",
-    [
-        ({}, "/home/me/.config/nbspam/config.toml"),
-        ({"XDG_CONFIG_HOME": "/etc/me"}, "/etc/me/nbspam/config.toml"),
-        ({"XDG_CONFIG_HOME": "relative"}, "/home/me/.config/nbspam/config.toml"),
-        ({"NBSPAM_CONFIG": "own.toml"}, "own.toml"),
-        ({"NBSPAM_CONFIG": ""}, None),
-        ({"HOME": "~"}, None),
-    ],
-)
-def test_where_it_is(environment, place):
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in ({"HOME": "/home/me"} | environment).items():
-            patch.setenv(name, value)
-        assert config_place() == place
-
-
 def test_a_file_of_another_user_is_refused_unless_it_is_named(
     nbspam, config, monkeypatch, assert_sentence
 ):
@@ -361,20 +343,6 @@ def test_the_default_model_is_in_the_folder_of_data(monkeypatch, home, data):
         monkeypatch.setenv(name, value)
     folder = Path(data) if data else Path(home, ".local", "share")
     assert default_model() == os.fspath(folder / "nbspam" / "model.json")
-
-
-def test_shells_complete_commands_options_and_values(program, monkeypatch):
-    monkeypatch.setenv("_NBSPAM_COMPLETE", "bash_complete")
-    for typed, offered in (
-        ("nbspam tr", {"train"}),
-        ("nbspam model p", {"prune"}),
-        ("nbspam train --event", {"--event-model"}),
-        ("nbspam train --scoring ", {"evidence", "sum"}),
-    ):
-        monkeypatch.setenv("COMP_WORDS", typed)
-        monkeypatch.setenv("COMP_CWORD", str(typed.count(" ")))
-        lines = program().out.splitlines()
-        assert {line.partition(",")[2] for line in lines} == offered
 
 
 SELDOM = {

@@ -536,11 +536,7 @@ def _refused(path):
         return knock.connect_ex(str(path)) != 0
 
 
-def test_no_model_and_a_second_server(common, nbspam, mail_model, tmp_path, assert_sentence):
-    path, socket_path = tmp_path / "none.json", tmp_path / "socket"
-    found = nbspam("serve", "-m", path, "--socket", socket_path)
-    assert_sentence(found, path, "model not found")
-    assert not socket_path.exists()
+def test_a_second_server(common, nbspam, mail_model, assert_sentence):
     found = nbspam("serve", "-m", mail_model, "--socket", common.path)
     assert_sentence(found, common.path, "a server is listening there")
 

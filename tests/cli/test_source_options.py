@@ -22,16 +22,6 @@ from logs import log_daemon
 MAIL = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_a_name_that_is_not_unicode_is_printed_all_the_same(program, model, tmp_path, form):
-    (tmp_path / "mails").mkdir()
-    with open(bytes(tmp_path / "mails") + b"/\xff\xfe.eml", "wb") as file:  # noqa: PTH123
-        file.write(MAIL)
-    found = program("classify", "-m", model, "--format", form, tmp_path / "mails")
-    assert (found.code, found.err) == (0, "")
-
-
 def test_long_work_shows_progress_on_a_terminal_and_only_there(
     nbspam, model, tmp_path, monkeypatch
 ):

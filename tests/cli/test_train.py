@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import shlex
 import stat
 import subprocess
 import sys
@@ -57,13 +56,6 @@ def test_a_beginner_is_told_the_whole_number_of_messages(right):
     counts = count_verdicts([("a", "a")] * right + [("a", "b")] * (100 - right), None)
     (found,) = expectation(left_out_rates(counts, counts), 3)
     assert found == f"of 100 new messages {right} are classified correctly"
-
-
-def test_the_next_command_can_be_pasted_into_a_shell(nbspam, sample, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    found = nbspam("train", "-m", "it's mine.json", sample / "sms.tsv").out
-    command = found.partition("next: ")[2].splitlines()[0]
-    assert shlex.split(command) == ["nbspam", "classify", "-m", "it's mine.json", "message.eml"]
 
 
 def test_sources_of_many_messages_are_kept():
