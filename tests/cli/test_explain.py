@@ -82,10 +82,6 @@ def test_colours_are_of_a_terminal_alone(model, tmp_path):
     assert ("\x1b[31m" in coloured, "[+" in coloured) == (True, False)
     plain = on_a_terminal(*arguments, COLUMNS="80", NO_COLOR="1")
     assert ("\x1b" in plain, "prize+]" in plain) == (False, True)
-
-
-@pytest.mark.long
-def test_the_colours_of_words_are_of_a_terminal_alone(model):
     assert "\x1b" in on_a_terminal("explain", "-m", model, "--words")
     assert "\x1b" not in on_a_terminal("explain", "-m", model, "--words", NO_COLOR="1")
 

@@ -13,7 +13,7 @@ import pytest
 from running import ROOT, on_a_terminal
 
 import nbspam.tokens.tokenized as tokenized_module
-from nbspam.cli.program import nbspam as group
+from nbspam.cli.program import each_context
 from nbspam.errors import ModelError
 from nbspam.store.lookup import Lookup
 from nbspam.store.writing import described_access, locked
@@ -265,15 +265,8 @@ def test_whose_a_file_is(tmp_path):
         assert described_access(path).startswith("it belongs to number 4321 ")
 
 
-def parameters(command, context):
-    """Yield the parameters of a command and of those below it."""
-    yield from command.params
-    if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            yield from parameters(command.get_command(context, name), context)
-
-
 def test_click_does_not_look_whether_a_file_may_be_read():
-    paths = [p for p in parameters(group, click.Context(group)) if isinstance(p.type, click.Path)]
+    every = (param for context in each_context() for param in context.command.params)
+    paths = [param for param in every if isinstance(param.type, click.Path)]
     assert len(paths) > 10
     assert [p.name for p in paths if p.type.readable] == []

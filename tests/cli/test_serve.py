@@ -250,17 +250,18 @@ def test_a_model_is_exchanged_under_load_and_its_cut_offs_are_the_servers(serve,
         assert served.said[1:] == []
 
 
+def _is_filtered(served, message, code=0, *options):
+    """Return whether a message comes out marked and whole."""
+    returned, out = served.spamc("-x", *options, message=message)
+    return returned == code and MARK.sub(b"", out) == message != out
+
+
 def _under_load(served, model, exchange, messages):
     """Filter messages with 8 clients while the model is replaced."""
     raw, beside = model.read_bytes(), model.with_name("beside")
-
-    def filtered(number):
-        message = (SPAM, HAM)[number % 2]
-        code, out = served.spamc("-x", "-E", message=message)
-        return code == 1 - number % 2 and MARK.sub(b"", out) == message != out
-
     with ThreadPoolExecutor(8) as pool:
-        results = [pool.submit(filtered, number) for number in range(messages)]
+        both = itertools.islice(itertools.cycle([(SPAM, 1), (HAM, 0)]), messages)
+        results = [pool.submit(_is_filtered, served, *each, "-E") for each in both]
         for _ in range(exchange):
             beside.write_bytes(raw)
             beside.replace(model)
@@ -702,13 +703,9 @@ def test_the_service_calls_the_program_as_it_is(nbspam):
 
 def _load(served, count, mails):
     """Filter messages with 8 clients; return the number of those that did not come out right."""
-
-    def filtered(message):
-        code, out = served.spamc("-x", message=message)
-        return code == 0 and MARK.sub(b"", out) == message != out
-
     with ThreadPoolExecutor(8) as pool:
-        return sum(not ok for ok in pool.map(filtered, itertools.islice(mails, count)))
+        filtered = pool.map(partial(_is_filtered, served), itertools.islice(mails, count))
+        return sum(not ok for ok in filtered)
 
 
 def _mails():
