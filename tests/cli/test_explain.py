@@ -50,18 +50,6 @@ def test_the_sum_printed_is_the_log_odds(nbspam, as_json, table, make_model, opt
         assert sum_of_all == pytest.approx(found["log_odds"], rel=1e-9, abs=1e-9)
 
 
-@each("hidden, n, words", [("zebra", 0, ""), ("lunch", 1, "1 word"), ("lunch at", 3, "3 words")])
-def test_possibly_hidden_words_that_are_ignored_are_counted(
-    nbspam, as_json, model, hidden, n, words
-):
-    mail = f"Content-Type: text/html\n\n<p>win a prize</p><p style='opacity:.3'>{hidden}</p>"
-    assert as_json("explain", "-m", model, stdin=mail.encode())["unheard"] == n
-    said = nbspam("explain", "-m", model, stdin=mail.encode()).sentences.replace("\n", " ")
-    are = "is" if n == 1 else "are"
-    sentence = f"{words} of possibly hidden text would favour ham, and {are} ignored"
-    assert (sentence in said, "hidden text" in said) == (n > 0, n > 0)
-
-
 @each("side", [1, -1])
 @each("of_trigrams, is_most", [(0.9, False), (1.0, False), (1.1, True)])
 def test_it_is_said_when_trigrams_contribute_most(side, of_trigrams, is_most):

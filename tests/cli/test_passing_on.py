@@ -55,15 +55,6 @@ def test_the_program_passes_a_message_as_this_process_does(passed, program, mode
     assert scripts == {"nbspam": "nbspam_main:main"}  # which needs no click
 
 
-@each("mark", [b"X-Own", b"X-Nbspam"])
-def test_what_an_earlier_mark_says_is_no_evidence(passed, model, mark):
-    """Neither that of the header now written, whatever its value, nor that of the usual one."""
-    options = "classify", "-p", "-m", model, "--header", "X-Own"
-    plain = passed(b"\nlunch at noon today\n", *options)[1]
-    marked = passed(mark + b": free cash prize\n\nlunch at noon today\n", *options)[1]
-    assert marked.replace(mark + b": free cash prize\n", b"") == plain
-
-
 def test_every_odd_mail_passes(passed, sample, sms_model):
     for path in sorted((sample / "odd").iterdir()):
         raw = path.read_bytes()
