@@ -3,7 +3,6 @@
 import contextlib
 import csv
 import io
-import json
 import re
 from typing import ClassVar
 
@@ -16,27 +15,6 @@ from nbspam.evaluation.results import write_predictions, write_table
 from nbspam.workers import Passes
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
-
-
-def test_a_saved_model_is_tested_by_what_classify_says(nbspam, as_json, table, model, tmp_path):
-    before, path = model.read_bytes(), tmp_path / "predictions.jsonl"
-    options = ("--including-learned", "-m", model, table)
-    found = as_json("eval", *options, "--predictions", path)
-    assert (found["messages"], found["protocol"]) == (30, "saved model")
-    assert model.read_bytes() == before
-    predicted = [json.loads(line) for line in path.read_text().splitlines()]
-    labels = [row.pop("label") for row in predicted]
-    texts = [row.pop("message")["text"] for row in predicted]
-    rows = [tuple(line.split("\t")) for line in table.read_text().splitlines()]
-    assert list(zip(labels, texts, strict=True)) == rows
-    classified = nbspam("classify", "-m", model, "--format", "json", table).out.splitlines()
-    assert list(map(json.loads, classified)) == predicted
-    pairs = list(zip(labels, predicted, strict=True))
-    for label in ("ham", "spam"):
-        verdicts = [p["verdict"] for own, p in pairs if own == label]
-        assert all(n == verdicts.count(name) for name, n in found["verdicts"][label].items())
-    right = sum((label == "spam") == (p["probability"] > 0.5) for label, p in pairs)
-    assert found["accuracy"] == pytest.approx(right / 30)
 
 
 # Tables for spreadsheets
@@ -79,34 +57,6 @@ def with_mistakes(table):
     with table.open("a", encoding="utf-8") as file:
         file.write("ham\twin a <b>free</b> prize \x1b[31m now\nspam\tsee you at lunch\n")
     return table
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "protocol", ["--folds 3", "--train-first 20", "--leave-one-out", "--online --batch 6"]
-)
-def test_mistakes_show_the_message_in_every_protocol(nbspam, as_json, with_mistakes, protocol):
-    arguments = ("eval", with_mistakes, *protocol.split())
-    shown = nbspam(*arguments, "--errors", "9").out
-    assert "\x1b" not in shown
-    assert re.search(r"^    .*\[\+.*prize.*\+\]", shown, re.MULTILINE)
-    found = as_json(*arguments, "--errors", "9")
-    message = next(e["message"] for e in found.pop("errors") if e["label"] == "ham")
-    assert message["text"].startswith("win a ")
-    assert any(nats > 0 for _, _, nats in message["highlights"]["text"])
-    assert found == as_json(*arguments)  # without mistakes
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_mistakes_of_a_saved_model_show_the_message(as_json, sms_model, sample, jobs):
-    how = ("--errors", "5", "--jobs", jobs, "--including-learned")
-    found = as_json("eval", "-m", sms_model, sample / "fresh.tsv", *how)
-    rows = (sample / "fresh.tsv").read_text(encoding="utf-8").splitlines()
-    assert found["errors"]
-    for error in found["errors"]:
-        line = rows[int(error["source"].rpartition(":")[2]) - 1]
-        assert error["message"]["text"][:10] in line
 
 
 def test_nothing_of_a_message_is_kept_unless_it_is_shown(nbspam, table, monkeypatch):
