@@ -55,14 +55,6 @@ def test_a_folder_that_may_not_be_read(nbspam, model, tmp_path, assert_sentence,
     assert_sentence(nbspam(command, folder, "-m", model, *options), folder, "permissions")
 
 
-@each("command", ["classify", "train", "eval", "explain"])
-def test_a_name_that_would_break_the_line_does_not(nbspam, assert_sentence, tmp_path, command):
-    name = str(tmp_path / "no\nsuch\x1b[31mfile\x85")
-    said = "such" if command == "train" else "not found"
-    assert_sentence(nbspam(command, name, "-m", tmp_path / "model.json"), said)
-    assert_sentence(nbspam("classify", "-", "-m", name), "not found")
-
-
 # Remedies
 
 

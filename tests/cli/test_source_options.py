@@ -44,16 +44,6 @@ def test_long_work_shows_progress_on_a_terminal_and_only_there(
     assert used == [(False, [str(source)])]
 
 
-@pytest.mark.long
-def test_a_table_of_many_rows_is_the_same_through_a_pipe(program, sms_model, sample):
-    """Several processes, whose messages a pause must not hold back or put out of order."""
-    rows = (sample / "fresh.tsv").read_text() * 13
-    options = ("-m", sms_model, "--input-format", "tsv", "-j", "2")
-    lines = program("classify", *options, input=rows.encode()).out.splitlines()
-    names = [f"-:{n}" for n, _ in enumerate(rows.splitlines(), 1)]
-    assert [line.split("\t")[2] for line in lines] == names
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize("option, line", [("lines", "win a prize"), ("tsv", "ham\twin a prize")])
 def test_each_line_is_answered_at_once(sms_model, option, line):
