@@ -6,7 +6,7 @@ import pytest
 from harmless_pages import assert_harmless
 from one_case import each
 from running import ROOT, on_a_terminal
-from small_models import with_learned, with_settings
+from small_models import with_learned
 
 from nbspam.cli.explain import _strongest, table_lines
 from nbspam.display.lines import WordRow, cell_width, class_heads
@@ -158,15 +158,3 @@ def test_no_line_is_wider_than_the_terminal(width, n):
         table_lines(rows(n), SUMS, class_heads(metadata(*names, messages=(2500,) * n)), width)
     )
     assert max(map(cell_width, lines)) <= width
-
-
-def test_in_a_pipe_words_are_whole():
-    shown = "\n".join(table_lines(rows(), SUMS, class_heads(metadata()), None))
-    assert rows()[3].token in shown
-    assert "…" not in shown
-
-
-def test_where_repeats_count_there_is_no_total_of_messages():
-    made = with_settings(metadata(), event_model="multinomial")
-    assert " of " not in "\n".join(table_lines(rows(), [], class_heads(made), 80))
-    assert " of 2,500" in "\n".join(table_lines(rows(), [], class_heads(metadata()), 80))
