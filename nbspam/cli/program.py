@@ -68,6 +68,67 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(self.summaries().items()))
 
 
+def each_context(context: click.Context | None = None) -> Iterator[click.Context]:
+    """Yield a context for a command and for those below it, in their order; loads them all.
+
+    context: the command's own; by default that of the whole program.
+    """
+    context = context or nbspam.make_context("nbspam", [], resilient_parsing=True)
+    yield context
+    if isinstance(context.command, click.Group):
+        for name in context.command.list_commands(context):
+            command = context.command.get_command(context, name)
+            assert command is not None
+            yield from each_context(click.Context(command, context, name))
+
+
+def run_program(arguments: list[str], passage: "Passage") -> tuple[int, str | None]:
+    """Run the program; return its exit code, and the sentence on what went wrong, None if nothing.
+
+    passage: of the message, if `classify` is to pass one through.
+    The sentence is empty where silence is wanted, and the help if a command is missing.
+    """
+    if os.environ.get("NO_COLOR"):
+        # rich obeys it by itself; click needs to be told.
+        nbspam.context_settings["color"] = False
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            stream = _whole(stream)
+            stream.reconfigure(errors="backslashreplace")  # file names may contain any byte
+            setattr(sys, name, stream)
+    if sys.stdout is None:
+        return (ExitCode.ERROR, "standard output is closed; open it, or redirect it to /dev/null")
+    try:
+        returned: Any = nbspam.main(
+            arguments, prog_name="nbspam", standalone_mode=False, obj=passage
+        )
+        sys.stdout.flush()
+    except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 (the message must pass)
+        if os.environ.get("NBSPAM_DEBUG"):
+            import traceback
+
+            traceback.print_exc()
+        from nbspam.cli.notes import outcome
+
+        return outcome(error)
+    return returned if isinstance(returned, int) else ExitCode.DONE, None
+
+
+def _whole(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+    """Return a stream whose writes are whole.
+
+    With PYTHONUNBUFFERED a text stream stands on a raw one and takes a short write for a whole one.
+    """
+    raw: object = stream.buffer
+    if not isinstance(raw, io.RawIOBase):
+        return stream
+    encoding = stream.encoding
+    stream.detach()
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding=encoding, line_buffering=True)
+
+
+# The program comes last: where this file is cut off, there is none, and a message passes unchanged.
 _FILES = {
     "train": CommandFile("train", "Train a model on labelled messages"),
     "classify": CommandFile("classify", "Classify messages as spam or ham"),
@@ -106,56 +167,3 @@ def nbspam() -> None:
     program holds the model's lock for too long; classify has more.
     Set NBSPAM_DEBUG=1 to print a traceback with an error.
     """
-
-
-def each_context(context: click.Context | None = None) -> Iterator[click.Context]:
-    """Yield a context for a command and for those below it, in their order; loads them all.
-
-    context: the command's own; by default that of the whole program.
-    """
-    context = context or nbspam.make_context("nbspam", [], resilient_parsing=True)
-    yield context
-    if isinstance(context.command, click.Group):
-        for name in context.command.list_commands(context):
-            command = context.command.get_command(context, name)
-            assert command is not None
-            yield from each_context(click.Context(command, context, name))
-
-
-def run_program(arguments: list[str], passage: "Passage") -> tuple[int, str | None]:
-    """Run the program; return its exit code, and the sentence on what went wrong, None if nothing.
-
-    passage: of the message, if `classify` is to pass one through.
-    The sentence is empty where silence is wanted, and the help if a command is missing.
-    """
-    if os.environ.get("NO_COLOR"):
-        # rich obeys it by itself; click needs to be told.
-        nbspam.context_settings["color"] = False
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if isinstance(stream, io.TextIOWrapper):
-            # With PYTHONUNBUFFERED it stands on a raw one, and takes a short write for a whole one.
-            raw: object = stream.buffer
-            if isinstance(raw, io.RawIOBase):
-                encoding = stream.encoding
-                stream.detach()
-                whole = io.BufferedWriter(raw)
-                stream = io.TextIOWrapper(whole, encoding=encoding, line_buffering=True)
-            stream.reconfigure(errors="backslashreplace")  # file names may contain any byte
-            setattr(sys, name, stream)
-    if sys.stdout is None:
-        return (ExitCode.ERROR, "standard output is closed; open it, or redirect it to /dev/null")
-    try:
-        returned: Any = nbspam.main(
-            arguments, prog_name="nbspam", standalone_mode=False, obj=passage
-        )
-        sys.stdout.flush()
-    except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 (the message must pass)
-        if os.environ.get("NBSPAM_DEBUG"):
-            import traceback
-
-            traceback.print_exc()
-        from nbspam.cli.notes import outcome
-
-        return outcome(error)
-    return returned if isinstance(returned, int) else ExitCode.DONE, None
