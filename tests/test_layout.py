@@ -180,7 +180,6 @@ def calls_that_open(module: str) -> list[str]:
 MAY_OPEN = {
     "nbspam.learning.pieces": 5,
     "nbspam.cli.evaluate": 1,
-    "nbspam.cli.manual": 3,  # which writes what is made from the declarations
     "nbspam.cli.settings": 1,
     "nbspam.display.page": 1,  # its style sheet
     "nbspam.evaluation.curves": 1,
