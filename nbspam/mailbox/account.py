@@ -239,12 +239,7 @@ def _first_line(content: bytes, where: str, account: str) -> str:
 
 
 class ImapRefusalError(AccountError):
-    """The server said no to a command."""
-
-    def __init__(self, problem: str, answer: str) -> None:
-        """Keep what the server answered."""
-        super().__init__(problem)
-        self.answer = answer
+    """The server said no to a command; the sentence quotes its answer."""
 
 
 def connection_error(account: Account, error: Exception) -> AccountError:
@@ -357,7 +352,7 @@ def command_error(account: Account, error: Exception, folder: str = "") -> Accou
                 f"{account.server}: the server's answer cannot be understood"
                 f" ({type(error).__name__}); run it again, and report it if this happens again"
             )
-    return ImapRefusalError(f"{where}: {problem}", said)
+    return ImapRefusalError(f"{where}: {problem}")
 
 
 def _lost(error: BaseException) -> str:

@@ -91,7 +91,7 @@ class BoundedClient(IMAPClient):  # type: ignore[misc]
 
 
 def connected(account: Account) -> BoundedClient:
-    """Return a client that is connected, and protected by TLS; raises AccountError."""
+    """Return a client that is connected, protected by TLS, and logged in; raises AccountError."""
     # It would log what the server says, mail included, for whoever turns logging on.
     logging.getLogger("imapclient").setLevel(logging.CRITICAL)
     context = None if account.tls == PLAIN else _context(account)
@@ -105,9 +105,9 @@ def connected(account: Account) -> BoundedClient:
         elif account.tls == PLAIN and not _is_loopback(client):
             raise AccountError(
                 f"{account.server}: an unencrypted password is sent only to this machine itself;"
-                " leave"
-                ' out tls = "none", or set it to "starttls"'
+                ' leave out tls = "none", or set it to "starttls"'
             )
+        client.log_in()
     except Exception as error:
         if client is not None:
             with suppress(Exception):  # TLS may have closed it

@@ -17,23 +17,17 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.errors import AccountError, AwayError, LockedError, Remedy
 from nbspam.filter import ClassifiedMessage, Filter
 from nbspam.mailbox.account import Account
-from nbspam.mailbox.connection import READ, Connection
+from nbspam.mailbox.connection import READ, Connection, meant
 from nbspam.mailbox.maildir import OLD_JUNK, LocalFolders, Maildir
-from nbspam.mailbox.moves import (
-    JunkMark,
-    KnownMessage,
-    LearnedFolder,
-    Mailbox,
-    Memory,
-    Mover,
-    identity_of,
-)
+from nbspam.mailbox.memory import JunkMark, LearnedFolder, Memory, identity_of
+from nbspam.mailbox.moves import KnownMessage, Mailbox, Mover, select_again
 from nbspam.names import UNSURE
 from nbspam.reading.message import RawMessage
 from nbspam.scoring.verdict import Verdict
@@ -73,7 +67,7 @@ def expanded(connection: Mailbox, names: Iterable[str], junk: str) -> list[str]:
     found: dict[str, None] = {}
     for name in names:
         if not set(name) & set("*?["):
-            found[connection.named(name)] = None
+            found[meant(name, connection.folders())] = None
             continue
         for each in connection.folders():
             usual = each.is_selectable and not each.flags & _UNUSUAL
@@ -91,17 +85,6 @@ def expanded(connection: Mailbox, names: Iterable[str], junk: str) -> list[str]:
 # Filtering
 
 
-class FilterPlan(NamedTuple):
-    """What is to be done with judged mail."""
-
-    folders: tuple[str, ...]
-    positive: str  # the class that is moved
-    is_dry_run: bool = False  # say what would be done
-    is_marked: bool = False  # set a keyword and move nothing
-    unsure_keyword: str | None = None
-    judges_all: bool = False  # old mail too
-
-
 class SortedMessage(NamedTuple):
     """What was done with a message."""
 
@@ -111,36 +94,41 @@ class SortedMessage(NamedTuple):
     action: str  # "moved", "marked", "deleted" (copied and marked \Deleted), "kept"
 
 
+@dataclass
 class MailFilter:
     """Judges and sorts the mail of one account."""
 
-    def __init__(
-        self, mover: Mover, judge: Judge, plan: FilterPlan, is_over: Callable[[], bool]
-    ) -> None:
-        """judge: returns the verdicts on messages.  is_over: asked whether to stop early."""
-        self._mover, self._connection, self._memory = mover, mover.connection, mover.memory
-        self._judge, self._plan, self._is_over = judge, plan, is_over
+    mover: Mover
+    judge: Judge  # returns the verdicts on messages
+    is_over: Callable[[], bool]  # asked whether to stop early
+    folders: Sequence[str]
+    positive: str  # the class that is moved
+    is_dry_run: bool  # say what would be done
+    is_marked: bool  # set a keyword and move nothing
+    unsure_keyword: str | None
+    judges_all: bool  # old mail too
 
     def run(self) -> Iterator[SortedMessage]:
         """Judge and sort what has come; yields what was done.  Raises AccountError."""
-        moves = not (self._plan.is_dry_run or self._plan.is_marked)
-        if not self._plan.is_dry_run:
-            self._mover.finish()
+        self._connection, self._memory = self.mover.connection, self.mover.memory
+        moves = not (self.is_dry_run or self.is_marked)
+        if not self.is_dry_run:
+            self.mover.finish()
         if moves:
-            self._mover.begin()
-        for name in self._plan.folders:
+            self.mover.begin()
+        for name in self.folders:
             yield from self._filtered(name)
-            if self._is_over():
+            if self.is_over():
                 break
         if moves:
-            self._mover.remove_doubles()
+            self.mover.remove_doubles()
 
     def _filtered(self, name: str) -> Iterator[SortedMessage]:
-        plan, connection = self._plan, self._connection
-        folder = connection.select(name, plan.is_dry_run)
-        wanted = [plan.unsure_keyword, JUNK_KEYWORD if plan.is_marked else None]
-        lacking = [keyword for keyword in wanted if keyword and not folder.keeps(keyword)]
-        if lacking and not plan.is_dry_run:
+        connection = self._connection
+        folder = connection.select(name, self.is_dry_run)
+        wanted = [self.unsure_keyword, JUNK_KEYWORD if self.is_marked else None]
+        lacking = [w for w in wanted if w and not {"\\*", w.lower()} & folder.keywords]
+        if lacking and not self.is_dry_run:
             raise AccountError(
                 f"{connection.account.name}: {folder.name}: does not store the keyword"
                 f" {lacking[0]}",
@@ -154,12 +142,12 @@ class MailFilter:
         self._deferred: dict[int, str] = {}  # UID -> digest of what was in the junk folder before
         self._is_settled = False  # whether what was deferred is being judged
         yield from self._sorted(self._new())
-        if self._deferred and not self._is_over():
+        if self._deferred and not self.is_over():
             others = self._without_rescued()
-            connection.select_again(folder, plan.is_dry_run)
+            select_again(connection, folder, self.is_dry_run)
             self._is_settled = True
             yield from self._sorted(others)
-        if not self._is_over():
+        if not self.is_over():
             self._reached = max(self._start.uid, folder.uidnext - 1)
             self._save([])
 
@@ -167,7 +155,7 @@ class MailFilter:
         """Return the UIDs of what is to be judged, in ascending order."""
         folder, start = self._folder, self._start
         search, alive = self._connection.search, "UNDELETED"
-        if self._plan.judges_all:
+        if self.judges_all:
             found = search(folder, (alive,))
         else:
             found = search(folder, (alive,), max(start.uid + 1, start.unread_until))
@@ -179,12 +167,12 @@ class MailFilter:
     def _sorted(self, uids: Sequence[int]) -> Iterator[SortedMessage]:
         """Judge messages, and sort them some at a time."""
         batch: list[tuple[KnownMessage, Verdict]] = []
-        for verdict in self._judge(self._raws(uids), len(uids)):
+        for verdict in self.judge(self._raws(uids), len(uids)):
             batch.append((self._waiting.pop(verdict.source), verdict))
             if len(batch) == _TOGETHER:
                 yield from self._applied(batch)
                 batch = []
-                if self._is_over():
+                if self.is_over():
                     return
         if batch:
             yield from self._applied(batch)
@@ -196,7 +184,7 @@ class MailFilter:
         """
         for message in self._connection.messages(uids):
             digest = identity_of(message.content)
-            is_old = message.uid < self._start.unread_until and not self._plan.judges_all
+            is_old = message.uid < self._start.unread_until and not self.judges_all
             if not self._is_settled and digest in self._memory.junked:
                 self._deferred[message.uid] = digest
             elif digest in self._kept or (
@@ -213,7 +201,7 @@ class MailFilter:
 
         One that was in the junk folder and still is was not moved: this is another, alike.
         """
-        junk = self._connection.select(self._mover.junk, readonly=True)
+        junk = self._connection.select(self.mover.junk, readonly=True)
         marks = [self._memory.junked[digest] for digest in self._deferred.values()]
         first = min(m.uid if m.uidvalidity == junk.uidvalidity else 1 for m in marks)
         there = self._connection.search(junk, ("UNDELETED",), first)
@@ -222,22 +210,22 @@ class MailFilter:
         for uid, digest in self._deferred.items():
             if digest in present:
                 others.append(uid)
-            elif not self._plan.is_dry_run:
+            elif not self.is_dry_run:
                 self._memory.add_rescued(self._folder.name, uid, digest)
         return others
 
     def _applied(self, batch: list[tuple[KnownMessage, Verdict]]) -> Iterator[SortedMessage]:
         """Do what the verdicts ask for, and remember it."""
-        plan, connection = self._plan, self._connection
-        if not plan.is_dry_run:
+        connection = self._connection
+        if not self.is_dry_run:
             unsure = [message.uid for message, judged in batch if judged.verdict == UNSURE]
             spam = [message for message, judged in batch if self._is_taken(judged)]
-            if unsure and plan.unsure_keyword:
-                connection.add_flag(unsure, plan.unsure_keyword)
-            if spam and plan.is_marked:
+            if unsure and self.unsure_keyword:
+                connection.add_flag(unsure, self.unsure_keyword)
+            if spam and self.is_marked:
                 connection.add_flag([message.uid for message in spam], JUNK_KEYWORD)
             elif spam:
-                self._mover.move(self._folder, spam)
+                self.mover.move(self._folder, spam)
             if not self._is_settled:
                 # What was deferred, and what comes after it, is for the next run if this ends here.
                 last = batch[-1][0].uid
@@ -247,20 +235,23 @@ class MailFilter:
         for message, judged in batch:
             action = "kept"
             if self._is_taken(judged):
-                moved = "deleted" if self._mover.leaves_deleted else "moved"
-                action = "marked" if plan.is_marked else moved
-            elif judged.verdict == UNSURE and plan.unsure_keyword:
+                moved = "deleted" if self.mover.leaves_deleted else "moved"
+                action = "marked" if self.is_marked else moved
+            elif judged.verdict == UNSURE and self.unsure_keyword:
                 action = "marked"
             yield SortedMessage(self._folder.name, message.uid, judged, action)
 
     def _is_taken(self, judged: Verdict) -> bool:
         """Return whether a message is to be moved, or marked, as spam."""
-        return judged.verdict == self._plan.positive and judged.reason != TAUGHT_AS_HAM
+        return judged.verdict == self.positive and judged.reason != TAUGHT_AS_HAM
 
     def _save(self, digests: list[str]) -> None:
-        if not self._plan.is_dry_run:
+        if not self.is_dry_run:
             reached = self._start._replace(uid=self._reached)
-            self._memory.set_judged(self._folder.name, reached, digests)
+            self._memory.folders[self._folder.name] = reached
+            for digest in digests:
+                self._memory.judged.pop(digest, None)
+                self._memory.judged[digest] = None
             self._memory.save()
 
 
@@ -338,7 +329,8 @@ class Lessons:
     def commit(self) -> None:
         """Remember that all messages were learned."""
         for name, learned in self._learned.items():
-            self._memory.set_learned(name, learned)
+            self._memory.learned[name] = learned
+            self._memory.rescued.pop(name, None)
         self._memory.save()
 
     def _spam(self) -> Iterator[RawMessage]:

@@ -18,7 +18,7 @@ from nbspam.mailbox.account import (
     from_file,
     parse_address,
 )
-from nbspam.mailbox.connection import Connection
+from nbspam.mailbox.connection import Connection, meant
 
 # Addresses
 
@@ -197,7 +197,7 @@ def test_a_folder_whose_name_is_written_wrongly_hides_no_other():
     listed = "".join(f'* LIST (\\HasNoChildren) "." "{name}"\r\n' for name in names).encode()
     with Scripted(LIST=listed) as server, Connection(server.account()) as connection:
         found = [folder.name for folder in connection.folders()]
-        assert connection.named("a\u0308") == "ä"
+        assert meant("a\u0308", connection.folders()) == "ä"
     assert found == ["INBOX", "ä", "0123", "123"]
 
 
@@ -265,6 +265,7 @@ def test_all_that_an_account_may_say(config, tmp_path):
         (HOME + "timeout = true\n", "must be an integer"),
         (HOME + 'folders = "INBOX"\n', r'must be an array; write folders = \["INBOX"\]'),
         (HOME + "folders = [1]\n", "must be text in quotes"),
+        (HOME + "folders = []\n", r'names no folder to filter; write folders = \["INBOX"\]'),
         (HOME + 'junk = "a\\nb"\n', "must be text in quotes, in one line"),
         (HOME + 'junk = "INBOX"\n', "which is the junk folder too"),
         (HOME + 'password-command = "a"\ntoken-command = "b"\n', "leave one of them out"),

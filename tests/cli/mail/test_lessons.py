@@ -6,7 +6,7 @@ import time
 from imap_servers import Mailbox
 from junk_mails import many
 
-from nbspam.mailbox import moves
+from nbspam.mailbox import memory
 
 
 def test_a_week_in_the_life(home, anywhere):
@@ -139,7 +139,7 @@ def test_other_folders_of_ham(home, account):
 
 
 def test_what_is_remembered_is_bounded_and_holds_nothing_of_the_mail(home, anywhere, monkeypatch):
-    monkeypatch.setattr(moves, "_KEPT", 5)
+    monkeypatch.setattr(memory, "_KEPT", 5)
     anywhere.put(*many("spam", 8), *many("ham", 8))
     home.mail("filter", "--learn")
     assert len(home.state()["judged"]) == len(home.state()["junked"]) == 5

@@ -222,13 +222,13 @@ def test_odd_folders_and_names_of_any_bytes_are_no_trouble(home, local):
 @pytest.mark.parametrize(
     ("keys", "value"),
     [
-        (("folders", "INBOX", "uid"), "x"),
-        (("folders", "INBOX", "unread_until"), None),
+        (("folders", "INBOX", 1), "x"),
+        (("folders", "INBOX", 2), None),
         (("junked", "0", 2), []),
-        (("learned", "Junk", "uids"), "1:99999999999999"),
-        (("learned", "Junk", "waiting"), []),
+        (("learned", "Junk", 1), 5),
+        (("learned", "Junk", 2), []),
         (("rescued", "INBOX"), [math.inf]),
-        (("pending", "folder"), {}),
+        (("pending", 0), {}),
         (("INBOX", 0), math.inf),
         (("INBOX", 1), 1),
         (("INBOX", 2, "a"), None),
@@ -242,9 +242,8 @@ def test_a_damaged_file_of_what_is_remembered_is_one_sentence(home, local, keys,
     if keys[0] == "INBOX":
         path = path.with_suffix(".uids.json")
     found = place = json.loads(path.read_text())
-    pending = {"folder": "INBOX", "junk": "Junk", "uidvalidity": 1, "junk_uidvalidity": 1}
     if keys[0] != "INBOX":
-        found["pending"] = pending | {"junk_uidnext": 1, "is_copy": False, "messages": {}}
+        found["pending"] = ["INBOX", 1, "Junk", 1, 1, False, {}]
         found["junked"]["0"] = [0.5, 1, 1, False, True]
     for key in keys[:-1]:
         place = place[key]
