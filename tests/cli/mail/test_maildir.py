@@ -4,6 +4,7 @@ import errno
 import json
 import math
 import os
+import shutil
 import signal
 import time
 from contextlib import suppress
@@ -126,6 +127,24 @@ def test_watching_takes_what_comes_and_what_is_moved(home, local):
     assert (process.returncode, err.count(b"\n")) == (0, 1)  # the note on the first run
     assert local.mails() == ham
     assert local.mails("Junk") == spam
+
+
+def test_what_a_model_lacks_is_said_in_the_first_round_of_watching_alone(home, local):
+    home.model.unlink()
+    local.put(*many("spam", 1), folder="Junk")
+    home.mail("learn", "-q", local.top)
+    process = home.start("mail", "watch", "--learn", local.top)
+    try:
+        for number in (1, 2):
+            local.put(*many("ham", 1))
+            while len(home.state()["judged"]) < number:
+                assert process.poll() is None
+                time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert err.count(b"has learned only spam so far") == 1
 
 
 def test_patterns_of_folders_take_neither_spam_nor_trash_nor_drafts(home, local):
@@ -253,6 +272,55 @@ def test_a_damaged_file_of_what_is_remembered_is_one_sentence(home, local, keys,
         done = home.run("mail", "filter", local.top)
         assert (done.code, done.err.count("\n")) == (1, 1), done
         assert f"{path}: is damaged; remove it" in done.err
+
+
+def test_a_folder_is_listed_as_often_for_many_batches_as_for_one(home, local, monkeypatch):
+    """Otherwise the time grows with the square: 20,000 messages once took 94 s."""
+    listed, real = [], os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: listed.append(path) or real(path))
+    times = []
+    for together in (100, 1):
+        monkeypatch.setattr("nbspam.mailbox.sorting._TOGETHER", together)
+        local.put(*many("spam", 30), *many("ham", 30))
+        listed.clear()
+        assert "30 moved to Junk" in home.mail("filter", local.top).out
+        times.append(len(listed))
+    assert times[1] <= times[0] < 15
+
+
+def test_a_message_that_cannot_be_read_is_skipped_with_one_note(home, local):
+    spam, more = many("spam", 2), many("spam", 1)
+    local.put(spam[0])
+    closed = local.top / "cur" / "2.host:2,S"
+    closed.symlink_to(closed)
+    (local.top / "new" / "3.host").symlink_to("gone")
+    local.put(spam[1])
+    done = home.mail("filter", "--all", local.top)
+    note = "nbspam: skipped 1 item that could not be read:"
+    why = f"  {closed}: Too many levels of symbolic links; correct its owner and permissions"
+    assert done.err.splitlines() == [note, why]
+    assert "classified 2 messages, 2 moved to Junk" in done.out
+    assert local.mails("Junk") == spam
+    done = home.mail("learn", local.top)
+    assert done.err.splitlines() == [note, why]
+    closed.unlink()
+    closed.write_bytes(more[0])
+    _, before = home.learned()
+    closed.rename(local.path("Junk") / "cur" / "2")
+    home.mail("learn", local.top)
+    assert home.learned()[1] == before + 1
+
+
+@pytest.mark.parametrize("linked", [".Junk", ".Junk/cur"])
+def test_a_folder_for_spam_that_is_a_link_to_another_is_refused(home, local, linked):
+    local.put(*many("spam", 1))
+    shutil.rmtree(local.top / linked)
+    (local.top / linked).symlink_to(local.top / "cur" if "cur" in linked else local.top)
+    for junk in ([], ["--junk", "Junk"]):
+        done = home.run("mail", "filter", "-q", local.top, *junk)
+        assert (done.code, done.err.count("\n"), done.out) == (1, 1, "")
+        assert "Junk is both the folder for spam and one of the others (by a link: " in done.err
+    assert len(local.mails()) == 1
 
 
 def test_what_is_no_file_and_what_is_gone_is_left_out(local):
