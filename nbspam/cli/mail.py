@@ -293,7 +293,6 @@ def watch_(
     if not sorting.learn:
         _positive_class(model, True)
     request = Request(model, cutting, sorting, jobs, form, quiet)
-
     with Stop() as stop:
 
         def sort(connection: Mailbox) -> None:
@@ -498,7 +497,7 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
     else:
         found = tokenized(lessons.messages(), Skips(), where, True, wanted, skips_empty=True)
         with progress(quiet, [SCHEME]) as shown:
-            pending = learn_each(sizes(shown(found)))
+            pending = learn_each(shown(found))
         sizes.report_shared(*pending.shared(), quiet, strict=False)
     lessons.commit()
 

@@ -191,8 +191,7 @@ class _Connection(imaplib.IMAP4):
         return self._taken(end + 1)
 
     def _taken(self, n: int) -> bytes:
-        with memoryview(self._buffer) as view:
-            taken = bytes(view[:n])
+        taken = bytes(self._buffer[:n])
         del self._buffer[:n]
         return taken
 

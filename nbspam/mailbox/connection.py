@@ -88,6 +88,7 @@ class Connection:
             ) from error
         self.account, self._decoded = account, decoded_name
         self._folders: list[ListedFolder] | None = None
+        self._open = Folder("", 0, 0)
         self._client = connected(account)
 
     def __enter__(self) -> "Connection":
@@ -129,10 +130,6 @@ class Connection:
             self._folders = self._ask(listed)
         return self._folders
 
-    def names(self) -> list[str]:
-        """Return the names of the folders that can hold messages."""
-        return [folder.name for folder in self.folders() if folder.is_selectable]
-
     def select(self, name: str, readonly: bool) -> Folder:
         """Open a folder; readonly: with EXAMINE, which changes nothing in it."""
         name = meant(name, self.folders())
@@ -148,9 +145,9 @@ class Connection:
                 frozenset(_text(flag).lower() for flag in keywords),
             )
 
-        folder = self._ask_of_folder(selected, name)
+        folder = self._open = self._ask_of_folder(selected, name)
         if not folder.uidnext:  # an old server
-            folder = folder._replace(uidnext=max(self.search(folder, ("ALL",)), default=0) + 1)
+            folder = folder._replace(uidnext=max(self.search(("ALL",)), default=0) + 1)
         return folder
 
     def status(self, name: str) -> Folder:
@@ -170,18 +167,16 @@ class Connection:
         try:
             return self._ask(question, name)
         except ImapRefusalError as error:
-            raise missing_folder(self.account.name, name, error, self.names()) from error
+            names = [folder.name for folder in self.folders() if folder.is_selectable]
+            raise missing_folder(self.account.name, name, error, names) from error
 
     # Messages of the open folder
 
-    def search(self, folder: Folder, criteria: Sequence[str], first: int = 1) -> list[int]:
-        """Return the UIDs from `first` on of messages that meet all criteria, in ascending order.
-
-        folder: the one that is open.
-        """
+    def search(self, criteria: Sequence[str], first: int = 1) -> list[int]:
+        """Return the UIDs from `first` on of messages that meet all criteria, ascending."""
         query = ["UID", f"{first}:*", *criteria]
-        size = 6 * min(folder.messages, _UIDS_LISTED)  # which `allow` doubles
-        found = set(self._ask(lambda: self._client.search(query), folder.name, size))
+        size = 6 * min(self._open.messages, _UIDS_LISTED)  # which `allow` doubles
+        found = set(self._ask(partial(self._client.search, query), self._open.name, size))
         return sorted(uid for uid in found if uid >= first)  # 9:* is the last one, even UID 7
 
     def existing(self, uids: Iterable[int], *criteria: str) -> list[int]:
@@ -316,10 +311,9 @@ def read_folder(
     """
     criteria = READ if only_read else ("ALL",)
     with Connection(account) as connection:
-        folder = connection.select(address.folder, readonly=True)
-        address = address._replace(folder=folder.name)
+        address = address._replace(folder=connection.select(address.folder, readonly=True).name)
         if address.uid is None:
-            uids = connection.search(folder, criteria)
+            uids = connection.search(criteria)
         elif not (uids := connection.existing([address.uid], *criteria)):
             raise AccountError(
                 f"{address.text}: message not found; use a name that nbspam classify prints"

@@ -229,10 +229,8 @@ class LocalFolders:
 
     # Messages of the open folder
 
-    def search(self, folder: Folder, criteria: Sequence[str], first: int = 1) -> list[int]:
+    def search(self, criteria: Sequence[str], first: int = 1) -> list[int]:
         """Return the numbers from `first` on of messages that meet all criteria, ascending."""
-        if self._open != folder.name:
-            self.select(folder.name)
         found = self._messages.items()
         return sorted(uid for uid, m in found if uid >= first and m.meets(criteria))
 

@@ -120,7 +120,7 @@ class Mover:
         if junk.uidvalidity != self._start.uidvalidity:
             return
         found: dict[str, list[int]] = {}
-        uids = self.connection.search(junk, ("UNDELETED",), self._start.uidnext)
+        uids = self.connection.search(("UNDELETED",), self._start.uidnext)
         for message in self.connection.beginnings(uids):
             found.setdefault(identity_of(message.content), []).append(message.uid)
         doubles: list[int] = []
@@ -148,7 +148,7 @@ class Mover:
         if pending.junk in there:
             junk = self.connection.select(pending.junk, readonly=True)
             is_same = junk.uidvalidity == pending.junk_uidvalidity
-            uids = self.connection.search(junk, ("ALL",), pending.junk_uidnext if is_same else 1)
+            uids = self.connection.search(("ALL",), pending.junk_uidnext if is_same else 1)
             copied.update(identity_of(m.content) for m in self.connection.beginnings(uids))
         left: set[int] = set()
         if pending.folder in there:

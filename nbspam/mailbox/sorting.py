@@ -156,11 +156,11 @@ class MailFilter:
         folder, start = self._folder, self._start
         search, alive = self._connection.search, "UNDELETED"
         if self.judges_all:
-            found = search(folder, (alive,))
+            found = search((alive,))
         else:
-            found = search(folder, (alive,), max(start.uid + 1, start.unread_until))
+            found = search((alive,), max(start.uid + 1, start.unread_until))
             if start.uid + 1 < start.unread_until:
-                old = search(folder, (alive, "UNSEEN"), start.uid + 1)
+                old = search((alive, "UNSEEN"), start.uid + 1)
                 found += [uid for uid in old if uid < start.unread_until]
         return sorted(uid for uid in found if uid < folder.uidnext)
 
@@ -204,7 +204,7 @@ class MailFilter:
         junk = self._connection.select(self.mover.junk, readonly=True)
         marks = [self._memory.junked[digest] for digest in self._deferred.values()]
         first = min(m.uid if m.uidvalidity == junk.uidvalidity else 1 for m in marks)
-        there = self._connection.search(junk, ("UNDELETED",), first)
+        there = self._connection.search(("UNDELETED",), first)
         present = {identity_of(m.content) for m in self._connection.beginnings(there)}
         others = []
         for uid, digest in self._deferred.items():
@@ -216,14 +216,14 @@ class MailFilter:
 
     def _applied(self, batch: list[tuple[KnownMessage, Verdict]]) -> Iterator[SortedMessage]:
         """Do what the verdicts ask for, and remember it."""
-        connection = self._connection
+        taken = [(m, v) for m, v in batch if v.verdict == self.positive]
+        spam = [message for message, judged in taken if judged.reason != TAUGHT_AS_HAM]
+        unsure = [message.uid for message, judged in batch if judged.verdict == UNSURE]
         if not self.is_dry_run:
-            unsure = [message.uid for message, judged in batch if judged.verdict == UNSURE]
-            spam = [message for message, judged in batch if self._is_taken(judged)]
             if unsure and self.unsure_keyword:
-                connection.add_flag(unsure, self.unsure_keyword)
+                self._connection.add_flag(unsure, self.unsure_keyword)
             if spam and self.is_marked:
-                connection.add_flag([message.uid for message in spam], JUNK_KEYWORD)
+                self._connection.add_flag([message.uid for message in spam], JUNK_KEYWORD)
             elif spam:
                 self.mover.move(self._folder, spam)
             if not self._is_settled:
@@ -232,18 +232,13 @@ class MailFilter:
                 last = min(last, min(self._deferred, default=last + 1) - 1)
                 self._reached = max(self._reached, last)
             self._save([message.digest for message, _ in batch])
+        moved = "deleted" if self.mover.leaves_deleted else "moved"
+        actions = dict.fromkeys(unsure, "marked" if self.unsure_keyword else "kept")
+        for message in spam:
+            actions[message.uid] = "marked" if self.is_marked else moved
         for message, judged in batch:
-            action = "kept"
-            if self._is_taken(judged):
-                moved = "deleted" if self.mover.leaves_deleted else "moved"
-                action = "marked" if self.is_marked else moved
-            elif judged.verdict == UNSURE and self.unsure_keyword:
-                action = "marked"
+            action = actions.get(message.uid, "kept")
             yield SortedMessage(self._folder.name, message.uid, judged, action)
-
-    def _is_taken(self, judged: Verdict) -> bool:
-        """Return whether a message is to be moved, or marked, as spam."""
-        return judged.verdict == self.positive and judged.reason != TAUGHT_AS_HAM
 
     def _save(self, digests: list[str]) -> None:
         if not self.is_dry_run:
@@ -337,8 +332,8 @@ class Lessons:
         connection, memory = self._connection, self._memory
         folder = connection.select(self._junk, readonly=True)
         known = memory.learned_folder(folder)
-        there = set(connection.search(folder, ("UNDELETED",)))
-        seen = set(connection.search(folder, READ))
+        there = set(connection.search(("UNDELETED",)))
+        seen = set(connection.search(READ))
         digests = {uid: digest for uid, digest in known.waiting.items() if uid in there}
         taught: set[int] = set()
         for message in connection.beginnings(sorted(there - known.uids - known.waiting.keys())):
@@ -374,7 +369,7 @@ class Lessons:
         connection = self._connection
         folder = connection.select(name, readonly=True)
         known = self._memory.learned_folder(folder)
-        there = set(connection.search(folder, (*READ, *_NOT_MARKED)))
+        there = set(connection.search((*READ, *_NOT_MARKED)))
         there.update(connection.existing(self._memory.rescued.get(folder.name, []), "UNDELETED"))
         learned = LearnedFolder(folder.uidvalidity, set(known.uids), {})
         self._learned[folder.name] = learned

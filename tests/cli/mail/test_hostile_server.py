@@ -81,12 +81,12 @@ def test_an_answer_that_drips_ends(monkeypatch, piece, silences):
         Scripted(UID_SEARCH=endless(piece, 0.02)) as server,
         Connection(server.account()) as client,
     ):
-        folder = client.select("INBOX", readonly=True)
+        client.select("INBOX", readonly=True)
         monkeypatch.setattr(bounded, "_SILENCES", silences)  # of 5 s
         monkeypatch.setattr(bounded, "_SLOWEST", 1 << 40)
         started = time.monotonic()
         with pytest.raises(bounded.AwayError, match="one answer of the server took more than"):
-            client.search(folder, ["ALL"])
+            client.search(["ALL"])
         assert time.monotonic() - started < 3
 
 
@@ -133,12 +133,12 @@ def test_there_is_room_for_the_uids_of_a_large_folder_and_for_no_number_that_is_
         said = b"* SEARCH %b\r\n" % " ".join(map(str, uids)).encode()
         server = Scripted(EXAMINE=examine, UID_SEARCH=said)
         with server, Connection(server.account()) as client:
-            folder = client.select("INBOX", readonly=True)
+            client.select("INBOX", readonly=True)
             if is_long:
-                assert client.search(folder, ["UNSEEN"]) == uids
+                assert client.search(["UNSEEN"]) == uids
             server.answers[b"UID SEARCH"] = endless(b"1" * 99_999)
             with pytest.raises(bounded.AwayError, match="sent more than was requested"):
-                client.search(folder, ["UNSEEN"])
+                client.search(["UNSEEN"])
 
 
 def test_uids_that_were_not_asked_for_are_none():

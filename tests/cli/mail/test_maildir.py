@@ -327,8 +327,8 @@ def test_what_is_no_file_and_what_is_gone_is_left_out(local):
     local.put(*many("ham", 2))
     os.mkfifo(local.top / "new" / "fifo")
     with LocalFolders(Maildir(str(local.top)), remembers=False) as folders:
-        folder = folders.select("INBOX")
-        uids = folders.search(folder, ("UNSEEN",))
+        folders.select("INBOX")
+        uids = folders.search(("UNSEEN",))
         assert len(uids) == 3
         messages = folders.messages(uids)
         assert next(messages).uid == 1
@@ -406,11 +406,11 @@ def test_a_file_renamed_while_a_folder_is_listed_keeps_its_number(folders, local
     monkeypatch.setattr(os, "listdir", listdir)
     folder = folders.select("INBOX")
     assert (folder.uidnext, folder.messages) == (4, 3)
-    assert folders.search(folder, ("SEEN",)) == [1, 2]
+    assert folders.search(("SEEN",)) == [1, 2]
 
 
 def test_a_flag_that_is_set_at_the_moment_of_a_move_does_not_keep_it(folders, local, monkeypatch):
-    folder = folders.select("INBOX")
+    folders.select("INBOX")
     first, second, _ = local.files("INBOX")
     real, todo = Path.rename, [first]
 
@@ -421,7 +421,7 @@ def test_a_flag_that_is_set_at_the_moment_of_a_move_does_not_keep_it(folders, lo
         return real(path, target)
 
     monkeypatch.setattr(Path, "rename", rename)
-    assert folders.move(folders.search(folder, ("UNDELETED",)), "Junk") == [1, 3]
+    assert folders.move(folders.search(("UNDELETED",)), "Junk") == [1, 3]
     assert len(local.files("Junk")) == 2
     assert local.files("INBOX") == []
 
