@@ -4,7 +4,6 @@ import errno
 import json
 import math
 import os
-import shutil
 import signal
 import time
 from contextlib import suppress
@@ -87,29 +86,6 @@ def test_an_end_before_and_after_a_move(home, local, monkeypatch, is_moved):
     assert home.learned() == before
 
 
-def test_a_new_name_without_the_number_that_mbsync_gave_and_with_flags_and_sizes(home, local):
-    spam = many("spam", 2)
-    (local.top / "cur" / "1.host,U=17,S=90:2,FS").write_bytes(spam[0])
-    (local.top / "new" / "2.host,U=18").write_bytes(spam[1])
-    home.mail("filter", "--all", local.top)
-    first, second = local.files("Junk")
-    names = {path.parent.name: path.name for path in (first, second)}
-    assert names["cur"].endswith(",S=90:2,FS")
-    assert not any("U=" in name for name in names.values())
-    assert ":" not in names["new"]
-
-
-def test_other_names_of_the_same_message_are_not_judged_again(home, local):
-    """mbsync adds a number when it has uploaded a message, and mail programs set flags."""
-    local.put(*many("ham", 2))
-    assert "classified 2 messages" in home.mail("filter", local.top).out
-    one, other = local.files("INBOX")
-    one.rename(local.top / "cur" / f"{one.name},U=7:2,")
-    other.rename(local.top / "cur" / f"{other.name}:2,S")
-    local.put(*many("ham", 1))
-    assert "classified 1 message" in home.mail("filter", local.top).out
-
-
 def test_watching_takes_what_comes_and_what_is_moved(home, local):
     process = home.start("mail", "watch", "--interval", "5", str(local.top))
     spam, ham = many("spam", 2), many("ham", 1)
@@ -147,60 +123,6 @@ def test_what_a_model_lacks_is_said_in_the_first_round_of_watching_alone(home, l
     assert err.count(b"has learned only spam so far") == 1
 
 
-def test_patterns_of_folders_take_neither_spam_nor_trash_nor_drafts(home, local):
-    for folder in ("Archive", "Lists/a", "Lists/b", "Drafts"):
-        local.create(folder)
-    for folder in ("Archive", "Lists/a", "Lists/b", "Drafts", "Trash", "Junk"):
-        local.put(*many("ham", 2, folder), folder=folder, flags=[b"\\Seen"])
-    home.config.write_text("[mail.home]\nmaildir = 'mail'\nham = ['*']\n")
-    before = home.learned()
-    home.mail("learn")
-    assert home.learned() == (before[0] + 6, before[1] + 2)
-    home.config.write_text("[mail.home]\nmaildir = 'mail'\nham = ['INBOX']\nfolders = ['Lists.*']")
-    local.put(*many("spam", 1), folder="Lists/b")
-    done = home.mail("filter")
-    assert "Lists.b: classified 1 message, 1 moved to Junk" in done.out
-
-
-@pytest.mark.parametrize(
-    ("argument", "problem"),
-    [
-        ("none/at/all", "is not there; name a folder that has cur and new"),
-        (".", "is not a Maildir, nor a folder of Maildirs"),
-        ("wrk", "the config file has no such place (work); did you mean work?"),
-    ],
-)
-def test_a_wrong_place_is_one_sentence(home, argument, problem):
-    home.config.write_text("[mail.work]\nmaildir = 'mail'\n")
-    place = argument if argument == "wrk" else f"{home.path}/{argument}"
-    done = home.run("mail", "filter", place)
-    assert done.code in (1, 2)
-    assert problem in done.err
-    assert done.err.count("\n") == 1
-
-
-def test_wrong_keys_and_folders_are_one_sentence(home, local):
-    for text, problem in {
-        "host = 'mx'": "is for an IMAP account, and maildir is given",
-        "junk = 'INBOX'": "which is the junk folder too",
-        "junk = 'Jnk'": "there is no folder 'Jnk'; did you mean Junk?",
-        "folders = ['Tr*', 'Spm/*']": "mail: no folder is like Tr*, Spm/*; name one of INBOX, Junk",
-        "folders = ['Tresh']": "there is no folder 'Tresh'; did you mean Trash?",
-    }.items():
-        home.config.write_text(f"[mail.home]\nmaildir = 'mail'\n{text}\n")
-        done = home.run("mail", "filter", "-q")
-        assert (done.code in (1, 2), done.err.count("\n")) == (True, 1), done
-        assert problem in done.err
-    home.config.write_text("")
-    done = home.run("mail", "filter", local.top, "--mark")
-    assert "INBOX: does not store the keyword $Junk; leave out --mark" in done.err
-    (local.path("Junk") / "new").rmdir()
-    assert (
-        "no folder is called Junk or Spam; the folders are INBOX, Trash"
-        in home.run("mail", "filter", local.top).err
-    )
-
-
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_folder_that_may_not_be_written_is_one_sentence(home, local):
     local.put(*many("spam", 1))
@@ -222,20 +144,6 @@ def test_a_folder_for_spam_on_another_disk_is_one_sentence(home, local, monkeypa
     assert (done.code, done.err.count("\n")) == (1, 1)
     assert "on another disk, to which no file is moved in one step; name the folder" in done.err
     assert len(local.mails()) == 1
-
-
-def test_odd_folders_and_names_of_any_bytes_are_no_trouble(home, local):
-    (local.top / "loop").symlink_to("loop")
-    (local.top / "lost+found").mkdir(mode=0)
-    (local.top / "new" / "folder").mkdir()
-    folder = os.fsdecode(b"\xff\n")
-    local.create(folder)
-    spam = many("spam", 2)
-    local.put(*spam, folder=folder)
-    home.config.write_text("[mail.home]\nmaildir = 'mail'\nfolders = ['*']\nham = ['*']\n")
-    home.mail("filter")
-    home.mail("learn")
-    assert local.mails("Junk") == spam
 
 
 @pytest.mark.parametrize(
@@ -288,41 +196,6 @@ def test_a_folder_is_listed_as_often_for_many_batches_as_for_one(home, local, mo
     assert times[1] <= times[0] < 15
 
 
-def test_a_message_that_cannot_be_read_is_skipped_with_one_note(home, local):
-    spam, more = many("spam", 2), many("spam", 1)
-    local.put(spam[0])
-    closed = local.top / "cur" / "2.host:2,S"
-    closed.symlink_to(closed)
-    (local.top / "new" / "3.host").symlink_to("gone")
-    local.put(spam[1])
-    done = home.mail("filter", "--all", local.top)
-    note = "nbspam: skipped 1 item that could not be read:"
-    why = f"  {closed}: Too many levels of symbolic links; correct its owner and permissions"
-    assert done.err.splitlines() == [note, why]
-    assert "classified 2 messages, 2 moved to Junk" in done.out
-    assert local.mails("Junk") == spam
-    done = home.mail("learn", local.top)
-    assert done.err.splitlines() == [note, why]
-    closed.unlink()
-    closed.write_bytes(more[0])
-    _, before = home.learned()
-    closed.rename(local.path("Junk") / "cur" / "2")
-    home.mail("learn", local.top)
-    assert home.learned()[1] == before + 1
-
-
-@pytest.mark.parametrize("linked", [".Junk", ".Junk/cur"])
-def test_a_folder_for_spam_that_is_a_link_to_another_is_refused(home, local, linked):
-    local.put(*many("spam", 1))
-    shutil.rmtree(local.top / linked)
-    (local.top / linked).symlink_to(local.top / "cur" if "cur" in linked else local.top)
-    for junk in ([], ["--junk", "Junk"]):
-        done = home.run("mail", "filter", "-q", local.top, *junk)
-        assert (done.code, done.err.count("\n"), done.out) == (1, 1, "")
-        assert "Junk is both the folder for spam and one of the others (by a link: " in done.err
-    assert len(local.mails()) == 1
-
-
 def test_what_is_no_file_and_what_is_gone_is_left_out(local):
     local.put(*many("ham", 2))
     os.mkfifo(local.top / "new" / "fifo")
@@ -334,53 +207,6 @@ def test_what_is_no_file_and_what_is_gone_is_left_out(local):
         assert next(messages).uid == 1
         local.files("INBOX")[1].rename(local.top / "cur" / "elsewhere")
         assert list(messages) == []
-
-
-def test_lost_numbers_judge_unread_mail_only_and_nothing_twice(home, local):
-    old, new = many("spam", 2), many("spam", 1)
-    local.put(*old, flags=[b"\\Seen"])
-    local.put(*new)
-    home.mail("filter", local.top)
-    assert (local.mails(), local.mails("Junk")) == (old, new)
-    for path in (home.path / "state").rglob("*.uids.json"):
-        path.write_text("[1]")
-        done = home.run("mail", "filter", local.top)
-        assert f"{path}: is damaged; remove it" in done.err
-        path.unlink()
-    home.mail("filter", local.top)
-    assert (local.mails(), local.mails("Junk")) == (old, new)
-
-
-def test_patterns_of_sources_take_what_no_other_option_names(home, local):
-    for folder in ("Archive", "Lists/a"):
-        local.create(folder)
-        local.put(*many("ham", 20, folder), folder=folder)
-    local.put(*many("spam", 20), folder="Junk")
-    (local.top / ".mbsyncstate").write_text("1 2 3")
-    home.model.unlink()
-    done = home.run("train", "--ham", f"{local.top}/.*", "--spam", f"{local.top}/.Junk")
-    assert (done.code, home.learned()) == (0, (40, 20)), done
-    done = home.run(
-        "train", "--replace", "--ham", f"{local.top}/.N*", "--spam", f"{local.top}/.Junk"
-    )
-    assert (done.code, done.err.count("\n")) == (1, 1)
-    assert f"{local.top}/.N*: " in done.err
-
-
-def test_the_junk_folder_is_the_one_at_the_top_and_one_alone(home, local):
-    for folder in ("Archive/Spam", "Old"):
-        local.create(folder)
-    local.put(*many("ham", 2), folder="Archive/Spam", flags=[b"\\Seen"])
-    spam = many("spam", 1)
-    local.put(*spam)
-    home.config.write_text("[mail.home]\nmaildir = 'mail'\nham = ['*']\n")
-    before = home.learned()
-    assert "1 moved to Junk" in home.mail("filter", "--learn").out
-    assert (local.mails("Junk"), home.learned()) == (spam, before)
-    local.create("Spam")
-    done = home.run("mail", "filter")
-    assert "several folders are for spam; the folders are" in done.err
-    assert "name the folder for spam with --junk" in done.err
 
 
 @pytest.fixture
@@ -424,13 +250,3 @@ def test_a_flag_that_is_set_at_the_moment_of_a_move_does_not_keep_it(folders, lo
     assert folders.move(folders.search(("UNDELETED",)), "Junk") == [1, 3]
     assert len(local.files("Junk")) == 2
     assert local.files("INBOX") == []
-
-
-@pytest.mark.parametrize("name", ["почта" * 20, b"odd\xff".decode(errors="surrogateescape"), "new"])
-def test_any_name_of_a_folder_has_a_state(home, name):
-    local = LocalMailbox(home.path / name / "m")
-    home.config.write_text("")
-    local.put(*many("spam", 1))
-    assert "1 moved to Junk" in home.mail("filter", local.top).out
-    done = home.run("mail", "filter", home.path / "new" / "none")
-    assert "new/none: is not there; name a folder that has cur and new" in done.err
