@@ -55,6 +55,10 @@ class BoundedClient(IMAPClient):  # type: ignore[misc]
         """
         self._imap.most = _ANSWER + 2 * content
 
+    def has_more(self) -> bool:
+        """Return whether more was received than was read, of which the socket does not tell."""
+        return bool(self._imap._buffer)
+
     def log_in(self) -> None:
         """Log in as the server allows; raises AccountError.
 

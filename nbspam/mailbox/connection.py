@@ -268,7 +268,8 @@ class Connection:
         """
         if self.can("IDLE"):
             self._ask(self._client.idle)
-            until(_IDLE_LIMIT, self._client.socket().fileno())
+            if not self._client.has_more():
+                until(_IDLE_LIMIT, self._client.socket().fileno())
             self._ask(self._client.idle_done)
         else:
             until(interval, None)

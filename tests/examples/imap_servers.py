@@ -291,7 +291,7 @@ class Scripted:
                     self.asked.append(command.decode())
                 else:  # what proves who it is
                     command = b"LOGGED IN"
-                    self.asked.append(base64.b64decode(line).decode())
+                    self.asked.append(base64.b64decode(line).decode("utf-8", "replace"))
                 rules = [*self.answers.items(), *ANSWERS.items()]
                 said = next((said for key, said in rules if re.match(key, command)), b"")
                 if callable(said):

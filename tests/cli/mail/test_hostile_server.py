@@ -141,6 +141,13 @@ def test_there_is_room_for_the_uids_of_a_large_folder_and_for_no_number_that_is_
                 client.search(["UNSEEN"])
 
 
+def test_what_is_announced_with_the_answer_to_idle_is_not_waited_for():
+    idle = b"+ idle\r\n* 2 EXISTS\r\nTAG OK done\r\n"
+    server = Scripted(CAPABILITY=b"* CAPABILITY IMAP4rev1 IDLE\r\n", IDLE=idle)
+    with server, Connection(server.account()) as client:
+        client.wait(lambda *_: pytest.fail("it waits"), 5)
+
+
 def test_uids_that_were_not_asked_for_are_none():
     server = Scripted(UID_SEARCH=b"* SEARCH 7 8 9\r\n")
     with server, Connection(server.account()) as client:

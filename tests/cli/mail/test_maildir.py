@@ -12,24 +12,9 @@ from random import Random
 
 import pytest
 from junk_mails import many
-from local_mail import LocalMailbox
+from local_mail import everywhere, folders_of, unmoved
 
 from nbspam.mailbox.maildir import LocalFolders, Maildir
-
-
-@pytest.fixture
-def local(home):
-    home.config.write_text("")
-    return LocalMailbox(home.path / "mail")
-
-
-def everywhere(mailbox):
-    found = {}
-    for folder in ("INBOX", "Junk"):
-        for mail, _, date in mailbox.all(folder):
-            assert mail not in found, "a message is in two folders, or twice in one"
-            found[mail] = (folder, date)
-    return found
 
 
 @pytest.mark.parametrize("moments", [4, pytest.param(50, marks=pytest.mark.long)])
@@ -48,12 +33,9 @@ def test_kill_at_random_moments_loses_and_doubles_nothing(home, local, moments):
         process.send_signal(signal.SIGKILL)
         process.communicate()
         kills += process.returncode == -signal.SIGKILL
-        found = everywhere(local)
-        assert {mail: date for mail, (_, date) in found.items()} == {
-            mail: date for mail, (_, date) in before.items()
-        }
+        assert unmoved(everywhere(local)) == unmoved(before)
         home.mail("filter", "-q", str(local.top))
-        assert {mail: folder for mail, (folder, _) in everywhere(local).items()} == expected
+        assert folders_of(everywhere(local)) == expected
     assert kills
     local.flag("Junk", [b"\\Seen"])
     local.flag("INBOX", [b"\\Seen"])
@@ -84,43 +66,6 @@ def test_an_end_before_and_after_a_move(home, local, monkeypatch, is_moved):
     before = home.learned()
     assert "not learning from 4 messages" in home.mail("learn", local.top).out
     assert home.learned() == before
-
-
-def test_watching_takes_what_comes_and_what_is_moved(home, local):
-    process = home.start("mail", "watch", "--interval", "5", str(local.top))
-    spam, ham = many("spam", 2), many("ham", 1)
-    try:
-        for number, each in enumerate(spam, 1):
-            local.put(each, *ham * (number == 2))
-            end = time.monotonic() + 60
-            while len(local.mails("Junk")) < number:
-                assert time.monotonic() < end
-                time.sleep(0.05)
-        process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=20)
-    finally:
-        process.kill()
-    assert (process.returncode, err.count(b"\n")) == (0, 1)  # the note on the first run
-    assert local.mails() == ham
-    assert local.mails("Junk") == spam
-
-
-def test_what_a_model_lacks_is_said_in_the_first_round_of_watching_alone(home, local):
-    home.model.unlink()
-    local.put(*many("spam", 1), folder="Junk")
-    home.mail("learn", "-q", local.top)
-    process = home.start("mail", "watch", "--learn", local.top)
-    try:
-        for number in (1, 2):
-            local.put(*many("ham", 1))
-            while len(home.state()["judged"]) < number:
-                assert process.poll() is None
-                time.sleep(0.05)
-        process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=20)
-    finally:
-        process.kill()
-    assert err.count(b"has learned only spam so far") == 1
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
