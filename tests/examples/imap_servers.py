@@ -8,15 +8,14 @@ import socket
 import ssl
 import subprocess
 import sys
-import tempfile
 import threading
-import time
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from string import Template
 
 import pytest
+from waiting import running
 
 from nbspam.mailbox.account import Account, Secret
 
@@ -116,29 +115,34 @@ class Dovecot:
                     shutil.chown(path, "nobody", "nogroup")
 
     def start(self):
-        return started_dovecot([*_ordinary(), DOVECOT, "-F", "-c", self.settings], self)
+        self.process = started_dovecot(_ordinary(), self.settings)
+
+    def answers(self):
+        return answers(self.port)
+
+    def stop(self):
+        self.process.terminate()
 
     def log(self):
-        path = self.top / "log"
-        return path.read_text() if path.exists() else ""
+        return written(self.top / "log")
 
 
-def started_dovecot(command, server):
-    """Return the process of a server that answers at its port."""
-    process = subprocess.Popen(
-        command,
+def started_dovecot(ordinary, settings):
+    return subprocess.Popen(
+        [*ordinary, DOVECOT, "-F", "-c", settings],
         env={"PATH": "/usr/bin:/bin"},
         stdin=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
-    for _ in range(1200):
-        if process.poll() is not None:
-            pytest.fail(f"dovecot ended: {process.stderr.read().decode()}{server.log()}")
-        with suppress(OSError), socket.create_connection(("127.0.0.1", server.port), 1):
-            return process
-        time.sleep(0.05)
-    process.terminate()
-    return pytest.fail(f"dovecot does not answer: {server.log()}")
+
+
+def answers(port):
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+
+
+def written(path):
+    return path.read_text() if path.exists() else ""
 
 
 def need_dovecot(*programs, part="imap"):
@@ -158,18 +162,8 @@ def running_dovecot():
     """Yield a running Dovecot; skips the test where there is none."""
     pytest.importorskip("imapclient", reason="imapclient is not installed")
     need_dovecot("openssl", "setpriv")
-    top = Path(tempfile.mkdtemp(prefix="nbspam-imap-"))
-    top.chmod(0o755)
-    try:
-        server = Dovecot(top)
-        process = server.start()
-        try:
-            yield server
-        finally:
-            process.terminate()
-            process.communicate(timeout=30)
-    finally:
-        shutil.rmtree(top, ignore_errors=True)
+    with running(Dovecot) as server:
+        yield server
 
 
 class Mailbox:

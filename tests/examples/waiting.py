@@ -2,16 +2,46 @@
 
 import array
 import fcntl
+import shutil
+import tempfile
 import termios
 import time
+from contextlib import contextmanager
+from pathlib import Path
 
 
-def wait_until(condition, seconds=60.0):
-    """Wait until a function returns something true."""
+def wait_until(condition, seconds=60.0, said=lambda: ""):
+    """Wait until a function returns something true, and return it; said: why it does not."""
     ends = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < ends
+    while not (found := condition()):
+        assert time.monotonic() < ends, said()
         time.sleep(0.01)
+    return found
+
+
+@contextmanager
+def running(kind):
+    """Yield a server of a kind that is made with a folder of its own, which every user may enter.
+
+    It has a process when it was started, and a log.
+    """
+    top = Path(tempfile.mkdtemp(prefix="nbspam-server-"))
+    top.chmod(0o755)
+    try:
+        server = kind(top)
+        server.start()
+        try:
+            wait_until(
+                lambda: server.answers() or server.process.poll() is not None, 60, server.log
+            )
+            assert server.process.poll() is None, (server.process.communicate(), server.log())
+            yield server
+        finally:
+            if server.process.poll() is None:
+                server.stop()
+            server.process.communicate(timeout=30)
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
 
 
 def _number(fd, request):

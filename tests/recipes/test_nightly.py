@@ -4,12 +4,12 @@ import mailbox
 import operator
 import os
 import subprocess
-import time
 from contextlib import closing
 
 import mails
 import pytest
 from home import SAMPLE, bare, need, need_name_spaces
+from waiting import wait_until
 
 
 def test_cron_takes_the_line(recipe, home):
@@ -80,13 +80,9 @@ def test_cron_itself_runs_the_line(home, recipe):
         env=dict(os.environ) | {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
     ) as cron:
         try:
-            until = time.monotonic() + 75
-            while not home.model.exists() and time.monotonic() < until:
-                assert cron.poll() is None
-                time.sleep(0.2)
+            wait_until(lambda: home.model.exists() or cron.poll() is not None, 75)
         finally:
             cron.terminate()
-    assert home.model.exists()
     assert home.learned() == (1, 1)
 
 
