@@ -3,11 +3,14 @@
 import array
 import fcntl
 import shutil
+import subprocess
 import tempfile
 import termios
 import time
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 
 def wait_until(condition, seconds=60.0, said=lambda: ""):
@@ -17,6 +20,17 @@ def wait_until(condition, seconds=60.0, said=lambda: ""):
         assert time.monotonic() < ends, said()
         time.sleep(0.01)
     return found
+
+
+def cron_takes(table):
+    """Return whether cron takes a file of lines; skips the test where that cannot be asked."""
+    if not shutil.which("crontab"):
+        pytest.skip("crontab is not installed")
+    for option in ("-T", "-n"):  # Debian 12 has -n, others -T
+        done = subprocess.run(["crontab", option, table], capture_output=True, check=False)
+        if b"invalid option" not in done.stderr:
+            return done.returncode == 0
+    return pytest.skip("this crontab cannot check a file")
 
 
 @contextmanager

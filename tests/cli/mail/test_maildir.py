@@ -13,6 +13,7 @@ from random import Random
 import pytest
 from junk_mails import many
 from local_mail import everywhere, folders_of, unmoved
+from one_case import each
 
 from nbspam.mailbox.maildir import LocalFolders, Maildir
 
@@ -91,8 +92,11 @@ def test_a_folder_for_spam_on_another_disk_is_one_sentence(home, local, monkeypa
     assert len(local.mails()) == 1
 
 
-@pytest.mark.parametrize(
-    ("keys", "value"),
+NEWER = '{"version": 7}'
+
+
+@each(
+    "keys, value",
     [
         (("folders", "INBOX", 1), "x"),
         (("folders", "INBOX", 2), None),
@@ -107,24 +111,27 @@ def test_a_folder_for_spam_on_another_disk_is_one_sentence(home, local, monkeypa
     ],
 )
 def test_a_damaged_file_of_what_is_remembered_is_one_sentence(home, local, keys, value):
-    local.put(*many("ham", 2))
-    home.mail("filter", local.top)
-    home.mail("learn", local.top)
-    path = home.memory()
-    if keys[0] == "INBOX":
-        path = path.with_suffix(".uids.json")
-    found = place = json.loads(path.read_text())
+    if not list((home.path / "state").rglob("*.json")):
+        local.put(*many("ham", 2))
+        home.mail("filter", local.top)
+        home.mail("learn", local.top)
+    path = home.memory().with_suffix(".uids.json" if keys[0] == "INBOX" else ".json")
+    whole = path.read_text()
+    found = place = json.loads(whole)
     if keys[0] != "INBOX":
         found["pending"] = ["INBOX", 1, "Junk", 1, 1, False, {}]
         found["junked"]["0"] = [0.5, 1, 1, False, True]
     for key in keys[:-1]:
         place = place[key]
     place[keys[-1]] = value
-    for text in (json.dumps(found), "[" * 100_000):
+    for text in (json.dumps(found), "[" * 100_000, "", "[]", "\0", '{"version": 2}', NEWER):
         path.write_text(text)
         done = home.run("mail", "filter", local.top)
         assert (done.code, done.err.count("\n")) == (1, 1), done
-        assert f"{path}: is damaged; remove it" in done.err
+        assert done.err.startswith(f"nbspam: {path}: ")
+        is_newer = text == NEWER and keys[0] != "INBOX"
+        assert ("another version of nbspam" if is_newer else "is damaged; remove it") in done.err
+    path.write_text(whole)
 
 
 def test_a_folder_is_listed_as_often_for_many_batches_as_for_one(home, local, monkeypatch):
