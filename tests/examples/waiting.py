@@ -1,4 +1,4 @@
-"""Waiting for what another process does, however busy the machine is."""
+"""Waiting for what other programs do, however busy the machine is."""
 
 import array
 import fcntl
