@@ -21,10 +21,6 @@ from nbspam.mailbox.account import Account, Secret
 
 DOVECOT = "/usr/sbin/dovecot"
 PASSWORD = 'pä"ss\\wörd {x}'
-_CAPABILITY = (
-    "IMAP4rev1 SASL-IR LITERAL+ ID ENABLE IDLE SPECIAL-USE NAMESPACE UIDPLUS LIST-EXTENDED"
-    " CONDSTORE MOVE QUOTA"
-)
 # Extensions that the server lacks; the n-th of them on the address 127.0.0.n.
 LACKING = [
     (),
@@ -35,7 +31,6 @@ LACKING = [
     ("MOVE", "UIDPLUS"),
     ("MOVE", "UIDPLUS", "IDLE", "SPECIAL-USE", "LITERAL+", "SASL-IR", "ENABLE", "CONDSTORE"),
 ]
-_LOCAL = "\nlocal {} {{\n  protocol imap {{\n    imap_capability = {}\n  }}\n}}\n"
 _SETTINGS = Path(__file__).parents[1] / "golden" / "imap" / "dovecot.conf"  # a string.Template
 
 
@@ -69,18 +64,8 @@ class Dovecot:
         ]
         user, group, self._uid, self._gid = (each.stdout.strip() for each in asked)
         self.settings = top / "dovecot.conf"
-        settings = Template(_SETTINGS.read_text()).substitute(
-            top=top,
-            user=user,
-            group=group,
-            port=self.port,
-            plain=self.plain,
-            addresses=", ".join(map(address_without, LACKING)),
-        )
-        for names in LACKING[1:]:
-            listed = " ".join(name for name in _CAPABILITY.split() if name not in names)
-            settings += _LOCAL.format(address_without(names), listed)
-        self.settings.write_text(settings)
+        own = {"top": top, "user": user, "group": group, "port": self.port, "plain": self.plain}
+        self.settings.write_text(Template(_SETTINGS.read_text()).substitute(own))
         (top / "users").mkdir()
         self.certificate = top / "cert.pem"
         addresses = [f"IP:{address_without(names)}" for names in LACKING]

@@ -3,6 +3,7 @@
 import base64
 
 import pytest
+from golden_tables import golden_table
 from hypothesis import given
 from hypothesis import strategies as st
 from imap_servers import PASSWORD, Scripted
@@ -22,38 +23,14 @@ from nbspam.mailbox.connection import Connection, meant
 
 # Addresses
 
-ADDRESSES = {
-    "imaps://hal@mail.example.org/INBOX": ("hal", "mail.example.org", None, "INBOX", None),
-    "imaps://hal@example.org@mx:1993/a/b": ("hal@example.org", "mx", 1993, "a/b", None),
-    "imaps://hal%40example.org@mx/a%20b": ("hal@example.org", "mx", None, "a b", None),
-    "IMAPS://hal@[::1]:993/Entwürfe": ("hal", "::1", 993, "Entwürfe", None),
-    "imaps://hal@[::1]/x": ("hal", "::1", None, "x", None),
-    "imaps://hal@mx/INBOX/;UID=17": ("hal", "mx", None, "INBOX", 17),
-    "imaps://hal@mx": ("hal", "mx", None, "", None),
-    "imaps://hal@mx/": ("hal", "mx", None, "", None),
-    "imaps://hal@mx/迷惑/100%25": ("hal", "mx", None, "迷惑/100%", None),
-}
-PROBLEMS = {
-    "imaps://mx/INBOX": "is not the address of a folder",
-    "imaps://@mx/INBOX": "is not the address of a folder",
-    "imaps://hal@/INBOX": "is not the address of a folder",
-    "imaps://hal:secret@mx/INBOX": "a password cannot stand in an address",
-    "imaps://hal@mx:0/INBOX": "the port is not a number",
-    "imaps://hal@mx:99999/INBOX": "the port is not a number",
-    "imaps://hal@mx:²/INBOX": "the port is not a number",
-    "imaps://hal@mx/INBOX/;UID=0": "is not the address of a message",
-    "imaps://hal@mx/INBOX/;UID=x": "is not the address of a message",
-    "imaps://hal@mx/%FF": "is not UTF-8",
-    "imap://hal@mx/INBOX": "only imaps:// is read",
-}
-
 
 def test_parts():
-    assert {text: parse_address(text) for text in ADDRESSES} == ADDRESSES
+    for text, *parts in golden_table("imap/addresses.txt", 6):
+        assert ["-" if each is None else str(each) for each in parse_address(text)] == parts
 
 
 def test_what_is_none_is_one_sentence():
-    for text, problem in PROBLEMS.items():
+    for text, problem in golden_table("imap/addresses.txt", 2, "problems"):
         with pytest.raises(AccountError, match=problem) as raised:
             parse_address(text)
         assert "secret" not in str(raised.value)
