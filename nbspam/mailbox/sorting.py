@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 JUNK_KEYWORD = "$Junk"  # registered with IANA, as mail programs know it
 TAUGHT_AS_HAM = "taught as ham"  # the reason beside a verdict of spam on what is not to be moved
-# Verdicts after which spam is moved and what was done is saved: a run that is killed judges so
-# many again.
-_TOGETHER = 100
+# Verdicts after which spam is moved and what was done is saved, all of it, whose file grows with
+# the messages: a fiftieth of them, within these bounds.  A run that is killed judges so many again.
+_TOGETHER, _MOST_TOGETHER = 100, 500
 # Kept mail that somebody has marked as spam is not ham: nbspam without moving it, or Thunderbird.
 _NOT_MARKED = ("UNKEYWORD", JUNK_KEYWORD, "UNKEYWORD", "Junk")
 _UNUSUAL = frozenset(("\\junk", OLD_JUNK, "\\trash", "\\drafts"))  # RFC 6154
@@ -167,9 +167,10 @@ class MailFilter:
     def _sorted(self, uids: Sequence[int]) -> Iterator[SortedMessage]:
         """Judge messages, and sort them some at a time."""
         batch: list[tuple[KnownMessage, Verdict]] = []
+        together = min(_MOST_TOGETHER, max(_TOGETHER, len(uids) // 50))
         for verdict in self.judge(self._raws(uids), len(uids)):
             batch.append((self._waiting.pop(verdict.source), verdict))
-            if len(batch) == _TOGETHER:
+            if len(batch) == together:
                 yield from self._applied(batch)
                 batch = []
                 if self.is_over():
