@@ -297,7 +297,7 @@ def watch_(
 
         def sort(connection: Mailbox) -> None:
             nonlocal request
-            _sort(connection, request, stop.is_asked)
+            _sort(connection, request, lambda: stop.is_asked)
             request = request._replace(is_first=False)
 
         watch(named[0], sort, stop, interval, note)

@@ -302,15 +302,8 @@ def login_error(account: Account, secret: Secret, error: Exception) -> AccountEr
     )
 
 
-def missing_folder(
-    account: str, name: str, error: AccountError, names: Sequence[str]
-) -> AccountError:
-    """Return the error of a folder that cannot be opened: most often it is not there.
-
-    names: of the folders that are.
-    """
-    if name in names:
-        return error
+def missing_folder(account: str, name: str, names: Sequence[str]) -> AccountError:
+    """Return the error of a folder that is not there; names: of those that are."""
     if close := difflib.get_close_matches(name, names, 1):
         remedy = f"did you mean {close[0]}?"
     else:

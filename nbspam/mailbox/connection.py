@@ -168,7 +168,9 @@ class Connection:
             return self._ask(question, name)
         except ImapRefusalError as error:
             names = [folder.name for folder in self.folders() if folder.is_selectable]
-            raise missing_folder(self.account.name, name, error, names) from error
+            if name in names:
+                raise
+            raise missing_folder(self.account.name, name, names) from error
 
     # Messages of the open folder
 

@@ -102,12 +102,6 @@ class LocalFolders:
         self._messages: dict[int, _Message] = {}  # of the folder that is open
         self._open = ""
 
-    def __enter__(self) -> "LocalFolders":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
     def can(self, capability: str) -> bool:
         """Return whether it has an extension of IMAP."""
         return capability == "MOVE"
@@ -165,8 +159,7 @@ class LocalFolders:
     def _named(self, name: str) -> str:
         name = meant(name, self.folders())
         if name not in self._places:
-            error = AccountError(f"{self.account.name}: there is no folder {name!r}")
-            raise missing_folder(self.account.name, name, error, list(self._places))
+            raise missing_folder(self.account.name, name, list(self._places))
         return name
 
     def is_same(self, name: str, other: str) -> bool:

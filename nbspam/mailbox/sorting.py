@@ -17,6 +17,7 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
@@ -50,10 +51,10 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 900.0  # seconds before the next attempt; ea
 Judge = Callable[[Iterable[RawMessage], int], Iterator[Verdict]]  # messages, how many -> verdicts
 
 
-def opened(account: Account | Maildir, is_dry_run: bool = False) -> Mailbox:
+def opened(account: Account | Maildir, is_dry_run: bool = False) -> AbstractContextManager[Mailbox]:
     """Return the folders of an account or Maildir; to be used as a context manager."""
     if isinstance(account, Maildir):
-        return LocalFolders(account, remembers=not is_dry_run)
+        return nullcontext(LocalFolders(account, remembers=not is_dry_run))
     return Connection(account)
 
 
@@ -390,7 +391,7 @@ class Stop:
 
     def __enter__(self) -> "Stop":
         self._read, self._write = os.pipe()
-        self._is_asked = False
+        self.is_asked = False
         signals = signal.SIGTERM, signal.SIGINT
         self._before = {number: signal.signal(number, self.ask) for number in signals}
         return self
@@ -403,12 +404,8 @@ class Stop:
 
     def ask(self, *_: object) -> None:
         """Ask to end."""
-        self._is_asked = True
+        self.is_asked = True
         os.write(self._write, b".")
-
-    def is_asked(self) -> bool:
-        """Return whether it was asked for."""
-        return self._is_asked
 
     def wait(self, seconds: float, descriptor: int | None = None) -> bool:
         """Wait until it is asked for, there is something to read, or so much time has passed.
@@ -435,10 +432,10 @@ def watch(
     Raises AccountError where to try again would not help, such as for a wrong password.
     """
     pause, folder = first_pause, account.folders[0]
-    while not stop.is_asked():
+    while not stop.is_asked:
         try:
             with opened(account) as connection:
-                while not stop.is_asked():
+                while not stop.is_asked:
                     before = connection.select(folder, readonly=True).uidnext
                     try:
                         sort(connection)
@@ -451,7 +448,7 @@ def watch(
                     if connection.select(folder, readonly=True).uidnext == before:
                         connection.wait(stop.wait, interval)
         except AwayError as error:
-            if stop.is_asked():
+            if stop.is_asked:
                 return
             problem = error.problem.rpartition(";")[0] or error.problem
             say(f"{problem}; next attempt in {pause:.0f} s")
