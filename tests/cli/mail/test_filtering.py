@@ -1,7 +1,7 @@
 """`nbspam mail filter` against Dovecot: what is moved, and that nothing else changes."""
 
 import json
-import shutil
+import os
 from datetime import datetime
 
 import pytest
@@ -211,13 +211,9 @@ def renumber(mailbox):
             path.unlink()
     number = 1_900_000_000
     (folder / "dovecot-uidlist").write_text(f"3 V{number} N1 G{'0' * 24}{number:08x}\n")
-    shutil.chown(folder / "dovecot-uidlist", *_owner(folder))
+    status = folder.stat()
+    os.chown(folder / "dovecot-uidlist", status.st_uid, status.st_gid)
     mailbox.client = mailbox.connect()
-
-
-def _owner(path):
-    status = path.stat()
-    return status.st_uid, status.st_gid
 
 
 def test_nothing_is_fetched_without_peek(home, mailbox):
