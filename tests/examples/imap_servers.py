@@ -51,7 +51,29 @@ def _ordinary():
     return ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
 
 
-class Dovecot:
+class StartedDovecot:
+    """A Dovecot with the settings in its folder, run by an ordinary user."""
+
+    def begin(self, ordinary):
+        self.process = subprocess.Popen(
+            [*ordinary, DOVECOT, "-F", "-c", self.top / "dovecot.conf"],
+            env={"PATH": "/usr/bin:/bin"},
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+
+    def answers(self):
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+            return True
+
+    def stop(self):
+        self.process.terminate()
+
+    def log(self):
+        return written(self.top / "log")
+
+
+class Dovecot(StartedDovecot):
     """A server; each user of it has a home, and settings, of their own."""
 
     def __init__(self, top):
@@ -100,30 +122,7 @@ class Dovecot:
                     shutil.chown(path, "nobody", "nogroup")
 
     def start(self):
-        self.process = started_dovecot(_ordinary(), self.settings)
-
-    def answers(self):
-        return answers(self.port)
-
-    def stop(self):
-        self.process.terminate()
-
-    def log(self):
-        return written(self.top / "log")
-
-
-def started_dovecot(ordinary, settings):
-    return subprocess.Popen(
-        [*ordinary, DOVECOT, "-F", "-c", settings],
-        env={"PATH": "/usr/bin:/bin"},
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-
-
-def answers(port):
-    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-        return True
+        self.begin(_ordinary())
 
 
 def written(path):

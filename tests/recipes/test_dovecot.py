@@ -11,7 +11,7 @@ from string import Template
 import mails
 import pytest
 from home import BROKEN, GOLDEN, Home, bare, need, recipes, sent, verdict
-from imap_servers import answers, free_port, need_dovecot, started_dovecot, written
+from imap_servers import StartedDovecot, free_port, need_dovecot
 from waiting import running, wait_until
 
 # What a system's own settings would say: the folders, one user, and no TLS.
@@ -34,7 +34,7 @@ def become_ordinary(home):
     return pytest.skip(f"no user but root may run {sys.executable}")
 
 
-class Dovecot:
+class Dovecot(StartedDovecot):
     def __init__(self, top):
         self.top = top
         self.users = count(1)
@@ -84,16 +84,7 @@ class Dovecot:
     def start(self):
         self.give()
         self.compile()
-        self.process = started_dovecot(self.ordinary, self.settings)
-
-    def answers(self):
-        return answers(self.port)
-
-    def stop(self):
-        self.process.terminate()
-
-    def log(self):
-        return written(self.top / "log")
+        self.begin(self.ordinary)
 
     def deliver(self, message):
         with smtplib.LMTP(str(self.top / "run" / "lmtp")) as server:
