@@ -394,24 +394,24 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
         memory = Memory(place)
         if learns:
             _learn_folders(connection, memory, junk, request)
-        sorted_ = MailFilter(
+        mail = MailFilter(
             Mover(connection, memory, junk),
             judge,
             is_over,
             expanded(connection, account.folders, junk),
             _positive_class(request.model, request.is_first and learns),
-            request.is_dry_run,
-            sorting.mark,
-            sorting.unsure_keyword,
-            request.judges_all,
+            is_dry_run=request.is_dry_run,
+            is_marked=sorting.mark,
+            unsure_keyword=sorting.unsure_keyword,
+            judges_all=request.judges_all,
         )
-        for folder in sorted_.folders:
+        for folder in mail.folders:
             if not (request.quiet or request.judges_all or folder in memory.folders):
                 note(
                     f"{account.name}: {folder}: the first run classifies only unread mail;"
                     " nbspam mail filter --all classifies all of it"
                 )
-        _print_sorted(sorted_, request)
+        _print_sorted(mail, request)
     note_skips(connection.skips)
     connection.skips = Skips()
 
