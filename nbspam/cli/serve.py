@@ -21,7 +21,6 @@ from nbspam.serving.models import Opening, ServedModels, UserFiles
 from nbspam.serving.server import Server, serve
 from nbspam.serving.sockets import check_place, name_of, passed_sockets, tcp_sockets, unix_socket
 from nbspam.serving.teaching import Teacher, apply_requests
-from nbspam.store.index import IndexLayout
 
 _DEFAULTS = Limits()
 
@@ -198,9 +197,8 @@ def command(
         n_workers,
     )
     # This process judges nothing: the workers have what is kept.
-    layout = IndexLayout(in_memory=0)
     say_good = log.say_good if log else None
-    current = models.common(Opening(cutting.of, say, say_good, 0, layout))
+    current = models.common(Opening(cutting.of, say, say_good, 0, 0))
     user_files = None if serving.user_models is None else UserFiles(serving.user_models)
     opened_model = current.use()
     of_model = opened_model.filter.metadata

@@ -158,7 +158,7 @@ def command(
     note_typed(names, reading.format == LINES)
     with (
         sizes.fitting(),
-        opened_base(base, not is_one) as beneath,
+        opened_base(base) as beneath,
         work_place(dask, jobs, trace, quiet) as where,
     ):
         settings = learning.settings()._replace(base=beneath)
@@ -291,7 +291,7 @@ def forget_command(
     noted = trace.noted(raws)
     messages = tokenized(noted, skips, executor(jobs), digests=True, wanted=wanted)
     digested, wait = trace.digested(messages), lock_wait(quiet)
-    with opened_base(base, not is_one) as beneath, trace.changes(model, remember=not no_ledger):
+    with opened_base(base) as beneath, trace.changes(model, remember=not no_ledger):
         change = forget(model, digested, not no_ledger, wait=wait, base=beneath)
     note_skips(skips)
     if form == "json":

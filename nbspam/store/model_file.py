@@ -8,6 +8,7 @@ one file takes the place of another, in `writing.py`.
 import itertools
 import os
 import weakref
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -25,6 +26,7 @@ from nbspam.store.lookup import (
     Model,
     RowTexts,
     open_model_file,
+    rank,
     token_key,
 )
 from nbspam.store.metadata import FORMAT, Metadata, dump_metadata
@@ -232,9 +234,6 @@ def sorted_lines(
     return sorted([key(name) + texts[row] for name, row in rows])
 
 
-_TOGETHER = 1 << 20  # bytes; each write by itself would be slower where most lines change
-
-
 def splice(
     file: IO[bytes],
     old: Lookup,
@@ -247,47 +246,30 @@ def splice(
     counts, learned: the rows that are new or have changed; a row of zeros removes its line.
     Raises ModelError when a line of the old model that must be read is damaged.
     """
-    file.write(dump_metadata(metadata).encode())
-    for beginning, section, rows, key in zip(
-        (TOKENS_LINE, LEARNED_LINE),
-        old.sections,
-        (counts, learned),
-        (token_key, digest_key),
-        strict=True,
-    ):
-        file.write(beginning)
-        _copy(file, old, *section, sorted_lines(rows.items(), key), key is digest_key)
-    file.write(END)
+    blocks = (
+        _changed(old, section, sorted_lines(rows.items(), key))
+        for section, rows, key in zip(
+            old.sections, (counts, learned), (token_key, digest_key), strict=True
+        )
+    )
+    write_blocks(file, metadata, *blocks)
 
 
-def _copy(
-    file: IO[bytes], old: Lookup, start: int, end: int, changed: list[str], ledger: bool
-) -> None:
-    """Write the lines from start to end of the old file, with the changed lines in place."""
-    lines = [line.encode() for line in changed]
+def _changed(old: Lookup, section: tuple[int, int], changed: list[str]) -> Iterator[bytes]:
+    """Yield the lines of a section of the old file, with the changed lines in place."""
     gone = RowTexts()[(0,) * len(old.metadata.settings.classes)].encode()
-    places = old.places(lines, ledger)
-    separator = b""
-    pieces: list[bytes] = []
-    size = 0
-    for line, (below, above) in itertools.chain(
-        zip(lines, places, strict=True), [(b"", (end, end))]
-    ):
-        if start < below:
-            pieces.append(separator)
-            for part in old.copy(start, below - (1 if below == end else 2)):  # all but ",\n"
-                pieces.append(part)
-                size += len(part)
-                if size > _TOGETHER:
-                    file.write(b"".join(pieces))
-                    pieces.clear()
-                    size = 0
-            separator = b",\n"
-        if line and not line.endswith(gone):
-            pieces += separator, line
-            size += len(line)
-            separator = b",\n"
-        start = above
-    file.write(b"".join(pieces))
-    if separator:
-        file.write(b"\n")
+    new = [line.encode() for line in changed]
+    keys = list(map(rank, new))
+    start, end = section
+    for low, high, first, last in old.stretches(keys):
+        yield from old.parts(start, low - 2)
+        start = high
+        lines, ranks = old.lines(low, high)
+        after = dict(zip(ranks, lines, strict=True))
+        for key, line in zip(keys[first:last], new[first:last], strict=True):
+            at = bisect_left(ranks, key)
+            for beside in lines[max(0, at - 1) : at + 1]:
+                old.row(beside)  # which raises if it is none
+            after[key] = b"" if line.endswith(gone) else line
+        yield b",\n".join(line for _, line in sorted(after.items()) if line)
+    yield from old.parts(start, end - 1)
