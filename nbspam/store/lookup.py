@@ -44,8 +44,10 @@ from nbspam.store.metadata import (
     FORMAT,
     Metadata,
     MetadataError,
+    damage,
     derived_fields,
     is_digest,
+    is_row,
     load_metadata,
     shown,
     with_counts,
@@ -112,21 +114,13 @@ def open_model_file(path: "str | Path", follows_links: bool = True) -> int:
     return handle
 
 
-def is_ledger_row(row: Row, messages: Row) -> bool:
-    """Return whether a message can have been learned this often in each class."""
-    return any(row) and all(0 <= times <= n for times, n in zip(row, messages, strict=True))
-
-
-class _DuplicateError(Exception):
-    """An object has a duplicate key; the text is the key."""
-
-
 def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return a JSON object's pairs as a dict; raises _DuplicateError (for object_pairs_hook)."""
+    """Return a JSON object's pairs as a dict; raises MetadataError (for object_pairs_hook)."""
     found = dict(pairs)
     if len(found) != len(pairs):
         keys = sorted(key for key, _ in pairs)
-        raise _DuplicateError(shown(next(a for a, b in itertools.pairwise(keys) if a == b)))
+        twice = next(a for a, b in itertools.pairwise(keys) if a == b)
+        raise damage(f"duplicate key {shown(twice)}")
     return found
 
 
@@ -159,13 +153,13 @@ class Lookup:
         self,
         path: "str | Path",
         handle: int | None = None,
-        load: Callable[[Any], Metadata] = load_metadata,
+        whole: bool = True,
     ) -> None:
         """Open the model and read its metadata; raises ModelError.
 
         handle: a descriptor of the file if it is open already, which `close` will close; the path
         is its name in errors.
-        load: reads the metadata; `load_counted` what is needed of them to export the counts.
+        whole: as `load_metadata` takes it.
         """
         self._path = path
         self._handle = open_model_file(path) if handle is None else handle
@@ -176,7 +170,7 @@ class Lookup:
             self._size = os.fstat(self._handle).st_size
             self.metadata: Metadata
             self.derived: Any  # of the metadata, as the file states it
-            start = self._read_metadata(load)
+            start = self._read_metadata(whole)
         except BaseException:
             os.close(self._handle)
             raise
@@ -185,7 +179,7 @@ class Lookup:
         self._marks = [b"", END], [start, self._size - len(END)]
         self._finest = max(_FINE, min(_BLOCK, self._size // _MARKS))
         # What is a row of a token, and of the ledger.
-        self._is_row = self.metadata.settings.counts.is_row, is_ledger_row
+        self._is_row = self.metadata.settings.counts.is_row, is_row
         width = len(self.metadata.settings.classes)
         self._line = re.compile(
             rb' ?"(?:[^"\\\n]|\\.)*": \[(%b(?:, %b){%d})\],?' % (_COUNT, _COUNT, width - 1)
@@ -261,13 +255,15 @@ class Lookup:
         self._block = max(self._block // 2, self._finest)
         return found
 
-    def lines(self, low: int, high: int) -> tuple[list[bytes], list[bytes]]:
-        """Return the lines of a stretch, without commas, and their ranks; raises ModelError."""
+    def lines(self, low: int, high: int) -> dict[bytes, bytes]:
+        """Return the lines of a stretch by their ranks, without commas; raises ModelError."""
         lines = [line.removesuffix(b",") for line in self.read(low, high - low).split(b"\n")[:-1]]
-        ranks = list(map(rank, lines))
-        if ranks != sorted(set(ranks)):
+        for line in lines:
+            self.row(line)
+        found = {rank(line): line for line in lines}
+        if list(found) != sorted(found) or len(found) < len(lines):
             raise self.damaged("its lines are not in order")
-        return lines, ranks
+        return found
 
     def beginning_with(self, prefix: str) -> Iterator[tuple[str, Row]]:
         """Yield the tokens that begin with a prefix, in order, and their counts.
@@ -280,7 +276,8 @@ class Lookup:
         for part in self.parts(found[0][0], found[-1][1]):
             for line in part.split(b"\n"):
                 if first <= rank(line) < last:
-                    yield json.loads(rank(line)), self.row(line)
+                    row = self.row(line)
+                    yield _unescaped(rank(line).decode("utf-8", "replace")), row
 
     @functools.cached_property
     def sections(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -436,7 +433,7 @@ class Lookup:
             )
         return chunk
 
-    def _read_metadata(self, load: Callable[[Any], Metadata]) -> int:
+    def _read_metadata(self, whole: bool) -> int:
         """Read the metadata; return where the lines of the tokens begin."""
         text, end = self._metadata_lines()
         try:
@@ -444,11 +441,9 @@ class Lookup:
             fields = json.loads(
                 text[:end] + b'\n"tokens": 0, "learned": 0}', object_pairs_hook=_without_duplicates
             )
-            self.metadata, self.derived = load(fields), fields.get("derived")
+            self.metadata, self.derived = load_metadata(fields, whole), fields.get("derived")
         except MetadataError as error:
             raise ModelError(f"{self._path}: {error}") from None
-        except _DuplicateError as error:
-            raise self.damaged(f"duplicate key {error}") from None
         except (ValueError, RecursionError):
             raise self.damaged("its first lines are not JSON") from None
         if self.read(max(0, self._size - len(END)), min(len(END), self._size)) != END:
@@ -485,12 +480,12 @@ class RowTexts(dict[Row, str]):
         return text
 
 
-def read_model(path: "str | Path", load: Callable[[Any], Metadata] = load_metadata) -> Model:
-    """Return the model in a file, every line of it validated; load: as `Lookup` takes it.
+def read_model(path: "str | Path", whole: bool = True) -> Model:
+    """Return the model in a file, every line of it validated; whole: as of `load_metadata`.
 
     Raises ModelError: no such file, not a model, damaged, newer than this program.
     """
-    with Lookup(path, load=load) as lookup:
+    with Lookup(path, whole=whole) as lookup:
         return lookup.model()
 
 

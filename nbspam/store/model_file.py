@@ -8,7 +8,6 @@ one file takes the place of another, in `writing.py`.
 import itertools
 import os
 import weakref
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -257,19 +256,12 @@ def splice(
 
 def _changed(old: Lookup, section: tuple[int, int], changed: list[str]) -> Iterator[bytes]:
     """Yield the lines of a section of the old file, with the changed lines in place."""
-    gone = RowTexts()[(0,) * len(old.metadata.settings.classes)].encode()
-    new = [line.encode() for line in changed]
-    keys = list(map(rank, new))
+    gone = RowTexts()[(0,) * len(old.metadata.settings.classes)]
+    new = [(rank(line.encode()), b"" if line.endswith(gone) else line.encode()) for line in changed]
     start, end = section
-    for low, high, first, last in old.stretches(keys):
+    for low, high, first, last in old.stretches([key for key, _ in new]):
         yield from old.parts(start, low - 2)
-        start = high
-        lines, ranks = old.lines(low, high)
-        after = dict(zip(ranks, lines, strict=True))
-        for key, line in zip(keys[first:last], new[first:last], strict=True):
-            at = bisect_left(ranks, key)
-            for beside in lines[max(0, at - 1) : at + 1]:
-                old.row(beside)  # which raises if it is none
-            after[key] = b"" if line.endswith(gone) else line
+        after = old.lines(low, high) | dict(new[first:last])
         yield b",\n".join(line for _, line in sorted(after.items()) if line)
+        start = high
     yield from old.parts(start, end - 1)
