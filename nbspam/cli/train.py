@@ -45,7 +45,7 @@ from nbspam.reading.source import LINES, Skipped, Skips
 from nbspam.reading.sources import STDIN
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
-from nbspam.store.model_file import already_exists, check_replaceable
+from nbspam.store.model_file import ModelExistsError, check_replaceable
 from nbspam.workers import PIECE, executor, in_batches, rare_collections, tokenized
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _updated(
             check_replaceable(model)
             if not writing.replace:
                 sources.check_all()  # what is wrong with them is said first
-                raise already_exists(model)
+                raise ModelExistsError(model)
         return None
     if is_file and cutting.is_given:
         raise OptionError(

@@ -136,14 +136,12 @@ def rank(line: bytes) -> bytes:
     return _LEDGER + key if key.startswith(b" ") else key
 
 
-def _unescaped(key: str) -> str:
-    """Return the token of a key; nothing, which has another key, if it is none."""
-    if "\\" not in key:
-        return key[1:-1]
-    try:
-        return str(json.loads(key))
-    except ValueError:
-        return ""
+class RowTexts(dict[Row, str]):
+    """What follows a key, by its counts; few differ, and each is formatted once."""
+
+    def __missing__(self, row: Row) -> str:
+        text = self[row] = f": [{', '.join(map(str, row))}]"
+        return text
 
 
 class Lookup:
@@ -274,10 +272,9 @@ class Lookup:
         first, last = (f'"{prefix[:-1]}{end}'.encode() for end in ":;")
         found = list(self.stretches([first, last]))
         for part in self.parts(found[0][0], found[-1][1]):
-            for line in part.split(b"\n"):
-                if first <= rank(line) < last:
-                    row = self.row(line)
-                    yield _unescaped(rank(line).decode("utf-8", "replace")), row
+            lines = (line.removesuffix(b",") for line in part.split(b"\n"))
+            for _, name, row in self._entries(li for li in lines if first <= rank(li) < last):
+                yield name, row
 
     @functools.cached_property
     def sections(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -323,24 +320,35 @@ class Lookup:
     def model(self) -> Model:
         """Return the whole model, every line of it validated; raises ModelError."""
         found: tuple[dict[str, Row], dict[str, Row]] = ({}, {})
-        texts = RowTexts()
         for ledger, rows in enumerate(found):
             before = ""
-            for line in self._lines(bool(ledger)):
-                row = self.row(line)
-                text = line.rpartition(b": [")[0].decode("utf-8", "replace")
-                name = text[2:-1] if ledger else _unescaped(text)
-                key = f' "{name}"' if ledger else token_key(name)
-                # JSON can spell half of a character, which no file can hold.
-                is_same = (key + texts[row]).encode("utf-8", "replace") == line
-                if not is_same or (ledger and not is_digest(name)):
-                    raise self.damaged(f"the line {shown(line)} is not as nbspam writes it")
+            for key, name, row in self._entries(self._lines(bool(ledger))):
                 if key == before:
                     raise self.damaged(f"duplicate key {shown(name)}")
                 if key < before:  # by code points, which is by the bytes of UTF-8
                     raise self.damaged("its lines are not in order")
                 rows[name], before = row, key
         return Model(self.metadata, *found)
+
+    def _entries(self, lines: Iterable[bytes]) -> Iterator[tuple[str, str, Row]]:
+        """Yield key, name and counts of lines; raises ModelError unless they are as nbspam's."""
+        texts = RowTexts()
+        for line in lines:
+            row = self.row(line)
+            key = line.rpartition(b": [")[0].decode("utf-8", "replace")
+            is_ledger = key.startswith(" ")
+            name = key[2:-1] if is_ledger else key[1:-1]
+            if "\\" in name and not is_ledger:
+                try:
+                    name = str(json.loads(key))
+                except ValueError:
+                    name = ""  # which has another key
+            key = f' "{name}"' if is_ledger else token_key(name)
+            # JSON can spell half of a character, which no file can hold.
+            is_same = (key + texts[row]).encode("utf-8", "replace") == line
+            if not is_same or (is_ledger and not is_digest(name)):
+                raise self.damaged(f"the line {shown(line)} is not as nbspam writes it")
+            yield key, name, row
 
     def parts(self, start: int, end: int) -> Iterator[bytes]:
         """Yield the lines from start to end, some in each part, without what is between parts.
@@ -470,14 +478,6 @@ class Lookup:
         return ModelError(
             f"{self._path}: the model is damaged: {how}; restore it from a copy or train again"
         )
-
-
-class RowTexts(dict[Row, str]):
-    """What follows a key, by its counts; few differ, and each is formatted once."""
-
-    def __missing__(self, row: Row) -> str:
-        text = self[row] = f": [{', '.join(map(str, row))}]"
-        return text
 
 
 def read_model(path: "str | Path", whole: bool = True) -> Model:

@@ -90,7 +90,7 @@ def _check_free(
     path: Path, place: Path, replace_old: bool, remedy: Remedy = Remedy.UPDATE_OR_REPLACE
 ) -> None:
     if not replace_old and place.exists():
-        raise already_exists(path, remedy)
+        raise ModelExistsError(path, remedy)
     check_replaceable(place)
 
 
@@ -185,12 +185,10 @@ def _begins_model(sample: bytes) -> bool:
 
 
 class ModelExistsError(ModelError):
-    """The model exists, and neither an update nor a replacement was asked for."""
+    """The file exists, and neither an update nor a replacement was asked for."""
 
-
-def already_exists(path: "Path", remedy: Remedy = Remedy.UPDATE_OR_REPLACE) -> ModelExistsError:
-    """Return the error of a file that would be overwritten."""
-    return ModelExistsError(f"{path}: the file exists", remedy)
+    def __init__(self, path: Path, remedy: Remedy = Remedy.UPDATE_OR_REPLACE) -> None:
+        super().__init__(f"{path}: the file exists", remedy)
 
 
 def write_lines(file: IO[bytes], model: Model) -> None:

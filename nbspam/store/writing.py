@@ -169,24 +169,22 @@ def temporary_files() -> Iterator[None]:
         ) from error
 
 
+_MENDED = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space on its disk, and run it again"),
+    **dict.fromkeys((errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR), "name another file"),
+    errno.EFBIG: "raise the limit on the size of files (ulimit -f), and run it again",
+    errno.EROFS: "its disk is mounted read-only: name a file on another",
+    errno.ENOENT: "make its folder, or name another file",
+}
+
+
 def _mended(path: Path, error: OSError) -> str:
     """Return what makes a model writable, by the reason why it is not."""
-    match error.errno:
-        case errno.ENOSPC | errno.EDQUOT:
-            return "free some space on its disk, and run it again"
-        case errno.EFBIG:
-            return "raise the limit on the size of files (ulimit -f), and run it again"
-        case errno.EROFS:
-            return "its disk is mounted read-only: name a file on another"
-        case errno.ENAMETOOLONG | errno.ELOOP | errno.ENOTDIR:
-            return "name another file"
-        case errno.ENOENT:
-            return "make its folder, or name another file"
-        case errno.EACCES | errno.EPERM:
-            if access := described_access(path.parent):
-                return f"its folder is not writable: {access}; run it as a user who can write there"
-            return "a folder above it is closed; run it as a user who can enter it"
-    return "fix that, and run it again"
+    if error.errno not in (errno.EACCES, errno.EPERM):
+        return _MENDED.get(error.errno or 0, "fix that, and run it again")
+    if access := described_access(path.parent):
+        return f"its folder is not writable: {access}; run it as a user who can write there"
+    return "a folder above it is closed; run it as a user who can enter it"
 
 
 def _sync_folder(folder: Path) -> None:
