@@ -1,9 +1,10 @@
-import copy
 import json
 import math
+import re
 
 import numpy as np
 import pytest
+from golden_tables import golden_table
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
@@ -11,6 +12,7 @@ from small_models import (
     ALPHAS,
     PRIORS,
     SCORINGS,
+    damaged,
     labelled_tokens,
     learn,
     with_learned,
@@ -322,46 +324,15 @@ def whole():
     return json.loads(json.dumps(dump_histograms(histograms, CLASSES)))
 
 
-def changed(place, value):
-    """Return the fields with the value at a place, a path of keys, changed; None: taken out."""
-    fields = whole()
-    *path, last = place
-    inner = fields
-    for key in path:
-        inner = inner[key]
-    if value is None:
-        del inner[last]
-    else:
-        inner[last] = value
-    return fields
-
-
 OTHER_TRAITS = [
-    *([], "characters", 17, {}, changed(["hops"], None), changed(["new"], {})),
+    *([], "characters", 17, {}, damaged(whole(), "- hops"), damaged(whole(), "new = {}")),
     dict(reversed(whole().items())),
 ]
-OTHERS = {
-    "": [[], "ham"],
-    "ham": [None, [], 3],
-    "promo": [{"lowest": 0, "counts": []}],
-    # 998: with three counts up to 1000
-    "ham lowest": [None, -1, 998, 10**30, 3.0, True, "3"],
-    "ham counts": [
-        *(None, {}, "12", [1.0], [True], ["1"], [[1]], [1, -1, 1], [0, 1], [1, 0], [0], [1] * 1001)
-    ],
-}
-TOO_MANY = [("ham", [5]), ("spam", [1, 1, 1]), ("spam", [10**30])]
+WORDS = "traits histograms words"
 DAMAGE = [
-    *((fields, "other traits than") for fields in OTHER_TRAITS),
-    *(
-        (changed(["words", *place.split()], value), "no histogram of a trait")
-        for place, values in OTHERS.items()
-        for value in values
-    ),
-    *(
-        (changed(["words", name, "counts"], counts), "a trait of more messages than were learned")
-        for name, counts in TOO_MANY
-    ),
+    *golden_table("store/trait-damages.txt", 2),
+    (f"{WORDS} ham counts = {[1] * 1001}", "no histogram of a trait"),
+    (f"traits histograms = {json.dumps(OTHER_TRAITS[-1])}", "other traits than"),
 ]
 
 
@@ -379,12 +350,10 @@ def test_the_histograms_that_are_spoiled_here_are_whole():
     assert load_metadata(model_fields(whole())).learned.trait_histograms[0] == known
 
 
-@each("fields, why", DAMAGE)
-def test_damage_is_refused_and_said_in_one_sentence(fields, why):
-    with pytest.raises(ValueError, match=why):
-        load_histograms(copy.deepcopy(fields), CLASSES, (4, 2))
-    with pytest.raises(MetadataError, match=why) as error:
-        load_metadata(model_fields(fields))
+@each("line, why", DAMAGE)
+def test_damage_is_refused_and_said_in_one_sentence(line, why):
+    with pytest.raises(MetadataError, match=re.escape(why)) as error:
+        load_metadata(damaged(model_fields(whole()), line))
     text = str(error.value)
     assert text.startswith("is damaged: it has ")
     assert text.endswith("; restore it from a copy or train again")
@@ -401,31 +370,6 @@ def test_an_older_model_may_have_other_traits(fields):
     found = load_histograms(fields, CLASSES, (4, 2), is_older=True)
     known = {3: 2, 5: 1}, {4: 2}
     assert found == tuple(known if name in fields else ({}, {}) for name in NAMES)
-
-
-SETTINGS = {
-    "model": ["", "normal", None, 3, [], {}],
-    "variance_smoothing": [-1e-9, 1e7, True, "0", None, [], float("nan"), float("inf")],
-    "variance_prior": [-1, 1e7, False, "0", None, float("inf")],
-    "shared_variance": [0, 1, None, "yes", []],
-}
-
-
-def test_settings_of_traits_that_make_no_sense_are_refused_and_what_is_missing_is_named():
-    for key, values in SETTINGS.items():
-        for value in values:
-            fields = model_fields(whole())
-            fields["traits"][key] = value
-            with pytest.raises(MetadataError, match=r"^is damaged: it has an? |it has no "):
-                load_metadata(fields)
-    for key in (*SETTINGS, "histograms"):
-        fields = model_fields(whole())
-        del fields["traits"][key]
-        with pytest.raises(MetadataError, match=f"it has no '{key}'"):
-            load_metadata(fields)
-    for traits in (None, [], "kernel", 3):
-        with pytest.raises(MetadataError, match="it has no traits"):
-            load_metadata(model_fields(whole()) | {"traits": traits})
 
 
 def test_a_model_of_the_sum_has_no_histograms():
