@@ -8,6 +8,7 @@ one file takes the place of another, in `writing.py`.
 import itertools
 import os
 import weakref
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -254,12 +255,20 @@ def splice(
 
 def _changed(old: Lookup, section: tuple[int, int], changed: list[str]) -> Iterator[bytes]:
     """Yield the lines of a section of the old file, with the changed lines in place."""
-    gone = RowTexts()[(0,) * len(old.metadata.settings.classes)]
-    new = [(rank(line.encode()), b"" if line.endswith(gone) else line.encode()) for line in changed]
+    gone = RowTexts()[(0,) * len(old.metadata.settings.classes)].encode()
+    new = [line.encode() for line in changed]
     start, end = section
-    for low, high, first, last in old.stretches([key for key, _ in new]):
+    for low, high, first, last in old.stretches(list(map(rank, new))):
         yield from old.parts(start, low - 2)
-        after = old.lines(low, high) | dict(new[first:last])
-        yield b",\n".join(line for _, line in sorted(after.items()) if line)
         start = high
+        lines = old.lines(low, high)
+        after = lines.copy()
+        for line in reversed(new[first:last]):  # so that places before it stay
+            key = line[: line.rindex(b"[")]
+            at = bisect_left(lines, key)
+            for beside in lines[max(0, at - 1) : at + 1]:
+                old.row(beside)  # which raises for a line that is none
+            is_there = at < len(lines) and lines[at].startswith(key)
+            after[at : at + is_there] = [] if line.endswith(gone) else [line]
+        yield b",\n".join(after)
     yield from old.parts(start, end - 1)
