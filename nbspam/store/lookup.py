@@ -441,23 +441,6 @@ class Lookup:
 
     def _read_metadata(self, whole: bool) -> int:
         """Read the metadata; return where the lines of the tokens begin."""
-        text, end = self._metadata_lines()
-        try:
-            # With what comes after them, whose keys are none of theirs.
-            fields = json.loads(
-                text[:end] + b'\n"tokens": 0, "learned": 0}', object_pairs_hook=_without_duplicates
-            )
-            self.metadata, self.derived = load_metadata(fields, whole), fields.get("derived")
-        except MetadataError as error:
-            raise ModelError(f"{self._path}: {error}") from None
-        except (ValueError, RecursionError):
-            raise self.damaged("its first lines are not JSON") from None
-        if self.read(max(0, self._size - len(END)), min(len(END), self._size)) != END:
-            raise self.damaged("it is truncated")
-        return end + 1 + len(TOKENS_LINE)
-
-    def _metadata_lines(self) -> tuple[bytes, int]:
-        """Return the beginning of the file, and where in it the metadata end."""
         text = self.read(0, min(_METADATA_CHUNK, self._size))
         if not text.startswith(b'{"format": "%s"' % FORMAT.encode()):
             if text.lstrip()[:1] == b"{" and f'"{FORMAT}"'.encode() in text:
@@ -469,7 +452,19 @@ class Lookup:
             if len(text) >= min(self._size, _METADATA_LIMIT):
                 raise self.damaged("it is truncated")
             text = self.read(0, min(4 * len(text), self._size))
-        return text, end
+        try:
+            # With what comes after them, whose keys are none of theirs.
+            fields = json.loads(
+                text[:end] + b'\n"tokens": 0, "learned": 0}', object_pairs_hook=_without_duplicates
+            )
+            self.metadata, self.derived = load_metadata(fields, whole), fields.get("derived")
+        except MetadataError as error:
+            raise ModelError(f"{self._path}: {error}") from None
+        except (ValueError, RecursionError):
+            raise self.damaged("its first lines are not JSON") from None
+        if self.read(self._size - len(END), len(END)) != END:
+            raise self.damaged("it is truncated")
+        return end + 1 + len(TOKENS_LINE)
 
     def damaged(self, how: str) -> ModelError:
         """Return the error of a damaged model."""
@@ -498,13 +493,12 @@ def disagreements(path: "str | Path") -> tuple[Model, list[str]]:
     with Lookup(path) as lookup:
         model, stated = lookup.model(), lookup.derived
     true = derived_fields(with_counts(model.metadata, model.counts))
-    wrong = []
-    if stated["tokens"] != true["tokens"]:
-        wrong.append(f"it states {stated['tokens']} tokens and has {true['tokens']}")
-    if stated["count_histograms"] != true["count_histograms"]:
-        wrong.append("its count histograms are not those of its tokens")
-    if stated["hosts"] != true["hosts"]:
-        wrong.append("its counts of hosts are not those of its tokens")
+    clauses = {
+        "tokens": f"it states {stated['tokens']} tokens and has {true['tokens']}",
+        "count_histograms": "its count histograms are not those of its tokens",
+        "hosts": "its counts of hosts are not those of its tokens",
+    }
+    wrong = [clause for key, clause in clauses.items() if stated[key] != true[key]]
     if not all(
         a is b
         or (None not in (a, b) and math.isclose(a, b, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE))

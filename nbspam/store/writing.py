@@ -18,7 +18,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -264,25 +264,24 @@ def _acquired(path: Path, lock: Path, wait: LockWait) -> int:
     began = time.monotonic()
     has_said = False
     while True:
-        handle = _open_lock(path, lock)
-        try:
-            while not _is_ours(handle):
-                waited = time.monotonic() - began
-                if waited >= wait.limit or wait.is_over():
-                    raise _held(path, lock, handle, waited)
-                if waited >= _SILENT and not has_said:
-                    has_said = True
-                    wait.say(f"{path}: waiting for its lock {lock}, held by {_holder(handle)}")
-                time.sleep(_INTERVAL)
-            if _is_at(handle, lock):
-                return handle
-        except OSError as error:
-            os.close(handle)
-            raise unwritable(path, error) from error
-        except BaseException:
-            os.close(handle)
-            raise
-        os.close(handle)  # its holder has removed it: another writer may have locked a new one
+        with ExitStack() as opened:
+            handle = _open_lock(path, lock)
+            opened.callback(os.close, handle)
+            try:
+                while not _is_ours(handle):
+                    waited = time.monotonic() - began
+                    if waited >= wait.limit or wait.is_over():
+                        raise _held(path, lock, handle, waited)
+                    if waited >= _SILENT and not has_said:
+                        has_said = True
+                        wait.say(f"{path}: waiting for its lock {lock}, held by {_holder(handle)}")
+                    time.sleep(_INTERVAL)
+                # Else its holder has removed it: another writer may have locked a new one.
+                if _is_at(handle, lock):
+                    opened.pop_all()
+                    return handle
+            except OSError as error:
+                raise unwritable(path, error) from error
 
 
 def _is_ours(handle: int) -> bool:
@@ -375,20 +374,19 @@ def _holder(handle: int) -> str:
     return f"process {pid} ({command})" if command else f"process {pid}"
 
 
-_CHUNK = 1 << 20
 _WRITTEN = ("s3", "s3a", "gs", "gcs", "hdfs")  # schemes of which each replaces a file in one step
 
 
 def fetched(url: str) -> int:
     """Return a descriptor of a copy of a model; raises ModelError."""
+    from shutil import copyfileobj
     from tempfile import TemporaryFile
 
     from nbspam.reading.remote import remote_path
 
     try:
         with TemporaryFile() as copy, remote_path(url).open("rb") as model:
-            while piece := model.read(_CHUNK):
-                copy.write(piece)
+            copyfileobj(model, copy, 1 << 20)
             copy.seek(0)
             return os.dup(copy.fileno())
     except FileNotFoundError:
