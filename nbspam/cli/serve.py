@@ -20,7 +20,6 @@ from nbspam.serving.models import Opening, ServedModels, UserFiles
 from nbspam.serving.server import Server, serve
 from nbspam.serving.sockets import check_place, name_of, passed_sockets, tcp_sockets, unix_socket
 from nbspam.serving.teaching import Teacher, apply_requests
-from nbspam.store.index import IndexLayout
 from nbspam.workers import all_cores
 
 _DEFAULTS = Limits()
@@ -204,8 +203,8 @@ def command(
         serving.workers or all_cores(),
     )
     # This process judges nothing: the workers have what is kept.
-    layout = IndexLayout(in_memory=0)
-    current = models.common(Opening(cutting.of, say, log.say_good if log else None, 0, layout))
+    say_good = log.say_good if log else None
+    current = models.common(Opening(cutting.of, say, say_good, 0, 0))
     user_files = None if serving.user_models is None else UserFiles(serving.user_models)
     opened_model = current.use()
     of_model = opened_model.filter.metadata
