@@ -203,8 +203,8 @@ def command(
         serving.workers or all_cores(),
     )
     # This process judges nothing: the workers have what is kept.
-    say_good = log.say_good if log else None
-    current = models.common(Opening(cutting.of, say, say_good, 0, 0))
+    told = log.say_good if log else None
+    current = models.common(Opening(cutting.of, say, told, 0, 0))
     user_files = None if serving.user_models is None else UserFiles(serving.user_models)
     opened_model = current.use()
     of_model = opened_model.filter.metadata
