@@ -126,7 +126,7 @@ def saved_model(
 def _outcomes(
     spam_filter: Filter, messages: Iterable[TokenizedMessage], telling: bool = True
 ) -> Iterator[Outcome]:
-    for message in spam_filter.classifier.in_batches(messages):
+    for message in messages:
         outcome = _with_excerpt(spam_filter.judge(message), message.excerpt)
         if telling and outcome.is_mistake:
             outcome = _explained(outcome, message, spam_filter.explain(message))

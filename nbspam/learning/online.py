@@ -152,7 +152,7 @@ class OnlineLearner:
         k = self._settings.classes.index(label)
         if not self._is_calibrated or (self._base is None and sum(map(bool, self._without(k))) < 2):
             return
-        if self._event_model.size_is_messages:
+        if not self._event_model.repeats:
             classifier = self._without_one(k)
             known = classifier.known_words(tokens, numbers, left_out=k)
         else:  # what is left without the message depends on the message

@@ -1,5 +1,6 @@
 """The scoring rules for many messages: on a matrix, with what each has to learn, and on a table."""
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -49,7 +50,14 @@ class _Batch:
     def _arrays(self, metadata: Metadata) -> matrix.EventArrays:
         (settings, learned), counts = metadata, self._counts
         messages, size = np.array(learned.messages), metadata.size
-        return matrix.event_arrays(settings.counts, counts, messages, settings.alpha, size)
+        return matrix.EventArrays(settings.counts, counts, messages, settings.alpha, size)
+
+    def _token_weights(self, rule: ScoringRule, width: int, of_unknown: float) -> Floats:
+        """Return the weights of each token as for one message, (n_tokens, width); few differ."""
+        weights, rows = functools.cache(rule.weights), zip(*self._counts.tolist(), strict=True)
+        found = np.array([weights(row) for row in rows], float).reshape(-1, width)
+        found[~self._counts.any(axis=0)] = of_unknown
+        return found
 
 
 def _trait_weights(
@@ -110,7 +118,7 @@ class BatchSum(_Batch):
         for place, piece in matrix.chunks(presence):
             labels, traits = self._labels[place], self._traits
             of_traits = _trait_weights(rule, None if traits is None else traits[place], labels)
-            joints = arrays.left_out_joints(piece, labels, fixed)
+            joints = arrays.joints(piece, labels, fixed)
             # A token that only the message itself has is unknown once that is left out.
             is_known = totals[piece.indices] > piece.data
             yield from self._scores(joints, of_traits, piece, is_known, metadata)
@@ -119,12 +127,12 @@ class BatchSum(_Batch):
         self, presence: Presence, metadata: Metadata, traits: Integers | None
     ) -> Iterator[Score]:
         """Yield the score of each new message."""
-        weights = self._arrays(metadata).class_weights()
-        is_known: Booleans = np.asarray(self._counts.any(axis=0))
-        weights[:, ~is_known] = 0
+        rule = SumRule(metadata)
+        weights = self._token_weights(rule, len(metadata.bias), 0.0)
         presence = matrix.without_signs(presence)
-        joints = np.asarray(presence @ weights.T + np.array(metadata.bias))
-        of_traits = _trait_weights(SumRule(metadata), traits, None)
+        joints = np.asarray(presence @ weights + np.array(metadata.bias))
+        is_known: Booleans = np.asarray(self._counts.any(axis=0))
+        of_traits = _trait_weights(rule, traits, None)
         return self._scores(joints, of_traits, presence, is_known[presence.indices], metadata)
 
 
@@ -191,24 +199,23 @@ class BatchEvidence(_Batch):
 
         labels: of learned messages, each left out; None of new ones.
         """
-        settings, arrays = metadata.settings, self._arrays(metadata)
-        unknown, positive = ~self._counts.any(axis=0), settings.positive_index or 0
+        settings, arrays, rule = metadata.settings, self._arrays(metadata), EvidenceRule(metadata)
+        classes, positive = settings.scored_classes, settings.positive_index or 0
+        if labels is None:
+            of_tokens = self._token_weights(rule, len(classes), np.nan)
 
         def weights_of(piece: Presence, place: slice, k: int) -> Floats:
             """Return the weight for class k of each entry; NaN of what is not in the vocabulary."""
             if labels is not None:
-                return arrays.left_out_contrasts(piece, labels[place], k)
-            weights = arrays.contrasts(k)
-            weights[unknown] = np.nan
-            return np.asarray(weights[piece.indices])
+                return arrays.contrasts(piece, labels[place], k)
+            return np.asarray(of_tokens[piece.indices, classes.index(k)])
 
-        features = np.zeros((len(settings.scored_classes), presence.shape[0]))
-        rule = EvidenceRule(metadata)
+        features = np.zeros((len(classes), presence.shape[0]))
         for i, of_traits in enumerate(_trait_weights(rule, traits, labels)):
             if of_traits:
                 features[:, i] = [trait_feature(same) for same in zip(*of_traits, strict=True)]
         found = []
-        for scored, feature in zip(settings.scored_classes, features, strict=True):
+        for scored, feature in zip(classes, features, strict=True):
             parts = []
             for place, signed in matrix.signed_chunks(presence):
                 piece = matrix.without_signs(signed)

@@ -11,7 +11,16 @@ from counted_models import THREE, learn_counted, message, settings_of
 from hypothesis import example, given
 from hypothesis import strategies as st
 from one_case import each
-from random_messages import ALPHAS, PRIORS, Messages, absent_sum, bias, messages
+from random_messages import (
+    ALPHAS,
+    PRIORS,
+    Messages,
+    absent_sum,
+    arrays_of,
+    bias,
+    messages,
+    size_of,
+)
 
 from nbspam.bayes import event_model
 from nbspam.bayes.event_model import (
@@ -25,7 +34,6 @@ from nbspam.bayes.event_model import (
     sigmoid,
     softmax,
 )
-from nbspam.bayes.matrix import BernoulliArrays
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import empty_metadata
 
@@ -145,8 +153,9 @@ def retrained_joints(found: Messages, i: int, alpha: float, prior: float | None)
     rest = Messages(dense[:, known], found.labels[others], found.n_classes)
     shares = found.per_class if prior is not None else rest.per_class
     log_prior = np.array(log_priors(shares.tolist(), prior, found.n_classes - 1))
-    weights = BernoulliArrays(rest.counts, rest.per_class, alpha).class_weights()
-    return weights @ found.dense[i][known] + bias(rest.counts, rest.per_class, alpha, log_prior)
+    rows = rest.counts[:, found.dense[i][known] == 1].T.tolist()
+    weights = [Bernoulli().class_weights(row, size_of(rest), alpha) for row in rows]
+    return joints(bias(rest.counts, rest.per_class, alpha, log_prior), weights)
 
 
 def left_out(found: Messages, alpha: float, prior: float | None = None):
@@ -154,8 +163,7 @@ def left_out(found: Messages, alpha: float, prior: float | None = None):
     fixed = None
     if prior is not None:
         fixed = np.array(log_priors(found.per_class.tolist(), prior, found.n_classes - 1))
-    arrays = BernoulliArrays(found.counts, found.per_class, alpha)
-    actual = arrays.left_out_joints(found.presence, found.labels, fixed)
+    actual = arrays_of(found, alpha).joints(found.presence, found.labels, fixed)
     expected = [retrained_joints(found, i, alpha, prior) for i in range(len(found.labels))]
     np.testing.assert_allclose(actual, np.array(expected), rtol=1e-9, atol=1e-9)
     return actual

@@ -1,5 +1,4 @@
 import math
-from typing import NamedTuple
 
 import pytest
 from channel_models import EVERY_CHANNEL, labelled_mails, many_mails
@@ -82,37 +81,12 @@ def test_the_words_of_a_message_are_told_apart_by_channel():
     assert (words.text_tokens, len(words.all)) == (3, 5)
 
 
-def test_tokens_prepared_together_score_as_each_alone():
+@each("cached", [1_000_000, 2, 0])
+def test_what_a_classifier_has_met_changes_no_score(cached):
     learned = learn()
-    together, alone = learned.classifier, learned.classifier
-    together.prepare(["free", "prize", "unknown", "meeting"])
-    for tokens in ({"free"}, {"prize", "unknown"}, {"meeting", "free", "lunch"}, set()):
-        assert alone.score(tokens) == together.score(tokens)
-
-
-class Known(NamedTuple):
-    number: int
-    tokens: set[str]
-
-
-@each("messages, tokens, cached", [(500, 200_000, 1_000_000), (2, 9, 9), (9, 1, 9), (1, 9, 0)])
-def test_batches_of_any_size_keep_the_order_and_the_scores(messages, tokens, cached):
-    learned = learn()
-    given_ = [Known(i, {"prize", ("free", "lunch")[i % 2], f"unknown{i}"}) for i in range(7)]
-    given_.append(Known(7, set()))
     classifier = Classifier(learned.fit.metadata, learned.classifier.counts, cached)
-    batches = classifier.in_batches(given_, messages, tokens)
-    found = [(known, classifier.score(known.tokens)) for known in batches]
-    assert [(known, learned.classifier.score(known.tokens)) for known in given_] == found
-
-    def broken():
-        yield Known(1, {"prize"})
-        raise ValueError("broken")
-
-    coming = classifier.in_batches(broken())  # what came before the failure comes before it
-    assert next(coming).number == 1
-    with pytest.raises(ValueError, match="broken"):
-        next(coming)
+    for tokens in ({"free"}, {"prize", "new"}, {"meeting", "free", "lunch"}, set(), {"free", "b"}):
+        assert learned.classifier.score(tokens) == classifier.score(tokens)
 
 
 @each("scoring", SCORINGS)
