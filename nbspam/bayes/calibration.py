@@ -97,7 +97,7 @@ from operator import mul
 from typing import NamedTuple
 
 from nbspam.bayes.event_model import sigmoid
-from nbspam.bayes.evidence import WORD_FEATURES, Evidence, Group
+from nbspam.bayes.evidence import Evidence, Group
 
 Vector = tuple[float, ...]
 Range = tuple[float, float]  # from, to
@@ -221,11 +221,6 @@ def inputs(evidence: Evidence) -> tuple[Vector, Vector]:
 def groups(evidence: Evidence) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
     """Return the groups of words whose features each of SCALES has."""
     return (evidence.text_and_fields,), (evidence.text, evidence.header)
-
-
-def first_inputs(scale: Scale) -> tuple[int, ...]:
-    """Return where the word features of each group begin in x."""
-    return (1,) if scale.name == TEXT.name else (1, 1 + LENGTH)
 
 
 @lru_cache(maxsize=8)
@@ -503,39 +498,6 @@ def inverse(matrix: Sequence[Vector]) -> tuple[Vector, ...]:
     n = len(matrix)
     columns = [solve(matrix, [1.0 if i == j else 0.0 for j in range(n)]) for i in range(n)]
     return tuple(map(tuple, columns))
-
-
-class Parts(NamedTuple):
-    """A prediction taken apart; its terms add up to the log-odds, in nats."""
-
-    constant: float
-    length: float
-    caution: float
-    prior: float
-    word_coefficients: tuple[Vector, ...]  # per group: of its word features as they are
-    trait_coefficient: float  # of the feature of the traits as it is; 0 without
-
-
-def parts_of(
-    scale: Scale, calibration: Calibration, found: Prediction, x: Vector, experience: Experience
-) -> Parts:
-    """Return what a prediction consists of; x: the message's inputs, before they were held."""
-    b, gain = calibration.coefficients, found.gain
-
-    def coefficient(i: int) -> float:
-        return gain * b[i] * (found.inputs[i] / x[i] if x[i] else 1.0)
-
-    return Parts(
-        constant=gain * b[0],
-        length=gain * b[LENGTH] * found.inputs[LENGTH],
-        caution=-found.hold * experience.margin,
-        prior=(1 - found.hold) * experience.prior,
-        word_coefficients=tuple(
-            tuple(coefficient(i) for i in range(first, first + WORD_FEATURES))
-            for first in first_inputs(scale)
-        ),
-        trait_coefficient=coefficient(len(x) - 1) if scale.features[-1] == TRAITS else 0.0,
-    )
 
 
 # Mails of the smaller class, and known header words of a message, that earn half of the trust.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING
 
 from nbspam.bayes.event_model import Row
-from nbspam.scoring.rules import KnownWords, Score, ScoringRule, Weights, rule_of, undecided
+from nbspam.scoring.rules import KnownWords, Score, ScoringRule, Weights, rule_of
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import HOST, TEXT, channels_of
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
@@ -126,5 +126,6 @@ class Classifier:
         """Return the score of a message with these tokens and numbers."""
         words = self.known_words(tokens, numbers)
         if self.metadata.is_one_sided:
-            return undecided(self.metadata.settings)
+            n = len(self.metadata.settings.classes)
+            return Score(0.0, 0.5, (1 / n,) * n)
         return self.rule.score(words)

