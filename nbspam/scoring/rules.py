@@ -14,9 +14,11 @@ from nbspam.bayes.event_model import Row
 from nbspam.bayes.evidence import TRAIT_SCALE, WORD_FEATURES, Evidence, Group
 from nbspam.bayes.trait_model import TraitModel, against_rest, trait_model
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
-from nbspam.tokens.kinds import FIELDS, HEADER, IN_EVIDENCE, TEXT
+from nbspam.tokens.kinds import FIELDS, HEADER, IN_EVIDENCE, TEXT, channels_of
+from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 
 Weights = tuple[float, ...]
+Found = Sequence[tuple[str, Row]]  # tokens and their counts
 
 
 class KnownWords(NamedTuple):
@@ -72,21 +74,12 @@ OTHER_CLASSES = "other_classes"  # three or more classes: what the others' score
 THE_REST = "the rest"
 
 
-class Found(NamedTuple):
-    """What was found of a message in the model: its known tokens, and its traits."""
-
-    rows: Sequence[Row]  # of each token
-    channels: Sequence[int]
-    times: Sequence[int]
-    traits: Sequence[Weights]  # the weights of each trait that the rule heeds
-
-
 class Terms(NamedTuple):
     """The terms of a message's log-odds, in nats; constants and shares add up to it."""
 
     against: str  # the class that the log-odds speak against, or "the rest"
     constants: dict[str, float]
-    weights: list[float]  # of each token by itself, then of each trait
+    weights: list[float]  # of each token by itself, then of each trait that the rule heeds
     shares: list[float]  # what each of them adds to the sum
 
 
@@ -131,14 +124,17 @@ class SumRule:
         weights = self.weights(row)
         return [w - max(weights[:k] + weights[k + 1 :]) for k, w in enumerate(weights)]
 
-    def terms(self, found: Found, score: Score, k: int) -> Terms:
-        """Return the terms of class k against the most probable of the others."""
-        probabilities = score.probabilities
-        others = [i for i in range(len(probabilities)) if i != k]
-        against = max(others, key=lambda i: probabilities[i])
-        of_tokens = [w[k] - w[against] for w in map(self.weights, found.rows)]
-        of_traits = [w[k] - w[against] for w in found.traits]
-        shares = [w * n for w, n in zip(of_tokens, found.times, strict=True)]
+    def terms(self, found: Found, numbers: Numbers, score: Score, k: int) -> Terms:
+        """Return the terms of class k against the most probable of the others.
+
+        found: the tokens of the message that the model knows.
+        """
+        others = [i for i in range(len(score.probabilities)) if i != k]
+        against = max(others, key=score.probabilities.__getitem__)
+        times = numbers.times if self.heeds_times else NO_NUMBERS.times
+        of_tokens = [w[k] - w[against] for w in (self.weights(row) for _, row in found)]
+        of_traits = [w[k] - w[against] for w in self.trait_weights(numbers.traits)]
+        shares = [w * times.get(token, 1) for w, (token, _) in zip(of_tokens, found, strict=True)]
         constants = {BIAS: self._bias[k] - self._bias[against]}
         name = self._settings.classes[against]
         return Terms(name, constants, of_tokens + of_traits, shares + of_traits)
@@ -293,12 +289,13 @@ class EvidenceRule:
         weights = self.weights(row)
         return list(weights) if len(weights) > 1 else [-weights[0], weights[0]]
 
-    def terms(self, found: Found, score: Score, k: int) -> Terms:
-        """Return the terms of class k against the others."""
+    def terms(self, found: Found, numbers: Numbers, score: Score, k: int) -> Terms:
+        """Return the terms of class k against the others; found: as of the sum rule."""
         i = self._scored.index(k)
         evidences, tau = score.evidences[i], score.trust
-        weights = [self.weights(row)[i] for row in found.rows]
-        traits = [row[i] for row in found.traits]
+        weights = [self.weights(row)[i] for _, row in found]
+        channels = channels_of(token for token, _ in found)
+        traits = [row[i] for row in self.trait_weights(numbers.traits)]
         constants = dict.fromkeys((CALIBRATION, LENGTH, CAUTION, PRIOR), 0.0)
         shares = [0.0] * (len(weights) + len(traits))
         for part, groups, own, prediction, x in zip(
@@ -323,7 +320,7 @@ class EvidenceRule:
             constants[CAUTION] -= part * (prediction.hold * experience.margin)
             constants[PRIOR] += part * ((1 - prediction.hold) * experience.prior)
             for first, group in groups:
-                places = [j for j, channel in enumerate(found.channels) if channel in group]
+                places = [j for j, channel in enumerate(channels) if channel in group]
                 most = evidence.HEADERS if HEADER in group else evidence.STRONGEST
                 each = evidence.group_shares(
                     [weights[j] for j in places], most, coefficients[first : first + WORD_FEATURES]
