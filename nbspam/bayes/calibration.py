@@ -92,7 +92,6 @@ Standard library only: prediction and update are on the one-message path.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from operator import mul
 from typing import NamedTuple
 
@@ -223,19 +222,14 @@ def groups(evidence: Evidence) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
     return (evidence.text_and_fields,), (evidence.text, evidence.header)
 
 
-@lru_cache(maxsize=8)
-def bounds(ranges: tuple[Range, ...]) -> tuple[Range, ...]:
-    """Return how far each feature may go: its range, and all but the length at least +-3."""
-    return tuple(
-        (low, high) if index == LENGTH else (min(low, -_WORD_RANGE), max(high, _WORD_RANGE))
-        for index, (low, high) in enumerate(ranges, 1)
-    )
-
-
 def clamped(calibration: Calibration, x: Vector) -> Vector:
-    """Return x with each feature held within its bounds."""
-    limits = bounds(calibration.ranges)
-    return (1.0, *(min(max(v, lo), hi) for v, (lo, hi) in zip(x[1:], limits, strict=True)))
+    """Return x with each feature held within its range, and all but the length to +-3 at least."""
+    held = [1.0]
+    for i, (low, high) in enumerate(calibration.ranges, 1):
+        if i != LENGTH:
+            low, high = min(low, -_WORD_RANGE), max(high, _WORD_RANGE)
+        held.append(min(max(x[i], low), high))
+    return tuple(held)
 
 
 def update(scale: Scale, before: Calibration, x: Vector, is_spam: bool) -> Calibration:
@@ -542,7 +536,7 @@ def unconfoundedness(rows: Iterable[HostRow], messages: Sequence[int]) -> tuple[
     return max(0.0, min(1.0, given_host / without_host)), fewest * share
 
 
-def trust(rho: float, mails: float, header_words: int) -> float:
+def trust(rho: float, mails: float, header_words: float) -> float:
     """Return tau, 0 to below 1: the part of the log-odds that the header channel has a say in."""
     if not (mails and header_words):
         return 0.0

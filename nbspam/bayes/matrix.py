@@ -252,15 +252,10 @@ class EvidenceRows(NamedTuple):
     def messages(self, place: slice) -> Iterator[tuple[evidence.Evidence, int]]:
         """Yield the evidence of each message of a slice, and how many tokens its text has."""
         parts = self.text_and_fields, self.text, self.header
-        words, text, header = (map(_group, part[place].tolist()) for part in parts)
+        words, text, header = (map(evidence.Group._make, part[place].tolist()) for part in parts)
         tokens = self.text_tokens[place].tolist()
         traits = [None] * len(tokens) if self.traits is None else self.traits[place].tolist()
         return zip(map(evidence.Evidence, words, text, header, traits), tokens, strict=True)
-
-
-def _group(row: list[float]) -> evidence.Group:
-    strongest, total, strong, n, positive, negative = row
-    return evidence.Group(strongest, total, strong, int(n), positive, negative)
 
 
 def evidence_of_rows(

@@ -45,7 +45,6 @@ from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped, Skips
 from nbspam.scoring.batch_rules import (
-    BATCH_RULES,
     BatchEvidence,
     BatchSum,
     fitted_calibrations,
@@ -53,7 +52,7 @@ from nbspam.scoring.batch_rules import (
 )
 from nbspam.scoring.rules import EvidenceRule, Score
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.metadata import TRAINING, HostRows, Metadata
+from nbspam.store.metadata import EVIDENCE, TRAINING, HostRows, Metadata
 from nbspam.store.model_file import digest_key, sorted_lines, write_blocks
 from nbspam.tokens.kinds import TRAITS, channels_of
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
@@ -160,7 +159,7 @@ class TrainingRun:
         """Score and calibrate."""
         settings, learned = self.metadata
         self._evidence = [None] * len(self.kept)
-        if BATCH_RULES[settings.scoring].fits_apart:
+        if settings.scoring == EVIDENCE:  # the sum needs the counts of every other token too
             calibrations = fitted_calibrations(settings, *self._score())
             self.metadata = Metadata(settings, learned._replace(calibrations=calibrations))
 

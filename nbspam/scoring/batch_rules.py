@@ -33,9 +33,6 @@ _SCORED = 10_000  # messages whose scores are made at a time
 class _Batch:
     """A scoring rule for all messages of a corpus."""
 
-    # Whether it needs of the counts only those of a message's own tokens, to leave that out.
-    fits_apart = True
-
     def __init__(
         self, counts: Integers, labels: Integers, channels: Integers, traits: Integers | None
     ) -> None:
@@ -75,8 +72,6 @@ def _trait_weights(
 
 class BatchSum(_Batch):
     """The sum rule on a matrix."""
-
-    fits_apart = False  # the absence of every other token has a part in the score
 
     def fit(self, _: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
         """Return the calibrations as they are: the posterior is not calibrated."""

@@ -265,7 +265,7 @@ class EvidenceRule:
                 )
             ]
             score = score_of_log_scores(self._settings, log_scores)
-        known = evidences[0].text.n
+        known = int(evidences[0].text.n)
         return score._replace(evidences=evidences, trust=tau, known=known, text=text_tokens)
 
     def predictions(

@@ -20,7 +20,6 @@ from nbspam.bayes.calibration import (
     Calibration,
     Experience,
     Scale,
-    bounds,
     clamped,
     groups,
     inputs,
@@ -151,9 +150,6 @@ def test_weaker_words_are_held_to_less(case, part):
 
 @given(cases())
 def test_a_feature_outside_its_range_is_held_at_the_ranges_end(case):
-    limits = bounds(case.calibration.ranges)
-    for value, (low, high) in zip(case.found.inputs[1:], limits, strict=True):
-        assert low <= value <= high
     assert case.found.inputs == clamped(case.calibration, case.x)
     assert case.predict(x=case.found.inputs) == case.found
 
