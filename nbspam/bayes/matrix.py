@@ -201,7 +201,7 @@ class EventArrays:
                 each = np.log(np.maximum(n - counts, 0) + alpha) - np.log(n + 2 * alpha)
                 own = member.astype(np.int64)
                 logs -= each[own[left.rows], left.tokens]
-                absent = each.sum(axis=1)[own]
+                absent = each[:, self._totals > 0].sum(axis=1)[own]
             joints[:, k] += sign * np.bincount(left.rows, logs, len(labels)) + absent
         return joints
 
