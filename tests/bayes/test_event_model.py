@@ -180,23 +180,10 @@ def test_left_out_is_retrained(found, alpha, prior):
     left_out(found, alpha, prior)
 
 
-def test_left_out_is_retrained_on_many_messages():
-    random = np.random.default_rng(7)
-    dense = (random.random((60, 200)) < random.random(200) * 0.2).astype(np.int64)
-    dense = dense[:, dense.any(axis=0)]
-    left_out(Messages(dense, random.integers(0, 3, 60), 3), 0.1)
-
-
 def test_the_last_message_of_a_class_leaves_an_impossible_class_but_with_a_fixed_prior():
     found = Messages(np.array([[1, 0], [1, 1], [0, 1]]), np.array([0, 0, 1]), 2)
     assert left_out(found, 0.5)[2, 1] == -np.inf
     assert np.isfinite(left_out(found, 0.5, prior=0.3)).all()
-
-
-def test_a_token_of_one_message_alone_says_nothing_of_it():
-    with_own = Messages(np.array([[1, 0], [1, 0], [1, 1]]), np.array([0, 1, 0]), 2)
-    without = Messages(np.array([[1], [1], [1]]), np.array([0, 1, 0]), 2)
-    np.testing.assert_allclose(left_out(with_own, 1)[2], left_out(without, 1)[2], rtol=1e-12)
 
 
 # Weights of presence
@@ -366,19 +353,6 @@ def test_a_token_says_as_much_each_time_that_it_occurs_and_an_unknown_one_nothin
     assert (expected.log_scores, expected.text + 1) == (found.log_scores, found.text)
 
 
-ROWS = st.lists(
-    st.tuples(st.integers(0, 50), st.integers(0, 50)).filter(any), min_size=1, max_size=10
-)
-
-
-@given(ROWS, st.floats(1e-3, 3))
-def test_likelihoods_of_all_tokens_add_up_to_one(rows, alpha):
-    size = Multinomial().size(histograms_of(rows), (9, 9))
-    weights = [Multinomial().class_weights(row, size, alpha) for row in rows]
-    for k in range(2):
-        assert math.fsum(math.exp(row[k]) for row in weights) == close(1)
-
-
 def test_sizes_are_of_the_histograms():
     size = Multinomial().size([{0: 2, 3: 1, 5: 2}, {1: 4, 2: 1}], (9, 9))
     assert (size.trials, size.outcomes) == ((13, 6), 5)
@@ -436,12 +410,3 @@ def test_a_class_without_messages_is_impossible():
     probabilities = learner.classifier().score(["a"]).probabilities
     assert probabilities[1] == 0
     assert probabilities[0] > probabilities[2] > 0
-
-
-@given(ROWS, st.floats(1e-3, 3))
-def test_of_two_classes_weights_differ_as_in_the_multinomial_model(rows, alpha):
-    size = Complement().size(histograms_of(rows), (9, 9))
-    for row in rows:
-        ham, spam = Complement().class_weights(row, size, alpha)
-        one, other = Multinomial().class_weights(row, size, alpha)
-        assert spam - ham == close(other - one)
