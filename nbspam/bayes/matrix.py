@@ -175,7 +175,11 @@ class EventArrays:
         absent, and takes it out again for the message's own tokens.
         """
         model, alpha, left = self._model, self._alpha, self._left_out(presence)
-        joints = left_out_log_prior(labels, self._messages, log_prior)
+        if log_prior is None:  # a row for each class of the message; -inf of one that has none left
+            others = self._messages - np.eye(len(self._messages), dtype=np.int64)
+            with np.errstate(divide="ignore"):
+                log_prior = np.log(others / max(int(self._messages.sum()) - 1, 1))[labels]
+        joints = np.array(np.broadcast_to(log_prior, (len(labels), len(self._messages))))
         if not model.has_tokens:
             return joints
         if not model.has_prior:
@@ -204,21 +208,6 @@ class EventArrays:
                 absent = each[:, self._totals > 0].sum(axis=1)[own]
             joints[:, k] += sign * np.bincount(left.rows, logs, len(labels)) + absent
         return joints
-
-
-def left_out_log_prior(
-    labels: Integers, messages: Integers, log_prior: Floats | None = None
-) -> Floats:
-    """Return log P(m) of every class m for each message, itself left out; (n_messages, n_classes).
-
-    log_prior: (n_classes,) when the prior is fixed; else it follows from the remaining messages,
-    and is -inf for a class that has none left.
-    """
-    if log_prior is not None:
-        return np.repeat(log_prior[None], len(labels), axis=0)
-    left = messages - np.eye(len(messages), dtype=np.int64)  # a row for the class of the message
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(left / max(int(messages.sum()) - 1, 1))[labels])
 
 
 def _logs_of_counts(counts: Integers, alpha: float) -> Floats:
