@@ -174,6 +174,7 @@ def train_first(trial: Trial, first: int, limit: float | None = None) -> Evaluat
         raise TrainingError(
             f"among the first {counted(first, 'message')} {error.problem}, mixed in order",
             error.remedy,
+            **error.values,
         ) from error
     untrained = sorted(set(read.corpus.labels[first:]) - set(fitted.metadata.settings.classes))
     if untrained:
