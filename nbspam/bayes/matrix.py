@@ -1,7 +1,7 @@
 """Many messages at once: their sparse matrix, and the event models and the evidence on arrays.
 
 The formulas are those of `event_model.py` and `evidence.py`, which one message needs without numpy;
-tests compare the two.
+here they are for messages that were learned, each left out.  Tests compare the two.
 
 Shapes: presence (n_messages, n_tokens), entries 0 or 1, or how often a message has a token; an
 entry of a token that must not speak for ham is negative.  Counts (n_classes, n_tokens); messages

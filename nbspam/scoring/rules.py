@@ -1,7 +1,7 @@
 """The scoring rules: from the weights of a message's words to its score, and to the terms of it.
 
-A rule is a class like `EvidenceRule`, and an entry of RULES; `batch_rules.py` has the same for many
-messages at once.
+A rule is a class like `EvidenceRule`, and an entry of RULES; `batch_rules.py` has the same for the
+messages that were learned, each left out.
 """
 
 import functools
