@@ -50,9 +50,9 @@ from nbspam.scoring.batch_rules import (
     fitted_calibrations,
     scores_of_rows,
 )
-from nbspam.scoring.rules import EvidenceRule, Score
+from nbspam.scoring.rules import EvidenceRule, Score, rule_of
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.metadata import EVIDENCE, TRAINING, HostRows, Metadata
+from nbspam.store.metadata import TRAINING, HostRows, Metadata
 from nbspam.store.model_file import digest_key, sorted_lines, write_blocks
 from nbspam.tokens.kinds import TRAITS, channels_of
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
@@ -159,7 +159,7 @@ class TrainingRun:
         """Score and calibrate."""
         settings, learned = self.metadata
         self._evidence = [None] * len(self.kept)
-        if settings.scoring == EVIDENCE:  # the sum needs the counts of every other token too
+        if rule_of(self.metadata).is_calibrated:
             calibrations = fitted_calibrations(settings, *self._score())
             self.metadata = Metadata(settings, learned._replace(calibrations=calibrations))
 
