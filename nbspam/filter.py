@@ -174,7 +174,7 @@ class Filter:
                 for message, score in self._bulk.scores(messages)
             ]
         taken = list(messages)
-        verdicts = list(map(self.judge, self.classifier.in_batches(taken)))
+        verdicts = list(map(self.judge, taken))
         self._looked_up += sum(len(message.tokens) for message in taken)
         pays = _NUMPY + _PER_TOKEN * self.metadata.n_tokens
         if self._looked_up >= _SHARE_JUDGED * pays:

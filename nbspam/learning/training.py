@@ -45,13 +45,12 @@ from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped, Skips
 from nbspam.scoring.batch_rules import (
-    BATCH_RULES,
     BatchEvidence,
     BatchSum,
     fitted_calibrations,
     scores_of_rows,
 )
-from nbspam.scoring.rules import EvidenceRule, Score
+from nbspam.scoring.rules import EvidenceRule, Score, rule_of
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import TRAINING, HostRows, Metadata
 from nbspam.store.model_file import digest_key, sorted_lines, write_blocks
@@ -160,7 +159,7 @@ class TrainingRun:
         """Score and calibrate."""
         settings, learned = self.metadata
         self._evidence = [None] * len(self.kept)
-        if BATCH_RULES[settings.scoring].fits_apart:
+        if rule_of(self.metadata).is_calibrated:
             calibrations = fitted_calibrations(settings, *self._score())
             self.metadata = Metadata(settings, learned._replace(calibrations=calibrations))
 

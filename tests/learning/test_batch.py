@@ -9,21 +9,22 @@ from closeness import CLOSE, assert_evidence_agrees, assert_scores_agree
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
-from small_models import ALPHAS, MESSAGES, PRIORS, SCORINGS, learn, rows_of, with_learned
+from small_models import ALPHAS, MESSAGES, PRIORS, SCORINGS, learn, with_learned
 from whole_models import without_calibration
 
 from nbspam.bayes.calibration import inputs, untrained_calibrations
 from nbspam.errors import TrainingError
-from nbspam.learning.batch import fit
+from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import CLASSES_LIMIT, TrainingSettings, class_names
+from nbspam.scoring.classifier import Classifier
 from nbspam.store.metadata import with_counts
-from nbspam.tokens.kinds import TEXT, channel_of
 from nbspam.tokens.tokenized import TokenizedMessage
 
 
 def scores_of(learned):
-    return list(learned.fit.scores(learned.corpus.presence()))
+    vocabulary, score = learned.corpus.vocabulary, learned.classifier.score
+    return [score(learned.corpus.message(i, vocabulary).tokens) for i in range(len(learned.corpus))]
 
 
 def left_out_scores(learned):
@@ -41,11 +42,7 @@ def retrained_scores(messages, which, learned):
         chosen = {"prior": settings.prior, "scoring": settings.scoring}
         without = learn(messages[:i] + messages[i + 1 :], alpha=settings.alpha, **chosen)
         calibrated = with_learned(without.fit.metadata, calibrations=calibrations)
-        part = without.fit._replace(metadata=calibrated)
-        (score,) = part.scores(rows_of(without, [messages[i][1]]))
-        # The matrix lacks the columns of the message's own tokens, which are unknown and counted.
-        text = sum(channel_of(token) == TEXT for token in messages[i][1])
-        scores.append(score._replace(text=text))
+        scores.append(Classifier(calibrated, without.classifier.counts).score(messages[i][1]))
     return scores
 
 
@@ -84,11 +81,8 @@ def test_a_column_that_training_never_filled_says_nothing(scoring):
     presence = wider.presence()[:5]
     chosen = TrainingSettings(scoring=scoring, traits="none")
     found = fit(presence, wider.labels[:5], chosen, wider.channels())
-    assert_scores_agree(scores_of(learned), list(found.scores(presence)))
-    (expected,) = learned.fit.scores(rows_of(learned, [{"prize"}]))
-    whole = learn([*MESSAGES, ("ham", late)])  # only the columns matter
-    actual = list(found.scores(rows_of(whole, [{"prize", *late}])))
-    assert_scores_agree([expected._replace(text=2)], actual)
+    assert dict(token_counts(wider.vocabulary, found.counts)) == learned.counts
+    assert_scores_agree(left_out_scores(learned), list(found.left_out_scores(presence)))
     assert found.metadata == learned.fit.metadata
     assert learned.fit.metadata.n_tokens == found.metadata.n_tokens
 
@@ -129,9 +123,9 @@ def test_without_channels_all_is_text():
     learned = learn(many_mails(40))
     presence = learned.corpus.presence()
     found = fit(presence, learned.corpus.labels, TrainingSettings())
-    (score, *_) = found.scores(presence)
+    (score, *_) = found.left_out_scores(presence)
     assert (score.trust, score.evidences[0].header.n) == (0, 0)
-    assert score.known == score.text == presence[[0]].nnz
+    assert 0 < score.known <= score.text == presence[[0]].nnz
     assert found.metadata.learned.host_rows == {}
 
 
