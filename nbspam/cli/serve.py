@@ -20,7 +20,7 @@ from nbspam.serving.log import STDERR, Entry, Log
 from nbspam.serving.models import Opening, ServedModels, UserFiles
 from nbspam.serving.server import Server, serve
 from nbspam.serving.sockets import check_place, name_of, passed_sockets, tcp_sockets, unix_socket
-from nbspam.serving.teaching import Teacher, apply_requests
+from nbspam.serving.teaching import Teacher
 from nbspam.store.index import IndexLayout
 
 _DEFAULTS = Limits()
@@ -194,14 +194,13 @@ def command(
         model,
         cutting[:3],
         None if base is None else Path(base),
-        serving.user_models,
+        None if serving.user_models is None else UserFiles(serving.user_models),
         n_workers,
     )
     # This process judges nothing: the workers have what is kept.
     layout = IndexLayout(in_memory=0)
     say_good = log.say_good if log else None
     current = models.common(Opening(cutting.of, say, say_good, 0, layout))
-    user_files = None if serving.user_models is None else UserFiles(serving.user_models)
     opened_model = current.use()
     of_model = opened_model.filter.metadata
     note_lacking(model, of_model)
@@ -212,11 +211,7 @@ def command(
     with ExitStack() as opened:
         listeners = _sockets(listening, opened)
         metrics_listeners = _metrics_sockets(listening, opened)
-        teacher = None
-        if serving.tell:
-            below = model if user_files else models.base
-            apply = partial(apply_requests, base=below)
-            teacher = Teacher(apply, limits, say, user_files)
+        teacher = Teacher(models, limits, say) if serving.tell else None
         server = Server(models, current, limits, teacher, say, log, serving.x_spam)
         say_start = partial(_say_start, log, quiet, model, listeners, metrics_listeners)
         serve(server, listeners, metrics_listeners, say_start)

@@ -84,13 +84,17 @@ def _margin(metadata: Metadata, verdict: Verdict, cut_offs: CutOffs) -> float:
     return log_scores[k] - max(s for i, s in enumerate(log_scores) if i != k)
 
 
-def answer(
-    request: Request,
-    message: bytes,
-    spam_filter: Filter,
-    x_spam: bool = False,
-) -> tuple[bytes, Judged]:
-    """Return the reply to a request about a message, and the verdict.
+class Answer(NamedTuple):
+    """The reply to a request about a message, and what is logged of its verdict."""
+
+    reply: bytes
+    verdict: str
+    probability: float
+    reason: str | None
+
+
+def answer(request: Request, message: bytes, spam_filter: Filter, x_spam: bool = False) -> Answer:
+    """Return the answer to a request about a message.
 
     x_spam: whether a message gets SpamAssassin's headers too.
     Raises RefusedError when spamc could not use the reply, ModelError when the model is damaged.
@@ -108,7 +112,8 @@ def answer(
         content = rewritten(message, judged, x_spam)
         if request.command == spamd.HEADERS:
             content = header_for_spamc(message, content)
-    return spamd.reply(request, judged.line, content), judged
+    verdict, reply = judged.verdict, spamd.reply(request, judged.line, content)
+    return Answer(reply, verdict.verdict, verdict.probability, verdict.reason)
 
 
 def symbols(judged: Judged) -> list[str]:

@@ -12,11 +12,12 @@ It begins with the version of the model that the server has open, so that it can
 the file is damaged, and looks before each message whether there is a newer one.  It ends when the
 server has closed the channel, that is, in any case with the server.
 
-A task and a reply are a line of JSON and bytes: the message, or the reply to the client.
+Tasks and replies are pickled; a reply may be an error, which is raised in the server.
 """
 
 import ctypes
-import json
+import io
+import pickle
 import resource
 import signal
 import socket
@@ -24,23 +25,19 @@ import subprocess
 import sys
 from contextlib import nullcontext, suppress
 from threading import Semaphore
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from nbspam.errors import NbspamError
 from nbspam.reading.message import parse
-from nbspam.serving.answer import answer
+from nbspam.serving.answer import Answer, answer
 from nbspam.serving.clients import Limits, Say
 from nbspam.serving.models import NO_HANDLES, CurrentModel, Handles, ServedModels, UserModels
-from nbspam.serving.spamd import SOFTWARE, TEMPORARY, RefusedError, Request
-from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Wanted, tokenize
+from nbspam.serving.spamd import TEMPORARY, RefusedError, Request, raised
+from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
 
-# Packages are found where the server found them, and the setup is made anew as it is printed.
-_CODE = """
-import sys; sys.path[:] = {!a}
-from math import inf; from pathlib import PosixPath
-from nbspam.serving.judges import Limits, ServedModels, Setup, be_judge
-be_judge({}, {!a})"""
-_SMALL = 64 << 10  # bytes that are copied rather than sent by themselves
+# Those that the server heeds.  Its threads and processes have them blocked.
+SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
+# Packages are found where the server found them.
+_CODE = "import sys; sys.path[:] = {!a}; from nbspam.serving.judges import be_judge; be_judge({})"
 # Bytes.  One process is for messages that are no longer than this, which wait for no other: hostile
 # ones take 3 ms with 8 KiB, 10 with 32.
 _SHORT = 8 << 10
@@ -51,18 +48,6 @@ _SHORT = 8 << 10
 _MMAP_THRESHOLD = 1 << 20  # bytes
 _ARENAS = 2  # heaps that threads share; each keeps what was freed in it
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # their numbers in glibc's malloc.h
-
-# What a process answers: its reply, or why there is none.
-_DONE, _REFUSED, _FAILED, _BUG = range(4)
-
-
-class Judged(NamedTuple):
-    """The reply to a request about a message, and what is logged of its verdict."""
-
-    reply: bytes
-    verdict: str
-    probability: float
-    reason: str | None
 
 
 class Setup(NamedTuple):
@@ -101,25 +86,21 @@ class Judges:
         for judge in self._all:
             judge.start(self._setup, self._current)
 
-    def judge(self, request: Request) -> Judged:
-        """Return the reply to a request about a message.
+    def judge(self, request: Request) -> Answer:
+        """Return the answer to a request, whose body is freed as soon as the process has it.
 
-        The body of the request is freed as soon as the process has it.
-        Raises RefusedError, NbspamError when the model is damaged.
+        Raises RefusedError, NbspamError when the model is damaged, or whatever failed.
         """
-        fields, reply = self._ask(request, None, request.body)
-        return Judged(reply, *fields)
+        answered: Answer = raised(self._ask(request, None))
+        return answered
 
     def tokenize(self, request: Request, wanted: Wanted) -> TokenizedMessage:
-        """Return the message of a request, tokenized to be learned or forgotten.
+        """Return the message of a request, tokenized to be learned or forgotten; the body stays.
 
-        wanted: the numbers that the model counts.  The body stays.  Raises RefusedError.
+        wanted: the numbers that the model counts.  Raises RefusedError.
         """
-        found, content = self._ask(request, wanted, bytes(request.body))
-        digest, times, traits, perhaps = found
-        tokens = content.decode("utf-8", "surrogatepass").split("\n") if content else []
-        numbers = Numbers(times, tuple(traits), frozenset(perhaps))
-        return TokenizedMessage("-", None, tokens, digest, numbers=numbers)
+        tokenized: TokenizedMessage = raised(self._ask(request, wanted))
+        return tokenized
 
     def close(self) -> None:
         """Kill the processes, and with them what they are reading; `end` frees what they leave."""
@@ -133,15 +114,9 @@ class Judges:
         for judge in list(self._free):
             judge.end()
 
-    def _ask(
-        self, request: Request, wanted: Wanted | None, body: bytes | bytearray
-    ) -> tuple[Any, bytes]:
-        """Return what a process replies, when it is the message's turn.
-
-        wanted: the numbers that the model counts, if the message is to be tokenized only.
-        body: of the request; freed as soon as the process has it, if it is a bytearray.
-        """
-        with self._long if len(body) > _SHORT else nullcontext(), self._any:
+    def _ask(self, request: Request, wanted: Wanted | None) -> Any:
+        """Return what a process replies, when it is the message's turn; it may be an error."""
+        with self._long if len(request.body) > _SHORT else nullcontext(), self._any:
             judge = self._free.pop()
             try:
                 process = judge.process
@@ -149,21 +124,21 @@ class Judges:
                     judge.start(self._setup, self._current)
                 if self._is_closed:  # perhaps since a moment, and `close` has not seen the new one
                     raise RefusedError(TEMPORARY, "(the server stops)")
-                _send(judge.channel, (request._replace(body=b""), wanted), body)
-                if isinstance(body, bytearray):
-                    body.clear()
-                (kind, found), content = _receive(judge.stream)
+                _send(judge.stream, (request, wanted))
+                if wanted is None:
+                    request.body.clear()
+                reply = pickle.load(judge.stream)
             except TimeoutError:
                 judge.end()
                 seconds = f"{self._setup.limits.reading:g} s"
                 self._say(f"gave up on a message after {seconds}")
                 raise RefusedError(TEMPORARY, f"(it took longer than {seconds})") from None
-            except (OSError, EOFError) as error:
-                has_died = isinstance(error, ConnectionError | EOFError)
+            except (OSError, EOFError, pickle.UnpicklingError) as error:
+                cannot_start = isinstance(error, OSError) and not isinstance(error, ConnectionError)
                 judge.end()
                 if not self._is_closed:
                     what = "large messages" if self._setup.is_for_large else "messages"
-                    reason = "it has ended" if has_died else error
+                    reason = error if cannot_start else "it has ended"
                     self._say(
                         f"the process that reads {what} failed ({reason}); a new one is started"
                     )
@@ -173,45 +148,32 @@ class Judges:
                 raise
             finally:
                 self._free.append(judge)
-        if kind == _REFUSED:
-            raise RefusedError(*found)
-        if kind == _FAILED:
-            raise NbspamError(found)
-        if kind == _BUG:
-            self._say(f"internal error, {found}; please report it")
-            raise RefusedError(SOFTWARE, found.partition(":")[0])
-        return found, content
+        return reply
 
 
 class _Judge:
     """One process, or the place for one."""
 
     process: subprocess.Popen[bytes] | None = None
-    channel: socket.socket  # while there is a process
-    stream: IO[bytes]  # what it says
+    stream: io.BufferedRWPair  # to it and from it, while there is a process
 
     def start(self, setup: Setup, current: CurrentModel) -> None:
         """Start it, in place of one that has ended; raises OSError."""
         self.end()
         model = current.use()
         handles = model.handles
-        channel, theirs = socket.socketpair()
-        channel.settimeout(setup.limits.reading)  # for it to read, and to answer
-        with theirs:
-            code = _CODE.format(sys.path, theirs.fileno(), setup._replace(handles=handles))
-            try:
-                process = subprocess.Popen(
-                    [sys.executable, "-c", code],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno(), *handles.values()],
-                )
-            except BaseException:
-                channel.close()
-                raise
-        self.channel, self.stream = channel, channel.makefile("rb")
-        self.process = process
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.settimeout(setup.limits.reading)  # for it to read, and to answer
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _CODE.format(sys.path, theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno(), *handles.values()],
+            )
+            self.stream = ours.makefile("rwb")
+        _send(self.stream, setup._replace(handles=handles))
 
     def end(self) -> None:
         """Kill it and free what it leaves."""
@@ -219,27 +181,13 @@ class _Judge:
         if process:
             process.kill()
             process.wait()
-            self.stream.close()
-            self.channel.close()
+            with suppress(OSError):  # some of a task was not sent
+                self.stream.close()
 
 
-def _send(channel: socket.socket, head: Any, body: bytes | bytearray) -> None:
-    line = b"%s\n" % json.dumps([head, len(body)], default=bytes.decode).encode()
-    if len(body) <= _SMALL:
-        channel.sendall(line + body)
-    else:
-        channel.sendall(line)
-        channel.sendall(body)
-
-
-def _receive(stream: IO[bytes]) -> tuple[Any, bytes]:
-    """Return what `_send` has sent; raises EOFError when the channel is closed, or OSError."""
-    if not (line := stream.readline()).endswith(b"\n"):
-        raise EOFError
-    head, n = json.loads(line)
-    if len(body := stream.read(n)) < n:
-        raise EOFError
-    return head, body
+def _send(stream: io.BufferedRWPair, what: Any) -> None:
+    pickle.dump(what, stream, protocol=5)  # which copies no large bytes
+    stream.flush()
 
 
 # What a process runs
@@ -259,49 +207,39 @@ def limit_memory(n: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (n, n))
 
 
-def be_judge(number: int, setup: Setup) -> None:
+def be_judge(number: int) -> None:
     """Do tasks until the channel is closed; number: its descriptor."""
     # Signals to the group are the server's to obey: it finishes what was begun.
-    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ignored, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     give_back_freed_memory()
-    channel = socket.socket(fileno=number)
-    stream = channel.makefile("rb")
     with suppress(EOFError, OSError):  # the server needs it no longer
+        stream = socket.socket(fileno=number).makefile("rwb")
+        setup: Setup = pickle.load(stream)
         if setup.is_for_large:  # with 32 MiB of mail it takes 130 MB, the program itself included
             limit_memory((64 << 20) + 6 * setup.limits.max_size)
         models = setup.models.of_worker(setup.handles, setup.is_for_large)
         while True:
-            task, body = _receive(stream)
-            reply, content = _reply(task, body, models, setup)
-            del task, body
-            _send(channel, reply, content)
-            del reply, content
+            task = pickle.load(stream)
+            reply = _reply(models, setup, *task)
+            del task
+            _send(stream, reply)
+            del reply
 
 
 def _reply(
-    task: Any, body: bytes, models: CurrentModel | UserModels, setup: Setup
-) -> tuple[Any, bytes]:
-    """Return the reply to a task, whatever happens."""
+    models: CurrentModel | UserModels, setup: Setup, request: Request, wanted: Wanted | None
+) -> Answer | TokenizedMessage | Exception:
+    """Return the reply to a task, or why there is none."""
     try:
-        (command, version, _, *fields), wanted = task
-        request = Request(command, tuple(version), body, *fields)
         message = request.message(setup.limits.max_size)
-        if wanted:
-            found = tokenize(parse(message), digest=True, wanted=Wanted(*wanted))
-            times, traits, perhaps = found.numbers
-            content = "\n".join(found.tokens).encode("utf-8", "surrogatepass")
-            return (_DONE, (found.digest, times, traits, sorted(perhaps))), content
+        request.body.clear()
+        if wanted is not None:
+            return tokenize(parse(message), digest=True, wanted=wanted)
         spam_filter = models.use(request.user).filter
-        reply, judged = answer(request, message, spam_filter, setup.x_spam)
+        answered = answer(request, message, spam_filter, setup.x_spam)
         spam_filter.classifier.trim()
-        verdict = judged.verdict
-        return (_DONE, (verdict.verdict, verdict.probability, verdict.reason)), reply
-    except RefusedError as error:
-        return (_REFUSED, (error.code, str(error))), b""
-    except NbspamError as error:
-        return (_FAILED, str(error)), b""
+        return answered
     except MemoryError:
-        return (_REFUSED, (TEMPORARY, "(it takes too much memory)")), b""
+        return RefusedError(TEMPORARY, "(it takes too much memory)")
     except Exception as error:  # noqa: BLE001 (a message that fails must not end the process)
-        return (_BUG, f"{type(error).__name__}: {error}"), b""
+        return error

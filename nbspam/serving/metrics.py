@@ -10,7 +10,6 @@ connections, which are evicted when they are slow and others wait, and so many a
 
 import os
 import resource
-import socket
 import threading
 import time
 from collections import Counter
@@ -187,17 +186,13 @@ class MetricsPage:
     def __init__(self, page: Callable[[], str], say: Say) -> None:
         """page: returns what to answer.  say: tells what is wrong."""
         self._page = page
-        self._clients = Clients(_LIMITS, self._serve, say)
+        self.clients = Clients(_LIMITS, self._serve, say)
         self._turns = threading.Semaphore(_ANSWERS)
-
-    def listen(self, listeners: Sequence[socket.socket]) -> None:
-        """Answer the clients of these sockets from now on, until `close`."""
-        self._clients.listen(listeners)
 
     def close(self) -> None:
         """Close the listeners, and wait for the last client, for a short time."""
-        self._clients.close(time.monotonic() + _LIMITS.shutdown)
-        self._clients.join()
+        self.clients.close(time.monotonic() + _LIMITS.shutdown)
+        self.clients.join()
 
     def _serve(self, client: Client) -> None:
         try:

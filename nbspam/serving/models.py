@@ -289,7 +289,7 @@ class ServedModels(NamedTuple):
     path: Path
     cut_offs: tuple[float | None, ...] = (None,) * 3  # spam, ham, and what a lost ham costs
     base: Path | None = None  # that the model is read through, as those of users are through it
-    users: Path | None = None  # where their models are
+    users: UserFiles | None = None  # where their models are
     n_workers: int = 1
     open_users: int = 100  # of their models stay open, of all workers together
 
@@ -312,15 +312,11 @@ class ServedModels(NamedTuple):
         """
         n, how = self.n_workers + 1, Opening(self.cut_offs_of)  # one is for short messages
         # A worker's cache is of use for its own messages alone, so few workers have a whole one.
-        words, in_memory = (
-            min(how.words, max(20_000, 4 * how.words // n)),
-            how.layout.in_memory // n,
-        )
+        words = min(how.words, max(20_000, 4 * how.words // n))
+        layout = IndexLayout(in_memory=how.layout.in_memory // n)
         if is_for_large:
-            words, in_memory = 10_000, 0
-        layout = IndexLayout(in_memory=in_memory)
+            words, layout = 10_000, IndexLayout(in_memory=0)
         common = self.common(how._replace(words=words, layout=layout, handles=handles))
         if self.users is None:
             return common
-        files, most = UserFiles(self.users), max(1, self.open_users // n)
-        return UserModels(common, files, self.cut_offs_of, most)
+        return UserModels(common, self.users, self.cut_offs_of, max(1, self.open_users // n))

@@ -14,7 +14,8 @@ Two rules follow from what spamc does with a reply:
 import io
 import re
 import zlib
-from typing import Any, NamedTuple
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
 
 # Bytes.  Larger messages share a room in memory and are read in a process of their own.  The
 # costliest shapes known keep the interpreter for 20 to 35 ms with 128 KiB, 40 to 70 with 256 KiB.
@@ -50,14 +51,30 @@ class RefusedError(Exception):
     """The request is answered with a status line only; the error's text is the reason."""
 
     def __init__(self, code: int, reason: str) -> None:
-        super().__init__(reason)
-        self.code = code
+        super().__init__(code, reason)  # as `pickle` gives them back
+        self.code, self.reason = code, reason
 
     @property
     def line(self) -> bytes:
         """The whole reply."""
-        reason = _NOT_PRINTABLE.sub(" ", str(self))[:500]
+        reason = _NOT_PRINTABLE.sub(" ", self.reason)[:500]
         return f"SPAMD/1.0 {self.code} {_TITLES[self.code]}: {reason}\r\n".encode()
+
+
+T = TypeVar("T")
+
+
+def raised(result: T | Exception) -> T:
+    """Return a result, or raise it if it is an error.
+
+    An error and a frame that it passes through, with a message, would keep each other.
+    """
+    try:
+        if isinstance(result, Exception):
+            raise result
+        return result
+    finally:
+        del result
 
 
 class Request(NamedTuple):
@@ -65,7 +82,7 @@ class Request(NamedTuple):
 
     command: str
     version: tuple[int, int] = (1, 5)  # of the client's protocol
-    body: bytes | bytearray = b""  # the message, as sent
+    body: bytearray = bytearray()  # the message, as sent
     compressed: bool = False  # by zlib; only large messages still are when they are answered
     message_class: str = ""  # TELL: "spam", "ham" or empty
     set_local: bool = False  # TELL: learn it
@@ -79,21 +96,17 @@ class Request(NamedTuple):
 
     def message(self, max_size: int) -> bytes:
         """Return the message, decompressed if necessary; raises RefusedError."""
-        if not self.compressed:
-            return bytes(self.body)  # no copy is made of bytes
-        message = unzipped(self.body, max_size)
+        message = unzipped(self.body, max_size) if self.compressed else bytes(self.body)
         if message is None:
             raise too_large("the decompressed message", max_size)
         return message
 
     def beginning(self, n: int) -> bytes:
         """Return the first `n` bytes of the message; none of what is not zlib's."""
-        if not self.compressed:
-            return bytes(self.body[:n])
-        try:
-            return zlib.decompressobj().decompress(self.body, n)
-        except zlib.error:
-            return b""
+        with suppress(zlib.error):
+            body = self.body
+            return zlib.decompressobj().decompress(body, n) if self.compressed else bytes(body[:n])
+        return b""
 
 
 def read_head(

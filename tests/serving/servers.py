@@ -4,9 +4,9 @@ import fcntl
 import os
 import threading
 import time
-from contextlib import contextmanager
-from functools import partial
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from unittest.mock import patch
 
 from served_programs import Served, children, workers_of
 
@@ -14,7 +14,7 @@ from nbspam.serving.clients import Limits
 from nbspam.serving.models import Opening, ServedModels, UserFiles
 from nbspam.serving.server import Server
 from nbspam.serving.sockets import unix_socket
-from nbspam.serving.teaching import Teacher, apply_requests
+from nbspam.serving.teaching import Teacher
 
 
 class InThread(Served):
@@ -84,19 +84,17 @@ def serving_in(
 ):
     """Serve a model; yields what there is to know of the server.
 
-    apply: what is called to learn; or tell: that it is what the program calls.
+    tell: whether clients may teach; apply: what is called then, in place of what applies them.
     users: where their models are, which can be taught; most: of them that stay open.
     base: that the model is read through.
     """
     said, path, bounds = [], folder / "socket", Limits(**limits)
-    models = ServedModels(model, cut_offs, base, users, workers, most)
+    models = ServedModels(model, cut_offs, base, UserFiles(users) if users else None, workers, most)
     current = models.common(Opening(models.cut_offs_of, said.append))
-    teacher = None
-    if apply or tell or users:
-        apply = apply or partial(apply_requests, base=model if users else base)
-        teacher = Teacher(apply, bounds, said.append, UserFiles(users) if users else None)
+    teacher = Teacher(models, bounds, said.append) if tell or users or apply else None
     server = Server(models, current, bounds, teacher, said.append, log)
     with (
+        patch("nbspam.serving.teaching.apply_requests", apply) if apply else nullcontext(),
         unix_socket(path, 0o600) as listener,
         unix_socket(folder / "metrics", 0o600) as metrics,
     ):

@@ -89,7 +89,7 @@ def test_no_process_is_used_or_left_that_starts_while_the_server_stops(model, mo
 
     monkeypatch.setattr(_Judge, "start", start)
     with pytest.raises(RefusedError, match="the server stops"):
-        judges.judge(Request("CHECK", body=SPAM))
+        judges.judge(Request("CHECK", body=bytearray(SPAM)))
     assert judges.pids == []
 
 
@@ -119,11 +119,11 @@ def test_a_large_message_is_not_overtaken():
     room, order = Room(100, Limits()), []
 
     def visit(n):
-        room.take(n)
+        room.take(n, n)
         order.append(n)
         room.free(n)
 
-    room.take(60)
+    room.take(60, 60)
     visitors = [threading.Thread(target=visit, args=(n,), daemon=True) for n in (80, 30, 75)]
     for number, visitor in enumerate(visitors, 1):
         visitor.start()
@@ -140,17 +140,17 @@ def test_a_large_message_is_not_overtaken():
 def test_who_waits_for_too_long_is_refused_and_the_next_goes_on():
     limits = SimpleNamespace(connections=64, timeout=0.3)
     room = Room(100, limits)
-    room.take(50)
+    room.take("first", 50)
 
     def come_later():
         limits.timeout = 60.0
-        room.take(40)
+        room.take("later", 40)
 
     second = threading.Timer(0.1, come_later)
     second.daemon = True
     second.start()
     with pytest.raises(RefusedError, match="no room") as refused:
-        room.take(60)
+        room.take("late", 60)
     assert refused.value.code == TEMPORARY
     second.join(5)
     assert room.used == 90
@@ -258,7 +258,7 @@ def peak_of(function, *arguments):
 
 def test_a_bomb_is_not_decompressed():
     bomb = zlib.compress(bytes(64 << 20))
-    packed = Request("PROCESS", body=bomb, compressed=True)
+    packed = Request("PROCESS", body=bytearray(bomb), compressed=True)
     for function, arguments in (
         (unzipped, (bomb, 1000)),
         (packed.beginning, (1000,)),

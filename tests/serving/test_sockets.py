@@ -1,17 +1,14 @@
 """Where a server listens and where it refuses to, what systemd passes and is told, and signals."""
 
 import os
-import signal
 import socket
 import stat
 import subprocess
 import sys
-import threading
 
 import pytest
 
 from nbspam.errors import OptionError, ServingError
-from nbspam.serving.server import serve
 from nbspam.serving.sockets import name_of, notify, passed_sockets, tcp_sockets, unix_socket
 
 
@@ -171,39 +168,3 @@ def test_systemd_is_told(tmp_path, monkeypatch, abstract):
     notify("STOPPING=1")  # nobody hears it, and nothing happens
     monkeypatch.delenv("NOTIFY_SOCKET")
     notify("READY=1")
-
-
-# Signals
-
-
-class Watched:
-    """A server that has no clients, and counts how often it was asked to reopen its model."""
-
-    n_reloads = 0
-    is_closed = False
-
-    def start(self, *_):
-        """Serve nobody."""
-
-    def reload(self):
-        self.n_reloads += 1
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    def close(self):
-        self.is_closed = True
-
-
-def test_signals_are_heeded_once_it_says_that_it_serves():
-    """Who waits for that and sends SIGHUP would end it otherwise."""
-    server, handlers = Watched(), []
-
-    def say_start():
-        assert threading.current_thread() is threading.main_thread()
-        handlers.extend(signal.getsignal(n) for n in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT))
-        assert signal.SIG_DFL not in handlers
-        os.kill(os.getpid(), signal.SIGHUP)
-
-    before = signal.getsignal(signal.SIGHUP)
-    serve(server, [], say_start=say_start)
-    assert (server.n_reloads, server.is_closed) == (1, True)
-    assert signal.getsignal(signal.SIGHUP) is before

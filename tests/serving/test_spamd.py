@@ -141,7 +141,7 @@ TELLS = [  # headers; as what it is learned; whether that changes the model; wha
 def test_tell(serving, model):
     told, results = [], []
 
-    def apply(_, requests, __):
+    def apply(_, requests, *__):
         told.extend(requests)
         return results * len(requests)
 
@@ -247,7 +247,7 @@ ODD = [
 def test_an_error_is_a_status_line_and_nothing_else(serving, model):
     rows = [line.split("\t") for line in REFUSED.read_text().splitlines()[1:]]
     odd = [(asked.encode().decode("unicode_escape"), line) for _, asked, line in rows]
-    with serving(model, lambda _, told, __: [True] * len(told), max_size=1_000_000) as served:
+    with serving(model, lambda _, told, *__: [True] * len(told), max_size=1_000_000) as served:
         for asked, line in [*ODD, *((asked.encode("latin-1"), line) for asked, line in odd)]:
             assert served.ask(asked) == f"SPAMD/1.0 {line}\r\n".encode(), line
             assert served.ask(b"PING SPAMC/1.5\r\n\r\n") == PONG, line
@@ -263,8 +263,8 @@ def test_a_failure_of_ours_is_a_status_line_too(serving, model, monkeypatch):
 from nbspam.serving import answer
 def marked(*_): raise RecursionError("too deep")
 answer.marked = marked
-be_judge("""
-    code = judges._CODE.replace("\nbe_judge(", fault)
+from nbspam.serving.judges import be_judge; be_judge("""
+    code = judges._CODE.replace("from nbspam.serving.judges import be_judge; be_judge(", fault)
     monkeypatch.setattr(judges, "_CODE", code)
     with serving(model) as served:
         reply = served.ask(request("PROCESS", SPAM))
@@ -308,7 +308,7 @@ def test_no_bytes_crash_it_or_get_an_empty_message(fuzzed, asked):
 @pytest.fixture(scope="module")
 def fuzzed(model_file, tmp_path_factory):
     folder = tmp_path_factory.mktemp("fuzzed")
-    with serving_in(folder, model_file, lambda _, told, __: [True] * len(told)) as served:
+    with serving_in(folder, model_file, lambda _, told, *__: [True] * len(told)) as served:
         yield served
 
 
@@ -457,7 +457,7 @@ def test_a_large_message_is_no_ones_wait(served):
 
 def test_a_client_is_gone_whatever_the_network_says():
     connection = Mock(recv_into=Mock(side_effect=OSError(113, "No route to host")))
-    client = Client(connection, 1.0, threading.Condition())
+    client = Client(connection, Mock())
     with pytest.raises(ConnectionError, match="No route"):
         client.stream.peek()
     client.close()

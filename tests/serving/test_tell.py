@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from served_programs import HAM, SPAM
@@ -14,6 +15,7 @@ import nbspam
 from nbspam.errors import LockedError, ModelError
 from nbspam.serving.clients import Limits
 from nbspam.serving.log import UNCHANGED
+from nbspam.serving.models import ServedModels
 from nbspam.serving.spamd import RefusedError
 from nbspam.serving.teaching import LearnRequest, Teacher
 from nbspam.serving.teaching import apply_requests as apply_with_wait
@@ -40,7 +42,7 @@ def submitted(apply, messages, before=lambda _: None, **limits):
 
     apply: called with the requests, and how long to wait.  before: called with the teacher.
     """
-    teacher = Teacher(lambda _, asked, wait: apply(asked, wait), Limits(**limits), print, None)
+    teacher = Teacher(ServedModels(Path("model.json")), Limits(**limits), print)
     before(teacher)
     results = [None] * len(messages)
 
@@ -48,14 +50,17 @@ def submitted(apply, messages, before=lambda _: None, **limits):
         results[i] = teacher.submit(Path("model.json"), request)
 
     threads = []
-    for i, message in enumerate(messages):
-        one = message if isinstance(message, LearnRequest) else LearnRequest(message, True)
-        threads.append(threading.Thread(target=submit, args=(i, one)))
-        threads[-1].start()
-        time.sleep(0.01)  # so that they come in order
-    teacher.close()
-    for thread in threads:
-        thread.join(60)
+    with patch(
+        "nbspam.serving.teaching.apply_requests", lambda _, asked, wait, __: apply(asked, wait)
+    ):
+        for i, message in enumerate(messages):
+            one = message if isinstance(message, LearnRequest) else LearnRequest(message, True)
+            threads.append(threading.Thread(target=submit, args=(i, one)))
+            threads[-1].start()
+            time.sleep(0.01)  # so that they come in order
+        teacher.close()
+        for thread in threads:
+            thread.join(60)
     return results
 
 
@@ -84,14 +89,13 @@ def test_learn_move_forget(model):
     assert results(model, move, LearnRequest(HAM, True)) == ["learned", "learned"]
 
 
-def test_an_empty_message_is_not_learned(model):
+def test_an_empty_message_is_not_learned(serving, model):
     before = model.read_bytes()
-    for empty in (b"", b"\r\n", b" \n\n"):
-        requests = [LearnRequest(empty, is_spam) for is_spam in (True, False, None)]
-        assert apply_requests(model, requests) == [False] * 3, empty
-        assert model.read_bytes() == before
-    requests = [LearnRequest(empty, True), LearnRequest(NEW, True), LearnRequest(empty, None)]
-    assert apply_requests(model, requests) == [False, True, False]
+    with serving(model, tell=True) as served:
+        for empty in (b"", b"\r\n", b" \n\n"):
+            for header in ("Message-class: spam\r\nSet: local", "Remove: local"):
+                assert served.ask(request("TELL", empty, header)) == OK + b"\r\n\r\n", empty
+                assert model.read_bytes() == before
 
 
 def test_many_at_once_are_one_save(model, monkeypatch):
@@ -289,8 +293,8 @@ def test_a_stop_ends_the_wait_and_each_reply_is_true(serving, model):
     """What was answered as learned is on the disk, and what was not is not."""
     go = threading.Event()
 
-    def slow(path, requests, wait):
-        results = apply_with_wait(path, requests, wait)
+    def slow(*asked):
+        results = apply_with_wait(*asked)
         go.set()
         return results
 
