@@ -194,7 +194,7 @@ def command(
         model,
         cutting[:3],
         None if base is None else Path(base),
-        None if serving.user_models is None else UserFiles(serving.user_models),
+        None if serving.user_models is None else UserFiles.of(serving.user_models),
         n_workers,
     )
     # This process judges nothing: the workers have what is kept.

@@ -95,9 +95,10 @@ class Room:
 
     def free(self, who: object) -> None:
         """Give back what someone took, if he did."""
-        with self._changed:
-            self.taken.pop(who, 0)
-            self._changed.notify_all()
+        if who in self.taken:
+            with self._changed:
+                del self.taken[who]
+                self._changed.notify_all()
 
     def close(self) -> None:
         """Refuse those who wait."""
@@ -342,15 +343,16 @@ class Clients:
                 )
             if self._is_closing and self._listeners:
                 self._door.extend(self._last_ones())
-            elif self._door and time.monotonic() >= self.ends:
+                continue
+            if self._listeners and not self._door:
+                self._door.extend(self._new_ones())
+            if self._door and time.monotonic() >= self.ends:
                 self._door.popleft().close()
             elif self._door:
                 client = Client(self._door.popleft(), self)
                 self._open.add(client)
                 return client
-            elif self._listeners:
-                self._door.extend(self._new_ones())
-            else:
+            elif not self._listeners:
                 self.tell_of_change()
                 return None
 

@@ -12,32 +12,44 @@ It begins with the version of the model that the server has open, so that it can
 the file is damaged, and looks before each message whether there is a newer one.  It ends when the
 server has closed the channel, that is, in any case with the server.
 
-Tasks and replies are pickled; a reply may be an error, which is raised in the server.
+A task and a reply are a line of JSON and bytes: the message, or the reply to the client.
 """
 
 import ctypes
-import io
-import pickle
+import json
 import resource
 import signal
 import socket
 import subprocess
 import sys
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from threading import Semaphore
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
+from nbspam.errors import NbspamError
 from nbspam.reading.message import parse
 from nbspam.serving.answer import Answer, answer
 from nbspam.serving.clients import Limits, Say
-from nbspam.serving.models import NO_HANDLES, CurrentModel, Handles, ServedModels, UserModels
-from nbspam.serving.spamd import TEMPORARY, RefusedError, Request, raised
-from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
+from nbspam.serving.models import (
+    NO_HANDLES,
+    CurrentModel,
+    Handles,
+    ServedModels,
+    UserModels,
+)
+from nbspam.serving.spamd import SOFTWARE, TEMPORARY, UNUSABLE, RefusedError, Request
+from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Wanted, tokenize
 
 # Those that the server heeds.  Its threads and processes have them blocked.
 SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
-# Packages are found where the server found them.
-_CODE = "import sys; sys.path[:] = {!a}; from nbspam.serving.judges import be_judge; be_judge({})"
+# Packages are found where the server found them, and the setup is made anew as it is printed.
+_CODE = """
+import sys; sys.path[:] = {!a}
+from math import inf; from pathlib import PosixPath
+from nbspam.serving.judges import Limits, ServedModels, Setup, be_judge
+from nbspam.serving.models import UserFiles
+be_judge({}, {!a})"""
+_SMALL = 64 << 10  # bytes that are copied rather than sent by themselves
 # Bytes.  One process is for messages that are no longer than this, which wait for no other: hostile
 # ones take 3 ms with 8 KiB, 10 with 32.
 _SHORT = 8 << 10
@@ -89,18 +101,20 @@ class Judges:
     def judge(self, request: Request) -> Answer:
         """Return the answer to a request, whose body is freed as soon as the process has it.
 
-        Raises RefusedError, NbspamError when the model is damaged, or whatever failed.
+        Raises RefusedError, NbspamError when the model is damaged.
         """
-        answered: Answer = raised(self._ask(request, None))
-        return answered
+        found, reply = self._ask(request, None)
+        return Answer(reply, *found)
 
     def tokenize(self, request: Request, wanted: Wanted) -> TokenizedMessage:
         """Return the message of a request, tokenized to be learned or forgotten; the body stays.
 
         wanted: the numbers that the model counts.  Raises RefusedError.
         """
-        tokenized: TokenizedMessage = raised(self._ask(request, wanted))
-        return tokenized
+        (digest, times, traits, perhaps), content = self._ask(request, wanted)
+        tokens = content.decode("utf-8", "surrogatepass").split("\n") if content else []
+        numbers = Numbers(times, tuple(traits), frozenset(perhaps))
+        return TokenizedMessage("-", None, tokens, digest, numbers=numbers)
 
     def close(self) -> None:
         """Kill the processes, and with them what they are reading; `end` frees what they leave."""
@@ -114,8 +128,8 @@ class Judges:
         for judge in list(self._free):
             judge.end()
 
-    def _ask(self, request: Request, wanted: Wanted | None) -> Any:
-        """Return what a process replies, when it is the message's turn; it may be an error."""
+    def _ask(self, request: Request, wanted: Wanted | None) -> tuple[Any, bytes]:
+        """Return what a process replies, when it is the message's turn; raises its error."""
         with self._long if len(request.body) > _SHORT else nullcontext(), self._any:
             judge = self._free.pop()
             try:
@@ -124,21 +138,21 @@ class Judges:
                     judge.start(self._setup, self._current)
                 if self._is_closed:  # perhaps since a moment, and `close` has not seen the new one
                     raise RefusedError(TEMPORARY, "(the server stops)")
-                _send(judge.stream, (request, wanted))
-                if wanted is None:
+                _send(judge.channel, (request._replace(body=b""), wanted), request.body)
+                if wanted is None and isinstance(request.body, bytearray):
                     request.body.clear()
-                reply = pickle.load(judge.stream)
+                (code, found), content = _receive(judge.stream)
             except TimeoutError:
                 judge.end()
                 seconds = f"{self._setup.limits.reading:g} s"
                 self._say(f"gave up on a message after {seconds}")
                 raise RefusedError(TEMPORARY, f"(it took longer than {seconds})") from None
-            except (OSError, EOFError, pickle.UnpicklingError) as error:
-                cannot_start = isinstance(error, OSError) and not isinstance(error, ConnectionError)
+            except (OSError, EOFError) as error:
+                has_died = isinstance(error, ConnectionError | EOFError)
                 judge.end()
                 if not self._is_closed:
                     what = "large messages" if self._setup.is_for_large else "messages"
-                    reason = error if cannot_start else "it has ended"
+                    reason = "it has ended" if has_died else error
                     self._say(
                         f"the process that reads {what} failed ({reason}); a new one is started"
                     )
@@ -148,32 +162,42 @@ class Judges:
                 raise
             finally:
                 self._free.append(judge)
-        return reply
+        if code == UNUSABLE:
+            raise NbspamError(found)
+        if code == SOFTWARE:
+            self._say(f"internal error, {found}; please report it")
+            found = found.partition(":")[0]
+        if code:
+            raise RefusedError(code, found)
+        return found, content
 
 
 class _Judge:
     """One process, or the place for one."""
 
     process: subprocess.Popen[bytes] | None = None
-    stream: io.BufferedRWPair  # to it and from it, while there is a process
+    channel: socket.socket  # while there is a process
+    stream: IO[bytes]  # what it says
 
     def start(self, setup: Setup, current: CurrentModel) -> None:
         """Start it, in place of one that has ended; raises OSError."""
         self.end()
         model = current.use()
         handles = model.handles
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
-            ours.settimeout(setup.limits.reading)  # for it to read, and to answer
+        channel, theirs = socket.socketpair()
+        channel.settimeout(setup.limits.reading)  # for it to read, and to answer
+        with theirs, ExitStack() as failed:
+            failed.callback(channel.close)
+            code = _CODE.format(sys.path, theirs.fileno(), setup._replace(handles=handles))
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _CODE.format(sys.path, theirs.fileno())],
+                [sys.executable, "-c", code],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno(), *handles.values()],
             )
-            self.stream = ours.makefile("rwb")
-        _send(self.stream, setup._replace(handles=handles))
+            failed.pop_all()
+        self.channel, self.stream = channel, channel.makefile("rb")
 
     def end(self) -> None:
         """Kill it and free what it leaves."""
@@ -181,13 +205,27 @@ class _Judge:
         if process:
             process.kill()
             process.wait()
-            with suppress(OSError):  # some of a task was not sent
-                self.stream.close()
+            self.stream.close()
+            self.channel.close()
 
 
-def _send(stream: io.BufferedRWPair, what: Any) -> None:
-    pickle.dump(what, stream, protocol=5)  # which copies no large bytes
-    stream.flush()
+def _send(channel: socket.socket, head: Any, body: bytes | bytearray) -> None:
+    line = b"%s\n" % json.dumps([head, len(body)], default=bytes.decode).encode()
+    if len(body) <= _SMALL:
+        channel.sendall(line + body)
+    else:
+        channel.sendall(line)
+        channel.sendall(body)
+
+
+def _receive(stream: IO[bytes]) -> tuple[Any, bytes]:
+    """Return what `_send` has sent; raises EOFError when the channel is closed, or OSError."""
+    if not (line := stream.readline()).endswith(b"\n"):
+        raise EOFError
+    head, n = json.loads(line)
+    if len(body := stream.read(n)) < n:
+        raise EOFError
+    return head, body
 
 
 # What a process runs
@@ -207,39 +245,47 @@ def limit_memory(n: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (n, n))
 
 
-def be_judge(number: int) -> None:
+def be_judge(number: int, setup: Setup) -> None:
     """Do tasks until the channel is closed; number: its descriptor."""
     # Signals to the group are the server's to obey: it finishes what was begun.
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     give_back_freed_memory()
+    channel = socket.socket(fileno=number)
+    stream = channel.makefile("rb")
     with suppress(EOFError, OSError):  # the server needs it no longer
-        stream = socket.socket(fileno=number).makefile("rwb")
-        setup: Setup = pickle.load(stream)
         if setup.is_for_large:  # with 32 MiB of mail it takes 130 MB, the program itself included
             limit_memory((64 << 20) + 6 * setup.limits.max_size)
         models = setup.models.of_worker(setup.handles, setup.is_for_large)
         while True:
-            task = pickle.load(stream)
-            reply = _reply(models, setup, *task)
-            del task
-            _send(stream, reply)
-            del reply
+            task, body = _receive(stream)
+            reply, content = _reply(task, body, models, setup)
+            del task, body
+            _send(channel, reply, content)
+            del reply, content
 
 
 def _reply(
-    models: CurrentModel | UserModels, setup: Setup, request: Request, wanted: Wanted | None
-) -> Answer | TokenizedMessage | Exception:
-    """Return the reply to a task, or why there is none."""
+    task: Any, body: bytes, models: CurrentModel | UserModels, setup: Setup
+) -> tuple[Any, bytes]:
+    """Return the reply to a task: 0 and what was found, or the code of an error and its text."""
     try:
+        (command, version, _, *fields), wanted = task
+        request = Request(command, tuple(version), body, *fields)
         message = request.message(setup.limits.max_size)
-        request.body.clear()
-        if wanted is not None:
-            return tokenize(parse(message), digest=True, wanted=wanted)
+        if wanted:
+            found = tokenize(parse(message), digest=True, wanted=Wanted(*wanted))
+            times, traits, perhaps = found.numbers
+            content = "\n".join(found.tokens).encode("utf-8", "surrogatepass")
+            return (0, (found.digest, times, traits, sorted(perhaps))), content
         spam_filter = models.use(request.user).filter
-        answered = answer(request, message, spam_filter, setup.x_spam)
+        reply, *verdict = answer(request, message, spam_filter, setup.x_spam)
         spam_filter.classifier.trim()
-        return answered
+        return (0, verdict), reply
+    except RefusedError as error:
+        return (error.code, str(error)), b""
+    except NbspamError as error:
+        return (UNUSABLE, str(error)), b""
     except MemoryError:
-        return RefusedError(TEMPORARY, "(it takes too much memory)")
+        return (TEMPORARY, "(it takes too much memory)"), b""
     except Exception as error:  # noqa: BLE001 (a message that fails must not end the process)
-        return error
+        return (SOFTWARE, f"{type(error).__name__}: {error}"), b""

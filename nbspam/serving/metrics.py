@@ -32,7 +32,7 @@ _KINDS = {
     spamd.DATA: "message",
     spamd.UNAVAILABLE: "tell_disabled",
     spamd.SOFTWARE: "bug",
-    spamd.IO: "model",
+    spamd.UNUSABLE: "model",
     spamd.TEMPORARY: "busy",
     spamd.PROTOCOL: "protocol",
     spamd.TIMEOUT: "timeout",

@@ -165,26 +165,28 @@ USER = "%u"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}")
 
 
-class UserFiles:
+class UserFiles(NamedTuple):
     """The files of users' models: `FOLDER/%u.json`, or another pattern."""
 
-    def __init__(self, pattern: Path) -> None:
-        """pattern: a folder, or a path with `%u` in one of its last two parts.
+    root: Path
+    below: str  # that folder, with `%u` in place of the user's name
+
+    @staticmethod
+    def of(pattern: Path) -> "UserFiles":
+        """Return those of a folder, or of a path with `%u` in one of its last two parts.
 
         Raises ServingError: no such folder, or others can write there.
         """
         if USER not in str(pattern):
             pattern = pattern / f"{USER}.json"
-        *above, folder, name = pattern.parts if len(pattern.parts) > 1 else (".", *pattern.parts)
-        if (folder + name).count(USER) != 1 or str(pattern).count(USER) != 1:
+        root, below = pattern.parent, pattern.name
+        if USER in root.name:
+            root, below = root.parent, f"{root.name}/{below}"
+        if below.count(USER) != 1 or str(pattern).count(USER) != 1:
             raise ServingError(
                 f"{pattern}: %u, the user's name, must occur once in the last two parts of the"
                 " path; name a folder, DIR/%u.json or DIR/%u/model.json"
             )
-        if USER in folder:
-            root, self._parts = Path(*above), [folder, name]
-        else:
-            root, self._parts = Path(*above, folder), [name]
         try:
             status = root.stat()
         except OSError as error:
@@ -199,13 +201,11 @@ class UserFiles:
                 f"{root}: other users than the server's can write there, and could replace any"
                 " model; let only the server's user own and write it (mode 0700)"
             )
-        self._root = Path(os.path.realpath(root))
+        return UserFiles(Path(os.path.realpath(root)), below)
 
     def path(self, user: str) -> Path | None:
         """Return where a user's model is or would be; None for a name that no file may have."""
-        if not _NAME.fullmatch(user):
-            return None
-        return self._root.joinpath(*[part.replace(USER, user) for part in self._parts])
+        return self.root / self.below.replace(USER, user) if _NAME.fullmatch(user) else None
 
     def stamp(self, path: Path) -> Stamp:
         """Return what changes when a model is replaced or written to; empty when there is none.
@@ -213,7 +213,7 @@ class UserFiles:
         Raises ModelError for what is not a regular file in its place: a link, a folder.
         """
         try:
-            if len(self._parts) > 1 and not stat.S_ISDIR(path.parent.lstat().st_mode):
+            if path.parent != self.root and not stat.S_ISDIR(path.parent.lstat().st_mode):
                 raise ModelError(f"{path.parent}: is not a folder; remove it")
             status = path.lstat()
         except FileNotFoundError:
@@ -228,17 +228,17 @@ class UserFiles:
 
     def has_many(self, most: int) -> bool:
         """Return whether there are `most` users' models already, or folders for them."""
-        before, _, after = self._parts[0].partition(USER)
+        before, _, after = self.below.partition("/")[0].partition(USER)
         shape = re.compile(re.escape(before) + _NAME.pattern + re.escape(after))
         try:
-            found = (path for path in self._root.iterdir() if shape.fullmatch(path.name))
+            found = (path for path in self.root.iterdir() if shape.fullmatch(path.name))
             return sum(1 for _ in islice(found, most)) >= most
         except OSError:
             return False  # whoever writes there will say what is wrong
 
     def make_folder(self, path: Path) -> None:
         """Make the folder of a user's model if each has one of its own; raises ModelError."""
-        if len(self._parts) > 1:
+        if path.parent != self.root:
             try:
                 path.parent.mkdir(mode=0o700, exist_ok=True)
             except OSError as error:

@@ -21,7 +21,7 @@ from nbspam.serving.log import UNCHANGED, Entry, Log
 from nbspam.serving.metrics import DISCONNECTED, Metrics, MetricsPage
 from nbspam.serving.models import CurrentModel, ServedModels
 from nbspam.serving.sockets import notify
-from nbspam.serving.spamd import LARGE, PING, SKIP, TELL, RefusedError, Request, raised, too_large
+from nbspam.serving.spamd import LARGE, PING, SKIP, TELL, RefusedError, Request, too_large
 from nbspam.serving.teaching import LearnRequest, Teacher
 
 # Seconds that a thread may keep the interpreter while another wants it: learning takes long.  With
@@ -169,7 +169,7 @@ class Server:
         if request.compressed and client not in room.taken:
             message = spamd.unzipped(body, small)
             if message is not None:
-                return request._replace(body=bytearray(message), compressed=False)
+                return request._replace(body=message, compressed=False)
             if most <= LARGE:
                 raise too_large("the decompressed message", most)
             with client.parked():
@@ -215,7 +215,13 @@ class Server:
             asked = LearnRequest(bytes(request.body), is_spam)
         path = self._teacher.path_of(asked, request.user)
         with client.parked():
-            return raised(self._teacher.submit(path, asked))
+            result = self._teacher.submit(path, asked)
+        try:
+            if isinstance(result, Exception):
+                raise result
+            return result
+        finally:
+            del result  # an error and a frame that it passes through would keep each other
 
     def _refused(self, error: Exception) -> RefusedError:
         """Return why a request is refused, and tell what is wrong with the server.
@@ -224,14 +230,14 @@ class Server:
         until Python looks for such circles, and a frame holds a message.
         """
         if isinstance(error, RefusedError):
-            return RefusedError(error.code, error.reason)
+            return RefusedError(error.code, str(error))
         if isinstance(error, TimeoutError):
             return RefusedError(spamd.TIMEOUT, "(the request did not arrive in time)")
         if isinstance(error, LockedError):  # who waited for the lock has said so
             return RefusedError(spamd.TEMPORARY, str(error))
         if isinstance(error, NbspamError):
             self._say(str(error))
-            return RefusedError(spamd.IO, str(error))
+            return RefusedError(spamd.UNUSABLE, str(error))
         self._say(f"internal error, {type(error).__name__}: {error}; please report it")
         return RefusedError(spamd.SOFTWARE, type(error).__name__)
 

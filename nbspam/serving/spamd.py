@@ -15,7 +15,7 @@ import io
 import re
 import zlib
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 # Bytes.  Larger messages share a room in memory and are read in a process of their own.  The
 # costliest shapes known keep the interpreter for 20 to 35 ms with 128 KiB, 40 to 70 with 256 KiB.
@@ -35,12 +35,12 @@ _FIRST_LINE = re.compile(rb"([A-Z_]+) SPAMC/(\d{1,3})\.(\d{1,3})\s*")
 _NOT_PRINTABLE = re.compile("[^ -~]+")
 
 # Exit codes of <sysexits.h>, and spamd's own for a timeout.
-DATA, UNAVAILABLE, SOFTWARE, IO, TEMPORARY, PROTOCOL, TIMEOUT = 65, 69, 70, 74, 75, 76, 79
+DATA, UNAVAILABLE, SOFTWARE, UNUSABLE, TEMPORARY, PROTOCOL, TIMEOUT = 65, 69, 70, 74, 75, 76, 79
 _TITLES = {  # between the code and the reason
     DATA: "Message refused",
     UNAVAILABLE: "Service Unavailable",
     SOFTWARE: "Internal error",
-    IO: "Model unusable",
+    UNUSABLE: "Model unusable",
     TEMPORARY: "Try again later",
     PROTOCOL: "Bad header line",
     TIMEOUT: "Timeout",
@@ -51,30 +51,14 @@ class RefusedError(Exception):
     """The request is answered with a status line only; the error's text is the reason."""
 
     def __init__(self, code: int, reason: str) -> None:
-        super().__init__(code, reason)  # as `pickle` gives them back
-        self.code, self.reason = code, reason
+        super().__init__(reason)
+        self.code = code
 
     @property
     def line(self) -> bytes:
         """The whole reply."""
-        reason = _NOT_PRINTABLE.sub(" ", self.reason)[:500]
+        reason = _NOT_PRINTABLE.sub(" ", str(self))[:500]
         return f"SPAMD/1.0 {self.code} {_TITLES[self.code]}: {reason}\r\n".encode()
-
-
-T = TypeVar("T")
-
-
-def raised(result: T | Exception) -> T:
-    """Return a result, or raise it if it is an error.
-
-    An error and a frame that it passes through, with a message, would keep each other.
-    """
-    try:
-        if isinstance(result, Exception):
-            raise result
-        return result
-    finally:
-        del result
 
 
 class Request(NamedTuple):
@@ -82,7 +66,7 @@ class Request(NamedTuple):
 
     command: str
     version: tuple[int, int] = (1, 5)  # of the client's protocol
-    body: bytearray = bytearray()  # the message, as sent
+    body: bytes | bytearray = b""  # the message, as sent
     compressed: bool = False  # by zlib; only large messages still are when they are answered
     message_class: str = ""  # TELL: "spam", "ham" or empty
     set_local: bool = False  # TELL: learn it

@@ -89,7 +89,9 @@ def serving_in(
     base: that the model is read through.
     """
     said, path, bounds = [], folder / "socket", Limits(**limits)
-    models = ServedModels(model, cut_offs, base, UserFiles(users) if users else None, workers, most)
+    models = ServedModels(
+        model, cut_offs, base, UserFiles.of(users) if users else None, workers, most
+    )
     current = models.common(Opening(models.cut_offs_of, said.append))
     teacher = Teacher(models, bounds, said.append) if tell or users or apply else None
     server = Server(models, current, bounds, teacher, said.append, log)

@@ -80,9 +80,9 @@ def test_what_cannot_be_read_there_is_refused(serving, model, monkeypatch):
         assert found.startswith(line + b"HEADERS needs")
         assert served.said == []
     with monkeypatch.context() as patch:
-        less = "import nbspam.serving.judges as j; real = j.limit_memory;"
-        less += " j.limit_memory = lambda n: real(n // 3); j.be_judge("
-        code = judges._CODE.replace("be_judge(", less)
+        less = "; j.limit_memory = lambda n, real=j.limit_memory: real(n // 3)"
+        less = f"\nimport nbspam.serving.judges as j{less}; be_judge("
+        code = judges._CODE.replace("\nbe_judge(", less)
         patch.setattr(judges, "_CODE", code)
         with serving(model) as served:
             found = served.ask(request("CHECK", padded(SPAM, 31 * MIB)))

@@ -312,7 +312,7 @@ def test_no_more_models_are_made_than_allowed(serving, model, users, pattern):
 
 def test_a_name_is_a_file_of_the_folder(users):
     for name in ("hal", "a" * 128, "hal@example.org", "a..b", "x+y_z-1"):
-        assert UserFiles(users).path(name) == users / f"{name}.json"
+        assert UserFiles.of(users).path(name) == users / f"{name}.json"
 
 
 def test_a_model_is_its_users_alone_whatever_the_umask(serving, model, users):
@@ -329,13 +329,13 @@ def test_a_model_is_its_users_alone_whatever_the_umask(serving, model, users):
 def test_a_folder_of_another_user_is_refused(users, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(ServingError, match="other users than the server's"):
-        UserFiles(users)
+        UserFiles.of(users)
 
 
 def test_a_folder_is_made_in_no_links_place(users, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     (users / "hal").symlink_to(elsewhere)
-    files = UserFiles(users / "%u/model.json")
+    files = UserFiles.of(users / "%u/model.json")
     with pytest.raises(ModelError):
         files.make_folder(files.path("hal"))
     assert not elsewhere.exists()

@@ -263,8 +263,8 @@ def test_a_failure_of_ours_is_a_status_line_too(serving, model, monkeypatch):
 from nbspam.serving import answer
 def marked(*_): raise RecursionError("too deep")
 answer.marked = marked
-from nbspam.serving.judges import be_judge; be_judge("""
-    code = judges._CODE.replace("from nbspam.serving.judges import be_judge; be_judge(", fault)
+be_judge("""
+    code = judges._CODE.replace("\nbe_judge(", fault)
     monkeypatch.setattr(judges, "_CODE", code)
     with serving(model) as served:
         reply = served.ask(request("PROCESS", SPAM))

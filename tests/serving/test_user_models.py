@@ -174,7 +174,7 @@ def test_a_model_unlike_the_common_one_is_its_users_trouble_alone(serving, model
         assert verdict(served, "ann", SPAM) == b"NBSPAM_SPAM"
     model.write_bytes(spoiled)
     with pytest.raises(ModelError, match="has the scoring sum, and a base must have evidence"):
-        ServedModels(model, users=UserFiles(users)).of_worker({}, is_for_large=False)
+        ServedModels(model, users=UserFiles.of(users)).of_worker({}, is_for_large=False)
 
 
 def test_the_common_model_is_never_a_users(serving, model):
@@ -211,16 +211,15 @@ BAD = [
 
 
 def test_odd_names_have_no_model(users):
-    for files in (UserFiles(users), UserFiles(users / "%u/model.json")):
+    for files in (UserFiles.of(users), UserFiles.of(users / "%u/model.json")):
         assert [name for name in BAD if files.path(name) is not None] == []
 
 
 @given(st.text(max_size=140))
 def test_no_name_leaves_the_folder(name):
-    files = UserFiles.__new__(UserFiles)
-    files._root, files._parts = Path("/r"), ["%u", "m-%u.json"]
-    path = files.path(name)
-    assert path is None or (path.parent.parent, path.name) == (files._root, f"m-{name}.json")
+    root = Path("/r")
+    path = UserFiles(root, "%u/m-%u.json").path(name)
+    assert path is None or (path.parent.parent, path.name) == (root, f"m-{name}.json")
 
 
 def test_an_odd_name_has_the_common_verdict_and_teaches_nobody(serving, model, users):
@@ -264,17 +263,17 @@ def test_a_folder_that_others_can_write_to_or_that_is_missing_is_refused(users):
     (users / "file").write_text("")
     for place, said in (("none", "mode 0700"), ("file", "not a folder|cannot be kept there")):
         with pytest.raises(ServingError, match=said):
-            UserFiles(users / place)
+            UserFiles.of(users / place)
     for mode in (0o777, 0o720, 0o702):
         users.chmod(mode)
         with pytest.raises(ServingError, match=r"other users than the server's .*\(mode 0700\)"):
-            UserFiles(users)
+            UserFiles.of(users)
 
 
 def test_a_pattern_has_the_name_once(users):
     for pattern in ("%u/%u", "%u/a/b", "a%u/b%u.json", "%u%u"):
         with pytest.raises(ServingError, match="%u"):
-            UserFiles(users / pattern)
+            UserFiles.of(users / pattern)
 
 
 # Models that change, vanish, break
@@ -352,6 +351,6 @@ def test_few_models_stay_open(serving, model, users):
 
 def test_no_link_is_followed_though_it_became_one_since(model, users):
     (users / "hal.json").symlink_to(model)
-    models = ServedModels(model, users=UserFiles(users)).of_worker({}, is_for_large=False)
+    models = ServedModels(model, users=UserFiles.of(users)).of_worker({}, is_for_large=False)
     with pytest.raises(ModelError, match="cannot be read"):
         open_user_model(users / "hal.json", CutOffs.of_model, models.use())
