@@ -17,10 +17,9 @@ from nbspam.errors import OptionError
 from nbspam.names import is_url
 from nbspam.serving.clients import Limits
 from nbspam.serving.log import STDERR, Entry, Log
-from nbspam.serving.models import Opening, ServedModels, UserFiles
+from nbspam.serving.models import Opening, Setup, UserFiles
 from nbspam.serving.server import Server, serve
 from nbspam.serving.sockets import check_place, name_of, passed_sockets, tcp_sockets, unix_socket
-from nbspam.serving.teaching import Teacher
 from nbspam.store.index import IndexLayout
 
 _DEFAULTS = Limits()
@@ -189,18 +188,20 @@ def command(
     limits = Limits(
         serving.max_size, serving.timeout, serving.connections, max_users=serving.max_users
     )
-    n_workers = serving.workers or _processors()
-    models = ServedModels(
+    setup = Setup(
         model,
         cutting[:3],
         None if base is None else Path(base),
         None if serving.user_models is None else UserFiles.of(serving.user_models),
-        n_workers,
+        serving.workers or _processors(),
+        limits=limits,
+        can_tell=serving.tell,
+        x_spam=serving.x_spam,
     )
     # This process judges nothing: the workers have what is kept.
     layout = IndexLayout(in_memory=0)
     say_good = log.say_good if log else None
-    current = models.common(Opening(cutting.of, say, say_good, 0, layout))
+    current = setup.common(Opening(cutting.of, say, say_good, 0, layout))
     opened_model = current.use()
     of_model = opened_model.filter.metadata
     note_lacking(model, of_model)
@@ -211,8 +212,7 @@ def command(
     with ExitStack() as opened:
         listeners = _sockets(listening, opened)
         metrics_listeners = _metrics_sockets(listening, opened)
-        teacher = Teacher(models, limits, say) if serving.tell else None
-        server = Server(models, current, limits, teacher, say, log, serving.x_spam)
+        server = Server(setup, current, say, log)
         say_start = partial(_say_start, log, quiet, model, listeners, metrics_listeners)
         serve(server, listeners, metrics_listeners, say_start)
         _say_good(log, quiet, f"stopped serving {model}")

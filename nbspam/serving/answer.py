@@ -152,28 +152,21 @@ def rewritten(message: bytes, judged: Judged, x_spam: bool = False) -> bytes:
 
     x_spam: whether to add the headers that recipes for SpamAssassin look for, before ours.
     """
+    verdict, score = judged.verdict, judged.tenths / 10
+    fields = [(MARK, verdict_value(verdict.verdict, verdict.probability, verdict.reason))]
     if x_spam:
-        for name, value in _x_spam(judged):
-            message = cleaned(message, name)
-            if value:
-                message = marked(message, Marks(name, value))
-    verdict = judged.verdict
-    value = verdict_value(verdict.verdict, verdict.probability, verdict.reason)
-    return marked(cleaned(message, MARK), Marks(MARK, value))
-
-
-def _x_spam(judged: Judged) -> list[tuple[str, str]]:
-    """Return SpamAssassin's headers and their values; one with an empty value is not written."""
-    score = judged.tenths / 10
-    return [
-        ("X-Spam-Flag", "YES" if judged.spam else ""),
-        ("X-Spam-Level", "*" * min(int(score), _STARS_LIMIT)),
-        (
-            "X-Spam-Status",
-            f"{'Yes' if judged.spam else 'No'}, score={score:.1f} required={THRESHOLD:.1f}"
-            f" tests={','.join(symbols(judged))}",
-        ),
-    ]
+        status = f"{'Yes' if judged.spam else 'No'}, score={score:.1f} required={THRESHOLD:.1f}"
+        fields = [
+            ("X-Spam-Flag", "YES" if judged.spam else ""),
+            ("X-Spam-Level", "*" * min(int(score), _STARS_LIMIT)),
+            ("X-Spam-Status", f"{status} tests={','.join(symbols(judged))}"),
+            *fields,
+        ]
+    for name, value in fields:
+        message = cleaned(message, name)
+        if value:
+            message = marked(message, Marks(name, value))
+    return message
 
 
 def header_for_spamc(message: bytes, whole: bytes) -> bytes:

@@ -26,7 +26,7 @@ from nbspam.filter import CutOffsOf, Filter
 from nbspam.scoring.base import Base
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.clients import Say
+from nbspam.serving.clients import Limits, Say
 from nbspam.store.index import IndexLayout, TokenIndex
 from nbspam.store.lookup import Lookup, open_model_file
 from nbspam.store.metadata import Metadata
@@ -47,22 +47,18 @@ class Opening(NamedTuple):
     words: int = 100_000
     layout: IndexLayout = IndexLayout()
     handles: Handles = NO_HANDLES  # of the versions to begin with, if they are open
+    is_base: bool = False  # whether others are read through it
 
 
 class OpenModel:
     """One version of the model file, and of its base; the file is closed when nobody has it."""
 
     def __init__(
-        self,
-        path: Path,
-        how: Opening,
-        base: "OpenModel | None" = None,
-        is_base: bool = False,
-        handle: int | None = None,
+        self, path: Path, how: Opening, base: "OpenModel | None", handle: int | None
     ) -> None:
         """Open it; raises NbspamError when it is not a model, or not one that can classify spam.
 
-        base: the model that it is read through, which it uses.  is_base: whether it is one.
+        base: the model that it is read through, which it uses.
         handle: a descriptor of the file if it is open already, which will be closed.
         """
         self.path, self.base = path, base
@@ -77,7 +73,7 @@ class OpenModel:
                     Remedy.NAME_SPAM_LABEL,
                 )
             counts = TokenIndex(self._lookup, how.layout).counts
-            self.as_base = Base(path, metadata, counts) if is_base else None
+            self.as_base = Base(path, metadata, counts) if how.is_base else None
             below = base.as_base if base else None
             if below:
                 below.check(path, metadata.settings)
@@ -96,15 +92,12 @@ class OpenModel:
 class CurrentModel:
     """The newest usable version of a model file."""
 
-    def __init__(
-        self, path: Path, how: Opening, base: "CurrentModel | None" = None, is_base: bool = False
-    ) -> None:
+    def __init__(self, path: Path, how: Opening, base: "CurrentModel | None" = None) -> None:
         """Open the model; raises NbspamError when it is missing or cannot be used.
 
         base: what it is read through, and what there is while it is missing.
-        is_base: whether it is one.
         """
-        self._path, self._how, self._base, self._is_base = path, how, base, is_base
+        self._path, self._how, self._base = path, how, base
         self._is_unusable = False
         self._lock = threading.RLock()
         handle = how.handles.get(path)
@@ -121,7 +114,7 @@ class CurrentModel:
         try:
             if base is not None and handle is None and not self._path.exists():
                 return base
-            return OpenModel(self._path, self._how, base, self._is_base, handle)
+            return OpenModel(self._path, self._how, base, handle)
         except (OSError, MemoryError) as error:
             raise ModelError(
                 f"{self._path}: the model cannot be opened ({str(error) or 'no memory is left'});"
@@ -135,11 +128,7 @@ class CurrentModel:
         """
         own: Stamp = ()
         with suppress(OSError):
-            status = self._path.stat() if handle is None else os.fstat(handle)
-            # The last changes with the mode too: a file that could not be read is tried again.
-            own = (
-                status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-            )  # fmt: skip
+            own = _stamp_of(self._path.stat() if handle is None else os.fstat(handle))
         return own if self._base is None else (*own, self._base.use())
 
     def use(self, user: str = "") -> OpenModel:
@@ -159,6 +148,12 @@ class CurrentModel:
                         say = self._how.say_good or self._how.say
                         say(f"{self._path}: the model can be used again and was opened")
             return self._model
+
+
+def _stamp_of(status: os.stat_result) -> Stamp:
+    # The last changes with the mode too: a file that could not be read is tried again.
+    s = status
+    return s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns
 
 
 USER = "%u"
@@ -224,7 +219,7 @@ class UserFiles(NamedTuple):
             ) from error
         if not stat.S_ISREG(status.st_mode):
             raise ModelError(f"{path}: is not a regular file; a user's model must be one")
-        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        return _stamp_of(status)
 
     def has_many(self, most: int) -> bool:
         """Return whether there are `most` users' models already, or folders for them."""
@@ -283,8 +278,8 @@ class UserModels:
         return model
 
 
-class ServedModels(NamedTuple):
-    """Which models the server serves."""
+class Setup(NamedTuple):
+    """Which models the server and its processes serve, and how."""
 
     path: Path
     cut_offs: tuple[float | None, ...] = (None,) * 3  # spam, ham, and what a lost ham costs
@@ -292,6 +287,9 @@ class ServedModels(NamedTuple):
     users: UserFiles | None = None  # where their models are
     n_workers: int = 1
     open_users: int = 100  # of their models stay open, of all workers together
+    limits: Limits = Limits()
+    can_tell: bool = False  # whether clients may teach
+    x_spam: bool = False  # whether messages get SpamAssassin's headers too
 
     def cut_offs_of(self, metadata: Metadata) -> CutOffs:
         """Return the cut-offs for a model; raises OptionError."""
@@ -301,8 +299,8 @@ class ServedModels(NamedTuple):
     def common(self, how: Opening) -> CurrentModel:
         """Open the model that is not a user's; raises NbspamError."""
         if self.users is not None:
-            return CurrentModel(self.path, how, is_base=True)
-        below = CurrentModel(self.base, how, is_base=True) if self.base else None
+            return CurrentModel(self.path, how._replace(is_base=True))
+        below = CurrentModel(self.base, how._replace(is_base=True)) if self.base else None
         return CurrentModel(self.path, how, below)
 
     def of_worker(self, handles: Handles, is_for_large: bool) -> CurrentModel | UserModels:

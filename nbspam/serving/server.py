@@ -15,11 +15,11 @@ from functools import partial
 from nbspam.errors import LockedError, NbspamError
 from nbspam.reading.header_fields import HEAD, message_id
 from nbspam.serving import spamd
-from nbspam.serving.clients import Client, Clients, Limits, Room, Say
-from nbspam.serving.judges import SIGNALS, Judges, Setup, give_back_freed_memory
+from nbspam.serving.clients import Client, Clients, Room, Say
+from nbspam.serving.judges import SIGNALS, Judges, give_back_freed_memory
 from nbspam.serving.log import UNCHANGED, Entry, Log
 from nbspam.serving.metrics import DISCONNECTED, Metrics, MetricsPage
-from nbspam.serving.models import CurrentModel, ServedModels
+from nbspam.serving.models import CurrentModel, Setup
 from nbspam.serving.sockets import notify
 from nbspam.serving.spamd import LARGE, PING, SKIP, TELL, RefusedError, Request, too_large
 from nbspam.serving.teaching import LearnRequest, Teacher
@@ -36,34 +36,30 @@ _UNSENT = "the client disconnected before the reply"
 _HUNG_UP = Entry("serve", error="the client disconnected before its request was complete")
 
 
+# A reply, what is logged of it, and the code of a refusal or 0.
+Answered = tuple[bytes, Entry, int]
+
+
 class Server:
     """Serves the clients of listening sockets."""
 
     def __init__(
-        self,
-        models: ServedModels,
-        current: CurrentModel,
-        limits: Limits,
-        teacher: Teacher | None,
-        say: Say,
-        log: Log | None = None,
-        x_spam: bool = False,
+        self, setup: Setup, current: CurrentModel, say: Say, log: Log | None = None
     ) -> None:
         """Serve nobody yet.
 
-        current: the model that is not a user's, open.  teacher: None where TELL is not allowed.
+        current: the model that is not a user's, open.
         say: tells what is wrong with the server.  log: gets a line for each message.
-        x_spam: whether messages get SpamAssassin's headers too.
         """
-        self.current, self._limits = current, limits
-        self._teacher, self._say, self._log = teacher, say, log
+        self.current, self._say, self._log = current, say, log
+        self._limits = limits = setup.limits
+        self._teacher = Teacher(setup, say) if setup.can_tell else None
         self._judging = Room(3 * limits.max_size, limits)
         # Messages to learn that wait for the model must not fill the other.
         self._learning = Room(limits.max_size, limits)
         self._clients = Clients(limits, self._serve, say, (self._judging, self._learning))
-        setup = Setup(models, limits, x_spam)
         self._judges = Judges(setup, current, say)
-        self._large = Judges(setup._replace(is_for_large=True), current, say)
+        self._large = Judges(setup, current, say, are_for_large=True)
         self._metrics = Metrics()
         self._page = MetricsPage(self._metrics_text, say)
 
@@ -112,26 +108,20 @@ class Server:
         if self._log and entry.action:
             self._log.write(entry)
 
-    def _answered(self, client: Client) -> tuple[bytes, Entry, int]:
-        """Return the reply to a client, what is logged of it, and the code of a refusal or 0.
-
-        Raises ConnectionError when the client has gone.
-        """
-        entry, started, code = Entry(), time.perf_counter(), 0
+    def _answered(self, client: Client) -> Answered:
+        """Read and answer a client's request; raises ConnectionError when the client has gone."""
+        entry, started = Entry(), time.perf_counter()
         try:
             request = self._request(client)
             if request is None:
-                return b"", entry, code
+                return b"", entry, 0
             started = time.perf_counter()
             entry = self._entry(request)
-            reply, entry = self._answer(client, request, entry)
+            reply, entry, code = self._answer(client, request, entry)
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001 (a message that fails must not end the server)
-            refused = self._refused(error)
-            reply, code = refused.line, refused.code
-            said = reply.decode().removeprefix("SPAMD/1.0 ").rstrip()
-            entry = entry._replace(action=entry.action or "serve", error=said)
+            reply, entry, code = self._refused(error, entry)
         return reply, entry._replace(seconds=time.perf_counter() - started), code
 
     def _request(self, client: Client) -> Request | None:
@@ -186,13 +176,16 @@ class Server:
         label = request.message_class if action == "learn" else ""
         return Entry(action, command, mid, request.user, label=label, size=len(request.body))
 
-    def _answer(self, client: Client, request: Request, entry: Entry) -> tuple[bytes, Entry]:
-        """Return the reply to a request that was read whole, and what is logged of it."""
+    def _answer(self, client: Client, request: Request, entry: Entry) -> Answered:
+        """Answer a request that was read whole."""
         if request.command in (PING, SKIP):
-            return spamd.PONG if request.command == PING else b"", entry
+            return spamd.PONG if request.command == PING else b"", entry, 0
         if request.command == TELL:
             result = self._told(client, request)
-            return spamd.tell_reply(request, result != UNCHANGED), entry._replace(result=result)
+            if isinstance(result, Exception):
+                return self._refused(result, entry)
+            reply = spamd.tell_reply(request, result != UNCHANGED)
+            return reply, entry._replace(result=result), 0
         self.current.use()  # to tell what is wrong with it
         if request.is_large:
             with client.parked():
@@ -200,9 +193,9 @@ class Server:
         else:
             found = self._judges.judge(request)
         reply, verdict, probability, reason = found
-        return reply, entry._replace(verdict=verdict, probability=probability, reason=reason)
+        return reply, entry._replace(verdict=verdict, probability=probability, reason=reason), 0
 
-    def _told(self, client: Client, request: Request) -> str:
+    def _told(self, client: Client, request: Request) -> str | Exception:
         """Learn or forget a message; return what was done."""
         assert self._teacher is not None
         is_empty = not request.body or request.body.isspace()  # which is nothing to learn
@@ -215,31 +208,29 @@ class Server:
             asked = LearnRequest(bytes(request.body), is_spam)
         path = self._teacher.path_of(asked, request.user)
         with client.parked():
-            result = self._teacher.submit(path, asked)
-        try:
-            if isinstance(result, Exception):
-                raise result
-            return result
-        finally:
-            del result  # an error and a frame that it passes through would keep each other
+            return self._teacher.submit(path, asked)
 
-    def _refused(self, error: Exception) -> RefusedError:
-        """Return why a request is refused, and tell what is wrong with the server.
+    def _refused(self, error: Exception, entry: Entry) -> Answered:
+        """Answer what failed, and tell what is wrong with the server.
 
         The error stays in no variable of a frame that it passed through: each would hold the other
         until Python looks for such circles, and a frame holds a message.
         """
         if isinstance(error, RefusedError):
-            return RefusedError(error.code, str(error))
-        if isinstance(error, TimeoutError):
-            return RefusedError(spamd.TIMEOUT, "(the request did not arrive in time)")
-        if isinstance(error, LockedError):  # who waited for the lock has said so
-            return RefusedError(spamd.TEMPORARY, str(error))
-        if isinstance(error, NbspamError):
+            code, reason = error.code, str(error)
+        elif isinstance(error, TimeoutError):
+            code, reason = spamd.TIMEOUT, "(the request did not arrive in time)"
+        elif isinstance(error, LockedError):  # who waited for the lock has said so
+            code, reason = spamd.TEMPORARY, str(error)
+        elif isinstance(error, NbspamError):
             self._say(str(error))
-            return RefusedError(spamd.UNUSABLE, str(error))
-        self._say(f"internal error, {type(error).__name__}: {error}; please report it")
-        return RefusedError(spamd.SOFTWARE, type(error).__name__)
+            code, reason = spamd.UNUSABLE, str(error)
+        else:
+            self._say(f"internal error, {type(error).__name__}: {error}; please report it")
+            code, reason = spamd.SOFTWARE, type(error).__name__
+        line = RefusedError(code, reason).line
+        said = line.decode().removeprefix("SPAMD/1.0 ").rstrip()
+        return line, entry._replace(action=entry.action or "serve", error=said), code
 
     def _metrics_text(self) -> str:
         model = self.current.use()

@@ -139,17 +139,12 @@ _FIRST_PASSED = 3  # the first file descriptor that systemd passes (sd_listen_fd
 
 def passed_sockets() -> list[socket.socket]:
     """Return the sockets that systemd opened for this process; raises ServingError."""
-    try:
-        is_ours = int(os.environ.get("LISTEN_PID", "")) == os.getpid()
-        count = int(os.environ.get("LISTEN_FDS", ""))
-    except ValueError:
+    names = "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"
+    pid, count, _ = (os.environ.pop(name, "") for name in names)  # child processes do not get them
+    if pid != str(os.getpid()) or not count.isdecimal():
         return []
-    if not is_ours:
-        return []
-    for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):
-        os.environ.pop(name, None)  # child processes do not get the sockets
     listeners = []
-    for number in range(_FIRST_PASSED, _FIRST_PASSED + count):
+    for number in range(_FIRST_PASSED, _FIRST_PASSED + int(count)):
         os.set_inheritable(number, False)
         listener = socket.socket(fileno=number)
         if not listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):

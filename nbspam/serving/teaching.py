@@ -20,9 +20,9 @@ from nbspam.learning.update import PendingMessages, forget, learn
 from nbspam.names import HAM
 from nbspam.reading.message import parse
 from nbspam.scoring.base import Base, open_base
-from nbspam.serving.clients import Limits, Say
+from nbspam.serving.clients import Say
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED
-from nbspam.serving.models import ServedModels
+from nbspam.serving.models import Setup
 from nbspam.serving.spamd import PROTOCOL, TEMPORARY, UNAVAILABLE, RefusedError
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import ModelSettings
@@ -169,15 +169,15 @@ class Teacher:
     model that another program has locked keeps one thread busy, and its users waiting.
     """
 
-    def __init__(self, models: ServedModels, limits: Limits, say: Say) -> None:
-        """Teach the models that are served; say: tells what is wrong."""
-        self._models, self._limits, self._say = models, limits, say
+    def __init__(self, setup: Setup, say: Say) -> None:
+        """say: tells what is wrong."""
+        self._setup, self._limits, self._say = setup, setup.limits, say
         self._changed = threading.Condition()
         self._queue: list[_Waiting] = []  # those that are not being applied yet
         self._busy: set[Path] = set()  # models; a model is never taught twice at the same time
         self._n_requests = 0  # that are not answered
         self._latest = math.inf  # by the monotonic clock: when the server waits no longer
-        self._batch = _BATCH // _MODELS if models.users else _BATCH
+        self._batch = _BATCH // _MODELS if setup.users else _BATCH
 
     @property
     def n_waiting(self) -> int:
@@ -189,9 +189,9 @@ class Teacher:
 
         Raises RefusedError for a name that no model may have, and for a new user too many.
         """
-        files, most = self._models.users, self._limits.max_users
+        files, most = self._setup.users, self._limits.max_users
         if files is None:
-            return self._models.path
+            return self._setup.path
         path = files.path(user)
         if path is None:
             raise RefusedError(PROTOCOL, "(the User header has no name that a model may have)")
@@ -250,7 +250,7 @@ class Teacher:
         """Apply requests together; if that fails one by one, so that a bad one fails alone."""
         ends = min(one.ends for one in batch)
         wait = LockWait(math.inf, self._say, lambda: time.monotonic() >= min(ends, self._latest))
-        base = self._models.path if self._models.users else self._models.base
+        base = self._setup.path if self._setup.users else self._setup.base
         try:
             results = apply_requests(path, [one.request for one in batch], wait, base)
             for one, result in zip(batch, results, strict=True):

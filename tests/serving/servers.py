@@ -11,10 +11,9 @@ from unittest.mock import patch
 from served_programs import Served, children, workers_of
 
 from nbspam.serving.clients import Limits
-from nbspam.serving.models import Opening, ServedModels, UserFiles
+from nbspam.serving.models import Opening, Setup, UserFiles
 from nbspam.serving.server import Server
 from nbspam.serving.sockets import unix_socket
-from nbspam.serving.teaching import Teacher
 
 
 class InThread(Served):
@@ -88,13 +87,11 @@ def serving_in(
     users: where their models are, which can be taught; most: of them that stay open.
     base: that the model is read through.
     """
-    said, path, bounds = [], folder / "socket", Limits(**limits)
-    models = ServedModels(
-        model, cut_offs, base, UserFiles.of(users) if users else None, workers, most
-    )
-    current = models.common(Opening(models.cut_offs_of, said.append))
-    teacher = Teacher(models, bounds, said.append) if tell or users or apply else None
-    server = Server(models, current, bounds, teacher, said.append, log)
+    said, path = [], folder / "socket"
+    files, can_tell = UserFiles.of(users) if users else None, bool(tell or users or apply)
+    setup = Setup(model, cut_offs, base, files, workers, most, Limits(**limits), can_tell)
+    current = setup.common(Opening(setup.cut_offs_of, said.append))
+    server = Server(setup, current, said.append, log)
     with (
         patch("nbspam.serving.teaching.apply_requests", apply) if apply else nullcontext(),
         unix_socket(path, 0o600) as listener,

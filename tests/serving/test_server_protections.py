@@ -20,8 +20,8 @@ from servers import request
 
 from nbspam.errors import ModelError, ServingError
 from nbspam.serving.clients import Clients, Limits, Room
-from nbspam.serving.judges import Judges, Setup, _Judge
-from nbspam.serving.models import Opening, ServedModels, UserFiles
+from nbspam.serving.judges import Judges, _Judge
+from nbspam.serving.models import Opening, Setup, UserFiles
 from nbspam.serving.sockets import BACKLOG, unix_socket
 from nbspam.serving.spamd import TEMPORARY, RefusedError, Request, unzipped
 from nbspam.serving.teaching import LearnRequest, apply_requests
@@ -79,13 +79,13 @@ def test_it_ends_in_time_though_a_large_message_to_learn_is_never_read(serving, 
 
 
 def test_no_process_is_used_or_left_that_starts_while_the_server_stops(model, monkeypatch):
-    served = ServedModels(model)
-    current = served.common(Opening(served.cut_offs_of))
-    judges, real = Judges(Setup(served, Limits()), current, print), _Judge.start
+    setup = Setup(model)
+    current = setup.common(Opening(setup.cut_offs_of))
+    judges, real = Judges(setup, current, print), _Judge.start
 
-    def start(judge, *arguments):
+    def start(judge):
         judges.close()  # sees no process yet
-        real(judge, *arguments)
+        real(judge)
 
     monkeypatch.setattr(_Judge, "start", start)
     with pytest.raises(RefusedError, match="the server stops"):

@@ -5,7 +5,7 @@ from served_programs import HAM, SPAM
 
 from nbspam.errors import ModelError
 from nbspam.filter import open_filter
-from nbspam.serving.models import Opening, ServedModels
+from nbspam.serving.models import Opening, Setup
 from nbspam.serving.teaching import LearnRequest, apply_requests
 from nbspam.store.lookup import Lookup
 from nbspam.store.writing import DEFAULT_WAIT
@@ -22,7 +22,7 @@ def log_odds(models, message):
 
 
 def opened(me, model, said):
-    models = ServedModels(me, base=model)
+    models = Setup(me, base=model)
     return models.common(Opening(models.cut_offs_of, said.append))
 
 

@@ -15,7 +15,7 @@ import nbspam
 from nbspam.errors import LockedError, ModelError
 from nbspam.serving.clients import Limits
 from nbspam.serving.log import UNCHANGED
-from nbspam.serving.models import ServedModels
+from nbspam.serving.models import Setup
 from nbspam.serving.spamd import RefusedError
 from nbspam.serving.teaching import LearnRequest, Teacher
 from nbspam.serving.teaching import apply_requests as apply_with_wait
@@ -42,7 +42,7 @@ def submitted(apply, messages, before=lambda _: None, **limits):
 
     apply: called with the requests, and how long to wait.  before: called with the teacher.
     """
-    teacher = Teacher(ServedModels(Path("model.json")), Limits(**limits), print)
+    teacher = Teacher(Setup(Path("model.json"), limits=Limits(**limits)), print)
     before(teacher)
     results = [None] * len(messages)
 
@@ -298,7 +298,7 @@ def test_a_stop_ends_the_wait_and_each_reply_is_true(serving, model):
         go.set()
         return results
 
-    with serving(model, slow, connections=8, shutdown=2) as served:
+    with serving(model, slow, connections=8, shutdown=2, grace=60) as served:
         clients = [served.connect() for _ in range(12)]
         for number, client in enumerate(clients[:3]):
             client.send(request("TELL", mail(number), *TEACH))

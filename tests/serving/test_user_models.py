@@ -16,7 +16,7 @@ import nbspam
 from nbspam.errors import ModelError, ServingError
 from nbspam.filter import open_filter
 from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.models import ServedModels, UserFiles, open_user_model
+from nbspam.serving.models import Setup, UserFiles, open_user_model
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import RULES
 
@@ -174,7 +174,7 @@ def test_a_model_unlike_the_common_one_is_its_users_trouble_alone(serving, model
         assert verdict(served, "ann", SPAM) == b"NBSPAM_SPAM"
     model.write_bytes(spoiled)
     with pytest.raises(ModelError, match="has the scoring sum, and a base must have evidence"):
-        ServedModels(model, users=UserFiles.of(users)).of_worker({}, is_for_large=False)
+        Setup(model, users=UserFiles.of(users)).of_worker({}, is_for_large=False)
 
 
 def test_the_common_model_is_never_a_users(serving, model):
@@ -351,6 +351,6 @@ def test_few_models_stay_open(serving, model, users):
 
 def test_no_link_is_followed_though_it_became_one_since(model, users):
     (users / "hal.json").symlink_to(model)
-    models = ServedModels(model, users=UserFiles.of(users)).of_worker({}, is_for_large=False)
+    models = Setup(model, users=UserFiles.of(users)).of_worker({}, is_for_large=False)
     with pytest.raises(ModelError, match="cannot be read"):
         open_user_model(users / "hal.json", CutOffs.of_model, models.use())
