@@ -15,6 +15,10 @@ from nbspam.serving.models import Opening, Setup, UserFiles
 from nbspam.serving.server import Server
 from nbspam.serving.sockets import unix_socket
 
+OK, PONG = b"SPAMD/1.1 0 EX_OK\r\n", b"SPAMD/1.5 0 PONG\r\n"
+LEARNED = OK + b"DidSet: local\r\n\r\n\r\n"
+AS_SPAM, AS_HAM = ("Message-class: spam", "Set: local"), ("Message-class: ham", "Set: local")
+
 
 class InThread(Served):
     """A server in this process."""
@@ -36,6 +40,16 @@ class InThread(Served):
     @property
     def processes(self):
         return [pid for pid in workers_of(os.getpid()) if pid not in self.others]
+
+
+def put(path, raw):
+    """Replace a file; None: remove it."""
+    if raw is None:
+        path.unlink()
+        return
+    beside = path.with_name("beside")
+    beside.write_bytes(raw)
+    beside.replace(path)
 
 
 @contextmanager
