@@ -12,16 +12,14 @@ from itertools import count
 
 import pytest
 from served_programs import HAM, SPAM, command, program
-from servers import request, status, together
+from servers import AS_SPAM, OK, put, request, status, together
 
 import nbspam
 from nbspam.store.lookup import Lookup
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-OK = b"SPAMD/1.1 0 EX_OK\r\n"
 CHECK = request("CHECK", SPAM)
 MANY = 20  # messages of each class in a user's model
-AS_SPAM = "Message-class: spam", "Set: local"
 
 
 @contextmanager
@@ -30,12 +28,6 @@ def running(folder, model, *options, n=2):
     with program(folder, model, *places, *options) as served:
         assert len(served.workers) == n + 1  # one is for short messages
         yield served
-
-
-def spoil(model):
-    beside = model.with_name("beside")
-    beside.write_bytes(b"no model")
-    beside.replace(model)
 
 
 def test_each_worker_judges_learns_once_and_ends_with_all(tmp_path, model):
@@ -103,7 +95,7 @@ def test_a_worker_that_dies_is_replaced_and_none_outlives_the_server(tmp_path, m
             served.wait(lambda pid=pid: status(pid) == "Z")
         for _ in range(9):
             assert served.ask(CHECK).startswith(OK)
-        spoil(model)  # its successor has the version that the server has open
+        put(model, b"no model")  # its successor has the version that the server has open
         for pid in served.workers:
             os.kill(pid, signal.SIGSTOP)
         with served.connect() as client:
@@ -150,7 +142,7 @@ def test_short_messages_do_not_wait_for_long_ones_nor_these_for_ever(tmp_path, m
 
 def test_sighup_reopens_the_model_and_who_is_heard_at_the_end_is_answered(tmp_path, model):
     with running(tmp_path, model) as served, served.connect() as client:
-        spoil(model)
+        put(model, b"no model")
         served.process.send_signal(signal.SIGHUP)
         served.wait(lambda: len(served.said) == 2)
         client.send(CHECK[:40])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from served_programs import SPAM
-from servers import request
+from servers import AS_HAM, AS_SPAM, OK, put, request
 
 from nbspam.reading.marks import MARK
 from nbspam.serving import judges
@@ -22,7 +22,6 @@ from nbspam.serving.teaching import LearnRequest, apply_requests
 from nbspam.store.lookup import read_model
 from nbspam.store.writing import DEFAULT_WAIT
 
-OK = b"SPAMD/1.1 0 EX_OK\r\n"
 MIB = 1 << 20
 linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
 
@@ -113,9 +112,7 @@ def test_it_gets_each_new_version_and_no_damaged_one(serving, model):
         assert apply_requests(model, new, DEFAULT_WAIT) == ["learned"]
         after = score()
         assert after > before
-        beside = model.with_name("beside")
-        beside.write_bytes(model.read_bytes()[:500])
-        beside.replace(model)
+        put(model, model.read_bytes()[:500])
         assert score() == after  # the version that the server has open
         first = program_of(served)
         os.kill(first, signal.SIGKILL)  # while it has nothing to do: nothing is lost
@@ -160,31 +157,14 @@ def test_when_it_dies_or_takes_too_long_the_message_is_refused_and_a_new_one_is_
     ]
 
 
-@linux
-def test_the_end_does_not_wait_for_large_messages(serving, model):
-    with serving(model, shutdown=0.1) as served:
-        served.ask(request("CHECK", padded(SPAM)))
-        os.kill(program_of(served), signal.SIGSTOP)
-        clients = [served.connect() for _ in range(3)]
-        for client in clients:
-            client.send(request("CHECK", padded(SPAM)))
-        served.wait(lambda: served.n_open == 3)
-        served.stop_within(8)  # and not 10
-        for client in clients:
-            assert client.rest() == b""
-            client.socket.close()
-    assert served.said == []
-
-
 def test_a_large_message_is_learned_once_moved_and_forgotten(serving, model):
     new = padded(b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n")
-    spam, ham = (["Set: local", f"Message-class: {name}"] for name in ("spam", "ham"))
     before = read_model(model)
     with serving(model, tell=True) as served:
         for headers, done in (
-            (spam, b"DidSet: local\r\n"),
-            (spam, b""),
-            (ham, b"DidSet: local\r\n"),
+            (AS_SPAM, b"DidSet: local\r\n"),
+            (AS_SPAM, b""),
+            (AS_HAM, b"DidSet: local\r\n"),
             (["Remove: local"], b"DidRemove: local\r\n"),
             (["Remove: local"], b""),
         ):
@@ -193,7 +173,7 @@ def test_a_large_message_is_learned_once_moved_and_forgotten(serving, model):
             assert served.ask(packed) == OK + b"\r\n\r\n"
         # what was learned elsewhere is known to the server, so that nothing is learned twice
         assert apply_requests(model, [LearnRequest(new, True)], DEFAULT_WAIT) == ["learned"]
-        assert served.ask(request("TELL", new, *spam)) == OK + b"\r\n\r\n"
+        assert served.ask(request("TELL", new, *AS_SPAM)) == OK + b"\r\n\r\n"
         assert apply_requests(model, [LearnRequest(new, None)], DEFAULT_WAIT) == ["forgotten"]
         assert served.said == []
     after = read_model(model)
@@ -215,7 +195,7 @@ HOSTILE = {
     [*((shape, "PROCESS") for shape in HOSTILE), ("tags", "CHECK"), ("tags", "TELL")],
 )
 def test_small_messages_do_not_wait_for_two_hostile_clients(serving, model, command, shape):
-    headers = ["Set: local", "Message-class: spam"] if command == "TELL" else []
+    headers = AS_SPAM if command == "TELL" else ()
     asked = request(command, HOSTILE[shape], *headers)
     with serving(model, tell=True) as served:
         served.ask(request("CHECK", SPAM))

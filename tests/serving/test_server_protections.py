@@ -15,10 +15,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from one_case import each
 from served_programs import HAM, SPAM, Client
-from servers import request
+from servers import AS_SPAM, OK, request, serving_in
 
-from nbspam.errors import ModelError, ServingError
+from nbspam.errors import ModelError
 from nbspam.serving.clients import Clients, Limits, Room
 from nbspam.serving.judges import Judges, _Judge
 from nbspam.serving.models import Opening, Setup, UserFiles
@@ -27,13 +28,11 @@ from nbspam.serving.spamd import TEMPORARY, RefusedError, Request, unzipped
 from nbspam.serving.teaching import LearnRequest, apply_requests
 from nbspam.store.writing import LockWait
 
-OK = b"SPAMD/1.1 0 EX_OK\r\n"
-TEACH = "Message-class: spam", "Set: local"
 WORDS = b"".join(b"word%d " % i for i in range(9_000))
 
 
 def teach(served, user, message=SPAM):
-    return served.ask(request("TELL", message, *TEACH, user=user))
+    return served.ask(request("TELL", message, *AS_SPAM, user=user))
 
 
 # Metrics
@@ -55,27 +54,32 @@ def test_the_scraper_has_a_place_beside_300_idle_clients(serving, model):
 # The end, whatever clients do
 
 
-def test_it_ends_in_time_among_messages_that_take_long(serving, model):
-    whole = request("CHECK", WORDS[:100])
-    with serving(model, shutdown=0.5) as served, ExitStack() as opened:
+@each(
+    "asked, n",
+    [
+        (b"CHECK SPAMC/1.5\r\n", 1),
+        (request("CHECK", WORDS[:100]), 30),
+        (request("CHECK", WORDS * 3), 3),
+        (request("TELL", WORDS * 3, *AS_SPAM), 1),
+    ],
+)
+def test_it_ends_in_time_though_clients_are_silent_or_their_messages_never_read(
+    model, tmp_path, asked, n
+):
+    with serving_in(tmp_path, model, tell=True, shutdown=0.5) as served, ExitStack() as opened:
+        assert served.ask(request("CHECK", WORDS * 3)).startswith(OK)  # starts the process
         for judge in served.processes:
             os.kill(judge, signal.SIGSTOP)
-        clients = [opened.enter_context(served.connect()) for _ in range(30)]
+        clients = [opened.enter_context(served.connect()) for _ in range(n)]
         for client in clients:
-            client.send(whole[:50])
-        served.wait(lambda: served.n_open == len(clients))
+            client.send(asked[:50])
+        served.wait(lambda: served.n_open == n)
         for client in clients:
-            client.send(whole[50:])
+            client.send(asked[50:])
+        served.wait(lambda: served.metric("parked_connections") == (n if len(asked) > 9999 else 0))
         served.stop_within(1.5)
-
-
-def test_it_ends_in_time_though_a_large_message_to_learn_is_never_read(serving, model):
-    with serving(model, tell=True, shutdown=0.5) as served, served.connect() as client:
-        assert served.ask(request("CHECK", WORDS * 3)).startswith(OK)  # starts the process
-        os.kill(served.processes[2], signal.SIGSTOP)
-        client.send(request("TELL", WORDS * 3, *TEACH))
-        served.wait(lambda: served.metric("parked_connections") == 1)
-        served.stop_within(1.5)
+        assert [client.rest() for client in clients] == [b""] * n
+    assert served.said == []
 
 
 def test_no_process_is_used_or_left_that_starts_while_the_server_stops(model, monkeypatch):
@@ -217,7 +221,7 @@ def test_a_message_that_fails_is_freed_at_once(serving, model):
     with serving(model, tell=True) as served:
         for asked, code in (
             (LARGE % 20_000_000 + bytes(10_000_000), b"76"),  # and hangs up
-            (request("TELL", bytes(10_000_000), *TEACH, "Compress: zlib"), b"65"),
+            (request("TELL", bytes(10_000_000), *AS_SPAM, "Compress: zlib"), b"65"),
             (request("CHECK", bytes(10_000_000), "Compress: zlib"), b"65"),
         ):
             gc.disable()
@@ -308,28 +312,6 @@ def test_no_more_models_are_made_than_allowed(serving, model, users, pattern):
         reply = served.ask(request("SYMBOLS", SPAM, user="c"))
         assert b"NBSPAM_SPAM" in reply  # by the common model
     assert served.said == []
-
-
-def test_a_name_is_a_file_of_the_folder(users):
-    for name in ("hal", "a" * 128, "hal@example.org", "a..b", "x+y_z-1"):
-        assert UserFiles.of(users).path(name) == users / f"{name}.json"
-
-
-def test_a_model_is_its_users_alone_whatever_the_umask(serving, model, users):
-    before = os.umask(0)
-    try:
-        with serving(model, users=users / "%u/model.json") as served:
-            assert teach(served, "hal").startswith(OK)
-    finally:
-        os.umask(before)
-    for path in users.rglob("*"):
-        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
-
-
-def test_a_folder_of_another_user_is_refused(users, monkeypatch):
-    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    with pytest.raises(ServingError, match="other users than the server's"):
-        UserFiles.of(users)
 
 
 def test_a_folder_is_made_in_no_links_place(users, tmp_path):

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from one_case import each
 from served_programs import HAM, SPAM
-from servers import request, serving_in, together
+from servers import OK, PONG, request, serving_in, together
 
 from nbspam.bayes.event_model import logit
 from nbspam.reading.marks import MARK
@@ -32,7 +32,6 @@ from nbspam.serving.spamd import HEADERS_LIMIT, LINE_LIMIT
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import tokenize
 
-OK, PONG = b"SPAMD/1.1 0 EX_OK\r\n", b"SPAMD/1.5 0 PONG\r\n"
 REFUSED = Path(__file__).parents[1] / "golden" / "serving" / "refused.tsv"
 
 
@@ -485,13 +484,6 @@ def test_who_is_at_the_door_at_the_end_is_served(serving, model, spam_lines):
         for client in (first, *others):
             client.send(request("CHECK", SPAM))
             assert client.rest() == OK + spam_lines[SPAM] + b"\r\n"
-
-
-def test_the_end_does_not_wait_for_ever(serving, model):
-    with serving(model, shutdown=0.05) as served, served.connect() as client:
-        client.send(b"CHECK SPAMC/1.5\r\n")
-        served.wait(lambda: served.n_open == 1)
-        served.stop_within(8)  # and not 10
 
 
 def test_unsure_is_not_spam(serving, model, judged):
