@@ -20,6 +20,13 @@ LEARNED = OK + b"DidSet: local\r\n\r\n\r\n"
 AS_SPAM, AS_HAM = ("Message-class: spam", "Set: local"), ("Message-class: ham", "Set: local")
 
 
+def golden(name):
+    """Return the rows of a table in tests/golden/serving, as bytes."""
+    text = (Path(__file__).parents[1] / "golden" / "serving" / name).read_text()
+    rows = [line.split("\t") for line in text.splitlines()[1:]]
+    return [[c.encode().decode("unicode_escape").encode("latin-1") for c in row] for row in rows]
+
+
 class InThread(Served):
     """A server in this process."""
 
