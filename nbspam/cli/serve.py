@@ -210,8 +210,16 @@ def command(
         _say_good(log, quiet, sentence)
     del opened_model
     with ExitStack() as opened:
-        listeners = _sockets(listening, opened)
-        metrics_listeners = _metrics_sockets(listening, opened)
+        listeners = passed_sockets()
+        listeners += _sockets(listening, listening.socket, listening.listen, opened)
+        if not listeners:
+            raise OptionError(
+                "there is no socket to listen on; name one with --socket PATH or --listen"
+                " 127.0.0.1:783"
+            )
+        place = listening.metrics
+        path = Path(place) if place and _is_path(place) else None
+        metrics_listeners = _sockets(listening, path, None if path else place, opened)
         server = Server(setup, current, say, log)
         say_start = partial(_say_start, log, quiet, model, listeners, metrics_listeners)
         serve(server, listeners, metrics_listeners, say_start)
@@ -223,31 +231,16 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _sockets(listening: Listening, opened: ExitStack) -> list[socket.socket]:
-    """Return the sockets to listen on; `opened` closes those that are not systemd's."""
-    listeners = passed_sockets()
-    if listening.socket is not None:
-        listeners.append(opened.enter_context(unix_socket(listening.socket, listening.socket_mode)))
-    if listening.listen is not None:
-        listeners += opened.enter_context(
-            tcp_sockets(listening.listen, listening.allow_any_address)
-        )
-    if not listeners:
-        raise OptionError(
-            "there is no socket to listen on; name one with --socket PATH or --listen 127.0.0.1:783"
-        )
-    return listeners
-
-
-def _metrics_sockets(listening: Listening, opened: ExitStack) -> list[socket.socket]:
-    """Return the sockets on which the metrics are asked for; `opened` closes them."""
-    address = listening.metrics
-    if address is None:
-        return []
-    if _is_path(address):
-        path = Path(address)
-        return [opened.enter_context(unix_socket(path, listening.socket_mode))]
-    return opened.enter_context(tcp_sockets(address, listening.allow_any_address))
+def _sockets(
+    listening: Listening, path: Path | None, address: str | None, opened: ExitStack
+) -> list[socket.socket]:
+    """Return the sockets to listen on, which `opened` closes."""
+    found = []
+    if path is not None:
+        found.append(opened.enter_context(unix_socket(path, listening.socket_mode)))
+    if address is not None:
+        found += opened.enter_context(tcp_sockets(address, listening.allow_any_address))
+    return found
 
 
 def _say_start(

@@ -167,11 +167,9 @@ def _with_headers(request: Request, headers: dict[str, str]) -> Request:
         {place.strip().lower() for place in headers.get(name, "").split(",")}
         for name in ("set", "remove")
     )
-    for place in ("local", "remote"):
-        if place in to_set & to_remove:
-            raise RefusedError(
-                PROTOCOL, f"Unable to set {place} and remove {place} in the same operation."
-            )
+    for place in sorted({"local", "remote"} & to_set & to_remove):
+        reason = f"Unable to set {place} and remove {place} in the same operation."
+        raise RefusedError(PROTOCOL, reason)
     message_class = headers.get("message-class", "").lower()
     if message_class not in ("spam", "ham", ""):
         raise RefusedError(PROTOCOL, "(Message-class header contains invalid class)")
