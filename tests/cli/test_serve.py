@@ -385,10 +385,9 @@ def _besieged(served, clients, seconds):
     _tricks()
     ends = time.monotonic() + seconds
     context = multiprocessing.get_context("fork")
-    per_process = 10  # threads
     siege = [
-        context.Process(target=_siege, args=(str(served.path), number, per_process, ends))
-        for number in range(clients // per_process)
+        context.Process(target=_siege, args=(str(served.path), range(first, first + 10), ends))
+        for first in range(0, clients, 10)
     ]
     for process in siege:
         process.start()
@@ -406,15 +405,10 @@ def _besieged(served, clients, seconds):
     return most, sorted(waits)
 
 
-def _siege(path, number, threads, ends):
-    hostile = [
-        threading.Thread(target=_hostile, args=(path, threads * number + i, ends), daemon=True)
-        for i in range(threads)
-    ]
-    for thread in hostile:
-        thread.start()
-    for thread in hostile:
-        thread.join(max(0, ends - time.monotonic()))
+def _siege(path, numbers, ends):
+    for number in numbers:
+        threading.Thread(target=_hostile, args=(path, number, ends), daemon=True).start()
+    time.sleep(max(0, ends - time.monotonic()))
     os._exit(0)
 
 
