@@ -448,17 +448,16 @@ def test_a_start_after_a_crash_and_a_clean_end(serve, mail_model, tmp_path, numb
         assert served.said == []
 
 
-@spamc
 def test_a_damaged_model_is_not_taken_and_a_hangup_reopens_it(serve, own_model):
     raw, beside = own_model.read_bytes(), own_model.with_name("beside")
     keeps = "; the server keeps using the previous model\n"
     with serve(own_model) as served:
-        good = served.spamc("-c")
+        good = _ask(served, SPAM)
         served.process.send_signal(signal.SIGHUP)
-        assert served.spamc("-c") == good
+        assert _ask(served, SPAM) == good
         beside.write_bytes(raw[:500])
         beside.replace(own_model)
-        assert [served.spamc("-c") for _ in range(3)] == [good] * 3
+        assert [_ask(served, SPAM) for _ in range(3)] == [good] * 3
         served.wait(lambda: len(served.said) == 2)
         assert served.said[1].startswith(f"nbspam: {own_model}: ")
         assert served.said[1].endswith(keeps)

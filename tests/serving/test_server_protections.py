@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 from one_case import each
 from served_programs import HAM, SPAM, Client
-from servers import AS_SPAM, OK, request, serving_in
+from servers import AS_SPAM, OK, request, serving_in, signal_all
 
 from nbspam.errors import ModelError
 from nbspam.serving.clients import Clients, Limits, Room
@@ -68,8 +68,7 @@ def test_it_ends_in_time_though_clients_are_silent_or_their_messages_never_read(
 ):
     with serving_in(tmp_path, model, tell=True, shutdown=0.5) as served, ExitStack() as opened:
         assert served.ask(request("CHECK", WORDS * 3)).startswith(OK)  # starts the process
-        for judge in served.processes:
-            os.kill(judge, signal.SIGSTOP)
+        signal_all(served.processes, signal.SIGSTOP)
         clients = [opened.enter_context(served.connect()) for _ in range(n)]
         for client in clients:
             client.send(asked[:50])

@@ -2,12 +2,10 @@
 
 import contextlib
 import math
-import os
 import re
 import resource
 import signal
 import socket
-import threading
 import time
 import zlib
 from unittest.mock import Mock
@@ -17,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from one_case import each
 from served_programs import HAM, SPAM
-from servers import OK, PONG, golden, request, serving_in, together
+from servers import OK, PONG, golden, request, serving_in, signal_all, together
 
 from nbspam.bayes.event_model import logit
 from nbspam.reading.marks import MARK
@@ -276,16 +274,14 @@ def test_a_slow_server_sends_nobody_away(serving, model, spam_lines, monkeypatch
 
     monkeypatch.setattr(Client, "readinto", read_slowly)
     with serving(model, connections=4, grace=0.02) as served, contextlib.ExitStack() as opened:
-        for judge in served.processes:
-            os.kill(judge, signal.SIGSTOP)
+        signal_all(served.processes, signal.SIGSTOP)
         clients = [opened.enter_context(served.connect()) for _ in range(12)]
         for number, client in enumerate(clients):
             whole = b"CHECK SPAMC/1.5\r\n\r\n" + SPAM  # up to the end, which is there to be read
             client.send(request("CHECK", SPAM) if number % 2 else whole)
             client.end()
         time.sleep(0.3)
-        for judge in served.processes:
-            os.kill(judge, signal.SIGCONT)
+        signal_all(served.processes, signal.SIGCONT)
         for client in clients:
             assert client.rest() == OK + spam_lines[SPAM] + b"\r\n"
 
@@ -344,26 +340,6 @@ def test_a_thousand_slow_clients_hurt_nobody(serving, model):
         assert served.said == []
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-def test_a_large_message_is_no_ones_wait(served):
-    words = " ".join(f"<b>word{i}</b>" for i in range(10_000)).encode()
-    large = request("CHECK", b"Content-Type: text/html\n\n" + words)
-    started, taken, waits = time.monotonic(), [], []
-
-    def ask_large():
-        assert served.ask(large).startswith(OK)
-        taken.append(time.monotonic() - started)
-
-    thread = threading.Thread(target=ask_large)
-    thread.start()
-    while thread.is_alive():
-        begun = time.monotonic()
-        assert served.ask(request("CHECK", SPAM)).startswith(OK)
-        waits.append(time.monotonic() - begun)
-    thread.join()
-    assert min(waits) < taken[0]  # at least one was answered meanwhile
-    assert len(waits) > 2
 
 
 def test_a_client_is_gone_whatever_the_network_says():
