@@ -3,7 +3,6 @@
 import os
 import socket
 from contextlib import ExitStack, suppress
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -221,7 +220,14 @@ def command(
         path = Path(place) if place and _is_path(place) else None
         metrics_listeners = _sockets(listening, path, None if path else place, opened)
         server = Server(setup, current, say, log)
-        say_start = partial(_say_start, log, quiet, model, listeners, metrics_listeners)
+
+        def say_start() -> None:
+            sentence = f"serving {model} on {', '.join(map(name_of, listeners))}"
+            if metrics_listeners:
+                sentence += f", and its metrics on {', '.join(map(name_of, metrics_listeners))}"
+            if not _say_good(log, quiet, sentence) and log:
+                _say(f"{log.problem}; lines are dropped until it works")
+
         serve(server, listeners, metrics_listeners, say_start)
         _say_good(log, quiet, f"stopped serving {model}")
 
@@ -241,21 +247,6 @@ def _sockets(
     if address is not None:
         found += opened.enter_context(tcp_sockets(address, listening.allow_any_address))
     return found
-
-
-def _say_start(
-    log: Log | None,
-    quiet: bool,
-    model: Path,
-    listeners: list[socket.socket],
-    metrics_listeners: list[socket.socket],
-) -> None:
-    """Say where the server listens, and whether its log cannot be written."""
-    sentence = f"serving {model} on {', '.join(map(name_of, listeners))}"
-    if metrics_listeners:
-        sentence += f", and its metrics on {', '.join(map(name_of, metrics_listeners))}"
-    if not _say_good(log, quiet, sentence) and log:
-        _say(f"{log.problem}; lines are dropped until it works")
 
 
 def _say_good(log: Log | None, quiet: bool, sentence: str) -> bool:
