@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import nbspam
@@ -66,6 +66,11 @@ class Served:
 
     def connect(self):
         return Client(self.path)
+
+    @contextmanager
+    def clients(self, n):
+        with ExitStack() as opened:
+            yield [opened.enter_context(self.connect()) for _ in range(n)]
 
     def ask(self, request, end=True):
         with self.connect() as client:

@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from itertools import count
 
 import pytest
@@ -38,8 +38,7 @@ def test_each_worker_judges_learns_once_and_ends_with_all(tmp_path, model):
         for alone in workers:  # each does its work while the others do nothing
             others = [pid for pid in workers if pid != alone]
             signal_all(others, signal.SIGSTOP)
-            with ExitStack() as opened:
-                clients = [opened.enter_context(served.connect()) for _ in range(9)]
+            with served.clients(9) as clients:
                 for client in clients:
                     client.send(CHECK)
                 served.wait(
@@ -114,9 +113,8 @@ def test_a_worker_that_dies_is_replaced_and_none_outlives_the_server(tmp_path, m
 
 def test_short_messages_do_not_wait_for_long_ones_nor_these_for_ever(tmp_path, model):
     long = request("CHECK", HAM + b"and so on\n" * 3_000)
-    with running(tmp_path, model) as served, ExitStack() as opened:
+    with running(tmp_path, model) as served, served.clients(20) as clients:
         signal_all(served.workers, signal.SIGSTOP)
-        clients = [opened.enter_context(served.connect()) for _ in range(20)]
         for client in clients:
             client.send(long)
         served.wait(lambda: served.metric("connections") == 20)

@@ -66,18 +66,17 @@ def test_the_scraper_has_a_place_beside_300_idle_clients(serving, model):
 def test_it_ends_in_time_though_clients_are_silent_or_their_messages_never_read(
     model, tmp_path, asked, n
 ):
-    with serving_in(tmp_path, model, tell=True, shutdown=0.5) as served, ExitStack() as opened:
+    with serving_in(tmp_path, model, tell=True, shutdown=0.5) as served, served.clients(n) as some:
         assert served.ask(request("CHECK", WORDS * 3)).startswith(OK)  # starts the process
         signal_all(served.processes, signal.SIGSTOP)
-        clients = [opened.enter_context(served.connect()) for _ in range(n)]
-        for client in clients:
+        for client in some:
             client.send(asked[:50])
         served.wait(lambda: served.n_open == n)
-        for client in clients:
+        for client in some:
             client.send(asked[50:])
         served.wait(lambda: served.metric("parked_connections") == (n if len(asked) > 9999 else 0))
         served.stop_within(1.5)
-        assert [client.rest() for client in clients] == [b""] * n
+        assert [client.rest() for client in some] == [b""] * n
     assert served.said == []
 
 
@@ -169,8 +168,8 @@ def room_used(served):
 def test_large_messages_wait_for_room_and_the_slow_make_room(serving, model):
     """First come, first served; 64 at most, and not for ever."""
     most = 1_000_000
-    with serving(model, max_size=most, grace=0.3, connections=6) as served, ExitStack() as opened:
-        slow = [opened.enter_context(served.connect()) for _ in range(3)]
+    limits = {"max_size": most, "grace": 0.3, "connections": 6}
+    with serving(model, **limits) as served, served.clients(3) as slow:
         for client in slow:
             client.send(LARGE % most + b"x")
         served.wait(lambda: room_used(served) == 3 * most)

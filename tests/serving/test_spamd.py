@@ -254,8 +254,7 @@ def test_who_does_not_take_his_reply_must_go(serving, model):
 
 
 def test_a_full_house_of_silent_clients_makes_room(serving, model, spam_lines):
-    with serving(model, connections=4, grace=0.05) as served, contextlib.ExitStack() as silent:
-        clients = [silent.enter_context(served.connect()) for _ in range(12)]
+    with serving(model, connections=4, grace=0.05) as served, served.clients(12) as clients:
         for client in clients[::2]:
             client.send(b"PROCESS SPAMC/1.5\r\nContent-length: 900\r\n\r\nhalf of")
         started = time.monotonic()
@@ -364,12 +363,10 @@ def test_clients_that_leave_leave_nothing_behind(serving, model):
 
 
 def test_who_is_at_the_door_at_the_end_is_served(serving, model, spam_lines):
-    with serving(model, connections=1) as served, contextlib.ExitStack() as opened:
-        first = opened.enter_context(served.connect())
+    with serving(model, connections=1) as served, served.clients(4) as clients:
         served.wait(lambda: served.n_open == 1)
-        others = [opened.enter_context(served.connect()) for _ in range(3)]
         served.stop()
-        for client in (first, *others):
+        for client in clients:
             client.send(request("CHECK", SPAM))
             assert client.rest() == OK + spam_lines[SPAM] + b"\r\n"
 

@@ -231,8 +231,7 @@ def mail(number):
 def test_judging_never_waits_for_learning(serving, model):
     """A hundred clients teach a server with four places, while its model is locked."""
     limits = {"connections": 4, "shutdown": 0.1}
-    with serving(model, tell=True, **limits) as served, held(model):
-        clients = [served.connect() for _ in range(100)]
+    with serving(model, tell=True, **limits) as served, held(model), served.clients(100) as clients:
         for number, client in enumerate(clients):
             client.send(request("TELL", mail(number), *AS_SPAM))
         started = time.monotonic()
@@ -248,13 +247,10 @@ def test_who_cannot_be_learned_in_time_is_told_and_was_not_learned(serving, mode
     before = model.read_bytes()
     busy = b"SPAMD/1.0 75 Try again later: "
     with serving(model, tell=True, connections=3, learning=0.2) as served:
-        with held(model):
-            clients = [served.connect() for _ in range(10)]
+        with held(model), served.clients(10) as clients:
             for number, client in enumerate(clients):
                 client.send(request("TELL", mail(number), *AS_SPAM))
             replies = [client.rest() for client in clients]
-            for client in clients:
-                client.socket.close()
             assert model.read_bytes() == before
         for reply in replies:
             assert reply.startswith(busy)
@@ -275,8 +271,10 @@ def test_a_stop_ends_the_wait_and_each_reply_is_true(serving, model):
         go.set()
         return results
 
-    with serving(model, slow, connections=8, shutdown=2, grace=60) as served:
-        clients = [served.connect() for _ in range(12)]
+    with (
+        serving(model, slow, connections=8, shutdown=2, grace=60) as served,
+        served.clients(12) as clients,
+    ):
         for number, client in enumerate(clients[:3]):
             client.send(request("TELL", mail(number), *AS_SPAM))
         assert go.wait(60)
@@ -290,8 +288,6 @@ def test_a_stop_ends_the_wait_and_each_reply_is_true(serving, model):
             replies = [first, *(client.rest() for client in clients[1:])]
             served.stopping.join(60)
             assert time.monotonic() - started < 20  # and not 30
-        for client in clients:
-            client.socket.close()
     learned = known(model)[1]
     for number, reply in enumerate(replies):
         assert (word(number) in learned) == (b"DidSet" in reply)
