@@ -139,8 +139,9 @@ _FIRST_PASSED = 3  # the first file descriptor that systemd passes (sd_listen_fd
 
 def passed_sockets() -> list[socket.socket]:
     """Return the sockets that systemd opened for this process; raises ServingError."""
-    names = "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"
-    pid, count, _ = (os.environ.pop(name, "") for name in names)  # child processes do not get them
+    pid, count = os.environ.get("LISTEN_PID", ""), os.environ.get("LISTEN_FDS", "")
+    for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):
+        os.environ.pop(name, None)  # child processes do not get the sockets
     if pid != str(os.getpid()) or not count.isdecimal():
         return []
     listeners = []
