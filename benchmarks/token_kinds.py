@@ -55,9 +55,7 @@ def left_out(corpus: Corpus, first: int) -> str:
     scores = list(fitted.left_out_scores(presence))
     log_odds = np.array([score.log_odds for score in scores])
     probability = np.array([score.probability for score in scores])
-    messages = ScoredMessages.of_two_classes(
-        fitted.labels == 1, log_odds, probability, log_odds > 0, 0.5
-    )
+    messages = ScoredMessages.of_two_classes(fitted.labels == 1, log_odds, probability)
     found = figures(messages).values
     errors = int(found["fp"] or 0) + int(found["fn"] or 0)
     return f"{errors} | {found['one_minus_roca_pct']:.4f} | {found['log_loss']:.4f}"
@@ -67,7 +65,7 @@ def row(name: str, protocol: str, read: LabelledCorpus, first: int | None) -> No
     """Print a row of the table."""
     trial = Trial(read, SETTINGS, CutOffs())
     evaluation = online(trial, BATCH) if first is None else train_first(trial, first)
-    found = compute(evaluation, CutOffs()).figures.values
+    found = compute(evaluation).figures.values
     errors = int(found["fp"] or 0) + int(found["fn"] or 0)
     cells = f"{errors} | {found['one_minus_roca_pct']:.4f} | {found['sm_pct_at_hm_0_1']:.2f}"
     honest = " |  | " if first is None else left_out(read.corpus, first)

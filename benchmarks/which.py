@@ -28,7 +28,7 @@ from peers import BATCH, Labelled
 from scipy.sparse import csc_array
 
 from nbspam.bayes.matrix import Booleans, Floats
-from nbspam.evaluation.metrics import Ranking, ScoredMessages, one_minus_roca_pct
+from nbspam.evaluation.metrics import ScoredMessages, one_minus_roca_pct, samples
 from nbspam.learning.batch import fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
@@ -131,10 +131,10 @@ def as_in_the_paper(messages: list[Labelled]) -> None:
             scores += fitted.scores(presence[end : end + BATCH][:, chosen].tocsr())
         odds = np.array([score.log_odds for score in scores])
         found = ScoredMessages.of_two_classes(
-            spam[BATCH:], odds, 1 / (1 + np.exp(-np.clip(odds, -700, 700))), odds > 0, 0.5
+            spam[BATCH:], odds, 1 / (1 + np.exp(-np.clip(odds, -700, 700)))
         )
         recalls = 100 * (odds > 0)[found.spam].mean(), 100 * (odds <= 0)[~found.spam].mean()
-        area = one_minus_roca_pct(Ranking(found).whole())
+        area = one_minus_roca_pct(next(samples(found)))
         print(
             f"| `{name}:sum` | {recalls[0]:.2f} | {recalls[1]:.2f} | {sum(recalls) / 2:.2f}"
             f" | {area:.3f} |"

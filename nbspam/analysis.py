@@ -122,7 +122,7 @@ def evaluate(
         found = protocols.online(trial, online)
     else:
         found = protocols.left_out(trial)
-    return compute(found._replace(mislabelled=mislabelled), CutOffs(), seed)
+    return compute(found._replace(mislabelled=mislabelled), seed)
 
 
 def _read(raws: Iterator[RawMessage], skips: Skips, wanted: Wanted, jobs: int) -> LabelledCorpus:

@@ -230,14 +230,16 @@ class Filter:
 
         Nothing for a filter without a model of its own.  Raises ModelError: it is damaged.
         """
-        return {} if self._home is None else self._home.learned(digests)
+        return self._home.lookup.learned(digests) if self._home and self._home.lookup else {}
 
     def unnamed(self) -> list[int]:
         """Return how many messages of each class were learned that no ledger names.
 
         Raises ModelError: the model is damaged.
         """
-        return list(self.metadata.learned.messages) if self._home is None else self._home.unnamed()
+        if self._home is None:
+            return list(self.metadata.learned.messages)
+        return self._home.lookup.unnamed() if self._home.lookup else []
 
     def save(self, path: "str | Path") -> None:
         """Write the model to a file atomically, mode 0600 if it is new; raises ModelError."""
@@ -310,7 +312,7 @@ class Home:
         base: as of `open_filter`; with one there need not be a file yet.
         """
         self._place, self._indexed = place, indexed
-        self._lookup: Lookup | None = None
+        self.lookup: Lookup | None = None
         with contextlib.ExitStack() as opened:
             if isinstance(base, str | os.PathLike):
                 from nbspam.scoring.base import open_base
@@ -319,9 +321,9 @@ class Home:
             self._base = base
             # No pathlib, and nothing that writes models, for one message.
             if not isinstance(place, str | os.PathLike):
-                self._lookup = place.lookup
+                self.lookup = place.lookup
             elif base is None or os.path.exists(place):  # noqa: PTH110
-                self._lookup = Lookup(place)
+                self.lookup = Lookup(place)
             self._opened = opened.pop_all()
 
     @property
@@ -331,7 +333,7 @@ class Home:
 
     def classifier(self) -> Classifier:
         """Return a classifier of the model as it was opened; raises ModelError for another base."""
-        own, counts = self.own_metadata(), counts_in(self._lookup, self._indexed)
+        own, counts = self.own_metadata(), counts_in(self.lookup, self._indexed)
         if self._base is None:
             return Classifier(own, counts)
         self._base.check(str(self._place), own.settings)
@@ -339,14 +341,14 @@ class Home:
 
     def own_metadata(self) -> Metadata:
         """Return the metadata of the file; of a model without messages if there is none yet."""
-        if self._lookup is not None:
-            return self._lookup.metadata
+        if self.lookup is not None:
+            return self.lookup.metadata
         assert self._base is not None
         return self._base.first()
 
     def named(self) -> "FileOfFilter":
         """Return the file, and that of its base."""
-        files = self._lookup, None if self._base is None else self._base.lookup
+        files = self.lookup, None if self._base is None else self._base.lookup
         state = tuple(None if one is None else one.identity() for one in files)
         base = None if self._base is None else absolute_name(self._base.path)
         return absolute_name(str(self._place)), base, state
@@ -356,14 +358,14 @@ class Home:
 
         None with a base: a token's weight is of two tables then.
         """
-        if self._base is not None or self._lookup is None:
+        if self._base is not None or self.lookup is None:
             return None
         from nbspam.store.index import CollisionError, TokenTable
 
         try:
             from nbspam.scoring.batch_rules import BulkClassifier
 
-            return BulkClassifier(classifier, TokenTable(self._lookup))
+            return BulkClassifier(classifier, TokenTable(self.lookup))
         except (CollisionError, ModuleNotFoundError):  # a mail filter alone has no numpy
             return None
 
@@ -401,28 +403,20 @@ class Home:
         place = self._place
         return _path(place) if isinstance(place, str | os.PathLike) else place
 
-    def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
-        """Return how often each class has learned those messages that the ledger knows."""
-        return self._lookup.learned(digests) if self._lookup else {}
-
-    def unnamed(self) -> list[int]:
-        """Return how many messages of each class were learned that the ledger does not name."""
-        return self._lookup.unnamed() if self._lookup else []
-
     def _reopened(self, change: "Change") -> "Change":
         if not isinstance(self._place, str | os.PathLike):
-            self._lookup = self._place.lookup
+            self.lookup = self._place.lookup
             return change
         newer = Lookup(self._place)
-        if self._lookup is not None:
-            self._lookup.close()
-        self._lookup = newer
+        if self.lookup is not None:
+            self.lookup.close()
+        self.lookup = newer
         return change
 
     def close(self) -> None:
         """Close the file."""
-        if self._lookup is not None and self.is_file:
-            self._lookup.close()
+        if self.lookup is not None and self.is_file:
+            self.lookup.close()
         self._opened.close()
 
 

@@ -6,6 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,7 @@ SMS = ROOT / "sample_data" / "fresh.tsv"  # few, since each test learns them
 FRAME = pd.read_csv(SMS, sep="\t", names=["label", "text"], quoting=3)
 THREE = FRAME.label.where(FRAME.index % 5 > 0, "promo")
 TEXTS = FRAME.text.tolist()
+evaluate = partial(nbspam.evaluate, FRAME)
 
 
 @pytest.fixture(scope="module")
@@ -76,19 +78,11 @@ def test_many_messages_are_judged_as_each_and_those_of_a_frame_beside_its_column
         (lambda f: f.classify_many(["a", None]), "Source", "message:1: is of the type NoneType"),
         (lambda _: nbspam.train(5), "Source", "the source is of the type int; give a name"),
         (lambda _: nbspam.matrix(5), "Option", "are of the type int; give a list"),
-        (lambda _: nbspam.evaluate(FRAME, folds=2, online=9), "Option", "are two tests; leave"),
+        (lambda _: evaluate(folds=2, online=9), "Option", "are two tests; leave"),
         (lambda _: nbspam.evaluate(TEXTS), "Source", "is not a pair; give (label, text or bytes)"),
         (lambda _: nbspam.evaluate(FRAME[["text"]]), "Table", "looks like a label; name the label"),
-        (
-            lambda _: nbspam.evaluate(FRAME, folds="2"),
-            "Option",
-            "folds must be a whole number, not",
-        ),
-        (
-            lambda _: nbspam.evaluate(FRAME, seed=-1),
-            "Option",
-            "seed must be a whole number, not -1",
-        ),
+        (lambda _: evaluate(folds="2"), "Option", "folds must be a whole number, not"),
+        (lambda _: evaluate(seed=-1), "Option", "seed must be a whole number, not -1"),
         (lambda _: nbspam.matrix(FRAME, jobs=0.5), "Option", "jobs must be a whole number from 1"),
         (lambda _: nbspam.train(FRAME, alpha="1"), "Option", "at most 1e+06, not 1: without"),
         (lambda _: nbspam.train(FRAME, prior="1"), "Option", "between 0 and 1, not 1; leave it"),
@@ -170,7 +164,8 @@ def test_the_matrix_has_the_counts_of_the_model(trained):
         ({"event_model": "multinomial", "alpha": 0.5}, "--leave-one-out --alpha .5".split()),
     ],
 )
-def test_an_evaluation_is_that_of_the_command(tmp_path, asked, options):
+def test_an_evaluation_is_that_of_the_command(tmp_path, monkeypatch, asked, options):
+    monkeypatch.setattr("nbspam.evaluation.metrics._RESAMPLES", (20, 20))
     if "event_model" in asked:
         options = [*options, "--event-model", asked["event_model"]]
     said = tmp_path / "said.csv"
@@ -203,8 +198,9 @@ def test_the_classifier_agrees_with_the_command(tmp_path, labels):
                 assert row[k] == pytest.approx(given[name], abs=1e-12)
     np.testing.assert_allclose(found.sum(axis=1), 1)
     assert fitted.classes_.tolist() == sorted({*labels})
-    assert fitted.predict(TEXTS).tolist() == fitted.classes_[found.argmax(axis=1)].tolist()
-    assert fitted.score(TEXTS, labels) > 0.8
+    predicted = fitted.predict(TEXTS)
+    assert predicted.tolist() == fitted.classes_[found.argmax(axis=1)].tolist()
+    assert (predicted == labels).mean() > 0.8
 
 
 def test_it_works_in_pipelines_searches_and_cross_validation():
@@ -214,7 +210,7 @@ def test_it_works_in_pipelines_searches_and_cross_validation():
     assert cross_val_score(NBSpam(), FRAME[["text"]], y, cv=3).min() > 0.8
     proba = cross_val_predict(NBSpam(), TEXTS, THREE, cv=3, method="predict_proba")
     assert proba.shape == (len(TEXTS), 3)
-    search = GridSearchCV(NBSpam(), {"scoring": ["evidence", "sum"], "alpha": [0.1, 1.0]}, cv=2)
+    search = GridSearchCV(NBSpam(), [{"scoring": ["evidence", "sum"]}, {"alpha": [1.0]}], cv=2)
     best = search.fit(TEXTS, y).best_estimator_
     again = pickle.loads(pickle.dumps(best))
     assert (again.predict_proba(TEXTS) == best.predict_proba(TEXTS)).all()

@@ -11,7 +11,15 @@ import click
 
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import PROMISES, argument, option, section
-from nbspam.cli.notes import NoTrace, has_reader, note_lacking, note_older, note_skips, note_typed
+from nbspam.cli.notes import (
+    NoTrace,
+    has_reader,
+    note,
+    note_lacking,
+    note_older,
+    note_skips,
+    note_typed,
+)
 from nbspam.cli.options import (
     BASE,
     DASK,
@@ -219,10 +227,14 @@ def command(
         if n > 1 or has_reader():  # else a mail program may run it for every mail
             note_older(model, spam_filter.metadata, spam_filter.classifier.base)
     note_skips(skips)
+    if not (n or skips.count):
+        nothing = f"{names[-1]}: contains no message; name a source with one"
+        if exit_code:
+            raise SourceError(nothing)
+        if has_reader():
+            note(nothing)
     if not exit_code:
-        return ExitCode.ERROR if skips.count and last == VerdictCode.ERROR else ExitCode.DONE
-    if last == VerdictCode.ERROR and not skips.count:
-        raise SourceError(f"{names[-1]}: contains no message; name a source with one")
+        return ExitCode.DONE if n or not skips.count else ExitCode.ERROR
     return VerdictCode.ERROR if skips.count else last
 
 

@@ -1,5 +1,6 @@
 """What `nbspam eval` does: tests models of some of the messages, a saved one, or several kinds."""
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,15 +12,16 @@ import click
 from nbspam.bayes.trait_model import GAUSSIAN, Variances
 from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.notes import note, note_older, note_skips
-from nbspam.cli.options import Cutting, ham_limit, opened_base
+from nbspam.cli.options import Cutting, opened_base
 from nbspam.cli.progress import cutter, parts_shown, progress, shown_passes, work_place
 from nbspam.cli.terminal import echo_sentence
 from nbspam.errors import SourceError, counted, one_line
-from nbspam.evaluation import protocols
-from nbspam.evaluation.comparison import EVERYTHING, Combination, advice, chosen, compare
+from nbspam.evaluation import comparison, protocols
+from nbspam.evaluation.comparison import EVERYTHING, Combination
 from nbspam.evaluation.messages import LabelledCorpus, Mislabelled
+from nbspam.evaluation.metrics import SEED
 from nbspam.evaluation.report import print_comparison
-from nbspam.evaluation.results import Results, compute
+from nbspam.evaluation.results import Evaluation, Results, compute
 from nbspam.filter import open_filter
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
@@ -114,14 +116,14 @@ def evaluated(
         base = base if protocol.online else None
         with opened_base(base) as beneath:
             settings = learning.settings()._replace(base=beneath)
-            limit, cut_offs = ham_limit(protocol.max_ham_blocked), cutting.of_new()
+            cut_offs = cutting.of_new()
             wanted = settings.wanted._replace(excerpt=excerpt)
             read, mislabelled = reader.corpus(wanted, settings.positive)
             cutting.check_classes(sorted(set(read.corpus.labels)))
             with shown_passes(reader.quiet) as passes:
                 passes.begin("training and testing", 0)
-                found = protocol.run(read, settings, cut_offs, limit, passes=passes)
-        found, cut_offs = found._replace(mislabelled=mislabelled), found.cut_offs or cut_offs
+                found = protocol.run(read, settings, cut_offs, passes=passes)
+        found = found._replace(mislabelled=mislabelled)
     else:
         opened = open_filter(model, cutting.of, base=base)
         if not reader.quiet:
@@ -131,7 +133,7 @@ def evaluated(
             found = protocols.saved_model(
                 spam_filter, messages, protocol.including_learned, learning.spam_label
             )
-            cut_offs = spam_filter.cut_offs
+    found = found._replace(skipped=reader.skips.count)
     if base is not None:
         found = found._replace(protocol=f"{found.protocol}, with the base {base}")
     reader.note_mislabelled(found.mislabelled)
@@ -146,7 +148,7 @@ def evaluated(
         )
     with shown_passes(reader.quiet) as passes:
         passes.begin("computing the figures and their intervals", 0)
-        return compute(found, cut_offs, protocol.bootstrap_seed, reader.skips.count)
+        return compute(found, protocol.seed or SEED)
 
 
 def notes_of(computed: Results, model: Path) -> list[str]:
@@ -167,16 +169,16 @@ def notes_of(computed: Results, model: Path) -> list[str]:
             notes.append(
                 f"{model} does not know which {unknown} it has learned, perhaps some of these"
             )
-    notes += _of_duplicates(found.duplicates, len(found.outcomes))
+    notes += _of_duplicates(found)
     if wrong := computed.doubted.sentence(computed.doubted_sources):
         notes.append(f"{wrong}; --errors N shows them")
     return notes
 
 
-def _of_duplicates(duplicates: int | None, tested: int) -> list[str]:
-    if not duplicates:
+def _of_duplicates(found: Evaluation) -> list[str]:
+    if not found.duplicates:
         return []
-    share = f"{duplicates:,} of {counted(tested, 'message')} tested"
+    share = f"{found.duplicates:,} of {counted(len(found.outcomes), 'message')} tested"
     return [f"{share} also occurred in training, so the figures are too good"]
 
 
@@ -196,7 +198,7 @@ def compare_models(
     plot: where the ROC curves go.  form: text or json.
     """
     given, cut_offs = learning.unchecked(), cutting.of_new()
-    asked = chosen(protocol.compare or "", given)
+    asked = comparison.chosen(protocol.compare or "", given)
     if given.variances != Variances() and not any(kind.traits == GAUSSIAN for kind in asked):
         given.check()  # which says that variances are of Gaussian traits
     for kind in asked:
@@ -205,22 +207,21 @@ def compare_models(
     reader.note_mislabelled(mislabelled)
     if not read.sources:
         raise SourceError(_NO_MESSAGE)
+
+    def tested(settings: TrainingSettings) -> Evaluation:
+        found = protocol.run(read, settings, cut_offs, telling=False)
+        return found._replace(mislabelled=mislabelled, skipped=reader.skips.count)
+
     with shown_passes(reader.quiet) as passes:
         of = f"model {{}} of {len(asked)}: {{}}"
-        found = compare(
-            read,
-            asked,
-            given,
-            lambda some, settings: protocol.run(some, settings, cut_offs, telling=False),
-            parts_shown(passes, lambda i, model: of.format(i + 1, model.name)),
-            protocol.bootstrap_seed,
-        )._replace(mislabelled=mislabelled.messages)
-    said = advice(found, lambda kind: _how_to_train(kind, learning))
+        shown = parts_shown(passes, lambda i, model: of.format(i + 1, model.name))
+        found = comparison.compare(shown(asked), given, tested, protocol.seed or SEED)
+    said = comparison.advice(found, lambda kind: _how_to_train(kind, learning))
     if form == "json":
-        click.echo(found.as_json(said, reader.skips.count))
+        click.echo(comparison.as_json(found, said))
     else:
         print_comparison(found, said)
-        for same in _of_duplicates(found.duplicates, len(found.models[0].messages)):
+        for same in _of_duplicates(found[0].results.evaluation):
             click.echo()
             echo_sentence(same)
     if plot is not None:
@@ -242,32 +243,25 @@ def _how_to_train(kind: Combination, learning: Learning) -> str:
 
 
 A = TypeVar("A", bound=RawMessage | Skipped | SourcePiece)
-_Identity = tuple[int, int]  # device and inode: a file's, whatever the path or link to it
 
 
 class OutputFiles:
     """The files to write, of which none may be lost.
 
-    Where one exists it is compared with all that is read, by device and inode, so that neither a
-    link nor another path leads around that.
+    All that is read is compared with them, by device and inode, so that neither a link nor another
+    path leads around that.
     """
 
     def __init__(self, files: Mapping[str, Path | None]) -> None:
         """Take the files by the options that name them; raises SourceError for one named twice."""
-        # Those that exist, and the options that name them.
-        self._existing: dict[_Identity, tuple[str, Path]] = {}
-        named: dict[str, str] = {}
+        self._files: dict[_Identity, tuple[str, Path]] = {}
         for option, path in files.items():
-            if path is None:
-                continue
-            identity = _identity(path)
-            other = named.setdefault(os.path.realpath(path), option)
-            if identity is not None:
-                other, _ = self._existing.setdefault(identity, (option, path))
-            if other != option:
-                raise SourceError(
-                    f"{option} {path}: {other} writes to the same file; name another file"
-                )
+            if path is not None:
+                other, _ = self._files.setdefault(_identity(path), (option, path))
+                if other != option:
+                    raise SourceError(
+                        f"{option} {path}: {other} writes to the same file; name another file"
+                    )
 
     def check(self, sources: Iterable[str], model: Path | None) -> None:
         """Raise SourceError if a file is a model or one of the sources, and would be lost.
@@ -275,11 +269,11 @@ class OutputFiles:
         model: that is read, if one is.
         """
         if model is not None:
-            self._check_identity(_identity(model), "the model")
+            self._refuse(model, "the model")
         for source in sources:
-            self._check_identity(_identity(0 if source == STDIN else source), "a source")
-        for option, path in self._existing.values():
-            if is_model_like(path):
+            self._refuse(0 if source == STDIN else source, "a source")
+        for identity, (option, path) in self._files.items():
+            if isinstance(identity, tuple) and is_model_like(path):  # a pipe is not opened
                 raise _lost(option, path, "a model")
 
     def guarded(self, raws: Iterable[A]) -> Iterator[A]:
@@ -287,20 +281,18 @@ class OutputFiles:
 
         So what a folder, an index or a list of files names is guarded too.
         """
-        if not self._existing:
-            yield from raws
-            return
         last = ""
         for raw in raws:
-            for name in _files_of(raw):
+            for name in _files_of(raw) if self._files else ():
                 if name != last:
-                    self._check_identity(_identity(name), "a source")
+                    self._refuse(name, "a source")
                     last = name
             yield raw
 
-    def _check_identity(self, identity: _Identity | None, what: str) -> None:
-        if identity is not None and identity in self._existing:
-            raise _lost(*self._existing[identity], what)
+    def _refuse(self, name: Path | str | int, what: str) -> None:
+        identity = _identity(name)
+        if isinstance(identity, tuple) and identity in self._files:
+            raise _lost(*self._files[identity], what)
 
 
 def _files_of(raw: RawMessage | Skipped | SourcePiece) -> tuple[str, ...]:
@@ -318,10 +310,13 @@ def _lost(option: str, path: Path, what: str) -> SourceError:
     return SourceError(f"{option} {path}: is {what}, and would be lost; name another file")
 
 
-def _identity(path: "Path | str | int") -> _Identity | None:
-    """Return which file a path or descriptor is; None if it is no regular file."""
-    try:
+_Identity = tuple[int, int] | str  # device and inode of a regular file; the path of any other
+
+
+def _identity(path: Path | str | int) -> _Identity:
+    """Return which file a path or descriptor is."""
+    with contextlib.suppress(OSError, ValueError):
         status = os.stat(path)  # noqa: PTH116 (a descriptor has no Path)
-    except (OSError, ValueError):
-        return None
-    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+        if stat.S_ISREG(status.st_mode):
+            return status.st_dev, status.st_ino
+    return os.path.realpath(str(path))

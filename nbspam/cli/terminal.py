@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from nbspam.display.lines import HARD_SPACE, Piece, StyledLine, folded_sentence, folded_text
+from nbspam.display.lines import HARD_SPACE, StyledLine, folded_sentence, folded_text
 
 _USUAL_WIDTH = 80  # columns; of a page in a pipe, and where a terminal does not say
 _STYLES = {
@@ -62,14 +62,8 @@ def has_colours() -> bool:
 
 def echo_line(line: StyledLine) -> None:
     """Print a line in its colours: red and underlined for, green against, bold if strongly."""
-    joined: StyledLine = []
-    for piece in line:
-        if joined and joined[-1].emphasis == piece.emphasis:
-            joined[-1] = Piece(joined[-1].text + piece.text, piece.emphasis)
-        else:
-            joined.append(piece)
     shown = (
         click.style(text, **_STYLES[emphasis]) if emphasis else text  # type: ignore[arg-type]
-        for text, emphasis in joined
+        for text, emphasis in line
     )
     click.echo("".join(shown))

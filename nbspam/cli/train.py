@@ -22,7 +22,6 @@ from nbspam.cli.options import (
     QUIET,
     Cutting,
     Reading,
-    ham_limit,
     make_default_folder,
     opened_base,
 )
@@ -42,7 +41,7 @@ from nbspam.learning.update import PendingMessages, forget
 from nbspam.names import is_url
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import LINES, Skipped, Skips
-from nbspam.reading.sources import STDIN
+from nbspam.reading.sources import STDIN, any_kind
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import already_exists, check_replaceable
@@ -69,7 +68,6 @@ def _check(
             " and add to that"
         )
     cutting.of_new()  # raises for those of no new model
-    ham_limit(writing.max_ham_blocked)
     if not (writing.update and model.exists() and not model.is_dir()):
         learning.settings()  # raises for a senseless value
     reading.check(sources.names_without_labels())
@@ -126,8 +124,8 @@ def command(
     --update adds to the model, or creates it.  The model remembers what it has learned: a message
     is learned as many times as the sources contain it, never more, and one that was learned in
     another class is moved.  So the same command can run every night.  A single message from
-    standard input is learned without output, unless that is a terminal or -v is given; an empty one
-    is an error, and the model is not changed.
+    standard input is learned without output, unless standard output is a terminal, or -v or
+    --format json is given; an empty one is an error, and the model is not changed.
 
     A message that is in two classes is learned in both, and a note names it; with --strict it is an
     error, and nothing is learned.  --max-ham-blocked needs all messages at once, so it cannot be
@@ -144,7 +142,6 @@ def command(
     """
     cutting, learning = _of_new(model, writing, cutting, learning)
     before = _updated(sources, model, writing, cutting, learning)
-    limit = ham_limit(writing.max_ham_blocked)
     options, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
     sizes = ClassSizes()
     options = options if quiet else options._replace(tell=sizes.hear)
@@ -164,7 +161,7 @@ def command(
         settings = learning.settings()._replace(base=beneath)
         if beneath is not None:  # before anything is read
             beneath.check(model, (before or first_metadata((), settings)).settings)
-        asked = (settings, cutting, writing, limit, form, silent)
+        asked = (settings, cutting, writing, writing.max_ham_blocked, form, silent)
         training = Training(model, *asked, skips, trace, lock_wait(quiet), sizes)
         # One class alone begins a model one by one, without numpy.
         begins = not writing.update or sources.may_have_two_classes
@@ -256,8 +253,8 @@ def forget_command(
 
     A SOURCE is anything that `train` accepts.  A message without a label, as in a file that is
     given without --spam or --ham, is removed from the class it was learned in; a message that was
-    never learned is ignored.  Without a SOURCE it reads one message from standard input and prints
-    nothing.
+    never learned is ignored.  Without a SOURCE it reads one message from standard input.  That one
+    is unlearned without output, unless standard output is a terminal or --format json is given.
 
     \b
     Examples:
@@ -279,7 +276,7 @@ def forget_command(
             " give it with --spam or --ham"
         )
     options, skips = reading.options(quiet=quiet), Skips(reading.strict)
-    raws = sources.messages_of_any_kind(options, skips)
+    raws = sources.messages(options, skips, any_kind)
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message
     silent = quiet or (is_one and not sys.stdout.isatty())

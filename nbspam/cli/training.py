@@ -15,6 +15,7 @@ from nbspam.cli.declared import DECIDES, OVERWRITES, option, section
 from nbspam.cli.notes import (
     NoTrace,
     change_words,
+    counts_json,
     counts_words,
     default_model,
     note,
@@ -169,7 +170,7 @@ class Writing(NamedTuple):
         excludes="--quiet",
     )
     # It needs all messages at once; with a base they are learned one by one.
-    max_ham_blocked: str | None = ham_limit_option(
+    max_ham_blocked: float | None = ham_limit_option(
         "Choose and store the lowest spam cut-off", "--update --base"
     )
 
@@ -343,8 +344,7 @@ def _print_training(
     if training.form == "json":
         fields = {
             "model": str(model),
-            "messages": metadata.by_class(metadata.learned.messages),
-            "tokens": metadata.n_tokens,
+            **counts_json(metadata),
             **training.read(),
             "label_noise": metadata.label_noise,
             "doubted_labels": doubted.as_json(named),
@@ -390,9 +390,7 @@ def left_out_rates_of(run: "TrainingRun") -> "tuple[Figures, DoubtedLabels]":
         verdicts.update(found[1])
         odds.extend(found[2])
     positive = run.metadata.settings.positive
-    rates = left_out_rates(
-        count_verdicts(called.elements(), positive), count_verdicts(verdicts.elements(), positive)
-    )
+    rates = left_out_rates(count_verdicts(called, positive), count_verdicts(verdicts, positive))
     is_calibrated = rule_of(run.metadata).is_calibrated
     return rates, doubted_labels(odds) if is_calibrated else DoubtedLabels()
 
@@ -402,7 +400,6 @@ def _judged(left_out: "LeftOut", metadata: Metadata) -> "tuple[_Called, _Called,
 
     And of each message the log-odds of its label.
     """
-    from nbspam.evaluation.messages import odds_of_label
     from nbspam.evaluation.results import Outcome
     from nbspam.scoring.verdict import CutOffs, verdict_on
 
@@ -410,9 +407,9 @@ def _judged(left_out: "LeftOut", metadata: Metadata) -> "tuple[_Called, _Called,
     cut_offs = CutOffs.of_model(metadata)
     for label, score in zip(left_out.labels, left_out.scores, strict=True):
         outcome = Outcome(verdict_on(metadata, score, cut_offs, label=label))
-        odds.append(odds_of_label(outcome.judged, label))
+        odds.append(outcome.odds)
         called[label, outcome.called] += 1
-        verdicts[label, outcome.verdict] += 1
+        verdicts[label, outcome.judged.verdict] += 1
     return called, verdicts, odds
 
 

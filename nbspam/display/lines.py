@@ -6,7 +6,8 @@ that `grep -F '[+'` finds what spoke for spam.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.errors import counted
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 ELLIPSIS = "…"
 # No other space is in a text that can be shown, but a hard one where a line must not be broken.
-_BLANKS = re.compile(r"[ \n]+")
+_WORD = re.compile(r"[^ \n]+")
 HARD_SPACE = "\xa0"
 
 
@@ -45,8 +46,7 @@ def shortened(text: str, width: int) -> str:
     """Return a text that takes `width` cells at most, cut with an ellipsis if it took more."""
     if cell_width(text) <= width:
         return text
-    kept = beginning(text, width - 1)
-    return kept + ELLIPSIS
+    return beginning(text, width - 1) + ELLIPSIS
 
 
 def beginning(text: str, width: int) -> str:
@@ -89,10 +89,10 @@ def excerpt_lines(
             pieces = [Piece(name), *_pieces(runs, signs)]
             lines += [[Piece(indent), *line] for line in _folded(pieces, width - len(indent))]
     text = list(_folded(_pieces(excerpt.text, signs), width - len(indent)))
-    is_cut = len(text) > most or excerpt.rest > 0
     lines += [[Piece(indent), *line] for line in text[:most]]
-    if is_cut:
-        lines.append([Piece(f"{indent}… ({_how_much(excerpt, text, most)} more)")])
+    if len(text) > most or excerpt.rest:
+        rest = excerpt.rest + sum(len(piece.text) for line in text[most:] for piece in line)
+        lines.append([Piece(f"{indent}… ({counted(rest, 'character')} more)")])
     return lines
 
 
@@ -105,9 +105,8 @@ def folded_text(
     breaks_words: False: a word longer than a line, such as a path, stays whole, and is longer.
     """
     for i, line in enumerate(_folded([Piece(text[indent:])], width - indent, breaks_words)):
-        yield (" " * indent if i else text[:indent]) + "".join(
-            piece.text.replace(HARD_SPACE, " ") for piece in line
-        )
+        shown = "".join(piece.text for piece in line).replace(HARD_SPACE, " ")
+        yield (" " * indent if i else text[:indent]) + shown
 
 
 def folded_sentence(text: str, width: int) -> Iterator[str]:
@@ -120,89 +119,47 @@ def folded_sentence(text: str, width: int) -> Iterator[str]:
     yield from lines
 
 
-def _how_much(excerpt: HighlightedExcerpt, text: list[StyledLine], most: int) -> str:
-    rest = excerpt.rest + sum(len(piece.text) for line in text[most:] for piece in line)
-    return counted(rest, "character")
-
-
 def _pieces(runs: Iterable[Run], signs: bool) -> Iterator[Piece]:
     for text, _, emphasis in runs:
-        if signs and emphasis:
-            sign = "+" if emphasis > 0 else "-"
-            yield Piece(f"[{sign}{text}{sign}]", emphasis)
-        else:
-            yield Piece(text, emphasis)
+        sign = "+" if emphasis > 0 else "-"
+        yield Piece(f"[{sign}{text}{sign}]" if signs and emphasis else text, emphasis)
 
 
 def _folded(pieces: Iterable[Piece], width: int, breaks_words: bool = True) -> Iterator[StyledLine]:
     """Yield lines of at most `width` cells, broken at blanks where there are some."""
+    styled = [Piece(character, emphasis) for text, emphasis in pieces for character in text]
+    text = "".join(piece.text for piece in styled)
     line: StyledLine = []
     used = 0
-    for word in _words(pieces):
-        size = sum(cell_width(piece.text) for piece in word)
-        is_blank = word[0].text == " "
-        if line and used + size > width:
-            yield _without_blank(line)
-            line, used = [], 0
-        if is_blank and not line:
-            continue
-        if size > width and breaks_words:  # longer than a line
-            *full, word = _broken(word, width)
-            yield from full
-            size = sum(cell_width(piece.text) for piece in word)
-        line += word
+    for found in _WORD.finditer(text):
+        (start, end), word = found.span(), found[0]
+        size = cell_width(word)
+        if line and used + 1 + size > width:
+            yield _in_runs(line)
+            line = []
+        elif line:
+            line.append(Piece(" ", styled[start - 1].emphasis))
+            used += 1
+        if not line:
+            used = 0
+            if size > width and breaks_words:  # longer than a line
+                while (most := len(beginning(word, width)) or 1) < len(word):
+                    yield _in_runs(styled[start : start + most])
+                    start, word = start + most, word[most:]
+                size = cell_width(word)
+        line += styled[start:end]
         used += size
     if line:
-        yield _without_blank(line)
+        yield _in_runs(line)
 
 
-def _broken(word: StyledLine, width: int) -> Iterator[StyledLine]:
-    """Yield a word in lines of at most `width` cells."""
-    line: StyledLine = []
-    used = 0
-    for text, emphasis in word:
-        while text:
-            first = beginning(text, width - used) or ("" if line else text[0])
-            if not first:
-                yield line
-                line, used = [], 0
-                continue
-            line.append(Piece(first, emphasis))
-            used += cell_width(first)
-            text = text[len(first) :]
-    yield line
-
-
-def _words(pieces: Iterable[Piece]) -> Iterator[StyledLine]:
-    """Yield what stands between blanks, each as its pieces, and single blanks between them."""
-    word: StyledLine = []
-    for text, emphasis in pieces:
-        for i, part in enumerate(_BLANKS.split(text)):
-            if i:
-                if word:
-                    yield word
-                yield [Piece(" ", emphasis)]
-                word = []
-            if part:
-                word.append(Piece(part, emphasis))
-    if word:
-        yield word
-
-
-def _without_blank(line: StyledLine) -> StyledLine:
-    return line[:-1] if line[-1].text == " " else line
+def _in_runs(line: StyledLine) -> StyledLine:
+    """Return a line with the characters of one emphasis as one piece."""
+    runs = groupby(line, key=lambda piece: piece.emphasis)
+    return [Piece("".join(piece.text for piece in run), emphasis) for emphasis, run in runs]
 
 
 # Words
-
-
-class WordRow(NamedTuple):
-    """A line of the table."""
-
-    token: str
-    weight: float
-    counts: Sequence[int]
-    share: float | None = None  # None of a model's words, which have their weights' bars
 
 
 class ExplanationView(NamedTuple):
@@ -233,14 +190,14 @@ def class_heads(metadata: "Metadata") -> list[tuple[str, str]]:
 
 def strongest_rows(
     ranked: "dict[str, list[StrongWord]]", metadata: "Metadata"
-) -> dict[str, list[WordRow]]:
+) -> "dict[str, list[StrongWord]]":
     """Return the strongest words of a model with the signs of an explanation.
 
     Of two classes the positive one has the plus, whichever a word is listed for.
     """
     positive, classes = metadata.settings.positive, metadata.settings.classes
-    found = {}
-    for name, words in ranked.items():
-        sign = -1 if len(classes) == 2 and name != positive else 1
-        found[name] = [WordRow(word.token, sign * word.weight, word.counts) for word in words]
-    return found
+    signs = {name: -1 if len(classes) == 2 and name != positive else 1 for name in ranked}
+    return {
+        name: [word._replace(weight=signs[name] * word.weight) for word in words]
+        for name, words in ranked.items()
+    }

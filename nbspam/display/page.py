@@ -9,10 +9,12 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from itertools import zip_longest
 from pathlib import Path
 
-from nbspam.display.lines import ExplanationView, WordRow
+from nbspam.display.lines import ExplanationView
 from nbspam.errors import counted, one_line
+from nbspam.scoring.explanation import StrongWord, Word
 from nbspam.scoring.highlights import HighlightedExcerpt, Run
 from nbspam.tokens.excerpt import printable
 
@@ -68,12 +70,16 @@ def message_html(excerpt: HighlightedExcerpt, *, highlights_alone: bool = False)
         excerpt = excerpt.with_highlights_alone()
     lines = (excerpt.subject, excerpt.sender, excerpt.text)
     most = max((abs(run.nats) for runs in lines for run in runs), default=0.0)
+
+    def shaded(runs: Iterable[Run]) -> str:
+        return "".join(_shaded_run(run, most) for run in runs)
+
     fields = "".join(
-        f'<dt>{name}</dt><dd dir="auto">{_shaded(runs, most)}</dd>'
+        f'<dt>{name}</dt><dd dir="auto">{shaded(runs)}</dd>'
         for name, runs in (("Subject", excerpt.subject), ("From", excerpt.sender))
         if runs
     )
-    text = _shaded(excerpt.text, most)
+    text = shaded(excerpt.text)
     rest = f"\n… ({counted(excerpt.rest, 'character')} more)" if excerpt.rest else ""
     return (
         f'<div class="message">{f"<dl>{fields}</dl>" if fields else ""}'
@@ -90,10 +96,6 @@ def scale_html(of: str, against: str, *, highlights_alone: bool = False) -> str:
     fors = "".join(f'<mark class="f{i}">&nbsp;&nbsp;&nbsp;</mark>' for i in levels)
     others = "".join(f'<mark class="a{i}">&nbsp;&nbsp;&nbsp;</mark>' for i in reversed(levels))
     return f'<p class="dim">{escaped(against)} {others} {fors} {escaped(of)}</p>'
-
-
-def _shaded(runs: Iterable[Run], most: float) -> str:
-    return "".join(_shaded_run(run, most) for run in runs)
 
 
 def _shaded_run(run: Run, most: float) -> str:
@@ -129,17 +131,14 @@ def table_html(
 
     heads: texts.  small: texts below these.  rows: the class of each, and its cells in HTML.
     """
-    notes = [*small, *[""] * (len(heads) - len(small))]
     head = "".join(
         f"<th>{escaped(name)}{f'<small>{escaped(note)}</small>' if note else ''}</th>"
-        for name, note in zip(heads, notes, strict=True)
+        for name, note in zip_longest(heads, small, fillvalue="")
     )
-    lines = [
-        f"<tr{f' class={chr(34)}{kind}{chr(34)}' if kind else ''}>"
-        + "".join(f"<td>{cell}</td>" for cell in cells)
-        + "</tr>"
-        for kind, cells in rows
-    ]
+    lines = []
+    for kind, cells in rows:
+        row = "".join(f"<td>{cell}</td>" for cell in cells)
+        lines.append(f'<tr class="{kind}">{row}</tr>' if kind else f"<tr>{row}</tr>")
     body = "\n".join(lines)
     return f'<div class="wide"><table><tr>{head}</tr>\n{body}</table></div>'
 
@@ -159,6 +158,9 @@ def explanation_page(view: ExplanationView, version: str) -> str:
     colour = "dim"
     if judged.verdict in judged.probabilities and view.positive is not None:
         colour = "bad" if judged.verdict == view.positive else "good"
+    blank = [""] * (1 + len(view.heads))
+    sums = [("sum", [escaped(name), *blank, f"{nats:+.3f}", ""]) for name, nats in view.sums]
+    sums[-1] = ("total", sums[-1][1])
     body = [
         f'<p class="dim">{escaped(one_line(judged.source))}</p>',
         f'<h1><span class="{colour}">{escaped(judged.verdict)}</span>{judged.remark}, probability'
@@ -168,33 +170,24 @@ def explanation_page(view: ExplanationView, version: str) -> str:
         message_html(view.excerpt),
         scale_html(found.of, found.against),
         "<h2>Its words</h2>",
-        _table(view),
+        words_table([*word_lines(view.words), *sums], view.heads, ["share", ""]),
         terms_html(view.legend),
     ]
     title = f"{judged.verdict}: {one_line(judged.source)}"
     return html_page(title, body, f"nbspam {version}")
 
 
-def _table(view: ExplanationView) -> str:
-    rows = [WordRow(*word) for word in view.words]
-    lines = word_lines(rows)
-    *sums, total = view.sums
-    blank = [""] * (1 + len(view.heads))
-    for kind, several in (("sum", sums), ("total", [total])):
-        lines += [(kind, [escaped(name), *blank, f"{nats:+.3f}", ""]) for name, nats in several]
-    return words_table(lines, view.heads, ["share", ""])
-
-
-def word_lines(rows: Sequence[WordRow]) -> list[tuple[str, Sequence[str]]]:
+def word_lines(rows: Sequence[Word | StrongWord]) -> list[tuple[str, Sequence[str]]]:
     """Return the rows of a table of words, each with a bar."""
     sizes = [row.weight if row.share is None else row.share for row in rows]
     longest = max(map(abs, sizes), default=0.0)
     lines: list[tuple[str, Sequence[str]]] = []
     for row, size in zip(rows, sizes, strict=True):
-        cells = [f"<bdi><code>{escaped(row.token)}</code></bdi>", f"{row.weight:+.3f}"]
-        cells += [f"{n:,}" for n in row.counts]
-        cells += [] if row.share is None else [f"{row.share:+.3f}"]
-        lines.append(("", [*cells, bar_html(size, longest)]))
+        share = [] if row.share is None else [f"{row.share:+.3f}"]
+        counts = [f"{n:,}" for n in row.counts]
+        token = f"<bdi><code>{escaped(row.token)}</code></bdi>"
+        cells = [token, f"{row.weight:+.3f}", *counts, *share, bar_html(size, longest)]
+        lines.append(("", cells))
     return lines
 
 

@@ -10,27 +10,18 @@ model to take is said in plain words (`advice`).
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, NO_TOKENS, event_model
+from nbspam.bayes.matrix import Floats
 from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
 from nbspam.errors import OptionError, TrainingError, counted
-from nbspam.evaluation.messages import LabelledCorpus
-from nbspam.evaluation.metrics import (
-    SEED,
-    Figures,
-    Interval,
-    Ranking,
-    ScoredMessages,
-    calibration_error,
-    figures,
-    one_minus_roca_pct,
-    percentile_interval,
-)
-from nbspam.evaluation.results import Evaluation, scored_messages
+from nbspam.evaluation import metrics
+from nbspam.evaluation.metrics import SEED, Interval, ScoredMessages
+from nbspam.evaluation.results import Evaluation, Results, compute
 from nbspam.learning.settings import HAS_PRIOR, TrainingSettings
 from nbspam.store.metadata import EVIDENCE, SCORINGS
 from nbspam.tokens.tokenized import Wanted
@@ -122,56 +113,44 @@ class Difference(NamedTuple):
         return self.errors_p < SURE and self.only_it > self.only_best
 
     @property
-    def _ranking(self) -> int:
-        """Return 1 if it ranks worse, -1 if better, by more than chance; else 0."""
+    def ranking(self) -> int:
+        """1 if it ranks worse, -1 if better, by more than chance; else 0."""
         if self.roca is None or self.roca_p is None or self.roca_p >= SURE:
             return 0
         return (self.roca > 0) - (self.roca < 0)
 
     @property
-    def ranks_better(self) -> bool:
-        """Whether it ranks better, by more than chance, though its errors are no fewer."""
-        return self._ranking < 0
-
-    @property
     def is_worse(self) -> bool:
         """Whether it is worse in errors or in ranking, by more than chance, and better in none."""
-        return self._ranking > 0 or (self.makes_more_errors and not self._ranking)
+        return self.ranking > 0 or (self.makes_more_errors and not self.ranking)
 
     @property
     def verdict(self) -> str:
         """What is sure of it, in words."""
-        errors = ["more errors"] if self.makes_more_errors else []
-        ranking = {1: ["ranks worse"], -1: ["ranks better"], 0: []}[self._ranking]
-        return ", ".join(errors + ranking) or "not significant"
+        errors = "more errors" if self.makes_more_errors else ""
+        ranking = ("", "ranks worse", "ranks better")[self.ranking]
+        return ", ".join(filter(None, (errors, ranking))) or "not significant"
 
 
 class Compared(NamedTuple):
     """A model of the comparison."""
 
     combination: Combination
-    messages: ScoredMessages
-    figures: Figures
-    calibration_error: float | None
+    results: Results
     seconds: float
     difference: Difference | None = None  # None of the best
+
+    @property
+    def messages(self) -> ScoredMessages:
+        """The messages, as it scores them."""
+        return self.results.messages
 
     @property
     def errors(self) -> int:
         """How many messages it calls what they are not, as `Outcome.called` says."""
         return self.messages.counts.errors
 
-    def value(self, key: str) -> float | None:
-        """Return a figure, or the errors, the calibration error or the seconds."""
-        value = self.figures.values.get(key, getattr(self, key, None))
-        return None if value is None else float(value)
-
-    def interval(self, key: str) -> Interval | None:
-        """Return the 95 % interval of a figure, or of the errors for as many messages."""
-        counts = self.messages.counts
-        return counts.errors_interval if key == "errors" else self.figures.intervals.get(key)
-
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> dict[str, Any]:
         """Return all figures, and the difference from the best."""
         differences = "only_this_wrong only_best_wrong mcnemar_p_holm one_minus_roca_pct_less_best"
         keys = f"{differences} one_minus_roca_pct_less_best_ci bootstrap_p_holm".split()
@@ -181,95 +160,83 @@ class Compared(NamedTuple):
             **self.combination._asdict(),
             "is_default": self.combination == DEFAULT,
             "errors": self.errors,
-            "errors_ci": self.interval("errors"),
-            **self.figures.as_json(),
-            "calibration_error": self.calibration_error,
+            "errors_ci": self.messages.counts.errors_interval,
+            **self.results.figures.as_json(),
+            "calibration_error": self.results.calibration_error,
             "seconds": self.seconds,
             **dict(zip(keys, values, strict=True)),
         }
 
 
-class Comparison(NamedTuple):
-    """A comparison: the best first."""
-
-    protocol: str
-    models: list[Compared]
-    seed: int = SEED  # of the bootstraps
-    duplicates: int | None = None  # as of each evaluation
-    mislabelled: int = 0  # messages left out
-
-    def as_json(self, said: str, skipped: int) -> str:
-        """Return the comparison as one JSON object.
-
-        said: the advice.  skipped: how many messages could not be read.
-        """
-        fields = {
-            "protocol": self.protocol,
-            "skipped": skipped,
-            "mislabelled": self.mislabelled,
-            "duplicates": self.duplicates,
-            "seed": self.seed,
-            "models": [model.as_json() for model in self.models],
-            "advice": said,
-        }
-        return json.dumps(fields, indent=1)
+def as_json(models: Sequence[Compared], said: str) -> str:
+    """Return a comparison as one JSON object.  said: the advice."""
+    results = models[0].results
+    fields = {
+        "protocol": results.evaluation.protocol,
+        "skipped": results.evaluation.skipped,
+        "mislabelled": results.evaluation.mislabelled.messages,
+        "duplicates": results.evaluation.duplicates,
+        "seed": results.seed,
+        "models": [model.as_json() for model in models],
+        "advice": said,
+    }
+    return json.dumps(fields, indent=1)
 
 
 def compare(
-    read: LabelledCorpus,
-    asked: Sequence[Combination],
+    asked: Iterable[Combination],
     given: TrainingSettings,
-    protocol: Callable[[LabelledCorpus, TrainingSettings], Evaluation],
-    shown: Callable[[Sequence[Combination]], Iterable[Combination]] = iter,
+    protocol: Callable[[TrainingSettings], Evaluation],
     seed: int = SEED,
-) -> Comparison:
-    """Return the comparison of combinations on the same messages.
+) -> list[Compared]:
+    """Return the comparison of combinations on the same messages, the best first.
 
-    read: with the numbers that all of them count (EVERYTHING).  given: the user's other settings.
-    protocol: tests a model.  shown: passes the combinations on, and may show how far it is.
-    seed: of the bootstraps.
+    given: the user's other settings.  protocol: tests a model.  seed: of the bootstraps.
     Raises NbspamError as the protocol does.
     """
-    models, name, duplicates = [], "", None
-    for combination in shown(asked):
-        settings = combination.settings(given)
+    models = []
+    for combination in asked:
         begun = time.perf_counter()
-        found = protocol(read, settings)
+        found = protocol(combination.settings(given))
         seconds = time.perf_counter() - begun
-        name, duplicates, messages = found.protocol, found.duplicates, scored_messages(found)
-        bins = messages.calibration()
-        error = calibration_error(bins) if messages.has_spam_class else None
-        models.append(Compared(combination, messages, figures(messages, seed), error, seconds))
+        models.append(Compared(combination, compute(found, seed), seconds))
     if not models or not len(models[0].messages):
         raise TrainingError("there is no message to test on; name a source that has some")
-    models.sort(key=_rank)
-    return Comparison(name, _with_differences(models, seed), seed, duplicates)
+    best, *others = sorted(models, key=_rank)
+    differences = zip(others, _differences(best, others, seed), strict=True)
+    return [best, *(model._replace(difference=found) for model, found in differences)]
 
 
 def _rank(model: Compared) -> tuple[float, ...]:
-    known = (model.value(key) or 0.0 for key in ("one_minus_roca_pct", "log_loss"))
+    figures = model.results.figures.values
+    known = (figures[key] or 0.0 for key in ("one_minus_roca_pct", "log_loss"))
     return model.errors, *known, model.combination != DEFAULT
 
 
-def _with_differences(models: list[Compared], seed: int) -> list[Compared]:
-    """Return the models, each but the first with its difference from the first."""
-    best, *others = models
-    right = best.messages.right
-    wrong = [(~model.messages.right, model.messages.right) for model in others]
-    pairs = [(int((it & right).sum()), int((not_it & ~right).sum())) for it, not_it in wrong]
+def _differences(best: Compared, others: Sequence[Compared], seed: int) -> list[Difference]:
+    """Return how each of the others differs from the best."""
+
+    def areas(model: Compared) -> Floats:  # of the messages, and then of each resample
+        # One seed, so the same messages are drawn for each model.
+        drawn = metrics.samples(model.messages, _RESAMPLES, seed)
+        return np.array([metrics.one_minus_roca_pct(sample) for sample in drawn])
+
+    right, counts = best.messages.right, best.messages.counts
+    wrong = [~model.messages.right for model in others]
+    pairs = [(int((it & right).sum()), int((~it & ~right).sum())) for it in wrong]
     errors_p = holm([mcnemar_p(*pair) for pair in pairs])
-    differences = [Difference(*pair, p) for pair, p in zip(pairs, errors_p, strict=True)]
-    counts = best.messages.counts
-    if best.messages.has_spam_class and 0 < counts.spam < counts.messages:
-        drawn = list(_roca_differences(models, seed))
-        few = min(counts.spam, counts.ham) < _FEWEST
-        roca_p = holm([1.0 if few else bootstrap_p(sample) for _, sample in drawn])
-        differences = [
-            d._replace(roca=value, roca_interval=percentile_interval(sample), roca_p=p)
-            for d, (value, sample), p in zip(differences, drawn, roca_p, strict=True)
-        ]
-    pairs_of = zip(others, differences, strict=True)
-    return [best, *(model._replace(difference=difference) for model, difference in pairs_of)]
+    found = [Difference(*pair, p) for pair, p in zip(pairs, errors_p, strict=True)]
+    if not best.messages.has_spam_class or not 0 < counts.spam < counts.messages:
+        return found
+    of_best, few = areas(best), min(counts.spam, counts.ham) < _FEWEST
+    less = [areas(model) - of_best for model in others]
+    roca_p = holm([1.0 if few else bootstrap_p(each[1:]) for each in less])
+    return [
+        d._replace(
+            roca=float(each[0]), roca_interval=metrics.percentile_interval(each[1:]), roca_p=p
+        )
+        for d, each, p in zip(found, less, roca_p, strict=True)
+    ]
 
 
 def mcnemar_p(only_one: int, only_other: int) -> float:
@@ -286,85 +253,55 @@ def mcnemar_p(only_one: int, only_other: int) -> float:
     return min(1.0, 2 * total / (1 << tosses))
 
 
-def _roca_differences(models: Sequence[Compared], seed: int) -> Iterator[tuple[float, list[float]]]:
-    """Yield of each model but the first its 1-ROCA% less the first's, and that of each resample."""
-    values, samples = [], []
-    for model in models:
-        ranking = Ranking(model.messages)
-        values.append(one_minus_roca_pct(ranking.whole()))
-        # One seed, so the same messages are drawn for each model.
-        samples.append(
-            np.array([one_minus_roca_pct(sample) for sample in ranking.draw(_RESAMPLES, seed)])
-        )
-    for value, sample in zip(values[1:], samples[1:], strict=True):
-        yield value - values[0], (sample - samples[0]).tolist()
-
-
-def bootstrap_p(differences: Sequence[float]) -> float:
+def bootstrap_p(differences: Floats) -> float:
     """Return the two-sided p-value that a difference is 0, of its resamples.
 
     Twice the share on the rarer side of 0, one more on each side (Davison and Hinkley 1997, 4.2).
     """
-    n = len(differences)
-    if min(differences) == max(differences):  # no two messages rank differently
+    if np.ptp(differences) == 0:  # no two messages rank differently
         return 1.0
-    below = sum(d <= 0 for d in differences)
-    above = sum(d >= 0 for d in differences)
-    return min(1.0, 2 * (min(below, above) + 1) / (n + 1))
+    rarer = int(min((differences <= 0).sum(), (differences >= 0).sum()))
+    return min(1.0, 2 * (rarer + 1) / (len(differences) + 1))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return p-values that hold for all comparisons together (Holm 1979), in the same order."""
-    n = len(p_values)
-    adjusted = [0.0] * n
-    highest = 0.0
-    for i, k in enumerate(sorted(range(n), key=p_values.__getitem__)):
-        highest = max(highest, min(1.0, (n - i) * p_values[k]))
-        adjusted[k] = highest
-    return adjusted
+    order, n = np.argsort(p_values, kind="stable"), len(p_values)
+    adjusted = np.empty(n)
+    sorted_values = np.array(p_values, float)[order] * np.arange(n, 0, -1)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(sorted_values))
+    return adjusted.tolist()
 
 
-def advice(comparison: Comparison, how: Callable[[Combination], str]) -> str:
+def advice(models: Sequence[Compared], how: Callable[[Combination], str]) -> str:
     """Return a sentence: which model to take, why, and which others are as good.
 
     The default, unless it is worse than the best by more than chance.
     how: how a user chooses a model that is not the default.
     """
-    best, *others = comparison.models
+    best, *others = models
     default = next((m for m in others if m.combination == DEFAULT), None)
-    fewest = "it makes the fewest errors"
+    kind, why = best.combination, "it makes the fewest errors"
     if any(other.errors <= best.errors for other in others):
-        fewest = "no model makes fewer errors"
-    if best.combination == DEFAULT:
-        taken = f"Take the default, {DEFAULT.name}: {fewest}"
-    elif default is not None and default.difference and not default.difference.is_worse:
-        taken = f"Take the default, {DEFAULT.name}: {_though_not_first(default, best)}"
-    else:
-        kind = best.combination
-        why = fewest if default is None else _better_than(default, best)
-        taken = f"Take {kind.name}, with {how(kind)}: {why}"
-    return f"{taken}{_of_the_others([m for m in others if m is not default])}."
-
-
-def _though_not_first(default: Compared, best: Compared) -> str:
-    """Return why to take the default, which is not the first and not worse for sure."""
-    fewer, difference = default.errors - best.errors, default.difference
-    if not fewer or difference is None:
-        return "no model makes fewer errors"
-    sure = "significant" if difference.makes_more_errors else "not significant"
-    said = f"{best.combination.name} makes {fewer:,} fewer {'error' if fewer == 1 else 'errors'}"
-    ranks = ", and the default ranks significantly better" if difference.ranks_better else ""
-    return f"{said} ({sure}){ranks}"
-
-
-def _better_than(default: Compared, best: Compared) -> str:
-    """Return in what the best is better than the default."""
-    ranks = ", and ranks significantly better"
-    if default.errors == best.errors:
-        return f"it makes as few errors as the default{ranks}"
-    said = f"it makes the fewest errors, {best.errors:,} where the default makes {default.errors:,}"
-    is_sure = default.difference is not None and default.difference.makes_more_errors
-    return f"{said}{' (significant)' if is_sure else ranks}"
+        why = "no model makes fewer errors"
+    if default is not None and default.difference is not None:
+        fewer, difference = default.errors - best.errors, default.difference
+        ranks = ", and ranks significantly better"
+        if not difference.is_worse:
+            kind = DEFAULT
+            if fewer:
+                sure = "significant" if difference.makes_more_errors else "not significant"
+                why = f"{best.combination.name} makes {counted(fewer, 'fewer error')} ({sure})"
+                if difference.ranking < 0:
+                    why += ", and the default ranks significantly better"
+        elif not fewer:
+            why = f"it makes as few errors as the default{ranks}"
+        else:
+            sure = " (significant)" if difference.makes_more_errors else ranks
+            makes = f"{best.errors:,} where the default makes {default.errors:,}"
+            why = f"it makes the fewest errors, {makes}{sure}"
+    taken = f"the default, {DEFAULT.name}" if kind == DEFAULT else f"{kind.name}, with {how(kind)}"
+    return f"Take {taken}: {why}{_of_the_others([m for m in others if m is not default])}."
 
 
 def _of_the_others(others: Sequence[Compared]) -> str:

@@ -15,18 +15,17 @@ from nbspam.bayes.matrix import Floats
 from nbspam.display.lines import folded_text
 from nbspam.display.page import escaped, svg_style
 from nbspam.errors import OptionError, Remedy, counted
-from nbspam.evaluation.comparison import DEFAULT, Comparison
+from nbspam.evaluation.comparison import DEFAULT, Compared
 from nbspam.evaluation.metrics import CalibrationBin, ScoredMessages, score_distribution, wilson
-from nbspam.evaluation.results import Evaluation, Results, interval
+from nbspam.evaluation.results import Rates, Results, interval, learning_curve
 
 _WIDTH, _HEIGHT = 320, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 48, 12, 10, 42
 _DOT, _LARGEST_DOT = 3.0, 9.0
 _CAPTION, _LINE = 56, 15  # of a drawing in a file: characters of a line, and its height
-_WINDOW = 20, 200  # messages of the rolling error rate, at least and at most
-_WINDOWS = 10  # in a whole test, if that makes windows of such lengths
 
 Point = tuple[float, float]
+CutOffPoint = tuple[str, float, float]  # what it is; ham blocked and spam missed, in percent
 
 
 class Axis(NamedTuple):
@@ -63,12 +62,10 @@ class _Chart(NamedTuple):
 
     def _at(self, point: Point) -> Point:
         """Return where a point is drawn, to a tenth of a pixel."""
-        across = min(1.0, max(0.0, self.x.place(point[0])))
-        up = min(1.0, max(0.0, self.y.place(point[1])))
-        return (
-            round(_LEFT + across * (_WIDTH - _LEFT - _RIGHT), 1),
-            round(_HEIGHT - _BOTTOM - up * (_HEIGHT - _TOP - _BOTTOM), 1),
-        )
+        places = self.x.place(point[0]), self.y.place(point[1])
+        across, up = (min(1.0, max(0.0, place)) for place in places)
+        x, y = across * (_WIDTH - _LEFT - _RIGHT), up * (_HEIGHT - _TOP - _BOTTOM)
+        return round(_LEFT + x, 1), round(_HEIGHT - _BOTTOM - y, 1)
 
     def line(self, points: Iterable[Point], kind: str = "line", style: str = "") -> str:
         drawn = list(dict.fromkeys(map(self._at, points)))
@@ -132,14 +129,6 @@ def roc_points(messages: ScoredMessages) -> tuple[Floats, Floats]:
     return ham_blocked, spam_missed
 
 
-class CutOffPoint(NamedTuple):
-    """Where a cut-off is on the ROC curve."""
-
-    said: str
-    blocked: float  # ham, in percent
-    missed: float  # spam
-
-
 def cut_off_points(results: Results) -> list[CutOffPoint]:
     """Return the points of the threshold, 0.5, and of the spam cut-off if it is another.
 
@@ -148,67 +137,28 @@ def cut_off_points(results: Results) -> list[CutOffPoint]:
     messages, cut_offs = results.messages, results.cut_offs
     if not (messages.counts.spam and messages.counts.ham):
         return []
-    if messages.threshold is None:
-        counts = {"by the most probable class": messages.counts}
-    else:
-        counts = {f"cut-off {messages.threshold:g}": messages.counts}
+    at = f"cut-off {messages.threshold:g}" if cut_offs else "by the most probable class"
+    counts = {at: messages.counts}
     if cut_offs is not None:
         counts.setdefault(f"cut-off {cut_offs.spam:g}", messages.verdicts)
-    return [
-        CutOffPoint(said, 100 * of.fp / of.ham, 100 * of.fn / of.spam)
-        for said, of in counts.items()
-    ]
-
-
-class LearningCurve(NamedTuple):
-    """How the errors of an online test fall: points of messages learned and errors, in percent."""
-
-    window: int = 0  # how many messages are the last
-    recent: Sequence[Point] = ()  # of the last messages
-    every: Sequence[Point] = ()  # of all so far
-
-
-def learning_curve(evaluation: Evaluation) -> LearningCurve:
-    """Return the learning curve, a point for each batch; none of another test."""
-    so_far = evaluation.learned_so_far
-    if not so_far:
-        return LearningCurve()
-    errors = np.cumsum([outcome.is_mistake for outcome in evaluation.outcomes])
-    n, (fewest, most) = len(errors), _WINDOW
-    window = min(n, max(fewest, min(most, n // _WINDOWS)))
-    before_window = np.append(np.zeros(window), errors[:-window])
-    of = np.arange(1, n + 1)
-    recent, every = (errors - before_window) / np.minimum(of, window), errors / of
-    # The last message of each batch has the last word on how many were wrong until then.
-    ends = {learned: i for i, learned in enumerate(so_far)}.items()
-    rates = ([(float(m), 100 * float(rate[i])) for m, i in ends] for rate in (recent, every))
-    return LearningCurve(window, *rates)
+    return [(at, 100 * of.fp / of.ham, 100 * of.fn / of.spam) for at, of in counts.items()]
 
 
 # Drawings
 
 
-def _steps(points: Iterable[Point]) -> list[Point]:
+def _steps(x: Floats, y: Floats) -> Iterable[Point]:
     """Return the corners of a curve in steps: across, then up."""
-    corners: list[Point] = []
-    for x, y in points:
-        if corners:
-            corners.append((x, corners[-1][1]))
-        corners.append((x, y))
-    return corners
-
-
-def _roc(messages: ScoredMessages) -> Iterator[Point]:
-    blocked, missed = roc_points(messages)
-    return zip(blocked.tolist(), missed.tolist(), strict=True)
+    return zip(np.repeat(x, 2)[1:].tolist(), np.repeat(y, 2)[:-1].tolist(), strict=True)
 
 
 def roc_svg(messages: ScoredMessages, at: Iterable[CutOffPoint] = ()) -> str:
     """Return the ROC curve: spam caught against ham blocked.  at: points to show."""
     chart = _Chart("ROC curve", _percent("ham blocked, %"), _percent("spam caught, %"))
-    caught = [(0.0, 0.0), *((x, 100 - missed) for x, missed in _roc(messages))]
-    lines = [chart.line([(0, 0), (100, 100)], "even"), chart.line(_steps(caught))]
-    dots = [chart.dot((x, 100 - missed), "point", 4, said) for said, x, missed in at]
+    blocked, missed = roc_points(messages)
+    caught = _steps(np.append(0, blocked), np.append(0, 100 - missed))
+    lines = [chart.line([(0, 0), (100, 100)], "even"), chart.line(caught)]
+    dots = [chart.dot((x, 100 - y), "point", 4, said) for said, x, y in at]
     return chart.svg(lines + dots)
 
 
@@ -222,7 +172,7 @@ def log_roc_svg(messages: ScoredMessages, at: Iterable[CutOffPoint] = ()) -> str
     """Return the ROC curve on logarithmic axes, where that of a good filter is no mere corner."""
     chart = _log_chart(messages)
     dots = [chart.dot((x, missed), "point", 4, said) for said, x, missed in at]
-    return chart.svg([chart.line(_steps(_roc(messages))), *dots])
+    return chart.svg([chart.line(_steps(*roc_points(messages))), *dots])
 
 
 def calibration_svg(bins: Sequence[CalibrationBin]) -> str:
@@ -242,34 +192,34 @@ def calibration_svg(bins: Sequence[CalibrationBin]) -> str:
 
 def scores_svg(messages: ScoredMessages) -> str:
     """Return the histogram of the log-odds of ham and of spam."""
-    bins = score_distribution(messages.spam, messages.log_odds)
-    most = max(max(b.ham, b.spam) for b in bins) or 1
-    low, high = bins[0].low, bins[-1].high
+    bins = list(score_distribution(messages))
+    most = max(max(both) for _, _, *both in bins) or 1
+    low, high = bins[0][0], bins[-1][1]
     x = _linear("log-odds of spam, nats", high, [low, low / 2, 0, high / 2, high], low)
     x = x._replace(ticks=[(v, f"{v:+.0f}" if v else "0") for v, _ in x.ticks])
     chart = _Chart("score distribution", x, _linear("messages", most, [0, most]))
     shapes = []
-    for b in bins:
-        middle = (b.low + b.high) / 2
-        shapes.append(chart.column(b.low + 0.1, middle, b.ham, "a"))
-        shapes.append(chart.column(middle, b.high - 0.1, b.spam, "f"))
+    for start, end, ham, spam in bins:
+        middle = (start + end) / 2
+        shapes.append(chart.column(start + 0.1, middle, ham, "a"))
+        shapes.append(chart.column(middle, end - 0.1, spam, "f"))
     return chart.svg(shapes)
 
 
-def learning_svg(curve: LearningCurve) -> str:
+def learning_svg(rates: Rates) -> str:
     """Return how the errors fall as messages are learned."""
-    first, last = curve.recent[0][0], curve.recent[-1][0]
-    most = max(rate for _, rate in (*curve.recent, *curve.every)) or 1
+    first, last = min(rates["every"]), max(rates["every"])
+    most = max(rate for of in rates.values() for rate in of.values()) or 1
     x = _linear("messages learned", last, [first, last], first)
     y = _linear("errors, %", most, [0, round(most, 2)])
     chart = _Chart("learning curve", x, y)
-    return chart.svg([chart.line(curve.every, "even"), chart.line(curve.recent)])
+    kinds = {"every": "even", "recent": "line"}
+    return chart.svg(chart.line(rates[name].items(), kind) for name, kind in kinds.items())
 
 
 def drawings(results: Results) -> Iterator[tuple[str, str]]:
     """Yield the curves of an evaluation that are defined, each with what it shows."""
     messages, counts = results.messages, results.messages.counts
-    learned = learning_curve(results.evaluation)
     if counts.spam and counts.ham:
         at = cut_off_points(results)
         area = results.figures.by_key["auc"]
@@ -285,9 +235,10 @@ def drawings(results: Results) -> Iterator[tuple[str, str]]:
         yield calibration_svg(results.bins), f"{error}; a larger dot stands for more messages"
         beyond = "the outer columns include everything beyond"
         yield scores_svg(messages), f"scores: ham blue, spam red; {beyond}"
-    if learned.recent:
-        last = f"over the last {learned.window:,} messages; dashed: over all so far"
-        yield learning_svg(learned), f"learning curve: errors {last}"
+    if results.evaluation.learned_so_far:
+        window, rates = learning_curve(results.evaluation)
+        last = f"over the last {window:,} messages; dashed: over all so far"
+        yield learning_svg(rates), f"learning curve: errors {last}"
 
 
 # Drawings in files
@@ -337,26 +288,26 @@ def draw(results: Results, path: Path) -> None:
     _write(path, f"nbspam, {results.title}", parts, 2 * across, 2 * _LINE + (row + 1) * down)
 
 
-def draw_comparison(comparison: Comparison, path: Path) -> None:
+def draw_comparison(models: Sequence[Compared], path: Path) -> None:
     """Draw the ROC curves of all models into one SVG file.
 
     Raises OptionError where no class is called spam.
     """
-    models, messages = comparison.models, comparison.models[0].messages
+    messages, protocol = models[0].messages, models[0].results.evaluation.protocol
     if not messages.has_spam_class:
         raise OptionError(f"{path}: a plot needs a class called spam", Remedy.NAME_SPAM_LABEL)
     if not (messages.counts.spam and messages.counts.ham):
         raise OptionError(f"{path}: a ROC curve needs spam and ham; test on messages of both")
     chart, shapes, legend = _log_chart(messages), [], []
     right = 4 * _LINE + 2 * _WIDTH
-    for i, (area, model) in enumerate(
-        sorted(((m.value("one_minus_roca_pct") or 0.0, m) for m in models), key=lambda am: am[0])
-    ):
+    area_of = {m.combination: m.results.figures.values["one_minus_roca_pct"] or 0.0 for m in models}
+    for i, model in enumerate(sorted(models, key=lambda m: area_of[m.combination])):
         is_default = model.combination == DEFAULT
         colour = "black" if is_default else f"hsl({360 * i // len(models)}, 70%, 45%)"
         dashes = "; stroke-dasharray: 4 2" if i % 2 and not is_default else ""
         style = f"stroke: {colour}; stroke-width: {2 if is_default else 1}{dashes}"
-        shapes.append(chart.line(_steps(_roc(model.messages)), style=style))
+        shapes.append(chart.line(_steps(*roc_points(model.messages)), style=style))
+        area = area_of[model.combination]
         name = f"{model.combination.name}{' *' if is_default else ''}  {area:.3g}"
         y = (i + 4) * _LINE
         mark = f"M{right - 30},{y - 4}h24"
@@ -364,7 +315,7 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
             f'<path class="line" d="{mark}" style="{style}"/>{_text(right, y, name, "start")}'
         )
     n = counted(messages.counts.messages, "message")
-    title = f"ROC of {counted(len(models), 'model')} on {n}, {comparison.protocol}"
+    title = f"ROC of {counted(len(models), 'model')} on {n}, {protocol}"
     head = _text(right, 3 * _LINE, "model, 1-ROCA%", "start")
     height = max(2 * _HEIGHT + 3 * _LINE, (len(models) + 5) * _LINE)
     parts = [_placed(chart.svg(shapes), _LINE, 2 * _LINE, 2), head, *legend]

@@ -10,30 +10,26 @@ same tokens are the same, two mails with the same text are not unless they have 
 """
 
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.bayes.event_model import odds_of_class
 from nbspam.bayes.fitting import label_noise
 from nbspam.bayes.matrix import Integers
 from nbspam.errors import OptionError, Remedy, SourceError, one_line
-from nbspam.filter import Filter
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.names import FEW, HAM, SPAM, TIMES_LARGER, rare_classes
-from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import ModelSettings
 from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted
 
-_BATCH = 500  # messages looked up in the ledger at a time
 _SHOWN = 20  # labels in an error
 _NAMED, LISTED = 3, 100  # messages whose labels look wrong: in the text, in JSON
 
@@ -43,32 +39,30 @@ class LabelledCorpus:
     """Messages to train and test on: the matrix, and where each message came from."""
 
     corpus: Corpus
-    sources: list[str]
-    excerpts: Sequence[Excerpt] = ()  # of each message, where they were wanted
+    sources: list[str] = field(default_factory=list)
+    excerpts: list[Excerpt] = field(default_factory=list)  # of each message, where wanted
 
     @classmethod
     def of(
         cls, messages: Iterable[TokenizedMessage], wanted: Wanted = TOKENS_ALONE
     ) -> "LabelledCorpus":
         """Return the messages as a corpus; wanted: the numbers that models are to count."""
-        excerpts: list[Excerpt] = []
-        read = cls(Corpus(wanted), [], excerpts)
+        read = cls(Corpus(wanted))
         for message in messages:
             read.corpus.add(message)
             read.sources.append(message.source)
             if message.excerpt is not None:
-                excerpts.append(message.excerpt)
+                read.excerpts.append(message.excerpt)
         return read
 
     @classmethod
     def of_pieces(cls, run: TrainingRun, wanted: Wanted) -> "LabelledCorpus":
         """Return the messages that a run has read; wanted: as they were read."""
-        excerpts: list[Excerpt] = []
-        read = cls(Corpus(wanted._replace(excerpt=0)), [], excerpts)
+        read = cls(Corpus(wanted._replace(excerpt=0)))
         for kept, piece in zip(run.kept, run.pieces(), strict=True):
             read.corpus.add_piece(piece)
             read.sources.extend(piece.sources)
-            excerpts.extend(kept.summary.excerpts)
+            read.excerpts.extend(kept.summary.excerpts)
         return read
 
     @cached_property
@@ -150,10 +144,10 @@ class LabelCheck:
     def __init__(self, settings: ModelSettings, spam_label: str | None) -> None:
         """Raises OptionError for a model that a spam label cannot be for."""
         self._settings, self._spam_label = settings, spam_label
-        self._sizes: Counter[str] = Counter()
-        self._first: dict[str, list[str]] = {}  # label -> its first sources
-        self._second_rows: set[str] = set()
-        if spam_label is not None and (len(settings.classes) > 2 or settings.positive is None):
+        self._sizes = Counter[str]()
+        self._first = defaultdict[str, list[str]](list)  # label -> its first sources
+        self._second_rows = set[str]()
+        if spam_label is not None and len(settings.classes) > 2:
             raise OptionError(
                 f"a spam label needs a model of two classes, and this one has"
                 f" {', '.join(settings.classes)}; label the messages with those, and leave the spam"
@@ -162,16 +156,17 @@ class LabelCheck:
 
     def __call__(self, messages: Iterable[TokenizedMessage]) -> Iterator[TokenizedMessage]:
         """Yield the messages to test on; raises SourceError for too many of another class."""
-        classes = self._settings.classes
+        classes, positive = self._settings.classes, self._settings.positive_index or 0
+        spam = {classes[positive], self._spam_label}
         for message in messages:
             label = message.label or ""
             self._sizes[label] += 1
             if self._sizes[label] <= FEW:
-                self._first.setdefault(label, []).append(message.source)
+                self._first[label].append(message.source)
             if message.source.endswith(":2"):
                 self._second_rows.add(message.source)
             if self._spam_label is not None:
-                yield message._replace(label=self._meant(label))
+                yield message._replace(label=classes[positive if label in spam else 1 - positive])
             elif label in classes:
                 yield message
             elif self._sizes[label] > FEW:
@@ -201,19 +196,12 @@ class LabelCheck:
         left_out = {label: self._first[label] for label in rare}
         return Mislabelled.of(left_out, self._second_rows)
 
-    def _meant(self, label: str) -> str:
-        """Return the class of the model that a label means."""
-        positive = self._settings.positive or ""
-        (other,) = set(self._settings.classes) - {positive}
-        return positive if label in (positive, self._spam_label) else other
-
     def _unknown(self, label: str) -> SourceError:
         classes = self._settings.classes
-        is_two = len(classes) == 2 and self._settings.positive is not None
         return SourceError(
             f"{self._first[label][0]}: is labelled {label!r}, and the model's classes are"
             f" {', '.join(classes)}",
-            Remedy.NAME_SPAM_OR_COLUMN if is_two else Remedy.NAME_LABEL_COLUMN,
+            Remedy.NAME_SPAM_OR_COLUMN if len(classes) == 2 else Remedy.NAME_LABEL_COLUMN,
         )
 
 
@@ -231,8 +219,7 @@ class DoubtedLabels(NamedTuple):
         if not self.messages:
             return ""
         named = [f"{one_line(source)} ({label})" for source, label in names[:_NAMED]]
-        more = len(self.messages) - len(named)
-        if more:
+        if more := len(self.messages) - len(named):
             named.append(f"and {more:,} more")
         return (
             f"about {100 * self.share:.2g} % of the labels look wrong and get little weight:"
@@ -260,14 +247,6 @@ def doubted_labels(odds: Sequence[float]) -> DoubtedLabels:
     return DoubtedLabels(share, tuple(worst.tolist())) if len(wrong) > 1 else DoubtedLabels()
 
 
-def odds_of_label(judged: Verdict, label: str) -> float:
-    """Return the log-odds of the class that a message is labelled as, in nats."""
-    classes = tuple(judged.probabilities)
-    if len(classes) == 2:
-        return judged.log_odds if label == classes[1] else -judged.log_odds
-    return odds_of_class(judged.score.log_scores, classes.index(label))
-
-
 # Messages that were learned before
 
 
@@ -280,34 +259,6 @@ class LearnedBefore(NamedTuple):
     unnamed: int  # messages that the model learned and its ledger does not name
 
 
-class LedgerCheck:
-    """Counts the messages that pass through it and those that a model has learned."""
-
-    def __init__(self, spam_filter: Filter, including_learned: bool) -> None:
-        """including_learned: whether to pass on the learned ones too."""
-        self._filter, self._including = spam_filter, including_learned
-        self._read = self._learned = 0
-
-    def __call__(self, messages: Iterable[TokenizedMessage]) -> Iterator[TokenizedMessage]:
-        """Yield the messages, with digests, that are to be tested on; raises ModelError."""
-        messages = iter(messages)
-        while batch := list(itertools.islice(messages, _BATCH)):
-            known = self._filter.learned({message.digest for message in batch})
-            for message in batch:
-                is_learned = any(known.get(message.digest, ()))
-                self._read += 1
-                self._learned += is_learned
-                if self._including or not is_learned:
-                    yield message
-
-    def result(self) -> LearnedBefore:
-        """Return what was counted; raises ModelError."""
-        unnamed = sum(self._filter.unnamed())
-        total = sum(self._filter.own_metadata.learned.messages)
-        known = None if total and unnamed == total else self._learned
-        return LearnedBefore(self._read, known, 0 if self._including else self._learned, unnamed)
-
-
 # Of a test, how many messages tested on are the same as one trained on; None without digests.
 
 
@@ -318,12 +269,9 @@ def same_in_batches(digests: Sequence[bytes], first: int, batch: int | None = No
     """
     if not digests:
         return None
-    learned, same, step = set(digests[:first]), 0, batch or len(digests)
-    for start in range(first, len(digests), step):
-        part = digests[start : start + step]
-        same += sum(digest in learned for digest in part)
-        learned.update(part)
-    return same
+    _, first_at, which = np.unique(digests, return_index=True, return_inverse=True)
+    part = np.maximum(0, (np.arange(len(digests)) - first) // (batch or len(digests)) + 1)
+    return int((part[first_at[which]] < part).sum())
 
 
 def same_in_folds(digests: Sequence[bytes], fold: Iterable[int]) -> int | None:

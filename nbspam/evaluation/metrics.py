@@ -31,9 +31,9 @@ A rate of 0 or 1 has no logit.  For lam%, half an error more in one message more
 the CEAS 2007 contest did (the TREC tracks left it undefined).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +44,8 @@ from nbspam.names import UNSURE
 _RESAMPLES = 200, 1_000  # at least and at most
 _RESAMPLED_LIMIT = 20_000_000  # resamples x messages: time, about 0.4 s
 SEED = 0  # of whatever is random, unless another is given
+# P(spam) above which a message is called spam, where errors are counted in two classes.
+THRESHOLD = 0.5
 HAM_LOSS = 0.001  # of sm@hm.1
 # Probabilities are kept this far from 0 in the log-loss, so that one certain mistake is finite: it
 # costs 27.6 nats.  scikit-learn does so too, at 2.2e-16 (36.0 nats).
@@ -92,17 +94,22 @@ class VerdictCounts(NamedTuple):
         return share and (self.messages * share[0], self.messages * share[1])
 
 
-def count_verdicts(pairs: Iterable[tuple[str, str]], positive: str | None) -> VerdictCounts:
-    """Return the counts of (label, verdict) pairs.
+# How often messages of a class are called what: (label, verdict) -> messages.  Of two classes they
+# may as well be called True and False.
+Called = Mapping[tuple[str, str], int] | Mapping[tuple[bool, bool], int]
+
+
+def count_verdicts(called: Called, positive: str | bool | None) -> VerdictCounts:
+    """Return the counts.
 
     positive: the class that is spam; None if there is none.
     """
     right = unsure = 0
     cells = [[0, 0], [0, 0]]
-    for label, verdict in pairs:
-        right += label == verdict
-        unsure += verdict == UNSURE
-        cells[label == positive][verdict == positive] += 1
+    for (label, verdict), n in called.items():
+        right += n * (label == verdict)
+        unsure += n * (verdict == UNSURE)
+        cells[label == positive][verdict == positive] += n
     (tn, fp), (fn, tp) = cells
     of_spam = (tp, fp, fn, tn) if positive is not None else (0, 0, 0, 0)
     return VerdictCounts(tp + fp + fn + tn, right, *of_spam, unsure)
@@ -120,12 +127,13 @@ class ScoredMessages:
     log_odds: Floats  # of spam; only their order counts, so any unit will do
     probability: Floats  # P(spam)
     called_spam: Booleans  # at the threshold
-    # The probability above which a message is called spam; reported, not used.  None of three or
-    # more classes, where it takes the highest.
-    threshold: float | None
     right: Booleans  # whether each is called what it is, over all classes
     own_probability: Floats  # P(the class that the message is of)
+    counts: VerdictCounts  # at the threshold
     verdicts: VerdictCounts  # with the cut-offs
+    # The probability above which a message is called spam; reported, not used.  None of three or
+    # more classes, where it takes the highest.
+    threshold: float | None = THRESHOLD
     has_spam_class: bool = True  # without one, only metrics of any classes are defined
 
     @classmethod
@@ -134,34 +142,21 @@ class ScoredMessages:
         spam: Booleans,
         log_odds: Floats,
         probability: Floats,
-        called_spam: Booleans,
-        threshold: float,
         verdicts: VerdictCounts | None = None,
     ) -> "ScoredMessages":
         """Return messages of spam and ham; whatever is not called spam is called ham.
 
         verdicts: None for a filter without cut-offs, whose verdicts are what it calls a message.
         """
-        right, own = called_spam == spam, np.where(spam, probability, 1 - probability)
-        verdicts = verdicts or _counts(spam, called_spam, right)
-        return cls(spam, log_odds, probability, called_spam, threshold, right, own, verdicts)
+        called = log_odds > 0
+        counts = count_verdicts(Counter(zip(spam.tolist(), called.tolist(), strict=True)), True)
+        own = np.where(spam, probability, 1 - probability)
+        return cls(
+            spam, log_odds, probability, called, called == spam, own, counts, verdicts or counts
+        )
 
     def __len__(self) -> int:
         return len(self.spam)
-
-    @cached_property
-    def counts(self) -> VerdictCounts:
-        """How many are called what at the threshold."""
-        return _counts(self.spam, self.called_spam, self.right)
-
-    def calibration(self) -> "list[CalibrationBin]":
-        """Return the bins of P(spam); none without a class that is called spam."""
-        return calibration_bins(self.spam, self.probability) if self.has_spam_class else []
-
-
-def _counts(spam: Booleans, called_spam: Booleans, right: Booleans) -> VerdictCounts:
-    of_spam = (called_spam & spam, called_spam & ~spam, ~called_spam & spam, ~called_spam & ~spam)
-    return VerdictCounts(len(spam), int(right.sum()), *(int(each.sum()) for each in of_spam))
 
 
 class Sample(NamedTuple):
@@ -176,44 +171,26 @@ class Sample(NamedTuple):
     ham_at: Integers  # (n_scores,), ham with each score
 
 
-class Ranking:
-    """Scored messages of both classes, to draw samples from.
+def samples(messages: ScoredMessages, times: int = 0, seed: int = SEED) -> Iterator[Sample]:
+    """Yield the sample that holds each message once, then so many drawn with replacement.
 
-    Rankings of the same messages by several filters draw the same samples, message by message.
+    Each class is resampled by itself (whoever made the evaluation chose the mix).  The same seed
+    and scores give the same samples, and so the same report.  Of the same messages scored by
+    several filters the same are drawn, message by message.
     """
-
-    def __init__(self, messages: ScoredMessages) -> None:
-        spam, called = messages.spam, messages.called_spam
-        scores, score = np.unique(messages.log_odds, return_inverse=True)
-        # Of each class, in order: the index of each message's score, and whether it is called spam.
-        self._spam, self._ham = ((score[of], called[of]) for of in (spam, ~spam))
-        self._n_scores = len(scores)
-
-    def whole(self) -> Sample:
-        """Return the sample that holds each message once."""
-        return self._sample(*(np.arange(len(scores)) for scores, _ in (self._spam, self._ham)))
-
-    def draw(self, times: int, seed: int = SEED) -> Iterator[Sample]:
-        """Yield samples drawn with replacement.
-
-        Each class is resampled by itself (whoever made the evaluation chose the mix).  The same
-        seed and scores give the same samples, and so the same report.
-        """
-        random = np.random.default_rng(seed)
-        n_spam, n_ham = len(self._spam[0]), len(self._ham[0])
-        for _ in range(times):
-            spam_rows = random.integers(n_spam, size=n_spam)
-            yield self._sample(spam_rows, random.integers(n_ham, size=n_ham))
-
-    def _sample(self, spam_rows: Integers, ham_rows: Integers) -> Sample:
-        """Return the sample of these messages, given by their places in their class."""
-        (spam, spam_called), (ham, ham_called) = self._spam, self._ham
-        tp = int(np.count_nonzero(spam_called[spam_rows]))
-        fp = int(np.count_nonzero(ham_called[ham_rows]))
-        fn, tn = len(spam_rows) - tp, len(ham_rows) - fp
-        counts = VerdictCounts(tp + fp + fn + tn, tp + tn, tp, fp, fn, tn)
-        spam_at = np.bincount(spam[spam_rows], minlength=self._n_scores)
-        return Sample(counts, spam_at, np.bincount(ham[ham_rows], minlength=self._n_scores))
+    random = np.random.default_rng(seed)
+    scores, score = np.unique(messages.log_odds, return_inverse=True)
+    # Of spam and of ham: the index of each message's score, and whether it is called spam.
+    both = [(score[of], messages.called_spam[of]) for of in (messages.spam, ~messages.spam)]
+    for i in range(times + 1):
+        called_spam, at_scores = [], []
+        for at, called in both:
+            rows = random.integers(len(at), size=len(at)) if i else slice(None)
+            called_spam.append(int(np.count_nonzero(called[rows])))
+            at_scores.append(np.bincount(at[rows], minlength=len(scores)))
+        tp, fp = called_spam
+        fn, tn = len(both[0][0]) - tp, len(both[1][0]) - fp
+        yield Sample(VerdictCounts(len(messages), tp + tn, tp, fp, fn, tn), *at_scores)
 
 
 # 95 % intervals
@@ -243,12 +220,13 @@ def mean_interval(losses: Floats) -> Interval | None:
     return max(0.0, mean - _Z * error), mean + _Z * error
 
 
-def percentile_interval(resampled: Sequence[float]) -> Interval:
+def percentile_interval(resampled: Floats) -> Interval:
     """Return the percentile bootstrap interval (Efron and Tibshirani 1993, chapter 13).
 
     resampled: the statistic's value in each resample, one or more.
     """
-    return float(np.percentile(resampled, 2.5)), float(np.percentile(resampled, 97.5))
+    low, high = np.percentile(resampled, (2.5, 97.5)).tolist()
+    return low, high
 
 
 # Formulas
@@ -351,25 +329,16 @@ def calibration_error(bins: Sequence[CalibrationBin]) -> float:
     return sum(gaps) / total if total else 0.0
 
 
-class ScoreBin(NamedTuple):
-    """The messages whose log-odds lie in a range."""
+def score_distribution(messages: ScoredMessages) -> Iterator[tuple[float, float, int, int]]:
+    """Yield the histogram of the scores, lowest first: from, to (in nats), and how many ham, spam.
 
-    low: float  # nats
-    high: float
-    ham: int
-    spam: int
-
-
-def score_distribution(spam: Booleans, log_odds: Floats) -> list[ScoreBin]:
-    """Return the histogram of the scores, lowest first; the outer bins also hold what is beyond.
-
-    spam, log_odds: (n,), what each message is, and its score in nats.
+    The outer bins also hold what is beyond.
     """
     edges = _SCORE_EDGES
-    clipped = np.clip(log_odds, edges[0], edges[-1] - 1e-9)
-    ham, spams = (np.histogram(clipped[of], edges)[0].tolist() for of in (~spam, spam))
+    clipped = np.clip(messages.log_odds, edges[0], edges[-1] - 1e-9)
+    both = (np.histogram(clipped[of], edges)[0].tolist() for of in (~messages.spam, messages.spam))
     ends = edges.astype(float).tolist()
-    return list(map(ScoreBin, ends[:-1], ends[1:], ham, spams))
+    return zip(ends[:-1], ends[1:], *both, strict=True)
 
 
 # The metrics
@@ -388,12 +357,6 @@ UNDEFINED = Figure(None)
 # How a metric's value and interval are computed.
 
 
-class Count(NamedTuple):
-    """A plain number, without an interval."""
-
-    number: Callable[[ScoredMessages], float | int | None]
-
-
 class Share(NamedTuple):
     """A share, with Wilson's interval.  hits, all: names of counts."""
 
@@ -408,8 +371,9 @@ class Share(NamedTuple):
         hits, n = getattr(counts, self.hits), getattr(counts, self.all)
         if (ends := wilson(hits, n)) is None:
             return UNDEFINED
-        scaled = self.scale * ends[0], self.scale * ends[1]
-        return Figure(self.scale * hits / n, scaled, (hits, n))
+        return Figure(
+            self.scale * hits / n, (self.scale * ends[0], self.scale * ends[1]), (hits, n)
+        )
 
 
 class Mean(NamedTuple):
@@ -434,7 +398,7 @@ class Metric(NamedTuple):
     """A metric: all there is to know of it."""
 
     key: str  # in the JSON, with the interval as KEY_ci
-    computation: Count | Share | Mean | Resampled
+    computation: Share | Mean | Resampled | None = None  # None: a number of messages, by the key
     part: str = ""  # of the report, which has those with a part
     name: str = ""
     meaning: str = ""
@@ -453,10 +417,10 @@ _UNSURE = Share("unsure", "messages", of_verdicts=True)
 
 # In the order of the JSON and of the report.
 METRICS = (
-    Metric("messages", Count(lambda m: m.counts.messages)),
-    Metric("spam", Count(lambda m: m.counts.spam)),
-    Metric("ham", Count(lambda m: m.counts.ham)),
-    Metric("threshold", Count(lambda m: m.threshold)),
+    Metric("messages"),
+    Metric("spam"),
+    Metric("ham"),
+    Metric("threshold"),
     Metric("accuracy", Share("right", "messages", 1), GENERAL, "accuracy", "correct", "messages"),
     Metric("precision", Share("tp", "called", 1), GENERAL, "precision", "right", "called spam"),
     Metric("recall", Share("tp", "spam", 1), GENERAL, "recall", "called spam", "spam"),
@@ -474,10 +438,10 @@ METRICS = (
     Metric(
         "sm_pct_at_hm_0_1", _SM_AT_HM, TRACK, "sm@hm.1", "spam missed with 0.1 % of ham blocked"
     ),
-    Metric("tp", Count(lambda m: m.counts.tp)),
-    Metric("fp", Count(lambda m: m.counts.fp)),
-    Metric("fn", Count(lambda m: m.counts.fn)),
-    Metric("tn", Count(lambda m: m.counts.tn)),
+    Metric("tp"),
+    Metric("fp"),
+    Metric("fn"),
+    Metric("tn"),
     Metric("verdict_bh_pct", _BLOCKED, VERDICTS, "blocked%", "ham blocked", "ham"),
     Metric("verdict_sm_pct", _MISSED, VERDICTS, "missed%", "spam missed", "spam"),
     Metric("unsure_pct", _UNSURE, VERDICTS, "unsure%", "unsure", "messages"),
@@ -521,22 +485,14 @@ class Figures:
         """The values alone."""
         return {key: figure.value for key, figure in self.by_key.items()}
 
-    @property
-    def intervals(self) -> dict[str, Interval | None]:
-        """The intervals alone, of the metrics that have one."""
-        return {
-            m.key: self.by_key[m.key].interval
-            for m in METRICS
-            if m.key in self.by_key and not isinstance(m.computation, Count)
-        }
-
     def as_json(self) -> dict[str, object]:
         """Return the figures, each followed by its interval as `KEY_ci`."""
-        intervals, fields = self.intervals, dict[str, object]()
-        for key, value in self.values.items():
-            fields[key] = value
-            if key in intervals:
-                fields[f"{key}_ci"] = intervals[key]
+        numbers = {metric.key for metric in METRICS if metric.computation is None}
+        fields = dict[str, object]()
+        for key, figure in self.by_key.items():
+            fields[key] = figure.value
+            if key not in numbers:
+                fields[f"{key}_ci"] = figure.interval
         return fields
 
     def rows(self, *chosen: str) -> Iterator[ReportRow]:
@@ -551,21 +507,28 @@ class Figures:
 
 def figures(messages: ScoredMessages, seed: int = SEED) -> Figures:
     """Return the figures of all metrics; seed: of the bootstrap."""
-    resampled = _resampled(messages, seed)
-    by_key: dict[str, Figure] = {}
+    by_key = dict[str, Figure]()
+    statistics = {}
     for key, computation, *_ in METRICS:
+        by_key[key] = UNDEFINED
         if not messages.has_spam_class and key not in _OF_ANY_CLASSES:
-            by_key[key] = UNDEFINED
+            continue
+        if computation is None:
+            by_key[key] = Figure(getattr(messages if key == "threshold" else messages.counts, key))
         elif isinstance(computation, Share):
             by_key[key] = computation.of_counts(messages.counts, messages.verdicts)
-        elif isinstance(computation, Mean):
+        elif isinstance(computation, Resampled):
+            statistics[key] = computation.statistic
+        elif len(messages):
             losses = computation.losses(messages)
-            mean = float(losses.mean()) if len(losses) else None
-            by_key[key] = Figure(mean, mean_interval(losses))
-        elif isinstance(computation, Count):
-            by_key[key] = Figure(computation.number(messages))
-        else:
-            by_key[key] = resampled[key]
+            by_key[key] = Figure(float(losses.mean()), mean_interval(losses))
+    if statistics and 0 < messages.counts.spam < len(messages):
+        fewest, most = _RESAMPLES
+        times = max(fewest, min(most, _RESAMPLED_LIMIT // len(messages)))
+        drawn = samples(messages, times, seed)
+        values = np.array([[of(sample) for of in statistics.values()] for sample in drawn])
+        for key, (whole, *resampled) in zip(statistics, values.T, strict=True):
+            by_key[key] = Figure(float(whole), percentile_interval(resampled))
     return Figures(by_key)
 
 
@@ -576,22 +539,3 @@ def left_out_rates(counts: VerdictCounts, verdicts: VerdictCounts) -> Figures:
     """
     shares = {m.key: m.computation for m in METRICS if isinstance(m.computation, Share)}
     return Figures({key: shares[key].of_counts(counts, verdicts) for key in _LEFT_OUT_RATES})
-
-
-def _resampled(messages: ScoredMessages, seed: int) -> dict[str, Figure]:
-    """Return the figures that need a bootstrap; UNDEFINED unless there are spam and ham."""
-    every = ((metric.key, metric.computation) for metric in METRICS)
-    statistics = {key: c.statistic for key, c in every if isinstance(c, Resampled)}
-    if not 0 < messages.counts.spam < len(messages):
-        return dict.fromkeys(statistics, UNDEFINED)
-    ranking = Ranking(messages)
-    drawn: dict[str, list[float]] = {key: [] for key in statistics}
-    fewest, most = _RESAMPLES
-    for sample in ranking.draw(max(fewest, min(most, _RESAMPLED_LIMIT // len(messages))), seed):
-        for key, statistic in statistics.items():
-            drawn[key].append(statistic(sample))
-    whole = ranking.whole()
-    return {
-        key: Figure(statistic(whole), percentile_interval(drawn[key]))
-        for key, statistic in statistics.items()
-    }

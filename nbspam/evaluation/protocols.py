@@ -1,6 +1,9 @@
 """Ways to test a filter on labelled messages it has not learned from."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +29,9 @@ from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import TokenizedMessage
 
 TELLING_WORDS = 8  # kept of each mistake
+Explained = Callable[[TokenizedMessage], Explanation]
 _TENTHS = 10
+_BATCH = 500  # messages looked up in the ledger at a time
 # Passes the parts of a long test on, and may show how far it is.
 Shown = Callable[[Sequence[int]], Iterable[int]]
 
@@ -51,34 +56,32 @@ class Trial(NamedTuple):
             presence = corpus.presence()[train]
         return fit(presence, labels, self.settings, channels, traits)
 
-    def judged(self, fitted: Fit, rows: Sequence[int], scores: Iterable[Score]) -> list[Outcome]:
+    def judged(
+        self, fitted: Fit, rows: Iterable[int], scores: Iterable[Score], explained: Explained
+    ) -> list[Outcome]:
         """Return what is said of some of the messages, by their scores."""
-        read, labels = self.read, self.read.corpus.labels
-        found = []
+        read, labels, outcomes = self.read, self.read.corpus.labels, list[Outcome]()
         for i, score in zip(rows, scores, strict=True):
             of = fitted.metadata, score, self.cut_offs, read.sources[i], labels[i]
-            found.append(_with_excerpt(verdict_on(*of), read.excerpt(i)))
-        return found
+            outcome = _with_excerpt(verdict_on(*of), read.excerpt(i))
+            if self.telling and outcome.is_mistake:
+                message = read.message(i)
+                outcome = _explained(outcome, message, explained(message))
+            outcomes.append(outcome)
+        return outcomes
 
     def tested(self, fitted: Fit, test: Integers) -> list[Outcome]:
         """Return what a model that has not seen them says of some of the messages."""
         corpus, traits = self.read.corpus, self.read.corpus.traits()
-        scores = fitted.scores(corpus.presence()[test], None if traits is None else traits[test])
-        outcomes = self.judged(fitted, test.tolist(), scores)
-        if not self.telling:
-            return outcomes
 
         def counts_of(tokens: Iterable[str]) -> dict[str, Row]:
             rows = ((t, tuple(fitted.counts[:, corpus.numbers[t]].tolist())) for t in tokens)
             return {token: row for token, row in rows if any(row)}
 
         classifier = Classifier(fitted.metadata, counts_of)
-        for k, i in enumerate(test.tolist()):
-            if outcomes[k].is_mistake:
-                message = self.read.message(i)
-                found = explain(classifier, message.tokens, message.numbers)
-                outcomes[k] = _explained(outcomes[k], message, found)
-        return outcomes
+        scores = fitted.scores(corpus.presence()[test], None if traits is None else traits[test])
+        explained = Filter(classifier, self.cut_offs).explain
+        return self.judged(fitted, test.tolist(), scores, explained)
 
 
 def saved_model(
@@ -94,26 +97,40 @@ def saved_model(
     spam_label: the label of spam, if the labels are not the model's classes: any other is ham.
     Raises SourceError for labels that the model does not have, but for a few, which are left out.
     """
-    settings = spam_filter.metadata.settings
+    settings, learned = spam_filter.metadata.settings, Counter[bool]()
     labels = testing.LabelCheck(settings, spam_label)
-    ledger = testing.LedgerCheck(spam_filter, including_learned)
-    tested = spam_filter.classifier.in_batches(ledger(labels(messages)))
-    outcomes = [_outcome(spam_filter, message) for message in tested]
+
+    def to_test() -> Iterator[TokenizedMessage]:
+        checked = labels(messages)
+        while batch := list(islice(checked, _BATCH)):
+            in_ledger = spam_filter.learned({message.digest for message in batch})
+            for message in batch:
+                is_learned = any(in_ledger.get(message.digest, ()))
+                learned[is_learned] += 1
+                if including_learned or not is_learned:
+                    yield message
+
+    outcomes = list(_outcomes(spam_filter, to_test()))
     mistakes = labels.result()
     if spam_label is not None and mistakes.messages:
-        left_out = {source for sources in mistakes.sources.values() for source in sources}
-        outcomes = [outcome for outcome in outcomes if outcome.judged.source not in left_out]
-    known = ledger.result()
-    return Evaluation(
-        "saved model", *settings[:2], outcomes, learned_before=known, mislabelled=mistakes
-    )
+        mistaken = {source for sources in mistakes.sources.values() for source in sources}
+        outcomes = [outcome for outcome in outcomes if outcome.judged.source not in mistaken]
+    unnamed, total = sum(spam_filter.unnamed()), sum(spam_filter.own_metadata.learned.messages)
+    known = None if total and unnamed == total else learned[True]
+    left_out = 0 if including_learned else learned[True]
+    before = testing.LearnedBefore(learned.total(), known, left_out, unnamed)
+    of = "saved model", *settings[:2], outcomes, spam_filter.cut_offs
+    return Evaluation(*of, learned_before=before, mislabelled=mistakes)
 
 
-def _outcome(spam_filter: Filter, message: TokenizedMessage, telling: bool = True) -> Outcome:
-    outcome = _with_excerpt(spam_filter.judge(message), message.excerpt)
-    if not (outcome.is_mistake and telling):
-        return outcome
-    return _explained(outcome, message, spam_filter.explain(message))
+def _outcomes(
+    spam_filter: Filter, messages: Iterable[TokenizedMessage], telling: bool = True
+) -> Iterator[Outcome]:
+    for message in spam_filter.classifier.in_batches(messages):
+        outcome = _with_excerpt(spam_filter.judge(message), message.excerpt)
+        if telling and outcome.is_mistake:
+            outcome = _explained(outcome, message, spam_filter.explain(message))
+        yield outcome
 
 
 def _with_excerpt(judged: Verdict, excerpt: Excerpt | None) -> Outcome:
@@ -134,21 +151,23 @@ def left_out(trial: Trial) -> Evaluation:
     the messages of the other tenth (message i is in tenth i mod 10).
     """
     read, fitted = trial.read, trial.fitted()
+
+    @cache
+    def learner() -> OnlineLearner:
+        return OnlineLearner(fitted.metadata, dict(token_counts(read.vocabulary, fitted.counts)))
+
+    def explained(message: TokenizedMessage) -> Explanation:
+        learned = message.label or "", message.tokens, message.numbers
+        learner().unlearn(*learned)
+        found = explain(learner().classifier(), message.tokens, message.numbers)
+        learner().learn(*learned)
+        return found
+
     scores = fitted.left_out_scores(read.corpus, _TENTHS)
-    outcomes = trial.judged(fitted, range(len(read.corpus)), scores)
-    if trial.telling and any(outcome.is_mistake for outcome in outcomes):
-        counts = dict(token_counts(read.vocabulary, fitted.counts))
-        learner = OnlineLearner(fitted.metadata, counts)
-        for i, outcome in enumerate(outcomes):
-            if outcome.is_mistake:
-                message = read.message(i)
-                label, tokens, numbers = message.label or "", message.tokens, message.numbers
-                learner.unlearn(label, tokens, numbers)
-                found = explain(learner.classifier(), tokens, numbers)
-                learner.learn(label, tokens, numbers)
-                outcomes[i] = _explained(outcome, message, found)
+    outcomes = trial.judged(fitted, range(len(read.corpus)), scores, explained)
     same = testing.same_in_folds(read.corpus.digests, range(len(outcomes)))
-    return Evaluation("leave-one-out", *fitted.metadata.settings[:2], outcomes, duplicates=same)
+    of = "leave-one-out", *fitted.metadata.settings[:2], outcomes, trial.cut_offs
+    return Evaluation(*of, duplicates=same)
 
 
 def train_first(trial: Trial, first: int, limit: float | None = None) -> Evaluation:
@@ -215,7 +234,8 @@ def folds(trial: Trial, k: int, seed: int | None = None) -> Evaluation:
     ordered = [outcomes[i] for i in range(len(labels))]
     same = testing.same_in_folds(trial.read.corpus.digests, fold.tolist())
     shuffled = "" if seed is None else f", shuffled with seed {seed}"
-    return Evaluation(f"{k} folds{shuffled}", classes, positive, ordered, duplicates=same)
+    of = f"{k} folds{shuffled}", classes, positive, ordered, trial.cut_offs
+    return Evaluation(*of, duplicates=same)
 
 
 def online(trial: Trial, batch: int) -> Evaluation:
@@ -237,13 +257,13 @@ def online(trial: Trial, batch: int) -> Evaluation:
     for start in trial.shown(range(batch, len(labels), batch)):
         spam_filter = Filter(learner.classifier(), trial.cut_offs)
         messages = [read.message(i) for i in range(start, min(start + batch, len(labels)))]
-        outcomes += [_outcome(spam_filter, message, trial.telling) for message in messages]
+        outcomes += _outcomes(spam_filter, messages, trial.telling)
         learned_so_far += [start] * len(messages)
         _teach(learner, messages)
     protocol = f"online, {batch} at a time, the first {batch} not counted"
     same = testing.same_in_batches(read.corpus.digests, batch, batch)
-    classes = learner.metadata.settings[:2]
-    return Evaluation(protocol, *classes, outcomes, duplicates=same, learned_so_far=learned_so_far)
+    of = protocol, *learner.metadata.settings[:2], outcomes, trial.cut_offs
+    return Evaluation(*of, duplicates=same, learned_so_far=learned_so_far)
 
 
 def _first_batch(trial: Trial, batch: int) -> OnlineLearner:

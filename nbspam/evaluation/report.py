@@ -4,7 +4,7 @@ As text, with rich tables on a terminal and plain ones in a pipe; an evaluation 
 """
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -14,20 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from nbspam import __version__
-from nbspam.display import page
-from nbspam.display.lines import (
-    HARD_SPACE,
-    class_heads,
-    excerpt_lines,
-    folded_sentence,
-    folded_text,
-    strongest_rows,
-)
+from nbspam.display import lines, page
 from nbspam.errors import counted, one_line
-from nbspam.evaluation.comparison import DEFAULT, SURE, Compared, Comparison
+from nbspam.evaluation.comparison import DEFAULT, SURE, Compared
 from nbspam.evaluation.curves import drawings
-from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS, score_distribution
-from nbspam.evaluation.results import THRESHOLD, Outcome, Results, interval, number, worst_mistakes
+from nbspam.evaluation.metrics import GENERAL, THRESHOLD, TRACK, VERDICTS, score_distribution
+from nbspam.evaluation.results import Outcome, Results, interval, number, worst_mistakes
 from nbspam.names import UNSURE
 from nbspam.scoring.explanation import strongest_words
 from nbspam.scoring.verdict import CutOffs
@@ -54,6 +46,7 @@ class ReportTable(NamedTuple):
     title: str
     heads: Sequence[str]  # an empty one: of a column that says what the row is
     rows: list[list[str]]
+    note: str = ""  # below it, in text
 
 
 _FIGURE = ("metric", "value", "95 % interval", "")
@@ -122,7 +115,8 @@ def calibration_table(results: Results) -> ReportTable:
         [f"{low:.1f} to {high:.1f}", f"{n:,}", f"{predicted:.4f}", f"{observed:.4f}"]
         for low, high, n, predicted, observed in results.bins
     ]
-    return ReportTable("", ("P(spam)", "messages", "predicted", "observed"), rows)
+    said = f"calibration error {results.calibration_error:.4f} ({CALIBRATION_ERROR})"
+    return ReportTable("", ("P(spam)", "messages", "predicted", "observed"), rows, said)
 
 
 # As text
@@ -141,23 +135,16 @@ def print_report(
     for line in (results.title, results.of_many_classes, *notes):
         if line:
             print_sentence(out, line)
-    out.print()
+    tables = [brief_table(results)]
     if full:
-        for i, figures in enumerate(figure_tables(results)):
-            _print_table(out, figures, has_heads=not i)
-            out.print()
-        _print_table(out, confusion_table(results))
+        tables = [*figure_tables(results), confusion_table(results)]
         if results.bins:
-            out.print()
-            _print_table(out, calibration_table(results))
-            out.print(f"calibration error {results.calibration_error:.4f} ({CALIBRATION_ERROR})")
-            out.print()
-            _print_table(out, _score_table(results))
-    else:
-        _print_table(out, brief_table(results))
-        if results.cut_offs is None and len(results.confusion) <= _FEW_CLASSES:
-            out.print()
-            _print_table(out, confusion_table(results))
+            tables += [calibration_table(results), _score_table(results)]
+    elif results.cut_offs is None and len(results.confusion) <= _FEW_CLASSES:
+        tables.append(confusion_table(results))
+    for i, table in enumerate(tables):
+        out.print()
+        _print_table(out, table, has_heads=not i or table.heads is not _FIGURE)
     if errors:
         mistakes = worst_mistakes(results.evaluation, errors)
         for mistake_line in _mistake_lines(mistakes, out):
@@ -166,19 +153,14 @@ def print_report(
 
 def print_sentence(out: Console, text: str) -> None:
     """Print a sentence in lines of at most 80 cells; a name that is longer stays whole."""
-    for line in folded_sentence(text, min(out.width, _LINE)):
+    for line in lines.folded_sentence(text, min(out.width, _LINE)):
         out.print(line, soft_wrap=True)
 
 
 def console() -> Console:
     """Return the console of a report: standard output, plain text in a pipe."""
-    return Console(
-        file=sys.stdout,
-        width=None if sys.stdout.isatty() else _PIPE_WIDTH,
-        highlight=False,
-        emoji=False,
-        markup=False,
-    )
+    width = None if sys.stdout.isatty() else _PIPE_WIDTH
+    return Console(file=sys.stdout, width=width, highlight=False, emoji=False, markup=False)
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, has_heads: bool = True) -> Table:
@@ -203,15 +185,16 @@ def _print_table(out: Console, shown: ReportTable, *, has_heads: bool = True) ->
         for column, width in zip(table.columns, _FIGURE_WIDTHS, strict=False):
             column.min_width = width
     out.print(table)
+    if shown.note:
+        out.print(shown.note)
 
 
 def _score_table(results: Results) -> ReportTable:
     """Return the score distribution: a bar of h for ham and S for spam per range of log-odds."""
-    messages = results.messages
     rows = []
-    for low, high, *both in score_distribution(messages.spam, messages.log_odds):
+    for low, high, *both in score_distribution(results.messages):
         # In proportion, and at least 1 unless the count is 0.
-        h, s = (-(-_BAR_LENGTH * n // max(1, len(messages))) for n in both)
+        h, s = (-(-_BAR_LENGTH * n // max(1, len(results.messages))) for n in both)
         rows.append([f"{low:+.0f} to {high:+.0f}", *(f"{n:,}" for n in both), "h" * h + "S" * s])
     rows[0][0] = f"below {rows[0][0].rpartition(' ')[2]}"  # the outer ones have no other end
     rows[-1][0] = f"above {rows[-1][0].partition(' ')[0]}"
@@ -230,70 +213,75 @@ def _mistake_lines(mistakes: list[Outcome], out: Console) -> Iterator[Text]:
         judged = outcome.judged
         said = one_line(
             f"{judged.source}: {outcome.label} called {outcome.called}, probability"
-            f" {judged.probability:.4f}, verdict {outcome.verdict}"
+            f" {judged.probability:.4f}, verdict {outcome.judged.verdict}"
         )
         # In a pipe the name of a message is whole.
-        for line in folded_text(f"  {said}", width, indent=4) if out.is_terminal else [f"  {said}"]:
-            yield Text(line)
+        whole = iter([f"  {said}"])
+        yield from map(Text, lines.folded_text(f"  {said}", width, 4) if out.is_terminal else whole)
         if judged.reason:
             yield Text(f"    unsure for {judged.reason}")
         if outcome.message is not None:
-            lines = excerpt_lines(
-                outcome.message, width, _EXCERPT_LINES, signs=signs, indent="    "
-            )
-            for pieces in lines:
+            of = outcome.message, width, _EXCERPT_LINES
+            for pieces in lines.excerpt_lines(*of, signs=signs, indent="    "):
                 yield Text.assemble(*((text, _EMPHASIS[emphasis]) for text, emphasis in pieces))
-        words = " ".join(
-            f"{word.token} {word.weight:+.2f} ".replace(" ", HARD_SPACE) for word in outcome.words
-        )
-        for folded in folded_text(f"    {words or '(no known word)'}", width, indent=4):
+        weights = (f"{word.token} {word.weight:+.2f} " for word in outcome.words)
+        words = " ".join(each.replace(" ", lines.HARD_SPACE) for each in weights)
+        for folded in lines.folded_text(f"    {words or '(no known word)'}", width, 4):
             yield Text(folded.rstrip(), style="dim")
 
 
 # Comparisons
 
-# Key in JSON -> head in the table, digits, and when it leaves a table that is too wide.
-_COLUMNS = {
-    "errors": ("errors", 0, 0),
-    "precision": ("precision", 4, 2),
-    "recall": ("recall", 4, 3),
-    "f1": ("F1", 4, 7),
-    "mcc": ("MCC", 4, 4),
-    "one_minus_roca_pct": ("1-ROCA%", 4, 0),
-    "log_loss": ("log-loss", 4, 0),
-    "calibration_error": ("cal.err.", 4, 5),
-    "seconds": ("seconds", 1, 6),
-}
-_WITH_INTERVAL = ("errors", "one_minus_roca_pct")  # in the table; JSON has all
+Column = tuple[str, list[str], int]  # head, cell of each model, when it leaves: 0: never
 
 
-class _Column(NamedTuple):
-    """A column of a table."""
-
-    head: str
-    cells: list[str]  # of each model
-    leaves: int = 0  # the order in which columns leave a table that is too wide; 0: it stays
+def _p(p: float) -> str:
+    return f"{p:.3f}" if p >= SURE / 10 else f"{p:.0e}"
 
 
-def print_comparison(comparison: Comparison, said: str) -> None:
+# Head, key in JSON, how it is written, and when it leaves a table that is too wide (0: never).
+_FIGURES: "list[tuple[str, str, Callable[[float], str], int]]" = [
+    ("errors", "errors", "{:,.0f}".format, 0),
+    ("95 %", "errors_ci", "{:.0f}".format, 1),
+    ("precision", "precision", "{:.4f}".format, 2),
+    ("recall", "recall", "{:.4f}".format, 3),
+    ("F1", "f1", "{:.4f}".format, 7),
+    ("MCC", "mcc", "{:.4f}".format, 4),
+    ("1-ROCA%", "one_minus_roca_pct", "{:.4f}".format, 0),
+    ("95 %", "one_minus_roca_pct_ci", "{:.4f}".format, 1),
+    ("log-loss", "log_loss", "{:.4f}".format, 0),
+    ("cal.err.", "calibration_error", "{:.4f}".format, 5),
+    ("seconds", "seconds", "{:,.1f}".format, 6),
+]
+_DIFFERENCES: "list[tuple[str, str, Callable[[float], str], int]]" = [
+    ("only it", "only_this_wrong", str, 0),
+    ("only best", "only_best_wrong", str, 5),
+    ("p (McNemar)", "mcnemar_p_holm", _p, 4),
+    ("1-ROCA% less", "one_minus_roca_pct_less_best", "{:+.4f}".format, 2),
+    ("95 %", "one_minus_roca_pct_less_best_ci", "{:+.4f}".format, 1),
+    ("p (bootstrap)", "bootstrap_p_holm", _p, 3),
+]
+
+
+def print_comparison(models: Sequence[Compared], said: str) -> None:
     """Print the tables, and what is said of them, to standard output."""
-    out, models = console(), comparison.models
-    counts = models[0].messages.counts
-    of = f" ({counts.spam:,} spam)" if models[0].messages.has_spam_class else ""
-    messages = counted(counts.messages, "message")
-    head = f"{counted(len(models), 'model')} on {messages}{of}, {comparison.protocol}"
-    print_sentence(out, head)
+    out, best = console(), models[0]
+    counts = best.messages.counts
+    of = f" ({counts.spam:,} spam)" if best.messages.has_spam_class else ""
+    tested = f"{counted(counts.messages, 'message')}{of}, {best.results.evaluation.protocol}"
+    print_sentence(out, f"{counted(len(models), 'model')} on {tested}")
     out.print()
-    left_out = _print_fitting(out, models, list(_figures_of(models)))
+    left_out = _print_fitting(out, models, _columns(models, _FIGURES))
     if len(models) > 1:
-        name = models[0].combination.name
         out.print()
         print_sentence(
             out,
-            f"against the best, {name}: messages that only one of the two gets wrong; p-values"
-            " after Holm",
+            f"against the best, {best.combination.name}: messages that only one of the two gets"
+            " wrong; p-values after Holm",
         )
-        left_out |= _print_fitting(out, models[1:], list(_differences_of(models[1:])))
+        verdicts = [model.difference.verdict for model in models if model.difference is not None]
+        columns = [*_columns(models[1:], _DIFFERENCES), ("", verdicts, 0)]
+        left_out |= _print_fitting(out, models[1:], columns)
     if left_out:
         out.print("\nmore columns in a wider window")
     if any(model.combination == DEFAULT for model in models):
@@ -302,51 +290,34 @@ def print_comparison(comparison: Comparison, said: str) -> None:
     print_sentence(out, said)
 
 
-def _print_fitting(out: Console, models: Sequence[Compared], columns: list[_Column]) -> bool:
+def _columns(
+    models: Sequence[Compared], shown: "list[tuple[str, str, Callable[[float], str], int]]"
+) -> list[Column]:
+    columns, fields = [], [model.as_json() for model in models]
+    for head, key, form, leaves in shown:
+        values = [of_model[key] for of_model in fields]
+        if any(value is not None for value in values):
+            cells = [
+                interval(v, form) if key.endswith("_ci") else "" if v is None else form(v)
+                for v in values
+            ]
+            columns.append((head, cells, leaves))
+    return columns
+
+
+def _print_fitting(out: Console, models: Sequence[Compared], columns: list[Column]) -> bool:
     """Print a table of models; return whether columns were left out for its width."""
-    leaving = sorted((c for c in columns if c.leaves), key=lambda column: column.leaves)
     every = len(columns)
     anything = out.options.update(max_width=10_000)  # as wide as the table would be
     names = [m.combination.name + (" *" if m.combination == DEFAULT else "") for m in models]
     while True:
-        rows = list(zip(names, *(c.cells for c in columns), strict=True))
-        table = _table(["model", *(c.head for c in columns)], rows)
+        rows = list(zip(names, *(cells for _, cells, _ in columns), strict=True))
+        table = _table(["model", *(head for head, *_ in columns)], rows)
+        leaving = [column for column in columns if column[2]]
         if not leaving or out.measure(table, options=anything).maximum <= out.width:
             out.print(table)
             return len(columns) < every
-        columns = [c for c in columns if c is not leaving[0]]
-        leaving = leaving[1:]
-
-
-def _figures_of(models: Sequence[Compared]) -> Iterator[_Column]:
-    for key, (head, digits, leaves) in _COLUMNS.items():
-        values = [model.value(key) for model in models]
-        if all(value is None for value in values):
-            continue
-        yield _Column(head, ["" if v is None else f"{v:,.{digits}f}" for v in values], leaves)
-        if key in _WITH_INTERVAL:
-            form = f"{{:.{digits}f}}".format
-            yield _Column("95 %", [interval(model.interval(key), form) for model in models], 1)
-
-
-def _differences_of(models: Sequence[Compared]) -> Iterator[_Column]:
-    found = [model.difference for model in models if model.difference is not None]
-    yield _Column("only it", [str(d.only_it) for d in found])
-    yield _Column("only best", [str(d.only_best) for d in found], 5)
-    yield _Column("p (McNemar)", [_p(d.errors_p) for d in found], 4)
-    if any(d.roca is not None for d in found):
-        ends = [interval(d.roca_interval, "{:+.4f}".format) for d in found]
-        less = ["" if d.roca is None else f"{d.roca:+.4f}" for d in found]
-        yield _Column("1-ROCA% less", less, 2)
-        yield _Column("95 %", ends, 1)
-        yield _Column("p (bootstrap)", [_p(d.roca_p) for d in found], 3)
-    yield _Column("", [d.verdict for d in found])
-
-
-def _p(p: float | None) -> str:
-    if p is None:
-        return ""
-    return f"{p:.3f}" if p >= SURE / 10 else f"{p:.0e}"
+        columns.remove(min(leaving, key=lambda column: column[2]))
 
 
 # A page for a browser
@@ -383,7 +354,7 @@ def report_page(results: Results, errors: int, command_line: str, model: Model |
     terms = [
         ("protocol", protocol),
         ("messages", title.removeprefix(f"{protocol}: ")),
-        ("not readable", counted(results.skipped, "message")),
+        ("not readable", counted(results.evaluation.skipped, "message")),
         ("date", date),
         ("program", f"nbspam {__version__}"),
         ("command", command_line),
@@ -402,7 +373,7 @@ def _table_html(table: ReportTable) -> str:
 
 
 def _mistakes(results: Results, errors: int) -> Iterator[str]:
-    evaluation = results.evaluation
+    evaluation, escaped = results.evaluation, page.escaped
     every = results.messages.counts.errors
     worst = worst_mistakes(evaluation, errors)
     yield "<h2>Worst mistakes</h2>"
@@ -411,29 +382,24 @@ def _mistakes(results: Results, errors: int) -> Iterator[str]:
         return
     yield f"<p>{len(worst):,} of {counted(every, 'mistake')}</p>"
     if len(evaluation.classes) == 2:
-        positive = evaluation.positive or evaluation.classes[1]
-        (other,) = set(evaluation.classes) - {positive}
-        yield page.scale_html(positive, other, highlights_alone=True)
+        (other,) = set(evaluation.classes) - {evaluation.positive}
+        yield page.scale_html(evaluation.positive or "", other, highlights_alone=True)
     for outcome in worst:
-        yield from _mistake(outcome)
-
-
-def _mistake(outcome: Outcome) -> Iterator[str]:
-    judged = outcome.judged
-    yield (
-        f"<h3>{page.escaped(outcome.label)} called {page.escaped(outcome.called)},"
-        f" probability {judged.probability:.4f}</h3>"
-    )
-    verdict = page.escaped(outcome.verdict) + judged.remark
-    yield f'<p class="dim">{page.escaped(one_line(judged.source))}, verdict {verdict}</p>'
-    if outcome.message is not None:
-        yield page.message_html(outcome.message, highlights_alone=True)
-    if outcome.words:
-        words = "; ".join(
-            f"<bdi><code>{page.escaped(word.token)}</code></bdi> {word.weight:+.2f}"
-            for word in outcome.words
+        judged, called = (
+            outcome.judged,
+            f"{escaped(outcome.label)} called {escaped(outcome.called)}",
         )
-        yield f'<p class="dim">strongest words, weight in nats: {words}</p>'
+        yield f"<h3>{called}, probability {judged.probability:.4f}</h3>"
+        source, verdict = escaped(one_line(judged.source)), escaped(judged.verdict) + judged.remark
+        yield f'<p class="dim">{source}, verdict {verdict}</p>'
+        if outcome.message is not None:
+            yield page.message_html(outcome.message, highlights_alone=True)
+        if outcome.words:
+            words = "; ".join(
+                f"<bdi><code>{escaped(word.token)}</code></bdi> {word.weight:+.2f}"
+                for word in outcome.words
+            )
+            yield f'<p class="dim">strongest words, weight in nats: {words}</p>'
 
 
 def _strongest(model: Model) -> Iterator[str]:
@@ -443,6 +409,6 @@ def _strongest(model: Model) -> Iterator[str]:
         return
     yield "<h2>Strongest words of the model</h2>"
     ranked = strongest_words(model, _STRONGEST, fragments=False)
-    for name, rows in strongest_rows(ranked, metadata).items():
+    for name, rows in lines.strongest_rows(ranked, metadata).items():
         yield f"<h3>for {page.escaped(name)}</h3>"
-        yield page.words_table(page.word_lines(rows), class_heads(metadata), [""])
+        yield page.words_table(page.word_lines(rows), lines.class_heads(metadata), [""])

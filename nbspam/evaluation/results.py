@@ -8,33 +8,20 @@ sends a mail chooses its Subject.  An apostrophe before it makes it text.
 import csv
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from nbspam.bayes.event_model import odds_of_class
 from nbspam.errors import OptionError, counted, install_command
-from nbspam.evaluation.messages import (
-    DoubtedLabels,
-    LearnedBefore,
-    Mislabelled,
-    doubted_labels,
-    odds_of_label,
-)
-from nbspam.evaluation.metrics import (
-    SEED,
-    CalibrationBin,
-    Figures,
-    Interval,
-    ScoredMessages,
-    calibration_error,
-    count_verdicts,
-    figures,
-)
+from nbspam.evaluation import metrics
+from nbspam.evaluation.messages import DoubtedLabels, LearnedBefore, Mislabelled, doubted_labels
+from nbspam.evaluation.metrics import SEED, CalibrationBin, Figures, Interval, ScoredMessages
 from nbspam.names import UNSURE
 from nbspam.scoring.explanation import Word
 from nbspam.scoring.highlights import HighlightedExcerpt, excerpt_json
@@ -42,9 +29,6 @@ from nbspam.scoring.verdict import CutOffs, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# P(spam) above which a message is called spam, where errors are counted in two classes.
-THRESHOLD = 0.5
 
 
 class Outcome(NamedTuple):
@@ -61,11 +45,6 @@ class Outcome(NamedTuple):
         return self.judged.label or ""
 
     @property
-    def verdict(self) -> str:
-        """The class it was classified as with the cut-offs, or "unsure"."""
-        return self.judged.verdict
-
-    @property
     def called(self) -> str:
         """What it is called where errors are counted: of two classes by P(spam) = 0.5, always one.
 
@@ -75,6 +54,14 @@ class Outcome(NamedTuple):
             return self.judged.verdict
         ham, spam = self.judged.probabilities
         return spam if self.judged.log_odds > 0 else ham
+
+    @property
+    def odds(self) -> float:
+        """The log-odds of the class that the message is of, in nats."""
+        classes, log_odds = tuple(self.judged.probabilities), self.judged.log_odds
+        if len(classes) == 2:
+            return log_odds if self.label == classes[1] else -log_odds
+        return odds_of_class(self.judged.score.log_scores, classes.index(self.label))
 
     @property
     def is_mistake(self) -> bool:
@@ -89,12 +76,23 @@ class Evaluation(NamedTuple):
     classes: tuple[str, ...]
     positive: str | None
     outcomes: list[Outcome]
-    cut_offs: CutOffs | None = None  # where the training messages chose them
+    cut_offs: CutOffs = CutOffs()  # of the verdicts
     learned_before: LearnedBefore | None = None  # of a saved model
     # How many messages tested on are the same as one trained on; None where that is not counted.
     duplicates: int | None = None
     learned_so_far: Sequence[int] = ()  # online: how many messages were learned before each
     mislabelled: Mislabelled = Mislabelled()  # messages left out
+    skipped: int = 0  # messages that could not be read
+
+    @property
+    def called(self) -> Counter[tuple[str, str]]:
+        """How often messages of each class were called what."""
+        return Counter((o.label, o.called) for o in self.outcomes)
+
+    @property
+    def verdicts(self) -> Counter[tuple[str, str]]:
+        """How often they got which verdict."""
+        return Counter((o.label, o.judged.verdict) for o in self.outcomes)
 
 
 def worst_mistakes(evaluation: Evaluation, limit: int) -> list[Outcome]:
@@ -107,11 +105,10 @@ def worst_mistakes(evaluation: Evaluation, limit: int) -> list[Outcome]:
 Confusion = dict[str, dict[str, int]]  # class -> what its messages were called -> how many were
 
 
-def confusion(labels: list[str], verdicts: list[str], classes: tuple[str, ...]) -> Confusion:
-    """Return how often messages of each class got each verdict; labels, verdicts: of each."""
-    columns = (*classes, *sorted(set(verdicts) - set(classes)))
-    times = Counter(zip(labels, verdicts, strict=True))
-    return {name: {column: times[name, column] for column in columns} for name in classes}
+def confusion(called: Counter[tuple[str, str]], classes: tuple[str, ...]) -> Confusion:
+    """Return how often messages of each class were called what, or got which verdict."""
+    columns = (*classes, *sorted({name for _, name in called} - {*classes}))
+    return {name: {column: called[name, column] for column in columns} for name in classes}
 
 
 @dataclass(frozen=True)
@@ -121,12 +118,7 @@ class Results:
     evaluation: Evaluation
     messages: ScoredMessages
     figures: Figures
-    bins: list[CalibrationBin]  # empty without a class that is called spam
-    confusion: Confusion  # at the threshold; of three or more classes by the most probable
-    cut_offs: CutOffs | None  # of the verdicts; None where no cut-off decides them
-    verdicts: Confusion
-    seed: int = SEED  # of the bootstrap
-    skipped: int = 0  # messages that could not be read
+    seed: int  # of the bootstrap
 
     @property
     def title(self) -> str:
@@ -142,9 +134,7 @@ class Results:
     @property
     def predictions(self) -> "pd.DataFrame":
         """What is said of each message, a row each, as `write_predictions` writes it."""
-        import pandas as pd
-
-        return pd.DataFrame(list(map(_flat, self.evaluation.outcomes)))
+        return table(self.evaluation.outcomes)
 
     @cached_property
     def doubted(self) -> DoubtedLabels:
@@ -152,7 +142,7 @@ class Results:
         outcomes = self.evaluation.outcomes
         if self.evaluation.learned_before or not all(o.judged.score.evidences for o in outcomes):
             return DoubtedLabels()
-        return doubted_labels([odds_of_label(o.judged, o.label) for o in outcomes])
+        return doubted_labels([outcome.odds for outcome in outcomes])
 
     @property
     def doubted_sources(self) -> list[tuple[str, str]]:
@@ -160,10 +150,32 @@ class Results:
         wrong = (self.evaluation.outcomes[i] for i in self.doubted.messages)
         return [(outcome.judged.source, outcome.label) for outcome in wrong]
 
+    @cached_property
+    def bins(self) -> list[CalibrationBin]:
+        """The bins of P(spam); none without a class that is called spam."""
+        messages = self.messages
+        spam, probability = messages.spam, messages.probability
+        return metrics.calibration_bins(spam, probability) if messages.has_spam_class else []
+
     @property
     def calibration_error(self) -> float | None:
         """The mean gap between predicted and observed shares of spam."""
-        return calibration_error(self.bins) if self.bins else None
+        return metrics.calibration_error(self.bins) if self.bins else None
+
+    @property
+    def cut_offs(self) -> CutOffs | None:
+        """Those of the verdicts; None where no cut-off decides them."""
+        return self.evaluation.cut_offs if len(self.evaluation.classes) == 2 else None
+
+    @cached_property
+    def confusion(self) -> Confusion:
+        """What messages were called at the threshold; of three or more classes the likeliest."""
+        return confusion(self.evaluation.called, self.evaluation.classes)
+
+    @cached_property
+    def verdicts(self) -> Confusion:
+        """The verdicts with the cut-offs."""
+        return confusion(self.evaluation.verdicts, self.evaluation.classes)
 
     @property
     def of_many_classes(self) -> str:
@@ -180,23 +192,10 @@ class Results:
         )
 
 
-def compute(
-    evaluation: Evaluation, cut_offs: CutOffs, seed: int = SEED, skipped: int = 0
-) -> Results:
-    """Return the results of an evaluation with these cut-offs; seed: of the bootstrap."""
-    messages, classes = scored_messages(evaluation), evaluation.classes
-    labels = [o.label for o in evaluation.outcomes]
-    return Results(
-        evaluation,
-        messages,
-        figures(messages, seed),
-        messages.calibration(),
-        confusion(labels, [o.called for o in evaluation.outcomes], classes),
-        cut_offs if len(classes) == 2 else None,
-        confusion(labels, [o.verdict for o in evaluation.outcomes], classes),
-        seed,
-        skipped,
-    )
+def compute(evaluation: Evaluation, seed: int = SEED) -> Results:
+    """Return the results of an evaluation; seed: of the bootstrap."""
+    messages = scored_messages(evaluation)
+    return Results(evaluation, messages, metrics.figures(messages, seed), seed)
 
 
 def scored_messages(evaluation: Evaluation) -> ScoredMessages:
@@ -205,14 +204,37 @@ def scored_messages(evaluation: Evaluation) -> ScoredMessages:
     spam = np.array([o.label == positive for o in outcomes], dtype=bool)
     log_odds = np.array([o.judged.log_odds for o in outcomes], dtype=float)
     probability = np.array([o.judged.probability for o in outcomes], dtype=float)
-    called = np.array([o.called == positive for o in outcomes], dtype=bool)
-    verdicts = count_verdicts(((o.label, o.verdict) for o in outcomes), positive)
-    of = spam, log_odds, probability, called
+    verdicts = metrics.count_verdicts(evaluation.verdicts, positive)
     if len(evaluation.classes) == 2:
-        return ScoredMessages.of_two_classes(*of, THRESHOLD, verdicts)
+        return ScoredMessages.of_two_classes(spam, log_odds, probability, verdicts)
+    called = np.array([o.called == positive for o in outcomes], dtype=bool)
     right = np.array([not o.is_mistake for o in outcomes], dtype=bool)
     own = np.array([o.judged.probabilities[o.label] for o in outcomes], dtype=float)
-    return ScoredMessages(*of, None, right, own, verdicts, has_spam_class=positive is not None)
+    counts = metrics.count_verdicts(evaluation.called, positive)
+    scores = spam, log_odds, probability, called, right, own
+    return ScoredMessages(*scores, counts, verdicts, None, has_spam_class=positive is not None)
+
+
+_WINDOW = 20, 200  # messages of the rolling error rate, at least and at most
+_WINDOWS = 10  # in a whole test, if that makes windows of such lengths
+# Of an online test: how many messages were learned -> errors, in percent, of the last so many
+# messages (`recent`) and of all so far (`every`).
+Rates = dict[str, dict[int, float]]
+
+
+def learning_curve(evaluation: Evaluation) -> tuple[int, Rates]:
+    """Return how the errors of an online test fall: how many messages are recent, and the rates."""
+    import pandas as pd
+
+    wrong = pd.Series([outcome.is_mistake for outcome in evaluation.outcomes], dtype=float)
+    fewest, most = _WINDOW
+    window = min(len(wrong), max(fewest, min(most, len(wrong) // _WINDOWS)))
+    recent, every = wrong.rolling(window, min_periods=1).mean(), wrong.expanding().mean()
+    rates = 100 * pd.DataFrame({"recent": recent, "every": every})
+    # The last message of each batch has the last word on how many were wrong until then.
+    ends = rates.groupby(np.array(evaluation.learned_so_far)).last()
+    learned = ends.index.tolist()
+    return window, {str(k): dict(zip(learned, ends[k].tolist(), strict=True)) for k in ends}
 
 
 def number(value: float) -> str:
@@ -238,8 +260,8 @@ def as_json(results: Results, errors: int) -> str:
         **results.figures.as_json(),
         "spam_cutoff": cut_offs and cut_offs.spam,
         "ham_cutoff": cut_offs and cut_offs.ham,
-        "unsure": sum(o.verdict == UNSURE for o in evaluation.outcomes),
-        "skipped": results.skipped,
+        "unsure": sum(o.judged.verdict == UNSURE for o in evaluation.outcomes),
+        "skipped": evaluation.skipped,
         "mislabelled": evaluation.mislabelled.messages,
         "label_noise": results.doubted.share,
         "learned": before and before.learned,
@@ -262,7 +284,7 @@ def as_json(results: Results, errors: int) -> str:
     return json.dumps(report, indent=1)
 
 
-def prediction(outcome: Outcome) -> dict[str, object]:
+def prediction(outcome: Outcome) -> dict[str, Any]:
     """Return the JSON object of one message: its source, its label, and what classify prints.
 
     And, where it was wanted, what a reader sees of it, with the places of highlighted words.
@@ -291,17 +313,17 @@ def check_predictions(path: Path) -> None:
             f"{path}: unknown format of predictions; name a file that ends"
             f" in {', '.join(most)} or {last}"
         )
-    if suffix != _PARQUET:
-        return
-    try:
-        import pyarrow  # type: ignore[import-untyped]  # noqa: F401
-    except ImportError as error:
-        raise OptionError(
-            f"{path}: writing Parquet needs pyarrow; install it with: {install_command('pyarrow')}"
-        ) from error
+    if suffix == _PARQUET:
+        try:
+            import pyarrow  # type: ignore[import-untyped]  # noqa: F401
+        except ImportError as error:
+            how = install_command("pyarrow")
+            raise OptionError(
+                f"{path}: writing Parquet needs pyarrow; install it with: {how}"
+            ) from error
 
 
-def write_predictions(outcomes: Iterable[Outcome], path: Path) -> None:
+def write_predictions(outcomes: Sequence[Outcome], path: Path) -> None:
     """Write a record for each message into a file.
 
     CSV and TSV have a head line, and a column for each class where there are three or more.
@@ -309,43 +331,37 @@ def write_predictions(outcomes: Iterable[Outcome], path: Path) -> None:
     """
     suffix = path.suffix.lower()
     if suffix == _PARQUET:
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        parquet.write_table(pa.Table.from_pylist(list(map(_flat, outcomes))), path)
+        table(outcomes).to_parquet(path, index=False)
         return
     with path.open("w", encoding="utf-8", newline="") as file:
         if suffix in _DELIMITERS:
-            write_table(list(map(_flat, outcomes)), file, _DELIMITERS[suffix])
+            write_table(table(outcomes), file, _DELIMITERS[suffix])
         elif suffix == ".jsonl":
             write_json_lines(outcomes, file)
         else:
-            file.write("[\n" + ",\n".join(map(_json, outcomes)) + "\n]\n")
+            objects = (json.dumps(prediction(outcome)) for outcome in outcomes)
+            file.write("[\n" + ",\n".join(objects) + "\n]\n")
 
 
 def write_json_lines(outcomes: Iterable[Outcome], file: IO[str]) -> None:
     """Write a JSON object for each message and line."""
-    file.writelines(f"{_json(outcome)}\n" for outcome in outcomes)
+    file.writelines(f"{json.dumps(prediction(outcome))}\n" for outcome in outcomes)
 
 
-def _json(outcome: Outcome) -> str:
-    return json.dumps(prediction(outcome))
-
-
-def _flat(outcome: Outcome) -> dict[str, object]:
-    """Return the record of a message without records in it.
+def table(outcomes: Iterable[Outcome]) -> "pd.DataFrame":
+    """Return a row for each message, without records in it.
 
     The probability of class x is `probability_x`; of the message its Subject, From and text.
     """
-    record = prediction(outcome)
-    flat = {key: value for key, value in record.items() if not isinstance(value, Mapping)}
-    flat.setdefault("reason", "")  # a table has it in every row
-    probabilities, message = record.get("probabilities"), record.get("message")
-    if isinstance(probabilities, Mapping):
-        flat |= {f"probability_{name}": p for name, p in probabilities.items()}
-    if isinstance(message, Mapping):
-        flat |= {name: message[name] for name in ("subject", "from", "text")}
-    return flat
+    import pandas as pd
+
+    rows = []
+    for record in map(prediction, outcomes):
+        probabilities, message = record.pop("probabilities", {}), record.pop("message", {})
+        record.setdefault("reason", "")  # a table has it in every row
+        record |= {f"probability_{name}": p for name, p in probabilities.items()}
+        rows.append(record | {k: message[k] for k in ("subject", "from", "text") if message})
+    return pd.DataFrame(rows)
 
 
 class _Lines:
@@ -358,11 +374,11 @@ class _Lines:
         self._file.write(line.removesuffix("\r\n") + "\n")
 
 
-def write_table(rows: Sequence[Mapping[str, object]], file: IO[str], delimiter: str) -> None:
-    """Write a line for each row, below one with the names of the first row's columns."""
-    writer = csv.DictWriter(_Lines(file), list(rows[0]), delimiter=delimiter)
-    writer.writeheader()
-    writer.writerows({name: _as_text(value) for name, value in row.items()} for row in rows)
+def write_table(rows: "pd.DataFrame", file: IO[str], delimiter: str) -> None:
+    """Write a line for each row, below one with the names of the columns."""
+    writer = csv.writer(_Lines(file), delimiter=delimiter)
+    writer.writerow(rows.columns)
+    writer.writerows(rows.map(_as_text).itertuples(index=False))
 
 
 def _as_text(value: object) -> object:

@@ -173,6 +173,10 @@ class StrongWord(NamedTuple):
     weight: float  # for the class that it is listed for, in nats
     counts: Row
 
+    @property
+    def share(self) -> None:
+        """What it adds to a message's sum: it is of none."""
+
 
 def strongest_words(model: Model, top: int, *, fragments: bool) -> dict[str, list[StrongWord]]:
     """Return the strongest words for each class, strongest first.

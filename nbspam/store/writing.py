@@ -69,7 +69,7 @@ def give_to_owner(handle: int, path: Path) -> None:
             os.fchown(handle, owner.st_uid, owner.st_gid)
 
 
-def write_atomically(path: Path, write: Callable[[IO[bytes]], None], what: str = "model") -> None:
+def write_atomically(path: Path, write: Callable[[IO[bytes]], object], what: str = "model") -> None:
     """Put what `write` writes in place of a model that is `locked`.
 
     A new file has the mode 0600; of one that was there, owner, group, mode and access control list

@@ -10,16 +10,15 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "display"
 
 
 def test_a_hostile_message_is_text_in_the_page():
-    parsed = assert_harmless(page_of_hostile())
-    assert "<script src=//evil.example/x.js>" in parsed.text
-    assert "onerror=alert(1)" in parsed.text
-    assert HOSTILE_NAME.partition("\x1b")[0] in parsed.text
+    parsed, name = assert_harmless(page_of_hostile()), HOSTILE_NAME.partition("\x1b")[0]
+    for part in ("<script src=//evil.example/x.js>", "onerror=alert(1)", name):
+        assert part in parsed.text
     assert "script" not in parsed.found
 
 
 def test_the_golden_page_shades_words_and_has_counts_beside_totals():
-    assert page_of_hostile() == (GOLDEN / "hostile.html").read_text(encoding="ascii")
-    page = page_of_hostile()
+    page = (GOLDEN / "hostile.html").read_text(encoding="ascii")
+    assert page_of_hostile() == page
     assert re.search(r'<mark class="f[34]" title="\+1\.\d+ nats">prize</mark>', page)
     assert re.search(r'<mark class="a[34]" title="-0\.\d+ nats">lunch</mark>', page)
     assert "of 2,500" in page
@@ -28,9 +27,8 @@ def test_the_golden_page_shades_words_and_has_counts_beside_totals():
 
 def test_the_page_is_light_and_dark_fits_a_phone_and_has_names_that_are_no_text():
     page = html_page("title", [], "end")
-    assert "color-scheme: light dark" in page
-    assert "prefers-color-scheme: dark" in page
-    assert 'name="viewport"' in page
+    for part in ("color-scheme: light dark", "prefers-color-scheme: dark", 'name="viewport"'):
+        assert part in page
     assert html_page("\udc80", [escaped("a\udcffb")], "").isascii()
 
 

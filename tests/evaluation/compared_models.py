@@ -3,25 +3,24 @@
 import numpy as np
 
 from nbspam.evaluation.comparison import Compared, Difference, combinations
-from nbspam.evaluation.metrics import ScoredMessages, figures
+from nbspam.evaluation.metrics import ScoredMessages
+from nbspam.evaluation.results import Results
 from nbspam.learning.settings import TrainingSettings
 
 GIVEN = TrainingSettings()
 
 
-def scored(right, spam=None, log_odds=None):
-    """Return messages that are called rightly or not, as asked."""
+def scored(right, log_odds=None):
+    """Return messages, every second one spam, that are called rightly or not, as asked."""
     right = np.array(right)
-    spam = np.arange(len(right)) % 2 == 0 if spam is None else np.array(spam)
-    called = spam == right
-    odds = np.where(called, 1.0, -1.0) if log_odds is None else np.array(log_odds)
-    probability = 1 / (1 + np.exp(-odds))
-    return ScoredMessages.of_two_classes(spam, odds, probability, called, 0.5)
+    spam = np.arange(len(right)) % 2 == 0
+    odds = np.where(spam == right, 1.0, -1.0) if log_odds is None else log_odds
+    return ScoredMessages.of_two_classes(spam, odds, 1 / (1 + np.exp(-odds)))
 
 
 def compared(name, messages, difference=None):
     (combination,) = [c for c in combinations(GIVEN) if c.name == name]
-    return Compared(combination, messages, figures(messages), 0.1, 1.0, difference)
+    return Compared(combination, Results(None, messages, None, 0), 1.0, difference)
 
 
 def difference(errors_p, roca_p=1.0, roca=0.1):

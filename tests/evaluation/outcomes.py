@@ -36,6 +36,7 @@ TWO = Evaluation(
         outcome("spam", "spam", 0.1, 0.9),
         outcome("spam", "unsure", 0.4, 0.6, source="file:4"),
     ],
+    CUT_OFFS,
 )
 THREE = Evaluation(
     "a test",

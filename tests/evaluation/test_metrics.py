@@ -1,4 +1,5 @@
 import math
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -8,14 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 from scipy.stats import binomtest
-from sklearn.metrics import (
-    brier_score_loss,
-    log_loss,
-    matthews_corrcoef,
-    precision_recall_fscore_support,
-    roc_auc_score,
-)
+from sklearn import metrics as sklearns
 
+from nbspam.evaluation import metrics
 from nbspam.evaluation.metrics import (
     GENERAL,
     LOG_LOSS_FLOOR,
@@ -23,20 +19,8 @@ from nbspam.evaluation.metrics import (
     TRACK,
     VERDICTS,
     CalibrationBin,
-    Ranking,
-    ScoredMessages,
     VerdictCounts,
-    calibration_bins,
-    calibration_error,
-    count_verdicts,
-    figures,
-    lam_pct,
-    left_out_rates,
-    matthews,
-    mean_interval,
     one_minus_roca_pct,
-    percentile_interval,
-    score_distribution,
     sm_pct_at_hm,
     wilson,
 )
@@ -53,33 +37,31 @@ def floats(*values):
 @st.composite
 def evaluations(draw):
     """Draw what each message is and its log-odds, with ties; both classes are there."""
-    spam = draw(st.lists(st.booleans(), max_size=30))
-    spam = [*spam, True, False]
+    spam = [*draw(st.lists(st.booleans(), max_size=30)), True, False]
     scores = draw(st.lists(st.integers(-4, 4), min_size=len(spam), max_size=len(spam)))
     return np.array(spam), np.array(scores) / 2
 
 
-def scored_messages(spam, log_odds, probability=None, called=None, **counted):
+def scored_messages(spam, log_odds, probability=None, verdicts=None):
     probability = 1 / (1 + np.exp(-log_odds)) if probability is None else probability
-    called = log_odds > 0 if called is None else called
-    return ScoredMessages.of_two_classes(spam, log_odds, probability, called, 0.5, **counted)
+    return metrics.ScoredMessages.of_two_classes(spam, log_odds, probability, verdicts)
 
 
 def computed(spam, log_odds):
-    return figures(scored_messages(spam, log_odds))
+    return metrics.figures(scored_messages(spam, log_odds))
+
+
+def intervals_of(found):
+    return {k.removesuffix("_ci"): v for k, v in found.as_json().items() if k.endswith("_ci")}
 
 
 def ranked(spam, log_odds):
     """Return the sample that holds each message once."""
-    return Ranking(scored_messages(spam, log_odds)).whole()
+    return next(metrics.samples(scored_messages(booleans(*spam), floats(*log_odds))))
 
 
 def counts(tp, fp, fn, tn):
     return VerdictCounts(tp + fp + fn + tn, tp + tn, tp, fp, fn, tn)
-
-
-def lam(fp, ham, fn, spam):
-    return lam_pct(counts(spam - fn, fp, fn, ham - fp))
 
 
 # Against scikit-learn
@@ -88,35 +70,37 @@ def lam(fp, ham, fn, spam):
 @given(evaluations())
 def test_roca_and_the_figures_are_scikit_learns(evaluation):
     spam, log_odds = evaluation
-    expected = 100 * (1 - roc_auc_score(spam, log_odds))
-    assert close(expected) == one_minus_roca_pct(ranked(spam, log_odds))
-    spam, log_odds = evaluation
-    called = log_odds > 0
-    probability = 1 / (1 + np.exp(-log_odds))
+    called, probability = log_odds > 0, 1 / (1 + np.exp(-log_odds))
     values = computed(spam, log_odds).values
-    assert close(roc_auc_score(spam, log_odds)) == values["auc"]
-    assert close(matthews_corrcoef(spam, log_odds > 0)) == values["mcc"]
-    assert close(log_loss(spam, probability, labels=[False, True])) == values["log_loss"]
-    assert close(brier_score_loss(spam, probability, pos_label=True)) == values["brier"]
-
-    expected = precision_recall_fscore_support(spam, called, average="binary", zero_division=0)
-    assert [close(value) for value in expected[1:3]] == [values["recall"], values["f1"]]
-    assert values["precision"] == (close(expected[0]) if called.any() else None)
+    area = sklearns.roc_auc_score(spam, log_odds)
+    assert close(100 * (1 - area)) == one_minus_roca_pct(ranked(spam, log_odds))
+    assert close(area) == values["auc"]
+    assert close(sklearns.matthews_corrcoef(spam, called)) == values["mcc"]
+    expected = sklearns.log_loss(spam, probability, labels=[False, True])
+    assert close(expected) == values["log_loss"]
+    assert close(sklearns.brier_score_loss(spam, probability, pos_label=True)) == values["brier"]
+    precision, recall, f1, _ = sklearns.precision_recall_fscore_support(
+        spam, called, average="binary", zero_division=0
+    )
+    assert [close(recall), close(f1)] == [values["recall"], values["f1"]]
+    assert values["precision"] == (close(precision) if called.any() else None)
 
 
 # By hand
 
 
 def test_lam_is_the_logistic_average_and_counts_half_an_error_at_its_ends():
-    # logit 0.1 + logit 0.5 = log(1/9): half of it is -log 3, and logit^-1(-log 3) = 1/4
-    assert lam(10, 100, 50, 100) == close(25)
-    assert lam(20, 100, 20, 100) == close(20)
-    rate = 0.5 / 101
-    assert lam(0, 100, 0, 100) == close(100 * rate)
-    assert lam(100, 100, 100, 100) == close(100 * 100.5 / 101)
     hm, sm = 0.5 / 11, 5.5 / 11
     expected = 1 / (1 + math.exp(-(math.log(hm / (1 - hm)) + math.log(sm / (1 - sm))) / 2))
-    assert lam(0, 10, 5, 10) == close(100 * expected)
+    for (fp, ham, fn, spam), percent in {
+        # logit 0.1 + logit 0.5 = log(1/9): half of it is -log 3, and logit^-1(-log 3) = 1/4
+        (10, 100, 50, 100): 25,
+        (20, 100, 20, 100): 20,
+        (0, 100, 0, 100): 100 * 0.5 / 101,
+        (100, 100, 100, 100): 100 * 100.5 / 101,
+        (0, 10, 5, 10): 100 * expected,
+    }.items():
+        assert metrics.lam_pct(counts(spam - fn, fp, fn, ham - fp)) == close(percent)
 
 
 @each(
@@ -129,7 +113,7 @@ def test_lam_is_the_logistic_average_and_counts_half_an_error_at_its_ends():
 def test_matthews_of_an_empty_margin_is_nothing_and_of_many_messages_does_not_overflow(
     of, expected
 ):
-    assert matthews(counts(*of)) == close(expected)
+    assert metrics.matthews(counts(*of)) == close(expected)
 
 
 @each(
@@ -141,7 +125,7 @@ def test_matthews_of_an_empty_margin_is_nothing_and_of_many_messages_does_not_ov
     ],
 )  # fmt: skip
 def test_roca_counts_pairs_ranked_wrongly_and_ties_half(spam, log_odds, expected):
-    assert close(expected) == one_minus_roca_pct(ranked(booleans(*spam), floats(*log_odds)))
+    assert close(expected) == one_minus_roca_pct(ranked(spam, log_odds))
 
 
 @each(
@@ -155,18 +139,17 @@ def test_roca_counts_pairs_ranked_wrongly_and_ties_half(spam, log_odds, expected
     ],
 )
 def test_sm_at_hm_misses_half_the_spam(spam, log_odds):
-    assert sm_pct_at_hm(ranked(booleans(*spam), floats(*log_odds))) == 50
+    assert sm_pct_at_hm(ranked(spam, log_odds)) == 50
 
 
 def test_few_messages_infinite_log_odds_and_sure_mistakes_have_finite_figures():
-    nothing = floats(0, 0)
-    found = figures(scored_messages(booleans(1, 0), floats(-9, -9), nothing, nothing > 0))
-    assert found.values["log_loss"] == pytest.approx(-math.log(LOG_LOSS_FLOOR) / 2)
-    assert found.values["brier"] == 0.5
-    found = computed(booleans(0, 1), floats(-1, 1))
-    assert (found.values["mcc"], found.values["one_minus_roca_pct"]) == (1, 0)
-    found = computed(booleans(0, 1, 0, 1), floats(-math.inf, math.inf, math.inf, 0))
-    assert found.values["one_minus_roca_pct"] == close(100 * 1.5 / 4)
+    sure = metrics.figures(scored_messages(booleans(1, 0), floats(-9, -9), floats(0, 0))).values
+    assert sure["log_loss"] == pytest.approx(-math.log(LOG_LOSS_FLOOR) / 2)
+    assert sure["brier"] == 0.5
+    few = computed(booleans(0, 1), floats(-1, 1)).values
+    assert (few["mcc"], few["one_minus_roca_pct"]) == (1, 0)
+    found = computed(booleans(0, 1, 0, 1), floats(-math.inf, math.inf, math.inf, 0)).values
+    assert found["one_minus_roca_pct"] == close(100 * 1.5 / 4)
 
 
 @each("page", ["json.md", "glossary.md", "research/which-naive-bayes.md"])
@@ -177,31 +160,28 @@ def test_the_floor_of_the_log_loss_is_documented(page):
 
 # Without spam, without ham, without anything
 
-UNDEFINED_WITHOUT_BOTH = ("mcc", "f1", "auc", "lam_pct", "one_minus_roca_pct", "sm_pct_at_hm_0_1")
+UNDEFINED_WITHOUT_BOTH = {*"mcc f1 auc lam_pct one_minus_roca_pct sm_pct_at_hm_0_1".split()}
 
 
-def assert_defined_except(found, undefined):
-    assert set(undefined) == {name for name, value in found.values.items() if value is None}
-    intervals = {name for name, interval in found.intervals.items() if interval is None}
-    assert set(undefined) == intervals
+@each(
+    "spam, undefined, values",
+    [
+        (0, "recall sc_pct sm_pct verdict_sm_pct", {"bh_pct": 100 / 3, "precision": 0}),
+        (1, "bh_pct hm_pct verdict_bh_pct", {"sc_pct": 200 / 3, "recall": 2 / 3, "precision": 1}),
+    ],
+)
+def test_figures_of_one_class_alone(spam, undefined, values):
+    found = computed(booleans(*[spam] * 3), (2 * spam - 1) * floats(1, 2, -1))
+    undefined = UNDEFINED_WITHOUT_BOTH.union(undefined.split())
+    assert undefined == {name for name, value in found.values.items() if value is None}
+    assert undefined == {name for name, ends in intervals_of(found).items() if ends is None}
+    assert {key: found.values[key] for key in values} == close(values)
 
 
-def test_figures_without_spam_without_ham_and_without_anything():
-    found = computed(booleans(0, 0, 0), floats(-1, -2, 1))
-    of_spam = "recall sc_pct sm_pct verdict_sm_pct".split()
-    assert_defined_except(found, [*UNDEFINED_WITHOUT_BOTH, *of_spam])
-    assert found.values["bh_pct"] == close(100 / 3)
-    assert found.values["precision"] == 0  # of the one that is called spam
-    as_json = found.as_json()
-    assert as_json["mcc"] is as_json["mcc_ci"] is None
-    found = computed(booleans(1, 1, 1), floats(1, 2, -1))
-    assert_defined_except(found, [*UNDEFINED_WITHOUT_BOTH, "bh_pct", "hm_pct", "verdict_bh_pct"])
-    assert found.values["sc_pct"] == close(200 / 3)
-    assert found.values["recall"] == close(2 / 3)
-    assert found.values["precision"] == 1
-    found = computed(booleans(), floats())
-    assert found.values["messages"] == 0
-    assert found.values["accuracy"] is found.values["log_loss"] is None
+def test_figures_of_nothing():
+    found = computed(booleans(), floats()).values
+    assert found["messages"] == 0
+    assert found["accuracy"] is found["log_loss"] is None
 
 
 # Intervals
@@ -216,36 +196,27 @@ def random_evaluation():
 
 def test_each_interval_holds_its_figure_and_of_a_perfect_ranking_is_perfect():
     found = computed(*random_evaluation())
-    assert set(found.intervals) >= {
-        *UNDEFINED_WITHOUT_BOTH,
-        *"accuracy precision recall sc_pct bh_pct sm_pct hm_pct log_loss brier".split(),
-    }
-    for name, (low, high) in found.intervals.items():
+    of_all = "accuracy precision recall sc_pct bh_pct sm_pct hm_pct log_loss brier".split()
+    assert intervals_of(found).keys() >= {*UNDEFINED_WITHOUT_BOTH, *of_all}
+    assert not {"messages_ci", "threshold_ci", "tp_ci"} & found.as_json().keys()
+    for name, (low, high) in intervals_of(found).items():
         assert low <= found.values[name] <= high
         assert low < high
-    found = computed(booleans(*[0] * 20, *[1] * 20), np.linspace(-1, 1, 40))
-    assert found.intervals["one_minus_roca_pct"] == (0, 0)
-    assert found.intervals["sm_pct_at_hm_0_1"] == (0, 0)
-    assert found.intervals["mcc"] == (1, 1)
+    low, high = wilson(found.values["tp"], found.values["spam"])
+    assert close((100 * low, 100 * high)) == intervals_of(found)["sc_pct"]
+    assert close((100 - 100 * high, 100 - 100 * low)) == intervals_of(found)["sm_pct"]
+    perfect = intervals_of(computed(booleans(*[0] * 20, *[1] * 20), np.linspace(-1, 1, 40)))
+    expected = {"one_minus_roca_pct": (0, 0), "sm_pct_at_hm_0_1": (0, 0), "mcc": (1, 1)}
+    assert {name: perfect[name] for name in expected} == expected
 
 
 def test_intervals_are_the_same_every_time_and_the_seed_is_of_the_bootstrap_alone():
     messages = scored_messages(*random_evaluation())
-    one, again, other = (figures(messages, seed) for seed in (0, 0, 1))
-    assert one == again == figures(messages)
+    one, again, other = (metrics.figures(messages, seed) for seed in (0, 0, 1))
+    assert one == again == metrics.figures(messages)
     assert one.values == other.values
-    assert one.intervals["auc"] != other.intervals["auc"]
-    assert one.intervals["accuracy"] == other.intervals["accuracy"]
-
-
-def test_json_has_the_interval_of_each_share_beside_its_figure_and_percentages_have_theirs():
-    found = computed(*random_evaluation())
-    low, high = wilson(found.values["tp"], found.values["spam"])
-    assert close((100 * low, 100 * high)) == found.intervals["sc_pct"]
-    assert close((100 - 100 * high, 100 - 100 * low)) == found.intervals["sm_pct"]
-    as_json = found.as_json()
-    assert {key: as_json[f"{key}_ci"] for key in found.intervals} == found.intervals
-    assert "tp_ci" not in as_json
+    assert intervals_of(one)["auc"] != intervals_of(other)["auc"]
+    assert intervals_of(one)["accuracy"] == intervals_of(other)["accuracy"]
 
 
 # The table
@@ -257,13 +228,11 @@ def test_the_figures_are_those_of_the_table_in_its_order_with_unique_names():
     found = computed(*random_evaluation())
     assert list(found.values) == [metric.key for metric in METRICS]
     assert len(found.values) == len(METRICS)
-    rows = [row.name for row in found.rows(GENERAL, TRACK, VERDICTS)]
-    assert rows == names
+    assert [row.name for row in found.rows(GENERAL, TRACK, VERDICTS)] == names
     assert [row.name for row in found.rows(VERDICTS, "recall")] == ["recall", *names[-3:]]
-    without_ham = computed(booleans(1, 1, 1), floats(1, 2, -1))
-    assert [row.name for row in without_ham.rows(GENERAL, TRACK)] == [
-        *("accuracy", "precision", "recall", "log-loss", "Brier", "SC%")
-    ]
+    without_ham = computed(booleans(1, 1, 1), floats(1, 2, -1)).rows(GENERAL, TRACK)
+    expected = ["accuracy", "precision", "recall", "log-loss", "Brier", "SC%"]
+    assert [row.name for row in without_ham] == expected
 
 
 def test_a_share_has_its_counts():
@@ -272,8 +241,8 @@ def test_a_share_has_its_counts():
     called = log_odds > 0
     assert shown["precision"] == f"right, {(called & spam).sum()} of {called.sum()} called spam"
     assert shown["BH%"] == f"ham blocked, {(called & ~spam).sum()} of {(~spam).sum()} ham"
-    (row, *_) = left_out_rates(counts(3, 1, 1, 4), counts(3, 1, 1, 4)).rows(GENERAL, TRACK)
-    assert row.sentence() == "correct 77.78 % (45.26 to 93.68)"
+    rates = metrics.left_out_rates(counts(3, 1, 1, 4), counts(3, 1, 1, 4))
+    assert next(rates.rows(GENERAL, TRACK)).sentence() == "correct 77.78 % (45.26 to 93.68)"
 
 
 def test_a_resample_is_the_same_metric_of_repeated_messages():
@@ -281,18 +250,19 @@ def test_a_resample_is_the_same_metric_of_repeated_messages():
     spam, log_odds = random_evaluation()
     order = np.argsort(log_odds, kind="stable")
     spam, log_odds = spam[order], log_odds[order]
-    messages = scored_messages(spam, log_odds)
     random = np.random.default_rng(0)
     of_spam, of_ham = np.flatnonzero(spam), np.flatnonzero(~spam)
-    for sample in Ranking(messages).draw(5):
+    whole, *drawn = metrics.samples(scored_messages(spam, log_odds), 5)
+    assert whole.counts == scored_messages(spam, log_odds).counts
+    for sample in drawn:
         rows = np.concatenate(
             [of[random.integers(len(of), size=len(of))] for of in (of_spam, of_ham)]
         )
         repeated = computed(spam[rows], log_odds[rows]).values
         assert one_minus_roca_pct(sample) == repeated["one_minus_roca_pct"]
         assert sm_pct_at_hm(sample) == repeated["sm_pct_at_hm_0_1"]
-        assert matthews(sample.counts) == repeated["mcc"]
-        assert lam_pct(sample.counts) == repeated["lam_pct"]
+        assert metrics.matthews(sample.counts) == repeated["mcc"]
+        assert metrics.lam_pct(sample.counts) == repeated["lam_pct"]
 
 
 # From verdicts alone
@@ -300,103 +270,99 @@ def test_a_resample_is_the_same_metric_of_repeated_messages():
 
 def test_left_out_rates_are_the_figures_of_the_same_messages():
     spam, log_odds = random_evaluation()
-    labels = np.array(["ham", "spam"])[spam.astype(int)]
+    labels = np.where(spam, "spam", "ham")
     called = np.where(log_odds > 0, "spam", "ham")
     verdicts = np.where(log_odds > 2, "spam", np.where(log_odds > 0, "unsure", "ham"))
     at_threshold, counted = (
-        count_verdicts(zip(labels, answers, strict=True), "spam") for answers in (called, verdicts)
+        metrics.count_verdicts(Counter(zip(labels, answers, strict=True)), "spam")
+        for answers in (called, verdicts)
     )
-    rates = left_out_rates(at_threshold, counted)
-    whole = figures(scored_messages(spam, log_odds, verdicts=counted)).by_key
+    rates = metrics.left_out_rates(at_threshold, counted)
+    whole = metrics.figures(scored_messages(spam, log_odds, verdicts=counted)).by_key
     keys = ("accuracy", "sc_pct", "bh_pct", "verdict_bh_pct", "verdict_sm_pct", "unsure_pct")
     assert rates.by_key == {key: whole[key] for key in keys}
     assert list(rates.as_json()) == [name for key in keys for name in (key, f"{key}_ci")]
     meanings = "correct", "spam caught", "ham blocked"
     for row, meaning in zip(rates.rows(GENERAL, TRACK), meanings, strict=True):
         assert row.sentence() == f"{meaning} {row.percentage()}"
-    by_hand = (
-        100 * np.mean(log_odds[~spam] > 2),
-        100 * np.mean(log_odds[spam] <= 2),
-        100 * np.mean((log_odds > 0) & (log_odds <= 2)),
-    )
-    assert [close(value) for value in by_hand] == [row.value for row in rates.rows(VERDICTS)]
+    unsure = (log_odds > 0) & (log_odds <= 2)
+    by_hand = [np.mean(log_odds[~spam] > 2), np.mean(log_odds[spam] <= 2), np.mean(unsure)]
+    assert [close(100 * share) for share in by_hand] == [row.value for row in rates.rows(VERDICTS)]
 
 
-def test_verdicts_are_counted_against_the_rest_and_unsure_calls_nothing_spam():
-    pairs = [("a", "a"), ("a", "b"), ("b", "a"), ("spam", "spam"), ("b", "spam"), ("spam", "a")]
-    assert count_verdicts(pairs, "spam") == VerdictCounts(6, right=2, tp=1, fp=1, fn=1, tn=3)
-    pairs = [("ham", "unsure"), ("spam", "unsure"), ("spam", "spam")]
-    found = VerdictCounts(3, right=1, tp=1, fp=0, fn=1, tn=1, unsure=2)
-    assert count_verdicts(pairs, "spam") == found
+@each(
+    "pairs, found",
+    [
+        ("aa ab ba ss bs sa", VerdictCounts(6, right=2, tp=1, fp=1, fn=1, tn=3)),
+        ("hu su ss", VerdictCounts(3, right=1, tp=1, fp=0, fn=1, tn=1, unsure=2)),
+    ],
+)
+def test_verdicts_are_counted_against_the_rest_and_unsure_calls_nothing_spam(pairs, found):
+    name = {"s": "spam", "u": "unsure", "h": "ham", "a": "a", "b": "b"}
+    called = Counter((name[label], name[verdict]) for label, verdict in pairs.split())
+    assert metrics.count_verdicts(called, "spam") == found
 
 
 def test_without_a_class_called_spam_accuracy_and_unsure_alone_are_defined():
-    counted = count_verdicts([("a", "a"), ("b", "c")], None)
-    rates = left_out_rates(counted, counted)
-    defined = {key: value for key, value in rates.values.items() if value is not None}
+    counted = metrics.count_verdicts({("a", "a"): 1, ("b", "c"): 1}, None)
+    values = metrics.left_out_rates(counted, counted).values
+    defined = {key: value for key, value in values.items() if value is not None}
     assert defined == {"accuracy": 0.5, "unsure_pct": 0}
-    none = count_verdicts([], "spam")
-    assert set(left_out_rates(none, none).values.values()) == {None}
+    none = metrics.count_verdicts({}, "spam")
+    assert set(metrics.left_out_rates(none, none).values.values()) == {None}
 
 
 # Calibration
 
 
 def test_bins_have_the_predicted_and_the_observed_share_and_their_edges_belong_to_the_bin_above():
-    spam = np.array([0, 1, 0, 1, 1]) == 1
-    probability = np.array([0.02, 0.08, 0.55, 0.95, 1])
-    assert calibration_bins(spam, probability) == [
+    probability = floats(0.02, 0.08, 0.55, 0.95, 1)
+    assert metrics.calibration_bins(booleans(0, 1, 0, 1, 1), probability) == [
         CalibrationBin(0, 0.1, 2, close(0.05), 0.5),
         CalibrationBin(0.5, 0.6, 1, close(0.55), 0),
         CalibrationBin(0.9, 1, 2, close(0.975), 1),
     ]
-    bins = calibration_bins(np.zeros(3, dtype=bool), np.array([0, 0.5, 1]))
+    bins = metrics.calibration_bins(booleans(0, 0, 0), floats(0, 0.5, 1))
     assert [(b.low, b.messages) for b in bins] == [(0, 1), (0.5, 1), (0.9, 1)]
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=30))
 def test_bins_hold_each_message_once_and_the_labels_of_all(messages):
     spam, probability = (np.array(column) for column in zip(*messages, strict=True))
-    bins = calibration_bins(spam, probability)
+    bins = metrics.calibration_bins(spam, probability)
     assert len(spam) == sum(b.messages for b in bins)
     assert close(spam.sum()) == sum(b.messages * b.spam_share for b in bins)
     assert close(probability.sum()) == sum(b.messages * b.mean_probability for b in bins)
-    for b in bins:
-        assert b.low - 1e-9 <= b.mean_probability <= b.high + 1e-9
-    assert 0 <= calibration_error(bins) <= 1
+    assert all(b.low - 1e-9 <= b.mean_probability <= b.high + 1e-9 for b in bins)
+    assert 0 <= metrics.calibration_error(bins) <= 1
 
 
 def test_the_calibration_error_is_the_mean_gap_small_for_true_probabilities():
     bins = [CalibrationBin(0, 0.1, 30, 0.05, 0.15), CalibrationBin(0.9, 1, 10, 0.95, 0.75)]
-    assert calibration_error(bins) == close((30 * 0.1 + 10 * 0.2) / 40)
-    assert calibration_error([]) == 0
+    assert metrics.calibration_error(bins) == close((30 * 0.1 + 10 * 0.2) / 40)
+    assert metrics.calibration_error([]) == 0
     chance = np.random.default_rng(0)
     probability = chance.random(20_000)
     spam = chance.random(20_000) < probability
-    assert calibration_error(calibration_bins(spam, probability)) < 0.015
-    assert calibration_error(calibration_bins(~spam, probability)) > 0.3
+    right, wrong = (metrics.calibration_bins(of, probability) for of in (spam, ~spam))
+    assert metrics.calibration_error(right) < 0.015
+    assert metrics.calibration_error(wrong) > 0.3
 
 
 # The score distribution
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(-1e9, 1e9) | st.integers(-20, 20)), min_size=1))
-def test_the_histogram_counts_everything(messages):
-    spam = np.array([s for s, _ in messages])
-    log_odds = np.array([z for _, z in messages], dtype=float)
-    found = score_distribution(spam, log_odds)
-    assert sum(h for _, _, h, _ in found) == (~spam).sum()
-    assert sum(s for _, _, _, s in found) == spam.sum()
-    for low, high, ham, spams in found[1:-1]:
+def test_the_histogram_counts_everything_its_ends_what_is_beyond(messages):
+    spam = booleans(*(s for s, _ in messages), 1, 0)
+    log_odds = floats(*(z for _, z in messages), 1e9, -1e9)
+    found = list(metrics.score_distribution(scored_messages(spam, log_odds, log_odds)))
+    assert [row[1] for row in found[:-1]] == [row[0] for row in found[1:]]
+    lows, highs, *_ = zip(*found, strict=True)
+    ends = zip((-math.inf, *lows[1:]), (*highs[:-1], math.inf), found, strict=True)
+    for low, high, (*_, ham, spams) in ends:
         inside = (log_odds >= low) & (log_odds < high)
         assert (ham, spams) == ((inside & ~spam).sum(), (inside & spam).sum())
-
-
-def test_the_histograms_ends_take_what_is_beyond():
-    found = score_distribution(np.array([True, False]), np.array([1e9, -1e9]))
-    assert found[0][2:] == (1, 0)
-    assert found[-1][2:] == (0, 1)
-    assert [row[1] for row in found[:-1]] == [row[0] for row in found[1:]]
 
 
 # Intervals
@@ -407,18 +373,15 @@ def test_wilson_is_scipys(of):
     for hits in sorted({0, 1, of // 3, of // 2, of - 1, of}):
         expected = binomtest(hits, of).proportion_ci(confidence_level=0.95, method="wilson")
         assert close((expected.low, expected.high)) == wilson(hits, of)
-
-
-def test_wilson_of_nothing_is_nothing_and_it_holds_its_ends():
+    assert wilson(0, of)[0] == 0
+    assert wilson(of, of)[1] == 1
     assert wilson(0, 0) is None
-    assert wilson(0, 10)[0] == 0
-    assert wilson(10, 10)[1] == 1
 
 
 def test_intervals_of_a_mean_and_of_percentiles():
-    losses = np.array([0.0, 1.0, 2.0, 3.0])
     error = 1.959964 * (5 / 3) ** 0.5 / 2
-    assert mean_interval(losses) == pytest.approx((1.5 - error, 1.5 + error), rel=1e-6)
-    assert mean_interval(np.array([0.0, 0.0, 1.0]))[0] == 0
-    assert mean_interval(np.array([1.0])) is None
-    assert percentile_interval(list(range(1001))) == (25, 975)
+    found = metrics.mean_interval(floats(0, 1, 2, 3))
+    assert found == pytest.approx((1.5 - error, 1.5 + error), rel=1e-6)
+    assert metrics.mean_interval(floats(0, 0, 1))[0] == 0
+    assert metrics.mean_interval(floats(1)) is None
+    assert metrics.percentile_interval(range(1001)) == (25, 975)

@@ -1,5 +1,7 @@
 import random
 from collections import Counter
+from functools import partial
+from itertools import compress
 
 import pytest
 from one_case import each
@@ -10,10 +12,8 @@ from nbspam.evaluation.messages import LabelledCorpus
 from nbspam.evaluation.results import worst_mistakes
 from nbspam.filter import Filter
 from nbspam.learning.batch import fit, token_counts
-from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
-from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
 from nbspam.tokens.tokenized import TokenizedMessage
 
@@ -32,38 +32,44 @@ def random_messages(n=40, classes=("ham", "spam"), seed=0):
     return messages
 
 
-def corpus_of(messages):
-    corpus = Corpus()
-    for label, tokens in messages:
-        corpus.add(TokenizedMessage("", label, list(tokens)))
-    return corpus
+def tokenized(messages):
+    return [
+        TokenizedMessage(f"file:{i}", label, sorted(tokens))
+        for i, (label, tokens) in enumerate(messages)
+    ]
 
 
 def names_of(messages):
-    return [f"file:{i}" for i in range(len(messages))]
+    return [message.source for message in tokenized(messages)]
 
 
-def labelled(messages):
-    """Return messages as the protocols take them, each with its name."""
-    return LabelledCorpus.of(
-        TokenizedMessage(name, label, list(tokens))
-        for name, (label, tokens) in zip(names_of(messages), messages, strict=True)
-    )
-
-
-def classifier_of(messages, settings):
-    corpus = corpus_of(messages)
+def learner_of(messages, settings):
+    """Return a learner that has learned messages at once."""
+    corpus = LabelledCorpus.of(tokenized(messages)).corpus
     found = fit(corpus.presence(), corpus.labels, settings, corpus.channels())
     counts = {t: tuple(row) for t, row in token_counts(corpus.vocabulary, found.counts)}
-    return Classifier(found.metadata, lambda tokens: {t: counts[t] for t in tokens if t in counts})
+    return OnlineLearner(found.metadata, counts)
 
 
-def run_folds(messages, k, settings=TrainingSettings(scoring="sum"), cut_offs=CutOffs()):  # noqa: B008
-    return protocols.folds(protocols.Trial(labelled(messages), settings, cut_offs), k)
+SUM = TrainingSettings(scoring="sum")
 
 
-def run_first(messages, first, settings=TrainingSettings(scoring="sum"), cut_offs=CutOffs()):  # noqa: B008
-    return protocols.train_first(protocols.Trial(labelled(messages), settings, cut_offs), first)
+def run(protocol, messages, n, settings=SUM, cut_offs=CutOffs()):  # noqa: B008
+    return protocol(protocols.Trial(LabelledCorpus.of(tokenized(messages)), settings, cut_offs), n)
+
+
+run_folds, run_first, run_online = (
+    partial(run, protocol)
+    for protocol in (protocols.folds, protocols.train_first, protocols.online)
+)
+
+
+def assert_scored_by(classifier, outcomes, messages):
+    assert [o.label for o in outcomes] == [label for label, _ in messages]
+    for outcome, (_, tokens) in zip(outcomes, messages, strict=True):
+        expected, actual = classifier.score(tokens), outcome.judged.score
+        assert pytest.approx(expected.log_odds, rel=1e-9, abs=1e-9) == actual.log_odds
+        assert pytest.approx(expected.probabilities, rel=1e-9, abs=1e-9) == actual.probabilities
 
 
 def folds_by_hand(messages, k):
@@ -79,16 +85,12 @@ def test_each_message_is_scored_by_a_model_of_the_other_folds(scoring, classes):
     settings = TrainingSettings(scoring=scoring)
     found = run_folds(messages, 3, settings)
     assert names_of(messages) == [o.judged.source for o in found.outcomes]
-    assert [label for label, _ in messages] == [o.label for o in found.outcomes]
     fold = folds_by_hand(messages, 3)
     for part in range(3):
-        others = [message for message, f in zip(messages, fold, strict=True) if f != part]
-        classifier = classifier_of(others, settings)
-        for i in (i for i, f in enumerate(fold) if f == part):
-            expected = classifier.score(messages[i][1])
-            actual = found.outcomes[i].judged.score
-            assert pytest.approx(expected.log_odds, rel=1e-9, abs=1e-9) == actual.log_odds
-            assert pytest.approx(expected.probabilities, rel=1e-9, abs=1e-9) == actual.probabilities
+        of_part = [f == part for f in fold]
+        others = [message for message, is_own in zip(messages, of_part, strict=True) if not is_own]
+        tested = compress(found.outcomes, of_part), list(compress(messages, of_part))
+        assert_scored_by(learner_of(others, settings).classifier(), list(tested[0]), tested[1])
 
 
 def test_mistakes_alone_bring_their_words_strongest_first_and_no_model_knows_the_tested_message():
@@ -104,16 +106,16 @@ def test_mistakes_alone_bring_their_words_strongest_first_and_no_model_knows_the
 
 
 def test_folds_know_the_classes_and_the_positive_one_and_the_cut_offs_make_the_verdict():
-    found = run_folds(random_messages(), 4)
-    assert (found.classes, found.positive) == (("ham", "spam"), "spam")
-    three = run_folds(random_messages(30, ("a", "b", "c")), 4)
-    assert (three.classes, three.positive) == (("a", "b", "c"), None)
-    good = run_folds(random_messages(30, ("a", "b")), 4, TrainingSettings(positive="a"))
-    assert (good.classes, good.positive) == (("b", "a"), "a")
-    messages = random_messages()
-    assert run_folds(messages, 4) == run_folds(messages, 4)
+    for classes, settings, expected in (
+        (("ham", "spam"), SUM, (("ham", "spam"), "spam")),
+        (("a", "b", "c"), SUM, (("a", "b", "c"), None)),
+        (("a", "b"), TrainingSettings(positive="a"), (("b", "a"), "a")),
+    ):
+        found = run_folds(random_messages(30, classes), 4, settings)
+        assert (found.classes, found.positive) == expected
+        assert found == run_folds(random_messages(30, classes), 4, settings)
     sure = run_folds(random_messages(), 4, cut_offs=CutOffs(spam=1, ham=0))
-    assert {o.verdict for o in sure.outcomes} == {"unsure"}
+    assert {o.judged.verdict for o in sure.outcomes} == {"unsure"}
 
 
 @each("scoring", SCORINGS)
@@ -121,74 +123,52 @@ def test_train_first_tests_the_rest_with_a_model_of_the_first(scoring):
     messages = random_messages(30)
     settings = TrainingSettings(scoring=scoring, prior=0.3)
     found = run_first(messages, 12, settings)
-    classifier = classifier_of(messages[:12], settings)
     assert names_of(messages)[12:] == [o.judged.source for o in found.outcomes]
-    for outcome, (label, tokens) in zip(found.outcomes, messages[12:], strict=True):
-        assert label == outcome.label
-        expected = classifier.score(tokens)
-        assert pytest.approx(expected.log_odds, rel=1e-9, abs=1e-9) == outcome.judged.score.log_odds
+    classifier = learner_of(messages[:12], settings).classifier()
+    assert_scored_by(classifier, found.outcomes, messages[12:])
 
 
 def test_a_saved_model_is_tested_on_messages_with_labels_that_it_knows():
     messages = random_messages(30)
-    classifier = classifier_of(messages, TrainingSettings(scoring="sum"))
-    taken = [
-        TokenizedMessage(name, label, sorted(tokens))
-        for name, (label, tokens) in zip(names_of(messages), messages, strict=True)
-    ]
-    found = protocols.saved_model(Filter(classifier, CutOffs()), iter(taken))
-    assert [message.source for message in taken] == [o.judged.source for o in found.outcomes]
-    for outcome, (_, tokens) in zip(found.outcomes, messages, strict=True):
-        assert classifier.score(tokens) == outcome.judged.score
+    spam_filter = Filter(learner_of(messages, SUM).classifier(), CutOffs())
+    found = protocols.saved_model(spam_filter, iter(tokenized(messages)))
+    assert names_of(messages) == [o.judged.source for o in found.outcomes]
+    scores = [spam_filter.classifier.score(tokens) for _, tokens in messages]
+    assert scores == [o.judged.score for o in found.outcomes]
     unknown = iter([TokenizedMessage("x:1", "promo", ["a"])])
     with pytest.raises(SourceError, match=r"^x:1: .*'promo'.*ham, spam"):
-        protocols.saved_model(Filter(classifier, CutOffs()), unknown)
+        protocols.saved_model(spam_filter, unknown)
 
 
 def test_the_worst_mistakes_come_first():
     found = run_folds(random_messages(60, seed=2), 5)
-    worst = worst_mistakes(found, 5)
     everything = worst_mistakes(found, 1000)
+    assert worst_mistakes(found, 5) == everything[:5]
     wrong = [o for o in found.outcomes if (o.judged.probability > 0.5) != (o.label == "spam")]
-    assert [o for o in wrong if o.verdict == "unsure"]  # a mistake at 0.5 all the same
-    assert len(everything) == len(wrong)
-    assert worst == everything[:5]
-
-    def of_truth(outcome):
-        return outcome.judged.score.probabilities[found.classes.index(outcome.label)]
-
-    assert sorted(map(of_truth, wrong)) == list(map(of_truth, everything))
+    assert [o for o in wrong if o.judged.verdict == "unsure"]  # a mistake at 0.5 all the same
+    of_truth = [o.judged.probabilities[o.label] for o in everything]
+    assert of_truth == sorted(o.judged.probabilities[o.label] for o in wrong)
 
 
 # Online
 
 
-def run_online(messages, batch, settings=TrainingSettings(), cut_offs=CutOffs()):  # noqa: B008
-    return protocols.online(protocols.Trial(labelled(messages), settings, cut_offs), batch)
-
-
 def by_hand(messages, batch, settings):
     """Return the scores of all but the first batch by learning and scoring in turn."""
-    first = messages[:batch]
-    classes, positive = class_names([label for label, _ in messages], settings.positive)
-    if {label for label, _ in first} == set(classes):
-        corpus = corpus_of(first)
-        found = fit(corpus.presence(), corpus.labels, settings, corpus.channels())
-        counts = {t: tuple(row) for t, row in token_counts(corpus.vocabulary, found.counts)}
-        learner = OnlineLearner(found.metadata, counts)
+    first, labels = messages[:batch], [label for label, _ in messages]
+    if {*labels[:batch]} == {*labels}:
+        learner = learner_of(first, settings)
     else:
-        learner = OnlineLearner(empty_metadata(classes, positive, settings), {})
+        learner = OnlineLearner(empty_metadata(*class_names(labels, None), settings), {})
         for label, tokens in first:
             learner.learn(label, tokens)
     scores = []
     for start in range(batch, len(messages), batch):
-        part = messages[start : start + batch]
-        classifier = learner.classifier()
+        part, classifier = messages[start : start + batch], learner.classifier()
         scores += [classifier.score(tokens) for _, tokens in part]
-        for label, tokens in part:
-            learner.learn(label, tokens)
-        for label, tokens in part:
-            learner.refine(label, tokens)
+        for step in (learner.learn, learner.refine):
+            for label, tokens in part:
+                step(label, tokens)
     return scores
 
 
@@ -227,15 +207,14 @@ def test_messages_of_one_day_do_not_learn_of_each_other(scoring):
 
 
 def test_online_learns_and_mistakes_bring_their_words():
-    messages = random_messages(400, seed=5)
-    outcomes = run_online(messages, 1).outcomes
-    right = [o.verdict == o.label for o in outcomes]
+    outcomes = run_online(random_messages(400, seed=5), 1, TrainingSettings()).outcomes
+    right = [o.judged.verdict == o.label for o in outcomes]
     assert sum(right[-100:]) > 60
     assert sum(right[-200:]) > sum(right[:20]) * 10 * 0.8
-    outcomes = run_online(random_messages(60, seed=2), 5).outcomes
-    mistakes = [o for o in outcomes if o.verdict != o.label]
+    outcomes = run_online(random_messages(60, seed=2), 5, TrainingSettings()).outcomes
+    mistakes = [o for o in outcomes if o.judged.verdict != o.label]
     assert any(o.words for o in mistakes)
-    assert not [o for o in outcomes if o.verdict == o.label and o.words]
+    assert not [o for o in outcomes if o.judged.verdict == o.label and o.words]
     assert not [w for o in mistakes for w in o.words if w.token.startswith("only")]
 
 

@@ -40,7 +40,7 @@ EVALUATIONS = {
 def test_the_report_in_a_pipe_is_the_golden_one(capsys, name, full):
     errors = 2 if name in ("two", "one", "mistakes", "markup") else 0
     notes = ["one of them was learned", "two are the same"] if name == "two" else []
-    print_report(compute(EVALUATIONS[name], CUT_OFFS), errors, notes, full=full)
+    print_report(compute(EVALUATIONS[name]._replace(cut_offs=CUT_OFFS)), errors, notes, full=full)
     text = "".join(f"{line.rstrip()}\n" for line in capsys.readouterr().out.splitlines())
     path = GOLDEN / f"{name}{'-full' * full}.txt"
     if os.environ.get("NBSPAM_GOLDEN") == "new":
@@ -57,7 +57,7 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize("full", [True, False])
 def test_a_terminal_of_eighty_columns_folds_nothing(monkeypatch, full):
-    many = compute(TWO._replace(outcomes=TWO.outcomes * 10_000), CUT_OFFS)
+    many = compute(TWO._replace(outcomes=TWO.outcomes * 10_000))
     drawn = {}
     for columns in (80, 200):
         stream = Terminal()

@@ -5,64 +5,44 @@ from pathlib import Path
 
 import pytest
 from one_case import each
-from outcomes import CUT_OFFS, THREE, TWO, outcome
+from outcomes import THREE, TWO, outcome
 
 from nbspam.evaluation import results
-from nbspam.evaluation.results import Evaluation, compute, prediction
+from nbspam.evaluation.results import Evaluation, Outcome, compute, prediction
 from nbspam.scoring.verdict import CutOffs
-
-GOLDEN = Path(__file__).parents[1] / "golden" / "evaluation"
-
-
-def test_figures_are_those_of_the_outcomes_which_are_kept():
-    values = compute(TWO, CUT_OFFS).figures.values
-    assert [values[n] for n in ("tp", "fp", "fn", "tn")] == [2, 1, 0, 1]
-    assert values["threshold"] == 0.5
-    assert values["brier"] == pytest.approx((0.01 + 0.64 + 0.01 + 0.16) / 4)
-    assert values["one_minus_roca_pct"] == pytest.approx(25)
 
 
 def test_errors_are_counted_at_a_half_whatever_the_verdicts_are():
-    cautious = Evaluation(
-        "a test", ("ham", "spam"), "spam", [o._replace(judged=unsure(o)) for o in TWO.outcomes]
-    )
-    found, other = compute(TWO, CUT_OFFS), compute(cautious, CutOffs(1, 0))
+    judged = (o.judged._replace(verdict="unsure") for o in TWO.outcomes)
+    outcomes = [o._replace(judged=v) for o, v in zip(TWO.outcomes, judged, strict=True)]
+    cautious = TWO._replace(outcomes=outcomes, cut_offs=CutOffs(1, 0))
+    found, other = compute(TWO), compute(cautious)
     for key in ("accuracy", "mcc", "sc_pct", "bh_pct", "sm_pct", "hm_pct", "lam_pct", "threshold"):
         assert found.figures.by_key[key] == other.figures.by_key[key]
     assert found.confusion == other.confusion
     assert [o.is_mistake for o in cautious.outcomes] == [False, True, False, False]
 
 
-def unsure(outcome):
-    return outcome.judged._replace(verdict="unsure")
-
-
 def test_even_odds_are_called_ham_and_the_unsure_of_three_classes_are_wrong():
-    even, more = outcome("spam", "unsure", 0.5, 0.5), TWO.outcomes[0]
+    even, judged = outcome("spam", "unsure", 0.5, 0.5), TWO.outcomes[0].judged
     assert even.called == "ham"
-    judged = more.judged._replace(log_odds=1e-300, probability=0.5)
-    assert more._replace(judged=judged).called == "spam"
-    two = compute(TWO, CUT_OFFS).figures.values
-    assert two["accuracy"] == 0.75  # the spam that is unsure has a probability of 0.6
+    assert Outcome(judged._replace(log_odds=1e-300, probability=0.5)).called == "spam"
+    accuracy = compute(TWO).figures.values["accuracy"]
+    assert accuracy == 0.75  # the spam that is unsure has a probability of 0.6
     classes = ("a", "b", "spam")
     unsure = outcome("a", "unsure", 0.3, 0.3, 0.4, classes=classes)
-    three = Evaluation("a test", classes, "spam", [unsure])
-    assert compute(three, CutOffs()).figures.values["accuracy"] == 0
+    three = compute(Evaluation("a test", classes, "spam", [unsure]))
+    assert three.figures.values["accuracy"] == 0
 
 
 def test_three_classes_with_spam_have_its_figures_against_the_rest():
     classes = ("ham", "promo", "spam")
-    evaluation = Evaluation(
-        "a test",
-        classes,
-        "spam",
-        [
-            outcome("ham", "promo", 0.3, 0.6, 0.1, classes=classes),
-            outcome("spam", "spam", 0.1, 0.1, 0.8, classes=classes),
-            outcome("promo", "spam", 0.1, 0.3, 0.6, classes=classes),
-        ],
-    )
-    values = compute(evaluation, CutOffs()).figures.values
+    outcomes = [
+        outcome("ham", "promo", 0.3, 0.6, 0.1, classes=classes),
+        outcome("spam", "spam", 0.1, 0.1, 0.8, classes=classes),
+        outcome("promo", "spam", 0.1, 0.3, 0.6, classes=classes),
+    ]
+    values = compute(Evaluation("a test", classes, "spam", outcomes)).figures.values
     assert [values[n] for n in ("tp", "fp", "fn", "tn")] == [1, 1, 0, 1]
     assert values["accuracy"] == pytest.approx(1 / 3)
     assert values["log_loss"] == pytest.approx(-math.log(0.3 * 0.8 * 0.3) / 3)  # over all classes
@@ -78,14 +58,14 @@ def test_the_json_is_the_golden_one(name, evaluation):
     def rounded(number):
         return round(float(number), 9)
 
-    found = results.as_json(compute(evaluation, CUT_OFFS, skipped=3), errors=1)
-    path = GOLDEN / f"{name}.json"
+    found = results.as_json(compute(evaluation._replace(skipped=3)), errors=1)
+    path = Path(__file__).parents[1] / "golden" / "evaluation" / f"{name}.json"
     if os.environ.get("NBSPAM_GOLDEN") == "new":
         path.write_text(f"{found}\n", encoding="utf-8")
     expected = json.loads(path.read_text(encoding="utf-8"), parse_float=rounded)
     assert json.loads(found, parse_float=rounded) == expected
     assert list(json.loads(found)) == list(expected)
-    assert "errors" not in json.loads(results.as_json(compute(evaluation, CUT_OFFS), errors=0))
+    assert "errors" not in json.loads(results.as_json(compute(evaluation), errors=0))
 
 
 def test_a_prediction_is_what_classify_prints_and_the_label():
