@@ -192,11 +192,10 @@ def command(
     names = sources or (STDIN,)
     flow, skips = Flow(), Skips(reading.strict)
     options = reading.options(flow=flow)
-    # For few messages an index of the tokens does not pay.
     few = dask is None and reading.is_one_message and all(map(_is_small, names))
     last: int = VerdictCode.ERROR
     n = 0
-    with open_filter(model, cutting.of, indexed=not few, base=base) as spam_filter:
+    with open_filter(model, cutting.of, base=base) as spam_filter:
         note_lacking(model, spam_filter.metadata)
         note_typed(names, reading.format == LINES)
         if exit_code:
@@ -270,7 +269,7 @@ def _pass_on(
     note_typed([STDIN])
     taken = passage.take(BYTES_LIMIT)
     trace.begin(taken)
-    with open_filter(model, cutting.of, indexed=False, base=base) as spam_filter:
+    with open_filter(model, cutting.of, base=base) as spam_filter:
         if exit_code:
             _check_positive(spam_filter.metadata)
         # With the marks that it came with: a text without a header has an empty line after them.

@@ -112,7 +112,7 @@ def command(
     if words:
         _print_words(model, top, form, fragments)
         return
-    with open_filter(model, cutting.of, indexed=False, base=base) as spam_filter:
+    with open_filter(model, cutting.of, base=base) as spam_filter:
         note_lacking(model, spam_filter.metadata)
         if has_reader():
             note_older(model, spam_filter.metadata, spam_filter.classifier.base)

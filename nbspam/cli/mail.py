@@ -57,7 +57,7 @@ _FILES = {
     "learn": CommandFile("mail", "Learn the junk folder as spam, other read mail as ham", "learn_"),
     "watch": CommandFile("mail", "Filter mail as it arrives", "watch_"),
 }
-# Messages for which neither an index of the tokens nor processes pay.
+# Messages for which processes do not pay.
 _FEW = 20
 _KEYWORD = re.compile(r"[$A-Za-z0-9_.+-]{1,60}")
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -379,7 +379,7 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
         if not number:
             return
         is_many = number > _FEW
-        with open_filter(request.model, request.cutting.of, indexed=is_many) as spam_filter:
+        with open_filter(request.model, request.cutting.of) as spam_filter:
             where = executor(request.jobs if is_many else 1)
             with progress(request.quiet or not is_many, [SCHEME]) as shown:
                 if sorting.move_taught:

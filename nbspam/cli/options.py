@@ -160,17 +160,15 @@ REPLACE_OUTPUT = option(
 )
 
 
-def opened_base(
-    base: str | None, indexed: bool = True
-) -> "contextlib.AbstractContextManager[Base | None]":
-    """Give the open base, None without one, for learning; indexed: as of `open_base`."""
+def opened_base(base: str | None) -> "contextlib.AbstractContextManager[Base | None]":
+    """Give the open base, None without one, for learning."""
     if base is None:
         from contextlib import nullcontext
 
         return nullcontext()
     from nbspam.scoring.base import open_base  # which a model without a base does without
 
-    return open_base(base, indexed)
+    return open_base(base)
 
 
 _column = partial(option, typed_as="NAME", formats=TABLE_FORMATS, overrules="--lines", seldom=True)

@@ -18,7 +18,6 @@ from nbspam.serving.log import STDERR, Entry, Log
 from nbspam.serving.models import Opening, Setup, UserFiles
 from nbspam.serving.server import Server, serve
 from nbspam.serving.sockets import check_place, name_of, passed_sockets, tcp_sockets, unix_socket
-from nbspam.store.index import IndexLayout
 from nbspam.workers import all_cores
 
 _DEFAULTS = Limits()
@@ -205,8 +204,8 @@ def command(
         x_spam=serving.x_spam,
     )
     # This process judges nothing: the workers have what is kept.
-    layout = IndexLayout(in_memory=0)
-    current = setup.common(Opening(cutting.of, say, log.say_good if log else None, 0, layout))
+    told = log.say_good if log else None
+    current = setup.common(Opening(cutting.of, say, told, 0, 0))
     opened_model = current.use()
     of_model = opened_model.filter.metadata
     note_lacking(model, of_model)

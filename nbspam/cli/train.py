@@ -44,7 +44,7 @@ from nbspam.reading.source import LINES, Skipped, Skips
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
-from nbspam.store.model_file import already_exists, check_replaceable
+from nbspam.store.model_file import ModelExistsError, check_replaceable
 from nbspam.workers import PIECE, executor, in_batches, rare_collections, tokenized
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def command(
     note_typed(names, reading.format == LINES)
     with (
         sizes.fitting(),
-        opened_base(base, not is_one) as beneath,
+        opened_base(base) as beneath,
         work_place(dask, jobs, trace, quiet) as where,
     ):
         settings = learning.settings()._replace(base=beneath)
@@ -208,7 +208,7 @@ def _updated(
             check_replaceable(model)
             if not writing.replace:
                 sources.check_all()  # what is wrong with them is said first
-                raise already_exists(model)
+                raise ModelExistsError(model)
         return None
     if is_file and cutting.is_given:
         raise OptionError(
@@ -288,7 +288,7 @@ def forget_command(
     noted = trace.noted(raws)
     messages = tokenized(noted, skips, executor(jobs), digests=True, wanted=wanted)
     digested, wait = trace.digested(messages), lock_wait(quiet)
-    with opened_base(base, not is_one) as beneath, trace.changes(model, remember=not no_ledger):
+    with opened_base(base) as beneath, trace.changes(model, remember=not no_ledger):
         change = forget(model, digested, not no_ledger, wait=wait, base=beneath)
     note_skips(skips)
     if form == "json":

@@ -4,7 +4,6 @@ Of many messages they are looked up in a table (`BulkClassifier`), and go to the
 of one message do, so that a score is the same to the last bit, whichever way it was made.
 """
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -17,29 +16,12 @@ from nbspam.tokens.tokenized import NO_NUMBERS, Numbers, TokenizedMessage
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nbspam.store.lookup import Lookup
-
 
 Counts = Mapping[str, Row]
 CountsOf = Callable[[Iterable[str]], Counts]  # of those tokens that a model knows
 _BATCH_MESSAGES, _BATCH_TOKENS = 500, 200_000
 CACHED_TOKENS = 1_000_000
 _UNKNOWN: tuple[tuple[int, Weights | None], ...] = tuple((c, None) for c in range(HOST + 1))
-
-
-def counts_in(lookup: "Lookup | None", indexed: bool) -> CountsOf:
-    """Return what gives the counts of an open model's tokens; None: of a model without tokens.
-
-    indexed: make an index of them, which pays from the second message on.
-    """
-    if lookup is None:
-        return lambda _: {}
-    if not indexed:
-        return lookup.counts
-    from nbspam.store.index import TokenIndex
-
-    made = functools.cache(lambda: TokenIndex(lookup))  # who only learns needs none
-    return lambda tokens: made().counts(tokens)
 
 
 class Classifier:

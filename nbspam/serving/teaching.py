@@ -62,7 +62,7 @@ def apply_requests(
     Raises ModelError.
     """
     results: list[Result] = []
-    with open_base(base, indexed=False) as opened:
+    with open_base(base) as opened:
         wanted = _known(path, [], opened)[1].wanted
         todo: list[_Todo] = []
         for message, is_spam in requests:

@@ -185,7 +185,7 @@ if step == "open":
         stop(real) if str(path).endswith(".new") else real)(path, *more, **options)
 elif step == "write":
     from nbspam.store import model_file as splicing
-    splicing._copy = stop(splicing._copy, after=True)
+    splicing.write_blocks = stop(splicing.write_blocks, after=True)
 elif step == "fsync":
     os.fsync = stop(os.fsync)
 elif step == "rename":

@@ -33,8 +33,8 @@ from nbspam.reading.source import Skips, Source
 from nbspam.reading.sources import STDIN
 from nbspam.scoring.rules import rule_of
 from nbspam.store.lookup import read_model
-from nbspam.store.metadata import DEFAULT, load_counted
-from nbspam.store.model_file import already_exists, check_replaceable, write_model
+from nbspam.store.metadata import DEFAULT
+from nbspam.store.model_file import ModelExistsError, check_replaceable, write_model
 from nbspam.store.word_lists import BEGINNINGS, FORMS
 from nbspam.store.writing import write_atomically
 
@@ -219,9 +219,9 @@ def export(
       nbspam model export --form csv -o counts.csv
     """
     if output is not None and output.exists() and not replace:
-        raise already_exists(output, Remedy.REPLACE_OUTPUT)
+        raise ModelExistsError(output, Remedy.REPLACE_OUTPUT)
     try:
-        text, left_out = FORMS[form](read_model(model, load_counted))
+        text, left_out = FORMS[form](read_model(model, whole=False))
     except OptionError as error:
         raise OptionError(f"{model}: {error.problem}", error.remedy) from None
     if left_out:
@@ -270,7 +270,7 @@ def import_(
     """
     settings = learning.settings()
     if model.exists() and not replace:
-        raise already_exists(model, Remedy.REPLACE_OUTPUT)
+        raise ModelExistsError(model, Remedy.REPLACE_OUTPUT)
     skips = Skips(strict)
     try:
         with _opened(source) as file:
