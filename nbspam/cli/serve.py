@@ -2,7 +2,6 @@
 
 import socket
 from contextlib import ExitStack, suppress
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,10 +15,9 @@ from nbspam.errors import OptionError
 from nbspam.names import is_url
 from nbspam.serving.clients import Limits
 from nbspam.serving.log import STDERR, Entry, Log
-from nbspam.serving.models import Opening, ServedModels, UserFiles
+from nbspam.serving.models import Opening, Setup, UserFiles
 from nbspam.serving.server import Server, serve
 from nbspam.serving.sockets import check_place, name_of, passed_sockets, tcp_sockets, unix_socket
-from nbspam.serving.teaching import Teacher, apply_requests
 from nbspam.workers import all_cores
 
 _DEFAULTS = Limits()
@@ -195,17 +193,19 @@ def command(
     limits = Limits(
         serving.max_size, serving.timeout, serving.connections, max_users=serving.max_users
     )
-    models = ServedModels(
+    setup = Setup(
         model,
         cutting[:3],
         None if base is None else Path(base),
-        serving.user_models,
+        None if serving.user_models is None else UserFiles.of(serving.user_models),
         serving.workers or all_cores(),
+        limits=limits,
+        can_tell=serving.tell,
+        x_spam=serving.x_spam,
     )
     # This process judges nothing: the workers have what is kept.
     told = log.say_good if log else None
-    current = models.common(Opening(cutting.of, say, told, 0, 0))
-    user_files = None if serving.user_models is None else UserFiles(serving.user_models)
+    current = setup.common(Opening(cutting.of, say, told, 0, 0))
     opened_model = current.use()
     of_model = opened_model.filter.metadata
     note_lacking(model, of_model)
@@ -243,11 +243,7 @@ def command(
             if not say_good(sentence) and log:
                 _say(f"{log.problem}; lines are dropped until it works")
 
-        teacher = None
-        if serving.tell:
-            apply = partial(apply_requests, base=model if user_files else models.base)
-            teacher = Teacher(apply, limits, say, user_files)
-        server = Server(models, current, limits, teacher, say, log, serving.x_spam)
+        server = Server(setup, current, say, log)
         serve(server, listeners, metrics_listeners, say_start)
         say_good(f"stopped serving {model}")
 

@@ -19,11 +19,10 @@ from nbspam.filter import Filter
 from nbspam.names import UNSURE
 from nbspam.reading.marks import MARK
 from nbspam.reading.message import parse
-from nbspam.scoring.verdict import CutOffs, Verdict
+from nbspam.scoring.verdict import Verdict
 from nbspam.serving import spamd
 from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
 from nbspam.serving.spamd import REPORT_IFSPAM, RefusedError, Request
-from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import TokenizedMessage, tokenize
 
@@ -52,45 +51,36 @@ class Judged(NamedTuple):
 
 
 def judge(spam_filter: Filter, message: TokenizedMessage) -> Judged:
-    """Return the verdict on a message."""
-    verdict = spam_filter.judge(message)
-    is_spam = verdict.verdict == spam_filter.metadata.settings.positive
-    margin = _margin(spam_filter.metadata, verdict, spam_filter.cut_offs)
-    return Judged(verdict, is_spam, tenths(margin, is_spam))
+    """Return the verdict on a message, with at least 50 tenths if and only if it is spam.
 
-
-def tenths(margin: float, is_spam: bool) -> int:
-    """Return a score in tenths of SpamAssassin's points: at least 50 if and only if it is spam.
-
-    margin: how far the message is above the spam cut-off, in nats.
-    It never decreases as the log-odds increase.  Just below the cut-off it is 49, where rounding
-    would give 50 and contradict the verdict.
+    The score never decreases as the log-odds increase.
     """
-    points = min(max(THRESHOLD + margin, -_POINTS_LIMIT), _POINTS_LIMIT)
-    rounded = round(10 * points)
-    limit = round(10 * THRESHOLD)
-    return max(rounded, limit) if is_spam else min(rounded, limit - 1)
-
-
-def _margin(metadata: Metadata, verdict: Verdict, cut_offs: CutOffs) -> float:
-    """Return how far a message is above the spam cut-off, in nats."""
-    settings = metadata.settings
+    verdict = spam_filter.judge(message)
+    metadata, settings = spam_filter.metadata, spam_filter.metadata.settings
+    is_spam = verdict.verdict == settings.positive
+    margin = 0.0  # how far the message is above the spam cut-off, in nats
     if len(settings.classes) == 2:
-        return verdict.log_odds - logit(cut_offs.spam)
-    if metadata.is_one_sided:
-        return 0.0
-    k = settings.positive_index or 0
-    log_scores = verdict.score.log_scores
-    return log_scores[k] - max(s for i, s in enumerate(log_scores) if i != k)
+        margin = verdict.log_odds - logit(spam_filter.cut_offs.spam)
+    elif not metadata.is_one_sided:
+        others = list(verdict.score.log_scores)
+        margin = others.pop(settings.positive_index or 0) - max(others)
+    tenths = round(10 * min(max(THRESHOLD + margin, -_POINTS_LIMIT), _POINTS_LIMIT))
+    limit = round(10 * THRESHOLD)
+    # Just below the cut-off it is 49, where rounding would give 50 and contradict the verdict.
+    return Judged(verdict, is_spam, max(tenths, limit) if is_spam else min(tenths, limit - 1))
 
 
-def answer(
-    request: Request,
-    message: bytes,
-    spam_filter: Filter,
-    x_spam: bool = False,
-) -> tuple[bytes, Judged]:
-    """Return the reply to a request about a message, and the verdict.
+class Answer(NamedTuple):
+    """The reply to a request about a message, and what is logged of its verdict."""
+
+    reply: bytes
+    verdict: str
+    probability: float
+    reason: str | None
+
+
+def answer(request: Request, message: bytes, spam_filter: Filter, x_spam: bool = False) -> Answer:
+    """Return the answer to a request about a message.
 
     x_spam: whether a message gets SpamAssassin's headers too.
     Raises RefusedError when spamc could not use the reply, ModelError when the model is damaged.
@@ -108,7 +98,8 @@ def answer(
         content = rewritten(message, judged, x_spam)
         if request.command == spamd.HEADERS:
             content = header_for_spamc(message, content)
-    return spamd.reply(request, judged.line, content), judged
+    verdict, reply = judged.verdict, spamd.reply(request, judged.line, content)
+    return Answer(reply, verdict.verdict, verdict.probability, verdict.reason)
 
 
 def symbols(judged: Judged) -> list[str]:
@@ -147,28 +138,21 @@ def rewritten(message: bytes, judged: Judged, x_spam: bool = False) -> bytes:
 
     x_spam: whether to add the headers that recipes for SpamAssassin look for, before ours.
     """
+    verdict, score = judged.verdict, judged.tenths / 10
+    fields = [(MARK, verdict_value(verdict.verdict, verdict.probability, verdict.reason))]
     if x_spam:
-        for name, value in _x_spam(judged):
-            message = cleaned(message, name)
-            if value:
-                message = marked(message, Marks(name, value))
-    verdict = judged.verdict
-    value = verdict_value(verdict.verdict, verdict.probability, verdict.reason)
-    return marked(cleaned(message, MARK), Marks(MARK, value))
-
-
-def _x_spam(judged: Judged) -> list[tuple[str, str]]:
-    """Return SpamAssassin's headers and their values; one with an empty value is not written."""
-    score = judged.tenths / 10
-    return [
-        ("X-Spam-Flag", "YES" if judged.spam else ""),
-        ("X-Spam-Level", "*" * min(int(score), _STARS_LIMIT)),
-        (
-            "X-Spam-Status",
-            f"{'Yes' if judged.spam else 'No'}, score={score:.1f} required={THRESHOLD:.1f}"
-            f" tests={','.join(symbols(judged))}",
-        ),
-    ]
+        status = f"{'Yes' if judged.spam else 'No'}, score={score:.1f} required={THRESHOLD:.1f}"
+        fields = [
+            ("X-Spam-Flag", "YES" if judged.spam else ""),
+            ("X-Spam-Level", "*" * min(int(score), _STARS_LIMIT)),
+            ("X-Spam-Status", f"{status} tests={','.join(symbols(judged))}"),
+            *fields,
+        ]
+    for name, value in fields:
+        message = cleaned(message, name)
+        if value:
+            message = marked(message, Marks(name, value))
+    return message
 
 
 def header_for_spamc(message: bytes, whole: bytes) -> bytes:

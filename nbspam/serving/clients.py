@@ -1,14 +1,14 @@
 """The clients of listening sockets: accepted, heard and answered within bounds of time and memory.
 
 A thread for each.  One thread at a time waits at the door; whoever accepts a client serves it, and
-the next thread takes its place there.  It also looks after the clock: reads and writes of clients
-block, and whoever is late finds his connection shut.
+the next thread takes its place there.  No client is accepted while `Limits.connections` are served;
+others wait in the system's queue.
 
-No client is accepted while `Limits.connections` are served; others wait in the system's queue.
-While all places are taken, a client that keeps the server waiting for longer than `Limits.grace` is
-evicted.  A client that the server makes wait (for room, for its turn among large messages, or until
-its message is learned) is parked: it stays connected, and leaves its place to others.  Afterwards
-it is served at once, even if there are more clients then.
+Whoever waits for a client looks at the clock now and then.  While all places are taken, a client
+that keeps the server waiting for longer than `Limits.grace` is evicted.  A client that the server
+makes wait (for room, for its turn among large messages, or until its message is learned) is parked:
+it stays connected, and leaves its place to others.  Afterwards it is served at once, even if there
+are more clients then.
 """
 
 import io
@@ -31,9 +31,9 @@ _BUFFER, _CHUNK = 64 << 10, 256 << 10  # bytes read at a time: of what is small,
 # Bytes a second that a client must send or read where others wait for what it holds.
 _LEAST_RATE = 1 << 20
 _LINGER = 2.0  # seconds to go on reading after the reply, so that the client can read it
-_TICK = 0.05  # seconds between two looks at who is late
+_TICK = 0.25  # seconds between two looks at who is late
 _IDLE = 8  # threads that stay when they have nothing to do
-_LEAVING = 1.0  # seconds for the threads of clients that were hung up on
+_LEAVING = 1.0  # seconds for the threads of clients whose time is over
 
 
 class Limits(NamedTuple):
@@ -64,39 +64,41 @@ class Room:
     def __init__(self, size: int, limits: Limits) -> None:
         self._size, self._limits = size, limits
         self._changed = threading.Condition()
-        self.queue: list[object] = []  # who waits
-        self._n_holding = 0
         self._is_closed = False
-        self.used = 0  # bytes that messages hold
+        self.queue: list[object] = []  # who waits
+        self.taken: dict[object, int] = {}  # who has how many bytes
 
-    def take(self, n: int) -> None:
+    @property
+    def used(self) -> int:
+        """How many bytes are taken."""
+        return sum(list(self.taken.values()))
+
+    def take(self, who: object, n: int) -> None:
         """Take `n` bytes, when those who came before have theirs; `free` gives them back.
 
         n: no more than the room has in all.
         Raises RefusedError after a time, or when too many messages are here.
         """
-        me = object()
         with self._changed:
-            if self._n_holding + len(self.queue) >= self._limits.connections:
+            if len(self.taken) + len(self.queue) >= self._limits.connections:
                 raise RefusedError(TEMPORARY, "(too many large messages at once)")
-            self.queue.append(me)
+            self.queue.append(who)
             is_free = self._changed.wait_for(
-                lambda: self._is_closed or (self.queue[0] is me and self.used + n <= self._size),
+                lambda: self._is_closed or (self.queue[0] is who and self.used + n <= self._size),
                 self._limits.timeout,
             )
-            self.queue.remove(me)
+            self.queue.remove(who)
             self._changed.notify_all()
             if self._is_closed or not is_free:
                 raise RefusedError(TEMPORARY, "(there is no room for a large message)")
-            self.used += n
-            self._n_holding += 1
+            self.taken[who] = n
 
-    def free(self, n: int) -> None:
-        """Give back `n` bytes that one message took."""
-        with self._changed:
-            self.used -= n
-            self._n_holding -= 1
-            self._changed.notify_all()
+    def free(self, who: object) -> None:
+        """Give back what someone took, if he did."""
+        if who in self.taken:
+            with self._changed:
+                del self.taken[who]
+                self._changed.notify_all()
 
     def close(self) -> None:
         """Refuse those who wait."""
@@ -108,47 +110,50 @@ class Room:
 class Client(io.RawIOBase):
     """One client, connected; `stream` reads what it sends."""
 
-    def __init__(
-        self, connection: socket.socket, timeout: float, changed: threading.Condition
-    ) -> None:
-        """changed: of what `Clients` decides by."""
-        self._socket, self._timeout, self._changed = connection, timeout, changed
+    def __init__(self, connection: socket.socket, clients: "Clients") -> None:
+        """clients: that it is one of."""
+        connection.setblocking(False)
+        self._socket, self._clients = connection, clients
         self.stream = io.BufferedReader(self, _BUFFER)
-        self._flags = 0  # of reading
-        self._ends = self._due = math.inf  # by the monotonic clock, while it is waited for
-        self._shuts = socket.SHUT_RD  # what is shut when it is late
-        self._is_late = False
-        self.taken: tuple[Room, int] | None = None  # room that others may wait for
+        self._is_awaited = False
+        self._ends = math.inf  # by the monotonic clock: when it is waited for no longer
+        self._due = 0.0  # when it should have sent, or read, what it has by now
         self.is_parked = False
         self.is_heard = False  # whether it has said all it has to say
 
-    # What the server does while it waits for the client
-
     @contextmanager
     def awaited(self, seconds: float = math.inf) -> Iterator[None]:
-        """Bound the time in which the client sends; what is read later raises TimeoutError."""
-        self._is_late = False
+        """Bound the time in which the client sends or reads; what takes longer raises TimeoutError.
+
+        At other times nothing waits for the client.
+        """
         self._due = now = time.monotonic()
-        self._ends = now + min(seconds, self._timeout)
+        self._ends = now + min(seconds, self._clients.limits.timeout)
+        self._is_awaited = True
         try:
+            self._progress(0)
             yield
         finally:
-            self._ends = self._due = math.inf
+            self._is_awaited = False
 
     def readable(self) -> bool:
         """Tell `stream` that it can read."""
         return True
 
-    def readinto(self, buffer: memoryview) -> int | None:  # type: ignore[override]
+    def readinto(self, buffer: memoryview | bytearray) -> int | None:  # type: ignore[override]
         """Read some bytes, for `stream`; raises ConnectionError, TimeoutError when it is late."""
-        try:
-            n = self._socket.recv_into(buffer, min(len(buffer), _CHUNK), self._flags)
-        except BlockingIOError:
-            return None
-        except OSError as error:  # whatever the network says, such as EHOSTUNREACH: it has gone
-            raise ConnectionError(*error.args) from None
-        self._progress(n)
-        return n
+        while True:
+            try:
+                n = self._socket.recv_into(buffer, min(len(buffer), _CHUNK))
+            except BlockingIOError:
+                if not self._is_awaited:
+                    return None
+                self._wait(select.POLLIN)
+            except OSError as error:  # whatever the network says, such as EHOSTUNREACH: it has gone
+                raise ConnectionError(*error.args) from None
+            else:
+                self._progress(n)
+                return n
 
     def body(self, size: int, begun: bytes | bytearray = b"") -> bytearray:
         """Read a message of `size` bytes, or up to the end of what the client sends.
@@ -166,16 +171,20 @@ class Client(io.RawIOBase):
 
     def n_more(self) -> int:
         """Return how many bytes are there that were not asked for."""
-        self._flags = socket.MSG_DONTWAIT
         return len(self.stream.peek())
 
     def send(self, reply: bytes) -> None:
         """Write the whole reply; raises OSError, of which TimeoutError is one."""
-        self._shuts = socket.SHUT_RDWR
         with self.awaited(), memoryview(reply) as view:
-            for at in range(0, len(view), _CHUNK):
-                self._socket.sendall(view[at : at + _CHUNK])
-                self._progress(_CHUNK)
+            at = 0
+            while at < len(view):
+                try:
+                    n = self._socket.send(view[at : at + _CHUNK])
+                except BlockingIOError:
+                    self._wait(select.POLLOUT)
+                else:
+                    at += n
+                    self._progress(n)
 
     def linger(self, most: int) -> None:
         """Read for a while until the client has closed, unless it was heard; raises OSError.
@@ -185,95 +194,64 @@ class Client(io.RawIOBase):
         if self.is_heard:
             return
         self._socket.shutdown(socket.SHUT_WR)
+        chunk = bytearray(_CHUNK)
         with self.awaited(_LINGER):
-            while most > 0 and (chunk := self._socket.recv(_CHUNK)):
-                most -= len(chunk)
+            while most > 0 and (n := self.readinto(chunk)):
+                most -= n
 
     def _progress(self, n: int) -> None:
-        """Note that the client has sent or read `n` bytes."""
-        if self._is_late:
+        """Note that the client has sent or read `n` bytes; raises TimeoutError if it is late."""
+        now = time.monotonic()
+        if self._is_awaited and now >= min(self._ends, self._clients.ends):
             raise TimeoutError
-        self._due = min(self._due + n / _LEAST_RATE, time.monotonic())
+        self._due = min(self._due + n / _LEAST_RATE, now)
 
-    # What it holds
+    def _wait(self, event: int) -> None:
+        """Wait for an event, a little while; raises TimeoutError if the client is late."""
+        self._progress(0)
+        now = time.monotonic()
+        if now - self._due >= self._clients.limits.grace and self._clients.are_kept_by(self):
+            raise TimeoutError
+        poll = select.poll()
+        poll.register(self._socket, event)
+        poll.poll(1000 * max(0.0, min(_TICK, self._ends - now)))
 
     @contextmanager
     def parked(self) -> Iterator[None]:
         """Leave the client's place to others while the server makes it wait."""
-        with self._changed:
-            self.is_parked = True
-            self._changed.notify_all()
+        self.is_parked = True
+        self._clients.tell_of_change()
         try:
             yield
         finally:
             self.is_parked = False
-
-    def take_room(self, room: Room, n: int) -> None:
-        """Take room for a large message, when there is some; raises RefusedError."""
-        with self.parked():
-            room.take(n)
-        self.taken = room, n
-
-    def free_room(self) -> None:
-        """Give back the room of a large message, whose memory is freed."""
-        if self.taken:
-            (room, n), self.taken = self.taken, None
-            room.free(n)
-
-    # How it ends
-
-    def end_if_late(self, now: float, latest: float, grace: float) -> None:
-        """End a wait that is over, at `latest` at the latest, or is behind by `grace` seconds."""
-        is_over = now >= min(self._ends, latest)
-        if self._ends == math.inf or not (is_over or now - self._due >= grace):
-            return
-        if not is_over and self._shuts == socket.SHUT_RD:
-            with suppress(OSError):
-                self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-                return  # with bytes or the end there to be read, it is the server that is late
-        self._is_late = True
-        self.hang_up(self._shuts)
-
-    def hang_up(self, how: int = socket.SHUT_RDWR) -> None:
-        """End what is read and written."""
-        with suppress(OSError):
-            self._socket.shutdown(how)
 
     def close(self) -> None:
         """Close the connection."""
         if not self.closed:
             self.stream.detach()  # else both would wait for Python to look for circles
             super().close()
-            with (
-                self._changed
-            ):  # else whoever is at the door could shut the descriptor's next owner
-                self._socket.close()
-            self.free_room()
+            self._socket.close()
 
 
 class Clients:
     """Accepts clients, and serves each in a thread of its own."""
 
     def __init__(
-        self,
-        limits: Limits,
-        serve: Callable[[Client], None],
-        say: Say,
-        rooms: Sequence[Room] = (),
+        self, limits: Limits, serve: Callable[[Client], None], say: Say, rooms: Sequence[Room] = ()
     ) -> None:
         """Accept nothing yet.
 
         serve: called with each client; it does not raise.  say: tells what is wrong.
         rooms: where the large messages of these clients are.
         """
-        self._limits, self._serve, self._say, self._rooms = limits, serve, say, rooms
+        self.limits, self._serve, self._say, self._rooms = limits, serve, say, rooms
+        self.ends = math.inf  # by the monotonic clock: when no client is answered any more
         self._changed = threading.Condition()
         self._open: set[Client] = set()
         self._door = deque[socket.socket]()  # accepted, and not served yet
         self._at_door = threading.Lock()  # of the thread that waits there
         self._n_idle = 0  # threads that wait for their turn there
-        self._looked = 0.0  # when there was a look at who is late
-        self._ends = math.inf  # by the monotonic clock: when no client is answered any more
         self._is_closing = False
         self._poll = select.poll()
         self._listeners: dict[int, socket.socket] = {}
@@ -289,9 +267,17 @@ class Clients:
         return sum(client.is_parked for client in list(self._open))
 
     @property
-    def is_over(self) -> bool:
-        """Whether it is too late to answer a client."""
-        return time.monotonic() >= self._ends
+    def _is_full(self) -> bool:
+        return self.n_open - self.n_parked >= self.limits.connections
+
+    def are_kept_by(self, client: Client) -> bool:
+        """Return whether others wait for what a client holds."""
+        return self._is_full or any(room.queue and client in room.taken for room in self._rooms)
+
+    def tell_of_change(self) -> None:
+        """Wake whoever waits for a place, for the last client, or for the end."""
+        with self._changed:
+            self._changed.notify_all()
 
     def listen(self, listeners: Sequence[socket.socket]) -> None:
         """Accept the clients of these sockets from now on, until `close`."""
@@ -308,21 +294,17 @@ class Clients:
         ends: by the monotonic clock, when no client is waited for any more.
         """
         if self._listeners:
+            self.ends, self._is_closing = ends, True
             self._wake.send(b"x")
-            self._ends, self._is_closing = ends, True
+            self.tell_of_change()
             self.join(ends - time.monotonic())
-            with self._changed:
-                for client in self._open:
-                    client.hang_up()
 
     def join(self, seconds: float = _LEAVING) -> None:
         """Wait for the last client, a little while."""
         with self._changed:
-            self._changed.wait_for(lambda: self._is_left, max(0, seconds))
-
-    @property
-    def _is_left(self) -> bool:
-        return not (self._listeners or self._door or self._open)
+            self._changed.wait_for(
+                lambda: not (self._listeners or self._door or self._open), max(0, seconds)
+            )
 
     def _start_thread(self) -> None:
         try:
@@ -347,41 +329,36 @@ class Clients:
                 self._serve(client)
             finally:
                 client.close()
-                with self._changed:
-                    self._open.remove(client)
-                    self._changed.notify_all()
+                for room in self._rooms:
+                    room.free(client)
+                self._open.remove(client)
+                self.tell_of_change()
 
     def _next(self) -> Client | None:
         """Return a client as soon as there is one and a place for him; None after the last one."""
-        while not self._is_left:
+        while True:
+            with self._changed:
+                self._changed.wait_for(
+                    lambda: not self._is_full or (self._is_closing and self._listeners)
+                )
             if self._is_closing and self._listeners:
                 self._door.extend(self._last_ones())
-            with self._changed:
-                is_full = len(self._open) - self.n_parked >= self._limits.connections
-                if is_full or not (self._listeners or self._door):
-                    self._changed.wait(_TICK)
-            if not (is_full or self._door) and self._listeners:
+                continue
+            if self._listeners and not self._door:
                 self._door.extend(self._new_ones())
-            if self._door and self.is_over:
+            if self._door and time.monotonic() >= self.ends:
                 self._door.popleft().close()
-            elif self._door and not is_full:
-                connection = self._door.popleft()
-                connection.setblocking(True)
-                client = Client(connection, self._limits.timeout, self._changed)
-                with self._changed:
-                    self._open.add(client)
+            elif self._door:
+                client = Client(self._door.popleft(), self)
+                self._open.add(client)
                 return client
-            now = time.monotonic()
-            if now >= self._looked + _TICK:
-                self._looked = now
-                self._end_late_clients(now, is_full)
-        with self._changed:
-            self._changed.notify_all()
-        return None
+            elif not self._listeners:
+                self.tell_of_change()
+                return None
 
     def _new_ones(self) -> Iterator[socket.socket]:
-        """Accept a client at each socket that has one; none, if there are others to look after."""
-        for handle, _ in self._poll.poll(1000 * _TICK if self._open else None):
+        """Wait for clients, and accept one at each socket that has one."""
+        for handle, _ in self._poll.poll():
             if handle not in self._listeners:  # woken: this is the end
                 return
             try:
@@ -391,7 +368,7 @@ class Clients:
             except OSError as error:  # no file descriptor is left, or no memory
                 self._say(f"cannot accept connections ({error.strerror}); raise ulimit -n")
                 with self._changed:
-                    self._changed.wait_for(lambda: self._is_closing, self._limits.retry)
+                    self._changed.wait_for(lambda: self._is_closing, self.limits.retry)
 
     def _last_ones(self) -> Iterator[socket.socket]:
         """Accept whoever is at the door, and close it."""
@@ -404,10 +381,3 @@ class Clients:
         self._listeners = {}
         self._woken.close()
         self._wake.close()
-
-    def _end_late_clients(self, now: float, is_full: bool) -> None:
-        is_room_wanted = any(room.queue for room in self._rooms)
-        with self._changed:
-            for client in self._open:
-                in_the_way = is_full or (is_room_wanted and client.taken)
-                client.end_if_late(now, self._ends, self._limits.grace if in_the_way else math.inf)

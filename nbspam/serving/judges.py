@@ -22,24 +22,27 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from threading import Semaphore
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 from nbspam.errors import NbspamError
 from nbspam.reading.message import parse
-from nbspam.serving.answer import answer
-from nbspam.serving.clients import Limits, Say
-from nbspam.serving.models import NO_HANDLES, CurrentModel, Handles, ServedModels, UserModels
-from nbspam.serving.spamd import SOFTWARE, TEMPORARY, RefusedError, Request
+from nbspam.serving.answer import Answer, answer
+from nbspam.serving.clients import Say
+from nbspam.serving.models import CurrentModel, Handles, Setup, UserModels
+from nbspam.serving.spamd import SOFTWARE, TEMPORARY, UNUSABLE, RefusedError, Request
 from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Wanted, tokenize
 
+# Those that the server heeds.  Its threads and processes have them blocked.
+SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
 # Packages are found where the server found them, and the setup is made anew as it is printed.
 _CODE = """
 import sys; sys.path[:] = {!a}
 from math import inf; from pathlib import PosixPath
-from nbspam.serving.judges import Limits, ServedModels, Setup, be_judge
-be_judge({}, {!a})"""
+from nbspam.serving.judges import be_judge
+from nbspam.serving.models import Limits, Setup, UserFiles
+be_judge(*{!a})"""
 _SMALL = 64 << 10  # bytes that are copied rather than sent by themselves
 # Bytes.  One process is for messages that are no longer than this, which wait for no other: hostile
 # ones take 3 ms with 8 KiB, 10 with 32.
@@ -52,41 +55,23 @@ _MMAP_THRESHOLD = 1 << 20  # bytes
 _ARENAS = 2  # heaps that threads share; each keeps what was freed in it
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # their numbers in glibc's malloc.h
 
-# What a process answers: its reply, or why there is none.
-_DONE, _REFUSED, _FAILED, _BUG = range(4)
-
-
-class Judged(NamedTuple):
-    """The reply to a request about a message, and what is logged of its verdict."""
-
-    reply: bytes
-    verdict: str
-    probability: float
-    reason: str | None
-
-
-class Setup(NamedTuple):
-    """What a process is told when it starts."""
-
-    models: ServedModels
-    limits: Limits
-    x_spam: bool = False  # whether messages get SpamAssassin's headers too
-    is_for_large: bool = False
-    handles: Handles = NO_HANDLES  # of the model's open files
-
 
 class Judges:
     """Processes that judge, or tokenize, one message at a time each."""
 
-    def __init__(self, setup: Setup, current: CurrentModel, say: Say) -> None:
+    def __init__(
+        self, setup: Setup, current: CurrentModel, say: Say, are_for_large: bool = False
+    ) -> None:
         """Start nothing yet.
 
-        setup: without handles; if it is for large messages there is one process.
         current: the model that the server has open.  say: tells what is wrong.
+        are_for_large: whether it is for large messages; then there is one process.
         """
-        self._setup, self._current, self._say = setup, current, say
-        n_long = 1 if setup.is_for_large else setup.models.n_workers  # long messages at a time
-        self._all = [_Judge() for _ in range(n_long + (not setup.is_for_large))]
+        self._setup, self._say = setup, say
+        n_long = 1 if are_for_large else setup.n_workers  # long messages at a time
+        n = n_long + (not are_for_large)
+        self._all = [_Judge(setup, current, are_for_large) for _ in range(n)]
+        self._what = "large messages" if are_for_large else "messages"
         self._free = list(self._all)
         self._long, self._any = Semaphore(n_long), Semaphore(len(self._all))
         self._is_closed = False
@@ -99,24 +84,22 @@ class Judges:
     def start(self) -> None:
         """Start the processes now rather than with their first messages; raises OSError."""
         for judge in self._all:
-            judge.start(self._setup, self._current)
+            judge.start()
 
-    def judge(self, request: Request) -> Judged:
-        """Return the reply to a request about a message.
+    def judge(self, request: Request) -> Answer:
+        """Return the answer to a request, whose body is freed as soon as the process has it.
 
-        The body of the request is freed as soon as the process has it.
         Raises RefusedError, NbspamError when the model is damaged.
         """
-        fields, reply = self._ask(request, None, request.body)
-        return Judged(reply, *fields)
+        found, reply = self._ask(request, None)
+        return Answer(reply, *found)
 
     def tokenize(self, request: Request, wanted: Wanted) -> TokenizedMessage:
-        """Return the message of a request, tokenized to be learned or forgotten.
+        """Return the message of a request, tokenized to be learned or forgotten; the body stays.
 
-        wanted: the numbers that the model counts.  The body stays.  Raises RefusedError.
+        wanted: the numbers that the model counts.  Raises RefusedError.
         """
-        found, content = self._ask(request, wanted, bytes(request.body))
-        digest, times, traits, perhaps = found
+        (digest, times, traits, perhaps), content = self._ask(request, wanted)
         tokens = content.decode("utf-8", "surrogatepass").split("\n") if content else []
         numbers = Numbers(times, tuple(traits), frozenset(perhaps))
         return TokenizedMessage("-", None, tokens, digest, numbers=numbers)
@@ -133,53 +116,44 @@ class Judges:
         for judge in list(self._free):
             judge.end()
 
-    def _ask(
-        self, request: Request, wanted: Wanted | None, body: bytes | bytearray
-    ) -> tuple[Any, bytes]:
-        """Return what a process replies, when it is the message's turn.
-
-        wanted: the numbers that the model counts, if the message is to be tokenized only.
-        body: of the request; freed as soon as the process has it, if it is a bytearray.
-        """
-        with self._long if len(body) > _SHORT else nullcontext(), self._any:
+    def _ask(self, request: Request, wanted: Wanted | None) -> tuple[Any, bytes]:
+        """Return what a process replies, when it is the message's turn; raises its error."""
+        with self._long if len(request.body) > _SHORT else nullcontext(), self._any:
             judge = self._free.pop()
             try:
                 process = judge.process
                 if not self._is_closed and (process is None or process.poll() is not None):
-                    judge.start(self._setup, self._current)
+                    judge.start()
                 if self._is_closed:  # perhaps since a moment, and `close` has not seen the new one
                     raise RefusedError(TEMPORARY, "(the server stops)")
-                _send(judge.channel, (request._replace(body=b""), wanted), body)
-                if isinstance(body, bytearray):
-                    body.clear()
-                (kind, found), content = _receive(judge.stream)
-            except TimeoutError:
-                judge.end()
-                seconds = f"{self._setup.limits.reading:g} s"
-                self._say(f"gave up on a message after {seconds}")
-                raise RefusedError(TEMPORARY, f"(it took longer than {seconds})") from None
-            except (OSError, EOFError) as error:
+                _send(judge.channel, (request._replace(body=b""), wanted), request.body)
+                if wanted is None and isinstance(request.body, bytearray):
+                    request.body.clear()
+                (code, found), content = _receive(judge.stream)
+            except BaseException as error:
+                judge.end()  # its reply would be taken for the next one's
+                if not isinstance(error, OSError | EOFError):
+                    raise
                 has_died = isinstance(error, ConnectionError | EOFError)
-                judge.end()
+                said = "it has ended" if has_died else error
+                said = f"the process that reads {self._what} failed ({said}); a new one is started"
+                why = "(the process that reads it has ended)"
+                if isinstance(error, TimeoutError):
+                    seconds = f"{self._setup.limits.reading:g} s"
+                    said = f"gave up on a message after {seconds}"
+                    why = f"(it took longer than {seconds})"
                 if not self._is_closed:
-                    what = "large messages" if self._setup.is_for_large else "messages"
-                    reason = "it has ended" if has_died else error
-                    self._say(
-                        f"the process that reads {what} failed ({reason}); a new one is started"
-                    )
-                raise RefusedError(TEMPORARY, "(the process that reads it has ended)") from None
-            except BaseException:  # its reply would be taken for the next one's
-                judge.end()
-                raise
+                    self._say(said)
+                raise RefusedError(TEMPORARY, why) from None
             finally:
                 self._free.append(judge)
-        if kind == _REFUSED:
-            raise RefusedError(*found)
-        if kind == _FAILED:
+        if code == UNUSABLE:
             raise NbspamError(found)
-        if kind == _BUG:
+        if code == SOFTWARE:
             self._say(f"internal error, {found}; please report it")
-            raise RefusedError(SOFTWARE, found.partition(":")[0])
+            found = found.partition(":")[0]
+        if code:
+            raise RefusedError(code, found)
         return found, content
 
 
@@ -187,31 +161,32 @@ class _Judge:
     """One process, or the place for one."""
 
     process: subprocess.Popen[bytes] | None = None
-    channel: socket.socket  # while there is a process
+    channel: socket.socket
     stream: IO[bytes]  # what it says
 
-    def start(self, setup: Setup, current: CurrentModel) -> None:
+    def __init__(self, setup: Setup, current: CurrentModel, is_for_large: bool) -> None:
+        self._setup, self._current, self._is_for_large = setup, current, is_for_large
+        self._opened = ExitStack()
+
+    def start(self) -> None:
         """Start it, in place of one that has ended; raises OSError."""
         self.end()
-        model = current.use()
-        handles = model.handles
-        channel, theirs = socket.socketpair()
-        channel.settimeout(setup.limits.reading)  # for it to read, and to answer
+        model = self._current.use()
+        handles = model.handles  # of its open files
+        ours, theirs = socket.socketpair()
+        self.channel = self._opened.enter_context(ours)
+        self.stream = self._opened.enter_context(ours.makefile("rb"))
+        ours.settimeout(self._setup.limits.reading)  # for it to read, and to answer
         with theirs:
-            code = _CODE.format(sys.path, theirs.fileno(), setup._replace(handles=handles))
-            try:
-                process = subprocess.Popen(
-                    [sys.executable, "-c", code],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno(), *handles.values()],
-                )
-            except BaseException:
-                channel.close()
-                raise
-        self.channel, self.stream = channel, channel.makefile("rb")
-        self.process = process
+            told = theirs.fileno(), self._setup, handles, self._is_for_large
+            code = _CODE.format(sys.path, told)
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", code],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno(), *handles.values()],
+            )
 
     def end(self) -> None:
         """Kill it and free what it leaves."""
@@ -219,8 +194,7 @@ class _Judge:
         if process:
             process.kill()
             process.wait()
-            self.stream.close()
-            self.channel.close()
+        self._opened.close()
 
 
 def _send(channel: socket.socket, head: Any, body: bytes | bytearray) -> None:
@@ -259,18 +233,20 @@ def limit_memory(n: int) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (n, n))
 
 
-def be_judge(number: int, setup: Setup) -> None:
-    """Do tasks until the channel is closed; number: its descriptor."""
+def be_judge(number: int, setup: Setup, handles: Handles, is_for_large: bool) -> None:
+    """Do tasks until the channel is closed.
+
+    number: its descriptor.  handles: of the open files of the model to begin with.
+    """
     # Signals to the group are the server's to obey: it finishes what was begun.
-    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ignored, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     give_back_freed_memory()
     channel = socket.socket(fileno=number)
     stream = channel.makefile("rb")
     with suppress(EOFError, OSError):  # the server needs it no longer
-        if setup.is_for_large:  # with 32 MiB of mail it takes 130 MB, the program itself included
+        if is_for_large:  # with 32 MiB of mail it takes 130 MB, the program itself included
             limit_memory((64 << 20) + 6 * setup.limits.max_size)
-        models = setup.models.of_worker(setup.handles, setup.is_for_large)
+        models = setup.of_worker(handles, is_for_large)
         while True:
             task, body = _receive(stream)
             reply, content = _reply(task, body, models, setup)
@@ -282,7 +258,7 @@ def be_judge(number: int, setup: Setup) -> None:
 def _reply(
     task: Any, body: bytes, models: CurrentModel | UserModels, setup: Setup
 ) -> tuple[Any, bytes]:
-    """Return the reply to a task, whatever happens."""
+    """Return the reply to a task: 0 and what was found, or the code of an error and its text."""
     try:
         (command, version, _, *fields), wanted = task
         request = Request(command, tuple(version), body, *fields)
@@ -291,16 +267,15 @@ def _reply(
             found = tokenize(parse(message), digest=True, wanted=Wanted(*wanted))
             times, traits, perhaps = found.numbers
             content = "\n".join(found.tokens).encode("utf-8", "surrogatepass")
-            return (_DONE, (found.digest, times, traits, sorted(perhaps))), content
+            return (0, (found.digest, times, traits, sorted(perhaps))), content
         spam_filter = models.use(request.user).filter
-        reply, judged = answer(request, message, spam_filter, setup.x_spam)
-        verdict = judged.verdict
-        return (_DONE, (verdict.verdict, verdict.probability, verdict.reason)), reply
+        reply, *verdict = answer(request, message, spam_filter, setup.x_spam)
+        return (0, verdict), reply
     except RefusedError as error:
-        return (_REFUSED, (error.code, str(error))), b""
+        return (error.code, str(error)), b""
     except NbspamError as error:
-        return (_FAILED, str(error)), b""
+        return (UNUSABLE, str(error)), b""
     except MemoryError:
-        return (_REFUSED, (TEMPORARY, "(it takes too much memory)")), b""
+        return (TEMPORARY, "(it takes too much memory)"), b""
     except Exception as error:  # noqa: BLE001 (a message that fails must not end the process)
-        return (_BUG, f"{type(error).__name__}: {error}"), b""
+        return (SOFTWARE, f"{type(error).__name__}: {error}"), b""

@@ -24,7 +24,6 @@ from typing import NamedTuple
 from nbspam.errors import counted
 
 SYSLOG, JOURNAL, STDERR = "syslog", "journal", "stderr"
-DESTINATIONS = SYSLOG, JOURNAL, STDERR
 
 # What was done to a message that was to be learned or forgotten.
 LEARNED, MOVED, FORGOTTEN, UNCHANGED = "learned", "moved", "forgotten", "unchanged"
@@ -95,7 +94,7 @@ class Log:
     """Writes entries to one place; a line that cannot be written at once is dropped."""
 
     def __init__(self, destination: str, path: str = "", patience: float = 0.0) -> None:
-        """Write to one of DESTINATIONS.
+        """Write to SYSLOG, JOURNAL or STDERR.
 
         path: of the socket, if it is not where the system has it.
         patience: how many seconds all lines together may wait for a socket that is full.

@@ -10,20 +10,16 @@ connections, which are evicted when they are slow and others wait, and so many a
 
 import os
 import resource
-import socket
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from nbspam import __version__
 from nbspam.names import UNSURE
 from nbspam.serving import spamd
 from nbspam.serving.clients import Client, Clients, Limits, Say
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED, Entry
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_PLAIN = "text/plain; charset=utf-8"
 
 # Upper ends, in seconds: a small mail takes 1 to 5 ms, a large one up to 60 s.
 _ENDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -33,38 +29,33 @@ _KINDS = {
     spamd.DATA: "message",
     spamd.UNAVAILABLE: "tell_disabled",
     spamd.SOFTWARE: "bug",
-    spamd.IO: "model",
+    spamd.UNUSABLE: "model",
     spamd.TEMPORARY: "busy",
     spamd.PROTOCOL: "protocol",
     spamd.TIMEOUT: "timeout",
     DISCONNECTED: "disconnected",
 }
 
-_COUNTER, _GAUGE = "counter", "gauge"
-# Name, type, labels and meaning of each.
+# Name, labels and meaning of each.  One that ends with `_total` is a counter.
+_HISTOGRAM = "nbspam_judging_seconds"
 _FAMILIES = (
-    ("nbspam_requests_total", _COUNTER, "command", "Complete requests."),
-    ("nbspam_judged_messages_total", _COUNTER, "command verdict", "Messages classified."),
-    ("nbspam_judging_seconds", "histogram", "", "Seconds from request to reply, of messages."),
-    ("nbspam_told_messages_total", _COUNTER, "result", "Messages learned or forgotten (TELL)."),
-    ("nbspam_errors_total", _COUNTER, "kind", "Requests refused, and clients that hung up."),
-    ("nbspam_received_bytes_total", _COUNTER, "", "Bytes of messages, as sent."),
-    ("nbspam_dropped_log_lines_total", _COUNTER, "", "Log lines that could not be written."),
-    ("nbspam_connections", _GAUGE, "", "Open connections."),
-    ("nbspam_parked_connections", _GAUGE, "", "Connections that wait for the server."),
-    ("nbspam_room_used_bytes", _GAUGE, "room", "Memory that large messages hold."),
-    ("nbspam_learning_queue_messages", _GAUGE, "", "Messages that wait to be learned."),
-    (
-        "nbspam_model_modified_timestamp_seconds",
-        _GAUGE,
-        "",
-        "Unix time when the model was written.",
-    ),
-    ("nbspam_unusable_models", _GAUGE, "", "Model files that are missing or cannot be used."),
-    ("nbspam_build_info", _GAUGE, "version", "The version."),
-    ("process_start_time_seconds", _GAUGE, "", "Unix time when the server was started."),
-    ("process_cpu_seconds_total", _COUNTER, "", "CPU seconds of all processes."),
-    ("process_resident_memory_bytes", _GAUGE, "", "Memory used by all processes."),
+    ("nbspam_requests_total", "command", "Complete requests."),
+    ("nbspam_judged_messages_total", "command verdict", "Messages classified."),
+    (_HISTOGRAM, "le", "Seconds from request to reply, of messages."),
+    ("nbspam_told_messages_total", "result", "Messages learned or forgotten (TELL)."),
+    ("nbspam_errors_total", "kind", "Requests refused, and clients that hung up."),
+    ("nbspam_received_bytes_total", "", "Bytes of messages, as sent."),
+    ("nbspam_dropped_log_lines_total", "", "Log lines that could not be written."),
+    ("nbspam_connections", "", "Open connections."),
+    ("nbspam_parked_connections", "", "Connections that wait for the server."),
+    ("nbspam_room_used_bytes", "room", "Memory that large messages hold."),
+    ("nbspam_learning_queue_messages", "", "Messages that wait to be learned."),
+    ("nbspam_model_modified_timestamp_seconds", "", "Unix time when the model was written."),
+    ("nbspam_unusable_models", "", "Model files that are missing or cannot be used."),
+    ("nbspam_build_info", "version", "The version."),
+    ("process_start_time_seconds", "", "Unix time when the server was started."),
+    ("process_cpu_seconds_total", "", "CPU seconds of all processes."),
+    ("process_resident_memory_bytes", "", "Memory used by all processes."),
 )
 
 # Values by a name, without what it begins with, and its labels' values.
@@ -83,9 +74,10 @@ class Metrics:
             "told_messages_total": (LEARNED, MOVED, FORGOTTEN, UNCHANGED),
             "errors_total": _KINDS.values(),
         }
-        self._counts = Counter[tuple[str, ...]]()
-        self._counts.update({(name, value): 0 for name, those in labels.items() for value in those})
-        for name in ("received_bytes_total", "judging_seconds_sum", "judging_seconds_count"):
+        self._counts: dict[tuple[str, ...], float] = {
+            (name, value): 0 for name, those in labels.items() for value in those
+        }
+        for name in ("judging_seconds_sum", "judging_seconds_count", "received_bytes_total"):
             self._counts[name,] = 0
 
     def count(self, entry: Entry, code: int) -> None:
@@ -103,13 +95,14 @@ class Metrics:
             if entry.result:
                 counts["told_messages_total", entry.result] += 1
             if entry.verdict:
-                counts["judged_messages_total", entry.command, entry.verdict] += 1
+                judged = "judged_messages_total", entry.command, entry.verdict
+                counts[judged] = counts.get(judged, 0) + 1
                 seconds = entry.seconds or 0.0
                 for end in _ENDS:
                     counts["judging_seconds_bucket", str(end)] += seconds <= end
                 counts["judging_seconds_bucket", "+Inf"] += 1
                 counts["judging_seconds_count",] += 1
-                counts["judging_seconds_sum",] += seconds  # type: ignore[assignment]
+                counts["judging_seconds_sum",] += seconds
 
     def page(self, now: Values, classes: Sequence[str], pids: Iterable[int] = ()) -> str:
         """Return all metrics in the text format.
@@ -132,23 +125,17 @@ class Metrics:
         if found[0][0]:
             values["resident_memory_bytes",] = sum(memory for memory, _ in found)
         lines = []
-        for name, kind, labels, meaning in _FAMILIES:
+        for name, labels, meaning in _FAMILIES:
+            kind = "counter" if name.endswith("_total") else "gauge"
+            kind = "histogram" if name == _HISTOGRAM else kind
             lines += [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]
-            parts = [(name, labels)]
-            if kind == "histogram":
-                parts = [(f"{name}_bucket", "le"), (f"{name}_sum", ""), (f"{name}_count", "")]
-            lines += [line for part in parts for line in _lines(*part, values)]
+            room, _, short = name.partition("_")
+            for (of, *given), value in values.items():
+                if of == short or (kind == "histogram" and of.startswith(short)):
+                    pairs = zip(labels.split(), map(_escaped, given), strict=False)
+                    written = ",".join(f'{label}="{text}"' for label, text in pairs)
+                    lines.append(f"{room}_{of}{{{written}}} {value!r}".replace("{} ", " "))
         return "\n".join([*lines, ""])
-
-
-def _lines(name: str, labels: str, values: Values) -> Iterable[str]:
-    """Yield the samples of a name."""
-    short = name.partition("_")[2]
-    for (of, *found), value in values.items():
-        if of == short:
-            pairs = zip(labels.split(), map(_escaped, found), strict=True)
-            written = ",".join(f'{label}="{text}"' for label, text in pairs)
-            yield f"{name}{{{written}}} {value!r}".replace("{} ", " ")
 
 
 def _escaped(text: str) -> str:
@@ -187,51 +174,42 @@ class MetricsPage:
     def __init__(self, page: Callable[[], str], say: Say) -> None:
         """page: returns what to answer.  say: tells what is wrong."""
         self._page = page
-        self._clients = Clients(_LIMITS, self._serve, say)
+        self.clients = Clients(_LIMITS, self._serve, say)
         self._turns = threading.Semaphore(_ANSWERS)
-
-    def listen(self, listeners: Sequence[socket.socket]) -> None:
-        """Answer the clients of these sockets from now on, until `close`."""
-        self._clients.listen(listeners)
 
     def close(self) -> None:
         """Close the listeners, and wait for the last client, for a short time."""
-        self._clients.close(time.monotonic() + _LIMITS.shutdown)
-        self._clients.join()
+        self.clients.close(time.monotonic() + _LIMITS.shutdown)
+        self.clients.join()
 
     def _serve(self, client: Client) -> None:
-        try:
+        with suppress(OSError):  # TimeoutError is one; it disconnected, or is too slow
             with client.awaited():
                 first = line = client.stream.readline(spamd.LINE_LIMIT + 1)
                 n = 1
                 while line.strip() and n <= _LINES and len(line) <= spamd.LINE_LIMIT:
                     line = client.stream.readline(spamd.LINE_LIMIT + 1)
                     n += 1
-            if n > _LINES or len(line) > spamd.LINE_LIMIT:
-                client.send(_response("431 Request Header Fields Too Large", "it is too long\n"))
-                return
             with self._turns:
-                client.send(self._reply(first.rstrip(b"\r\n")))
+                is_too_long = n > _LINES or len(line) > spamd.LINE_LIMIT
+                client.send(self._reply(first.rstrip(b"\r\n").split(b" "), is_too_long))
                 time.sleep(_PAUSE)
-        except OSError:  # TimeoutError is one; it disconnected, or is too slow
-            pass
 
-    def _reply(self, line: bytes) -> bytes:
-        words = line.split(b" ")
-        if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
-            return _response("400 Bad Request", "this is not an HTTP/1 request\n")
-        if words[0] not in (b"GET", b"HEAD"):
+    def _reply(self, words: list[bytes], is_too_long: bool) -> bytes:
+        """Return the reply to a request; words: of its first line."""
+        kind, more = "text/plain; charset=utf-8", ""
+        if is_too_long:
+            status, text = "431 Request Header Fields Too Large", "it is too long\n"
+        elif len(words) != 3 or not words[2].startswith(b"HTTP/1."):
+            status, text = "400 Bad Request", "this is not an HTTP/1 request\n"
+        elif words[0] not in (b"GET", b"HEAD"):
+            status, text = "405 Method Not Allowed", "only GET and HEAD\n"
             more = "Allow: GET, HEAD\r\n"
-            return _response("405 Method Not Allowed", "only GET and HEAD\n", more=more)
-        if words[1].partition(b"?")[0] == b"/metrics":
-            reply = _response("200 OK", self._page(), CONTENT_TYPE)
+        elif words[1].partition(b"?")[0] != b"/metrics":
+            status, text = "404 Not Found", "the only page is /metrics\n"
         else:
-            reply = _response("404 Not Found", "the only page is /metrics\n")
-        head, end, _ = reply.partition(b"\r\n\r\n")
-        return reply if words[0] == b"GET" else head + end
-
-
-def _response(status: str, text: str, kind: str = _PLAIN, more: str = "") -> bytes:
-    body = text.encode()
-    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n{more}"
-    return f"{head}Connection: close\r\n\r\n".encode() + body
+            status, text = "200 OK", self._page()
+            kind = "text/plain; version=0.0.4; charset=utf-8"
+        body = text.encode()
+        head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n{more}"
+        return f"{head}Connection: close\r\n\r\n".encode() + body * (words[0] != b"HEAD")

@@ -26,7 +26,7 @@ from nbspam.filter import CutOffsOf, Filter
 from nbspam.scoring.base import Base
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.clients import Say
+from nbspam.serving.clients import Limits, Say
 from nbspam.store.lookup import Lookup, open_model_file
 from nbspam.store.metadata import Metadata
 
@@ -46,22 +46,18 @@ class Opening(NamedTuple):
     words: int = 100_000
     in_memory: int = 64 << 20  # bytes of a model, about 2.5 million tokens, that are kept in memory
     handles: Handles = NO_HANDLES  # of the versions to begin with, if they are open
+    is_base: bool = False  # whether others are read through it
 
 
 class OpenModel:
     """One version of the model file, and of its base; the file is closed when nobody has it."""
 
     def __init__(
-        self,
-        path: Path,
-        how: Opening,
-        base: "OpenModel | None" = None,
-        is_base: bool = False,
-        handle: int | None = None,
+        self, path: Path, how: Opening, base: "OpenModel | None", handle: int | None
     ) -> None:
         """Open it; raises NbspamError when it is not a model, or not one that can classify spam.
 
-        base: the model that it is read through, which it uses.  is_base: whether it is one.
+        base: the model that it is read through, which it uses.
         handle: a descriptor of the file if it is open already, which will be closed.
         """
         self.path, self.base = path, base
@@ -77,7 +73,7 @@ class OpenModel:
                 )
             counts = self._lookup.counts
             self._lookup.prepare(how.in_memory)
-            self.as_base = Base(path, metadata, counts) if is_base else None
+            self.as_base = Base(path, metadata, counts) if how.is_base else None
             below = base.as_base if base else None
             if below:
                 below.check(path, metadata.settings)
@@ -96,15 +92,12 @@ class OpenModel:
 class CurrentModel:
     """The newest usable version of a model file."""
 
-    def __init__(
-        self, path: Path, how: Opening, base: "CurrentModel | None" = None, is_base: bool = False
-    ) -> None:
+    def __init__(self, path: Path, how: Opening, base: "CurrentModel | None" = None) -> None:
         """Open the model; raises NbspamError when it is missing or cannot be used.
 
         base: what it is read through, and what there is while it is missing.
-        is_base: whether it is one.
         """
-        self._path, self._how, self._base, self._is_base = path, how, base, is_base
+        self._path, self._how, self._base = path, how, base
         self._is_unusable = False
         self._lock = threading.RLock()
         handle = how.handles.get(path)
@@ -121,7 +114,7 @@ class CurrentModel:
         try:
             if base is not None and handle is None and not self._path.exists():
                 return base
-            return OpenModel(self._path, self._how, base, self._is_base, handle)
+            return OpenModel(self._path, self._how, base, handle)
         except (OSError, MemoryError) as error:
             raise ModelError(
                 f"{self._path}: the model cannot be opened ({str(error) or 'no memory is left'});"
@@ -135,11 +128,7 @@ class CurrentModel:
         """
         own: Stamp = ()
         with suppress(OSError):
-            status = self._path.stat() if handle is None else os.fstat(handle)
-            # The last changes with the mode too: a file that could not be read is tried again.
-            own = (
-                status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-            )  # fmt: skip
+            own = _stamp_of(self._path.stat() if handle is None else os.fstat(handle))
         return own if self._base is None else (*own, self._base.use())
 
     def use(self, user: str = "") -> OpenModel:
@@ -161,30 +150,38 @@ class CurrentModel:
             return self._model
 
 
+def _stamp_of(status: os.stat_result) -> Stamp:
+    # The last changes with the mode too: a file that could not be read is tried again.
+    s = status
+    return s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns
+
+
 USER = "%u"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}")
 
 
-class UserFiles:
+class UserFiles(NamedTuple):
     """The files of users' models: `FOLDER/%u.json`, or another pattern."""
 
-    def __init__(self, pattern: Path) -> None:
-        """pattern: a folder, or a path with `%u` in one of its last two parts.
+    root: Path
+    below: str  # that folder, with `%u` in place of the user's name
+
+    @staticmethod
+    def of(pattern: Path) -> "UserFiles":
+        """Return those of a folder, or of a path with `%u` in one of its last two parts.
 
         Raises ServingError: no such folder, or others can write there.
         """
         if USER not in str(pattern):
             pattern = pattern / f"{USER}.json"
-        *above, folder, name = pattern.parts if len(pattern.parts) > 1 else (".", *pattern.parts)
-        if (folder + name).count(USER) != 1 or str(pattern).count(USER) != 1:
+        root, below = pattern.parent, pattern.name
+        if USER in root.name:
+            root, below = root.parent, f"{root.name}/{below}"
+        if below.count(USER) != 1 or str(pattern).count(USER) != 1:
             raise ServingError(
                 f"{pattern}: %u, the user's name, must occur once in the last two parts of the"
                 " path; name a folder, DIR/%u.json or DIR/%u/model.json"
             )
-        if USER in folder:
-            root, self._parts = Path(*above), [folder, name]
-        else:
-            root, self._parts = Path(*above, folder), [name]
         try:
             status = root.stat()
         except OSError as error:
@@ -199,13 +196,11 @@ class UserFiles:
                 f"{root}: other users than the server's can write there, and could replace any"
                 " model; let only the server's user own and write it (mode 0700)"
             )
-        self._root = Path(os.path.realpath(root))
+        return UserFiles(Path(os.path.realpath(root)), below)
 
     def path(self, user: str) -> Path | None:
         """Return where a user's model is or would be; None for a name that no file may have."""
-        if not _NAME.fullmatch(user):
-            return None
-        return self._root.joinpath(*[part.replace(USER, user) for part in self._parts])
+        return self.root / self.below.replace(USER, user) if _NAME.fullmatch(user) else None
 
     def stamp(self, path: Path) -> Stamp:
         """Return what changes when a model is replaced or written to; empty when there is none.
@@ -213,7 +208,7 @@ class UserFiles:
         Raises ModelError for what is not a regular file in its place: a link, a folder.
         """
         try:
-            if len(self._parts) > 1 and not stat.S_ISDIR(path.parent.lstat().st_mode):
+            if path.parent != self.root and not stat.S_ISDIR(path.parent.lstat().st_mode):
                 raise ModelError(f"{path.parent}: is not a folder; remove it")
             status = path.lstat()
         except FileNotFoundError:
@@ -224,21 +219,21 @@ class UserFiles:
             ) from error
         if not stat.S_ISREG(status.st_mode):
             raise ModelError(f"{path}: is not a regular file; a user's model must be one")
-        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        return _stamp_of(status)
 
     def has_many(self, most: int) -> bool:
         """Return whether there are `most` users' models already, or folders for them."""
-        before, _, after = self._parts[0].partition(USER)
+        before, _, after = self.below.partition("/")[0].partition(USER)
         shape = re.compile(re.escape(before) + _NAME.pattern + re.escape(after))
         try:
-            found = (path for path in self._root.iterdir() if shape.fullmatch(path.name))
+            found = (path for path in self.root.iterdir() if shape.fullmatch(path.name))
             return sum(1 for _ in islice(found, most)) >= most
         except OSError:
             return False  # whoever writes there will say what is wrong
 
     def make_folder(self, path: Path) -> None:
         """Make the folder of a user's model if each has one of its own; raises ModelError."""
-        if len(self._parts) > 1:
+        if path.parent != self.root:
             try:
                 path.parent.mkdir(mode=0o700, exist_ok=True)
             except OSError as error:
@@ -282,15 +277,18 @@ class UserModels:
         return model
 
 
-class ServedModels(NamedTuple):
-    """Which models the server serves."""
+class Setup(NamedTuple):
+    """Which models the server and its processes serve, and how."""
 
     path: Path
     cut_offs: tuple[float | None, ...] = (None,) * 3  # spam, ham, and what a lost ham costs
     base: Path | None = None  # that the model is read through, as those of users are through it
-    users: Path | None = None  # where their models are
+    users: UserFiles | None = None  # where their models are
     n_workers: int = 1
     open_users: int = 100  # of their models stay open, of all workers together
+    limits: Limits = Limits()
+    can_tell: bool = False  # whether clients may teach
+    x_spam: bool = False  # whether messages get SpamAssassin's headers too
 
     def cut_offs_of(self, metadata: Metadata) -> CutOffs:
         """Return the cut-offs for a model; raises OptionError."""
@@ -300,8 +298,8 @@ class ServedModels(NamedTuple):
     def common(self, how: Opening) -> CurrentModel:
         """Open the model that is not a user's; raises NbspamError."""
         if self.users is not None:
-            return CurrentModel(self.path, how, is_base=True)
-        below = CurrentModel(self.base, how, is_base=True) if self.base else None
+            return CurrentModel(self.path, how._replace(is_base=True))
+        below = CurrentModel(self.base, how._replace(is_base=True)) if self.base else None
         return CurrentModel(self.path, how, below)
 
     def of_worker(self, handles: Handles, is_for_large: bool) -> CurrentModel | UserModels:
@@ -317,5 +315,4 @@ class ServedModels(NamedTuple):
         common = self.common(how._replace(words=words, in_memory=in_memory, handles=handles))
         if self.users is None:
             return common
-        files, most = UserFiles(self.users), max(1, self.open_users // n)
-        return UserModels(common, files, self.cut_offs_of, most)
+        return UserModels(common, self.users, self.cut_offs_of, max(1, self.open_users // n))

@@ -96,49 +96,10 @@ def marked(raw: bytes, marks: Marks) -> bytes:
 
     raw: the message, or its first PLACE_LIMIT bytes or more.
     """
-    place = _place(raw)
-    at = place.at
-    subject = place.subject() if marks.tag else None
-    block = place.before + _block(marks, place.eol, subject is not None) + place.after
-    if subject is None:
-        return b"".join([raw[:at], block, raw[at:]])
-    tag = marks.tag.encode("ascii") + b" "
-    if subject <= at:
-        return b"".join([raw[:subject], tag, raw[subject:at], block, raw[at:]])
-    return b"".join([raw[:at], block, raw[at:subject], tag, raw[subject:]])
-
-
-class _Place(NamedTuple):
-    """Where the marks go in a message, and what separates them from their surroundings."""
-
-    lines: bytes  # the message, each line ending with LF unless the marks go first
-    end: int  # where its first empty line begins
-    has_header: bool
-    at: int  # where the marks go
-    eol: bytes
-
-    @property
-    def before(self) -> bytes:
-        """The line end that the line before the marks lacks."""
-        if self.lines[: self.at] in (b"", BOM) or self.lines.endswith(b"\n", 0, self.at):
-            return b""
-        return self.eol.removeprefix(b"\r" if self.lines.endswith(b"\r", 0, self.at) else b"")
-
-    @property
-    def after(self) -> bytes:
-        """The empty line that ends the header, where the message has no header of its own."""
-        return b"" if self.has_header or is_empty_line(self.lines, self.at) else self.eol
-
-    def subject(self) -> int | None:
-        """Return where the text of the first Subject begins; None if there is none."""
-        return subject_start(self.lines, self.end) if self.has_header else None
-
-
-def _place(raw: bytes) -> _Place:
     lines = lines_of(raw)
     end = header_end(lines)
-    has_block = has_header(lines, end)
-    if has_block:
+    is_mail = has_header(lines, end)
+    if is_mail:
         at = block_end(lines, end)
     else:
         from_line = FROM_LINE.match(lines)
@@ -146,7 +107,18 @@ def _place(raw: bytes) -> _Place:
     if at == 0:
         lines = raw  # so that a first line never ends with CR alone, which many programs ignore
     eol = _line_end(lines, at) if lines is raw else b"\r"
-    return _Place(lines, end, has_block, at, eol)
+    subject = subject_start(lines, end) if marks.tag and is_mail else None
+    block = _block(marks, eol, subject is not None)
+    if lines[:at] not in (b"", BOM) and not lines.endswith(b"\n", 0, at):  # its end is lacking
+        block = eol.removeprefix(b"\r" if lines.endswith(b"\r", 0, at) else b"") + block
+    if not (is_mail or is_empty_line(lines, at)):
+        block += eol  # the empty line that ends the header
+    if subject is None:
+        return b"".join([raw[:at], block, raw[at:]])
+    tag = marks.tag.encode("ascii") + b" "
+    if subject <= at:
+        return b"".join([raw[:subject], tag, raw[subject:at], block, raw[at:]])
+    return b"".join([raw[:at], block, raw[at:subject], tag, raw[subject:]])
 
 
 def _block(marks: Marks, eol: bytes, has_subject: bool) -> bytes:

@@ -10,16 +10,16 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import partial
 
 from nbspam.errors import LockedError, NbspamError
 from nbspam.reading.header_fields import HEAD, message_id
 from nbspam.serving import spamd
-from nbspam.serving.clients import Client, Clients, Limits, Room, Say
-from nbspam.serving.judges import Judges, Setup, give_back_freed_memory
+from nbspam.serving.clients import Client, Clients, Room, Say
+from nbspam.serving.judges import SIGNALS, Judges, give_back_freed_memory
 from nbspam.serving.log import UNCHANGED, Entry, Log
 from nbspam.serving.metrics import DISCONNECTED, Metrics, MetricsPage
-from nbspam.serving.models import CurrentModel, ServedModels
+from nbspam.serving.models import CurrentModel, Setup
 from nbspam.serving.sockets import notify
 from nbspam.serving.spamd import LARGE, PING, SKIP, TELL, RefusedError, Request, too_large
 from nbspam.serving.teaching import LearnRequest, Teacher
@@ -36,42 +36,30 @@ _UNSENT = "the client disconnected before the reply"
 _HUNG_UP = Entry("serve", error="the client disconnected before its request was complete")
 
 
-class Response(NamedTuple):
-    """What the server does with a request."""
-
-    reply: bytes  # all that is sent
-    entry: Entry  # for the log and the metrics
-    code: int = 0  # of a refusal
+# A reply, what is logged of it, and the code of a refusal or 0.
+Answered = tuple[bytes, Entry, int]
 
 
 class Server:
     """Serves the clients of listening sockets."""
 
     def __init__(
-        self,
-        models: ServedModels,
-        current: CurrentModel,
-        limits: Limits,
-        teacher: Teacher | None,
-        say: Say,
-        log: Log | None = None,
-        x_spam: bool = False,
+        self, setup: Setup, current: CurrentModel, say: Say, log: Log | None = None
     ) -> None:
         """Serve nobody yet.
 
-        current: the model that is not a user's, open.  teacher: None where TELL is not allowed.
+        current: the model that is not a user's, open.
         say: tells what is wrong with the server.  log: gets a line for each message.
-        x_spam: whether messages get SpamAssassin's headers too.
         """
-        self._path, self._current, self._limits = models.path, current, limits
-        self._teacher, self._say, self._log = teacher, say, log
+        self.current, self._say, self._log = current, say, log
+        self._limits = limits = setup.limits
+        self._teacher = Teacher(setup, say) if setup.can_tell else None
         self._judging = Room(3 * limits.max_size, limits)
         # Messages to learn that wait for the model must not fill the other.
         self._learning = Room(limits.max_size, limits)
         self._clients = Clients(limits, self._serve, say, (self._judging, self._learning))
-        setup = Setup(models, limits, x_spam)
         self._judges = Judges(setup, current, say)
-        self._large = Judges(setup._replace(is_for_large=True), current, say)
+        self._large = Judges(setup, current, say, are_for_large=True)
         self._metrics = Metrics()
         self._page = MetricsPage(self._metrics_text, say)
 
@@ -86,11 +74,7 @@ class Server:
         give_back_freed_memory()
         self._judges.start()
         self._clients.listen(listeners)
-        self._page.listen(metrics_listeners)
-
-    def reload(self) -> None:
-        """Open the model's newest version now rather than at the next request."""
-        self._current.use()
+        self._page.clients.listen(metrics_listeners)
 
     def close(self) -> None:
         """Accept no new client, and end when the current requests are answered."""
@@ -112,12 +96,10 @@ class Server:
         """Answer one client; nothing that it does raises."""
         entry, code = _HUNG_UP, DISCONNECTED
         try:
-            response = self._response(client)
-            entry = response.entry._replace(error=_UNSENT)  # until all of the reply is sent
-            client.send(response.reply)
-            entry, code = response.entry, response.code
-            del response
-            client.free_room()
+            reply, answered, answered_code = self._answered(client)
+            entry = answered._replace(error=_UNSENT)  # until all of the reply is sent
+            client.send(reply)
+            entry, code = answered, answered_code
             if code != spamd.TIMEOUT:
                 client.linger(self._limits.max_size)
         except OSError:  # TimeoutError is one; it disconnected, or reads no reply
@@ -126,24 +108,21 @@ class Server:
         if self._log and entry.action:
             self._log.write(entry)
 
-    def _response(self, client: Client) -> Response:
-        """Return the response to a client's request; raises ConnectionError when it has gone."""
+    def _answered(self, client: Client) -> Answered:
+        """Read and answer a client's request; raises ConnectionError when the client has gone."""
         entry, started = Entry(), time.perf_counter()
         try:
             request = self._request(client)
             if request is None:
-                return Response(b"", entry)
-            if self._clients.is_over:
-                raise RefusedError(spamd.TEMPORARY, "(the server stops)")
+                return b"", entry, 0
             started = time.perf_counter()
             entry = self._entry(request)
-            response = self._answer(client, request, entry)
+            reply, entry, code = self._answer(client, request, entry)
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001 (a message that fails must not end the server)
-            response = self._refused(error, entry)
-        seconds = time.perf_counter() - started
-        return response._replace(entry=response.entry._replace(seconds=seconds))
+            reply, entry, code = self._refused(error, entry)
+        return reply, entry._replace(seconds=time.perf_counter() - started), code
 
     def _request(self, client: Client) -> Request | None:
         """Read a request; None of a client that closed without one.
@@ -167,7 +146,8 @@ class Server:
             if len(body) > most:
                 raise too_large("the message", most)
             left = self._limits.timeout - (time.monotonic() - started)
-            client.take_room(room, length if length and not request.compressed else most)
+            with client.parked():
+                room.take(client, length if length and not request.compressed else most)
             with client.awaited(left):
                 body = client.body(length or most + 1, body)
             if len(body) > most:
@@ -176,65 +156,62 @@ class Server:
             reason = f"(Content-Length mismatch: Expected {length} bytes, got {n} bytes)"
             raise RefusedError(spamd.PROTOCOL, reason)
         client.is_heard = True
-        if request.compressed and not client.taken:
+        if request.compressed and client not in room.taken:
             message = spamd.unzipped(body, small)
             if message is not None:
                 return request._replace(body=message, compressed=False)
             if most <= LARGE:
                 raise too_large("the decompressed message", most)
-            client.take_room(room, most)
+            with client.parked():
+                room.take(client, most)
         return request._replace(body=body)
 
     def _entry(self, request: Request) -> Entry:
         """Return what is known of a request before it is answered."""
-        if request.command in (PING, SKIP):
-            return Entry(command=request.command)
-        is_tell = request.command == TELL
-        return Entry(
-            action="classify" if not is_tell else "learn" if request.set_local else "forget",
-            command=request.command,
-            message_id=message_id(request.beginning(HEAD)) if self._log else "",
-            user=request.user,
-            label=request.message_class if is_tell and request.set_local else "",
-            size=len(request.body),
-        )
+        command = request.command
+        if command in (PING, SKIP):
+            return Entry(command=command)
+        action = "classify" if command != TELL else "learn" if request.set_local else "forget"
+        mid = message_id(request.beginning(HEAD)) if self._log else ""
+        label = request.message_class if action == "learn" else ""
+        return Entry(action, command, mid, request.user, label=label, size=len(request.body))
 
-    def _answer(self, client: Client, request: Request, entry: Entry) -> Response:
-        """Return the response to a request that was read whole."""
+    def _answer(self, client: Client, request: Request, entry: Entry) -> Answered:
+        """Answer a request that was read whole."""
         if request.command in (PING, SKIP):
-            return Response(spamd.PONG if request.command == PING else b"", entry)
+            return spamd.PONG if request.command == PING else b"", entry, 0
         if request.command == TELL:
             result = self._told(client, request)
             if isinstance(result, Exception):
                 return self._refused(result, entry)
             reply = spamd.tell_reply(request, result != UNCHANGED)
-            return Response(reply, entry._replace(result=result))
-        self._current.use()  # to tell what is wrong with it
+            return reply, entry._replace(result=result), 0
+        self.current.use()  # to tell what is wrong with it
         if request.is_large:
             with client.parked():
-                judged = self._large.judge(request)
+                found = self._large.judge(request)
         else:
-            judged = self._judges.judge(request)
-        reply, verdict, probability, reason = judged
-        entry = entry._replace(verdict=verdict, probability=probability, reason=reason)
-        return Response(reply, entry)
+            found = self._judges.judge(request)
+        reply, verdict, probability, reason = found
+        return reply, entry._replace(verdict=verdict, probability=probability, reason=reason), 0
 
     def _told(self, client: Client, request: Request) -> str | Exception:
         """Learn or forget a message; return what was done."""
         assert self._teacher is not None
-        if not (request.set_local or request.remove_local):
+        is_empty = not request.body or request.body.isspace()  # which is nothing to learn
+        if (request.set_local and is_empty) or not (request.set_local or request.remove_local):
             return UNCHANGED
         is_spam = request.message_class == "spam" if request.set_local else None
         if request.is_large:
-            asked = LearnRequest(lambda wanted: self._large.tokenize(request, wanted), is_spam)
+            asked = LearnRequest(partial(self._large.tokenize, request), is_spam)
         else:
             asked = LearnRequest(bytes(request.body), is_spam)
-        path = self._teacher.path_of(asked, request.user, self._path)
+        path = self._teacher.path_of(asked, request.user)
         with client.parked():
             return self._teacher.submit(path, asked)
 
-    def _refused(self, error: Exception, entry: Entry) -> Response:
-        """Return the response to what failed, and tell what is wrong with the server.
+    def _refused(self, error: Exception, entry: Entry) -> Answered:
+        """Answer what failed, and tell what is wrong with the server.
 
         The error stays in no variable of a frame that it passed through: each would hold the other
         until Python looks for such circles, and a frame holds a message.
@@ -247,16 +224,16 @@ class Server:
             code, reason = spamd.TEMPORARY, str(error)
         elif isinstance(error, NbspamError):
             self._say(str(error))
-            code, reason = spamd.IO, str(error)
+            code, reason = spamd.UNUSABLE, str(error)
         else:
             self._say(f"internal error, {type(error).__name__}: {error}; please report it")
             code, reason = spamd.SOFTWARE, type(error).__name__
         line = RefusedError(code, reason).line
         said = line.decode().removeprefix("SPAMD/1.0 ").rstrip()
-        return Response(line, entry._replace(action=entry.action or "serve", error=said), code)
+        return line, entry._replace(action=entry.action or "serve", error=said), code
 
     def _metrics_text(self) -> str:
-        model = self._current.use()
+        model = self.current.use()
         now = {
             ("connections",): self._clients.n_open,
             ("parked_connections",): self._clients.n_parked,
@@ -265,7 +242,7 @@ class Server:
             ("learning_queue_messages",): self._teacher.n_waiting if self._teacher else 0,
             ("model_modified_timestamp_seconds",): model.modified,
             ("dropped_log_lines_total",): self._log.n_dropped if self._log else 0,
-            ("unusable_models",): self._current.n_unusable,
+            ("unusable_models",): self.current.n_unusable,
         }
         pids = *self._judges.pids, *self._large.pids
         return self._metrics.page(now, model.filter.classes, pids)
@@ -274,8 +251,8 @@ class Server:
 def serve(
     server: Server,
     listeners: Sequence[socket.socket],
-    metrics_listeners: Sequence[socket.socket] = (),
-    say_start: Callable[[], None] = lambda: None,
+    metrics_listeners: Sequence[socket.socket],
+    say_start: Callable[[], None],
 ) -> None:
     """Run a server until SIGTERM or SIGINT; tell systemd, if it asked for it.
 
@@ -284,22 +261,15 @@ def serve(
     SIGHUP reopens the model, as `systemctl reload` and log rotation expect of a server; by default
     it would end the server and leave its socket behind.
     """
-    wake, woken = socket.socketpair()
-    signals = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
-    with wake, woken:
-        wake.setblocking(False)
-        signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
-        before = [signal.signal(number, lambda *_: None) for number in signals]
-        try:
-            server.start(listeners, metrics_listeners)
-            say_start()
-            notify("READY=1")
-            while not {signal.SIGTERM, signal.SIGINT} & set(caught := woken.recv(64)):
-                if signal.SIGHUP in caught:
-                    server.reload()
-            notify("STOPPING=1")
-            server.close()
-        finally:
-            signal.set_wakeup_fd(-1)
-            for number, handler in zip(signals, before, strict=True):
-                signal.signal(number, handler)
+    # Of all threads that are started from now on, too.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        server.start(listeners, metrics_listeners)
+        say_start()
+        notify("READY=1")
+        while signal.sigwait(SIGNALS) == signal.SIGHUP:
+            server.current.use()
+        notify("STOPPING=1")
+        server.close()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -139,17 +139,13 @@ _FIRST_PASSED = 3  # the first file descriptor that systemd passes (sd_listen_fd
 
 def passed_sockets() -> list[socket.socket]:
     """Return the sockets that systemd opened for this process; raises ServingError."""
-    try:
-        is_ours = int(os.environ.get("LISTEN_PID", "")) == os.getpid()
-        count = int(os.environ.get("LISTEN_FDS", ""))
-    except ValueError:
-        return []
-    if not is_ours:
-        return []
+    pid, count = os.environ.get("LISTEN_PID", ""), os.environ.get("LISTEN_FDS", "")
     for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"):
         os.environ.pop(name, None)  # child processes do not get the sockets
+    if pid != str(os.getpid()) or not count.isdecimal():
+        return []
     listeners = []
-    for number in range(_FIRST_PASSED, _FIRST_PASSED + count):
+    for number in range(_FIRST_PASSED, _FIRST_PASSED + int(count)):
         os.set_inheritable(number, False)
         listener = socket.socket(fileno=number)
         if not listener.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):

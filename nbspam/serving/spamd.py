@@ -14,6 +14,7 @@ Two rules follow from what spamc does with a reply:
 import io
 import re
 import zlib
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 # Bytes.  Larger messages share a room in memory and are read in a process of their own.  The
@@ -34,12 +35,12 @@ _FIRST_LINE = re.compile(rb"([A-Z_]+) SPAMC/(\d{1,3})\.(\d{1,3})\s*")
 _NOT_PRINTABLE = re.compile("[^ -~]+")
 
 # Exit codes of <sysexits.h>, and spamd's own for a timeout.
-DATA, UNAVAILABLE, SOFTWARE, IO, TEMPORARY, PROTOCOL, TIMEOUT = 65, 69, 70, 74, 75, 76, 79
+DATA, UNAVAILABLE, SOFTWARE, UNUSABLE, TEMPORARY, PROTOCOL, TIMEOUT = 65, 69, 70, 74, 75, 76, 79
 _TITLES = {  # between the code and the reason
     DATA: "Message refused",
     UNAVAILABLE: "Service Unavailable",
     SOFTWARE: "Internal error",
-    IO: "Model unusable",
+    UNUSABLE: "Model unusable",
     TEMPORARY: "Try again later",
     PROTOCOL: "Bad header line",
     TIMEOUT: "Timeout",
@@ -79,21 +80,17 @@ class Request(NamedTuple):
 
     def message(self, max_size: int) -> bytes:
         """Return the message, decompressed if necessary; raises RefusedError."""
-        if not self.compressed:
-            return bytes(self.body)  # no copy is made of bytes
-        message = unzipped(self.body, max_size)
+        message = unzipped(self.body, max_size) if self.compressed else bytes(self.body)
         if message is None:
             raise too_large("the decompressed message", max_size)
         return message
 
     def beginning(self, n: int) -> bytes:
         """Return the first `n` bytes of the message; none of what is not zlib's."""
-        if not self.compressed:
-            return bytes(self.body[:n])
-        try:
-            return zlib.decompressobj().decompress(self.body, n)
-        except zlib.error:
-            return b""
+        with suppress(zlib.error):
+            body = self.body
+            return zlib.decompressobj().decompress(body, n) if self.compressed else bytes(body[:n])
+        return b""
 
 
 def read_head(
@@ -170,11 +167,9 @@ def _with_headers(request: Request, headers: dict[str, str]) -> Request:
         {place.strip().lower() for place in headers.get(name, "").split(",")}
         for name in ("set", "remove")
     )
-    for place in ("local", "remote"):
-        if place in to_set & to_remove:
-            raise RefusedError(
-                PROTOCOL, f"Unable to set {place} and remove {place} in the same operation."
-            )
+    for place in sorted({"local", "remote"} & to_set & to_remove):
+        reason = f"Unable to set {place} and remove {place} in the same operation."
+        raise RefusedError(PROTOCOL, reason)
     message_class = headers.get("message-class", "").lower()
     if message_class not in ("spam", "ham", ""):
         raise RefusedError(PROTOCOL, "(Message-class header contains invalid class)")

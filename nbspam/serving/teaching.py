@@ -9,7 +9,7 @@ import itertools
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,9 +20,9 @@ from nbspam.learning.update import PendingMessages, forget, learn
 from nbspam.names import HAM
 from nbspam.reading.message import parse
 from nbspam.scoring.base import Base, open_base
-from nbspam.serving.clients import Limits, Say
+from nbspam.serving.clients import Say
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED
-from nbspam.serving.models import UserFiles
+from nbspam.serving.models import Setup
 from nbspam.serving.spamd import PROTOCOL, TEMPORARY, UNAVAILABLE, RefusedError
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import ModelSettings
@@ -56,71 +56,75 @@ def apply_requests(
 
     wait: how long to wait for the model's lock.
     base: the file of the model that it is read through; with one a missing model is made.
-    Returns what was done for each request: nothing when the message is known as that class or is
-    empty, or was never learned and is to be forgotten; or that it was not applied because another
-    program held the lock.
+    Returns what was done for each request: nothing when the message is known as that class, or was
+    never learned and is to be forgotten; or that it was not applied because another program held
+    the lock.
     Raises ModelError.
     """
-    results: dict[int, Result] = dict.fromkeys(range(len(requests)), UNCHANGED)
+    results: list[Result] = []
     with open_base(base) as opened:
         wanted = _known(path, [], opened)[1].wanted
-        waiting: dict[int, tuple[bool | None, TokenizedMessage]] = {}
-        for number, (message, is_spam) in enumerate(requests):
-            if not isinstance(message, bytes):
-                waiting[number] = is_spam, message(wanted)
-            elif is_spam is None or message.strip():  # an empty message is nothing to learn
-                waiting[number] = is_spam, tokenize(parse(message), digest=True, wanted=wanted)
-        n = len(waiting)
-        while waiting:
-            if len(waiting) < n and wait.is_over():  # as if another program had the lock
+        todo: list[_Todo] = []
+        for message, is_spam in requests:
+            if isinstance(message, bytes):
+                todo.append((is_spam, tokenize(parse(message), digest=True, wanted=wanted)))
+            else:
+                todo.append((is_spam, message(wanted)))
+        for save in _saves(todo):
+            if results and wait.is_over():  # as if another program had the lock
                 late = RefusedError(TEMPORARY, "(the messages before it took too long)")
-                return [late if i in waiting else result for i, result in results.items()]
-            # Several requests about one message are applied one after the other.
-            first = {message.digest: i for i, (_, message) in reversed(waiting.items())}
-            now = {i: waiting.pop(i) for i in sorted(first.values())}
-            results |= _apply_distinct(path, now, wanted, wait, opened)
-    return list(results.values())
+                results += [late] * len(save)
+            else:
+                results += _applied(path, save, wanted, wait, opened)
+    return results
 
 
-def _apply_distinct(
-    path: Path,
-    requests: dict[int, tuple[bool | None, TokenizedMessage]],
-    wanted: Wanted,
-    wait: LockWait,
-    base: Base | None,
-) -> dict[int, Result]:
-    """Apply requests about different messages; return what `apply_requests` does, by their numbers.
+_Todo = tuple[bool | None, TokenizedMessage]  # what a request asks of a message
 
-    wanted: the numbers that the messages were tokenized with.
+
+def _saves(todo: list[_Todo]) -> Iterator[list[_Todo]]:
+    """Yield what one save can do, in order: learn or forget messages, each once."""
+    save: list[_Todo] = []
+    for one in todo:
+        if any(
+            (one[0] is None) != (asked is None) or one[1].digest == m.digest for asked, m in save
+        ):
+            yield save
+            save = []
+        save.append(one)
+    yield save
+
+
+def _applied(
+    path: Path, save: list[_Todo], wanted: Wanted, wait: LockWait, base: Base | None
+) -> list[Result]:
+    """Learn or forget different messages; return what `apply_requests` does.
+
+    wanted: the numbers that they were tokenized with.
     """
-    rows, settings = _known(path, [message.digest for _, message in requests.values()], base)
-    to_learn, to_forget = [], []
-    learning: dict[int, Result] = {}
-    forgetting: dict[int, Result] = {}
-    for number, (is_spam, message) in requests.items():
+    rows, settings = _known(path, [message.digest for _, message in save], base)
+    done: list[Result] = []
+    messages: list[TokenizedMessage] = []
+    for is_spam, message in save:
         row = rows.get(message.digest, (0,) * len(settings.classes))
         if is_spam is None:
-            forgetting[number] = FORGOTTEN if any(row) else UNCHANGED
-            # As often as it was learned, so that nothing of it is left.
-            to_forget += [message] * sum(row)
+            done.append(FORGOTTEN if any(row) else UNCHANGED)
+            messages += [message] * sum(row)  # as often as it was learned
         else:
             label = _class_of(path, settings, is_spam)
             is_known = row[settings.classes.index(label)]
-            learning[number] = UNCHANGED if is_known else MOVED if any(row) else LEARNED
-            to_learn.append(message._replace(label=label))
+            done.append(UNCHANGED if is_known else MOVED if any(row) else LEARNED)
+            messages.append(message._replace(label=label))
     try:
-        if to_forget:
-            forget(path, to_forget, wait=wait, base=base)
-    except LockedError as error:
-        forgetting = dict.fromkeys(forgetting, error.with_traceback(None))
-    try:
-        if to_learn:
+        if messages and save[0][0] is None:
+            forget(path, messages, wait=wait, base=base)
+        elif messages:
             pending = PendingMessages(wanted)
-            pending.read(path, to_learn, remember=True)
+            pending.read(path, messages, remember=True)
             learn(path, pending, TrainingSettings(base=base), wait=wait)
     except LockedError as error:
-        learning = dict.fromkeys(learning, error.with_traceback(None))
-    return forgetting | learning
+        return [error.with_traceback(None)] * len(save)
+    return done
 
 
 def _known(
@@ -147,16 +151,14 @@ def _class_of(path: Path, settings: ModelSettings, is_spam: bool) -> str:
     raise ModelError(f"{path}: the model has no class called ham", Remedy.NAME_CLASS)
 
 
-ApplyRequests = Callable[[Path, list[LearnRequest], LockWait], list[Result]]
-
-
 class _Waiting:
     """A request that waits for its result."""
+
+    result: Result | None = None
 
     def __init__(self, path: Path, request: LearnRequest, ends: float) -> None:
         self.path, self.request = path, request
         self.ends = ends  # by the monotonic clock: when it gives up
-        self.result: Result | None = None
 
 
 class Teacher:
@@ -167,43 +169,40 @@ class Teacher:
     model that another program has locked keeps one thread busy, and its users waiting.
     """
 
-    def __init__(self, apply: ApplyRequests, limits: Limits, say: Say, files: UserFiles | None):
-        """Call `apply` for each model, never twice at the same time.
-
-        say: tells what is wrong.  files: where users' models are; None if all teach one model.
-        """
-        self._apply, self._limits, self._say, self._files = apply, limits, say, files
+    def __init__(self, setup: Setup, say: Say) -> None:
+        """say: tells what is wrong."""
+        self._setup, self._limits, self._say = setup, setup.limits, say
         self._changed = threading.Condition()
         self._queue: list[_Waiting] = []  # those that are not being applied yet
-        self._busy: set[Path] = set()
+        self._busy: set[Path] = set()  # models; a model is never taught twice at the same time
         self._n_requests = 0  # that are not answered
         self._latest = math.inf  # by the monotonic clock: when the server waits no longer
-        self._batch = _BATCH if files is None else _BATCH // _MODELS
+        self._batch = _BATCH // _MODELS if setup.users else _BATCH
 
     @property
     def n_waiting(self) -> int:
         """The number of requests that are not being applied yet."""
         return len(self._queue)
 
-    def path_of(self, request: LearnRequest, user: str, common: Path) -> Path:
+    def path_of(self, request: LearnRequest, user: str) -> Path:
         """Return the model that a user teaches, for which there may be no file yet.
 
         Raises RefusedError for a name that no model may have, and for a new user too many.
         """
-        if self._files is None:
-            return common
-        path = self._files.path(user)
+        files, most = self._setup.users, self._limits.max_users
+        if files is None:
+            return self._setup.path
+        path = files.path(user)
         if path is None:
             raise RefusedError(PROTOCOL, "(the User header has no name that a model may have)")
-        if not self._files.stamp(path) and request.is_spam is not None:
-            # Whoever can connect can make up names.
-            if self._files.has_many(self._limits.max_users):
+        if not files.stamp(path) and request.is_spam is not None:
+            if files.has_many(most):  # whoever can connect can make up names
                 raise RefusedError(
                     UNAVAILABLE,
-                    f"({self._limits.max_users:,} users have models, and the server creates no"
-                    " more: raise its limit, or remove some)",
+                    f"({most:,} users have models, and the server creates no more: raise its limit,"
+                    " or remove some)",
                 )
-            self._files.make_folder(path)
+            files.make_folder(path)
         return path
 
     def submit(self, path: Path, request: LearnRequest) -> Result:
@@ -251,8 +250,9 @@ class Teacher:
         """Apply requests together; if that fails one by one, so that a bad one fails alone."""
         ends = min(one.ends for one in batch)
         wait = LockWait(math.inf, self._say, lambda: time.monotonic() >= min(ends, self._latest))
+        base = self._setup.path if self._setup.users else self._setup.base
         try:
-            results = self._apply(path, [one.request for one in batch], wait)
+            results = apply_requests(path, [one.request for one in batch], wait, base)
             for one, result in zip(batch, results, strict=True):
                 one.result = result
         except Exception as error:  # noqa: BLE001 (its client gets it)

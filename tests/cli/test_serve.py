@@ -1,6 +1,5 @@
 """`nbspam serve` and Debian's spamc: every way to call it, and what must never happen to mail."""
 
-import fcntl
 import itertools
 import json
 import math
@@ -185,13 +184,6 @@ def test_an_odd_message_comes_out_whole(common, mail_model, passed, name, option
         assert options or name == "empty"
         return
     assert passed(message, "classify", "-p", "-m", mail_model)[:2] == (0, out)
-
-
-@spamc
-def test_without_a_server_mail_comes_out_as_it_was(tmp_path):
-    command = [SPAMC, "-U", tmp_path / "gone", "--connect-retries=1"]
-    done = subprocess.run(command, input=SPAM, capture_output=True)
-    assert (done.returncode, done.stdout) == (0, SPAM)
 
 
 @spamc
@@ -389,10 +381,9 @@ def _besieged(served, clients, seconds):
     _tricks()
     ends = time.monotonic() + seconds
     context = multiprocessing.get_context("fork")
-    per_process = 10  # threads
     siege = [
-        context.Process(target=_siege, args=(str(served.path), number, per_process, ends))
-        for number in range(clients // per_process)
+        context.Process(target=_siege, args=(str(served.path), range(first, first + 10), ends))
+        for first in range(0, clients, 10)
     ]
     for process in siege:
         process.start()
@@ -410,15 +401,10 @@ def _besieged(served, clients, seconds):
     return most, sorted(waits)
 
 
-def _siege(path, number, threads, ends):
-    hostile = [
-        threading.Thread(target=_hostile, args=(path, threads * number + i, ends), daemon=True)
-        for i in range(threads)
-    ]
-    for thread in hostile:
-        thread.start()
-    for thread in hostile:
-        thread.join(max(0, ends - time.monotonic()))
+def _siege(path, numbers, ends):
+    for number in numbers:
+        threading.Thread(target=_hostile, args=(path, number, ends), daemon=True).start()
+    time.sleep(max(0, ends - time.monotonic()))
     os._exit(0)
 
 
@@ -458,17 +444,16 @@ def test_a_start_after_a_crash_and_a_clean_end(serve, mail_model, tmp_path, numb
         assert served.said == []
 
 
-@spamc
 def test_a_damaged_model_is_not_taken_and_a_hangup_reopens_it(serve, own_model):
     raw, beside = own_model.read_bytes(), own_model.with_name("beside")
     keeps = "; the server keeps using the previous model\n"
     with serve(own_model) as served:
-        good = served.spamc("-c")
+        good = _ask(served, SPAM)
         served.process.send_signal(signal.SIGHUP)
-        assert served.spamc("-c") == good
+        assert _ask(served, SPAM) == good
         beside.write_bytes(raw[:500])
         beside.replace(own_model)
-        assert [served.spamc("-c") for _ in range(3)] == [good] * 3
+        assert [_ask(served, SPAM) for _ in range(3)] == [good] * 3
         served.wait(lambda: len(served.said) == 2)
         assert served.said[1].startswith(f"nbspam: {own_model}: ")
         assert served.said[1].endswith(keeps)
@@ -485,51 +470,6 @@ def test_a_damaged_model_is_not_taken_and_a_hangup_reopens_it(serve, own_model):
         assert served.stop() == 0
         assert not served.path.exists()
     assert served.said[5:] == [f"nbspam: stopped serving {own_model}\n"]
-
-
-@pytest.mark.long
-def test_the_log_has_the_end_and_what_was_mended(serve, own_model):
-    """With metrics by TCP."""
-    raw, port = own_model.read_bytes(), _free_port()
-    options = ("--log", "stderr", "--metrics", f"127.0.0.1:{port}")
-    with serve(own_model, *options, answers=False) as served:
-        served.wait(lambda: served.said)
-        _assert_metrics(_scraped(socket.AF_INET, ("127.0.0.1", port)), checks=0)
-        for i, content in enumerate((b"", raw), 2):
-            own_model.write_bytes(content)
-            served.process.send_signal(signal.SIGHUP)
-            served.wait(lambda n=i: len(served.said) == n)
-    start, bad, again, end = served.said
-    assert start.endswith(f', and its metrics on 127.0.0.1:{port}"\n')
-    assert bad.startswith(f'nbspam: action=serve error="{own_model}: ')
-    note = f"{own_model}: the model can be used again and was opened"
-    assert again == f'nbspam: action=serve note="{note}"\n'
-    assert end == f'nbspam: action=serve note="stopped serving {own_model}"\n'
-
-
-@pytest.mark.long  # tests/serving/test_tell.py has the same with few clients, without a process
-def test_a_locked_model_stops_neither_judging_nor_the_end(serve, own_model):
-    """Sixty-four clients teach it, and more would."""
-    raw = own_model.read_bytes()
-    teach = b"TELL SPAMC/1.5\r\nMessage-class: ham\r\nSet: local\r\nContent-length: %d\r\n\r\n"
-    with (
-        serve(own_model, "--tell") as served,
-        own_model.with_name(f".{own_model.name}.lock").open("a") as lock,
-        ThreadPoolExecutor(80) as pool,
-    ):
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        told = [pool.submit(_ask, served, b"a word %d" % i, teach) for i in range(80)]
-        served.wait(lambda: len(served.said) == 2)
-        assert "waiting for its lock" in served.said[1]
-        assert f"process {os.getpid()} (" in served.said[1]
-        assert _ask(served, SPAM).startswith(b"SPAMD/1.1 0 EX_OK\r\nSpam: True")
-        assert not all(one.done() for one in told)  # while they wait
-        started = time.monotonic()
-        assert served.stop() == 0
-        assert time.monotonic() - started < 12
-        replies = [one.result() for one in told]
-        assert all(reply.startswith(b"SPAMD/1.0 75 Try again later: ") for reply in replies)
-    assert own_model.read_bytes() == raw
 
 
 def _refused(path):
@@ -566,10 +506,13 @@ def test_a_model_of_older_rules_is_served_and_told_of_once(serve, own_model, opt
 
 
 @spamc
-def test_tcp_metrics_and_log(serve, own_model, tmp_path):
+@pytest.mark.few(1)
+@pytest.mark.parametrize("place", ["PATH", "TCP"])
+def test_tcp_metrics_and_log(serve, own_model, tmp_path, place):
     new = b"Subject: other\nMessage-ID: <2@example.org>\n\nsome quite unheard-of words\n"
-    port, path = _free_port(), tmp_path / "metrics"
-    options = ("--listen", f"127.0.0.1:{port}", "--metrics", path, "--tell", "--log", "stderr")
+    raw, port, path = own_model.read_bytes(), _free_port(), tmp_path / "metrics"
+    address = path if place == "PATH" else f"127.0.0.1:{_free_port()}"
+    options = ("--listen", f"127.0.0.1:{port}", "--metrics", address, "--tell", "--log", "stderr")
     with serve(own_model, *options, answers=False) as served:
         served.wait(lambda: served.said)
         command = [SPAMC, "-d", "127.0.0.1", "-p", str(port), "-c", "-u", "hal"]
@@ -577,21 +520,28 @@ def test_tcp_metrics_and_log(serve, own_model, tmp_path):
         for what in ("spam", "ham", "forget", "forget"):
             served.spamc("-L", what, "-u", "hal", message=new)
         assert served.spamc("-c")[0] == 1
-        with socket.socket(socket.AF_UNIX) as client:
-            client.connect(str(served.path))
-            client.sendall(b"\x1b]0;owned\x07\x1b[2J SPAMC/1.5\r\n\r\n")
-            client.shutdown(socket.SHUT_WR)
-            while client.recv(4096):
-                pass
-        assert path.stat().st_mode & 0o777 == 0o600
-        _assert_metrics(_scraped(socket.AF_UNIX, str(path)), checks=2)
-        served.wait(lambda: len(served.said) == 8)
+        served.ask(b"\x1b]0;owned\x07\x1b[2J SPAMC/1.5\r\n\r\n")
+        for n, content in ((8, b""), (9, raw)):
+            served.wait(lambda n=n: len(served.said) == n)
+            own_model.write_bytes(content)
+            served.process.send_signal(signal.SIGHUP)
+        served.wait(lambda: len(served.said) == 10)
+        with socket.socket(socket.AF_UNIX if place == "PATH" else socket.AF_INET) as client:
+            client.connect(str(path) if place == "PATH" else ("127.0.0.1", int(address[10:])))
+            client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            page = client.makefile("rb").read()
+        assert page.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert b'\nnbspam_requests_total{command="CHECK"} 2\n' in page
+        assert place == "TCP" or path.stat().st_mode & 0o777 == 0o600
     assert not path.exists()
-    start, check, *told, _, hostile, end = served.said
+    start, check, *told, _, hostile, bad, again, end = served.said
     assert 'error="76 Bad header line: ' in hostile
     assert hostile.removesuffix("\n").isprintable()  # it commands no terminal
+    assert bad.startswith(f'nbspam: action=serve error="{own_model}: ')
+    note = f"{own_model}: the model can be used again and was opened"
+    assert again == f'nbspam: action=serve note="{note}"\n'
     assert end == f'nbspam: action=serve note="stopped serving {own_model}"\n'
-    places = f"{served.path}, 127.0.0.1:{port}, and its metrics on {path}"
+    places = f"{served.path}, 127.0.0.1:{port}, and its metrics on {address}"
     assert start == f'nbspam: action=serve note="serving {own_model} on {places}"\n'
     assert re.fullmatch(
         r"nbspam: action=classify command=CHECK user=hal verdict=spam probability=0\.9\d{5}"
@@ -617,21 +567,6 @@ def test_a_log_that_is_not_there_is_told_at_the_start(serve, mail_model, monkeyp
             "nbspam: /run/systemd/journal/socket: 1 log line could not be written (No such file or"
             " directory); lines are dropped until it works\n"
         ]
-
-
-def _scraped(family, address):
-    with socket.socket(family) as client:
-        client.connect(address)
-        client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
-        page = b""
-        while chunk := client.recv(1 << 16):
-            page += chunk
-    return page
-
-
-def _assert_metrics(page, checks):
-    assert page.startswith(b"HTTP/1.1 200 OK\r\n")
-    assert b'\nnbspam_requests_total{command="CHECK"} %d\n' % checks in page
 
 
 @spamc

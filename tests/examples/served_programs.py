@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from waiting import wait_until
@@ -67,6 +67,11 @@ class Served:
 
     def connect(self):
         return Client(self.path)
+
+    @contextmanager
+    def clients(self, n):
+        with ExitStack() as opened:
+            yield [opened.enter_context(self.connect()) for _ in range(n)]
 
     def ask(self, request, end=True):
         with self.connect() as client:

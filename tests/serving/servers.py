@@ -4,17 +4,27 @@ import fcntl
 import os
 import threading
 import time
-from contextlib import contextmanager
-from functools import partial
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from unittest.mock import patch
 
 from served_programs import Served, children, workers_of
 
 from nbspam.serving.clients import Limits
-from nbspam.serving.models import Opening, ServedModels, UserFiles
+from nbspam.serving.models import Opening, Setup, UserFiles
 from nbspam.serving.server import Server
 from nbspam.serving.sockets import unix_socket
-from nbspam.serving.teaching import Teacher, apply_requests
+
+OK, PONG = b"SPAMD/1.1 0 EX_OK\r\n", b"SPAMD/1.5 0 PONG\r\n"
+LEARNED = OK + b"DidSet: local\r\n\r\n\r\n"
+AS_SPAM, AS_HAM = ("Message-class: spam", "Set: local"), ("Message-class: ham", "Set: local")
+
+
+def golden(name):
+    """Return the rows of a table in tests/golden/serving, as bytes."""
+    text = (Path(__file__).parents[1] / "golden" / "serving" / name).read_text()
+    rows = [line.split("\t") for line in text.splitlines()[1:]]
+    return [[c.encode().decode("unicode_escape").encode("latin-1") for c in row] for row in rows]
 
 
 class InThread(Served):
@@ -39,6 +49,16 @@ class InThread(Served):
         return [pid for pid in workers_of(os.getpid()) if pid not in self.others]
 
 
+def put(path, raw):
+    """Replace a file; None: remove it."""
+    if raw is None:
+        path.unlink()
+        return
+    beside = path.with_name("beside")
+    beside.write_bytes(raw)
+    beside.replace(path)
+
+
 @contextmanager
 def held(model):
     """Hold a model's lock, as another program would."""
@@ -50,6 +70,11 @@ def held(model):
 def status(pid):
     """Return what a process does: T when it is stopped, Z when it has ended."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def signal_all(pids, number):
+    for pid in pids:
+        os.kill(pid, number)
 
 
 def together(n, work):
@@ -84,19 +109,17 @@ def serving_in(
 ):
     """Serve a model; yields what there is to know of the server.
 
-    apply: what is called to learn; or tell: that it is what the program calls.
+    tell: whether clients may teach; apply: what is called then, in place of what applies them.
     users: where their models are, which can be taught; most: of them that stay open.
     base: that the model is read through.
     """
-    said, path, bounds = [], folder / "socket", Limits(**limits)
-    models = ServedModels(model, cut_offs, base, users, workers, most)
-    current = models.common(Opening(models.cut_offs_of, said.append))
-    teacher = None
-    if apply or tell or users:
-        apply = apply or partial(apply_requests, base=model if users else base)
-        teacher = Teacher(apply, bounds, said.append, UserFiles(users) if users else None)
-    server = Server(models, current, bounds, teacher, said.append, log)
+    said, path = [], folder / "socket"
+    files, can_tell = UserFiles.of(users) if users else None, bool(tell or users or apply)
+    setup = Setup(model, cut_offs, base, files, workers, most, Limits(**limits), can_tell)
+    current = setup.common(Opening(setup.cut_offs_of, said.append))
+    server = Server(setup, current, said.append, log)
     with (
+        patch("nbspam.serving.teaching.apply_requests", apply) if apply else nullcontext(),
         unix_socket(path, 0o600) as listener,
         unix_socket(folder / "metrics", 0o600) as metrics,
     ):

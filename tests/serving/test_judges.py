@@ -1,27 +1,24 @@
 """Several workers: all serve, all are counted, one that dies is replaced, and all end together."""
 
-import os
 import select
 import shutil
 import signal
 import sys
 import threading
 import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from itertools import count
 
 import pytest
 from served_programs import HAM, SPAM, command, program
-from servers import request, status, together
+from servers import AS_SPAM, OK, put, request, signal_all, status, together
 
 import nbspam
 from nbspam.store.lookup import Lookup
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-OK = b"SPAMD/1.1 0 EX_OK\r\n"
 CHECK = request("CHECK", SPAM)
 MANY = 20  # messages of each class in a user's model
-AS_SPAM = "Message-class: spam", "Set: local"
 
 
 @contextmanager
@@ -32,12 +29,6 @@ def running(folder, model, *options, n=2):
         yield served
 
 
-def spoil(model):
-    beside = model.with_name("beside")
-    beside.write_bytes(b"no model")
-    beside.replace(model)
-
-
 def test_each_worker_judges_learns_once_and_ends_with_all(tmp_path, model):
     with Lookup(model) as lookup:
         before = lookup.metadata.learned.messages
@@ -46,17 +37,14 @@ def test_each_worker_judges_learns_once_and_ends_with_all(tmp_path, model):
         workers = served.workers
         for alone in workers:  # each does its work while the others do nothing
             others = [pid for pid in workers if pid != alone]
-            for pid in others:
-                os.kill(pid, signal.SIGSTOP)
-            with ExitStack() as opened:
-                clients = [opened.enter_context(served.connect()) for _ in range(9)]
+            signal_all(others, signal.SIGSTOP)
+            with served.clients(9) as clients:
                 for client in clients:
                     client.send(CHECK)
                 served.wait(
                     lambda c=clients: select.select([one.socket for one in c], [], [], 0)[0]
                 )
-                for pid in others:
-                    os.kill(pid, signal.SIGCONT)
+                signal_all(others, signal.SIGCONT)
                 for client in clients:
                     assert client.rest().startswith(OK + b"Spam: True")
         judged = 'judged_messages_total{command="CHECK",verdict="spam"}'
@@ -98,21 +86,18 @@ def test_a_worker_that_dies_is_replaced_and_none_outlives_the_server(tmp_path, m
     line = b"SPAMD/1.0 75 Try again later: (the process that reads it has ended)\r\n"
     with running(tmp_path, model) as served:
         first = served.workers
-        for pid in first:  # idle ones cost nobody anything
-            os.kill(pid, signal.SIGKILL)
-            served.wait(lambda pid=pid: status(pid) == "Z")
+        signal_all(first, signal.SIGKILL)  # idle ones cost nobody anything
+        served.wait(lambda: all(status(pid) == "Z" for pid in first))
         for _ in range(9):
             assert served.ask(CHECK).startswith(OK)
-        spoil(model)  # its successor has the version that the server has open
-        for pid in served.workers:
-            os.kill(pid, signal.SIGSTOP)
+        put(model, b"no model")  # its successor has the version that the server has open
+        signal_all(served.workers, signal.SIGSTOP)
         with served.connect() as client:
             client.send(CHECK)
             served.wait(lambda: served.metric("connections") == 1)
             time.sleep(0.1)
             workers = served.workers
-            for pid in workers:
-                os.kill(pid, signal.SIGKILL)
+            signal_all(workers, signal.SIGKILL)
             assert client.rest() == line  # and spamc outputs the message
         for _ in range(9):
             assert served.ask(CHECK).startswith(OK)
@@ -128,10 +113,8 @@ def test_a_worker_that_dies_is_replaced_and_none_outlives_the_server(tmp_path, m
 
 def test_short_messages_do_not_wait_for_long_ones_nor_these_for_ever(tmp_path, model):
     long = request("CHECK", HAM + b"and so on\n" * 3_000)
-    with running(tmp_path, model) as served, ExitStack() as opened:
-        for pid in served.workers:
-            os.kill(pid, signal.SIGSTOP)
-        clients = [opened.enter_context(served.connect()) for _ in range(20)]
+    with running(tmp_path, model) as served, served.clients(20) as clients:
+        signal_all(served.workers, signal.SIGSTOP)
         for client in clients:
             client.send(long)
         served.wait(lambda: served.metric("connections") == 20)
@@ -139,27 +122,12 @@ def test_short_messages_do_not_wait_for_long_ones_nor_these_for_ever(tmp_path, m
             short.send(CHECK)
             served.wait(lambda: served.metric("connections") == 21)
             time.sleep(0.1)  # until it is read
-            for pid in served.workers:
-                os.kill(pid, signal.SIGCONT)
+            signal_all(served.workers, signal.SIGCONT)
             assert short.rest().startswith(OK)
         done, _, _ = select.select([client.socket for client in clients], [], [], 0)
         assert len(done) < 15
         for client in clients:
             assert client.rest().startswith(OK)
-
-
-def test_sighup_reopens_the_model_and_who_is_heard_at_the_end_is_answered(tmp_path, model):
-    with running(tmp_path, model) as served, served.connect() as client:
-        spoil(model)
-        served.process.send_signal(signal.SIGHUP)
-        served.wait(lambda: len(served.said) == 2)
-        client.send(CHECK[:40])
-        served.wait(lambda: served.metric("connections") == 1)
-        served.process.send_signal(signal.SIGTERM)
-        time.sleep(0.05)
-        client.send(CHECK[40:])
-        assert client.rest().startswith(OK)
-        assert served.process.wait(10) == 0
 
 
 def words_of(user):

@@ -2,12 +2,12 @@
 
 import re
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from one_case import each
+from servers import golden
 
 from nbspam import __version__
 from nbspam.reading.marks import MARK, PLACE_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag, unmarked
@@ -21,14 +21,6 @@ LINE = b"X-Nbspam: " + VERDICT.encode()
 FROM = b"From a@example.org Mon Jan  1 10:00:00 2024\n"
 
 
-def rows_of(name):
-    lines = (Path(__file__).parents[1] / "golden" / "serving" / name).read_text().splitlines()
-    rows = [line.split("\t") for line in lines[1:]]
-    return [
-        [cell.encode().decode("unicode_escape").encode("latin-1") for cell in row] for row in rows
-    ]
-
-
 def filled(wanted):
     for letter, line in ((b"M", LINE), (b"T", b"X-Nbspam-Tag: [SPAM]")):
         wanted = re.sub(rb"(?:(?<=[\r\n])|\A)%s(?=[\r\n]|\Z)" % letter, line, wanted)
@@ -39,7 +31,7 @@ def passed(raw, marks=PLAIN):
     return marked(cleaned(raw, marks.name), marks)
 
 
-@each("case, came, wanted", rows_of("marks.tsv"))
+@each("case, came, wanted", golden("marks.tsv"))
 def test_where_the_header_goes_and_that_it_is_the_same_message(case, came, wanted):
     once = passed(came)
     assert filled(wanted) == once
@@ -212,7 +204,7 @@ def test_nothing_forged_is_left(raw):
 # The tag
 
 
-@each("came, wanted", rows_of("tags.tsv"))
+@each("came, wanted", golden("tags.tsv"))
 def test_the_tag_goes_before_the_subject(came, wanted):
     out = passed(came, TAGGING)
     assert filled(wanted) == out

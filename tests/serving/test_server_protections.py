@@ -15,25 +15,24 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from one_case import each
 from served_programs import HAM, SPAM, Client
-from servers import request
+from servers import AS_SPAM, OK, request, serving_in, signal_all
 
-from nbspam.errors import ModelError, ServingError
+from nbspam.errors import ModelError
 from nbspam.serving.clients import Clients, Limits, Room
-from nbspam.serving.judges import Judges, Setup, _Judge
-from nbspam.serving.models import Opening, ServedModels, UserFiles
+from nbspam.serving.judges import Judges, _Judge
+from nbspam.serving.models import Opening, Setup, UserFiles
 from nbspam.serving.sockets import BACKLOG, unix_socket
 from nbspam.serving.spamd import TEMPORARY, RefusedError, Request, unzipped
 from nbspam.serving.teaching import LearnRequest, apply_requests
 from nbspam.store.writing import LockWait
 
-OK = b"SPAMD/1.1 0 EX_OK\r\n"
-TEACH = "Message-class: spam", "Set: local"
 WORDS = b"".join(b"word%d " % i for i in range(9_000))
 
 
 def teach(served, user, message=SPAM):
-    return served.ask(request("TELL", message, *TEACH, user=user))
+    return served.ask(request("TELL", message, *AS_SPAM, user=user))
 
 
 # Metrics
@@ -55,41 +54,44 @@ def test_the_scraper_has_a_place_beside_300_idle_clients(serving, model):
 # The end, whatever clients do
 
 
-def test_it_ends_in_time_among_messages_that_take_long(serving, model):
-    whole = request("CHECK", WORDS[:100])
-    with serving(model, shutdown=0.5) as served, ExitStack() as opened:
-        for judge in served.processes:
-            os.kill(judge, signal.SIGSTOP)
-        clients = [opened.enter_context(served.connect()) for _ in range(30)]
-        for client in clients:
-            client.send(whole[:50])
-        served.wait(lambda: served.n_open == len(clients))
-        for client in clients:
-            client.send(whole[50:])
-        served.stop_within(1.5)
-
-
-def test_it_ends_in_time_though_a_large_message_to_learn_is_never_read(serving, model):
-    with serving(model, tell=True, shutdown=0.5) as served, served.connect() as client:
+@each(
+    "asked, n",
+    [
+        (b"CHECK SPAMC/1.5\r\n", 1),
+        (request("CHECK", WORDS[:100]), 30),
+        (request("CHECK", WORDS * 3), 3),
+        (request("TELL", WORDS * 3, *AS_SPAM), 1),
+    ],
+)
+def test_it_ends_in_time_though_clients_are_silent_or_their_messages_never_read(
+    model, tmp_path, asked, n
+):
+    with serving_in(tmp_path, model, tell=True, shutdown=0.5) as served, served.clients(n) as some:
         assert served.ask(request("CHECK", WORDS * 3)).startswith(OK)  # starts the process
-        os.kill(served.processes[2], signal.SIGSTOP)
-        client.send(request("TELL", WORDS * 3, *TEACH))
-        served.wait(lambda: served.metric("parked_connections") == 1)
+        signal_all(served.processes, signal.SIGSTOP)
+        for client in some:
+            client.send(asked[:50])
+        served.wait(lambda: served.n_open == n)
+        for client in some:
+            client.send(asked[50:])
+        served.wait(lambda: served.metric("parked_connections") == (n if len(asked) > 9999 else 0))
         served.stop_within(1.5)
+        assert [client.rest() for client in some] == [b""] * n
+    assert served.said == []
 
 
 def test_no_process_is_used_or_left_that_starts_while_the_server_stops(model, monkeypatch):
-    served = ServedModels(model)
-    current = served.common(Opening(served.cut_offs_of))
-    judges, real = Judges(Setup(served, Limits()), current, print), _Judge.start
+    setup = Setup(model)
+    current = setup.common(Opening(setup.cut_offs_of))
+    judges, real = Judges(setup, current, print), _Judge.start
 
-    def start(judge, *arguments):
+    def start(judge):
         judges.close()  # sees no process yet
-        real(judge, *arguments)
+        real(judge)
 
     monkeypatch.setattr(_Judge, "start", start)
     with pytest.raises(RefusedError, match="the server stops"):
-        judges.judge(Request("CHECK", body=SPAM))
+        judges.judge(Request("CHECK", body=bytearray(SPAM)))
     assert judges.pids == []
 
 
@@ -119,11 +121,11 @@ def test_a_large_message_is_not_overtaken():
     room, order = Room(100, Limits()), []
 
     def visit(n):
-        room.take(n)
+        room.take(n, n)
         order.append(n)
         room.free(n)
 
-    room.take(60)
+    room.take(60, 60)
     visitors = [threading.Thread(target=visit, args=(n,), daemon=True) for n in (80, 30, 75)]
     for number, visitor in enumerate(visitors, 1):
         visitor.start()
@@ -140,17 +142,17 @@ def test_a_large_message_is_not_overtaken():
 def test_who_waits_for_too_long_is_refused_and_the_next_goes_on():
     limits = SimpleNamespace(connections=64, timeout=0.3)
     room = Room(100, limits)
-    room.take(50)
+    room.take("first", 50)
 
     def come_later():
         limits.timeout = 60.0
-        room.take(40)
+        room.take("later", 40)
 
     second = threading.Timer(0.1, come_later)
     second.daemon = True
     second.start()
     with pytest.raises(RefusedError, match="no room") as refused:
-        room.take(60)
+        room.take("late", 60)
     assert refused.value.code == TEMPORARY
     second.join(5)
     assert room.used == 90
@@ -166,8 +168,8 @@ def room_used(served):
 def test_large_messages_wait_for_room_and_the_slow_make_room(serving, model):
     """First come, first served; 64 at most, and not for ever."""
     most = 1_000_000
-    with serving(model, max_size=most, grace=0.3, connections=6) as served, ExitStack() as opened:
-        slow = [opened.enter_context(served.connect()) for _ in range(3)]
+    limits = {"max_size": most, "grace": 0.3, "connections": 6}
+    with serving(model, **limits) as served, served.clients(3) as slow:
         for client in slow:
             client.send(LARGE % most + b"x")
         served.wait(lambda: room_used(served) == 3 * most)
@@ -217,7 +219,7 @@ def test_a_message_that_fails_is_freed_at_once(serving, model):
     with serving(model, tell=True) as served:
         for asked, code in (
             (LARGE % 20_000_000 + bytes(10_000_000), b"76"),  # and hangs up
-            (request("TELL", bytes(10_000_000), *TEACH, "Compress: zlib"), b"65"),
+            (request("TELL", bytes(10_000_000), *AS_SPAM, "Compress: zlib"), b"65"),
             (request("CHECK", bytes(10_000_000), "Compress: zlib"), b"65"),
         ):
             gc.disable()
@@ -258,7 +260,7 @@ def peak_of(function, *arguments):
 
 def test_a_bomb_is_not_decompressed():
     bomb = zlib.compress(bytes(64 << 20))
-    packed = Request("PROCESS", body=bomb, compressed=True)
+    packed = Request("PROCESS", body=bytearray(bomb), compressed=True)
     for function, arguments in (
         (unzipped, (bomb, 1000)),
         (packed.beginning, (1000,)),
@@ -310,32 +312,10 @@ def test_no_more_models_are_made_than_allowed(serving, model, users, pattern):
     assert served.said == []
 
 
-def test_a_name_is_a_file_of_the_folder(users):
-    for name in ("hal", "a" * 128, "hal@example.org", "a..b", "x+y_z-1"):
-        assert UserFiles(users).path(name) == users / f"{name}.json"
-
-
-def test_a_model_is_its_users_alone_whatever_the_umask(serving, model, users):
-    before = os.umask(0)
-    try:
-        with serving(model, users=users / "%u/model.json") as served:
-            assert teach(served, "hal").startswith(OK)
-    finally:
-        os.umask(before)
-    for path in users.rglob("*"):
-        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
-
-
-def test_a_folder_of_another_user_is_refused(users, monkeypatch):
-    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    with pytest.raises(ServingError, match="other users than the server's"):
-        UserFiles(users)
-
-
 def test_a_folder_is_made_in_no_links_place(users, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     (users / "hal").symlink_to(elsewhere)
-    files = UserFiles(users / "%u/model.json")
+    files = UserFiles.of(users / "%u/model.json")
     with pytest.raises(ModelError):
         files.make_folder(files.path("hal"))
     assert not elsewhere.exists()

@@ -1,17 +1,14 @@
-"""Where a server listens and where it refuses to, what systemd passes and is told, and signals."""
+"""Where a server listens and where it refuses to, and what systemd passes and is told."""
 
 import os
-import signal
 import socket
 import stat
-import subprocess
 import sys
-import threading
 
 import pytest
 
 from nbspam.errors import OptionError, ServingError
-from nbspam.serving.server import serve
+from nbspam.serving import sockets
 from nbspam.serving.sockets import name_of, notify, passed_sockets, tcp_sockets, unix_socket
 
 
@@ -111,50 +108,29 @@ def test_what_is_no_address_or_a_bad_one():
 # systemd
 
 
-def test_no_sockets_are_passed(monkeypatch):
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")  # of what it refuses, and ends
+def test_passed_sockets_are_taken(tmp_path, monkeypatch):
     names = "LISTEN_PID", "LISTEN_FDS"
-    for said in ((), ("1", "1"), ("x", "1")):  # nothing, to another process, junk
-        for name in names:
-            monkeypatch.delenv(name, raising=False)
-        for name, value in zip(names, said, strict=False):
-            monkeypatch.setenv(name, value)
-        assert passed_sockets() == []
-
-
-TAKE = """
-import os
-from nbspam.errors import NbspamError
-from nbspam.serving.sockets import name_of
-from nbspam.serving.sockets import passed_sockets
-try:
-    print(*map(name_of, passed_sockets()), "LISTEN_FDS" in os.environ)
-except NbspamError as error:
-    print(error)
-"""
-
-
-def run_with(descriptor):
-    become = (
-        "import os, sys; os.dup2(int(sys.argv[1]), 3);"
-        "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1');"
-        "os.execv(sys.executable, [sys.executable, '-c', sys.argv[2]])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", become, str(descriptor), TAKE],
-        pass_fds=[descriptor],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout
-
-
-def test_passed_sockets_are_taken(tmp_path):
-    path = tmp_path / "socket"
-    with unix_socket(path, 0o600) as listener:
-        assert run_with(listener.fileno()) == f"{path} False\n"
-    with socket.socket() as connected:
-        assert "is not a listening stream socket" in run_with(connected.fileno())
+    ours = str(os.getpid())
+    with unix_socket(tmp_path / "socket", 0o600) as listener, socket.socket() as connected:
+        for sock, *said in (
+            *((listener, None, None), (listener, "1", "1"), (listener, "x", "1")),  # not for us
+            *((listener, ours, "x"), (listener, ours, "1"), (connected, ours, "1")),
+        ):
+            for name, value in zip(names, said, strict=True):
+                monkeypatch.setenv(name, value or "")
+            passed = os.dup(sock.fileno())
+            monkeypatch.setattr(sockets, "_FIRST_PASSED", passed)
+            if sock is connected:
+                with pytest.raises(ServingError, match="is not a listening stream socket"):
+                    passed_sockets()
+                continue
+            found = passed_sockets()
+            assert list(map(name_of, found)) == [str(tmp_path / "socket")] * (said == [ours, "1"])
+            assert "LISTEN_FDS" not in os.environ
+            for each in found:
+                assert not os.get_inheritable(each.fileno())
+            os.close(passed if not found else found[0].detach())
 
 
 @pytest.mark.parametrize("abstract", [False, True])
@@ -171,39 +147,3 @@ def test_systemd_is_told(tmp_path, monkeypatch, abstract):
     notify("STOPPING=1")  # nobody hears it, and nothing happens
     monkeypatch.delenv("NOTIFY_SOCKET")
     notify("READY=1")
-
-
-# Signals
-
-
-class Watched:
-    """A server that has no clients, and counts how often it was asked to reopen its model."""
-
-    n_reloads = 0
-    is_closed = False
-
-    def start(self, *_):
-        """Serve nobody."""
-
-    def reload(self):
-        self.n_reloads += 1
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    def close(self):
-        self.is_closed = True
-
-
-def test_signals_are_heeded_once_it_says_that_it_serves():
-    """Who waits for that and sends SIGHUP would end it otherwise."""
-    server, handlers = Watched(), []
-
-    def say_start():
-        assert threading.current_thread() is threading.main_thread()
-        handlers.extend(signal.getsignal(n) for n in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT))
-        assert signal.SIG_DFL not in handlers
-        os.kill(os.getpid(), signal.SIGHUP)
-
-    before = signal.getsignal(signal.SIGHUP)
-    serve(server, [], say_start=say_start)
-    assert (server.n_reloads, server.is_closed) == (1, True)
-    assert signal.getsignal(signal.SIGHUP) is before

@@ -5,18 +5,18 @@ import sys
 import threading
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from served_programs import HAM, SPAM
-from servers import held, request
+from servers import AS_SPAM, LEARNED, OK, held, request
 
 import nbspam
 from nbspam.errors import LockedError, ModelError
 from nbspam.serving.clients import Limits
-from nbspam.serving.log import UNCHANGED
+from nbspam.serving.models import Setup
 from nbspam.serving.spamd import RefusedError
-from nbspam.serving.teaching import LearnRequest, Teacher
-from nbspam.serving.teaching import apply_requests as apply_with_wait
+from nbspam.serving.teaching import LearnRequest, Teacher, apply_requests
 from nbspam.store import model_file
 from nbspam.store.lookup import read_model
 from nbspam.store.writing import DEFAULT_WAIT, LockWait
@@ -24,15 +24,8 @@ from nbspam.store.writing import DEFAULT_WAIT, LockWait
 NEW = b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n"
 
 
-def results(path, *requests):
-    return apply_with_wait(path, list(requests), DEFAULT_WAIT)
-
-
-def apply_requests(path, requests):
-    return [
-        done if isinstance(done, Exception) else done != UNCHANGED
-        for done in results(path, *requests)
-    ]
+def told(path, *requests):
+    return apply_requests(path, [LearnRequest(*each) for each in requests], DEFAULT_WAIT)
 
 
 def submitted(apply, messages, before=lambda _: None, **limits):
@@ -40,7 +33,7 @@ def submitted(apply, messages, before=lambda _: None, **limits):
 
     apply: called with the requests, and how long to wait.  before: called with the teacher.
     """
-    teacher = Teacher(lambda _, asked, wait: apply(asked, wait), Limits(**limits), print, None)
+    teacher = Teacher(Setup(Path("model.json"), limits=Limits(**limits)), print)
     before(teacher)
     results = [None] * len(messages)
 
@@ -48,14 +41,17 @@ def submitted(apply, messages, before=lambda _: None, **limits):
         results[i] = teacher.submit(Path("model.json"), request)
 
     threads = []
-    for i, message in enumerate(messages):
-        one = message if isinstance(message, LearnRequest) else LearnRequest(message, True)
-        threads.append(threading.Thread(target=submit, args=(i, one)))
-        threads[-1].start()
-        time.sleep(0.01)  # so that they come in order
-    teacher.close()
-    for thread in threads:
-        thread.join(60)
+    with patch(
+        "nbspam.serving.teaching.apply_requests", lambda _, asked, wait, __: apply(asked, wait)
+    ):
+        for i, message in enumerate(messages):
+            one = message if isinstance(message, LearnRequest) else LearnRequest(message, True)
+            threads.append(threading.Thread(target=submit, args=(i, one)))
+            threads[-1].start()
+            time.sleep(0.01)  # so that they come in order
+        teacher.close()
+        for thread in threads:
+            thread.join(60)
     return results
 
 
@@ -67,61 +63,49 @@ def known(path):
 
 
 def test_learn_move_forget(model):
+    """In one call and in several: what is asked of one message is done in order."""
     start = known(model)
-    assert apply_requests(model, [LearnRequest(NEW, True)]) == [True]
-    assert known(model)[0]["spam"] == start[0]["spam"] + 1
     marked = b"X-Nbspam: spam, probability=1.0\n" + NEW  # what mail software adds is no matter
-    again = [LearnRequest(NEW, True), LearnRequest(marked, True)]
-    assert apply_requests(model, again) == [False, False]
-    assert apply_requests(model, [LearnRequest(NEW, False)]) == [True]
-    assert known(model)[0] == start[0] | {"ham": start[0]["ham"] + 1}
-    assert apply_requests(model, [LearnRequest(NEW, None)]) == [True]
-    assert apply_requests(model, [LearnRequest(NEW, None)]) == [False]
+    steps = [
+        *((NEW, None, "unchanged", 0, 0), (NEW, True, "learned", 1, 0)),
+        *((NEW, True, "unchanged", 1, 0), (marked, True, "unchanged", 1, 0)),
+        *((HAM, False, "learned", 1, 1), (NEW, False, "moved", 0, 2)),
+        *((NEW, None, "forgotten", 0, 1), (NEW, None, "unchanged", 0, 1)),
+        *((HAM, True, "moved", 1, 0), (HAM, None, "forgotten", 0, 0)),
+    ]
+    words = [step[2] for step in steps]
+    assert told(model, *(step[:2] for step in steps)) == words
     assert known(model) == start
-    learn, move, forget = (LearnRequest(NEW, is_spam) for is_spam in (True, False, None))
-    words = ["unchanged", "learned", "unchanged", "moved", "forgotten", "unchanged"]
-    assert results(model, forget, learn, learn, move, forget, forget) == words
-    assert results(model, move, LearnRequest(HAM, True)) == ["learned", "learned"]
+    for message, is_spam, word, spam, ham in steps:
+        assert told(model, (message, is_spam)) == [word]
+        assert known(model)[0] == {"spam": start[0]["spam"] + spam, "ham": start[0]["ham"] + ham}
+    assert known(model) == start
 
 
-def test_an_empty_message_is_not_learned(model):
+def test_an_empty_message_is_not_learned(serving, model):
     before = model.read_bytes()
-    for empty in (b"", b"\r\n", b" \n\n"):
-        requests = [LearnRequest(empty, is_spam) for is_spam in (True, False, None)]
-        assert apply_requests(model, requests) == [False] * 3, empty
-        assert model.read_bytes() == before
-    requests = [LearnRequest(empty, True), LearnRequest(NEW, True), LearnRequest(empty, None)]
-    assert apply_requests(model, requests) == [False, True, False]
+    with serving(model, tell=True) as served:
+        for empty in (b"", b"\r\n", b" \n\n"):
+            for header in ("Message-class: spam\r\nSet: local", "Remove: local"):
+                assert served.ask(request("TELL", empty, header)) == OK + b"\r\n\r\n", empty
+                assert model.read_bytes() == before
 
 
 def test_many_at_once_are_one_save(model, monkeypatch):
     saves = []
     real = model_file.write_atomically
     monkeypatch.setattr(model_file, "write_atomically", lambda *a: (saves.append(1), real(*a)))
-    requests = [
-        LearnRequest(b"Message-ID: <%d@example.org>\n\nhello" % i, i % 2 == 0) for i in range(20)
-    ]
+    asked = [(b"Message-ID: <%d@example.org>\n\nhello" % i, i % 2 == 0) for i in range(20)]
     before = known(model)[0]
-    assert apply_requests(model, requests) == [True] * 20
+    assert told(model, *asked) == ["learned"] * 20
     assert len(saves) == 1
     assert known(model)[0] == {name: n + 10 for name, n in before.items()}
-    assert apply_requests(model, requests) == [False] * 20
+    assert told(model, *asked) == ["unchanged"] * 20
     assert len(saves) == 1
     # Some to be forgotten and some to be learned: a save of each kind.
-    mixed = [
-        LearnRequest(one.message, None if i < 10 else not one.is_spam)
-        for i, one in enumerate(requests)
-    ]
-    assert apply_requests(model, mixed) == [True] * 20
+    mixed = [(message, None if i < 10 else not spam) for i, (message, spam) in enumerate(asked)]
+    assert told(model, *mixed) == ["forgotten"] * 10 + ["moved"] * 10
     assert len(saves) == 3
-
-
-def test_requests_about_one_message_are_applied_in_order(model):
-    start = known(model)
-    told = (NEW, True), (HAM, False), (NEW, True), (NEW, False), (NEW, None), (HAM, None)
-    done = apply_requests(model, [LearnRequest(*each) for each in told])
-    assert done == [True, True, False, True, True, True]
-    assert known(model) == start
 
 
 def test_one_learned_several_times_is_forgotten_whole(model, tmp_path):
@@ -131,14 +115,14 @@ def test_one_learned_several_times_is_forgotten_whole(model, tmp_path):
     command = [sys.executable, "-m", "nbspam", "train", "--update", "-q", "-m", model, table]
     subprocess.run(command, check=True)
     assert known(model)[0]["spam"] == start[0]["spam"] + 3
-    assert apply_requests(model, [LearnRequest(b"the very same", None)]) == [True]
+    assert told(model, (b"the very same", None)) == ["forgotten"]
     assert known(model) == start
 
 
 def test_a_missing_model_is_not_made_anew(model):
     model.unlink()
     with pytest.raises(ModelError, match="model not found"):
-        apply_requests(model, [LearnRequest(NEW, True)])
+        told(model, (NEW, True))
     assert not model.exists()
 
 
@@ -146,12 +130,12 @@ def test_three_classes_need_one_called_ham(tmp_path):
     for other, good in (("ham", True), ("mine", False)):
         path, labels = tmp_path / f"{other}.json", ("spam", other, "promo")
         nbspam.train([(c, f"{c} word {i}") for i in range(5) for c in labels]).save(path)
-        assert apply_requests(path, [LearnRequest(NEW, True)]) == [True]
+        assert told(path, (NEW, True)) == ["learned"]
         if good:
-            assert apply_requests(path, [LearnRequest(NEW, False)]) == [True]
+            assert told(path, (NEW, False)) == ["moved"]
         else:
             with pytest.raises(ModelError, match="no class called ham; learn it under"):
-                apply_requests(path, [LearnRequest(NEW, False)])
+                told(path, (NEW, False))
 
 
 # The queue
@@ -234,9 +218,6 @@ def test_the_end_waits_for_what_is_being_learned():
 
 # A model that another program has locked
 
-TEACH = ["Set: local", "Message-class: spam"]
-OK = b"SPAMD/1.1 0 EX_OK\r\n"
-
 
 def word(number):
     """Return a word of its own for each number; digits would be one token."""
@@ -250,10 +231,9 @@ def mail(number):
 def test_judging_never_waits_for_learning(serving, model):
     """A hundred clients teach a server with four places, while its model is locked."""
     limits = {"connections": 4, "shutdown": 0.1}
-    with serving(model, tell=True, **limits) as served, held(model):
-        clients = [served.connect() for _ in range(100)]
+    with serving(model, tell=True, **limits) as served, held(model), served.clients(100) as clients:
         for number, client in enumerate(clients):
-            client.send(request("TELL", mail(number), *TEACH))
+            client.send(request("TELL", mail(number), *AS_SPAM))
         started = time.monotonic()
         for _ in range(20):
             assert served.ask(request("CHECK", SPAM)).startswith(OK)
@@ -267,21 +247,18 @@ def test_who_cannot_be_learned_in_time_is_told_and_was_not_learned(serving, mode
     before = model.read_bytes()
     busy = b"SPAMD/1.0 75 Try again later: "
     with serving(model, tell=True, connections=3, learning=0.2) as served:
-        with held(model):
-            clients = [served.connect() for _ in range(10)]
+        with held(model), served.clients(10) as clients:
             for number, client in enumerate(clients):
-                client.send(request("TELL", mail(number), *TEACH))
+                client.send(request("TELL", mail(number), *AS_SPAM))
             replies = [client.rest() for client in clients]
-            for client in clients:
-                client.socket.close()
             assert model.read_bytes() == before
         for reply in replies:
             assert reply.startswith(busy)
             assert reply.count(b"\n") == 1
         assert any(b"its lock" in reply and b"nothing was changed" in reply for reply in replies)
         assert any(b"too many messages wait" in reply for reply in replies)
-        again = [served.ask(request("TELL", mail(number), *TEACH)) for number in range(10)]
-        assert again == [OK + b"DidSet: local\r\n\r\n\r\n"] * 10
+        again = [served.ask(request("TELL", mail(number), *AS_SPAM)) for number in range(10)]
+        assert again == [LEARNED] * 10
     assert served.said == []  # a wait of a moment
 
 
@@ -289,28 +266,28 @@ def test_a_stop_ends_the_wait_and_each_reply_is_true(serving, model):
     """What was answered as learned is on the disk, and what was not is not."""
     go = threading.Event()
 
-    def slow(path, requests, wait):
-        results = apply_with_wait(path, requests, wait)
+    def slow(*asked):
+        results = apply_requests(*asked)
         go.set()
         return results
 
-    with serving(model, slow, connections=8, shutdown=2) as served:
-        clients = [served.connect() for _ in range(12)]
+    with (
+        serving(model, slow, connections=8, shutdown=2, grace=60) as served,
+        served.clients(12) as clients,
+    ):
         for number, client in enumerate(clients[:3]):
-            client.send(request("TELL", mail(number), *TEACH))
+            client.send(request("TELL", mail(number), *AS_SPAM))
         assert go.wait(60)
         first = clients[0].rest()
         with held(model):
             for number, client in enumerate(clients[3:], 3):
-                client.send(request("TELL", mail(number), *TEACH))
-            served.wait(lambda: served.n_open >= 8)
+                client.send(request("TELL", mail(number), *AS_SPAM))
+            served.wait(lambda: served.metric("parked_connections") >= 6)  # 2 may be learned yet
             started = time.monotonic()
             served.stop()
             replies = [first, *(client.rest() for client in clients[1:])]
             served.stopping.join(60)
             assert time.monotonic() - started < 20  # and not 30
-        for client in clients:
-            client.socket.close()
     learned = known(model)[1]
     for number, reply in enumerate(replies):
         assert (word(number) in learned) == (b"DidSet" in reply)
@@ -319,13 +296,13 @@ def test_a_stop_ends_the_wait_and_each_reply_is_true(serving, model):
 
 
 def test_a_lock_that_is_lost_between_two_saves_is_told_to_the_second_alone(model, monkeypatch):
-    assert apply_requests(model, [LearnRequest(NEW, True)]) == [True]
+    assert told(model, (NEW, True)) == ["learned"]
 
     def fail(*_, **__):
         raise LockedError("model.json: its lock is held")
 
     monkeypatch.setattr("nbspam.serving.teaching.learn", fail)
-    forgotten, learned = apply_requests(model, [LearnRequest(NEW, None), LearnRequest(HAM, False)])
-    assert forgotten is True
+    forgotten, learned = told(model, (NEW, None), (HAM, False))
+    assert forgotten == "forgotten"
     assert isinstance(learned, LockedError)
-    assert apply_requests(model, [LearnRequest(NEW, None)]) == [False]
+    assert told(model, (NEW, None)) == ["unchanged"]

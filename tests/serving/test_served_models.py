@@ -5,17 +5,26 @@ import os
 from pathlib import Path
 
 import pytest
+from served_programs import HAM, SPAM
+from servers import OK, put, request
 
 import nbspam
 from nbspam.errors import ModelError, OptionError
+from nbspam.filter import open_filter
 from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.models import CurrentModel, Opening
+from nbspam.serving.models import CurrentModel, Opening, Setup
+from nbspam.serving.teaching import LearnRequest, apply_requests
+from nbspam.store.lookup import Lookup
+from nbspam.store.writing import DEFAULT_WAIT
 
 FDS = Path("/proc/self/fd")
+linux = pytest.mark.skipif(not FDS.is_dir(), reason="needs /proc")
+EVIDENCE, SUM = b'"scoring": "evidence"', b'"scoring": "sum"'
 
 
-def opened(path, said):
-    return CurrentModel(path, Opening(CutOffs.of_model, said.append))
+def opened(path, said, base=None):
+    setup = Setup(path, base=base)
+    return setup.common(Opening(setup.cut_offs_of, said.append))
 
 
 @pytest.fixture
@@ -26,12 +35,6 @@ def said():
 @pytest.fixture
 def current(model, said):
     return opened(model, said)
-
-
-def put(path, raw, name="new"):
-    beside = path.with_name(name)
-    beside.write_bytes(raw)
-    beside.replace(path)
 
 
 def changed(raw, cut_off=b"0.75"):
@@ -48,9 +51,6 @@ def open_files(path):
         with contextlib.suppress(OSError):
             links.append(str(number.readlink()))
     return sum(link.startswith(str(path.parent)) and "json" in link for link in links)
-
-
-linux = pytest.mark.skipif(not FDS.is_dir(), reason="needs /proc")
 
 
 def test_a_replaced_file_is_used_at_once_and_opened_once(current, model, said, monkeypatch):
@@ -87,10 +87,7 @@ def bad_files(good):
 def test_a_bad_file_changes_nothing_and_is_told_once(current, model, said):
     good = model.read_bytes()
     for bad in bad_files(good):
-        if bad is None:
-            model.unlink()
-        else:
-            put(model, bad)
+        put(model, bad)
         assert [cut_off_of(current) for _ in range(3)] == [0.9] * 3
         (line,) = said
         assert line.startswith(f"{model}: ")
@@ -111,11 +108,9 @@ def test_a_bad_file_changes_nothing_and_is_told_once(current, model, said):
 def test_a_file_whose_mode_is_mended_is_used(current, model):
     put(model, changed(model.read_bytes()))
     model.chmod(0)
-    assert cut_off_of(current) == 0.9
-    assert current.n_unusable == 1
+    assert (cut_off_of(current), current.n_unusable) == (0.9, 1)
     model.chmod(0o600)
-    assert cut_off_of(current) == 0.75
-    assert current.n_unusable == 0
+    assert (cut_off_of(current), current.n_unusable) == (0.75, 0)
 
 
 @pytest.mark.parametrize(
@@ -130,13 +125,11 @@ def test_a_file_that_could_not_be_opened_is_tried_again_after_a_change_of_its_mo
     put(model, changed(model.read_bytes()))
     with monkeypatch.context() as patched:
         patched.setattr("nbspam.serving.models.Lookup", refuse)
-        assert cut_off_of(current) == 0.9
-        assert current.n_unusable == 1
+        assert (cut_off_of(current), current.n_unusable) == (0.9, 1)
     assert cut_off_of(current) == 0.9
     assert len(said) == 1  # told once
     model.chmod(0o640)
-    assert cut_off_of(current) == 0.75
-    assert current.n_unusable == 0
+    assert (cut_off_of(current), current.n_unusable) == (0.75, 0)
 
 
 def test_a_model_that_cannot_serve_is_as_bad_as_a_damaged_one(model, said):
@@ -175,10 +168,108 @@ def test_no_model_at_the_start_is_an_error(model, tmp_path, said):
     with pytest.raises(ModelError):
         opened(model, said)
     assert open_files(model) == before
-
-
-def test_a_model_without_spam_cannot_answer(tmp_path, said):
-    path = tmp_path / "three.json"
-    nbspam.train([(c, f"{c} word {i}") for i in range(5) for c in "abc"]).save(path)
+    nbspam.train([(c, f"{c} word {i}") for i in range(5) for c in "abc"]).save(model)
     with pytest.raises(ModelError, match=r"has no spam class, .*; say which class is spam"):
-        opened(path, said)
+        opened(model, said)
+
+
+# Read through a base
+
+
+def tell(path, base, message, is_spam):
+    return apply_requests(path, [LearnRequest(message, is_spam)], DEFAULT_WAIT, base)
+
+
+def log_odds(models, message):
+    return models.use().filter.classify(message).log_odds
+
+
+@pytest.fixture
+def me(tmp_path):
+    return tmp_path / "me.json"
+
+
+@pytest.fixture
+def both(me, model, said):
+    return opened(me, said, model)
+
+
+def test_without_a_model_the_base_answers_and_then_both(me, model, both):
+    with open_filter(model) as base:
+        of_base = base.classify(SPAM).log_odds
+    assert log_odds(both, SPAM) == of_base
+    assert tell(me, model, SPAM, True) == ["learned"]
+    of_both = log_odds(both, SPAM)
+    assert of_both != of_base
+    with open_filter(me, base=model) as read_through:
+        assert read_through.classify(SPAM).log_odds == of_both
+    me.unlink()
+    assert log_odds(both, SPAM) == of_base
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("has_own", [True, False])
+def test_files_that_break_leave_the_last_ones(me, model, both, said, has_own):
+    if has_own:
+        tell(me, model, HAM, False)
+    before, whole = log_odds(both, SPAM), model.read_bytes()
+    for n, broken in enumerate((b"no model", whole.replace(EVIDENCE, SUM, 1)), 1):
+        put(model, broken)
+        assert log_odds(both, SPAM) == before
+        assert (both.n_unusable, len(said)) == (1, n)
+    assert "has the scoring sum, and a base must have evidence" in said[-1]
+    put(model, whole)
+    assert log_odds(both, SPAM) == before
+    assert (both.n_unusable, len(said)) == (0, 3)
+    put(me, (me.read_bytes() if has_own else whole).replace(EVIDENCE, SUM, 1))
+    assert log_odds(both, SPAM) == before
+    assert (both.n_unusable, len(said)) == (1, 4)
+    assert "has the scoring sum, and its base" in said[-1]
+    me.unlink()
+    assert both.n_unusable in (0, 1)
+    log_odds(both, SPAM)
+    assert both.n_unusable == 0
+
+
+def test_a_large_message_is_judged_by_both(serving, me, model):
+    """In a process of its own, which is handed the two open files."""
+    tell(me, model, b"Subject: xyzzy\n\nxyzzy plugh\n" * 9, True)
+    message = b"Subject: xyzzy\n\n" + b"xyzzy plugh\n" * 20_000
+    with open_filter(me, base=model) as both:
+        expected = f"probability {both.classify(message).probability:.4f}".encode()
+    for own in (me, me.with_name("none.json")):
+        with serving(own, base=model) as served:
+            reply = served.ask(request("REPORT", message))
+            assert reply.startswith(OK)
+            assert (expected in reply) == (own == me)
+        assert served.said == []
+
+
+def test_learn_move_and_forget(me, model):
+    whole = model.read_bytes()
+    assert tell(me, model, SPAM, None) == ["unchanged"]
+    assert not me.exists()
+    steps = [tell(me, model, SPAM, is_spam)[0] for is_spam in (True, True, False, None)]
+    assert steps == ["learned", "unchanged", "moved", "forgotten"]
+    with Lookup(me) as lookup:
+        assert lookup.metadata.learned.messages == (0, 0)
+        assert lookup.metadata.learned.recent == ()
+    assert model.read_bytes() == whole
+
+
+def test_an_unlike_model_is_refused(me, model):
+    me.write_bytes(model.read_bytes().replace(EVIDENCE, SUM, 1))
+    with pytest.raises(ModelError, match="has the scoring sum, and its base"):
+        opened(me, [], model)
+
+
+def test_the_index_of_a_base_is_made_once_for_each_base(me, model, both, said):
+    tell(me, model, SPAM, True)
+    first = both.use().base
+    tell(me, model, HAM, False)
+    before = log_odds(both, SPAM)
+    assert both.use().base is first
+    tell(model, None, SPAM + b"quite another", True)
+    assert log_odds(both, SPAM) != before
+    assert both.use().base is not first
+    assert said == []
