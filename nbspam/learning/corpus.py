@@ -4,7 +4,6 @@ import itertools
 import os
 import weakref
 from array import array
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any
@@ -16,45 +15,44 @@ if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.bayes.matrix import Integers, Presence
 
 _DIGEST = 16  # bytes
-# Entries; more go to a temporary file, so that memory grows with the vocabulary only.
-_IN_MEMORY = 10_000_000
+# Bytes; more go to a temporary file, so that memory grows with the vocabulary only.
+_IN_MEMORY = 40_000_000
+_INTEGER = array("i").itemsize
 NO_TRAITS = (-1,) * len(TRAITS)  # of a message whose traits are not known
 
 
-class _Integers:
-    """A growing list of integers; all but the last of a long one are in a temporary file."""
+class Spool:
+    """Growing bytes; all but the last of many are in a temporary file."""
 
-    def __init__(self) -> None:
-        self._last = array("i")
+    def __init__(self, in_memory: int | None = None) -> None:
+        self._in_memory = _IN_MEMORY if in_memory is None else in_memory
+        self._last = bytearray()
         self._on_disk = 0
-        self._spool: IO[bytes] | None = None
+        self._file: IO[bytes] | None = None
 
     def __len__(self) -> int:
         return self._on_disk + len(self._last)
 
-    def extend(self, values: Iterable[int]) -> None:
-        self._last.extend(values)
-        if len(self._last) > _IN_MEMORY:
-            if self._spool is None:
+    def append(self, data: "bytes | memoryview | array[int]") -> None:
+        """Add the bytes of an array, or of anything else that has some."""
+        self._last += data
+        if len(self._last) > self._in_memory:
+            if self._file is None:
                 from tempfile import TemporaryFile
 
-                self._spool = TemporaryFile()  # noqa: SIM115  # as long as the list
-                weakref.finalize(self, self._spool.close)
-            self._last.tofile(self._spool)
-            self._on_disk += len(self._last)
-            del self._last[:]
+                self._file = TemporaryFile()  # noqa: SIM115  # as long as the bytes
+                weakref.finalize(self, self._file.close)
+            self._on_disk += self._file.write(self._last)
+            self._last.clear()
 
-    def part(self, start: int, end: int) -> "array[int]":
-        """Return the integers from start to end."""
-        found = array("i")
-        if self._spool is not None and start < self._on_disk:
-            self._spool.flush()
-            stop = min(end, self._on_disk)
-            width = found.itemsize
-            found.frombytes(os.pread(self._spool.fileno(), (stop - start) * width, start * width))
-            start = stop
-        low, high = start - self._on_disk, end - self._on_disk
-        return found + self._last[low:high] if start < end else found
+    def part(self, start: int, end: int) -> bytes:
+        """Return the bytes from start to end."""
+        found = b""
+        if self._file is not None and start < self._on_disk:
+            self._file.flush()
+            found = os.pread(self._file.fileno(), min(end, self._on_disk) - start, start)
+        low, high = start + len(found) - self._on_disk, end - self._on_disk
+        return found + self._last[low:high] if low < high else found
 
 
 class Corpus:
@@ -68,8 +66,8 @@ class Corpus:
         self.wanted = wanted
         # Of the tokens: the matrix's columns, numbered as they are looked up.
         self.numbers = defaultdict[str, int](itertools.count().__next__)
-        self._columns = _Integers()
-        self._times = _Integers()  # of each column; none if they are not wanted
+        self._columns = Spool()  # of each entry
+        self._times = Spool()  # of each entry; none if they are not wanted
         self._ends = array("q", [0])
         self._labels: list[str] = []
         self._digests = bytearray()
@@ -82,15 +80,15 @@ class Corpus:
         """Add a message, with its digest if it has one."""
         if self.wanted.times:
             times = message.numbers.times
-            self._times.extend([times.get(token, 1) for token in message.tokens])
+            self._times.append(array("i", [times.get(token, 1) for token in message.tokens]))
         columns: Iterable[int] = map(self.numbers.__getitem__, message.tokens)
         if perhaps := message.numbers.perhaps_hidden:  # those are ~n
             pairs = zip(message.tokens, columns, strict=True)
             columns = [~n if token in perhaps else n for token, n in pairs]
-        self._columns.extend(columns)
+        self._columns.append(array("i", columns))
         if self.wanted.traits:
             self._traits.extend(message.numbers.traits or NO_TRAITS)
-        self._ends.append(len(self._columns))
+        self._ends.append(len(self._columns) // _INTEGER)
         self._labels.append(message.label or "")
         self._digests += bytes.fromhex(message.digest)
 
@@ -108,9 +106,9 @@ class Corpus:
         for part in parts:
             columns = own[part.indices]
             columns = np.where(part.data < 0, ~columns, columns)
-            self._columns.extend(array("i", columns.astype(np.int32).tobytes()))
+            self._columns.append(columns.astype(np.int32).data)
             if self.wanted.times:
-                self._times.extend(np.abs(part.data).astype(np.int32).tolist())
+                self._times.append(np.abs(part.data).astype(np.int32).data)
             end = self._ends[-1]
             self._ends.extend((part.indptr[1:].astype(np.int64) + end).tolist())
         self._labels += piece.labels
@@ -149,13 +147,13 @@ class Corpus:
 
     def message(self, i: int, vocabulary: list[str], source: str = "") -> TokenizedMessage:
         """Return message i; vocabulary: the corpus's."""
-        start, end = self._ends[i], self._ends[i + 1]
-        columns = self._columns.part(start, end)
+        place = self._ends[i] * _INTEGER, self._ends[i + 1] * _INTEGER
+        columns = array("i", self._columns.part(*place))
         tokens = [vocabulary[max(j, ~j)] for j in columns]
         perhaps = frozenset(vocabulary[~j] for j in columns if j < 0)
         times = {}
         if self.wanted.times:
-            pairs = zip(tokens, self._times.part(start, end), strict=True)
+            pairs = zip(tokens, array("i", self._times.part(*place)), strict=True)
             times = {token: n for token, n in pairs if n > 1}
         width = len(TRAITS) if self.wanted.traits else 0
         traits = tuple(self._traits[i * width : (i + 1) * width])
@@ -203,24 +201,21 @@ class Corpus:
 
     def chunks(self, entries: int) -> "Iterator[Presence]":
         """Yield the matrix's rows, in order, in pieces of about so many entries, a row at least."""
-        first = 0
-        while first < len(self._labels):
-            last = bisect_right(self._ends, self._ends[first] + entries) - 1
-            last = min(max(last, first + 1), len(self._labels))
-            yield self._piece(first, last)
-            first = last
+        from nbspam.bayes.matrix import row_blocks
+
+        return itertools.starmap(self._piece, row_blocks(self._ends, entries))
 
     def _piece(self, first: int, last: int) -> "Presence":
         import numpy as np
         from scipy.sparse import csr_array
 
         ends = np.array(self._ends[first : last + 1], dtype=np.int64)
-        place = int(ends[0]), int(ends[-1])
-        columns = np.array(self._columns.part(*place), dtype=np.int32)
+        place = int(ends[0]) * _INTEGER, int(ends[-1]) * _INTEGER
+        columns = np.frombuffer(self._columns.part(*place), np.int32)
         sign = columns >> 31  # -1 of what is perhaps hidden
         times = np.ones(len(columns))
         if self.wanted.times:
-            times = np.array(self._times.part(*place), dtype=np.float64)
+            times = np.frombuffer(self._times.part(*place), np.int32).astype(np.float64)
         times = np.where(sign, -times, times)
         shape = (last - first, len(self.numbers))
         return csr_array((times, columns ^ sign, ends - ends[0]), shape=shape)

@@ -12,6 +12,7 @@ from small_models import assert_one_sentence, refused, with_learned
 from whole_models import assert_same_fit, ledger_of, message, messages_of, save, without_calibration
 
 from nbspam.errors import ModelError, TrainingError
+from nbspam.learning import update
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
@@ -25,9 +26,9 @@ HAM, SPAM = "ham", "spam"
 WANTED = TrainingSettings().wanted
 
 
-def teach(path, messages, remember=True, chosen=TrainingSettings(), batch=500):  # noqa: B008
+def teach(path, messages, remember=True, chosen=TrainingSettings()):  # noqa: B008
     pending = PendingMessages(chosen.wanted)
-    pending.read(path, messages, remember, batch)
+    pending.read(path, messages, remember)
     return learn(path, pending, chosen, remember)
 
 
@@ -191,7 +192,7 @@ def test_nothing_new_writes_nothing(model, known):
     assert model.read_bytes() == contents
 
 
-def test_of_known_messages_no_tokens_are_kept(model):
+def test_of_known_messages_no_tokens_are_kept(model, monkeypatch):
     pending = PendingMessages(WANTED)
     new = [message(SPAM, "new", number=i) for i in range(10, 15)]
     pending.read(model, [*BASE, new[0], BASE[0], BASE[1]], remember=True)
@@ -199,9 +200,9 @@ def test_of_known_messages_no_tokens_are_kept(model):
     # Two are found once more than they were learned.
     kept = [one.digest for one in pending.corpus.messages()]
     assert sorted(kept) == sorted(one.digest for one in (new[0], *BASE[:2]))
-    # Batches are looked up together.
-    assert teach(model, [*BASE, *new], batch=2) == Change(learned=5, unchanged=5)
-    assert forget(model, [*new, *new], batch=2) == Change(forgotten=5, unchanged=5)
+    monkeypatch.setattr(update, "_BATCH", 2)  # looked up together
+    assert teach(model, [*BASE, *new]) == Change(learned=5, unchanged=5)
+    assert forget(model, [*new, *new]) == Change(forgotten=5, unchanged=5)
     # A pruned token is no hindrance.
     found = read_model(model)
     counts = {token: row for token, row in found.counts.items() if token != "noon"}
