@@ -4,15 +4,16 @@
 as are its workers.  Whatever goes wrong there comes back as one sentence.
 """
 
-import itertools
 import logging
+import operator
 import pickle
 import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
+from importlib import import_module
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,7 +21,7 @@ from nbspam import __version__
 from nbspam.errors import ModelError, NbspamError, OptionError, install_command
 from nbspam.reading.cutting import ElsewhereError
 from nbspam.tokens.tokenized import RULES
-from nbspam.workers import ahead
+from nbspam.workers import Executor, ahead
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -49,22 +50,12 @@ def program_version() -> ProgramVersion:
     return ProgramVersion(__version__, RULES, "{}.{}".format(*sys.version_info))
 
 
-class OtherVersionError(NbspamError):
-    """A worker has another version of the program."""
-
-
-def check_identity(expected: ProgramVersion) -> None:
-    """Raise OtherVersionError unless this program is the expected one."""
-    if (here := program_version()) != expected:
-        raise OtherVersionError(f"has {here}, and this machine has {expected}")
-
-
 class ClusterError(NbspamError):
     """The cluster cannot be reached, or does not do its work."""
 
 
-class Cluster:
-    """Dask's workers, as an executor of `workers.py`."""
+class Cluster(Executor):
+    """Dask's workers."""
 
     is_here = False
 
@@ -98,10 +89,6 @@ class Cluster:
             versions = self._client.get_versions(check=False, packages=["nbspam"])["workers"]
             for worker, found in versions.items():
                 _check_version(worker, found, expected)
-            # `program_version` is known to workers of the same version only.
-            for worker, here in self._client.run(program_version).items():
-                if here != expected:
-                    raise _other_version(worker, f"has {here}", expected)
 
     def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order; raises NbspamError."""
@@ -118,9 +105,8 @@ class Cluster:
 
         def parts() -> Iterator[list[Any]]:
             for whole in self._submitted(function, shared, items):
-                first = self._client.submit(_part, whole, 0, pure=False, priority=10)
-                rest = (self._client.submit(_part, whole, i, pure=False) for i in range(1, n))
-                yield [first, *rest]
+                part = partial(self._client.submit, operator.getitem, whole, pure=False)
+                yield [part(0, priority=10), *map(part, range(1, n))]
 
         with self._sentences():
             for first, *rest in self._ahead(parts()):
@@ -129,7 +115,7 @@ class Cluster:
     def _submitted(
         self, function: Callable[[S, A], B], shared: S, items: Iterable[A]
     ) -> Iterator[Any]:
-        place = self._client.submit(_same, Packed(pickle.dumps(shared)), pure=False)
+        place = self._client.submit(Packed, pickle.dumps(shared), pure=False)
         expected = program_version()
         for item in items:
             yield self._client.submit(applied, expected, function, place, item, pure=False)
@@ -200,16 +186,6 @@ def _other_version(worker: str, has: str, expected: ProgramVersion) -> ClusterEr
     )
 
 
-def _same(value: A) -> A:
-    """Return a value, which is then where tasks need it."""
-    return value
-
-
-def _part(values: tuple[Any, ...], i: int) -> Any:
-    """Return one of several values, which is moved without the others."""
-    return values[i]
-
-
 class Packed:
     """What all tasks share, as bytes until one needs it: a model may be missing on a worker.
 
@@ -234,39 +210,22 @@ def applied(
     expected: ProgramVersion, function: Callable[[Any, A], B], shared: Packed, item: A
 ) -> B:
     """Return function(shared, item), on a worker of the same version; raises NbspamError."""
-    with at_home(), _one_at_a_time:
-        check_identity(expected)
-        try:
-            value = shared.value
-        except ModelError as error:
-            raise ElsewhereError(error.problem) from error
-        return function(value, item)
-
-
-@contextmanager
-def at_home() -> Iterator[None]:
-    """Say in errors which worker they are of."""
     from distributed import get_worker
 
-    try:
-        yield
-    except ElsewhereError as error:
-        raise ClusterError(
-            f"{error.problem} on the worker {get_worker().address}; put it where all machines find"
-            " it under this name, or name it by a URL"
-        ) from None
-    except OtherVersionError as error:
-        raise ClusterError(
-            f"the worker {get_worker().address} {error.problem}; install the same on all machines,"
-            " and start the worker again"
-        ) from None
-
-
-def _distributed() -> Any:
-    """Return Dask's package, which has few types; raises ImportError."""
-    import distributed
-
-    return distributed
+    with _one_at_a_time:
+        if (here := program_version()) != expected:
+            raise _other_version(get_worker().address, f"has {here}", expected)
+        try:
+            try:
+                value = shared.value
+            except ModelError as error:
+                raise ElsewhereError(error.problem) from error
+            return function(value, item)
+        except ElsewhereError as error:
+            raise ClusterError(
+                f"{error.problem} on the worker {get_worker().address}; put it where all machines"
+                " find it under this name, or name it by a URL"
+            ) from None
 
 
 def check_address(address: str) -> None:
@@ -290,9 +249,7 @@ def cluster_at(address: str) -> Iterator[Cluster]:
     """
     check_address(address)
     try:
-        import dask
-
-        distributed = _distributed()
+        dask, distributed = map(import_module, ("dask", "distributed"))
     except ImportError as error:
         raise ClusterError(
             f"{address}: Dask is not installed; install it with:"
@@ -333,7 +290,11 @@ def cluster_at(address: str) -> Iterator[Cluster]:
             cluster.check()
             yield cluster
         finally:
-            _close(client, own)
+            # The scheduler drops what only this client wanted.
+            for each, seconds in ((client, 2), (own, 10)):
+                with suppress(Exception):
+                    if each is not None:
+                        each.close(timeout=seconds)
 
 
 def _silence() -> None:
@@ -371,7 +332,7 @@ def _local_cluster(address: str) -> Any:
     Whoever reaches a port of theirs could run anything as this user: each program of this machine,
     without it.  The key is in memory, and in no file or argument.
     """
-    distributed = _distributed()
+    distributed = import_module("distributed")
     try:
         security = distributed.Security.temporary()
     except ImportError as error:
@@ -390,20 +351,3 @@ def _local_cluster(address: str) -> Any:
         dashboard_address="127.0.0.1:0",
         silence_logs=logging.CRITICAL + 1,
     )
-
-
-def _close(client: Any, own: Any) -> None:
-    """Cancel what is under way, and end what is ours."""
-    if client is not None:
-        with suppress(Exception):
-            client.close(timeout=2)  # the scheduler drops what only this client wanted
-    if own is not None:
-        with suppress(Exception):
-            own.close(timeout=10)
-
-
-def grouped(items: Iterable[A], n: int) -> Iterator[list[A]]:
-    """Yield items in groups of n."""
-    rest = iter(items)
-    while group := list(itertools.islice(rest, n)):
-        yield group

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -66,47 +66,76 @@ def fit(
         counts = np.zeros((len(classes), presence.shape[1]), dtype=np.int64)
     if channels is None:
         channels = np.full(presence.shape[1], TEXT)
-    learned = empty.learned._replace(
-        calibrated_by=TRAINING,
-        messages=tuple(map(int, np.bincount(indices, minlength=len(classes)))),
-        count_histograms=token_histograms(counts),
-        host_rows=host_rows_of(counts, channels),
-    )
     if not empty.settings.has_traits:
         traits = None
-    if traits is not None:
-        histograms = trait_histograms_of(traits, indices, len(classes))
-        learned = learned._replace(trait_histograms=histograms)
+    own = () if traits is None else [(classes, trait_histograms_of(traits, indices, len(classes)))]
+    uncalibrated = counted_metadata(empty, Counter(labels), [Counted.of(counts, channels)], own)
     rule = BATCH_RULES[settings.scoring](counts, indices, channels, traits)
-    uncalibrated = empty._replace(learned=learned)
     calibrations = rule.fit(presence, uncalibrated)
-    metadata = uncalibrated._replace(learned=learned._replace(calibrations=calibrations))
-    return Fit(metadata, counts, indices, rule, traits)
+    learned = uncalibrated.learned._replace(calibrations=calibrations)
+    return Fit(uncalibrated._replace(learned=learned), counts, indices, rule, traits)
 
 
-def token_histograms(counts: Integers) -> tuple[Histogram, ...]:
-    """Return per class how many tokens have each count, of those that some message has."""
-    known = counts.any(axis=0)
-    return tuple(
-        dict(zip(*(part.tolist() for part in np.unique(row, return_counts=True)), strict=True))
-        for row in counts[:, known]
+class Counted(NamedTuple):
+    """What a model says of its tokens' counts; of all of them, or of some."""
+
+    histograms: tuple[Histogram, ...]  # per class, how many tokens have each count
+    hosts: HostRows  # of those that took mails in: mails per class -> how many hosts have them
+
+    @classmethod
+    def of(cls, counts: Integers, channels: Integers) -> "Counted":
+        """Return what is said of those that some message has.
+
+        counts: (n_classes, n_tokens); channels: (n_tokens,), of the columns.
+        """
+        known = counts[:, counts.any(axis=0)]
+        histograms = (np.unique(row, return_counts=True) for row in known)
+        hosts = Counter(map(tuple, counts[:, (channels == HOST) & counts.any(axis=0)].T.tolist()))
+        return cls(
+            tuple(dict(zip(*(a.tolist() for a in pair), strict=True)) for pair in histograms), hosts
+        )
+
+
+def counted_metadata(
+    empty: Metadata,
+    messages: Mapping[str, int],
+    tokens: Iterable[Counted],
+    traits: Iterable[tuple[Iterable[str], TraitHistograms]],
+) -> Metadata:
+    """Return the metadata of all that was counted, not calibrated yet.
+
+    messages: of each label.  traits: of parts of the messages, per trait and label; their labels.
+    All are in the order of their keys, in which sums over them are made.
+    """
+    classes = empty.settings.classes
+    histograms, hosts = [Counter[int]() for _ in classes], Counter[Row]()
+    for part in tokens:
+        for own, more in zip(histograms, part.histograms, strict=True):
+            own.update(more)
+        hosts.update(part.hosts)
+    of_traits = [[Counter[int]() for _ in classes] for _ in empty.learned.trait_histograms]
+    for labels, found in traits:
+        for of_trait, values in zip(of_traits, found, strict=True):
+            for label, own_values in zip(labels, values, strict=True):
+                of_trait[classes.index(label)].update(own_values)
+    learned = empty.learned._replace(
+        calibrated_by=TRAINING,
+        messages=tuple(messages[name] for name in classes),
+        count_histograms=tuple(dict(sorted(own.items())) for own in histograms),
+        host_rows=dict(sorted(hosts.items())),
+        trait_histograms=tuple(
+            tuple(dict(sorted(values.items())) for values in of_trait) for of_trait in of_traits
+        ),
     )
+    return empty._replace(learned=learned)
 
 
 def trait_histograms_of(traits: Integers, labels: Integers, n_classes: int) -> TraitHistograms:
     """Return per trait and class how many messages have each value."""
     own = [traits[(traits[:, 0] >= 0) & (labels == k)] for k in range(n_classes)]
     return tuple(
-        tuple(dict(sorted(Counter(some[:, i].tolist()).items())) for some in own)
-        for i in range(traits.shape[1])
+        tuple(Counter(some[:, i].tolist()) for some in own) for i in range(traits.shape[1])
     )
-
-
-def host_rows_of(counts: Integers, channels: Integers) -> HostRows:
-    """Return of the hosts that took mails in: mails per class -> how many hosts have them."""
-    rows = counts[:, channels == HOST].T.tolist()
-    # In the order of the model file: how far hosts are trusted is a sum of them.
-    return Counter(sorted(tuple(row) for row in rows if any(row)))
 
 
 def cut_offs_within(limit: float, fitted: Fit, scores: Iterable[Score]) -> CutOffs:

@@ -15,18 +15,18 @@ of the vocabulary in memory.  A rule that needs all counts to leave a message ou
 import itertools
 import os
 import tempfile
-import weakref
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from nbspam.bayes.event_model import Histogram
 from nbspam.bayes.fitting import inputs_of_rows
 from nbspam.bayes.matrix import EvidenceRows, Floats, Integers, Presence
-from nbspam.learning.batch import cut_offs_above, host_rows_of, n_blocked, token_histograms
+from nbspam.learning.batch import Counted, counted_metadata, cut_offs_above, n_blocked
+from nbspam.learning.corpus import Spool
 from nbspam.learning.pieces import (
     FIT_LIMIT,
     KeptPiece,
@@ -52,15 +52,13 @@ from nbspam.scoring.batch_rules import (
     scores_of_rows,
 )
 from nbspam.scoring.rules import EvidenceRule, Score
-from nbspam.scoring.verdict import CutOffs
-from nbspam.store.metadata import TRAINING, HostRows, Metadata
+from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import digest_key, sorted_lines, write_blocks
-from nbspam.tokens.kinds import TRAITS, channels_of
+from nbspam.tokens.kinds import channels_of
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
-from nbspam.workers import Executor, Passes, Serial
+from nbspam.workers import Executor, Passes
 
 T = TypeVar("T")
-K = TypeVar("K", int, tuple[int, ...])
 Piece = SourcePiece | list[RawMessage | Skipped]
 _GROUP = 8  # tables that a cluster merges before they are cut into ranges
 # Keys of a range, if no two pieces shared one, and digests: what is in memory at once.
@@ -81,6 +79,7 @@ class Kept(NamedTuple):
     summary: Summary
     parts: list[Any]  # its messages, and the table of their tokens
     digests: Any
+    evidence: Any = None  # of its messages, each left out, if the rule has some
 
 
 class TrainingRun:
@@ -95,17 +94,17 @@ class TrainingRun:
     ) -> None:
         """Train where an executor works."""
         self._where, self._settings = where, settings
-        self._near: Executor = Serial() if where.is_here else where  # where a file is only read
+        self._near = Executor() if where.is_here else where  # where a file is only read
         self._passes, self._fit_limit = passes or Passes(), fit_limit
-        self._folder = None
+        self._temporary = None
         if where.is_here:
-            temporary = tempfile.TemporaryDirectory(prefix="nbspam-", ignore_cleanup_errors=True)
-            self._folder = temporary.name
-            self._end = weakref.finalize(self, temporary.cleanup)
+            self._temporary = tempfile.TemporaryDirectory(
+                prefix="nbspam-", ignore_cleanup_errors=True
+            )
+        self._folder = None if self._temporary is None else self._temporary.name
         self.kept: list[Kept] = []
-        self._evidence: list[Any] = []
-        self._tokens: list[tuple[_TokenRange, Any, Any]] = []  # of each range: table, lines
-        self._digests: list[tuple[_DigestRange, Any]] = []
+        self._tokens: list[tuple[Counted, Any, Any]] = []  # of each range: table, lines
+        self._digests: list[tuple[tuple[int, list[str]], Any]] = []  # shared, table
         self.metadata: Metadata
 
     @property
@@ -120,9 +119,9 @@ class TrainingRun:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.kept, self._evidence, self._tokens, self._digests = [], [], [], []
-        if self._folder is not None:
-            self._end()
+        self.kept, self._tokens, self._digests = [], [], []
+        if self._temporary is not None:
+            self._temporary.cleanup()
 
     def read(self, pieces: Iterable[Piece], skips: Skips, wanted: Wanted | None = None) -> None:
         """Have all pieces read; raises NbspamError, of the first that cannot be.
@@ -136,7 +135,7 @@ class TrainingRun:
                 import scipy.sparse  # noqa: F401
             for skipped in summary.skipped:
                 skips.take(skipped)
-            skips.count += summary.n_skipped - len(summary.skipped)
+            summary.skipped.clear()
             if summary.n:
                 self.kept.append(Kept(summary, parts, digests))
             self._passes.done(summary.n, summary.size)
@@ -151,108 +150,80 @@ class TrainingRun:
 
     def count(self) -> None:
         """Count all tokens and digests; raises TrainingError when there are not two classes."""
-        classes, positive = class_names(self.labels, self._settings.positive)
-        empty = empty_metadata(classes, positive, self._settings)
-        self._count(empty)
-        self.metadata = self._counted(empty)
-
-    def fit(self) -> None:
-        """Score and calibrate."""
-        settings, learned = self.metadata
-        self._evidence = [None] * len(self.kept)
-        if BATCH_RULES[settings.scoring].fits_apart:
-            calibrations = fitted_calibrations(settings, *self._score())
-            self.metadata = Metadata(settings, learned._replace(calibrations=calibrations))
-
-    def _count(self, empty: Metadata) -> None:
-        """Have all tokens and digests counted."""
-        n = sum(kept.summary.n_tokens for kept in self.kept)
-        n_ranges = max(self._where.workers, min(n // _RANGE, _RANGES), 1)
-        how = _Counting(empty.settings.classes, n_ranges, self._folder)
+        labels = self.labels
+        empty = empty_metadata(*class_names(labels, self._settings.positive), self._settings)
+        classes = empty.settings.classes
         if empty.settings.counts.has_tokens:
-            parts = self._ranges([kept.parts[1] for kept in self.kept], how)
-            self._passes.begin("counting", n_ranges)
-            for found in self._where.keep(_token_range, how, parts, 3):
+            n_tokens = sum(kept.summary.n_tokens for kept in self.kept)
+            n = max(self._where.workers, min(n_tokens // _RANGE, _RANGES), 1)
+            self._passes.begin("counting", n)
+            tables = [kept.parts[1] for kept in self.kept]
+            for found in self._merged(_token_range, tables, _Counting(classes, n, self._folder), 3):
                 self._tokens.append(found)
                 self._passes.done()
-        n_digests = sum(self.labels.values()) // _RANGE_DIGESTS
-        more = how._replace(ranges=max(1, min(n_digests, _RANGES)))
-        parts = self._ranges([kept.digests for kept in self.kept], more)
-        self._digests = list(self._where.keep(_digest_range, more, parts, 2))
+        n = max(1, min(labels.total() // _RANGE_DIGESTS, _RANGES))
+        tables = [kept.digests for kept in self.kept]
+        how = _Counting(classes, n, self._folder)
+        self._digests = list(self._merged(_digest_range, tables, how, 2))
+        traits = ((kept.summary.messages, kept.summary.traits) for kept in self.kept)
+        tokens = (counted for counted, *_ in self._tokens)
+        self.metadata = counted_metadata(empty, labels, tokens, traits)
 
-    def _ranges(self, tables: list[Any], how: "_Counting") -> list[list[Any]]:
-        """Return for each range which part of some tables it has, and the tables.
+    def _merged(
+        self, function: Callable[..., tuple[Any, ...]], tables: list[Any], how: "_Counting", n: int
+    ) -> Iterator[Any]:
+        """Yield what a function makes of each range of some tables, n values as `keep` has them.
 
-        On a cluster a part is a table of its own, of some pieces, and moves alone.
+        On a cluster each range is first cut out of groups of tables, and moves alone.
         """
         if self._where.is_here:
-            return [[i, *tables] for i in range(how.ranges)]
-        size = max(1, min(_GROUP, -(-len(tables) // self._where.workers)))
-        groups = [tables[i : i + size] for i in range(0, len(tables), size)]
-        found = list(self._where.keep(_grouped_parts, how, groups, how.ranges + 1))
-        return [[None, *(parts[i] for parts in found)] for i in range(1, how.ranges + 1)]
+            items = [[i, *tables] for i in range(how.ranges)]
+        else:
+            size = max(1, min(_GROUP, -(-len(tables) // self._where.workers)))
+            groups = [tables[i : i + size] for i in range(0, len(tables), size)]
+            found = self._where.keep(_grouped_parts, how, groups, how.ranges + 1)
+            items = [[None, *parts] for parts in zip(*(parts for _, *parts in found), strict=True)]
+        return self._where.keep(function, how, items, n)
 
-    def _counted(self, empty: Metadata) -> Metadata:
-        """Return the metadata of all counts, not calibrated yet."""
-        classes, n_classes = empty.settings.classes, len(empty.settings.classes)
-        histograms = [Counter[int]() for _ in classes]
-        hosts: Counter[tuple[int, ...]] = Counter()
-        for about, *_ in self._tokens:
-            for own, more in zip(histograms, about.histograms, strict=True):
-                own.update(more)
-            hosts.update(about.hosts)
-        traits = [[Counter[int]() for _ in range(n_classes)] for _ in TRAITS]
-        for kept in self.kept:
-            for of_trait, found in zip(traits, kept.summary.traits, strict=False):
-                for label, values in zip(kept.summary.messages, found, strict=True):
-                    of_trait[classes.index(label)].update(values)
-        labels = self.labels
-        learned = empty.learned._replace(
-            calibrated_by=TRAINING,
-            messages=tuple(labels[name] for name in classes),
-            count_histograms=tuple(map(_in_order, histograms)),
-            host_rows=_in_order(hosts),
-        )
-        if empty.settings.has_traits:
-            of_classes = tuple(tuple(map(_in_order, of_trait)) for of_trait in traits)
-            learned = learned._replace(trait_histograms=of_classes)
-        return empty._replace(learned=learned)
-
-    def _score(self) -> tuple[list[list["_FeatureFile"]], Integers]:
-        """Have all messages scored, each left out; return what calibrations are fitted to.
-
-        Per scored class and scale a row of features for each message; and the messages' classes.
-        """
-        settings = self.metadata.settings
+    def fit(self) -> None:
+        """Score all messages, each left out, and fit the calibrations to that."""
+        settings, learned = self.metadata
+        if not BATCH_RULES[settings.scoring].fits_apart:
+            return
         features = [
-            [_FeatureFile(scale.size) for scale in settings.scales] for _ in settings.scored_classes
+            [_Features(scale.size) for scale in settings.scales] for _ in settings.scored_classes
         ]
-        labels: list[Any] = [np.empty(0, np.uint8)]  # of 100 classes at most
+        labels = [np.empty(0, np.uint8)]  # of 100 classes at most
         self._passes.begin("scoring", len(self.kept))
-        end = sample_end(sum(self.labels.values()), self._fit_limit)
-        how = _Scoring(self.metadata, end, self._folder)
-        ranges = [table for _, table, _ in self._tokens]
-        pieces = ([*kept.parts, ranges] for kept in self.kept)
-        self._evidence = []
-        for (own, inputs), evidence in self._where.keep(_scored, how, pieces, 2):
+        end = sample_end(self.labels.total(), self._fit_limit)
+        pieces = ([*kept.parts, self._tables] for kept in self.kept)
+        found = self._where.keep(_scored, (self.metadata, end, self._folder), pieces, 2)
+        for i, ((own, inputs), evidence) in enumerate(found):
             self._passes.done(len(own))
-            self._evidence.append(evidence)
+            self.kept[i] = self.kept[i]._replace(evidence=evidence)
             labels.append(own.astype(np.uint8))
             for files, new in zip(features, inputs, strict=True):
                 for file, rows in zip(files, new, strict=True):
                     file.append(rows)
-        return features, np.concatenate(labels)
+        calibrations = fitted_calibrations(settings, features, np.concatenate(labels))
+        self.metadata = Metadata(settings, learned._replace(calibrations=calibrations))
+
+    @property
+    def _tables(self) -> list[Any]:
+        """The tables of the ranges of the tokens."""
+        return [table for _, table, _ in self._tokens]
 
     def shared(self) -> tuple[int, list[dict[str, str]]]:
         """Return how many messages are in two or more classes; of the first ones, where they are.
 
         Each is class -> its first source.
         """
-        n = sum(about.n_shared for about, *_ in self._digests)
-        digests = {digest for about, *_ in self._digests for digest in about.shared}
-        found: dict[bytes, dict[str, str]] = {}
+        n = sum(own for (own, _), _ in self._digests)
+        digests = {digest for (_, some), _ in self._digests for digest in some}
+        found: dict[str, dict[str, str]] = {}
         if n:
-            for rows in self._near.map(_having, digests, (kept.parts for kept in self.kept)):
+            pieces = ([*kept.parts, None] for kept in self.kept)
+            for rows in self._near.map(_named, digests, pieces):
                 for digest, label, source in rows:
                     found.setdefault(digest, {}).setdefault(label, source)
         return n, list(found.values())
@@ -261,13 +232,9 @@ class TrainingRun:
         """Store the lowest cut-offs that block at most this share of the ham; as `batch.py`."""
         n = n_blocked(limit, self.metadata) + 1
         highest: list[float] = []
-        for found in self.each("choosing the cut-off", _highest_ham, n):
+        for found in self.each("choosing the cut-off", partial(_highest_ham, n)):
             highest = sorted([*highest, *found], reverse=True)[:n]
-        self.store_cut_offs(cut_offs_above(limit, self.metadata, highest))
-
-    def store_cut_offs(self, cut_offs: CutOffs) -> None:
-        """Give the model cut-offs of its own."""
-        self.metadata = cut_offs.stored_in(self.metadata)
+        self.metadata = cut_offs_above(limit, self.metadata, highest).stored_in(self.metadata)
 
     def write(self, file: IO[bytes], ledger: bool = True) -> None:
         """Write the model's lines."""
@@ -282,61 +249,51 @@ class TrainingRun:
             self._passes.done()
             yield block
 
-    def each(self, what: str, function: Callable[..., T], *more: object) -> Iterator[T]:
-        """Yield what a function makes of each piece's `LeftOut`, the metadata and more, in order.
+    def each(
+        self, what: str, function: Callable[[Metadata, list[str], Iterator[Score]], T]
+    ) -> Iterator[T]:
+        """Yield what a function makes of each piece, in order: of labels, and scores left out.
 
         what: it is, for progress.
         """
         self._passes.begin(what, len(self.kept))
-        how = function, self.metadata, more
-        ranges = [table for _, table, _ in self._tokens]
-        pairs = (
-            [*kept.parts, evidence, ranges if evidence is None else None]
-            for kept, evidence in zip(self.kept, self._evidence, strict=True)
+        pieces = (
+            [*kept.parts, kept.evidence, self._tables if kept.evidence is None else []]
+            for kept in self.kept
         )
-        for kept, found in zip(self.kept, self._where.map(_applied, how, pairs), strict=True):
+        found = self._where.map(_applied, (function, self.metadata), pieces)
+        for kept, value in zip(self.kept, found, strict=True):
             self._passes.done(kept.summary.n)
-            yield found
+            yield value
 
     def named(self, places: Sequence[int]) -> list[tuple[str, str]]:
         """Return source and label of some messages, by their places among all."""
-        starts = [0, *itertools.accumulate(kept.summary.n for kept in self.kept)]
-        rows: dict[int, list[int]] = {}  # of each piece
-        for place in sorted(places):
-            i = bisect_right(starts, place) - 1
-            rows.setdefault(i, []).append(place - starts[i])
-        items = ([*self.kept[i].parts, own] for i, own in rows.items())
-        names = itertools.chain.from_iterable(self._near.map(_named_rows, None, items))
+        pieces, end = [], 0
+        for kept in self.kept:
+            start, end = end, end + kept.summary.n
+            if own := [place - start for place in sorted(places) if start <= place < end]:
+                pieces.append([*kept.parts, own])
+        names = itertools.chain.from_iterable(self._near.map(_named, set(), pieces))
         found = dict(zip(sorted(places), names, strict=True))
-        return [found[place] for place in places]
+        return [(source, label) for _, label, source in map(found.__getitem__, places)]
 
 
-def _in_order(counted: Counter[K]) -> dict[K, int]:
-    """Return counts in the order of their keys, in which sums over them are made."""
-    return dict(sorted(counted.items()))
-
-
-class _FeatureFile:
-    """The features of many messages in a temporary file, a row each; see `Inputs`."""
+class _Features:
+    """The features of many messages on the disk, a row each; see `Inputs`."""
 
     def __init__(self, width: int) -> None:
-        self._width, self._rows = width, 0
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (as long as this)
-        weakref.finalize(self, self._file.close)
+        self._row, self._rows = width * _FLOAT, Spool(0)
 
     def append(self, rows: Floats) -> None:
-        self._file.write(np.ascontiguousarray(rows).data)
-        self._rows += len(rows)
+        self._rows.append(np.ascontiguousarray(rows).data)
 
     def __len__(self) -> int:
-        return self._rows
+        return len(self._rows) // self._row
 
     def __getitem__(self, place: slice) -> Floats:
-        first, last, _ = place.indices(self._rows)
-        self._file.flush()
-        width = self._width * _FLOAT
-        content = os.pread(self._file.fileno(), (last - first) * width, first * width)
-        return np.frombuffer(content).reshape(-1, self._width)
+        first, last, _ = place.indices(len(self))
+        content = self._rows.part(first * self._row, last * self._row)
+        return np.frombuffer(content).reshape(last - first, -1)
 
 
 def _merged_lines(runs: Iterable[bytes]) -> Iterator[bytes]:
@@ -344,31 +301,30 @@ def _merged_lines(runs: Iterable[bytes]) -> Iterator[bytes]:
 
     The runs wait in a file, and a block of each is in memory.
     """
-    places = []
-    with tempfile.TemporaryFile() as file:
-        for run in filter(None, runs):
-            places.append([file.tell(), file.tell() + len(run)])
-            file.write(run)
-        file.flush()
-        size = max(_BLOCK // max(len(places), 1), _LONGEST_LINE)
-        waiting: list[list[bytes]] = [[] for _ in places]
-        while any(waiting) or any(start < end for start, end in places):
-            for lines, place in zip(waiting, places, strict=True):
-                if not lines and place[0] < place[1]:
-                    content = os.pread(file.fileno(), min(size, place[1] - place[0]), place[0])
-                    if place[0] + len(content) < place[1]:
-                        content = content[: content.rindex(b"\n") + 1]
-                    place[0] += len(content)
-                    lines += content.removesuffix(b"\n").split(b"\n")
-            own = [lines for lines in waiting if lines]
-            last = min(lines[-1] for lines in own)
-            block: list[bytes] = []
-            for lines in own:
-                n = bisect_right(lines, last)
-                block += lines[:n]
-                del lines[:n]
-            block.sort()
-            yield b",\n".join(block)
+    file, places = Spool(0), []
+    for run in filter(None, runs):
+        places.append([len(file), len(file) + len(run)])
+        file.append(run)
+    size = max(_BLOCK // max(len(places), 1), _LONGEST_LINE)
+    waiting: list[list[bytes]] = [[] for _ in places]
+    while any(waiting) or any(start < end for start, end in places):
+        for lines, place in zip(waiting, places, strict=True):
+            start, end = place
+            if not lines and start < end:
+                content = file.part(start, min(start + size, end))
+                if start + len(content) < end:
+                    content = content[: content.rindex(b"\n") + 1]
+                place[0] += len(content)
+                lines += content.removesuffix(b"\n").split(b"\n")
+        own = [lines for lines in waiting if lines]
+        last = min(lines[-1] for lines in own)
+        block: list[bytes] = []
+        for lines in own:
+            n = bisect_right(lines, last)
+            block += lines[:n]
+            del lines[:n]
+        block.sort()
+        yield b",\n".join(block)
 
 
 # What is done with pieces and ranges, in whatever process or machine; the first argument is shared.
@@ -377,26 +333,6 @@ def _merged_lines(runs: Iterable[bytes]) -> Iterator[bytes]:
 class _Counting(NamedTuple):
     classes: tuple[str, ...]
     ranges: int
-    folder: str | None
-
-
-class _TokenRange(NamedTuple):
-    """What is to be known of a range of tokens."""
-
-    histograms: tuple[Histogram, ...]
-    hosts: HostRows
-
-
-class _DigestRange(NamedTuple):
-    """What is to be known of a range of digests."""
-
-    n_shared: int  # in two classes or more
-    shared: list[bytes]  # the first of them
-
-
-class _Scoring(NamedTuple):
-    metadata: Metadata
-    end: int | None  # of the sample (`sample_end`)
     folder: str | None
 
 
@@ -424,35 +360,37 @@ def _merged_range(how: _Counting, item: list[Any]) -> Table:
     return merged([_of_classes(part, stored, how.classes) for part, stored in parts])
 
 
-def _token_range(how: _Counting, item: list[Any]) -> tuple[_TokenRange, Stored, Stored]:
-    """Return a range of the tokens: histograms, its table with channels, and its lines."""
+def _token_range(how: _Counting, item: list[Any]) -> tuple[Counted, Stored, Stored]:
+    """Return a range of the tokens: what is counted, its table with channels, and its lines."""
     table = _merged_range(how, item)
     tokens = table.tokens()
     channels = np.array(channels_of(tokens), np.int64)
-    about = _TokenRange(token_histograms(table.counts), host_rows_of(table.counts, channels))
     lines = sorted_lines(zip(tokens, map(tuple, table.counts.T.tolist()), strict=True))
     text = np.frombuffer("\n".join(lines).encode("utf-8", "surrogatepass"), np.uint8)
     stored = Stored(how.folder, **table._asdict(), channels=channels)
-    return about, stored, Stored(how.folder, lines=text)
+    return Counted.of(table.counts, channels), stored, Stored(how.folder, lines=text)
 
 
 def _lines_of(_: None, stored: Stored) -> bytes:
     return stored["lines"].tobytes()
 
 
-def _digest_range(how: _Counting, item: list[Any]) -> tuple[_DigestRange, Stored]:
-    """Return a range of the ledger."""
+def _digest_range(how: _Counting, item: list[Any]) -> tuple[tuple[int, list[str]], Stored]:
+    """Return how many digests of a range two classes share, the first of them, and its table."""
     table = _merged_range(how, item)
-    is_shared = (table.counts > 0).sum(axis=0) > 1
-    some = np.flatnonzero(is_shared)[:_SHARED]
-    digests = [bytes.fromhex(digest) for digest in _hex(table, some)]
-    return _DigestRange(int(is_shared.sum()), digests), Stored(how.folder, **table._asdict())
+    shared = np.flatnonzero((table.counts > 0).sum(axis=0) > 1)
+    return (len(shared), _hex(table, shared[:_SHARED])), Stored(how.folder, **table._asdict())
 
 
 def _hex(table: Table, places: Integers | slice = slice(None)) -> list[str]:
     """Return the digests of a table."""
     halves = np.column_stack([table.first[places], table.second[places]])
-    text = halves.astype(">u8").tobytes().hex()
+    return _cut(halves.astype(">u8").tobytes())
+
+
+def _cut(digests: bytes) -> list[str]:
+    """Return digests, of which the bytes follow one another, in hexadecimal."""
+    text = digests.hex()
     return [text[i : i + 32] for i in range(0, len(text), 32)]
 
 
@@ -462,17 +400,22 @@ def _ledger_lines(_: None, stored: Stored) -> bytes:
     return ",\n".join(sorted_lines(rows, digest_key)).encode()
 
 
-def _scored(how: _Scoring, item: list[Any]) -> tuple[tuple[Integers, list[list[Floats]]], Stored]:
-    """Return classes and features of a piece's messages, each left out; and what they are of."""
-    messages, table, ranges = item
-    kept, (settings, _) = KeptPiece(messages, table), how.metadata
+def _scored(
+    how: tuple[Metadata, int | None, str | None], item: list[Any]
+) -> tuple[tuple[Integers, list[list[Floats]]], Stored]:
+    """Return classes and features of a piece's messages, each left out; and what they are of.
+
+    how: the metadata, the end of the sample (`sample_end`), and the folder.
+    """
+    (metadata, end, folder), (messages, table, ranges) = how, item
+    kept, settings = KeptPiece(messages, table), metadata.settings
     labels = kept.classes(settings.classes)
     counts, channels = _counts_of(kept.table, ranges, len(settings.classes))
     rule = BatchEvidence(counts, labels, channels, kept.traits())
-    rows = rule.left_out_evidence(kept, how.metadata)
+    rows = rule.left_out_evidence(kept, metadata)
     chosen = np.arange(len(kept))
-    if how.end is not None:
-        chosen = np.flatnonzero(in_sample(kept.digests(), how.end))
+    if end is not None:
+        chosen = np.flatnonzero(in_sample(kept.digests(), end))
     inputs = [[inputs_of_rows(scale, own)[chosen] for scale in settings.scales] for own in rows]
     arrays = {
         f"{name}{i}": array
@@ -480,69 +423,51 @@ def _scored(how: _Scoring, item: list[Any]) -> tuple[tuple[Integers, list[list[F
         for name, array in own._asdict().items()
         if array is not None
     }
-    return (labels[chosen], inputs), Stored(how.folder, **arrays)
+    return (labels[chosen], inputs), Stored(folder, **arrays)
+
+
+def _in_ranges(table: Table, ranges: list[Stored]) -> Iterator[tuple[Stored, Table, Integers]]:
+    """Yield each range of the tokens, its table, and where in it those of a piece's table are."""
+    for i, stored in enumerate(ranges):
+        own, whole = table.range(i, len(ranges)), Table.of(stored)
+        yield stored, whole, whole.places(own.first, own.second)
 
 
 def _counts_of(table: Table, ranges: list[Stored], n_classes: int) -> tuple[Integers, Integers]:
     """Return the counts, (n_classes, n), and the channel, (n,), of each token of a table."""
-    counts = np.zeros((n_classes, len(table.first)), np.int64)
-    channels = np.zeros(len(table.first), np.int64)
     if not ranges:  # a model without tokens
-        channels = np.array(channels_of(table.tokens()), np.int64)
-    end = 0
-    for i, stored in enumerate(ranges):
-        own = table.range(i, len(ranges))
-        start, end = end, end + len(own.first)
-        whole = Table.of(stored)
-        places = whole.places(own.first, own.second)
-        counts[:, start:end] = whole.counts[:, places]
-        channels[start:end] = stored["channels"][places]
-    return counts, channels
+        zeros = np.zeros((n_classes, len(table.first)), np.int64)
+        return zeros, np.array(channels_of(table.tokens()), np.int64)
+    found = [(t.counts[:, at], own["channels"][at]) for own, t, at in _in_ranges(table, ranges)]
+    counts, channels = zip(*found, strict=True)
+    return np.concatenate(counts, axis=1), np.concatenate(channels)
 
 
-class LeftOut(NamedTuple):
-    """A piece's messages, each left out of the model."""
-
-    labels: list[str]
-    scores: Iterator[Score]
-
-
-def _applied(how: tuple[Callable[..., T], Metadata, tuple[object, ...]], item: list[Any]) -> T:
-    function, metadata, more = how
-    messages, table, evidence, ranges = item
+def _applied(
+    how: tuple[Callable[[Metadata, list[str], Iterator[Score]], T], Metadata], item: list[Any]
+) -> T:
+    (function, metadata), (messages, table, evidence, ranges) = how, item
     kept = KeptPiece(messages, table)
-    scores: Iterator[Score] = iter(())
-    if evidence is not None:
-        scores = scores_of_rows(_rows_of(evidence), EvidenceRule(metadata))
-    elif ranges is not None and len(kept):
-        scores = _summed(kept, ranges, metadata)
-    return function(LeftOut(kept.labels, scores), metadata, *more)
-
-
-def _rows_of(evidence: Stored) -> tuple[EvidenceRows, ...]:
-    """Return the evidence of each scored class."""
-    found: list[EvidenceRows] = []
-    while f"text{len(found)}" in evidence:
-        names = [f"{name}{len(found)}" for name in EvidenceRows._fields]
-        found.append(EvidenceRows(*(evidence.get(n) for n in names)))  # type: ignore[arg-type]
-    return tuple(found)
+    if evidence is None:
+        return function(metadata, kept.labels, _summed(kept, ranges, metadata))
+    rows = tuple(
+        EvidenceRows(*(evidence.get(f"{name}{i}") for name in EvidenceRows._fields))
+        for i in range(len(metadata.settings.scored_classes))
+    )
+    return function(metadata, kept.labels, scores_of_rows(rows, EvidenceRule(metadata)))
 
 
 def _summed(kept: KeptPiece, ranges: list[Stored], metadata: Metadata) -> Iterator[Score]:
     """Yield the scores of the sum rule, in which every token of the model has a part."""
     labels, traits = kept.classes(metadata.settings.classes), kept.traits()
     if not ranges:  # a model without tokens
-        counts, channels = _counts_of(kept.table, ranges, len(metadata.settings.classes))
-        return BatchSum(counts, labels, channels, traits).left_out_scores(kept, metadata)
-    wholes = [Table.of(stored) for stored in ranges]
+        own = _counts_of(kept.table, ranges, len(metadata.settings.classes))
+        return BatchSum(own[0], labels, own[1], traits).left_out_scores(kept, metadata)
+    stored, wholes, places = zip(*_in_ranges(kept.table, ranges), strict=True)
     counts = np.concatenate([whole.counts for whole in wholes], axis=1)
-    channels = np.concatenate([stored["channels"] for stored in ranges])
-    shifts = np.cumsum([0, *(len(whole.first) for whole in wholes)])
-    parts = [kept.table.range(i, len(wholes)) for i in range(len(wholes))]
-    triples = zip(parts, wholes, shifts.tolist(), strict=False)
-    columns = np.concatenate(
-        [whole.places(own.first, own.second) + shift for own, whole, shift in triples]
-    )
+    channels = np.concatenate([own["channels"] for own in stored])
+    shifts = np.cumsum([0, *(len(whole.first) for whole in wholes[:-1])])
+    columns = np.concatenate([at + shift for at, shift in zip(places, shifts, strict=True)])
     wide = _Widened(kept, columns, counts.shape[1])
     return BatchSum(counts, labels, channels, traits).left_out_scores(wide, metadata)
 
@@ -566,11 +491,12 @@ class _Widened(NamedTuple):
             yield csr_array(place, shape=(part.shape[0], self.width))
 
 
-def _highest_ham(left_out: LeftOut, metadata: Metadata, n: int) -> list[float]:
+def _highest_ham(
+    n: int, metadata: Metadata, labels: list[str], scores: Iterator[Score]
+) -> list[float]:
     """Return the n highest log-odds of ham, in descending order."""
-    settings = metadata.settings
-    spam = settings.classes[settings.positive_index or 0]
-    pairs = zip(left_out.labels, left_out.scores, strict=True)
+    spam = metadata.settings.classes[metadata.settings.positive_index or 0]
+    pairs = zip(labels, scores, strict=True)
     return sorted((score.log_odds for label, score in pairs if label != spam), reverse=True)[:n]
 
 
@@ -578,19 +504,11 @@ def _piece_of(_: None, item: list[Stored]) -> KeptPiece:
     return KeptPiece(item[0], item[1])
 
 
-def _having(digests: set[bytes], item: list[Stored]) -> list[tuple[bytes, str, str]]:
-    """Return digest, label and source of the messages that have one of some digests."""
-    kept = KeptPiece(item[0], item[1])
-    text = kept.digests()
-    each = (text[i : i + 16] for i in range(0, len(text), 16))
-    return [
-        (digest, kept.labels[i], kept.sources[i])
-        for i, digest in enumerate(each)
-        if digest in digests
-    ]
-
-
-def _named_rows(_: None, item: list[Any]) -> list[tuple[str, str]]:
+def _named(digests: set[str], item: list[Any]) -> list[tuple[str, str, str]]:
+    """Return digest, label and source of messages: of some rows, or None: with such digests."""
     messages, table, rows = item
     kept = KeptPiece(messages, table)
-    return [(kept.sources[i], kept.labels[i]) for i in rows]
+    own = _cut(kept.digests())
+    if rows is None:
+        rows = [i for i, digest in enumerate(own) if digest in digests]
+    return [(own[i], kept.labels[i], kept.sources[i]) for i in rows]

@@ -287,7 +287,7 @@ def forget(
         corpus = Corpus(lookup.metadata.settings.wanted)
         for message, named in _looked_up(lookup, messages):
             asked += 1
-            labels |= {message.label} - {None, ""}
+            labels |= {message.label} if message.label else set()
             if named if remember else message.label:
                 corpus.add(message)
         _check_classes(place, lookup.metadata, labels)

@@ -22,7 +22,7 @@ from nbspam.scoring.explanation import explain
 from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import CutOffs, verdict_of
 from nbspam.store.metadata import HAM_CUTOFF
-from nbspam.workers import Serial, tokenized
+from nbspam.workers import Executor, tokenized
 
 SAMPLE = Path(__file__).parents[2] / "sample_data" / "sms.tsv"
 THREE = ("ham", "promo", "spam")
@@ -160,7 +160,7 @@ def test_a_prior_moves_the_log_odds_by_what_it_differs(scoring, prior):
 def sample():
     skips = Skips(False)
     read = labelled(str(SAMPLE), ReadingOptions(TableOptions()), skips)
-    return [(one.label, one.tokens) for one in tokenized(read, skips, Serial())]
+    return [(one.label, one.tokens) for one in tokenized(read, skips, Executor())]
 
 
 def share(of, verdicts):

@@ -103,7 +103,7 @@ def test_another_run_has_other_keys():
 def test_a_piece_keeps_its_messages_as_they_were_tokenized(tmp_path):
     from nbspam.learning.pieces import KeptPiece
     from nbspam.reading.source import Skips
-    from nbspam.workers import Serial, tokenized
+    from nbspam.workers import Executor, tokenized
 
     hidden = b"<p>buy now</p><p style='opacity:.3'>meeting notes</p>"
     mail = b"Subject: hi hi\nContent-Type: text/html\n\n" + hidden
@@ -115,7 +115,7 @@ def test_a_piece_keeps_its_messages_as_they_were_tokenized(tmp_path):
     ]
     for wanted in (Wanted(), Wanted(times=True, traits=True), Wanted(traits=True)):
         summary, messages, table, _ = read_piece(Reading(wanted, SEED, str(tmp_path)), raws)
-        expected = [m._replace(size=0) for m in tokenized(raws, Skips(), Serial(), True, wanted)]
+        expected = [m._replace(size=0) for m in tokenized(raws, Skips(), Executor(), True, wanted)]
         assert list(KeptPiece(messages, table).messages()) == expected
         assert any(m.numbers.perhaps_hidden for m in expected)
         assert summary.messages == {"ham": 2, "spam": 2}

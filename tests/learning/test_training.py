@@ -16,7 +16,7 @@ from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.model_file import UnsavedModel
-from nbspam.workers import Processes, Serial, in_batches, tokenized
+from nbspam.workers import Executor, Processes, in_batches, tokenized
 
 RAWS = [
     RawMessage(f"rows:{i}", *row.split("\t"))
@@ -31,15 +31,15 @@ SETTINGS = {
 }
 
 
-def scores_of(left_out, _metadata):
-    return list(left_out.scores)
+def scores_of(_metadata, _labels, scores):
+    return list(scores)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_left_out_scores_are_those_of_one_matrix(name):
     settings = SETTINGS[name]
     corpus = Corpus(settings.wanted)
-    corpus.extend(tokenized(RAWS, Skips(), Serial(), True, settings.wanted))
+    corpus.extend(tokenized(RAWS, Skips(), Executor(), True, settings.wanted))
     fitted = fit(corpus, corpus.labels, settings, corpus.channels(), corpus.traits())
     expected = list(fitted.left_out_scores(corpus))
     with TrainingRun(Processes(2, alone=0.0), settings) as run:
@@ -58,7 +58,7 @@ def test_left_out_scores_are_those_of_one_matrix(name):
 
 
 def test_messages_and_their_names_come_back_in_their_order():
-    with TrainingRun(Serial(), TrainingSettings()) as run:
+    with TrainingRun(Executor(), TrainingSettings()) as run:
         run.read(in_batches(iter(RAWS), 150), Skips())
         assert [m.source for m in run.messages()] == [raw.source for raw in RAWS]
         places = [799, 0, 150, 149, 151]
@@ -68,7 +68,7 @@ def test_messages_and_their_names_come_back_in_their_order():
 
 def test_nothing_is_left_in_the_end(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with TrainingRun(Serial(), TrainingSettings()) as run:
+    with TrainingRun(Executor(), TrainingSettings()) as run:
         run.read(in_batches(iter(RAWS), 150), Skips())
         assert [path.stat().st_mode & 0o77 for path in tmp_path.rglob("*")].count(0) > 3
     assert list(tmp_path.iterdir()) == []
