@@ -3,20 +3,27 @@
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import nlargest
 from typing import NamedTuple
 
 import numpy as np
 
 from nbspam.bayes import matrix
-from nbspam.bayes.event_model import Histogram, Row, logit, sigmoid
+from nbspam.bayes.event_model import Row, logit, sigmoid
 from nbspam.bayes.matrix import Chunked, Integers, Presence
 from nbspam.errors import Remedy, TrainingError
-from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
+from nbspam.learning.settings import (
+    Counted,
+    TrainingSettings,
+    class_names,
+    counted_metadata,
+    empty_metadata,
+)
 from nbspam.scoring.batch_rules import BATCH_RULES, BatchRule
 from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.metadata import HAM_CUTOFF, TRAINING, HostRows, Metadata, TraitHistograms
+from nbspam.store.metadata import HAM_CUTOFF, Metadata, TraitHistograms
 from nbspam.tokens.kinds import HOST, TEXT
 
 
@@ -69,65 +76,24 @@ def fit(
     if not empty.settings.has_traits:
         traits = None
     own = () if traits is None else [(classes, trait_histograms_of(traits, indices, len(classes)))]
-    uncalibrated = counted_metadata(empty, Counter(labels), [Counted.of(counts, channels)], own)
+    uncalibrated = counted_metadata(empty, Counter(labels), [counted(counts, channels)], own)
     rule = BATCH_RULES[settings.scoring](counts, indices, channels, traits)
     calibrations = rule.fit(presence, uncalibrated)
     learned = uncalibrated.learned._replace(calibrations=calibrations)
     return Fit(uncalibrated._replace(learned=learned), counts, indices, rule, traits)
 
 
-class Counted(NamedTuple):
-    """What a model says of its tokens' counts; of all of them, or of some."""
+def counted(counts: Integers, channels: Integers) -> Counted:
+    """Return what a model says of the counts of some tokens, those that some message has.
 
-    histograms: tuple[Histogram, ...]  # per class, how many tokens have each count
-    hosts: HostRows  # of those that took mails in: mails per class -> how many hosts have them
-
-    @classmethod
-    def of(cls, counts: Integers, channels: Integers) -> "Counted":
-        """Return what is said of those that some message has.
-
-        counts: (n_classes, n_tokens); channels: (n_tokens,), of the columns.
-        """
-        known = counts[:, counts.any(axis=0)]
-        histograms = (np.unique(row, return_counts=True) for row in known)
-        hosts = Counter(map(tuple, counts[:, (channels == HOST) & counts.any(axis=0)].T.tolist()))
-        return cls(
-            tuple(dict(zip(*(a.tolist() for a in pair), strict=True)) for pair in histograms), hosts
-        )
-
-
-def counted_metadata(
-    empty: Metadata,
-    messages: Mapping[str, int],
-    tokens: Iterable[Counted],
-    traits: Iterable[tuple[Iterable[str], TraitHistograms]],
-) -> Metadata:
-    """Return the metadata of all that was counted, not calibrated yet.
-
-    messages: of each label.  traits: of parts of the messages, per trait and label; their labels.
-    All are in the order of their keys, in which sums over them are made.
+    counts: (n_classes, n_tokens); channels: (n_tokens,), of the columns.
     """
-    classes = empty.settings.classes
-    histograms, hosts = [Counter[int]() for _ in classes], Counter[Row]()
-    for part in tokens:
-        for own, more in zip(histograms, part.histograms, strict=True):
-            own.update(more)
-        hosts.update(part.hosts)
-    of_traits = [[Counter[int]() for _ in classes] for _ in empty.learned.trait_histograms]
-    for labels, found in traits:
-        for of_trait, values in zip(of_traits, found, strict=True):
-            for label, own_values in zip(labels, values, strict=True):
-                of_trait[classes.index(label)].update(own_values)
-    learned = empty.learned._replace(
-        calibrated_by=TRAINING,
-        messages=tuple(messages[name] for name in classes),
-        count_histograms=tuple(dict(sorted(own.items())) for own in histograms),
-        host_rows=dict(sorted(hosts.items())),
-        trait_histograms=tuple(
-            tuple(dict(sorted(values.items())) for values in of_trait) for of_trait in of_traits
-        ),
+    is_known = counts.any(axis=0)
+    histograms = tuple(
+        dict(zip(*(part.tolist() for part in np.unique(row, return_counts=True)), strict=True))
+        for row in counts[:, is_known]
     )
-    return empty._replace(learned=learned)
+    return histograms, Counter(map(tuple, counts[:, is_known & (channels == HOST)].T.tolist()))
 
 
 def trait_histograms_of(traits: Integers, labels: Integers, n_classes: int) -> TraitHistograms:
@@ -138,20 +104,16 @@ def trait_histograms_of(traits: Integers, labels: Integers, n_classes: int) -> T
     )
 
 
-def cut_offs_within(limit: float, fitted: Fit, scores: Iterable[Score]) -> CutOffs:
-    """Return the lowest cut-offs that block at most a share of the ham (`cut_offs_above`).
-
-    scores: of the training messages, left out.
-    """
-    positive = fitted.metadata.settings.positive_index
-    pairs = zip(scores, fitted.labels, strict=True)
-    ham = sorted((score.log_odds for score, k in pairs if k != positive), reverse=True)
-    return cut_offs_above(limit, fitted.metadata, ham)
+def ham_odds(metadata: Metadata, labels: Iterable[str], scores: Iterable[Score]) -> list[float]:
+    """Return the log-odds of the ham among some messages."""
+    spam = metadata.settings.classes[metadata.settings.positive_index or 0]
+    return [score.log_odds for label, score in zip(labels, scores, strict=True) if label != spam]
 
 
-def n_blocked(limit: float, metadata: Metadata) -> int:
-    """Return how many ham messages may be blocked; limit: their share.
+def cut_offs_within(limit: float, metadata: Metadata, ham: Iterable[float]) -> CutOffs:
+    """Return the lowest cut-offs, from 0.5 on, that block at most a share of the ham.
 
+    limit: 0 to below 1.  ham: the log-odds of the ham that was learned, each left out.
     Raises TrainingError for more than two classes, whose verdict no cut-off decides.
     """
     settings, learned = metadata
@@ -162,16 +124,7 @@ def n_blocked(limit: float, metadata: Metadata) -> int:
             Remedy.LEAVE_OUT_LIMIT,
         )
     n_ham = sum(learned.messages) - learned.messages[settings.positive_index or 0]
-    return int(n_ham * limit)
-
-
-def cut_offs_above(limit: float, metadata: Metadata, ham: Sequence[float]) -> CutOffs:
-    """Return the lowest spam cut-off from 0.5 that blocks at most `limit` of the ham.
-
-    limit: a share, 0 to below 1.  ham: the highest log-odds, in descending order; `n_blocked`
-    and one more of them, or all.
-    """
-    highest_delivered = ham[n_blocked(limit, metadata)]
+    highest_delivered = nlargest(int(n_ham * limit) + 1, ham)[-1]
     cut_off = max(0.5, sigmoid(highest_delivered))
     while logit(cut_off) < highest_delivered:  # a rounded cut-off would block that ham
         cut_off = math.nextafter(cut_off, 1)

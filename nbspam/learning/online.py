@@ -81,39 +81,28 @@ class OnlineLearner:
             zip(added, map(after.__getitem__, zip(before, times, strict=True)), strict=True)
         )
         for (row, n), tokens in steps.items():
-            self._move(row, after[row, n], tokens)
+            for own, by in ((row, -tokens), (after[row, n], tokens)):
+                for histogram, count in zip(
+                    self._histograms, own if any(own) else (), strict=False
+                ):
+                    histogram[count] += by
         for (token, n), row in zip(added.items(), before, strict=True):
             if is_host(token):
                 self._host_rows[row] -= any(row)
                 self._host_rows[after[row, n]] += any(after[row, n])
 
-    def _move(self, before: Row, after: Row, tokens: int = 1) -> None:
-        """Let the histograms know of tokens whose counts were `before` and are `after`."""
-        for row, by in ((before, -tokens), (after, tokens)):
-            if any(row):
-                for histogram, count in zip(self._histograms, row, strict=True):
-                    histogram[count] += by
-
     @property
     def metadata(self) -> Metadata:
         """The model's metadata as it now is; it stays so when more is learned."""
         self._settle()
-        histograms = tuple(
-            {count: tokens for count, tokens in histogram.items() if tokens}
-            for histogram in self._histograms
+        traits = tuple(tuple(map(Counter, of_trait)) for of_trait in self._trait_histograms)
+        learned = self._learned._replace(
+            messages=tuple(self._messages),
+            count_histograms=tuple(+histogram for histogram in self._histograms),
+            host_rows=+self._host_rows,
+            trait_histograms=traits,
         )
-        return Metadata(
-            self._settings,
-            self._learned._replace(
-                messages=tuple(self._messages),
-                count_histograms=histograms,
-                host_rows={row: hosts for row, hosts in self._host_rows.items() if hosts},
-                trait_histograms=tuple(
-                    tuple(dict(values) for values in of_trait)
-                    for of_trait in self._trait_histograms
-                ),
-            ),
-        )
+        return Metadata(self._settings, learned)
 
     def classifier(self) -> Classifier:
         """Return a classifier of the model as it now is, to be used before more is learned."""
@@ -253,12 +242,9 @@ class OnlineLearner:
             return False
         if not self._event_model.has_tokens:
             return True
-        rows = self.counts
-        if self._event_model.repeats:
-            times = numbers.times
-            return pruned or all(
-                row is not None and row[k] >= times.get(token, 1)
-                for token, row in ((token, rows.get(token)) for token in tokens)
-            )
+        tokens, repeats, rows = list(tokens), self._event_model.repeats, self.counts
+        times = numbers.times if repeats else NO_NUMBERS.times
         counts = [row[k] if row else 0 for row in map(rows.get, tokens)]
-        return (pruned or all(counts)) and counts.count(n) == self._histograms[k][n]
+        pairs = zip(tokens, counts, strict=True)
+        may_be = pruned or all(count >= times.get(token, 1) for token, count in pairs)
+        return may_be and (repeats or counts.count(n) == self._histograms[k][n])

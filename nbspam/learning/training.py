@@ -18,14 +18,13 @@ import tempfile
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from nbspam.bayes.fitting import inputs_of_rows
 from nbspam.bayes.matrix import EvidenceRows, Floats, Integers, Presence
-from nbspam.learning.batch import Counted, counted_metadata, cut_offs_above, n_blocked
+from nbspam.learning.batch import counted, cut_offs_within, ham_odds
 from nbspam.learning.corpus import Spool
 from nbspam.learning.pieces import (
     FIT_LIMIT,
@@ -40,7 +39,13 @@ from nbspam.learning.pieces import (
     read_piece,
     sample_end,
 )
-from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
+from nbspam.learning.settings import (
+    Counted,
+    TrainingSettings,
+    class_names,
+    counted_metadata,
+    empty_metadata,
+)
 from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped, Skips
@@ -104,7 +109,7 @@ class TrainingRun:
         self._folder = None if self._temporary is None else self._temporary.name
         self.kept: list[Kept] = []
         self._tokens: list[tuple[Counted, Any, Any]] = []  # of each range: table, lines
-        self._digests: list[tuple[tuple[int, list[str]], Any]] = []  # shared, table
+        self._digests: list[tuple[tuple[int, list[str]], Any]] = []  # shared, lines
         self.metadata: Metadata
 
     @property
@@ -166,7 +171,7 @@ class TrainingRun:
         how = _Counting(classes, n, self._folder)
         self._digests = list(self._merged(_digest_range, tables, how, 2))
         traits = ((kept.summary.messages, kept.summary.traits) for kept in self.kept)
-        tokens = (counted for counted, *_ in self._tokens)
+        tokens = (found for found, *_ in self._tokens)
         self.metadata = counted_metadata(empty, labels, tokens, traits)
 
     def _merged(
@@ -230,19 +235,17 @@ class TrainingRun:
 
     def choose_cut_offs(self, limit: float) -> None:
         """Store the lowest cut-offs that block at most this share of the ham; as `batch.py`."""
-        n = n_blocked(limit, self.metadata) + 1
-        highest: list[float] = []
-        for found in self.each("choosing the cut-off", partial(_highest_ham, n)):
-            highest = sorted([*highest, *found], reverse=True)[:n]
-        self.metadata = cut_offs_above(limit, self.metadata, highest).stored_in(self.metadata)
+        found = self.each("choosing the cut-off", ham_odds)
+        ham = itertools.chain.from_iterable(found)
+        self.metadata = cut_offs_within(limit, self.metadata, ham).stored_in(self.metadata)
 
     def write(self, file: IO[bytes], ledger: bool = True) -> None:
         """Write the model's lines."""
+        digests = [lines for _, lines in self._digests] if ledger else []
         runs = self._near.map(_lines_of, None, [lines for *_, lines in self._tokens])
-        digests = [table for _, table in self._digests] if ledger else []
-        lines = self._near.map(_ledger_lines, None, digests)
+        learned = self._near.map(_lines_of, None, digests)
         self._passes.begin("writing", len(self._tokens) + len(digests))
-        write_blocks(file, self.metadata, _merged_lines(self._done(runs)), self._done(lines))
+        write_blocks(file, self.metadata, _merged_lines(self._done(runs)), self._done(learned))
 
     def _done(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
         for block in blocks:
@@ -366,9 +369,8 @@ def _token_range(how: _Counting, item: list[Any]) -> tuple[Counted, Stored, Stor
     tokens = table.tokens()
     channels = np.array(channels_of(tokens), np.int64)
     lines = sorted_lines(zip(tokens, map(tuple, table.counts.T.tolist()), strict=True))
-    text = np.frombuffer("\n".join(lines).encode("utf-8", "surrogatepass"), np.uint8)
     stored = Stored(how.folder, **table._asdict(), channels=channels)
-    return Counted.of(table.counts, channels), stored, Stored(how.folder, lines=text)
+    return counted(table.counts, channels), stored, _stored_lines(how, "\n".join(lines))
 
 
 def _lines_of(_: None, stored: Stored) -> bytes:
@@ -376,28 +378,24 @@ def _lines_of(_: None, stored: Stored) -> bytes:
 
 
 def _digest_range(how: _Counting, item: list[Any]) -> tuple[tuple[int, list[str]], Stored]:
-    """Return how many digests of a range two classes share, the first of them, and its table."""
+    """Return how many digests of a range two classes share, the first of them; and its lines."""
     table = _merged_range(how, item)
+    digests = _hex(np.column_stack([table.first, table.second]).astype(">u8").tobytes())
     shared = np.flatnonzero((table.counts > 0).sum(axis=0) > 1)
-    return (len(shared), _hex(table, shared[:_SHARED])), Stored(how.folder, **table._asdict())
+    rows = zip(digests, map(tuple, table.counts.T.tolist()), strict=True)
+    lines = _stored_lines(how, ",\n".join(sorted_lines(rows, digest_key)))
+    return (len(shared), [digests[i] for i in shared[:_SHARED].tolist()]), lines
 
 
-def _hex(table: Table, places: Integers | slice = slice(None)) -> list[str]:
-    """Return the digests of a table."""
-    halves = np.column_stack([table.first[places], table.second[places]])
-    return _cut(halves.astype(">u8").tobytes())
+def _stored_lines(how: _Counting, lines: str) -> Stored:
+    content = lines.encode("utf-8", "surrogatepass")
+    return Stored(how.folder, lines=np.frombuffer(content, np.uint8))
 
 
-def _cut(digests: bytes) -> list[str]:
-    """Return digests, of which the bytes follow one another, in hexadecimal."""
+def _hex(digests: bytes) -> list[str]:
+    """Return digests, of which the bytes follow one another."""
     text = digests.hex()
     return [text[i : i + 32] for i in range(0, len(text), 32)]
-
-
-def _ledger_lines(_: None, stored: Stored) -> bytes:
-    table = Table.of(stored)
-    rows = zip(_hex(table), map(tuple, table.counts.T.tolist()), strict=True)
-    return ",\n".join(sorted_lines(rows, digest_key)).encode()
 
 
 def _scored(
@@ -491,15 +489,6 @@ class _Widened(NamedTuple):
             yield csr_array(place, shape=(part.shape[0], self.width))
 
 
-def _highest_ham(
-    n: int, metadata: Metadata, labels: list[str], scores: Iterator[Score]
-) -> list[float]:
-    """Return the n highest log-odds of ham, in descending order."""
-    spam = metadata.settings.classes[metadata.settings.positive_index or 0]
-    pairs = zip(labels, scores, strict=True)
-    return sorted((score.log_odds for label, score in pairs if label != spam), reverse=True)[:n]
-
-
 def _piece_of(_: None, item: list[Stored]) -> KeptPiece:
     return KeptPiece(item[0], item[1])
 
@@ -508,7 +497,7 @@ def _named(digests: set[str], item: list[Any]) -> list[tuple[str, str, str]]:
     """Return digest, label and source of messages: of some rows, or None: with such digests."""
     messages, table, rows = item
     kept = KeptPiece(messages, table)
-    own = _cut(kept.digests())
+    own = _hex(kept.digests())
     if rows is None:
         rows = [i for i, digest in enumerate(own) if digest in digests]
     return [(own[i], kept.labels[i], kept.sources[i]) for i in rows]

@@ -336,13 +336,9 @@ def _check_classes(place: Place, metadata: Metadata, labels: set[str]) -> None:
 
         positive = metadata.settings.positive
         means = {SPAM: positive, HAM: next(name for name in classes if name != positive)}
-        if len(classes) == 2 and (name := means.get(strange[0])):
-            raise ModelError(
-                f"{place}: has the classes {', '.join(classes)} and not {strange[0]!r}",
-                Remedy.LABEL_AS,
-                name=quote(name),
-            )
+        name = means.get(strange[0]) if len(classes) == 2 else None
         raise ModelError(
             f"{place}: has the classes {', '.join(classes)} and not {strange[0]!r}",
-            Remedy.TRAIN_ANEW,
+            Remedy.LABEL_AS if name else Remedy.TRAIN_ANEW,
+            name=quote(name or ""),
         )

@@ -7,7 +7,7 @@ import pytest
 from closeness import assert_scores_agree
 from cluster_training import ROWS
 
-from nbspam.learning.batch import cut_offs_within, fit
+from nbspam.learning.batch import cut_offs_within, fit, ham_odds
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.pieces import in_sample, sample_end
 from nbspam.learning.settings import TrainingSettings
@@ -51,7 +51,8 @@ def test_left_out_scores_are_those_of_one_matrix(name):
         run.choose_cut_offs(0.05)
         unsaved = UnsavedModel(run.write)
     model = unsaved.lookup.model()
-    chosen = cut_offs_within(0.05, fitted, expected)
+    ham = ham_odds(fitted.metadata, corpus.labels, expected)
+    chosen = cut_offs_within(0.05, fitted.metadata, ham)
     assert CutOffs.of_model(run.metadata).spam == pytest.approx(chosen.spam, abs=1e-12)
     assert model.metadata.learned == fitted.metadata.learned
     assert sum(map(sum, model.learned.values())) == len(RAWS)
