@@ -6,6 +6,7 @@ import weakref
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from copy import copy
 from typing import IO, TYPE_CHECKING, Any
 
 from nbspam.tokens.kinds import TRAITS, channels_of
@@ -116,11 +117,6 @@ class Corpus:
         if self.wanted.traits and (traits := piece.traits()) is not None:
             self._traits.extend(traits.ravel().tolist())
 
-    def extend(self, messages: Iterable[TokenizedMessage]) -> None:
-        """Add messages, each with its digest if it has one."""
-        for message in messages:
-            self.add(message)
-
     @property
     def vocabulary(self) -> list[str]:
         """The tokens, in the order of the matrix's columns."""
@@ -188,11 +184,8 @@ class Corpus:
 
     def without_times(self) -> "Corpus":
         """Return the same messages as a 0/1 matrix."""
-        if not self.wanted.times:
-            return self
-        other = Corpus(self.wanted._replace(times=False))
-        other.numbers, other._columns, other._ends = self.numbers, self._columns, self._ends
-        other._labels, other._digests, other._traits = self._labels, self._digests, self._traits
+        other = copy(self)
+        other.wanted = self.wanted._replace(times=False)
         return other
 
     def presence(self) -> "Presence":

@@ -454,17 +454,12 @@ class KeptPiece:
 FIT_LIMIT = 10_000_000
 
 
-def sample_end(n: int, limit: int = FIT_LIMIT) -> int | None:
-    """Return the first 64 bits of a digest below which a message is in the sample; None: all are.
+def in_sample(digests: bytes, n: int, limit: int = FIT_LIMIT) -> Booleans:
+    """Return which of some messages are in the sample; digests: theirs, one after the other.
 
     n: how many messages there are.  The sample is by digest, which is as good as random and the
     same wherever and in which order the messages are read.  So a message is drawn with all its
     copies, or not at all.
     """
-    return None if n <= limit else (limit << 64) // n
-
-
-def in_sample(digests: bytes, end: int) -> Booleans:
-    """Return which messages are in the sample, (n,); digests: of all, one after the other."""
     first = np.frombuffer(digests, dtype=">u8")[::2]
-    return np.asarray(first < np.uint64(end))
+    return first < np.uint64((limit << 64) // n) if n > limit else np.ones(len(first), bool)

@@ -161,11 +161,9 @@ def empty_metadata(
     classes: tuple[str, ...], positive: str | None, settings: TrainingSettings
 ) -> Metadata:
     """Return the metadata of a model of these classes that has learned nothing yet."""
-    traits = settings.effective_traits
-    chosen = ModelSettings(
-        *(classes, positive, settings.effective_alpha, settings.prior, settings.scoring),
-        *(settings.event_model, traits, settings.variances),
-    )
+    _, prior, scoring, _, event_model, _, variances, _ = settings
+    alpha, traits = settings.effective_alpha, settings.effective_traits
+    chosen = ModelSettings(classes, positive, alpha, prior, scoring, event_model, traits, variances)
     n = len(classes)
     calibrations = (untrained_calibrations(chosen.has_traits),) * len(chosen.scored_classes)
     learned = LearnedState((0,) * n, ({},) * n, calibrations)

@@ -18,6 +18,7 @@ import tempfile
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -37,10 +38,8 @@ from nbspam.learning.pieces import (
     merged,
     names_in,
     read_piece,
-    sample_end,
 )
 from nbspam.learning.settings import (
-    Counted,
     TrainingSettings,
     class_names,
     counted_metadata,
@@ -87,7 +86,7 @@ class Kept(NamedTuple):
     evidence: Any = None  # of its messages, each left out, if the rule has some
 
 
-class TrainingRun:
+class TrainingRun(ExitStack):
     """One training run.  Its methods are called in their order; at its end nothing is left."""
 
     def __init__(
@@ -98,35 +97,23 @@ class TrainingRun:
         fit_limit: int = FIT_LIMIT,
     ) -> None:
         """Train where an executor works."""
+        super().__init__()
         self._where, self._settings = where, settings
         self._near = Executor() if where.is_here else where  # where a file is only read
         self._passes, self._fit_limit = passes or Passes(), fit_limit
-        self._temporary = None
-        if where.is_here:
-            self._temporary = tempfile.TemporaryDirectory(
-                prefix="nbspam-", ignore_cleanup_errors=True
-            )
-        self._folder = None if self._temporary is None else self._temporary.name
+        self._folder = None
         self.kept: list[Kept] = []
-        self._tokens: list[tuple[Counted, Any, Any]] = []  # of each range: table, lines
+        self.labels: Counter[str] = Counter()  # how many messages each has
+        self._tokens: list[
+            tuple[Any, Any, Any]
+        ] = []  # of each range: what is counted, table, lines
         self._digests: list[tuple[tuple[int, list[str]], Any]] = []  # shared, lines
         self.metadata: Metadata
-
-    @property
-    def labels(self) -> Counter[str]:
-        """How many messages each label has."""
-        found: Counter[str] = Counter()
-        for kept in self.kept:
-            found.update(kept.summary.messages)
-        return found
-
-    def __enter__(self) -> "TrainingRun":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.kept, self._tokens, self._digests = [], [], []
-        if self._temporary is not None:
-            self._temporary.cleanup()
+        if where.is_here:
+            folder = tempfile.TemporaryDirectory(prefix="nbspam-", ignore_cleanup_errors=True)
+            self._folder = self.enter_context(folder)
+        for what in (self.kept, self._tokens, self._digests):
+            self.callback(what.clear)
 
     def read(self, pieces: Iterable[Piece], skips: Skips, wanted: Wanted | None = None) -> None:
         """Have all pieces read; raises NbspamError, of the first that cannot be.
@@ -143,6 +130,7 @@ class TrainingRun:
             summary.skipped.clear()
             if summary.n:
                 self.kept.append(Kept(summary, parts, digests))
+                self.labels.update(summary.messages)
             self._passes.done(summary.n, summary.size)
 
     def pieces(self) -> Iterator[KeptPiece]:
@@ -155,9 +143,8 @@ class TrainingRun:
 
     def count(self) -> None:
         """Count all tokens and digests; raises TrainingError when there are not two classes."""
-        labels = self.labels
-        empty = empty_metadata(*class_names(labels, self._settings.positive), self._settings)
-        classes = empty.settings.classes
+        classes, positive = class_names(self.labels, self._settings.positive)
+        empty = empty_metadata(classes, positive, self._settings)
         if empty.settings.counts.has_tokens:
             n_tokens = sum(kept.summary.n_tokens for kept in self.kept)
             n = max(self._where.workers, min(n_tokens // _RANGE, _RANGES), 1)
@@ -166,13 +153,13 @@ class TrainingRun:
             for found in self._merged(_token_range, tables, _Counting(classes, n, self._folder), 3):
                 self._tokens.append(found)
                 self._passes.done()
-        n = max(1, min(labels.total() // _RANGE_DIGESTS, _RANGES))
+        n = max(1, min(self.labels.total() // _RANGE_DIGESTS, _RANGES))
         tables = [kept.digests for kept in self.kept]
         how = _Counting(classes, n, self._folder)
-        self._digests = list(self._merged(_digest_range, tables, how, 2))
+        self._digests.extend(self._merged(_digest_range, tables, how, 2))
         traits = ((kept.summary.messages, kept.summary.traits) for kept in self.kept)
         tokens = (found for found, *_ in self._tokens)
-        self.metadata = counted_metadata(empty, labels, tokens, traits)
+        self.metadata = counted_metadata(empty, self.labels, tokens, traits)
 
     def _merged(
         self, function: Callable[..., tuple[Any, ...]], tables: list[Any], how: "_Counting", n: int
@@ -200,9 +187,8 @@ class TrainingRun:
         ]
         labels = [np.empty(0, np.uint8)]  # of 100 classes at most
         self._passes.begin("scoring", len(self.kept))
-        end = sample_end(self.labels.total(), self._fit_limit)
         pieces = ([*kept.parts, self._tables] for kept in self.kept)
-        found = self._where.keep(_scored, (self.metadata, end, self._folder), pieces, 2)
+        found = self._where.keep(_scored, (self.metadata, self._fit_limit, self._folder), pieces, 2)
         for i, ((own, inputs), evidence) in enumerate(found):
             self._passes.done(len(own))
             self.kept[i] = self.kept[i]._replace(evidence=evidence)
@@ -363,7 +349,7 @@ def _merged_range(how: _Counting, item: list[Any]) -> Table:
     return merged([_of_classes(part, stored, how.classes) for part, stored in parts])
 
 
-def _token_range(how: _Counting, item: list[Any]) -> tuple[Counted, Stored, Stored]:
+def _token_range(how: _Counting, item: list[Any]) -> tuple[Any, Stored, Stored]:
     """Return a range of the tokens: what is counted, its table with channels, and its lines."""
     table = _merged_range(how, item)
     tokens = table.tokens()
@@ -399,21 +385,19 @@ def _hex(digests: bytes) -> list[str]:
 
 
 def _scored(
-    how: tuple[Metadata, int | None, str | None], item: list[Any]
+    how: tuple[Metadata, int, str | None], item: list[Any]
 ) -> tuple[tuple[Integers, list[list[Floats]]], Stored]:
     """Return classes and features of a piece's messages, each left out; and what they are of.
 
-    how: the metadata, the end of the sample (`sample_end`), and the folder.
+    how: the metadata, the size of the sample (`in_sample`), and the folder.
     """
-    (metadata, end, folder), (messages, table, ranges) = how, item
+    (metadata, limit, folder), (messages, table, ranges) = how, item
     kept, settings = KeptPiece(messages, table), metadata.settings
     labels = kept.classes(settings.classes)
     counts, channels = _counts_of(kept.table, ranges, len(settings.classes))
     rule = BatchEvidence(counts, labels, channels, kept.traits())
     rows = rule.left_out_evidence(kept, metadata)
-    chosen = np.arange(len(kept))
-    if end is not None:
-        chosen = np.flatnonzero(in_sample(kept.digests(), end))
+    chosen = np.flatnonzero(in_sample(kept.digests(), sum(metadata.learned.messages), limit))
     inputs = [[inputs_of_rows(scale, own)[chosen] for scale in settings.scales] for own in rows]
     arrays = {
         f"{name}{i}": array

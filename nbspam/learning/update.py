@@ -105,17 +105,12 @@ class PendingMessages:
 
         Each is class -> its first source.
         """
-        seen: set[str] = set()
-        twice: dict[str, dict[str, int]] = {}  # digest -> class -> the place of its source
-        for digest, _ in self.found:
-            if digest in seen:
-                twice[digest] = {}
-            seen.add(digest)
-        for i, (digest, label) in enumerate(self.found if twice else ()):
-            if digest in twice:
-                twice[digest][label] = i
-        first = sorted(twice.values(), key=lambda places: min(places.values()))[:_NAMED]
-        return len(twice), [{k: self._source(i) for k, i in each.items()} for each in first]
+        labels = Counter(digest for digest, _ in self.found)
+        twice: dict[str, dict[str, str]] = {}
+        for i, (digest, label) in enumerate(self.found):
+            if labels[digest] > 1 and (digest in twice or len(twice) < _NAMED):
+                twice.setdefault(digest, {})[label] = self._source(i)
+        return sum(n > 1 for n in labels.values()), list(twice.values())
 
 
 def _looked_up(

@@ -35,7 +35,9 @@ def trained_alone(asked, path, settings=None, options=None, ledger=True):
     corpus = Corpus(settings.wanted)
     for each in asked:
         raws = messages(each, options, skips)
-        corpus.extend(tokenized(raws, skips, Executor(), True, settings.wanted, skips_empty=True))
+        how = Executor(), True, settings.wanted
+        for message in tokenized(raws, skips, *how, skips_empty=True):
+            corpus.add(message)
     fitted = fit(corpus, corpus.labels, settings, corpus.channels(), corpus.traits())
     learned = ledger_of(corpus, fitted.metadata.settings.classes) if ledger else ()
     counts = token_counts(corpus.vocabulary, fitted.counts)

@@ -223,7 +223,8 @@ def test_what_is_in_doubt_never_speaks_for_ham():
     classifier = nbspam.train(texts).classifier
     messages = [half_in_doubt(tokenize(parse_text(text))) for _, text in texts]
     corpus = Corpus()
-    corpus.extend(messages)
+    for one in messages:
+        corpus.add(one)
     vocabulary = corpus.vocabulary
     some = 0
     for i, one in enumerate(messages):

@@ -9,7 +9,7 @@ from cluster_training import ROWS
 
 from nbspam.learning.batch import cut_offs_within, fit, ham_odds
 from nbspam.learning.corpus import Corpus
-from nbspam.learning.pieces import in_sample, sample_end
+from nbspam.learning.pieces import in_sample
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.reading.message import RawMessage
@@ -39,7 +39,8 @@ def scores_of(_metadata, _labels, scores):
 def test_left_out_scores_are_those_of_one_matrix(name):
     settings = SETTINGS[name]
     corpus = Corpus(settings.wanted)
-    corpus.extend(tokenized(RAWS, Skips(), Executor(), True, settings.wanted))
+    for message in tokenized(RAWS, Skips(), Executor(), True, settings.wanted):
+        corpus.add(message)
     fitted = fit(corpus, corpus.labels, settings, corpus.channels(), corpus.traits())
     expected = list(fitted.left_out_scores(corpus))
     with TrainingRun(Processes(2, alone=0.0), settings) as run:
@@ -75,18 +76,16 @@ def test_nothing_is_left_in_the_end(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_few_messages_are_all_fitted_to():
-    assert sample_end(10_000_000) is None
-    assert sample_end(10_000_001) is not None
-
-
 def test_the_sample_is_about_the_limit_whatever_the_order():
     digests = [
         hashlib.blake2b(bytes([i % 256, i // 256]), digest_size=16).digest() for i in range(9999)
     ]
-    chosen = in_sample(b"".join(digests), sample_end(9999, 1000))
+    chosen = in_sample(b"".join(digests), 9999, 1000)
     assert 900 < chosen.sum() < 1100
-    backwards = in_sample(b"".join(reversed(digests)), sample_end(9999, 1000))
+    backwards = in_sample(b"".join(reversed(digests)), 9999, 1000)
     assert (chosen == backwards[::-1]).all()
-    assert in_sample(b"\x00" * 16 + b"\xff" * 16, sample_end(2, 1)).tolist() == [True, False]
+    ends = b"\x00" * 16 + b"\xff" * 16
+    assert in_sample(ends, 2, 1).tolist() == [True, False]
+    assert in_sample(ends, 10_000_000).tolist() == [True, True]  # few are all fitted to
+    assert in_sample(ends, 10_000_001).tolist() == [True, False]
     assert chosen.dtype == np.bool_
