@@ -258,7 +258,7 @@ def train_whole(
 def update_instead(messages: Iterable[TokenizedMessage], training: Training) -> None:
     """Learn messages one by one that were to be learned at once, with `--update`."""
     pending = PendingMessages(training.settings.wanted)
-    pending.read(training.model, messages, training.writing.ledger)
+    pending.add(messages, training.model if training.writing.ledger else None)
     update_model(pending, training)
 
 

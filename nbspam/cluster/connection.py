@@ -45,9 +45,7 @@ class ProgramVersion(NamedTuple):
         return f"nbspam {self.nbspam} (rules {self.rules}) on Python {self.python}"
 
 
-def program_version() -> ProgramVersion:
-    """Return this program's."""
-    return ProgramVersion(__version__, RULES, "{}.{}".format(*sys.version_info))
+_HERE = ProgramVersion(__version__, RULES, "{}.{}".format(*sys.version_info))
 
 
 class ClusterError(NbspamError):
@@ -85,10 +83,9 @@ class Cluster(Executor):
                 f" {self._address}"
             )
         with self._sentences():
-            expected = program_version()
-            versions = self._client.get_versions(check=False, packages=["nbspam"])["workers"]
-            for worker, found in versions.items():
-                _check_version(worker, found, expected)
+            found = self._client.get_versions(check=False, packages=["nbspam"])["workers"]
+            for worker, versions in found.items():
+                _check_version(worker, versions)
 
     def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order; raises NbspamError."""
@@ -116,9 +113,8 @@ class Cluster(Executor):
         self, function: Callable[[S, A], B], shared: S, items: Iterable[A]
     ) -> Iterator[Any]:
         place = self._client.submit(Packed, pickle.dumps(shared), pure=False)
-        expected = program_version()
         for item in items:
-            yield self._client.submit(applied, expected, function, place, item, pure=False)
+            yield self._client.submit(applied, _HERE, function, place, item, pure=False)
 
     def _ahead(self, submitted: Iterator[A]) -> Iterator[A]:
         threads = sum(self._client.nthreads().values()) or 1
@@ -132,56 +128,47 @@ class Cluster(Executor):
         except NbspamError:
             raise
         except Exception as error:
-            known = self._described(error)
-            if known is None:
+            from asyncio import CancelledError as AsyncCancelled
+            from concurrent.futures import CancelledError
+
+            from distributed import KilledWorker
+            from distributed.comm.core import CommClosedError
+
+            lost = (CancelledError, AsyncCancelled, CommClosedError, TimeoutError, ConnectionError)
+            name = type(error).__name__
+            if isinstance(error, KilledWorker):
+                what = (
+                    "several workers died one after the other at the same work, perhaps for lack of"
+                    " memory; give each worker more memory and run it again"
+                )
+            elif isinstance(error, lost) or name.startswith(("ClosedClient", "FutureCancelled")):
+                what = "the scheduler no longer answers; start it and its workers again, and run"
+                what += " this again"
+            elif isinstance(error, OSError):
+                what = (
+                    f"a worker failed ({error.strerror or error}); fix that there and run it again"
+                )
+            else:  # an error of this program
                 raise
-            raise known from error
-
-    def _described(self, error: Exception) -> NbspamError | None:
-        """Return what went wrong in words; None for an error of this program."""
-        from asyncio import CancelledError as AsyncCancelled
-        from concurrent.futures import CancelledError
-
-        from distributed import KilledWorker
-        from distributed.comm.core import CommClosedError
-
-        if isinstance(error, KilledWorker):
-            return ClusterError(
-                f"{self._address}: several workers died one after the other at the same work,"
-                " perhaps for lack of memory; give each worker more memory and run it again"
-            )
-        lost = (CancelledError, AsyncCancelled, CommClosedError, TimeoutError, ConnectionError)
-        name = type(error).__name__
-        if isinstance(error, lost) or name.startswith(("ClosedClient", "FutureCancelled")):
-            return ClusterError(
-                f"{self._address}: the scheduler no longer answers; start it and its workers"
-                " again, and run this again"
-            )
-        if isinstance(error, OSError):
-            return ClusterError(
-                f"{self._address}: a worker failed ({error.strerror or error}); fix that there and"
-                " run it again"
-            )
-        return None
+            raise ClusterError(f"{self._address}: {what}") from error
 
 
-def _check_version(worker: str, found: dict[str, Any], expected: ProgramVersion) -> None:
+def _check_version(worker: str, versions: dict[str, Any]) -> None:
     """Raise ClusterError for a worker on which the program is another, or is not."""
-    host, packages = found.get("host", {}), found.get("packages", {})
-    python = ".".join(str(host.get("python", "")).split(".")[:2])
-    nbspam = packages.get("nbspam")
-    if not nbspam or nbspam == "N/A":
+    nbspam = versions.get("packages", {}).get("nbspam")
+    python = ".".join(str(versions.get("host", {}).get("python", "")).split(".")[:2])
+    if nbspam in (None, "", "N/A"):
         raise ClusterError(
-            f"the worker {worker} has no nbspam; install {expected} there, as on this machine, and"
+            f"the worker {worker} has no nbspam; install {_HERE} there, as on this machine, and"
             " start the worker again"
         )
-    if (nbspam, python) != (expected.nbspam, expected.python):
-        raise _other_version(worker, f"has nbspam {nbspam} on Python {python}", expected)
+    if (nbspam, python) != (_HERE.nbspam, _HERE.python):
+        raise _other_version(worker, f"nbspam {nbspam} on Python {python}", _HERE)
 
 
-def _other_version(worker: str, has: str, expected: ProgramVersion) -> ClusterError:
+def _other_version(worker: str, has: object, expected: ProgramVersion) -> ClusterError:
     return ClusterError(
-        f"the worker {worker} {has}, and this machine has {expected}; install the same on all"
+        f"the worker {worker} has {has}, and this machine has {expected}; install the same on all"
         " machines, and start the worker again"
     )
 
@@ -213,8 +200,8 @@ def applied(
     from distributed import get_worker
 
     with _one_at_a_time:
-        if (here := program_version()) != expected:
-            raise _other_version(get_worker().address, f"has {here}", expected)
+        if expected != _HERE:
+            raise _other_version(get_worker().address, _HERE, expected)
         try:
             try:
                 value = shared.value

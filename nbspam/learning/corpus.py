@@ -36,15 +36,16 @@ class Spool:
 
     def append(self, data: "bytes | memoryview | array[int]") -> None:
         """Add the bytes of an array, or of anything else that has some."""
-        self._last += data
-        if len(self._last) > self._in_memory:
-            if self._file is None:
-                from tempfile import TemporaryFile
+        if len(self._last) + memoryview(data).nbytes <= self._in_memory:
+            self._last += data
+            return
+        if self._file is None:
+            from tempfile import TemporaryFile
 
-                self._file = TemporaryFile()  # noqa: SIM115  # as long as the bytes
-                weakref.finalize(self, self._file.close)
-            self._on_disk += self._file.write(self._last)
-            self._last.clear()
+            self._file = TemporaryFile()  # noqa: SIM115  # as long as the bytes
+            weakref.finalize(self, self._file.close)
+        self._on_disk += self._file.write(self._last) + self._file.write(data)
+        self._last.clear()
 
     def part(self, start: int, end: int) -> bytes:
         """Return the bytes from start to end."""

@@ -104,9 +104,7 @@ class TrainingRun(ExitStack):
         self._folder = None
         self.kept: list[Kept] = []
         self.labels: Counter[str] = Counter()  # how many messages each has
-        self._tokens: list[
-            tuple[Any, Any, Any]
-        ] = []  # of each range: what is counted, table, lines
+        self._tokens: list[Any] = []  # of each range: what is counted, the table, its lines
         self._digests: list[tuple[tuple[int, list[str]], Any]] = []  # shared, lines
         self.metadata: Metadata
         if where.is_here:

@@ -8,6 +8,7 @@ import itertools
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -67,35 +68,26 @@ class PendingMessages:
         self.corpus = Corpus(wanted)
         self._sources, self._ends = Spool(), array("q", [0])  # the first of each that was found
 
-    def read(self, path: Path, messages: Iterable[TokenizedMessage], remember: bool) -> None:
-        """Take in messages with digests.
+    def add(self, messages: Iterable[TokenizedMessage], model: Path | None = None) -> None:
+        """Take in messages with digests; raises ModelError when the model is damaged.
 
-        A message that the model at `path` has learned as often as it was found is only counted, so
-        memory grows with what is new.  remember: False learns them all.
-        Raises ModelError when the model is damaged.
+        model: one that has learned as often as they were found only counts them, so memory grows
+        with what is new.  None: all are to be learned.
         """
-        if not remember or not path.exists():
-            self.add(messages)
-            return
-        with Lookup(path) as lookup:
-            number = {name: k for k, name in enumerate(lookup.metadata.settings.classes)}
+        with ExitStack() as stack:
+            lookup, classes = None, tuple[str, ...]()
+            if model is not None and model.exists():
+                lookup = stack.enter_context(Lookup(model))
+                classes = lookup.metadata.settings.classes
             for message, row in _looked_up(lookup, messages):
-                k = number.get(message.label or "")
-                self._add(message, row[k] if row and k is not None else 0)
-
-    def add(self, messages: Iterable[TokenizedMessage]) -> None:
-        """Take in messages with digests without looking them up in a model."""
-        for message in messages:
-            self._add(message, 0)
-
-    def _add(self, message: TokenizedMessage, known: int) -> None:
-        key = message.digest, message.label or ""
-        if key not in self.found:
-            self._sources.append(one_line(message.source).encode("utf-8", "surrogatepass"))
-            self._ends.append(len(self._sources))
-        self.found[key] += 1
-        if self.found[key] > known:
-            self.corpus.add(message)
+                label = message.label or ""
+                key = message.digest, label
+                if key not in self.found:
+                    self._sources.append(one_line(message.source).encode("utf-8", "surrogatepass"))
+                    self._ends.append(len(self._sources))
+                self.found[key] += 1
+                if self.found[key] > (row[classes.index(label)] if row and label in classes else 0):
+                    self.corpus.add(message)
 
     def _source(self, i: int) -> str:
         return self._sources.part(*self._ends[i : i + 2]).decode("utf-8", "surrogatepass")
@@ -114,9 +106,12 @@ class PendingMessages:
 
 
 def _looked_up(
-    lookup: Lookup, messages: Iterable[TokenizedMessage]
+    lookup: Lookup | None, messages: Iterable[TokenizedMessage]
 ) -> Iterator[tuple[TokenizedMessage, Row | None]]:
-    """Yield messages, each with its row of a model's ledger."""
+    """Yield messages, each with its row of a model's ledger, if there are both."""
+    if lookup is None:
+        yield from zip(messages, itertools.repeat(None))
+        return
     messages = iter(messages)
     while some := list(itertools.islice(messages, _BATCH)):
         rows = lookup.learned(message.digest for message in some)

@@ -116,7 +116,7 @@ def _apply_distinct(
     try:
         if to_learn:
             pending = PendingMessages(wanted)
-            pending.read(path, to_learn, remember=True)
+            pending.add(to_learn, path)
             learn(path, pending, TrainingSettings(base=base), wait=wait)
     except LockedError as error:
         learning = dict.fromkeys(learning, error.with_traceback(None))

@@ -50,7 +50,7 @@ def train(path, messages, chosen):
 def teach(path, messages, chosen, remember=True):
     """Learn into a file, as `train --update` does."""
     pending = PendingMessages(chosen.wanted)
-    pending.read(path, messages, remember)
+    pending.add(messages, path if remember else None)
     return learn(path, pending, chosen, remember)
 
 

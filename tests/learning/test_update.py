@@ -28,7 +28,7 @@ WANTED = TrainingSettings().wanted
 
 def teach(path, messages, remember=True, chosen=TrainingSettings()):  # noqa: B008
     pending = PendingMessages(chosen.wanted)
-    pending.read(path, messages, remember)
+    pending.add(messages, path if remember else None)
     return learn(path, pending, chosen, remember)
 
 
@@ -195,7 +195,7 @@ def test_nothing_new_writes_nothing(model, known):
 def test_of_known_messages_no_tokens_are_kept(model, monkeypatch):
     pending = PendingMessages(WANTED)
     new = [message(SPAM, "new", number=i) for i in range(10, 15)]
-    pending.read(model, [*BASE, new[0], BASE[0], BASE[1]], remember=True)
+    pending.add([*BASE, new[0], BASE[0], BASE[1]], model)
     assert pending.found.total() == 8
     # Two are found once more than they were learned.
     kept = [one.digest for one in pending.corpus.messages()]
@@ -223,7 +223,7 @@ def test_memory_does_not_grow_with_what_is_known(path):
     pending = PendingMessages(WANTED)
     tracemalloc.start()
     try:
-        pending.read(path, mails(), remember=True)
+        pending.add(mails(), path)
         kept, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -237,9 +237,9 @@ def test_what_was_learned_meanwhile_is_not_learned_again(model):
     """Two processes that read the same mail, and write one after the other."""
     new = [message(SPAM, "win", number=9), message(HAM, "tea", number=10)]
     first, second, third = (PendingMessages(WANTED) for _ in range(3))
-    first.read(model, new, remember=True)
-    second.read(model, [*new, message(HAM, "milk", number=11)], remember=True)
-    third.read(model, [new[0]._replace(label=HAM)], remember=True)
+    first.add(new, model)
+    second.add([*new, message(HAM, "milk", number=11)], model)
+    third.add([new[0]._replace(label=HAM)], model)
     assert learn(model, first, TrainingSettings()) == Change(learned=2)
     assert learn(model, second, TrainingSettings()) == Change(learned=1, unchanged=2)
     assert assert_whole(model).metadata.learned.messages == (5, 3)
@@ -249,7 +249,7 @@ def test_what_was_learned_meanwhile_is_not_learned_again(model):
 
 def test_a_model_made_meanwhile_is_added_to(path):
     pending = PendingMessages(WANTED)
-    pending.read(path, [message(SPAM, "win", number=9)], remember=True)
+    pending.add([message(SPAM, "win", number=9)], path)
     train(path, BASE)
     assert learn(path, pending, TrainingSettings()) == Change(learned=1)
     assert assert_whole(path).metadata.learned.messages == (3, 3)
