@@ -123,30 +123,32 @@ _LINE_END = 10
 _TEXT = 1 << 18  # bytes whose keys are made at a time
 
 
-class KeyMaker:
-    """Makes the keys of tokens, for one run."""
+@lru_cache(1)
+def _factors(seed: bytes) -> Halves:
+    """Return the m_i of a run, twice."""
+    random = np.random.Generator(np.random.PCG64(int.from_bytes(seed, "big")))
+    return random.integers(0, 1 << 64, (2, _LENGTH), dtype=np.uint64)
 
-    def __init__(self, seed: bytes) -> None:
-        """seed: of the run."""
-        random = np.random.Generator(np.random.PCG64(int.from_bytes(seed, "big")))
-        self._factors = random.integers(0, 1 << 64, (2, _LENGTH), dtype=np.uint64)
 
-    def keys(self, text: bytes | bytearray) -> tuple[Halves, Halves, Integers]:
-        """Return both halves of the key of each line of a text, and where each line ends."""
-        data = np.frombuffer(text, np.uint8)
-        ends = np.flatnonzero(data == _LINE_END) + 1
-        bounds = np.concatenate([[0], ends])
-        halves = np.empty((2, len(ends)), np.uint64)
-        for first, last in row_blocks(bounds, _TEXT):
-            starts, lengths = bounds[first:last] - bounds[first], np.diff(bounds[first : last + 1])
-            wide = data[bounds[first] : bounds[last]].astype(np.uint64)
-            place = np.arange(len(wide), dtype=np.int32)
-            place -= np.repeat(starts.astype(np.int32), lengths)
-            if lengths.max() > _LENGTH:
-                place %= _LENGTH
-            for half, factors in zip(halves, self._factors, strict=True):
-                half[first:last] = np.add.reduceat(factors[place] * wide, starts)
-        return halves[0], halves[1], ends
+def keys_of(text: bytes | bytearray, seed: bytes) -> tuple[Halves, Halves, Integers]:
+    """Return both halves of the key of each line of a text, and where each line ends.
+
+    seed: of the run.
+    """
+    data = np.frombuffer(text, np.uint8)
+    ends = np.flatnonzero(data == _LINE_END) + 1
+    bounds = np.concatenate([[0], ends])
+    halves = np.empty((2, len(ends)), np.uint64)
+    for first, last in row_blocks(bounds, _TEXT):
+        starts, lengths = bounds[first:last] - bounds[first], np.diff(bounds[first : last + 1])
+        wide = data[bounds[first] : bounds[last]].astype(np.uint64)
+        place = np.arange(len(wide), dtype=np.int32)
+        place -= np.repeat(starts.astype(np.int32), lengths)
+        if lengths.max() > _LENGTH:
+            place %= _LENGTH
+        for half, factors in zip(halves, _factors(seed), strict=True):
+            half[first:last] = np.add.reduceat(factors[place] * wide, starts)
+    return halves[0], halves[1], ends
 
 
 class Table(NamedTuple):
@@ -312,7 +314,7 @@ def read_piece(
         times = np.abs(more["data"]) if how.wanted.times else None
     if how.wanted.traits:
         more["traits"] = np.array(of_traits, np.int64).reshape(-1, len(TRAITS))
-    first, second, ends = _key_maker(how.seed).keys(text)
+    first, second, ends = keys_of(text, how.seed)
     table, columns, chosen = _counted(first, second, np.repeat(codes, lengths), len(place), times)
     lines, line_ends = taken(np.frombuffer(text, np.uint8), ends, chosen)
     halves = np.frombuffer(digests, ">u8").astype(np.uint64).reshape(-1, 2)
@@ -360,9 +362,6 @@ def _counted(
     nothing = np.empty(0, np.uint8), np.empty(0, np.int64)
     shaped = counts.astype(np.int64, copy=False).reshape(n, len(chosen))
     return Table(first[chosen], second[chosen], shaped, *nothing), columns, chosen
-
-
-_key_maker = lru_cache(1)(KeyMaker)  # of this run, made once in each process
 
 
 def _file_size(name: str) -> int:

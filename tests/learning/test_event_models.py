@@ -194,7 +194,8 @@ def assert_left_out_is_retrained(messages, chosen, which=None):
         assert_scores_agree(retrained, left_out)
     else:  # the calibration is fitted to these very features
         np.testing.assert_allclose(features(left_out), features(retrained), **CLOSE)
-        assert [s.known for s in left_out] == [s.known for s in retrained]
+        for name in ("known", "text"):
+            assert [getattr(s, name) for s in left_out] == [getattr(s, name) for s in retrained]
 
 
 @by_combination

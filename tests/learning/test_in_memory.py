@@ -172,10 +172,3 @@ def test_what_cannot_be_learned_is_refused_under_the_name_of_the_model():
     for act in (lambda: learn(place, pending([promo]), TrainingSettings()), partial(forget, place)):
         with refused("the model", "'promo'", "ham, spam"):
             act(*[[promo]] * isinstance(act, partial))
-
-
-def test_a_ledger_that_does_not_fit_the_counts_is_damage():
-    model, never = taught([("ham", {"a"}, 1)]), message("ham", "zoo", number=9)
-    place = unsaved(model._replace(learned={**model.learned, never.digest: (1, 0)}))
-    with refused("the model", "damaged: a message of its ledger is not in its counts; restore it"):
-        forget(place, [never])

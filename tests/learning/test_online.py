@@ -58,44 +58,10 @@ def test_looking_at_the_counts_between_messages_changes_nothing(messages, looks)
     assert watched.metadata.learned.count_histograms == histograms
 
 
-def test_going_on_from_a_fit_counts_as_learning_all_at_once():
-    messages = many_mails(50, seed=1, hosts="mixed")
-    whole, first = learn(messages, scoring="evidence"), learn(messages[:15], scoring="evidence")
-    learner = going_on(first)
-    for label, tokens in messages[15:]:
-        before = learner.metadata.learned.calibrations
-        learner.learn(label, tokens)
-        assert learner.metadata.learned.calibrations == before
-        learner.refine(label, tokens)
-        assert learner.metadata.learned.calibrations != before
-    expected, metadata = whole.fit.metadata, learner.metadata
-    for name in ("messages", "count_histograms", "host_rows"):
-        assert getattr(metadata.learned, name) == getattr(expected.learned, name)
-    assert (metadata.n_tokens, metadata.host_trust) == (expected.n_tokens, expected.host_trust)
-    assert metadata.bias == close(expected.bias)
-    assert dict(learner.classifier().counts([*whole.counts, "never seen"])) == whole.counts
-
-
 def refined(both, found, is_spam):
     """Return both calibrations after one more message with this evidence."""
     pairs = zip(SCALES, both, inputs(found), strict=True)
     return Calibrations(*(update(scale, before, x, is_spam) for scale, before, x in pairs))
-
-
-def test_both_calibrations_are_refined_by_the_evidence_that_a_message_had_before():
-    mails = many_mails(60, seed=3, hosts="mixed")
-    learned = learn(mails[:40], scoring="evidence")
-    learner = going_on(learned)
-    expected = learned.fit.metadata.learned.calibrations[0]
-    for label, tokens in mails[40:]:
-        (found,) = learner.classifier().score(tokens).evidences
-        after = refined(expected, found, label == "spam")
-        assert after.text.coefficients != expected.text.coefficients
-        assert after.full.coefficients != expected.full.coefficients
-        expected = after
-        learner.learn(label, tokens)
-        learner.refine(label, tokens)
-    assert (expected,) == learner.metadata.learned.calibrations
 
 
 @each("traits", ["none", "kernel"])

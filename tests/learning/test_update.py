@@ -110,29 +110,6 @@ def model(path):
 MESSAGES = messages_of([HAM, SPAM])
 
 
-@given(MESSAGES, st.randoms(), st.integers(1, 5), st.booleans())
-def test_batches_in_any_order_learn_what_training_learns(
-    tmp_path_factory, messages, chance, size, begun
-):
-    messages = [message(HAM, "a", number=8), message(SPAM, "b", number=9), *messages]
-    path = tmp_path_factory.mktemp("update") / "model.json"
-    # A message that comes twice counts twice only where it comes twice at once.
-    groups = {}
-    for one in messages:
-        groups.setdefault(one.digest, []).append(one)
-    mixed = list(groups.values())
-    chance.shuffle(mixed)
-    parts = [mixed[i : i + size] for i in range(0, len(mixed), size)]
-    batches = [[one for group in part for one in group] for part in parts]
-    if begun and len({one.label for one in batches[0]}) == 2:
-        train(path, batches.pop(0))
-    for batch in batches:
-        change = teach(path, batch)
-        assert (change.learned, change.moved, change.unchanged) == (len(batch), 0, 0)
-    assert_whole(path)
-    assert_trained(path, messages)
-
-
 @given(MESSAGES, MESSAGES)
 def test_learning_the_same_again_changes_nothing(tmp_path_factory, first, second):
     path = tmp_path_factory.mktemp("again") / "model.json"
