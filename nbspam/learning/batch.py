@@ -13,17 +13,11 @@ from nbspam.bayes import matrix
 from nbspam.bayes.event_model import Row, logit, sigmoid
 from nbspam.bayes.matrix import Chunked, Integers, Presence
 from nbspam.errors import Remedy, TrainingError
-from nbspam.learning.settings import (
-    Counted,
-    TrainingSettings,
-    class_names,
-    counted_metadata,
-    empty_metadata,
-)
+from nbspam.learning.settings import TrainingSettings, class_names, counted_metadata, empty_metadata
 from nbspam.scoring.batch_rules import BATCH_RULES, BatchRule
 from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.metadata import HAM_CUTOFF, Metadata, TraitHistograms
+from nbspam.store.metadata import HAM_CUTOFF, Counted, Metadata, TraitHistograms
 from nbspam.tokens.kinds import HOST, TEXT
 
 

@@ -157,7 +157,7 @@ class Table(NamedTuple):
     first: Halves  # (n,)
     second: Halves  # (n,)
     counts: Integers  # (n_labels, n)
-    text: Bytes  # of the tokens, each with a line end; empty of digests
+    text: Bytes  # of the tokens, each with a line end; or of digests
     ends: Integers  # (n,), of each token in the text
 
     @classmethod
@@ -174,7 +174,7 @@ class Table(NamedTuple):
         first = int(self.first.searchsorted(bounds[0]))
         last = int(self.first.searchsorted(bounds[1], side="right"))
         place = slice(first, last)
-        start = int(self.ends[first - 1]) if first and len(self.ends) else 0
+        start = int(self.ends[first - 1]) if first else 0
         ends = self.ends[place] - start
         text = self.text[start : start + int(ends[-1]) if len(ends) else start]
         counts = self.counts[:, place].copy()
@@ -218,12 +218,10 @@ def merged(tables: Sequence[Table]) -> Table:
     counts = np.concatenate([table.counts for table in tables], axis=1)[:, order]
     if len(starts):
         counts = np.add.reduceat(counts, starts, axis=1, dtype=np.int64)
-    text, ends = tables[0].text, tables[0].ends
-    if any(len(table.ends) for table in tables):
-        shifts = np.cumsum([0, *(len(table.text) for table in tables[:-1])])
-        ends = np.concatenate([t.ends + by for t, by in zip(tables, shifts, strict=True)])
-        text, ends = taken(np.concatenate([table.text for table in tables]), ends, chosen)
-    return Table(first[chosen], second[chosen], counts, text, ends)
+    shifts = np.cumsum([0, *(len(table.text) for table in tables[:-1])])
+    ends = np.concatenate([t.ends + by for t, by in zip(tables, shifts, strict=True)])
+    lines = taken(np.concatenate([table.text for table in tables]), ends, chosen)
+    return Table(first[chosen], second[chosen], counts, *lines)
 
 
 def taken(text: Bytes, ends: Integers, places: Integers) -> tuple[Bytes, Integers]:
@@ -272,7 +270,8 @@ def read_piece(
 
     Raises NbspamError.
     """
-    text, digests = bytearray(), bytearray()
+    text = bytearray()
+    digests: list[str] = []
     labels: list[str] = []
     sources: list[str] = []
     lengths: list[int] = []  # of each message, in tokens
@@ -298,7 +297,7 @@ def read_piece(
         sources.append(message.source)
         if len(own_first := first_of.setdefault(labels[-1], [])) < _FIRST:
             own_first.append(message.source)
-        digests += bytes.fromhex(message.digest)
+        digests.append(message.digest)
         of_traits.append(numbers.traits)
         if message.excerpt is not None:
             excerpts.append(message.excerpt)
@@ -314,18 +313,16 @@ def read_piece(
         times = np.abs(more["data"]) if how.wanted.times else None
     if how.wanted.traits:
         more["traits"] = np.array(of_traits, np.int64).reshape(-1, len(TRAITS))
-    first, second, ends = keys_of(text, how.seed)
-    table, columns, chosen = _counted(first, second, np.repeat(codes, lengths), len(place), times)
-    lines, line_ends = taken(np.frombuffer(text, np.uint8), ends, chosen)
-    halves = np.frombuffer(digests, ">u8").astype(np.uint64).reshape(-1, 2)
-    ledger, _, _ = _counted(halves[:, 0], halves[:, 1], codes, len(place))
+    table, columns = _counted(text, how.seed, np.repeat(codes, lengths), len(place), times)
+    named = "".join(f"{digest}\n" for digest in digests).encode()
+    ledger, _ = _counted(named, how.seed, codes, len(place))
     packed = _packed(place)
     messages = Stored(
         how.folder,
         columns=columns,
         rows=np.cumsum([0, *lengths]),
         codes=codes,
-        digests=np.frombuffer(digests, np.uint8),
+        digests=np.frombuffer(bytes.fromhex("".join(digests)), np.uint8),
         labels=packed,
         sources=_packed(source.replace("\n", "\0") for source in sources),
         **more,
@@ -340,28 +337,28 @@ def read_piece(
         excerpts,
     )
     of_tokens, of_digests = (
-        Stored(how.folder, **each._asdict(), labels=packed)
-        for each in (table._replace(text=lines, ends=line_ends), ledger)
+        Stored(how.folder, **each._asdict(), labels=packed) for each in (table, ledger)
     )
     return summary, messages, of_tokens, of_digests
 
 
 def _counted(
-    first: Halves, second: Halves, codes: Integers, n: int, times: Any = None
-) -> tuple[Table, Any, Integers]:
-    """Return the counts of keys per label, the column of each entry, and the first of each column.
+    text: bytes | bytearray, seed: bytes, codes: Integers, n: int, times: Any = None
+) -> tuple[Table, Any]:
+    """Return the counts of the lines of a text per label, and the column of each line.
 
     The counts are Y'X, for the labels Y, (n_messages, n_labels), and the matrix X.
-    codes: (nnz,), the label of each entry.  times: (nnz,), how often it counts; None: once.
+    codes: (nnz,), the label of each line.  times: (nnz,), how often it counts; None: once.
     """
+    first, second, ends = keys_of(text, seed)
     order, is_new = distinct(first, second)
     chosen = order[is_new]
     columns = np.empty(len(order), np.int32)
     columns[order] = np.cumsum(is_new) - 1
     counts = np.bincount(codes * len(chosen) + columns, times, n * len(chosen))
-    nothing = np.empty(0, np.uint8), np.empty(0, np.int64)
     shaped = counts.astype(np.int64, copy=False).reshape(n, len(chosen))
-    return Table(first[chosen], second[chosen], shaped, *nothing), columns, chosen
+    lines = taken(np.frombuffer(text, np.uint8), ends, chosen)
+    return Table(first[chosen], second[chosen], shaped, *lines), columns
 
 
 def _file_size(name: str) -> int:
@@ -387,6 +384,8 @@ class KeptPiece:
 
     def __init__(self, messages: Stored, table: Stored) -> None:
         self._messages, self._table = messages, table
+        # The columns of its tokens in a wider matrix, and how many that has; None: its own.
+        self.widened: tuple[Integers, int] | None = None
 
     @cached_property
     def table(self) -> Table:
@@ -424,20 +423,20 @@ class KeptPiece:
     @property
     def shape(self) -> tuple[int, int]:
         """The matrix's rows and columns."""
-        return len(self), len(self.table.first)
+        return len(self), self.widened[1] if self.widened else len(self.table.first)
 
     def chunks(self, entries: int = _ENTRIES) -> Iterator[Presence]:
         """Yield the matrix's rows, in order, in parts of at most so many entries, or one row."""
         from scipy.sparse import csr_array
 
         rows, columns = self._messages["rows"], self._messages["columns"]
-        data = self._messages.get("data")
+        data, width = self._messages.get("data"), self.shape[1]
         for first, last in row_blocks(rows, min(entries, _ENTRIES)):
             place = slice(int(rows[first]), int(rows[last]))
-            own = columns[place]
+            own = columns[place] if self.widened is None else self.widened[0][columns[place]]
             values = np.ones(len(own)) if data is None else data[place]
-            shape = (last - first, len(self.table.first))
-            yield csr_array((values, own, rows[first : last + 1] - rows[first]), shape=shape)
+            ends = rows[first : last + 1] - rows[first]
+            yield csr_array((values, own, ends), shape=(last - first, width))
 
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield its messages, as they were tokenized."""

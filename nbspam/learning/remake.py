@@ -15,12 +15,7 @@ from typing import BinaryIO, NamedTuple
 from nbspam.bayes.calibration import Calibrations, pooled_pair, untrained_calibrations
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy, counted
-from nbspam.learning.settings import (
-    TrainingSettings,
-    class_names,
-    counted_metadata,
-    empty_metadata,
-)
+from nbspam.learning.settings import TrainingSettings, class_names, counted_metadata, empty_metadata
 from nbspam.names import real_name
 from nbspam.reading.source import Skips
 from nbspam.scoring.rules import rule_of

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.calibration import untrained_calibrations
-from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, Histogram, Row, event_model
+from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, Row, event_model
 from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
 from nbspam.errors import OptionError, Remedy, TrainingError
 from nbspam.names import HAM, SPAM, UNSURE, answer_label, cell_label
@@ -16,7 +16,7 @@ from nbspam.store.metadata import (
     SCORINGS,
     SUM,
     TRAINING,
-    HostRows,
+    Counted,
     LearnedState,
     Metadata,
     ModelSettings,
@@ -170,11 +170,6 @@ def empty_metadata(
     if chosen.has_traits:
         learned = learned._replace(trait_histograms=no_histograms(n))
     return Metadata(chosen, learned)
-
-
-# Of some tokens: per class, how many have each count; and of the hosts that took mails in, how many
-# have these numbers of mails per class.
-Counted = tuple[tuple[Histogram, ...], HostRows]
 
 
 def counted_metadata(

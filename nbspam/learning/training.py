@@ -24,7 +24,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 import numpy as np
 
 from nbspam.bayes.fitting import inputs_of_rows
-from nbspam.bayes.matrix import EvidenceRows, Floats, Integers, Presence
+from nbspam.bayes.matrix import EvidenceRows, Floats, Integers
 from nbspam.learning.batch import counted, cut_offs_within, ham_odds
 from nbspam.learning.corpus import Spool
 from nbspam.learning.pieces import (
@@ -39,23 +39,13 @@ from nbspam.learning.pieces import (
     names_in,
     read_piece,
 )
-from nbspam.learning.settings import (
-    TrainingSettings,
-    class_names,
-    counted_metadata,
-    empty_metadata,
-)
+from nbspam.learning.settings import TrainingSettings, class_names, counted_metadata, empty_metadata
 from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped, Skips
-from nbspam.scoring.batch_rules import (
-    BATCH_RULES,
-    BatchEvidence,
-    BatchSum,
-    fitted_calibrations,
-    scores_of_rows,
-)
+from nbspam.scoring import batch_rules
 from nbspam.scoring.rules import EvidenceRule, Score
+from nbspam.store.lookup import token_key
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import digest_key, sorted_lines, write_blocks
 from nbspam.tokens.kinds import channels_of
@@ -65,8 +55,7 @@ from nbspam.workers import Executor, Passes
 T = TypeVar("T")
 Piece = SourcePiece | list[RawMessage | Skipped]
 _GROUP = 8  # tables that a cluster merges before they are cut into ranges
-# Keys of a range, if no two pieces shared one, and digests: what is in memory at once.
-_RANGE, _RANGE_DIGESTS = 250_000, 50_000
+_RANGE = 250_000  # keys of a range, if no two pieces shared one: what is in memory at once
 _RANGES = 64  # at most, or one for each worker
 _SHARED = 1_000  # digests in two classes that are told of each range
 _BLOCK = 4 << 20  # bytes of all runs of lines that are merged at a time
@@ -104,8 +93,8 @@ class TrainingRun(ExitStack):
         self._folder = None
         self.kept: list[Kept] = []
         self.labels: Counter[str] = Counter()  # how many messages each has
-        self._tokens: list[Any] = []  # of each range: what is counted, the table, its lines
-        self._digests: list[tuple[tuple[int, list[str]], Any]] = []  # shared, lines
+        self._tokens: list[Any] = []  # of each range, what `_range` returns
+        self._digests: list[Any] = []
         self.metadata: Metadata
         if where.is_here:
             folder = tempfile.TemporaryDirectory(prefix="nbspam-", ignore_cleanup_errors=True)
@@ -142,43 +131,39 @@ class TrainingRun(ExitStack):
     def count(self) -> None:
         """Count all tokens and digests; raises TrainingError when there are not two classes."""
         classes, positive = class_names(self.labels, self._settings.positive)
-        empty = empty_metadata(classes, positive, self._settings)
-        if empty.settings.counts.has_tokens:
-            n_tokens = sum(kept.summary.n_tokens for kept in self.kept)
-            n = max(self._where.workers, min(n_tokens // _RANGE, _RANGES), 1)
-            self._passes.begin("counting", n)
-            tables = [kept.parts[1] for kept in self.kept]
-            for found in self._merged(_token_range, tables, _Counting(classes, n, self._folder), 3):
-                self._tokens.append(found)
-                self._passes.done()
-        n = max(1, min(self.labels.total() // _RANGE_DIGESTS, _RANGES))
-        tables = [kept.digests for kept in self.kept]
-        how = _Counting(classes, n, self._folder)
-        self._digests.extend(self._merged(_digest_range, tables, how, 2))
+        self.metadata = empty_metadata(classes, positive, self._settings)
+        if self.metadata.settings.counts.has_tokens:
+            self._tokens.extend(self._merged(of_tokens=True))
+        self._digests.extend(self._merged(of_tokens=False))
         traits = ((kept.summary.messages, kept.summary.traits) for kept in self.kept)
         tokens = (found for found, *_ in self._tokens)
-        self.metadata = counted_metadata(empty, self.labels, tokens, traits)
+        self.metadata = counted_metadata(self.metadata, self.labels, tokens, traits)
 
-    def _merged(
-        self, function: Callable[..., tuple[Any, ...]], tables: list[Any], how: "_Counting", n: int
-    ) -> Iterator[Any]:
-        """Yield what a function makes of each range of some tables, n values as `keep` has them.
+    def _merged(self, of_tokens: bool) -> Iterator[Any]:
+        """Have the tables of the tokens merged, or of the digests; yield what `_range` returns.
 
         On a cluster each range is first cut out of groups of tables, and moves alone.
         """
+        tables = [kept.parts[1] if of_tokens else kept.digests for kept in self.kept]
+        n_keys = sum(kept.summary.n_tokens if of_tokens else kept.summary.n for kept in self.kept)
+        n = max(self._where.workers, min(n_keys // _RANGE, _RANGES), 1)
+        how = _Counting(self.metadata.settings.classes, of_tokens, n, self._folder)
+        self._passes.begin("counting", n)
         if self._where.is_here:
-            items = [[i, *tables] for i in range(how.ranges)]
+            items = [[i, *tables] for i in range(n)]
         else:
             size = max(1, min(_GROUP, -(-len(tables) // self._where.workers)))
             groups = [tables[i : i + size] for i in range(0, len(tables), size)]
-            found = self._where.keep(_grouped_parts, how, groups, how.ranges + 1)
+            found = self._where.keep(_grouped_parts, how, groups, n + 1)
             items = [[None, *parts] for parts in zip(*(parts for _, *parts in found), strict=True)]
-        return self._where.keep(function, how, items, n)
+        for values in self._where.keep(_range, how, items, 3 if of_tokens else 2):
+            self._passes.done()
+            yield values
 
     def fit(self) -> None:
         """Score all messages, each left out, and fit the calibrations to that."""
         settings, learned = self.metadata
-        if not BATCH_RULES[settings.scoring].fits_apart:
+        if not batch_rules.BATCH_RULES[settings.scoring].fits_apart:
             return
         features = [
             [_Features(scale.size) for scale in settings.scales] for _ in settings.scored_classes
@@ -194,13 +179,13 @@ class TrainingRun(ExitStack):
             for files, new in zip(features, inputs, strict=True):
                 for file, rows in zip(files, new, strict=True):
                     file.append(rows)
-        calibrations = fitted_calibrations(settings, features, np.concatenate(labels))
+        calibrations = batch_rules.fitted_calibrations(settings, features, np.concatenate(labels))
         self.metadata = Metadata(settings, learned._replace(calibrations=calibrations))
 
     @property
     def _tables(self) -> list[Any]:
         """The tables of the ranges of the tokens."""
-        return [table for _, table, _ in self._tokens]
+        return [table for *_, table in self._tokens]
 
     def shared(self) -> tuple[int, list[dict[str, str]]]:
         """Return how many messages are in two or more classes; of the first ones, where they are.
@@ -225,16 +210,40 @@ class TrainingRun(ExitStack):
 
     def write(self, file: IO[bytes], ledger: bool = True) -> None:
         """Write the model's lines."""
-        digests = [lines for _, lines in self._digests] if ledger else []
-        runs = self._near.map(_lines_of, None, [lines for *_, lines in self._tokens])
-        learned = self._near.map(_lines_of, None, digests)
-        self._passes.begin("writing", len(self._tokens) + len(digests))
-        write_blocks(file, self.metadata, _merged_lines(self._done(runs)), self._done(learned))
+        tokens, digests = ([lines for _, lines, *_ in f] for f in (self._tokens, self._digests))
+        digests = digests if ledger else []
+        self._passes.begin("writing", len(tokens) + len(digests))
+        write_blocks(file, self.metadata, self._lines(tokens), self._lines(digests))
 
-    def _done(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
-        for block in blocks:
+    def _lines(self, ranges: list[Any]) -> Iterator[bytes]:
+        """Yield the lines of ranges, which are in order each, in order, in blocks.
+
+        They wait in a file, and a block of each is in memory.
+        """
+        file, places = Spool(0), []
+        for lines in self._near.map(_lines_of, None, ranges):
+            places.append([len(file), len(file) + len(lines)])
+            file.append(lines)
             self._passes.done()
-            yield block
+        size = max(_BLOCK // max(len(places), 1), _LONGEST_LINE)
+        waiting: list[list[bytes]] = [[] for _ in places]
+        while any(waiting) or any(start < end for start, end in places):
+            for own, place in zip(waiting, places, strict=True):
+                start, end = place
+                if not own and start < end:
+                    content = file.part(start, min(start + size, end))
+                    if start + len(content) < end:
+                        content = content[: content.rindex(b"\n") + 1]
+                    place[0] += len(content)
+                    own += content.removesuffix(b"\n").split(b"\n")
+            last = min(own[-1] for own in waiting if own)
+            block: list[bytes] = []
+            for own in waiting:
+                n = bisect_right(own, last)
+                block += own[:n]
+                del own[:n]
+            block.sort()
+            yield b",\n".join(block)
 
     def each(
         self, what: str, function: Callable[[Metadata, list[str], Iterator[Score]], T]
@@ -283,42 +292,12 @@ class _Features:
         return np.frombuffer(content).reshape(last - first, -1)
 
 
-def _merged_lines(runs: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines of runs that are in order each, in order, in blocks.
-
-    The runs wait in a file, and a block of each is in memory.
-    """
-    file, places = Spool(0), []
-    for run in filter(None, runs):
-        places.append([len(file), len(file) + len(run)])
-        file.append(run)
-    size = max(_BLOCK // max(len(places), 1), _LONGEST_LINE)
-    waiting: list[list[bytes]] = [[] for _ in places]
-    while any(waiting) or any(start < end for start, end in places):
-        for lines, place in zip(waiting, places, strict=True):
-            start, end = place
-            if not lines and start < end:
-                content = file.part(start, min(start + size, end))
-                if start + len(content) < end:
-                    content = content[: content.rindex(b"\n") + 1]
-                place[0] += len(content)
-                lines += content.removesuffix(b"\n").split(b"\n")
-        own = [lines for lines in waiting if lines]
-        last = min(lines[-1] for lines in own)
-        block: list[bytes] = []
-        for lines in own:
-            n = bisect_right(lines, last)
-            block += lines[:n]
-            del lines[:n]
-        block.sort()
-        yield b",\n".join(block)
-
-
 # What is done with pieces and ranges, in whatever process or machine; the first argument is shared.
 
 
 class _Counting(NamedTuple):
     classes: tuple[str, ...]
+    of_tokens: bool  # or of digests
     ranges: int
     folder: str | None
 
@@ -338,42 +317,33 @@ def _of_classes(table: Table, stored: Stored, classes: tuple[str, ...]) -> Table
     return table._replace(counts=counts)
 
 
-def _merged_range(how: _Counting, item: list[Any]) -> Table:
-    """Return the sum of a range of some tables."""
-    i, *tables = item
-    if i is None:
-        return merged([Table.of(stored) for stored in tables])
-    parts = ((Table.of(stored).range(i, how.ranges), stored) for stored in tables)
-    return merged([_of_classes(part, stored, how.classes) for part, stored in parts])
+def _range(how: _Counting, item: list[Any]) -> tuple[Any, ...]:
+    """Return what is to be known of a range of some tables, the model's lines, and their sum.
 
-
-def _token_range(how: _Counting, item: list[Any]) -> tuple[Any, Stored, Stored]:
-    """Return a range of the tokens: what is counted, its table with channels, and its lines."""
-    table = _merged_range(how, item)
-    tokens = table.tokens()
-    channels = np.array(channels_of(tokens), np.int64)
-    lines = sorted_lines(zip(tokens, map(tuple, table.counts.T.tolist()), strict=True))
-    stored = Stored(how.folder, **table._asdict(), channels=channels)
-    return counted(table.counts, channels), stored, _stored_lines(how, "\n".join(lines))
+    To be known are counts of tokens; of digests, how many two classes share, and the first of them.
+    The sum is of tokens, with their channels.
+    """
+    i, *stored = item
+    tables: Iterator[Table] = map(Table.of, stored)
+    if i is not None:
+        pairs = zip(tables, stored, strict=True)
+        tables = (_of_classes(t.range(i, how.ranges), own, how.classes) for t, own in pairs)
+    table = merged(list(tables))
+    names, rows = table.tokens(), map(tuple, table.counts.T.tolist())
+    key = token_key if how.of_tokens else digest_key
+    text = "\n".join(sorted_lines(zip(names, rows, strict=True), key))
+    content = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+    lines = Stored(how.folder, lines=content)
+    if not how.of_tokens:
+        shared = np.flatnonzero((table.counts > 0).sum(axis=0) > 1)
+        return (len(shared), [names[i] for i in shared[:_SHARED].tolist()]), lines
+    channels = np.array(channels_of(names), np.int64)
+    stored_sum = Stored(how.folder, **table._asdict(), channels=channels)
+    return counted(table.counts, channels), lines, stored_sum
 
 
 def _lines_of(_: None, stored: Stored) -> bytes:
     return stored["lines"].tobytes()
-
-
-def _digest_range(how: _Counting, item: list[Any]) -> tuple[tuple[int, list[str]], Stored]:
-    """Return how many digests of a range two classes share, the first of them; and its lines."""
-    table = _merged_range(how, item)
-    digests = _hex(np.column_stack([table.first, table.second]).astype(">u8").tobytes())
-    shared = np.flatnonzero((table.counts > 0).sum(axis=0) > 1)
-    rows = zip(digests, map(tuple, table.counts.T.tolist()), strict=True)
-    lines = _stored_lines(how, ",\n".join(sorted_lines(rows, digest_key)))
-    return (len(shared), [digests[i] for i in shared[:_SHARED].tolist()]), lines
-
-
-def _stored_lines(how: _Counting, lines: str) -> Stored:
-    content = lines.encode("utf-8", "surrogatepass")
-    return Stored(how.folder, lines=np.frombuffer(content, np.uint8))
 
 
 def _hex(digests: bytes) -> list[str]:
@@ -393,7 +363,7 @@ def _scored(
     kept, settings = KeptPiece(messages, table), metadata.settings
     labels = kept.classes(settings.classes)
     counts, channels = _counts_of(kept.table, ranges, len(settings.classes))
-    rule = BatchEvidence(counts, labels, channels, kept.traits())
+    rule = batch_rules.BatchEvidence(counts, labels, channels, kept.traits())
     rows = rule.left_out_evidence(kept, metadata)
     chosen = np.flatnonzero(in_sample(kept.digests(), sum(metadata.learned.messages), limit))
     inputs = [[inputs_of_rows(scale, own)[chosen] for scale in settings.scales] for own in rows]
@@ -434,41 +404,22 @@ def _applied(
         EvidenceRows(*(evidence.get(f"{name}{i}") for name in EvidenceRows._fields))
         for i in range(len(metadata.settings.scored_classes))
     )
-    return function(metadata, kept.labels, scores_of_rows(rows, EvidenceRule(metadata)))
+    return function(metadata, kept.labels, batch_rules.scores_of_rows(rows, EvidenceRule(metadata)))
 
 
 def _summed(kept: KeptPiece, ranges: list[Stored], metadata: Metadata) -> Iterator[Score]:
     """Yield the scores of the sum rule, in which every token of the model has a part."""
-    labels, traits = kept.classes(metadata.settings.classes), kept.traits()
-    if not ranges:  # a model without tokens
-        own = _counts_of(kept.table, ranges, len(metadata.settings.classes))
-        return BatchSum(own[0], labels, own[1], traits).left_out_scores(kept, metadata)
-    stored, wholes, places = zip(*_in_ranges(kept.table, ranges), strict=True)
-    counts = np.concatenate([whole.counts for whole in wholes], axis=1)
-    channels = np.concatenate([own["channels"] for own in stored])
-    shifts = np.cumsum([0, *(len(whole.first) for whole in wholes[:-1])])
-    columns = np.concatenate([at + shift for at, shift in zip(places, shifts, strict=True)])
-    wide = _Widened(kept, columns, counts.shape[1])
-    return BatchSum(counts, labels, channels, traits).left_out_scores(wide, metadata)
-
-
-class _Widened(NamedTuple):
-    """A piece's matrix with the columns of the model's tokens."""
-
-    kept: KeptPiece
-    columns: Integers  # of the piece's tokens
-    width: int
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.kept), self.width
-
-    def chunks(self, entries: int) -> Iterator[Presence]:
-        from scipy.sparse import csr_array
-
-        for part in self.kept.chunks(entries):
-            place = part.data, self.columns[part.indices], part.indptr
-            yield csr_array(place, shape=(part.shape[0], self.width))
+    labels = kept.classes(metadata.settings.classes)
+    counts, channels = _counts_of(kept.table, ranges, len(metadata.settings.classes))
+    if ranges:  # not a model without tokens
+        stored, wholes, places = zip(*_in_ranges(kept.table, ranges), strict=True)
+        counts = np.concatenate([whole.counts for whole in wholes], axis=1)
+        channels = np.concatenate([own["channels"] for own in stored])
+        shifts = np.cumsum([0, *(len(whole.first) for whole in wholes[:-1])])
+        columns = np.concatenate([at + shift for at, shift in zip(places, shifts, strict=True)])
+        kept.widened = columns, counts.shape[1]
+    rule = batch_rules.BatchSum(counts, labels, channels, kept.traits())
+    return rule.left_out_scores(kept, metadata)
 
 
 def _piece_of(_: None, item: list[Stored]) -> KeptPiece:
