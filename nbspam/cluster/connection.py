@@ -215,26 +215,17 @@ def applied(
             ) from None
 
 
-def check_address(address: str) -> None:
-    """Raise OptionError for what is neither an address nor local:N."""
-    if address.startswith(_LOCAL):
-        if re.fullmatch(r"local:[1-9]\d{0,3}", address):
-            return
-    elif re.fullmatch(r"(?:[a-z]+://)?[^\s/]+:\d+", address):
-        return
-    raise OptionError(
-        f"{address!r} is not the address of a Dask scheduler; give one, such as"
-        " tcp://10.0.0.1:8786, or local:4 for four workers on this machine"
-    )
-
-
 @contextmanager
 def cluster_at(address: str) -> Iterator[Cluster]:
     """Connect to a scheduler, or start one; at the end, whatever happens, nothing of ours is left.
 
     Raises OptionError, and ClusterError: Dask is not installed, nobody answers, no worker can work.
     """
-    check_address(address)
+    if not re.fullmatch(r"local:[1-9]\d{0,3}|(?!local:)(?:[a-z]+://)?[^\s/]+:\d+", address):
+        raise OptionError(
+            f"{address!r} is not the address of a Dask scheduler; give one, such as"
+            " tcp://10.0.0.1:8786, or local:4 for four workers on this machine"
+        )
     try:
         dask, distributed = map(import_module, ("dask", "distributed"))
     except ImportError as error:
@@ -242,7 +233,9 @@ def cluster_at(address: str) -> Iterator[Cluster]:
             f"{address}: Dask is not installed; install it with:"
             f" {install_command('dask distributed')}"
         ) from error
-    _silence()
+    for name in ["distributed", *logging.root.manager.loggerDict]:
+        if name.split(".")[0] == "distributed":  # what goes wrong is said in a sentence
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     settings = {
         "distributed.comm.timeouts.connect": f"{_CONNECTING}s",
         "distributed.scheduler.allowed-failures": _DEATHS - 1,
@@ -282,13 +275,6 @@ def cluster_at(address: str) -> Iterator[Cluster]:
                 with suppress(Exception):
                     if each is not None:
                         each.close(timeout=seconds)
-
-
-def _silence() -> None:
-    """Keep Dask from logging what goes wrong: it is said in a sentence."""
-    for name in ["distributed", *logging.root.manager.loggerDict]:
-        if name.split(".")[0] == "distributed":
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 @contextmanager

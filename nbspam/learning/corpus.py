@@ -25,14 +25,16 @@ NO_TRAITS = (-1,) * len(TRAITS)  # of a message whose traits are not known
 class Spool:
     """Growing bytes; all but the last of many are in a temporary file."""
 
-    def __init__(self, in_memory: int | None = None) -> None:
+    def __init__(self, unit: int = 1, in_memory: int | None = None) -> None:
+        """Take bytes in units of so many; in_memory: so many wait there at most."""
+        self._unit = unit
         self._in_memory = _IN_MEMORY if in_memory is None else in_memory
         self._last = bytearray()
         self._on_disk = 0
         self._file: IO[bytes] | None = None
 
     def __len__(self) -> int:
-        return self._on_disk + len(self._last)
+        return (self._on_disk + len(self._last)) // self._unit
 
     def append(self, data: "bytes | memoryview | array[int]") -> None:
         """Add the bytes of an array, or of anything else that has some."""
@@ -48,8 +50,8 @@ class Spool:
         self._last.clear()
 
     def part(self, start: int, end: int) -> bytes:
-        """Return the bytes from start to end."""
-        found = b""
+        """Return the bytes of the units from start to end."""
+        start, end, found = start * self._unit, end * self._unit, b""
         if self._file is not None and start < self._on_disk:
             self._file.flush()
             found = os.pread(self._file.fileno(), min(end, self._on_disk) - start, start)
@@ -68,15 +70,15 @@ class Corpus:
         self.wanted = wanted
         # Of the tokens: the matrix's columns, numbered as they are looked up.
         self.numbers = defaultdict[str, int](itertools.count().__next__)
-        self._columns = Spool()  # of each entry
-        self._times = Spool()  # of each entry; none if they are not wanted
+        self._columns = Spool(_INTEGER)  # of each entry
+        self._times = Spool(_INTEGER)  # of each entry; none if they are not wanted
         self._ends = array("q", [0])
-        self._labels: list[str] = []
+        self.labels: list[str] = []  # of each message, in the order of the matrix's rows
         self._digests = bytearray()
         self._traits = array("h")  # a row of TRAITS a message; none if they are not wanted
 
     def __len__(self) -> int:
-        return len(self._labels)
+        return len(self.labels)
 
     def add(self, message: TokenizedMessage) -> None:
         """Add a message, with its digest if it has one."""
@@ -90,8 +92,8 @@ class Corpus:
         self._columns.append(array("i", columns))
         if self.wanted.traits:
             self._traits.extend(message.numbers.traits or NO_TRAITS)
-        self._ends.append(len(self._columns) // _INTEGER)
-        self._labels.append(message.label or "")
+        self._ends.append(len(self._columns))
+        self.labels.append(message.label or "")
         self._digests += bytes.fromhex(message.digest)
 
     def add_piece(self, piece: Any) -> None:
@@ -113,7 +115,7 @@ class Corpus:
                 self._times.append(np.abs(part.data).astype(np.int32).data)
             end = self._ends[-1]
             self._ends.extend((part.indptr[1:].astype(np.int64) + end).tolist())
-        self._labels += piece.labels
+        self.labels += piece.labels
         self._digests += piece.digests()
         if self.wanted.traits and (traits := piece.traits()) is not None:
             self._traits.extend(traits.ravel().tolist())
@@ -122,11 +124,6 @@ class Corpus:
     def vocabulary(self) -> list[str]:
         """The tokens, in the order of the matrix's columns."""
         return list(self.numbers)
-
-    @property
-    def labels(self) -> list[str]:
-        """The label of each message, in the order of the matrix's rows."""
-        return self._labels
 
     @property
     def digests(self) -> list[bytes]:
@@ -139,12 +136,12 @@ class Corpus:
         That order is effectively random: the messages of two folders come mixed.
         """
         vocabulary = self.vocabulary
-        for i in sorted(range(len(self)), key=lambda i: (self._digest(i), self._labels[i])):
+        for i in sorted(range(len(self)), key=lambda i: (self._digest(i), self.labels[i])):
             yield self.message(i, vocabulary)
 
     def message(self, i: int, vocabulary: list[str], source: str = "") -> TokenizedMessage:
         """Return message i; vocabulary: the corpus's."""
-        place = self._ends[i] * _INTEGER, self._ends[i + 1] * _INTEGER
+        place = self._ends[i], self._ends[i + 1]
         columns = array("i", self._columns.part(*place))
         tokens = [vocabulary[max(j, ~j)] for j in columns]
         perhaps = frozenset(vocabulary[~j] for j in columns if j < 0)
@@ -156,7 +153,7 @@ class Corpus:
         traits = tuple(self._traits[i * width : (i + 1) * width])
         numbers = Numbers(times, () if traits == NO_TRAITS else traits, perhaps)
         digest = self._digest(i).hex()
-        return TokenizedMessage(source, self._labels[i], tokens, digest, numbers=numbers)
+        return TokenizedMessage(source, self.labels[i], tokens, digest, numbers=numbers)
 
     def _digest(self, i: int) -> bytearray:
         return self._digests[i * _DIGEST : (i + 1) * _DIGEST]
@@ -181,7 +178,7 @@ class Corpus:
     @property
     def shape(self) -> tuple[int, int]:
         """The matrix's rows and columns: messages and tokens."""
-        return len(self._labels), len(self.numbers)
+        return len(self.labels), len(self.numbers)
 
     def without_times(self) -> "Corpus":
         """Return the same messages as a 0/1 matrix."""
@@ -191,7 +188,7 @@ class Corpus:
 
     def presence(self) -> "Presence":
         """Return the matrix, whole, shape (n_messages, n_tokens)."""
-        return self._piece(0, len(self._labels))
+        return self._piece(0, len(self.labels))
 
     def chunks(self, entries: int) -> "Iterator[Presence]":
         """Yield the matrix's rows, in order, in pieces of about so many entries, a row at least."""
@@ -204,7 +201,7 @@ class Corpus:
         from scipy.sparse import csr_array
 
         ends = np.array(self._ends[first : last + 1], dtype=np.int64)
-        place = int(ends[0]) * _INTEGER, int(ends[-1]) * _INTEGER
+        place = int(ends[0]), int(ends[-1])
         columns = np.frombuffer(self._columns.part(*place), np.int32)
         sign = columns >> 31  # -1 of what is perhaps hidden
         times = np.ones(len(columns))

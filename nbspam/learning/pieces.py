@@ -5,10 +5,10 @@ a column for each token of the piece, in the order of its table.  The entries of
 order of the message's tokens, whatever the pieces are: the sums of its weights are then the same to
 the last bit.
 
-Tables say how many messages of each class have each token, or each digest.  A token is known by a
-key of 128 bits.  Tables are in the order of their keys, so two of them merge as arrays, and a range
-of keys is a stretch of each table: a machine merges one range of all tables.  The text of each
-token stands beside its key.
+Tables say how many messages of each class have each token, or each digest, which is counted as a
+token is.  A token is known by a key of 128 bits.  Tables are in the order of their keys, so two of
+them merge as arrays, and a range of keys is a stretch of each table: a machine merges one range of
+all tables.  The text of each token stands beside its key.
 
 The key is a multilinear hash (Carter and Wegman 1979; Lemire and Kaser 2014): of the bytes b_i of
 a token, in UTF-8 and with its line end, Σ_i m_i b_i mod 2^64 for random m_i, twice.  The m_i are
@@ -24,7 +24,7 @@ import tempfile
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from uuid import uuid4
@@ -77,7 +77,7 @@ class Stored:
         self._path = Path(folder) / f"nbspam-{uuid4().hex}"
         if not self._stays:
             weakref.finalize(self, self._path.unlink, missing_ok=True)
-        return open(self._path, "xb", opener=_private)
+        return open(self._path, "xb", opener=partial(os.open, mode=0o600))
 
     def __getstate__(self) -> dict[str, Any]:
         """Go to another process: by name where it has the same files, else with the bytes."""
@@ -95,9 +95,6 @@ class Stored:
         """Return the bytes to move if it is needed elsewhere, by which Dask chooses the worker."""
         return self._size
 
-    def __contains__(self, name: str) -> bool:
-        return name in self._layout
-
     def get(self, name: str) -> NDArray[Any] | None:
         """Return an array; None if there is none of this name."""
         return self[name] if name in self._layout else None
@@ -110,10 +107,6 @@ class Stored:
         with self._path.open("rb") as file:
             pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         return np.frombuffer(pages, kind, int(np.prod(shape)), place).reshape(shape)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 Halves = NDArray[np.uint64]
@@ -440,7 +433,7 @@ class KeptPiece:
 
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield its messages, as they were tokenized."""
-        corpus = Corpus(Wanted("data" in self._messages, "traits" in self._messages))
+        corpus = Corpus(Wanted(self._messages.get("data") is not None, self.traits() is not None))
         corpus.add_piece(self)
         vocabulary = corpus.vocabulary
         for i, source in enumerate(self.sources):

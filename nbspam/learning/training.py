@@ -178,7 +178,7 @@ class TrainingRun(ExitStack):
             labels.append(own.astype(np.uint8))
             for files, new in zip(features, inputs, strict=True):
                 for file, rows in zip(files, new, strict=True):
-                    file.append(rows)
+                    file.append(np.ascontiguousarray(rows).data)
         calibrations = batch_rules.fitted_calibrations(settings, features, np.concatenate(labels))
         self.metadata = Metadata(settings, learned._replace(calibrations=calibrations))
 
@@ -220,7 +220,7 @@ class TrainingRun(ExitStack):
 
         They wait in a file, and a block of each is in memory.
         """
-        file, places = Spool(0), []
+        file, places = Spool(in_memory=0), []
         for lines in self._near.map(_lines_of, None, ranges):
             places.append([len(file), len(file) + len(lines)])
             file.append(lines)
@@ -274,22 +274,15 @@ class TrainingRun(ExitStack):
         return [(source, label) for _, label, source in map(found.__getitem__, places)]
 
 
-class _Features:
+class _Features(Spool):
     """The features of many messages on the disk, a row each; see `Inputs`."""
 
     def __init__(self, width: int) -> None:
-        self._row, self._rows = width * _FLOAT, Spool(0)
-
-    def append(self, rows: Floats) -> None:
-        self._rows.append(np.ascontiguousarray(rows).data)
-
-    def __len__(self) -> int:
-        return len(self._rows) // self._row
+        super().__init__(width * _FLOAT, in_memory=0)
 
     def __getitem__(self, place: slice) -> Floats:
         first, last, _ = place.indices(len(self))
-        content = self._rows.part(first * self._row, last * self._row)
-        return np.frombuffer(content).reshape(last - first, -1)
+        return np.frombuffer(self.part(first, last)).reshape(last - first, -1)
 
 
 # What is done with pieces and ranges, in whatever process or machine; the first argument is shared.
@@ -344,12 +337,6 @@ def _range(how: _Counting, item: list[Any]) -> tuple[Any, ...]:
 
 def _lines_of(_: None, stored: Stored) -> bytes:
     return stored["lines"].tobytes()
-
-
-def _hex(digests: bytes) -> list[str]:
-    """Return digests, of which the bytes follow one another."""
-    text = digests.hex()
-    return [text[i : i + 32] for i in range(0, len(text), 32)]
 
 
 def _scored(
@@ -430,7 +417,8 @@ def _named(digests: set[str], item: list[Any]) -> list[tuple[str, str, str]]:
     """Return digest, label and source of messages: of some rows, or None: with such digests."""
     messages, table, rows = item
     kept = KeptPiece(messages, table)
-    own = _hex(kept.digests())
+    text = kept.digests().hex()
+    own = [text[i : i + 32] for i in range(0, len(text), 32)]
     if rows is None:
         rows = [i for i, digest in enumerate(own) if digest in digests]
     return [(own[i], kept.labels[i], kept.sources[i]) for i in rows]

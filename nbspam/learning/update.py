@@ -89,9 +89,6 @@ class PendingMessages:
                 if self.found[key] > (row[classes.index(label)] if row and label in classes else 0):
                     self.corpus.add(message)
 
-    def _source(self, i: int) -> str:
-        return self._sources.part(*self._ends[i : i + 2]).decode("utf-8", "surrogatepass")
-
     def shared(self) -> tuple[int, list[dict[str, str]]]:
         """Return how many messages are in two or more classes; of the first ones, where they are.
 
@@ -101,7 +98,8 @@ class PendingMessages:
         twice: dict[str, dict[str, str]] = {}
         for i, (digest, label) in enumerate(self.found):
             if labels[digest] > 1 and (digest in twice or len(twice) < _NAMED):
-                twice.setdefault(digest, {})[label] = self._source(i)
+                source = self._sources.part(*self._ends[i : i + 2])
+                twice.setdefault(digest, {})[label] = source.decode("utf-8", "surrogatepass")
         return sum(n > 1 for n in labels.values()), list(twice.values())
 
 
