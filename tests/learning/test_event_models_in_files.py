@@ -10,17 +10,17 @@ from counted_models import (
     message,
     numbers_of,
     settings_of,
+    teach,
+    train,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from whole_models import ledger_of
 
 from nbspam.learning.remake import merge_files
-from nbspam.learning.update import Change, PendingMessages, forget, learn
+from nbspam.learning.update import Change, forget
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
-from nbspam.store.lookup import Lookup, Model, disagreements, read_model
-from nbspam.store.model_file import write_model
+from nbspam.store.lookup import Lookup, disagreements, read_model
 
 BEGUN = [
     message(label, {"a": 2, "b": 1, f"w{i}": 3, "by:mx": 1}, numbers_of(7_654_321 * i), 900 + i)
@@ -31,22 +31,6 @@ BEGUN = [
 def begun(classes):
     """Return messages of each class that are none of those drawn."""
     return [one for one in BEGUN if one.label in classes]
-
-
-def train(path, messages, chosen):
-    """Learn all at once, as `train` does."""
-    learned = learn_counted(messages, chosen)
-    classes = learned.fit.metadata.settings.classes
-    ledger = ledger_of(learned.corpus, classes)
-    write_model(path, Model(learned.fit.metadata, learned.counts, dict(ledger)))
-    return path
-
-
-def teach(path, messages, chosen, remember=True):
-    """Learn into a file, as `train --update` does."""
-    pending = PendingMessages(chosen.wanted)
-    pending.add(messages, path if remember else None)
-    return learn(path, pending, chosen, remember)
 
 
 def contents(path, history=(b'"calibrat', b'"recent')):

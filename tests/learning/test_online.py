@@ -96,24 +96,6 @@ def test_of_a_batch_each_message_is_scored_with_itself_left_out():
             np.testing.assert_allclose(getattr(other, name), getattr(calibration, name), **CLOSE)
 
 
-@given(st.lists(st.tuples(st.sampled_from(TWO), st.sets(EVERY_CHANNEL, max_size=8)), max_size=12))
-def test_ranges_widen_to_every_message_and_never_narrow(messages):
-    learner = going_on(OF_FEW_TOKENS)
-    (before,) = learner.metadata.learned.calibrations
-    for label, tokens in messages:
-        (found,) = learner.classifier().score(tokens).evidences
-        learner.learn(label, tokens)
-        learner.refine(label, tokens)
-        (after,) = learner.metadata.learned.calibrations
-        for old, new, x in zip(before, after, inputs(found), strict=True):
-            ends = zip(old.ranges, x[1:], strict=True)
-            assert new.ranges == tuple((min(low, v), max(high, v)) for (low, high), v in ends)
-        before = after
-
-
-OF_FEW_TOKENS = learn(many_mails(30, longest=3), scoring="evidence")
-
-
 @each("only", TWO)
 def test_a_long_run_of_one_class_teaches_nothing_more(only):
     learner = going_on(learn(many_mails(60, seed=6), scoring="evidence"))
@@ -173,22 +155,6 @@ def test_the_first_messages_of_the_second_class_do_not_spoil_the_calibration(fir
     score = learner.classifier().score
     assert score({"lunch", "notes"}).probability < 0.2
     assert score({"prize", "click"}).probability > 0.8
-
-
-def test_of_three_classes_each_ones_calibration_is_refined():
-    messages = [(name, {name, "x"}) for name in THREE]
-    learner = OnlineLearner(empty_metadata(THREE, "spam", TrainingSettings(traits="none")), {})
-    for label, tokens in messages * 20:
-        learner.learn(label, tokens)
-        learner.refine(label, tokens)
-    assert len(learner.metadata.learned.calibrations) == 3
-    assert all(
-        found != untrained_calibrations(with_traits=False)
-        for found in learner.metadata.learned.calibrations
-    )
-    for k, (_, tokens) in enumerate(messages):
-        probabilities = learner.classifier().score(tokens).probabilities
-        assert probabilities[k] == max(probabilities) > 0.5
 
 
 @each("traits", ["none", "kernel"])

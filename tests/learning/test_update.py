@@ -5,16 +5,15 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from counted_models import teach, train
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 from small_models import assert_one_sentence, refused, with_learned
-from whole_models import assert_same_fit, ledger_of, message, messages_of, save, without_calibration
+from whole_models import assert_same_fit, message, messages_of, save, without_calibration
 
 from nbspam.errors import ModelError, TrainingError
 from nbspam.learning import update
-from nbspam.learning.batch import fit, token_counts
-from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages, forget, learn, moves
 from nbspam.store.lookup import Lookup, Model, disagreements, read_model
@@ -24,23 +23,6 @@ from nbspam.tokens.tokenized import TokenizedMessage
 
 HAM, SPAM = "ham", "spam"
 WANTED = TrainingSettings().wanted
-
-
-def teach(path, messages, remember=True, chosen=TrainingSettings()):  # noqa: B008
-    pending = PendingMessages(chosen.wanted)
-    pending.add(messages, path if remember else None)
-    return learn(path, pending, chosen, remember)
-
-
-def train(path, messages, chosen=TrainingSettings()):  # noqa: B008
-    """Learn all at once, as `train` does."""
-    corpus = Corpus(chosen.wanted)
-    for one in messages:
-        corpus.add(one)
-    found = fit(corpus, corpus.labels, chosen, corpus.channels(), corpus.traits())
-    counts = token_counts(corpus.vocabulary, found.counts)
-    ledger = dict(ledger_of(corpus, found.metadata.settings.classes))
-    write_model(path, Model(found.metadata, dict(counts), ledger))
 
 
 def sections(path):
