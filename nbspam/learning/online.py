@@ -168,9 +168,10 @@ class OnlineLearner:
         # The count histograms stay as they were: the features do not depend on them.
         learned = self.metadata.learned._replace(messages=tuple(self._without(k)))
         less: dict[Row, Row] = {}
+        counts = self.counts  # and not the learner, which keeps the classifier: no cycle
 
         def counts_of(tokens: Iterable[str]) -> Counts:
-            rows = self._known(tokens)
+            rows = {token: counts[token] for token in tokens if token in counts}
             for row in set(rows.values()) - less.keys():
                 less[row] = (*row[:k], row[k] - 1, *row[k + 1 :])
             return {token: less[row] for token, row in rows.items() if any(less[row])}
