@@ -6,7 +6,6 @@ import weakref
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from copy import copy
 from typing import IO, TYPE_CHECKING, Any
 
 from nbspam.tokens.kinds import TRAITS, channels_of
@@ -182,6 +181,8 @@ class Corpus:
 
     def without_times(self) -> "Corpus":
         """Return the same messages as a 0/1 matrix."""
+        from copy import copy  # one message does without
+
         other = copy(self)
         other.wanted = self.wanted._replace(times=False)
         return other
