@@ -238,40 +238,16 @@ class FailurePolicy:
             for argument in arguments[:command]:
                 if argument in ("-h", "--help", "-V", "--version"):
                     self.help = argument
-            rest = iter(arguments[command + 1 :])
-            for argument in rest:
-                if argument == "--":
-                    return
-                if argument.startswith("--"):
-                    self._read_long(argument, rest)
-                elif argument.startswith("-"):
-                    self._read_short(argument, rest)
-
-    def _read_long(self, argument: str, rest: "Iterator[str]") -> None:
-        """Read `--option` or `--option=value`; its value may be the next argument."""
-        name, equals, value = argument.partition("=")
-        if name in VALUED and not equals:
-            value = next(rest, "")
-        if name.partition(" ")[0] == "--passthrough":  # several options in quotes, by mistake
-            self.passthrough = True
-        elif name in ("--help", "--help-all"):
-            self.help = name
-        elif name == "--exit-code":
-            self.exit_code = True
-        elif name == "--on-error":
-            self.deliver = value == "deliver"
-
-    def _read_short(self, argument: str, rest: "Iterator[str]") -> None:
-        """Read options of one letter each, the last perhaps with its value; it may be the next."""
-        for i, letter in enumerate(argument[1:], 2):
-            if letter == "p":
-                self.passthrough = True
-            elif letter == "h":
-                self.help = "-h"
-            if f"-{letter}" in VALUED:
-                if i == len(argument):
-                    next(rest, None)
-                return
+            for name, value in _options(arguments[command + 1 :]):
+                # Several options may be in quotes, by mistake.
+                if name == "-p" or name.partition(" ")[0] == "--passthrough":
+                    self.passthrough = True
+                elif name in ("-h", "--help", "--help-all"):
+                    self.help = name
+                elif name == "--exit-code":
+                    self.exit_code = True
+                elif name == "--on-error":
+                    self.deliver = value == "deliver"
 
     def failure(self, code: int, delivered: bool) -> int:
         """Return the exit code of a failed command, which would be `code` without any promise.
@@ -281,6 +257,26 @@ class FailurePolicy:
         if self.passthrough:
             return 0 if delivered and self.deliver else _TEMPFAIL
         return _VERDICT_ERROR if self.exit_code else code
+
+
+def _options(arguments: list[str]) -> "Iterator[tuple[str, str]]":
+    """Yield the options with their values, as far as these matter here."""
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            return
+        if argument.startswith("--"):
+            name, equals, value = argument.partition("=")
+            if name in VALUED and not equals:
+                value = next(rest, "")
+            yield name, value
+        elif argument.startswith("-"):
+            for i, letter in enumerate(argument[1:], 2):
+                if f"-{letter}" in VALUED:  # the rest is its value, or the next argument
+                    if i == len(argument):
+                        next(rest, None)
+                    break
+                yield f"-{letter}", ""
 
 
 def described(error: BaseException) -> tuple[int, str]:

@@ -32,7 +32,7 @@ from nbspam.evaluation.metrics import ScoredMessages, one_minus_roca_pct, sample
 from nbspam.learning.batch import fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
-from nbspam.scoring.rules import Score
+from nbspam.scoring.rules import SumRule
 from nbspam.tokens.text import words_of
 from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Wanted
 
@@ -122,14 +122,18 @@ def as_in_the_paper(messages: list[Labelled]) -> None:
         settings = TrainingSettings(alpha=1.0, scoring="sum", event_model=name)
         read = corpus if settings.wanted.times else corpus.without_times()
         presence = read.presence().tocsc()
-        scores: list[Score] = []
+        parts: list[Floats] = []
         for end in range(BATCH, len(messages), BATCH):
             learned = presence[:end]
             chosen = np.argsort(-information_gain(learned, spam[:end]), kind="stable")[:ATTRIBUTES]
             chosen = np.sort(chosen)
             fitted = fit(learned[:, chosen].tocsr(), labels[:end], settings)
-            scores += fitted.scores(presence[end : end + BATCH][:, chosen].tocsr())
-        odds = np.array([score.log_odds for score in scores])
+            rule, is_known = SumRule(fitted.metadata), fitted.counts.any(axis=0)
+            weights = np.array([rule.weights(tuple(row)) for row in fitted.counts.T.tolist()])
+            new = presence[end : end + BATCH][:, chosen]
+            joints = new @ (weights * is_known[:, None]) + np.array(fitted.metadata.bias)
+            parts.append(joints[:, 1] - joints[:, 0])
+        odds = np.concatenate(parts)
         found = ScoredMessages.of_two_classes(
             spam[BATCH:], odds, 1 / (1 + np.exp(-np.clip(odds, -700, 700)))
         )

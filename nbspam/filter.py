@@ -15,7 +15,7 @@ from nbspam.bayes.trait_model import SMOOTHING, Variances
 from nbspam.errors import ModelError, OptionError, SourceError
 from nbspam.names import HAM, SPAM, absolute_name, normal_label
 from nbspam.reading.message import Message, parse, parse_text
-from nbspam.scoring.classifier import Classifier, counts_in
+from nbspam.scoring.classifier import Classifier, CountsOf
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import EVIDENCE, Metadata
@@ -174,7 +174,7 @@ class Filter:
                 for message, score in self._bulk.scores(messages)
             ]
         taken = list(messages)
-        verdicts = list(map(self.judge, self.classifier.in_batches(taken)))
+        verdicts = list(map(self.judge, taken))
         self._looked_up += sum(len(message.tokens) for message in taken)
         pays = _NUMPY + _PER_TOKEN * self.metadata.n_tokens
         if self._looked_up >= _SHARE_JUDGED * pays:
@@ -303,21 +303,19 @@ class Home:
     def __init__(
         self,
         place: "str | Path | UnsavedModel",
-        indexed: bool = True,
         base: "str | Path | Base | None" = None,
     ) -> None:
         """Open a model; raises ModelError.
 
-        indexed: make an index of the tokens, which pays from the second message on.
         base: as of `open_filter`; with one there need not be a file yet.
         """
-        self._place, self._indexed = place, indexed
+        self._place = place
         self.lookup: Lookup | None = None
         with contextlib.ExitStack() as opened:
             if isinstance(base, str | os.PathLike):
                 from nbspam.scoring.base import open_base
 
-                base = opened.enter_context(open_base(base, indexed))
+                base = opened.enter_context(open_base(base))
             self._base = base
             # No pathlib, and nothing that writes models, for one message.
             if not isinstance(place, str | os.PathLike):
@@ -333,7 +331,8 @@ class Home:
 
     def classifier(self) -> Classifier:
         """Return a classifier of the model as it was opened; raises ModelError for another base."""
-        own, counts = self.own_metadata(), counts_in(self.lookup, self._indexed)
+        own = self.own_metadata()
+        counts: CountsOf = self.lookup.counts if self.lookup else lambda _: {}
         if self._base is None:
             return Classifier(own, counts)
         self._base.check(str(self._place), own.settings)
@@ -428,16 +427,14 @@ FileOfFilter = tuple[str, str | None, object]
 def open_filter(
     path: "str | Path",
     cut_offs: CutOffsOf = CutOffs.of_model,
-    indexed: bool = True,
     base: "str | Path | Base | None" = None,
 ) -> Filter:
     """Return the filter of a model file; raises ModelError, and OptionError for its cut-offs.
 
-    indexed: False for one message, which is looked up fastest without an index.
     base: the model that it is read through (`scoring/base.py`), or its file.  An open one is closed
     by the caller.  Without a file at `path` the filter is the base's; learning makes the file.
     """
-    home = Home(path, indexed, base)
+    home = Home(path, base)
     try:
         classifier = home.classifier()
         return Filter(classifier, cut_offs(classifier.metadata), home)

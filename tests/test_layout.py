@@ -180,14 +180,13 @@ def calls_that_open(module: str) -> list[str]:
 MAY_OPEN = {
     "nbspam.learning.pieces": 3,
     "nbspam.cli.evaluate": 1,
-    "nbspam.cli.manual": 3,  # which writes what is made from the declarations
     "nbspam.cli.settings": 1,
     "nbspam.display.page": 1,  # its style sheet
     "nbspam.evaluation.curves": 1,
     "nbspam.evaluation.results": 1,
     "nbspam.mailbox.account": 1,
-    "nbspam.mailbox.maildir": 3,  # messages and the file of numbers
-    "nbspam.mailbox.moves": 1,
+    "nbspam.mailbox.maildir": 2,
+    "nbspam.mailbox.memory": 1,
     "nbspam.cli.model.changing": 1,
     "nbspam.serving.metrics": 2,
 }

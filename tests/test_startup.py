@@ -141,13 +141,10 @@ def test_whatever_the_model_one_message_loads_nothing_heavy(other_model, command
     assert packages(loaded_by(*command.split(), "-m", other_model)) & HEAVY == set()
 
 
-WITH_BASE = pytest.mark.parametrize(
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
     "command", ["classify", "train --update --spam -", "classify -p", "explain", "forget"]
 )
-
-
-@pytest.mark.few(1)
-@WITH_BASE
 def test_with_a_base_nothing_heavy_is_loaded(model, tmp_path, command):
     me = tmp_path / "me.json"
     with open_filter(me, base=model) as mine:
@@ -156,63 +153,40 @@ def test_with_a_base_nothing_heavy_is_loaded(model, tmp_path, command):
     assert packages(names) & HEAVY == set()
 
 
-@pytest.mark.few(1)
-@WITH_BASE
-def test_without_a_base_nothing_of_it_is_loaded(model, command):
-    assert "nbspam.scoring.base" not in ours_loaded(*command.split(), "-m", model)
-
-
 # Nothing of ours that is not needed
 
-COMMANDS = {f"nbspam.cli.{name}" for name in "train classify evaluate explain model serve".split()}
-
-
-def beginning(names, *prefixes):
-    return {name for name in names if name.startswith(prefixes)}
-
-
-def test_the_groups_load_no_command():
-    ours = beginning(ours_loaded("--help"), "nbspam.cli.")
-    assert ours == {"nbspam.cli.program"}
-    assert beginning(ours_loaded("model", "--help"), "nbspam.cli.model.") == set()
-
-
-def test_classify_loads_no_other_command(model):
-    loaded = ours_loaded("classify", "-m", model)
-    assert loaded & COMMANDS == {"nbspam.cli.classify"}
-    assert beginning(loaded, "nbspam.evaluation", "nbspam.learning.batch") == set()
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "name, file", [("info", "inspecting"), ("check", "inspecting"), ("export", "changing")]
+COMMANDS = " ".join(
+    f"nbspam.cli.{name}" for name in "train classify eval explain model serve".split()
 )
-def test_a_command_of_a_model_loads_no_other(model, name, file):
-    loaded = ours_loaded("model", name, "-m", model)
-    assert loaded & COMMANDS == {"nbspam.cli.model"}
-    assert beginning(loaded, "nbspam.cli.model.") == {f"nbspam.cli.model.{file}"}
+SHOWN = "nbspam.tokens.excerpt nbspam.scoring.highlights"
+PAGE = f"{SHOWN} nbspam.display.page"
+MANY = "nbspam.evaluation nbspam.learning nbspam.cli.learning_options nbspam.serving"
+BASE = "nbspam.scoring.base"
+MESSAGE = f"{COMMANDS} {PAGE} {MANY} {BASE} nbspam.scoring.explanation"
 
 
-def test_classify_loads_no_serving_unless_a_message_is_to_pass(model):
-    assert beginning(once("classify", "-m", model), "nbspam.serving.") == set()
-    passing = beginning(once("classify", "-p", "-m", model), "nbspam.serving.")
-    assert passing == {"nbspam.serving.passthrough"}
-
-
-def test_one_message_loads_no_options_of_learning(model):
-    """Records of options take time to make: 0.15 ms each."""
-    names = once("classify", "-m", model)
-    assert "nbspam.cli.options" in names
-    assert beginning(names, "nbspam.learning") == set()
-    assert names & {"nbspam.cli.learning_options", "nbspam.scoring.explanation"} == set()
-
-
-def test_only_explain_loads_what_is_shown_of_a_message_and_only_a_page_what_makes_one(model):
-    shown = {f"nbspam.{name}" for name in ("tokens.excerpt", "scoring.highlights")}
-    page = {"nbspam.display.page"}
-    assert ours_loaded("classify", "-m", model) & (shown | page) == set()
-    assert ours_loaded("explain", "-m", model) & (shown | page) == shown
-    assert ours_loaded("explain", "--format", "html", "-m", model) & (shown | page) == shown | page
+@pytest.mark.few(7)
+@pytest.mark.parametrize(
+    "command, prefixes, expected",
+    [
+        ("--help", "nbspam.cli.", "nbspam.cli.program"),
+        ("model --help", "nbspam.cli.model.", ""),
+        ("classify", MESSAGE, "nbspam.cli.classify"),
+        ("classify -p", MESSAGE, "nbspam.cli.classify nbspam.serving nbspam.serving.passthrough"),
+        ("explain", f"{PAGE} {BASE}", SHOWN),
+        ("explain --format html", PAGE, PAGE),
+        ("model info", COMMANDS, "nbspam.cli.model nbspam.cli.model.inspecting"),
+        ("model check", COMMANDS, "nbspam.cli.model nbspam.cli.model.inspecting"),
+        ("model export", COMMANDS, "nbspam.cli.model nbspam.cli.model.changing"),
+        ("train --update --spam -", BASE, ""),
+        ("forget", BASE, ""),
+    ],
+)
+def test_a_command_loads_of_ours_what_it_needs(model, command, prefixes, expected):
+    """To load a command takes time, and so do records of options: 0.15 ms each."""
+    named = () if "--help" in command else ("-m", model)
+    loaded = ours_loaded(*command.split(), *named)
+    assert {n for n in loaded if n.startswith(tuple(prefixes.split()))} == set(expected.split())
 
 
 # All that one message needs of other packages and the standard library; what is added costs every

@@ -92,12 +92,11 @@ Standard library only: prediction and update are on the one-message path.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from operator import mul
 from typing import NamedTuple
 
 from nbspam.bayes.event_model import sigmoid
-from nbspam.bayes.evidence import WORD_FEATURES, Evidence, Group
+from nbspam.bayes.evidence import Evidence, Group
 
 Vector = tuple[float, ...]
 Range = tuple[float, float]  # from, to
@@ -223,24 +222,14 @@ def groups(evidence: Evidence) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
     return (evidence.text_and_fields,), (evidence.text, evidence.header)
 
 
-def first_inputs(scale: Scale) -> tuple[int, ...]:
-    """Return where the word features of each group begin in x."""
-    return (1,) if scale.name == TEXT.name else (1, 1 + LENGTH)
-
-
-@lru_cache(maxsize=8)
-def bounds(ranges: tuple[Range, ...]) -> tuple[Range, ...]:
-    """Return how far each feature may go: its range, and all but the length at least +-3."""
-    return tuple(
-        (low, high) if index == LENGTH else (min(low, -_WORD_RANGE), max(high, _WORD_RANGE))
-        for index, (low, high) in enumerate(ranges, 1)
-    )
-
-
 def clamped(calibration: Calibration, x: Vector) -> Vector:
-    """Return x with each feature held within its bounds."""
-    limits = bounds(calibration.ranges)
-    return (1.0, *(min(max(v, lo), hi) for v, (lo, hi) in zip(x[1:], limits, strict=True)))
+    """Return x with each feature held within its range, and all but the length to +-3 at least."""
+    held = [1.0]
+    for i, (low, high) in enumerate(calibration.ranges, 1):
+        if i != LENGTH:
+            low, high = min(low, -_WORD_RANGE), max(high, _WORD_RANGE)
+        held.append(min(max(x[i], low), high))
+    return tuple(held)
 
 
 def update(scale: Scale, before: Calibration, x: Vector, is_spam: bool) -> Calibration:
@@ -505,39 +494,6 @@ def inverse(matrix: Sequence[Vector]) -> tuple[Vector, ...]:
     return tuple(map(tuple, columns))
 
 
-class Parts(NamedTuple):
-    """A prediction taken apart; its terms add up to the log-odds, in nats."""
-
-    constant: float
-    length: float
-    caution: float
-    prior: float
-    word_coefficients: tuple[Vector, ...]  # per group: of its word features as they are
-    trait_coefficient: float  # of the feature of the traits as it is; 0 without
-
-
-def parts_of(
-    scale: Scale, calibration: Calibration, found: Prediction, x: Vector, experience: Experience
-) -> Parts:
-    """Return what a prediction consists of; x: the message's inputs, before they were held."""
-    b, gain = calibration.coefficients, found.gain
-
-    def coefficient(i: int) -> float:
-        return gain * b[i] * (found.inputs[i] / x[i] if x[i] else 1.0)
-
-    return Parts(
-        constant=gain * b[0],
-        length=gain * b[LENGTH] * found.inputs[LENGTH],
-        caution=-found.hold * experience.margin,
-        prior=(1 - found.hold) * experience.prior,
-        word_coefficients=tuple(
-            tuple(coefficient(i) for i in range(first, first + WORD_FEATURES))
-            for first in first_inputs(scale)
-        ),
-        trait_coefficient=coefficient(len(x) - 1) if scale.features[-1] == TRAITS else 0.0,
-    )
-
-
 # Mails of the smaller class, and known header words of a message, that earn half of the trust.
 ENOUGH = 5.0
 WORDS = 1.0
@@ -580,7 +536,7 @@ def unconfoundedness(rows: Iterable[HostRow], messages: Sequence[int]) -> tuple[
     return max(0.0, min(1.0, given_host / without_host)), fewest * share
 
 
-def trust(rho: float, mails: float, header_words: int) -> float:
+def trust(rho: float, mails: float, header_words: float) -> float:
     """Return tau, 0 to below 1: the part of the log-odds that the header channel has a say in."""
     if not (mails and header_words):
         return 0.0

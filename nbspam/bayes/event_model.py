@@ -5,8 +5,8 @@ counts are possible, and which weights follow from them; everything else (eviden
 model file, learning) is the same for all of them.  Counts, messages and histograms are integers per
 class, so that learning in any order, merging and forgetting are exact whatever the event model.
 
-A new event model is a subclass of `EventModel`, one of `EventArrays` (`matrix.py`), which has the
-same formulas for many messages at once, and an entry of EVENT_MODELS.
+A new event model is a subclass of `EventModel`, and an entry of EVENT_MODELS; `EventArrays`
+(`matrix.py`) has the same formulas for many messages at once, each left out.
 
 Every event model has the same weight of a token for the evidence rule, that of a class against all
 others; they differ in what the counts are counts of (`Size`):
@@ -23,21 +23,18 @@ say 1.06 : 1.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 Row = tuple[int, ...]  # a number per class
 Histogram = Mapping[int, int]  # count -> how many tokens have it
 
 
-class Size:
-    """What the counts of the tokens are counts of: messages per class, trials, and outcomes."""
+class Size(NamedTuple):
+    """What the counts of the tokens are counts of."""
 
-    __slots__ = ("messages", "outcomes", "trials")
-
-    def __init__(self, messages: Sequence[int], trials: Sequence[int], outcomes: int) -> None:
-        """Keep them; messages, trials: per class; outcomes: of a trial."""
-        self.messages = tuple(messages)
-        self.trials = tuple(trials)
-        self.outcomes = outcomes
+    messages: Row
+    trials: Row
+    outcomes: int  # of a trial
 
 
 def class_alphas(messages: Sequence[float], alpha: float) -> list[float]:
@@ -78,8 +75,6 @@ class EventModel:
     has_tokens = True  # whether tokens are counted at all
     repeats = False  # whether a token counts as often as it occurs in a message, or once
     has_prior = True  # whether the textbook's sum has the classes' prior in it
-    # Whether the size follows from the number of messages, whatever is in them.
-    size_is_messages = True
 
     def is_row(self, row: Row, messages: Row) -> bool:
         """Return whether a token can have these counts: not all 0, none above its class's messages.
@@ -179,7 +174,6 @@ class Multinomial(EventModel):
 
     name = "multinomial"
     repeats = True
-    size_is_messages = False
 
     def is_row(self, row: Row, messages: Row) -> bool:
         """Return whether a token can have these counts: not all 0, none of a class without any."""
@@ -189,7 +183,7 @@ class Multinomial(EventModel):
 
     def size(self, histograms: Sequence[Histogram], messages: Row) -> Size:
         """Return what the counts are counts of: tokens, each one of the vocabulary."""
-        trials = [sum(count * tokens for count, tokens in h.items()) for h in histograms]
+        trials = tuple(sum(count * tokens for count, tokens in h.items()) for h in histograms)
         # 1 without a vocabulary, whose logarithm nothing uses.
         return Size(messages, trials, max(1, sum(histograms[0].values())))
 

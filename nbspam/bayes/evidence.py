@@ -41,10 +41,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from operator import mul
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:  # one message is classified without numpy
-    pass
+from typing import NamedTuple
 
 STRONGEST, HEADERS = 25, 20
 SUM_SCALE = 5.0
@@ -63,7 +60,7 @@ class Group(NamedTuple):
     strongest: float
     sum: float
     strong: float
-    n: int  # known words
+    n: float  # known words
     positive: float  # the sum of the weights above 0, in nats
     negative: float  # of those below 0
 

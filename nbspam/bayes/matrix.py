@@ -1,7 +1,7 @@
 """Many messages at once: their sparse matrix, and the event models and the evidence on arrays.
 
 The formulas are those of `event_model.py` and `evidence.py`, which one message needs without numpy;
-tests compare the two.
+here they are for messages that were learned, each left out.  Tests compare the two.
 
 Shapes: presence (n_messages, n_tokens), entries 0 or 1, or how often a message has a token; an
 entry of a token that must not speak for ham is negative.  Counts (n_classes, n_tokens); messages
@@ -103,257 +103,127 @@ def class_counts(presence: Presence | Chunked, labels: Integers, n_classes: int)
     return counts.reshape(n_classes, n_tokens)
 
 
-# The event models on arrays
+# The event models on arrays: of messages that were learned, each left out
+
+
+class _LeftOut(NamedTuple):
+    """The entries of a matrix of learned messages, and what each message takes with it."""
+
+    rows: Integers  # (nnz,), as are the next three
+    tokens: NDArray[np.integer[Any]]
+    times: Integers
+    gone: Booleans  # whether only this message has the token, which has left the vocabulary
+    trials: Integers  # (n_messages,): its own
+    outcomes: Integers  # (n_messages,): of a trial, without it
 
 
 class EventArrays:
-    """An event model of some counts, (n_classes, n_tokens), and messages, (n_classes,).
+    """An event model of some counts, for messages that were learned.
 
-    Here of a model without tokens.
-    """
-
-    def __init__(self, counts: Integers, messages: Integers, alpha: float) -> None:
-        """Keep them."""
-        self._counts, self._messages, self._alpha = counts, messages, alpha
-
-    def class_weights(self) -> Floats:
-        """Return each token's weight per class, (n_classes, n_tokens), in nats."""
-        return np.zeros(self._counts.shape)
-
-    def contrasts(self, k: int) -> Floats:
-        """Return each token's weight for class k against all others, (n_tokens,), in nats."""
-        return np.full(self._counts.shape[1], np.nan)
-
-    def left_out_contrasts(self, presence: Presence, labels: Integers, k: int) -> Floats:
-        """Return the weight for class k of each entry of a matrix, its message left out, (nnz,).
-
-        presence, labels: of messages that were learned.  NaN for a token that only one has.
-        """
-        return np.full(len(presence.indices), np.nan)
-
-    def left_out_joints(
-        self, presence: Presence, labels: Integers, log_prior: Floats | None
-    ) -> Floats:
-        """Return each message's joint log-likelihoods, itself left out, (n_messages, n_classes).
-
-        log_prior: (n_classes,) where it is fixed; else it follows from the remaining messages.
-        """
-        return left_out_log_prior(labels, self._messages, log_prior)
-
-
-def left_out_log_prior(
-    labels: Integers, messages: Integers, log_prior: Floats | None = None
-) -> Floats:
-    """Return log P(m) of every class m for each message, itself left out; (n_messages, n_classes).
-
-    log_prior: (n_classes,) when the prior is fixed; else it follows from the remaining messages,
-    and is -inf for a class that has none left.
-    """
-    if log_prior is not None:
-        return np.repeat(log_prior[None], len(labels), axis=0)
-    left = messages - np.eye(len(messages), dtype=np.int64)  # a row for the class of the message
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(left / max(int(messages.sum()) - 1, 1))[labels])
-
-
-class BernoulliArrays(EventArrays):
-    """Bernoulli naive Bayes on arrays.
-
-    A message scored by a model trained on it looks easier than it is.  Leaving message i of class k
-    out changes N_k to N_k - 1 and c_jk to c_jk - 1 for its own tokens j, and nothing else; a token
-    that only i contains leaves the vocabulary.  So each left-out score follows from the full counts
-    (the counts are sufficient statistics, and one message's part in them is known):
-
-        log P(m, x_i) without i = log P'(m) + sum over the vocabulary of log(1 - theta'_jm)
-                                  + sum_{j in x_i} [log theta'_jm - log(1 - theta''_jm)]
-
-    with ' for the counts without i.  The first sum has an absent term for i's own tokens too, with
-    i still in their counts (theta''); the second sum takes it out again: O(V + nnz) in all.
-    Tested against real retraining to 1e-9.
-    """
-
-    def class_weights(self) -> Floats:
-        """Return log theta - log(1 - theta) per class and token."""
-        absent = self._messages[:, None] - self._counts
-        return np.asarray(np.log(self._counts + self._alpha) - np.log(absent + self._alpha))
-
-    def contrasts(self, k: int, left_out: int | None = None) -> Floats:
-        """Return each token's weight for class k against all others.
-
-        left_out: None, or the class of a message that contains the token and is left out; the
-        weight of a token that only this message contains is NaN: it has left the vocabulary.
-        """
-        inside, total = self._counts[k], self._counts.sum(axis=0)
-        n, n_all = int(self._messages[k]), int(self._messages.sum())
-        gone = np.zeros(len(total), dtype=bool)
-        if left_out is not None:
-            own = left_out == k
-            inside, total = inside - own, total - 1
-            n, n_all = n - own, n_all - 1
-            gone = (total <= 0) | (inside < 0) | (inside > total)
-        counts = np.where(gone, 0, inside), np.where(gone, 0, total - inside)
-        alphas = class_alphas((n_all - n, n), self._alpha)
-        below = math.log(n_all - n + 2 * alphas[0]), math.log(n + 2 * alphas[1])
-        return np.where(gone, np.nan, _pair_weights(*counts, below, alphas))
-
-    def left_out_contrasts(self, presence: Presence, labels: Integers, k: int) -> Floats:
-        """Return the weight for class k of each entry, its message left out.
-
-        Whatever the message, it is one less: two weights for each token, of messages of class k and
-        of others.  (For the others it does not matter which of the classes has lost the message.)
-        """
-        if self._left_out is None or self._left_out[0] != k:
-            other = 1 if k == 0 else 0
-            self._left_out = k, np.stack([self.contrasts(k, c) for c in (other, k)])
-        own = np.repeat((labels == k).astype(np.int64), np.diff(presence.indptr))
-        return np.asarray(self._left_out[1][own, presence.indices])
-
-    _left_out: "tuple[int, Floats] | None" = None  # a class, and its weights left out
-
-    def left_out_joints(
-        self, presence: Presence, labels: Integers, log_prior: Floats | None
-    ) -> Floats:
-        """Return each message's joint log-likelihoods, itself left out, in closed form."""
-        counts, messages, alpha = self._counts, self._messages, self._alpha
-        scores = np.empty((presence.shape[0], len(messages)))
-        only_one = counts.sum(axis=0) == 1
-        for k in range(len(messages)):
-            rows = np.flatnonzero(labels == k)
-            if not len(rows):
-                continue
-            own = np.arange(len(messages)) == k
-            n = messages - own
-            denominator = np.log(n + 2 * alpha)[:, None]
-            # A message never contains a token that its class lacks, nor lacks one that is in all of
-            # its class: a count below 0 is never used, so clamping keeps log() finite and changes
-            # no score.
-            log_absent = np.log(np.maximum(n[:, None] - counts, 0) + alpha) - denominator
-            log_present = np.log(np.maximum(counts - own[:, None], 0) + alpha) - denominator
-            # A token of i alone has left the vocabulary: it is in neither sum.
-            gained = np.where(only_one, 0.0, log_present) - log_absent
-            scores[rows] = presence[rows] @ gained.T + log_absent.sum(axis=1)
-        return np.asarray(scores + left_out_log_prior(labels, messages, log_prior))
-
-
-class _LeftOut:
-    """A matrix of messages that were learned, each without itself."""
-
-    def __init__(self, presence: Presence, totals: Integers, vocabulary: int) -> None:
-        """Take a matrix; totals: (n_tokens,), the counts of all classes; vocabulary: its size."""
-        lengths = np.diff(presence.indptr)
-        self.n_rows = n = len(lengths)
-        self.rows = np.repeat(np.arange(n), lengths)
-        self.times: Integers = presence.data.astype(np.int64)  # (nnz,)
-        self.tokens = presence.indices
-        self.gone = totals[self.tokens] <= self.times  # only this message has them
-        self.own_trials = np.bincount(self.rows, self.times, n).astype(np.int64)
-        gone = np.bincount(self.rows[self.gone], minlength=n)
-        self.vocabulary = np.maximum(vocabulary - gone, 1)
-
-
-class MultinomialArrays(EventArrays):
-    """Multinomial and complement naive Bayes on arrays.
-
-    A message left out takes more than itself with it: x_ij of each of its tokens' counts, the sum
-    of them of its class's n_k, and from the vocabulary the tokens that only it has.  So the
-    denominators differ from message to message, and the weights from entry to entry of the matrix;
-    each is a difference of logarithms of integers, in O(nnz) for all messages.
+    A message scored by a model trained on it looks easier than it is.  Leaving it out takes x_ij of
+    each of its tokens' counts, its trials of its class's (one message, or all its tokens), and from
+    the vocabulary the tokens that only it has; and nothing else.  The counts are sufficient
+    statistics, so each left-out weight and score follows from the full counts, in O(V + nnz) for
+    all messages.  Tested against real retraining to 1e-9.
     """
 
     def __init__(
-        self, counts: Integers, messages: Integers, alpha: float, size: Size, is_complement: bool
+        self, model: EventModel, counts: Integers, messages: Integers, alpha: float, size: Size
     ) -> None:
-        """Keep the counts, which may be those of some tokens; size: of the whole model."""
-        super().__init__(counts, messages, alpha)
-        self._totals, self._vocabulary = counts.sum(axis=0), size.outcomes
-        self._trials, self._is_complement = np.array(size.trials), is_complement
-        self._sign, self._scored_by = 1.0, (counts, self._trials)
-        if is_complement:
-            others = self._totals - counts, self._trials.sum() - self._trials
-            self._sign, self._scored_by = -1.0, others
+        """Keep the counts, (n_classes, n_tokens), which may be those of some tokens.
 
-    def class_weights(self) -> Floats:
-        """Return each token's weight per class."""
-        counts, trials = self._scored_by
-        below = np.log(trials + self._alpha * self._vocabulary)[:, None]
-        return np.asarray(self._sign * (np.log(counts + self._alpha) - below))
+        messages: (n_classes,); size: of the whole model.
+        """
+        self._model, self._counts, self._messages, self._alpha = model, counts, messages, alpha
+        self._totals, self._outcomes = counts.sum(axis=0), size.outcomes
+        self._trials = np.array(size.trials)
 
-    def contrasts(self, k: int) -> Floats:
-        """Return each token's weight for class k against all others."""
-        n, everyone = int(self._messages[k]), int(self._messages.sum())
-        alphas = class_alphas((everyone - n, n), self._alpha)
-        inside, trials = self._counts[k], int(self._trials[k])
-        both = int(self._trials.sum()) - trials, trials
-        below = [math.log(t + self._vocabulary * a) for t, a in zip(both, alphas, strict=True)]
-        return _pair_weights(inside, self._totals - inside, below, alphas)
+    def _left_out(self, presence: Presence) -> _LeftOut:
+        lengths = np.diff(presence.indptr)
+        n, tokens = len(lengths), presence.indices
+        rows, times = np.repeat(np.arange(n), lengths), presence.data.astype(np.int64)
+        gone = self._totals[tokens] <= times
+        trials, outcomes = np.ones(n, np.int64), np.full(n, self._outcomes)
+        if self._model.repeats:
+            trials = np.bincount(rows, times, n).astype(np.int64)
+            outcomes = np.maximum(outcomes - np.bincount(rows[gone], minlength=n), 1)
+        return _LeftOut(rows, tokens, times, gone, trials, outcomes)
 
-    def left_out_contrasts(self, presence: Presence, labels: Integers, k: int) -> Floats:
-        """Return the weight for class k of each entry, its message left out."""
-        left = _LeftOut(presence, self._totals, self._vocabulary)
+    def contrasts(self, presence: Presence, labels: Integers, k: int) -> Floats:
+        """Return the weight for class k of each entry of a matrix, its message left out, (nnz,).
+
+        NaN for a token that only one message has.  Equal to `contrast` to the last bit, so that
+        ties among the strongest break alike.
+        """
+        left = self._left_out(presence)
         found = np.full(len(left.tokens), np.nan)
         for own in (False, True):
-            rows = (labels == k) == own
-            entries = np.flatnonzero(rows[left.rows] & ~left.gone)
-            tokens, times, of_row = (a[entries] for a in (left.tokens, left.times, left.rows))
-            n = int(self._messages[k]) - own
-            alphas = class_alphas((int(self._messages.sum()) - 1 - n, n), self._alpha)
-            inside = self._counts[k][tokens] - own * times
-            trials = int(self._trials[k]) - own * left.own_trials
-            both = int(self._trials.sum()) - left.own_trials - trials, trials
-            below = [
-                _logs(np.where(rows, t + left.vocabulary * a, 1.0))[of_row]
-                for t, a in zip(both, alphas, strict=True)
-            ]
-            outside = self._totals[tokens] - times - inside
-            found[entries] = _pair_weights(inside, outside, below, alphas)
+            is_own = (labels == k) == own
+            entries = np.flatnonzero(is_own[left.rows] & ~left.gone)
+            rows, tokens, times = (a[entries] for a in left[:3])
+            n, others = int(self._messages[k]) - own, int(self._messages.sum()) - 1
+            rest, inside = class_alphas((others - n, n), self._alpha)
+            counts = self._counts[k][tokens] - own * times
+            trials = int(self._trials[k]) - own * left.trials
+            trials_of_rest = int(self._trials.sum()) - left.trials - trials
+            below, below_rest = (
+                np.array([math.log(x) for x in np.where(is_own, t, 1.0).tolist()], float)[rows]
+                for t in (trials + left.outcomes * inside, trials_of_rest + left.outcomes * rest)
+            )
+            against = _logs_of_counts(self._totals[tokens] - times - counts, rest) - below_rest
+            found[entries] = (_logs_of_counts(counts, inside) - below) - against
         return found
 
-    def left_out_joints(
-        self, presence: Presence, labels: Integers, log_prior: Floats | None
-    ) -> Floats:
-        """Return each message's joint log-likelihoods, itself left out."""
-        left = _LeftOut(presence, self._totals, self._vocabulary)
-        rows, tokens, times = (a[~left.gone] for a in (left.rows, left.tokens, left.times))
-        joints = left_out_log_prior(labels, self._messages, log_prior)
-        if self._is_complement:
-            joints = np.where(np.isneginf(joints), joints, 0.0)
-        for k, (counts, trials) in enumerate(zip(*self._scored_by, strict=True)):
-            # Whether the counts that class k is scored by have the message in them.
-            member = (labels == k) != self._is_complement
-            of_token = np.maximum(counts[tokens] - member[rows] * times, 0)
-            of_row = np.maximum(trials - member * left.own_trials, 0)
+    def joints(self, presence: Presence, labels: Integers, log_prior: Floats | None) -> Floats:
+        """Return each message's joint log-likelihoods, itself left out, (n_messages, n_classes).
+
+        log_prior: (n_classes,) where it is fixed; else it follows from the remaining messages.
+
+        The Bernoulli model has besides, of every token in the vocabulary, log(1 - theta) that it is
+        absent, and takes it out again for the message's own tokens.
+        """
+        model, alpha, left = self._model, self._alpha, self._left_out(presence)
+        if log_prior is None:  # a row for each class of the message; -inf of one that has none left
+            others = self._messages - np.eye(len(self._messages), dtype=np.int64)
             with np.errstate(divide="ignore"):
-                below = np.log(of_row + self._alpha * left.vocabulary)
-            logs = np.log(of_token + self._alpha) - below[rows]
-            joints[:, k] += self._sign * np.bincount(rows, times * logs, left.n_rows)
+                log_prior = np.log(others / max(int(self._messages.sum()) - 1, 1))[labels]
+        joints = np.array(np.broadcast_to(log_prior, (len(labels), len(self._messages))))
+        if not model.has_tokens:
+            return joints
+        if not model.has_prior:
+            joints = np.where(np.isneginf(joints), joints, 0.0)
+        for k, (counts, trials) in enumerate(zip(self._counts, self._trials, strict=True)):
+            # Whether the counts that class k is scored by have the message in them.
+            member, sign = labels == k, 1.0
+            if not model.has_prior:  # of the complement
+                counts, trials = self._totals - counts, self._trials.sum() - trials
+                member, sign = ~member, -1.0
+            # A message never contains a token that its class lacks, nor lacks one that is in all of
+            # its class: a count below 0 is never used, so clamping keeps log() finite and changes
+            # no score.
+            of_token = np.maximum(counts[left.tokens] - member[left.rows] * left.times, 0)
+            of_row = np.maximum(trials - member * left.trials, 0)
+            with np.errstate(divide="ignore"):
+                below = np.log(of_row + alpha * left.outcomes)
+            logs = left.times * (np.log(of_token + alpha) - below[left.rows])
+            logs[left.gone] = 0.0
+            absent = np.zeros(len(labels))
+            if not model.repeats:
+                n = np.maximum(trials - np.arange(2), 0)[:, None]  # of another class, of this one
+                each = np.log(np.maximum(n - counts, 0) + alpha) - np.log(n + 2 * alpha)
+                own = member.astype(np.int64)
+                logs -= each[own[left.rows], left.tokens]
+                absent = each[:, self._totals > 0].sum(axis=1)[own]
+            joints[:, k] += sign * np.bincount(left.rows, logs, len(labels)) + absent
         return joints
 
 
-def event_arrays(
-    model: EventModel, counts: Integers, messages: Integers, alpha: float, size: Size
-) -> EventArrays:
-    """Return an event model on arrays; size: of the whole model, whose tokens these may not be."""
-    if model.repeats:
-        return MultinomialArrays(counts, messages, alpha, size, not model.has_prior)
-    return (BernoulliArrays if model.has_tokens else EventArrays)(counts, messages, alpha)
-
-
-def _pair_weights(
-    inside: Integers, outside: Integers, below: Sequence[Any], alphas: Sequence[float]
-) -> Floats:
-    """Return `pair_weight` of arrays; below: the logarithms of the denominators, of the rest first.
-
-    Equal to the one-message path's to the last bit, so that ties among the strongest break alike.
-    """
-    against = _logs(outside + alphas[0]) - below[0]
-    return np.asarray((_logs(inside + alphas[1]) - below[1]) - against)
-
-
-def _logs(values: NDArray[np.floating[Any]]) -> Floats:
-    """Return logarithms, by `math` as the one-message path computes them; few values differ."""
-    known = np.unique(values)
-    logs = np.array([math.log(value) for value in known.tolist()], float)
-    return np.asarray(logs[known.searchsorted(values)])
+def _logs_of_counts(counts: Integers, alpha: float) -> Floats:
+    """Return log(counts + alpha), by `math` as for one message; few counts differ."""
+    known = np.flatnonzero(np.bincount(counts))
+    logs = np.zeros(known.max(initial=0) + 1)
+    logs[known] = [math.log(count + alpha) for count in known.tolist()]
+    return np.asarray(logs[counts])
 
 
 # The evidence of many messages: a sparse matrix of n_rows rows is given by `rows` and
@@ -379,15 +249,10 @@ class EvidenceRows(NamedTuple):
     def messages(self, place: slice) -> Iterator[tuple[evidence.Evidence, int]]:
         """Yield the evidence of each message of a slice, and how many tokens its text has."""
         parts = self.text_and_fields, self.text, self.header
-        words, text, header = (map(_group, part[place].tolist()) for part in parts)
+        words, text, header = (map(evidence.Group._make, part[place].tolist()) for part in parts)
         tokens = self.text_tokens[place].tolist()
         traits = [None] * len(tokens) if self.traits is None else self.traits[place].tolist()
         return zip(map(evidence.Evidence, words, text, header, traits), tokens, strict=True)
-
-
-def _group(row: list[float]) -> evidence.Group:
-    strongest, total, strong, n, positive, negative = row
-    return evidence.Group(strongest, total, strong, int(n), positive, negative)
 
 
 def evidence_of_rows(

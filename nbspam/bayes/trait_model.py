@@ -10,13 +10,14 @@ left out by taking its value out of the histogram.
 
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
 
 Values = Mapping[int, int]  # value of a trait -> how many messages have it, above 0
 Histograms = Sequence[Sequence[Values]]  # per trait, per class
-
 
 SMOOTHING = 1e-9  # as scikit-learn's GaussianNB has it
 
@@ -31,46 +32,34 @@ class Variances(NamedTuple):
 
 NO_TRAITS, GAUSSIAN, KERNEL = TRAIT_MODELS = "none", "gaussian", "kernel"
 
-
 # In place of a variance of 0, where nothing is added to it: what rounding to an integer hides
 # (Sheppard 1898).  Below the least, densities are beyond floating point.
 _ROUNDING, _LEAST = 1 / 12, 1e-100
 
 
-class Moments:
-    """The sums of a trait's values in a class."""
+class Moments(NamedTuple):
+    """The sums of a trait's values in a class, or in all."""
 
-    __slots__ = ("n", "squares", "total")
-
-    def __init__(self, n: int, total: int, squares: int) -> None:
-        """Keep n, sum x and sum x^2."""
-        self.n, self.total, self.squares = n, total, squares
+    n: int
+    total: int
+    squares: int
 
     @classmethod
     def of(cls, values: Values) -> "Moments":
         """Return the sums of a histogram."""
+        pairs = values.items()
         return cls(
-            sum(values.values()),
-            sum(x * n for x, n in values.items()),
-            sum(x * x * n for x, n in values.items()),
+            sum(values.values()), sum(x * n for x, n in pairs), sum(x * x * n for x, n in pairs)
         )
 
     def without(self, x: int) -> "Moments":
         """Return them with one message of value x left out."""
         return Moments(self.n - 1, self.total - x, self.squares - x * x)
 
-    def __add__(self, other: "Moments") -> "Moments":
-        return Moments(self.n + other.n, self.total + other.total, self.squares + other.squares)
-
     @property
     def deviation(self) -> float:
         """The sum of (x - mean)^2, 0 without messages."""
         return (self.n * self.squares - self.total**2) / self.n if self.n else 0.0
-
-    @property
-    def variance(self) -> float:
-        """The maximum likelihood variance, 0 without messages."""
-        return self.deviation / self.n if self.n else 0.0
 
 
 class Gaussian:
@@ -101,8 +90,7 @@ class Gaussian:
     def __init__(self, histograms: Histograms, variances: Variances) -> None:
         """Take the sums of the histograms, per trait and class."""
         self._variances = variances
-        self._moments = [[Moments.of(values) for values in row] for row in histograms]
-        self._totals = [sum(row[1:], row[0]) for row in self._moments]
+        self._moments = [list(map(Moments.of, row)) for row in histograms]
 
     def log_densities(
         self, values: Sequence[int], left_out: int | None = None
@@ -112,18 +100,16 @@ class Gaussian:
         values: of the message.  left_out: its class, if it was learned and is to be left out.
         Zeros for a trait that no message of some class has told, itself left out.
         """
-        moments, totals = self._moments, self._totals
-        if left_out is not None:
-            moments = [
-                [m.without(x) if k == left_out else m for k, m in enumerate(row)]
-                for row, x in zip(moments, values, strict=True)
-            ]
-            totals = [total.without(x) for total, x in zip(totals, values, strict=True)]
-        overall = [total.variance for total in totals]
+        traits = [
+            [m.without(x) if k == left_out else m for k, m in enumerate(row)]
+            for row, x in zip(self._moments, values, strict=True)
+        ]
+        totals = [Moments(*map(sum, zip(*row, strict=True))) for row in traits]
+        overall = [total.deviation / total.n if total.n else 0.0 for total in totals]
         added = self._variances.smoothing * max(overall, default=0.0)
         return [
             self._of_trait(row, variance, added, x)
-            for row, variance, x in zip(moments, overall, values, strict=True)
+            for row, variance, x in zip(traits, overall, values, strict=True)
         ]
 
     def _of_trait(
@@ -136,12 +122,11 @@ class Gaussian:
         if not all(m.n for m in row):
             return (0.0,) * len(row)
         _, prior, shared = self._variances
-        deviations = [m.deviation for m in row]
-        sizes = [m.n for m in row]
+        within = [(m.deviation, m.n) for m in row]
         if shared:
-            deviations, sizes = [sum(deviations)] * len(row), [sum(sizes)] * len(row)
+            within = [(sum(m.deviation for m in row), sum(m.n for m in row))] * len(row)
         densities = []
-        for m, deviation, n in zip(row, deviations, sizes, strict=True):
+        for m, (deviation, n) in zip(row, within, strict=True):
             variance = (deviation + prior * overall) / (n + prior) + added
             if variance < _LEAST:
                 variance = _ROUNDING
@@ -228,21 +213,13 @@ class Kernel:
     def __init__(self, histograms: Histograms) -> None:
         """Take the histograms, per trait and class."""
         self._densities = [[ClassDensity(values) for values in row] for row in histograms]
-        # Few values differ: (trait, value, class of the message left out) -> its densities.
-        self._known: dict[tuple[int, int, int | None], tuple[float, ...]] = {}
+        self._known = cache(self._of_trait)  # few values differ
 
     def log_densities(
         self, values: Sequence[int], left_out: int | None = None
     ) -> list[tuple[float, ...]]:
         """Return the log density of each trait's value, per class."""
-        known = self._known
-        found = []
-        for key in [(trait, x, left_out) for trait, x in enumerate(values)]:
-            densities = known.get(key)
-            if densities is None:
-                densities = known[key] = self._of_trait(*key)
-            found.append(densities)
-        return found
+        return [self._known(trait, x, left_out) for trait, x in enumerate(values)]
 
     def _of_trait(self, trait: int, x: int, left_out: int | None) -> tuple[float, ...]:
         row = self._densities[trait]
@@ -263,12 +240,7 @@ def trait_model(name: str, histograms: Histograms, variances: Variances) -> Trai
 
 def against_rest(histograms: Histograms, classes: Sequence[int]) -> list[Histograms]:
     """Return for each of these classes the histograms of all others together, and of it."""
-    return [[[_sum([*row[:k], *row[k + 1 :]]), row[k]] for row in histograms] for k in classes]
-
-
-def _sum(rows: Sequence[Values]) -> Values:
-    total: dict[int, int] = {}
-    for values in rows:
-        for value, n in values.items():
-            total[value] = total.get(value, 0) + n
-    return total
+    return [
+        [[sum(map(Counter, [*row[:k], *row[k + 1 :]]), Counter()), row[k]] for row in histograms]
+        for k in classes
+    ]

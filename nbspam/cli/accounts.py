@@ -196,6 +196,8 @@ def _problem(key: str, value: object) -> str:
         return "" if is_number else f"must be an integer from {low} to {high:,}"
     if key in _LISTS and not isinstance(value, list):
         return f'must be an array; write {key} = ["{INBOX}"]'
+    if (key, value) == ("folders", []):
+        return f'names no folder to filter; write folders = ["{INBOX}"]'
     for text in value if isinstance(value, list) and key in _LISTS else [value]:
         if not isinstance(text, str) or not text or set(text) & set("\0\r\n"):
             return "must be text in quotes, in one line, not empty"

@@ -11,7 +11,15 @@ import click
 
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import PROMISES, argument, option, section
-from nbspam.cli.notes import NoTrace, has_reader, note_lacking, note_older, note_skips, note_typed
+from nbspam.cli.notes import (
+    NoTrace,
+    has_reader,
+    note,
+    note_lacking,
+    note_older,
+    note_skips,
+    note_typed,
+)
 from nbspam.cli.options import (
     BASE,
     DASK,
@@ -184,11 +192,10 @@ def command(
     names = sources or (STDIN,)
     flow, skips = Flow(), Skips(reading.strict)
     options = reading.options(flow=flow)
-    # For few messages an index of the tokens does not pay.
     few = dask is None and reading.is_one_message and all(map(_is_small, names))
     last: int = VerdictCode.ERROR
     n = 0
-    with open_filter(model, cutting.of, indexed=not few, base=base) as spam_filter:
+    with open_filter(model, cutting.of, base=base) as spam_filter:
         note_lacking(model, spam_filter.metadata)
         note_typed(names, reading.format == LINES)
         if exit_code:
@@ -219,10 +226,14 @@ def command(
         if n > 1 or has_reader():  # else a mail program may run it for every mail
             note_older(model, spam_filter.metadata, spam_filter.classifier.base)
     note_skips(skips)
+    if not (n or skips.count):
+        nothing = f"{names[-1]}: contains no message; name a source with one"
+        if exit_code:
+            raise SourceError(nothing)
+        if has_reader():
+            note(nothing)
     if not exit_code:
-        return ExitCode.ERROR if skips.count and last == VerdictCode.ERROR else ExitCode.DONE
-    if last == VerdictCode.ERROR and not skips.count:
-        raise SourceError(f"{names[-1]}: contains no message; name a source with one")
+        return ExitCode.DONE if n or not skips.count else ExitCode.ERROR
     return VerdictCode.ERROR if skips.count else last
 
 
@@ -258,7 +269,7 @@ def _pass_on(
     note_typed([STDIN])
     taken = passage.take(BYTES_LIMIT)
     trace.begin(taken)
-    with open_filter(model, cutting.of, indexed=False, base=base) as spam_filter:
+    with open_filter(model, cutting.of, base=base) as spam_filter:
         if exit_code:
             _check_positive(spam_filter.metadata)
         # With the marks that it came with: a text without a header has an empty line after them.

@@ -10,8 +10,7 @@
 A command has the options of the records that its parameters are annotated with, and of its own;
 their defaults come from the user's config file.  All else follows from the declarations: click's
 options, the sections of --help and of the manual, what --help leaves to --help-all, the checks
-between options, what a config file may set and when its values hold, and the list of those that
-take a value (`python -m nbspam.cli.manual` writes it into `nbspam_main.py`).
+between options, what a config file may set and when its values hold.
 """
 
 import os
@@ -32,7 +31,7 @@ MORE = "More"
 # The sections of --help, in their order.
 SECTIONS = (
     *("Sources", "Mail", "Sockets", "Serving", "Test"),
-    *("Model", "Cut-offs", "Tables", "Output", MORE),
+    *("Model", "Cut-offs", "Output", MORE),
 )
 _GROUPS = ("mail", "model")  # commands that consist of others
 
@@ -95,11 +94,6 @@ class Option(click.Option):
     def key(self) -> str:
         """The key in a config file."""
         return self.flag[2:]
-
-    @property
-    def can_be_negated(self) -> bool:
-        """Whether there is a `--no-x`, so that the command line has the last word over a file."""
-        return self.is_bool_flag and not (self.secondary_opts or self.declared.typed)
 
 
 def option(

@@ -12,7 +12,7 @@ import click
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import WRITES, is_typed, option, section
 from nbspam.cli.learning_options import Learning, Protocol, Sources
-from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading, ham_limit
+from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading
 from nbspam.errors import OptionError, SourceError
 from nbspam.reading.source import Skips
 from nbspam.reading.sources import STDIN
@@ -35,14 +35,15 @@ class Report(NamedTuple):
     errors: int = option("Show the N worst mistakes.", "N", takes=click.IntRange(0), default=0)
     predictions: Path | None = _file(  # `-` for standard output
         "Write each message's verdict and probability to FILE (.csv, .tsv, .json, .jsonl or"
-        " .parquet); - writes JSON lines to standard output, and the report to standard error."
+        " .parquet); - writes JSON lines to standard output, and the report to standard error.",
+        seldom=True,
     )
     plot: Path | None = _file(
-        "Draw ROC curve, calibration, scores and (--online) learning curve to FILE (.svg)."
+        "Draw ROC curve, calibration, scores and (--online) learning curve to FILE (.svg).",
+        seldom=True,
     )
     page: Path | None = _file(
-        "Write metrics, curves and worst mistakes to FILE, an HTML page.",
-        typed_as="--report FILE",
+        "Write metrics, curves and worst mistakes to FILE, an HTML page.", typed_as="--report FILE"
     )
     full: bool = option("Print all metrics, the confusion matrix, the calibration and the scores.")
 
@@ -59,12 +60,11 @@ class Report(NamedTuple):
                 f"--predictions - and --format {form} both write to standard output; write the"
                 " predictions to a file"
             )
-        files = {"--predictions": self.written, "--report": self.page, "--plot": self.plot}
         if self.written is not None:
             from nbspam.evaluation.results import check_predictions
 
             check_predictions(self.written)
-        for flag, path in files.items():
+        for flag, path in self.files.items():
             if path == Path("-") and flag == "--report":
                 raise OptionError("--report needs a file; name one, such as report.html")
             if path is not None and not path.parent.is_dir():
@@ -84,6 +84,11 @@ class Report(NamedTuple):
         """The file for the predictions."""
         return None if self.is_beside_predictions else self.predictions
 
+    @property
+    def files(self) -> dict[str, Path | None]:
+        """The files to write, by their options."""
+        return {"--predictions": self.written, "--plot": self.plot, "--report": self.page}
+
 
 def _check(
     sources: Sources,
@@ -97,7 +102,6 @@ def _check(
 ) -> None:
     """Raise an error for options that cannot be together, and for files that cannot be written."""
     protocol.check(learning, model if is_typed("model") else None)
-    ham_limit(protocol.max_ham_blocked)
     reading.check(sources.names_without_labels())
     if protocol.trains:
         cutting.of_new()  # raises for those of no new model
@@ -167,9 +171,7 @@ def command(
     """
     from nbspam.cli.evaluating import OutputFiles, Reader, compare_models, evaluated, notes_of
 
-    files = OutputFiles(
-        {"--predictions": report.written, "--plot": report.plot, "--report": report.page}
-    )
+    files = OutputFiles(report.files)
     files.check(sources.names(), None if protocol.trains else model)
     skips = Skips(reading.strict)
     sources.check()
@@ -186,17 +188,15 @@ def command(
 
         click.echo(as_json(computed, report.errors))
         return
-    to: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
     if report.is_beside_predictions:
         from nbspam.evaluation.results import write_json_lines
 
         write_json_lines(computed.evaluation.outcomes, sys.stdout)
         if quiet:
             return
-        to = contextlib.redirect_stdout(sys.stderr)
     from nbspam.evaluation.report import print_report
 
-    with to:
+    with contextlib.redirect_stdout(sys.stderr if report.is_beside_predictions else sys.stdout):
         print_report(computed, report.errors, notes_of(computed, model), full=report.full)
         if not report.full:
             click.echo("\n--full prints all metrics, the confusion matrix and the scores")

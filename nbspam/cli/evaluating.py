@@ -1,5 +1,6 @@
 """What `nbspam eval` does: tests models of some of the messages, a saved one, or several kinds."""
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,13 +12,14 @@ import click
 from nbspam.bayes.trait_model import GAUSSIAN, Variances
 from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.notes import note, note_older, note_skips
-from nbspam.cli.options import Cutting, ham_limit, opened_base
+from nbspam.cli.options import Cutting, opened_base
 from nbspam.cli.progress import cutter, parts_shown, progress, shown_passes, work_place
 from nbspam.cli.terminal import echo_sentence
 from nbspam.errors import SourceError, counted, one_line
 from nbspam.evaluation import comparison, protocols
 from nbspam.evaluation.comparison import EVERYTHING, Combination
 from nbspam.evaluation.messages import LabelledCorpus, Mislabelled
+from nbspam.evaluation.metrics import SEED
 from nbspam.evaluation.report import print_comparison
 from nbspam.evaluation.results import Evaluation, Results, compute
 from nbspam.filter import open_filter
@@ -114,13 +116,13 @@ def evaluated(
         base = base if protocol.online else None
         with opened_base(base) as beneath:
             settings = learning.settings()._replace(base=beneath)
-            limit, cut_offs = ham_limit(protocol.max_ham_blocked), cutting.of_new()
+            cut_offs = cutting.of_new()
             wanted = settings.wanted._replace(excerpt=excerpt)
             read, mislabelled = reader.corpus(wanted, settings.positive)
             cutting.check_classes(sorted(set(read.corpus.labels)))
             with shown_passes(reader.quiet) as passes:
                 passes.begin("training and testing", 0)
-                found = protocol.run(read, settings, cut_offs, limit, passes=passes)
+                found = protocol.run(read, settings, cut_offs, passes=passes)
         found = found._replace(mislabelled=mislabelled)
     else:
         opened = open_filter(model, cutting.of, base=base)
@@ -146,7 +148,7 @@ def evaluated(
         )
     with shown_passes(reader.quiet) as passes:
         passes.begin("computing the figures and their intervals", 0)
-        return compute(found, protocol.bootstrap_seed)
+        return compute(found, protocol.seed or SEED)
 
 
 def notes_of(computed: Results, model: Path) -> list[str]:
@@ -213,7 +215,7 @@ def compare_models(
     with shown_passes(reader.quiet) as passes:
         of = f"model {{}} of {len(asked)}: {{}}"
         shown = parts_shown(passes, lambda i, model: of.format(i + 1, model.name))
-        found = comparison.compare(shown(asked), given, tested, protocol.bootstrap_seed)
+        found = comparison.compare(shown(asked), given, tested, protocol.seed or SEED)
     said = comparison.advice(found, lambda kind: _how_to_train(kind, learning))
     if form == "json":
         click.echo(comparison.as_json(found, said))
@@ -241,32 +243,25 @@ def _how_to_train(kind: Combination, learning: Learning) -> str:
 
 
 A = TypeVar("A", bound=RawMessage | Skipped | SourcePiece)
-_Identity = tuple[int, int]  # device and inode: a file's, whatever the path or link to it
 
 
 class OutputFiles:
     """The files to write, of which none may be lost.
 
-    Where one exists it is compared with all that is read, by device and inode, so that neither a
-    link nor another path leads around that.
+    All that is read is compared with them, by device and inode, so that neither a link nor another
+    path leads around that.
     """
 
     def __init__(self, files: Mapping[str, Path | None]) -> None:
         """Take the files by the options that name them; raises SourceError for one named twice."""
-        # Those that exist, and the options that name them.
-        self._existing: dict[_Identity | None, tuple[str, Path]] = {}
-        named: dict[str, str] = {}
+        self._files: dict[_Identity, tuple[str, Path]] = {}
         for option, path in files.items():
-            if path is None:
-                continue
-            identity = _identity(path)
-            other = named.setdefault(os.path.realpath(path), option)
-            if identity is not None:
-                other, _ = self._existing.setdefault(identity, (option, path))
-            if other != option:
-                raise SourceError(
-                    f"{option} {path}: {other} writes to the same file; name another file"
-                )
+            if path is not None:
+                other, _ = self._files.setdefault(_identity(path), (option, path))
+                if other != option:
+                    raise SourceError(
+                        f"{option} {path}: {other} writes to the same file; name another file"
+                    )
 
     def check(self, sources: Iterable[str], model: Path | None) -> None:
         """Raise SourceError if a file is a model or one of the sources, and would be lost.
@@ -277,8 +272,8 @@ class OutputFiles:
             self._refuse(model, "the model")
         for source in sources:
             self._refuse(0 if source == STDIN else source, "a source")
-        for option, path in self._existing.values():
-            if is_model_like(path):
+        for identity, (option, path) in self._files.items():
+            if isinstance(identity, tuple) and is_model_like(path):  # a pipe is not opened
                 raise _lost(option, path, "a model")
 
     def guarded(self, raws: Iterable[A]) -> Iterator[A]:
@@ -288,16 +283,16 @@ class OutputFiles:
         """
         last = ""
         for raw in raws:
-            for name in _files_of(raw) if self._existing else ():
+            for name in _files_of(raw) if self._files else ():
                 if name != last:
                     self._refuse(name, "a source")
                     last = name
             yield raw
 
-    def _refuse(self, path: Path | str | int, what: str) -> None:
-        """Raise SourceError if a path or descriptor is one of the files."""
-        if existing := self._existing.get(_identity(path)):
-            raise _lost(*existing, what)
+    def _refuse(self, name: Path | str | int, what: str) -> None:
+        identity = _identity(name)
+        if isinstance(identity, tuple) and identity in self._files:
+            raise _lost(*self._files[identity], what)
 
 
 def _files_of(raw: RawMessage | Skipped | SourcePiece) -> tuple[str, ...]:
@@ -315,10 +310,13 @@ def _lost(option: str, path: Path, what: str) -> SourceError:
     return SourceError(f"{option} {path}: is {what}, and would be lost; name another file")
 
 
-def _identity(path: "Path | str | int") -> _Identity | None:
-    """Return which file a path or descriptor is; None if it is no regular file."""
-    try:
+_Identity = tuple[int, int] | str  # device and inode of a regular file; the path of any other
+
+
+def _identity(path: Path | str | int) -> _Identity:
+    """Return which file a path or descriptor is."""
+    with contextlib.suppress(OSError, ValueError):
         status = os.stat(path)  # noqa: PTH116 (a descriptor has no Path)
-    except (OSError, ValueError):
-        return None
-    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
+        if stat.S_ISREG(status.st_mode):
+            return status.st_dev, status.st_ino
+    return os.path.realpath(str(path))

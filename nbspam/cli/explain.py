@@ -112,7 +112,7 @@ def command(
     if words:
         _print_words(model, top, form, fragments)
         return
-    with open_filter(model, cutting.of, indexed=False, base=base) as spam_filter:
+    with open_filter(model, cutting.of, base=base) as spam_filter:
         note_lacking(model, spam_filter.metadata)
         if has_reader():
             note_older(model, spam_filter.metadata, spam_filter.classifier.base)
@@ -176,7 +176,8 @@ def _print(view: ExplanationView) -> None:
         echo_line(line)
     if lines:
         click.echo()
-    _echo_table(view.words, view.sums, view.heads)
+    for row in table_lines(view.words, view.sums, view.heads, terminal_width()):
+        click.echo(row)
     for sentence in view.sentences:
         click.echo()
         echo_paragraph(sentence, breaks_words=True)
@@ -209,15 +210,6 @@ def word_sums(
             named = counted(len(several), what) + (f" ({how} shows them)" if is_told else "")
             sums.insert(0, (named, sum(word.share for word in several)))
     return words[:top], [*sums, (_SUM, found.total)]
-
-
-def _echo_table(
-    rows: Sequence[Word | StrongWord],
-    sums: list[tuple[str, float]],
-    heads: list[tuple[str, str]],
-) -> None:
-    for line in table_lines(rows, sums, heads, terminal_width()):
-        click.echo(line)
 
 
 def _echo_legend(terms: Iterable[tuple[str, str]], *, has_share: bool) -> None:
@@ -275,11 +267,12 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
         return
     from nbspam.display.lines import strongest_rows
 
-    for name, rows in strongest_rows(ranked, whole.metadata).items():
-        click.echo(click.style(f"strongest for {name}", bold=True))
-        _echo_table(rows, [], class_heads(whole.metadata))
-        click.echo()
+    for i, (name, rows) in enumerate(strongest_rows(ranked, whole.metadata).items()):
+        click.echo(("\n" if i else "") + click.style(f"strongest for {name}", bold=True))
+        for line in table_lines(rows, [], class_heads(whole.metadata), terminal_width()):
+            click.echo(line)
     if not fragments and any(map(is_fragment, whole.counts)):
+        click.echo()
         echo_paragraph("character trigrams are not shown (--fragments shows them)")
     tokens = [word.token for words in ranked.values() for word in words]
     positive = whole.metadata.settings.positive or "the class"
@@ -337,7 +330,8 @@ def sentences(judged: Verdict, found: Explanation, metadata: Metadata) -> Iterat
         yield "; ".join(unknown)
     if found.unheard:
         hidden = counted(found.unheard, "word")
-        yield f"{hidden} of possibly hidden text would favour {found.against}, and are ignored"
+        are = "is" if found.unheard == 1 else "are"
+        yield f"{hidden} of possibly hidden text would favour {found.against}, and {are} ignored"
     headers = sum(channel_of(word.token) == HEADER for word in found.words)
     if headers and rule_of(metadata).is_calibrated:
         trusted = f"header trust {100 * found.score.trust:.0f} %"

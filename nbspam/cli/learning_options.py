@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +17,7 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.names import HAM, SPAM, is_url, normal_label, real_name
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped, Skips
-from nbspam.reading.sources import STDIN, ReadingOptions, any_kind, existing, labelled, unlabelled
+from nbspam.reading.sources import STDIN, ReadingOptions, existing, labelled, unlabelled
 from nbspam.store.metadata import EVIDENCE, SCORINGS, ModelSettings
 from nbspam.workers import Passes
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # help loads no numpy
     from nbspam.scoring.verdict import CutOffs
 
 
+_Reading = Callable[[str, ReadingOptions, Skips], Iterator[RawMessage]]
 _read = partial(option, typed_as="SRC", typed=READS)
 
 
@@ -65,42 +66,32 @@ class Sources(NamedTuple):
         """Return the names of all sources if none of them has labels of its own."""
         return [] if self.sources else self.names()
 
-    def messages(self, reading: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
-        """Return the messages, with labels; raises OptionError.
+    def messages(
+        self, reading: ReadingOptions, skips: Skips, read: _Reading = labelled
+    ) -> Iterator[RawMessage]:
+        """Return the messages; raises OptionError.
 
-        First the sources that carry labels themselves, then --spam, --ham and --label, in order.
+        First the plain sources, then --spam, --ham and --label, in order.
+        read: how to read the plain sources: with labels, or `any_kind`.
         """
         self.check()
         named = self._named()
         reading = self._each_as_itself(reading)
         return itertools.chain(
-            *(labelled(source, reading, skips) for source in self.sources),
+            *(read(source, reading, skips) for source in self.sources),
             *(unlabelled(source, label, reading, skips) for label, source in named),
         )
 
-    def pieces(
-        self, cutter: "Cutter", any_kind: bool = False
-    ) -> "Iterator[SourcePiece | RawMessage | Skipped]":
-        """Yield them cut into pieces, in the order of `messages`; raises OptionError.
-
-        any_kind: the plain sources need no labels of their own.
-        """
+    def pieces(self, cutter: "Cutter") -> "Iterator[SourcePiece | RawMessage | Skipped]":
+        """Yield them cut into pieces, in the order of `messages`; raises OptionError."""
         from nbspam.reading.cutting import Asked
 
         self.check()
         named = self._named()
         cutter = cutter._replace(options=self._each_as_itself(cutter.options))
-        own = [Asked(source, needs_labels=not any_kind) for source in self.sources]
+        own = [Asked(source, needs_labels=True) for source in self.sources]
         for asked in [*own, *(Asked(source, label, True) for label, source in named)]:
             yield from cutter.pieces(asked)
-
-    def messages_of_any_kind(self, reading: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
-        """Return the messages; those of the plain sources have a label only if they carry one."""
-        named, reading = self._replace(sources=()), self._each_as_itself(reading)
-        return itertools.chain(
-            *(any_kind(source, reading, skips) for source in self.sources),
-            named.messages(reading, skips) if named != Sources((), (), (), ()) else (),
-        )
 
     def check(self) -> None:
         """Raise OptionError if there is no source."""
@@ -260,12 +251,12 @@ _way = partial(option, enables=_TRAINING, typed=DECIDES, excludes=f"{_WAYS} --in
 class Protocol(NamedTuple):
     """How to test; without any of these, the saved model."""
 
-    leave_one_out: bool = _way("Classify each message with a model trained on all the others.")
+    leave_one_out: bool = _way("Classify each message with a model of all the others.")
     folds: int | None = _way("Cross-validate with K folds.", "K", example="2")
     train_first: str | None = _way(
         "Train on the first N messages (or P percent) and test on the rest.", "N|P%", example="1"
     )
-    online: bool = _way("Classify, then learn, in order, simulating a live filter.")
+    online: bool = _way("Classify, then learn, in order, like a live filter.")
     batch: int | None = option(
         "With --online, classify N messages before learning them. [default: 1]",
         "N",
@@ -273,7 +264,7 @@ class Protocol(NamedTuple):
         needs="--online",
         seldom=True,
     )
-    max_ham_blocked: str | None = ham_limit_option(
+    max_ham_blocked: float | None = ham_limit_option(
         "With --train-first, choose from those messages the lowest spam cut-off",
         needs="--train-first",
         seldom=True,
@@ -298,13 +289,6 @@ class Protocol(NamedTuple):
     )
 
     @property
-    def bootstrap_seed(self) -> int:
-        """The seed of the bootstrap."""
-        from nbspam.evaluation.metrics import SEED
-
-        return SEED if self.seed is None else self.seed
-
-    @property
     def _ways(self) -> list[str]:
         """The options given that choose how to train and test."""
         names = "folds", "train_first", "online", "leave_one_out", "compare"
@@ -326,11 +310,13 @@ class Protocol(NamedTuple):
                 f"{way} trains new models and does not test {model}; leave out --model, or leave"
                 f" out {way} to test that model"
             )
+        # --spam-label may be of the messages that a saved model is tested on.
         for name in learning.given() if not self.trains else ():
-            if name != "spam_label":  # of the messages that a saved model is tested on
+            if name != "spam_label":
+                flag = learning.option(name)
                 raise OptionError(
-                    f"{learning.option(name)} needs --leave-one-out, --folds, --train-first or"
-                    f" --online; add one of them, or leave out {learning.option(name)}"
+                    f"{flag} needs --leave-one-out, --folds, --train-first or --online; add one of"
+                    f" them, or leave out {flag}"
                 )
 
     def run(
@@ -338,14 +324,12 @@ class Protocol(NamedTuple):
         read: "LabelledCorpus",
         settings: TrainingSettings,
         cut_offs: "CutOffs",
-        limit: float | None = None,
         telling: bool = True,
         passes: Passes | None = None,
     ) -> "Evaluation":
         """Return the outcomes of models trained on some of the messages; leave-one-out by default.
 
-        limit: the share of ham that may be blocked.  telling: whether to keep the telling words.
-        passes: show what is being done.
+        telling: whether to keep the telling words.  passes: show what is being done.
         """
         from nbspam.cli.progress import parts_shown
         from nbspam.evaluation import protocols
@@ -361,7 +345,7 @@ class Protocol(NamedTuple):
         if self.online:
             return protocols.online(trial, self.batch or 1)
         if self.train_first is not None:
-            return protocols.train_first(trial, self.first(n), limit)
+            return protocols.train_first(trial, self.first(n), self.max_ham_blocked)
         return protocols.left_out(trial)
 
     def first(self, messages: int) -> int:

@@ -12,7 +12,15 @@ import click
 from nbspam.cli.accounts import Place, mail_places
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, argument, option, section
-from nbspam.cli.notes import REMEDIES, NoTrace, change_words, lock_wait, note, note_lacking
+from nbspam.cli.notes import (
+    REMEDIES,
+    NoTrace,
+    change_words,
+    lock_wait,
+    note,
+    note_lacking,
+    note_skips,
+)
 from nbspam.cli.options import FORM, JOBS, MODEL, QUIET, Cutting, make_default_folder
 from nbspam.cli.program import CommandFile, LazyGroup
 from nbspam.cli.progress import progress
@@ -22,14 +30,14 @@ from nbspam.filter import classified, open_filter
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages, learn
 from nbspam.mailbox.account import SCHEME
+from nbspam.mailbox.connection import meant
 from nbspam.mailbox.maildir import Maildir
-from nbspam.mailbox.moves import Mailbox, Memory, Mover, opened_memory
+from nbspam.mailbox.memory import Memory, held
+from nbspam.mailbox.moves import Mailbox, Mover
 from nbspam.mailbox.sorting import (
     TAUGHT_AS_HAM,
-    FilterPlan,
     Lessons,
     MailFilter,
-    SortedMessage,
     Stop,
     classified_with_ledger,
     expanded,
@@ -49,7 +57,7 @@ _FILES = {
     "learn": CommandFile("mail", "Learn the junk folder as spam, other read mail as ham", "learn_"),
     "watch": CommandFile("mail", "Filter mail as it arrives", "watch_"),
 }
-# Messages for which neither an index of the tokens nor processes pay.
+# Messages for which processes do not pay.
 _FEW = 20
 _KEYWORD = re.compile(r"[$A-Za-z0-9_.+-]{1,60}")
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -128,6 +136,7 @@ class Request(NamedTuple):
     quiet: bool
     is_dry_run: bool = False
     judges_all: bool = False
+    is_first: bool = True  # round of those that `watch` makes: what a model lacks is said once
 
 
 def check_sorting(cutting: Cutting, sorting: Sorting) -> None:
@@ -238,8 +247,9 @@ def learn_(
 
     def learn_from(connection: Mailbox) -> None:
         found = _junk_of(connection, junk)
-        with opened_memory(connection.account.state, lock_wait(quiet)) as memory:
-            _learn_folders(connection, memory, found, request)
+        with held(connection.account.state, lock_wait(quiet)) as place:
+            _learn_folders(connection, Memory(place), found, request)
+        note_skips(connection.skips)
 
     _for_each(mail_places(accounts), learn_from)
 
@@ -284,13 +294,13 @@ def watch_(
         _positive_class(model, True)
     request = Request(model, cutting, sorting, jobs, form, quiet)
     with Stop() as stop:
-        watch(
-            named[0],
-            lambda connection: _sort(connection, request, stop.is_asked),
-            stop,
-            interval,
-            note,
-        )
+
+        def sort(connection: Mailbox) -> None:
+            nonlocal request
+            _sort(connection, request, lambda: stop.is_asked)
+            request = request._replace(is_first=False)
+
+        watch(named[0], sort, stop, interval, note)
 
 
 def _for_each(
@@ -317,7 +327,7 @@ def _junk_of(connection: Mailbox, junk: str | None) -> str:
     """Return the folder for spam; raises AccountError if there is none."""
     account = connection.account
     if named := junk or account.junk:
-        found = connection.named(named)
+        found = meant(named, connection.folders())
         connection.status(found)  # raises if it is not there
     else:  # the one whose special use is \Junk (RFC 6154)
         listed = [folder for folder in connection.folders() if folder.is_selectable]
@@ -330,11 +340,13 @@ def _junk_of(connection: Mailbox, junk: str | None) -> str:
                 Remedy.NAME_JUNK,
             )
         found = marked[0]
-    if found in expanded(connection, (*account.folders, *account.ham), found):
-        raise AccountError(
-            f"{account.name}: {found} is both the folder for spam and one of the others",
-            Remedy.NAME_JUNK,
-        )
+    for other in expanded(connection, (*account.folders, *account.ham), found):
+        if other == found or connection.is_same(other, found):
+            link = "" if other == found else f" (by a link: {other})"
+            raise AccountError(
+                f"{account.name}: {found} is both the folder for spam and one of the others{link}",
+                Remedy.NAME_JUNK,
+            )
     return found
 
 
@@ -367,7 +379,7 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
         if not number:
             return
         is_many = number > _FEW
-        with open_filter(request.model, request.cutting.of, indexed=is_many) as spam_filter:
+        with open_filter(request.model, request.cutting.of) as spam_filter:
             where = executor(request.jobs if is_many else 1)
             with progress(request.quiet or not is_many, [SCHEME]) as shown:
                 if sorting.move_taught:
@@ -377,59 +389,62 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
                 for message in shown(found):
                     yield message.verdict
 
-    with opened_memory(account.state, lock_wait(request.quiet)) as memory:
-        if sorting.learn and not request.is_dry_run:
+    learns = sorting.learn and not request.is_dry_run
+    with held(account.state, lock_wait(request.quiet)) as place:
+        memory = Memory(place)
+        if learns:
             _learn_folders(connection, memory, junk, request)
-        plan = FilterPlan(
-            tuple(expanded(connection, account.folders, junk)),
-            _positive_class(request.model, sorting.learn and not request.is_dry_run),
-            request.is_dry_run,
-            sorting.mark,
-            sorting.unsure_keyword,
-            request.judges_all,
+        mail = MailFilter(
+            Mover(connection, memory, junk),
+            judge,
+            is_over,
+            expanded(connection, account.folders, junk),
+            _positive_class(request.model, request.is_first and learns),
+            is_dry_run=request.is_dry_run,
+            is_marked=sorting.mark,
+            unsure_keyword=sorting.unsure_keyword,
+            judges_all=request.judges_all,
         )
-        for folder in plan.folders:
+        for folder in mail.folders:
             if not (request.quiet or request.judges_all or folder in memory.folders):
                 note(
                     f"{account.name}: {folder}: the first run classifies only unread mail;"
                     " nbspam mail filter --all classifies all of it"
                 )
-        mover = Mover(connection, memory, junk)
-        done = MailFilter(mover, judge, plan, is_over).run()
-        _print_sorted(done, mover, plan, request)
+        _print_sorted(mail, request)
+    note_skips(connection.skips)
+    connection.skips = Skips()
 
 
-def _print_sorted(
-    done: Iterable[SortedMessage], mover: Mover, plan: FilterPlan, request: Request
-) -> None:
+def _print_sorted(mail: MailFilter, request: Request) -> None:
     """Print what is done, as it is done."""
-    account = mover.connection.account
+    account, junk = mail.mover.connection.account, one_line(mail.mover.junk)
     numbers: Counter[tuple[str, str]] = Counter()
     try:
-        for outcome in done:
+        for outcome in mail.run():
             verdict = outcome.verdict
-            kind = verdict.verdict if verdict.verdict in (plan.positive, UNSURE) else "other"
+            kind = verdict.verdict if verdict.verdict in (mail.positive, UNSURE) else "other"
             kind = TAUGHT_AS_HAM if verdict.reason == TAUGHT_AS_HAM else kind
             numbers[outcome.folder, kind] += 1
             if request.form == "json":
                 place = {"account": account.label, "folder": outcome.folder, "uid": outcome.uid}
-                action = {"action": outcome.action, "done": not plan.is_dry_run}
+                action = {"action": outcome.action, "done": not mail.is_dry_run}
                 click.echo(json.dumps(place | verdict.as_json() | action))
-            elif request.is_dry_run:
+            elif mail.is_dry_run:
                 click.echo(verdict.as_line())
     finally:  # of a run that fails, too: what was done is done
         if request.form != "json" and not request.quiet:
-            would = "would be " if plan.is_dry_run else ""
-            what = f"moved to {one_line(mover.junk)}"
-            if plan.is_marked:
-                what = f"marked {plan.positive}"
-            elif mover.leaves_deleted:
+            would = "would be " if mail.is_dry_run else ""
+            what = f"moved to {junk}"
+            if mail.is_marked:
+                what = f"marked {mail.positive}"
+            elif mail.mover.leaves_deleted:
                 what = (
-                    f"copied to {one_line(mover.junk)} and marked \\Deleted here (the server can"
-                    " neither move nor remove single messages)"
+                    f"copied to {junk} and marked \\Deleted here (the server can neither move nor"
+                    " remove single messages)"
                 )
-            for folder in plan.folders:
-                kinds = (plan.positive, UNSURE, TAUGHT_AS_HAM, "other")
+            for folder in mail.folders:
+                kinds = (mail.positive, UNSURE, TAUGHT_AS_HAM, "other")
                 spam, unsure, taught, other = (numbers[folder, kind] for kind in kinds)
                 if total := spam + unsure + taught + other:
                     kept = f", {taught:,} {would}kept ({TAUGHT_AS_HAM})" if taught else ""
@@ -482,9 +497,7 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
     else:
         found = tokenized(lessons.messages(), Skips(), where, True, wanted, skips_empty=True)
         with progress(quiet, [SCHEME]) as shown:
-            pending = learn_each(sizes(shown(found)))
-        if not quiet:
-            sizes.note_small()
+            pending = learn_each(shown(found))
         sizes.report_shared(*pending.shared(), quiet, strict=False)
     lessons.commit()
 

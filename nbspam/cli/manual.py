@@ -1,27 +1,19 @@
-"""What is made from the commands and their declarations: manual pages, and lists of names.
+"""The manual pages, made from the commands and their declarations.
 
-    python -m nbspam.cli.manual nbspam-train | man -l -
-    python -m nbspam.cli.manual        # writes the lists
-
-The lists stand where a message cannot wait for all commands to be loaded, or for click.  A test
-holds the files to what this writes.
+python -m nbspam.cli.manual nbspam-train | man -l -
 """
 
 import re
 import sys
 import textwrap
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 import click
 
 from nbspam import __version__
-from nbspam.cli.classify import command as classify
 from nbspam.cli.configured import sections, whole_text
-from nbspam.cli.program import LazyGroup, each_command, nbspam
-from nbspam.cli.settings import command_contexts, options_of
+from nbspam.cli.program import LazyGroup, each_context
 
 # What a command reads of its environment, beside what its options say; a test compares the names
 # with the program's.
@@ -66,7 +58,6 @@ _OTHERS = {
     "nbspam model import": ("bogoutil(1)",),
 }
 _COLUMNS = 78
-_ROOT = Path(__file__).parents[2]
 _Path = tuple[str, ...]  # the words of a command
 
 
@@ -75,21 +66,24 @@ def manual_pages(date: str) -> dict[str, str]:
 
     date: of the pages, such as 2026-11-22.
     """
-    commands = dict(each_command(nbspam, ("nbspam",)))
-    return {f"{'-'.join(path)}.1": _page(path, commands, date) for path in commands}
+    contexts = list(each_context())
+    paths = [tuple(context.command_path.split()) for context in contexts]
+    return {
+        f"{'-'.join(path)}.1": _page(path, context, paths, date)
+        for path, context in zip(paths, contexts, strict=True)
+    }
 
 
-def _page(path: _Path, commands: Mapping[_Path, click.Command], date: str) -> str:
-    name, title, command = " ".join(path), "-".join(path), commands[path]
-    context = click.Context(command, info_name=name, help_option_names=["-h", "--help"])
-    above = commands.get(path[:-1])
+def _page(path: _Path, context: click.Context, paths: Sequence[_Path], date: str) -> str:
+    """Return the page of a command; paths: of all commands."""
+    name, title, command = " ".join(path), "-".join(path), context.command
     brief = (command.help or "").partition(":")[0]
-    if isinstance(above, LazyGroup):
-        brief = above.summaries()[path[-1]]
+    if context.parent and isinstance(context.parent.command, LazyGroup):
+        brief = context.parent.command.summaries()[path[-1]]
     usage = [f"\\fI{_literal(piece)}\\fR" for piece in command.collect_usage_pieces(context)]
     near = [
         f"{'-'.join(each)}(1)"
-        for each in commands
+        for each in paths
         if each != path and (each == path[: len(each)] or each[:-1] in (path, path[:-1]))
     ]
     variables = ENVIRONMENT | (_OF_SERVE if path[-1] == "serve" else {})
@@ -179,45 +173,5 @@ def _literal(text: str, escapes: Mapping[str, str] = _LITERAL) -> str:
     return "".join(escapes.get(c, c) if c.isascii() else f"\\[u{ord(c):04X}]" for c in text)
 
 
-# The lists
-
-
-def files(root: Path = _ROOT) -> dict[Path, str]:
-    """Return the files that are made from the declarations in part.
-
-    root: of the project, which has more than is installed.
-    """
-    main, settings = (root / name for name in ("nbspam_main.py", "nbspam/cli/settings.py"))
-    valued = [name for each in classify.options() if not each.is_flag for name in each.opts]
-    keys = Counter(
-        key
-        for context in command_contexts()
-        for key, option in options_of(context).items()
-        if not option.declared.typed
-    )
-    shared = sorted(key for key, n in keys.items() if n > 1)
-    return {
-        main: _with_list(main.read_text("utf-8"), "VALUED", valued),
-        settings: _with_list(settings.read_text("utf-8"), "SHARED", shared),
-    }
-
-
-def _with_list(source: str, name: str, words: Iterable[str]) -> str:
-    """Return a module with other words in its set of this name."""
-    lines = textwrap.wrap(" ".join(words), 84, break_on_hyphens=False)
-    block = "\n".join(f'    "{" " if i else ""}{line}"' for i, line in enumerate(lines))
-    return re.sub(
-        rf"^{name} = frozenset\(.*?\.split\(\)\n?\)$",
-        lambda _: f"{name} = frozenset(\n{block}.split()\n)",
-        source,
-        count=1,
-        flags=re.MULTILINE | re.DOTALL,
-    )
-
-
 if __name__ == "__main__":
-    if page_name := "".join(sys.argv[1:]):
-        sys.stdout.write(manual_pages(time.strftime("%Y-%m-%d"))[f"{page_name}.1"])
-    else:
-        for path, text in files().items():
-            path.write_text(text, "utf-8")
+    sys.stdout.write(manual_pages(time.strftime("%Y-%m-%d"))[f"{sys.argv[1]}.1"])

@@ -57,9 +57,6 @@ class NoTrace:
         """
         return contextlib.nullcontext()
 
-    def failed(self, error: BaseException) -> None:
-        """Log why what was begun fails."""
-
     def trained(self, model: "Path", n: int) -> None:
         """Log that a whole model was trained on `n` messages, in one line."""
 
@@ -108,6 +105,12 @@ def counts_words(metadata: Metadata) -> str:
     shown = ", ".join(f"{name}: {n:,}" for name, n in sizes.items())
     messages, tokens = counted(sum(sizes.values()), "message"), counted(metadata.n_tokens, "token")
     return f"{messages} ({shown}), {tokens}"
+
+
+def counts_json(metadata: Metadata) -> dict[str, object]:
+    """Return them as JSON has them."""
+    messages = metadata.by_class(metadata.learned.messages)
+    return {"messages": messages, "tokens": metadata.n_tokens}
 
 
 def change_words(change: "Change") -> str:

@@ -27,14 +27,7 @@ from nbspam.cli.declared import (
 from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
 from nbspam.names import is_url
-from nbspam.reading.source import (
-    FILE_LISTS,
-    INPUT_FORMATS,
-    LINES,
-    MESSAGE,
-    TABLE_FORMATS,
-    Flow,
-)
+from nbspam.reading.source import FILE_LISTS, INPUT_FORMATS, LINES, MESSAGE, TABLE_FORMATS, Flow
 from nbspam.reading.sources import STDIN, ReadingOptions, TableOptions
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import Metadata
@@ -167,23 +160,18 @@ REPLACE_OUTPUT = option(
 )
 
 
-def opened_base(
-    base: str | None, indexed: bool = True
-) -> "contextlib.AbstractContextManager[Base | None]":
-    """Give the open base, None without one, for learning; indexed: as of `open_base`."""
+def opened_base(base: str | None) -> "contextlib.AbstractContextManager[Base | None]":
+    """Give the open base, None without one, for learning."""
     if base is None:
         from contextlib import nullcontext
 
         return nullcontext()
     from nbspam.scoring.base import open_base  # which a model without a base does without
 
-    return open_base(base, indexed)
+    return open_base(base)
 
 
-_TABLES = "Tables"
-_column = partial(
-    option, typed_as="NAME", under=_TABLES, formats=TABLE_FORMATS, overrules="--lines"
-)
+_column = partial(option, typed_as="NAME", formats=TABLE_FORMATS, overrules="--lines", seldom=True)
 
 
 @section("Sources")
@@ -205,7 +193,6 @@ class Reading(NamedTuple):
     header_row: str | None = option(
         "Whether the first row of a TSV or CSV table names the columns. [default: recognised]",
         takes=click.Choice(["yes", "no"]),
-        under=_TABLES,
         formats=("tsv", "csv", "json"),  # the others name the columns in each row, or in the file
         overrules="--lines",
         typed=READS,
@@ -214,7 +201,6 @@ class Reading(NamedTuple):
     encoding: str | None = option(
         "Encoding of a table. [default: UTF-8, else Windows-1252]",
         "NAME",
-        under=_TABLES,
         formats=("tsv", "csv", "jsonl", "json", LINES),
         seldom=True,
     )
@@ -379,6 +365,8 @@ def ham_limit_option(what: str, excludes: str = "", **beside: Any) -> Any:
     return option(
         f"{what} that marks at most this share of ham as spam.",
         "P%",
+        takes=click.STRING,
+        callback=_ham_limit,
         under=_CUT_OFFS,
         choice=_CUT_OFFS,
         excludes=f"--spam-cutoff --ham-cutoff --ham-cost {excludes}",
@@ -386,8 +374,8 @@ def ham_limit_option(what: str, excludes: str = "", **beside: Any) -> Any:
     )
 
 
-def ham_limit(text: str | None) -> float | None:
-    """Return the share that --max-ham-blocked means, 0.1% or 0.001; raises OptionError."""
+def _ham_limit(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
+    """Return the share that 0.1% or 0.001 means; raises OptionError."""
     if text is None:
         return None
     try:

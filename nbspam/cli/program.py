@@ -24,21 +24,18 @@ class CommandFile(NamedTuple):
     name: str = "command"  # in the module
 
 
+_ALIASES = {"evaluate": "eval"}
+
+
 class LazyGroup(click.Group):
     """Commands in files of their own."""
 
-    def __init__(
-        self,
-        *args: Any,
-        files: Mapping[str, CommandFile],
-        aliases: Mapping[str, str] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        """files: name -> file, in the order of the help.  aliases: other name -> name."""
+    def __init__(self, *args: Any, files: Mapping[str, CommandFile], **kwargs: Any) -> None:
+        """files: name -> file, in the order of the help."""
         super().__init__(*args, **kwargs)
         # For what click suggests in place of a wrong word.
         self.commands.update(dict.fromkeys(files))  # type: ignore[arg-type]
-        self._files, self._aliases = files, aliases or {}
+        self._files = files
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._files)
@@ -48,7 +45,7 @@ class LazyGroup(click.Group):
         return {name: file.help for name, file in self._files.items()}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        file = self._files.get(self._aliases.get(cmd_name, cmd_name))
+        file = self._files.get(cmd_name)
         if file is None:
             return None
         module = importlib.import_module(f"nbspam.cli.{file.module}")
@@ -64,89 +61,25 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        command = self.get_command(ctx, args[0])
-        if command is not None:
-            return command.name, command, _in_long(command, args[1:])
-        return super().resolve_command(ctx, args)  # which says that there is none
+        return super().resolve_command(ctx, [_ALIASES.get(args[0], args[0]), *args[1:]])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(self.summaries().items()))
 
 
-def _in_long(command: click.Command, arguments: list[str]) -> list[str]:
-    """Return a command's arguments with `--model` for `-m`, as far as they begin with options.
+def each_context(context: click.Context | None = None) -> Iterator[click.Context]:
+    """Yield a context for a command and for those below it, in their order; loads them all.
 
-    click takes `-m` for a long option first, and loads difflib to suggest another: 1.5 ms.
+    context: the command's own; by default that of the whole program.
     """
-    options = {
-        name: option
-        for option in command.params
-        if isinstance(option, click.Option)
-        for name in option.opts
-    }
-    at = 0
-    while at < len(arguments) - 1 and (option := options.get(arguments[at])):  # a value may follow
-        arguments[at] = max(option.opts, key=len)
-        at += 1 if option.is_flag else 1 + option.nargs
-    return arguments
-
-
-def each_command(
-    command: click.Command, path: tuple[str, ...]
-) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Yield a command and those below it, in their order, each with its words.
-
-    path: the command's own.
-    """
-    yield path, command
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            below = command.get_command(context, name)
-            if below is not None:
-                yield from each_command(below, (*path, name))
-
-
-_FILES = {
-    "train": CommandFile("train", "Train a model on labelled messages"),
-    "classify": CommandFile("classify", "Classify messages as spam or ham"),
-    "eval": CommandFile("evaluate", "Evaluate the filter on labelled messages"),
-    "explain": CommandFile("explain", "Show how much each word of a message contributed"),
-    "forget": CommandFile("train", "Unlearn messages", "forget_command"),
-    "serve": CommandFile("serve", "Serve SpamAssassin's spamc and other spamd clients"),
-    "mail": CommandFile("mail", "Filter the mail of IMAP accounts and Maildirs, and learn from it"),
-    "model": CommandFile("model", "Inspect, check, change, merge, prune, export or import a model"),
-    "config": CommandFile("config", "Print the settings of the config file and their origin"),
-}
-
-
-@click.group(
-    cls=LazyGroup,
-    files=_FILES,
-    aliases={"evaluate": "eval"},
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-@click.version_option(__version__, "-V", "--version", message="nbspam %(version)s")
-def nbspam() -> None:
-    """A spam filter for the shell: it learns from your messages, and explains each verdict.
-
-    \b
-    Examples:
-      nbspam train --ham ~/Maildir --spam ~/Maildir/.Junk
-      nbspam classify < message.eml
-      nbspam explain message.eml
-      nbspam eval --folds 10 messages.tsv
-
-    The model file is the one given with -m/--model, else $NBSPAM_MODEL, else that of the config
-    file, else a file in your data folder.  `nbspam config` prints the settings of the config file,
-    ~/.config/nbspam/config.toml or $NBSPAM_CONFIG.  `nbspam COMMAND --help` describes a command and
-    its options.
-
-    Exit status: 0 on success, 1 on an error, 2 when the command line is wrong, 75 when another
-    program holds the model's lock for too long; classify has more.
-    Set NBSPAM_DEBUG=1 to print a traceback with an error.
-    """
+    context = context or nbspam.make_context("nbspam", [], resilient_parsing=True)
+    yield context
+    if isinstance(context.command, click.Group):
+        for name in context.command.list_commands(context):
+            command = context.command.get_command(context, name)
+            assert command is not None
+            yield from each_context(click.Context(command, context, name))
 
 
 def run_program(arguments: list[str], passage: "Passage") -> tuple[int, str | None]:
@@ -193,3 +126,44 @@ def _whole(stream: io.TextIOWrapper) -> io.TextIOWrapper:
     encoding = stream.encoding
     stream.detach()
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding=encoding, line_buffering=True)
+
+
+# The program comes last: where this file is cut off, there is none, and a message passes unchanged.
+_FILES = {
+    "train": CommandFile("train", "Train a model on labelled messages"),
+    "classify": CommandFile("classify", "Classify messages as spam or ham"),
+    "eval": CommandFile("evaluate", "Evaluate the filter on labelled messages"),
+    "explain": CommandFile("explain", "Show how much each word of a message contributed"),
+    "forget": CommandFile("train", "Unlearn messages", "forget_command"),
+    "serve": CommandFile("serve", "Serve SpamAssassin's spamc and other spamd clients"),
+    "mail": CommandFile("mail", "Filter the mail of IMAP accounts and Maildirs, and learn from it"),
+    "model": CommandFile("model", "Inspect, check, change, merge, prune, export or import a model"),
+    "config": CommandFile("config", "Print the settings of the config file and their origin"),
+}
+
+
+@click.group(
+    cls=LazyGroup,
+    files=_FILES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, "-V", "--version", message="nbspam %(version)s")
+def nbspam() -> None:
+    """A spam filter for the shell: it learns from your messages, and explains each verdict.
+
+    \b
+    Examples:
+      nbspam train --ham ~/Maildir --spam ~/Maildir/.Junk
+      nbspam classify < message.eml
+      nbspam explain message.eml
+      nbspam eval --folds 10 messages.tsv
+
+    The model file is the one given with -m/--model, else $NBSPAM_MODEL, else that of the config
+    file, else a file in your data folder.  `nbspam config` prints the settings of the config file,
+    ~/.config/nbspam/config.toml or $NBSPAM_CONFIG.  `nbspam COMMAND --help` describes a command and
+    its options.
+
+    Exit status: 0 on success, 1 on an error, 2 when the command line is wrong, 75 when another
+    program holds the model's lock for too long; classify has more.
+    Set NBSPAM_DEBUG=1 to print a traceback with an error.
+    """

@@ -30,9 +30,7 @@ _COMPRESSED = (".gz", ".bz2", ".xz")
 
 
 @contextmanager
-def shown_passes(
-    quiet: bool, sources: Sequence[str] = (), redrawn: float = _REDRAWN
-) -> Iterator[Passes]:
+def shown_passes(quiet: bool, sources: Sequence[str] = ()) -> Iterator[Passes]:
     """Show on standard error, if somebody looks at it, what is being done, and how far it is.
 
     What is read is the sources.
@@ -53,14 +51,14 @@ def shown_passes(
     console = Console(file=sys.stderr)
     # No thread of its own that redraws: processes are forked meanwhile.
     with Progress(*columns, console=console, transient=True, auto_refresh=False) as bar:
-        yield _ShownPasses(bar, size_of(sources), redrawn)
+        yield _ShownPasses(bar, size_of(sources))
 
 
 class _ShownPasses(Passes):
     """Draws each pass: messages, messages per second, and the time left."""
 
-    def __init__(self, bar: "Bar", size: int | None, redrawn: float) -> None:
-        self._bar, self._size, self._redrawn = bar, size, redrawn
+    def __init__(self, bar: "Bar", size: int | None) -> None:
+        self._bar, self._size = bar, size
         self._what, self._messages, self._done = "", 0, 0
         self._began = self._drawn = 0.0
         self._task = bar.add_task("", total=None, rate="")
@@ -87,7 +85,7 @@ class _ShownPasses(Passes):
         self._draw(text, rate)
 
     def _draw(self, text: str, rate: str) -> None:
-        if (now := time.monotonic()) - self._drawn > self._redrawn:
+        if (now := time.monotonic()) - self._drawn > _REDRAWN:
             self._drawn = now
             self._bar.update(
                 self._task, completed=self._done, description=text, rate=rate, refresh=True
@@ -96,13 +94,13 @@ class _ShownPasses(Passes):
 
 @contextmanager
 def progress(
-    quiet: bool, sources: Sequence[str], redrawn: float = _REDRAWN
+    quiet: bool, sources: Sequence[str]
 ) -> Iterator[Callable[[Iterable[Any]], Iterator[Any]]]:
     """Yield what passes messages on; on a terminal it shows how many, the rate and the time left.
 
     A message of size 0 is the file that its source names.
     """
-    with shown_passes(quiet, sources, redrawn) as passes:
+    with shown_passes(quiet, sources) as passes:
 
         def shown(messages: Iterable[Any]) -> Iterator[Any]:
             if type(passes) is Passes:

@@ -1,6 +1,5 @@
 """`nbspam serve`."""
 
-import os
 import socket
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -21,7 +20,7 @@ from nbspam.serving.models import Opening, ServedModels, UserFiles
 from nbspam.serving.server import Server, serve
 from nbspam.serving.sockets import check_place, name_of, passed_sockets, tcp_sockets, unix_socket
 from nbspam.serving.teaching import Teacher, apply_requests
-from nbspam.store.index import IndexLayout
+from nbspam.workers import all_cores
 
 _DEFAULTS = Limits()
 
@@ -182,99 +181,75 @@ def command(
     """
     log = Log(serving.log) if serving.log else None
     say = log.say if log else _say
+
+    def say_good(sentence: str) -> bool:
+        """Say what is no error; return whether it could be written to the log."""
+        if not (quiet or (log and log.destination == STDERR)):
+            _say(sentence)
+        return log is not None and log.write(Entry("serve", note=sentence))
+
     # The model first: without one there is no reason to listen.
     if base is not None and serving.user_models is not None:  # of the environment or a config file
-        _say_good(log, quiet, f"{base}: is not used; with --user-models {model} is the base")
+        say_good(f"{base}: is not used; with --user-models {model} is the base")
         base = None
     limits = Limits(
         serving.max_size, serving.timeout, serving.connections, max_users=serving.max_users
     )
-    n_workers = serving.workers or _processors()
     models = ServedModels(
         model,
         cutting[:3],
         None if base is None else Path(base),
         serving.user_models,
-        n_workers,
+        serving.workers or all_cores(),
     )
     # This process judges nothing: the workers have what is kept.
-    layout = IndexLayout(in_memory=0)
-    say_good = log.say_good if log else None
-    current = models.common(Opening(cutting.of, say, say_good, 0, layout))
+    told = log.say_good if log else None
+    current = models.common(Opening(cutting.of, say, told, 0, 0))
     user_files = None if serving.user_models is None else UserFiles(serving.user_models)
     opened_model = current.use()
     of_model = opened_model.filter.metadata
     note_lacking(model, of_model)
-    base_model = opened_model.filter.classifier.base
-    for sentence in older_sentences(opened_model.path, of_model, base_model):
-        _say_good(log, quiet, sentence)
+    for sentence in older_sentences(
+        opened_model.path, of_model, opened_model.filter.classifier.base
+    ):
+        say_good(sentence)
     del opened_model
     with ExitStack() as opened:
-        listeners = _sockets(listening, opened)
-        metrics_listeners = _metrics_sockets(listening, opened)
+
+        def sockets(path: Path | str | None, address: str | None) -> list[socket.socket]:
+            """Open those of a path and of an address."""
+            found = []
+            if path is not None:
+                found.append(opened.enter_context(unix_socket(Path(path), listening.socket_mode)))
+            if address is not None:
+                tcp = tcp_sockets(address, listening.allow_any_address)
+                found += opened.enter_context(tcp)
+            return found
+
+        listeners = [*passed_sockets(), *sockets(listening.socket, listening.listen)]
+        if not listeners:
+            raise OptionError(
+                "there is no socket to listen on; name one with --socket PATH or --listen"
+                " 127.0.0.1:783"
+            )
+        metrics = listening.metrics
+        is_path = _is_path(metrics or "")
+        metrics_listeners = sockets(metrics, None) if is_path else sockets(None, metrics)
+
+        def say_start() -> None:
+            sentence = f"serving {model} on {', '.join(map(name_of, listeners))}"
+            if metrics_listeners:
+                sentence += f", and its metrics on {', '.join(map(name_of, metrics_listeners))}"
+            if not say_good(sentence) and log:
+                _say(f"{log.problem}; lines are dropped until it works")
+
         teacher = None
         if serving.tell:
-            below = model if user_files else models.base
-            apply = partial(apply_requests, base=below)
+            apply = partial(apply_requests, base=model if user_files else models.base)
             teacher = Teacher(apply, limits, say, user_files)
         server = Server(models, current, limits, teacher, say, log, serving.x_spam)
-        say_start = partial(_say_start, log, quiet, model, listeners, metrics_listeners)
         serve(server, listeners, metrics_listeners, say_start)
-        _say_good(log, quiet, f"stopped serving {model}")
-
-
-def _processors() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _sockets(listening: Listening, opened: ExitStack) -> list[socket.socket]:
-    """Return the sockets to listen on; `opened` closes those that are not systemd's."""
-    listeners = passed_sockets()
-    if listening.socket is not None:
-        listeners.append(opened.enter_context(unix_socket(listening.socket, listening.socket_mode)))
-    if listening.listen is not None:
-        listeners += opened.enter_context(
-            tcp_sockets(listening.listen, listening.allow_any_address)
-        )
-    if not listeners:
-        raise OptionError(
-            "there is no socket to listen on; name one with --socket PATH or --listen 127.0.0.1:783"
-        )
-    return listeners
-
-
-def _metrics_sockets(listening: Listening, opened: ExitStack) -> list[socket.socket]:
-    """Return the sockets on which the metrics are asked for; `opened` closes them."""
-    address = listening.metrics
-    if address is None:
-        return []
-    if _is_path(address):
-        path = Path(address)
-        return [opened.enter_context(unix_socket(path, listening.socket_mode))]
-    return opened.enter_context(tcp_sockets(address, listening.allow_any_address))
-
-
-def _say_start(
-    log: Log | None,
-    quiet: bool,
-    model: Path,
-    listeners: list[socket.socket],
-    metrics_listeners: list[socket.socket],
-) -> None:
-    """Say where the server listens, and whether its log cannot be written."""
-    sentence = f"serving {model} on {', '.join(map(name_of, listeners))}"
-    if metrics_listeners:
-        sentence += f", and its metrics on {', '.join(map(name_of, metrics_listeners))}"
-    if not _say_good(log, quiet, sentence) and log:
-        _say(f"{log.problem}; lines are dropped until it works")
-
-
-def _say_good(log: Log | None, quiet: bool, sentence: str) -> bool:
-    """Say what is no error; return whether it could be written to the log."""
-    if not (quiet or (log and log.destination == STDERR)):
-        _say(sentence)
-    return log is not None and log.write(Entry("serve", note=sentence))
+        say_good(f"stopped serving {model}")
 
 
 def _say(sentence: str) -> None:

@@ -20,11 +20,11 @@ import click
 from click.core import ParameterSource
 
 from nbspam.cli.declared import Option, command_words, config_file, holds, table_of
-from nbspam.cli.program import nbspam
+from nbspam.cli.program import each_context, nbspam
 from nbspam.errors import OptionError
 
-# The keys outside tables: of options that several commands have.  Written by `cli/manual.py`,
-# because gathering it would load all commands for one message.
+# The keys outside tables: of options that several commands have.  A test holds them to the
+# declarations: gathering them would load all commands for one message.
 SHARED = frozenset(
     "alpha base encoding event-model format ham-cost ham-cutoff jobs junk label-column"
     " lines log max-ham-blocked model move-taught outside prior quiet scoring"
@@ -206,18 +206,10 @@ def _is_of_command(table: str) -> bool:
     return isinstance(group, click.Group) and rest in group.list_commands(context)
 
 
-def command_contexts(parent: click.Context | None = None) -> Iterator[click.Context]:
-    """Yield a context for each command, groups left out; loads all commands."""
-    parent = parent or nbspam.make_context("nbspam", [], resilient_parsing=True)
-    assert isinstance(parent.command, click.Group)
-    for name in parent.command.list_commands(parent):
-        command = parent.command.get_command(parent, name)
-        if command is None or name == _ITSELF:
-            continue
-        context = click.Context(command, parent=parent, info_name=name)
-        if isinstance(command, click.Group):
-            yield from command_contexts(context)
-        else:
+def command_contexts() -> Iterator[click.Context]:
+    """Yield a context for each command that a file sets options of; loads all commands."""
+    for context in each_context():
+        if not isinstance(context.command, click.Group) and context.info_name != _ITSELF:
             yield context
 
 

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from nbspam.bayes.event_model import Row
-from nbspam.cli.notes import NoTrace
+from nbspam.cli.notes import NoTrace, outcome
 from nbspam.errors import NbspamError, counted
 from nbspam.reading.header_fields import message_id
 from nbspam.reading.message import Identity, RawMessage, identity
@@ -47,7 +47,6 @@ class Trace(NoTrace):
         self._learning: dict[str, tuple[str, str]] = {}  # digest -> source, label
 
     def __enter__(self) -> "Trace":
-        """Log from here on."""
         return self
 
     def __exit__(
@@ -58,23 +57,16 @@ class Trace(NoTrace):
     ) -> None:
         """Log why the command fails, if it does; else say if something was not logged."""
         if error is not None:
-            self.failed(error)
+            with contextlib.suppress(Exception):  # what failed is reported, not this
+                if len(self._identities) == 1:
+                    [source] = self._identities
+                    self._entry = self._identified(source)
+                reason = outcome(error)[1] or "its output was not read"
+                self._log.write(self._entry._replace(error=reason))
         elif self._log.problem:  # after an error the message is still to be passed on
             sentence = f"nbspam: {self._log.problem}; start that service, or log elsewhere\n"
             with contextlib.suppress(OSError, ValueError):
                 write_to_stderr(sentence.encode())
-
-    def failed(self, error: BaseException) -> None:
-        """Log why what was begun fails."""
-        with contextlib.suppress(Exception):  # what failed is reported, not this
-            from nbspam.cli.notes import outcome
-
-            if len(self._identities) == 1:
-                [source] = self._identities
-                self._entry = self._identified(source)
-            self._log.write(
-                self._entry._replace(error=outcome(error)[1] or "its output was not read")
-            )
 
     def begin(self, raw: bytes) -> None:
         """Take down which message it is that is to pass; raw: as much of it as was read."""

@@ -22,7 +22,6 @@ from nbspam.cli.options import (
     QUIET,
     Cutting,
     Reading,
-    ham_limit,
     make_default_folder,
     opened_base,
 )
@@ -42,10 +41,10 @@ from nbspam.learning.update import PendingMessages, forget
 from nbspam.names import is_url
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import LINES, Skipped, Skips
-from nbspam.reading.sources import STDIN
+from nbspam.reading.sources import STDIN, any_kind
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
-from nbspam.store.model_file import already_exists, check_replaceable
+from nbspam.store.model_file import ModelExistsError, check_replaceable
 from nbspam.workers import PIECE, executor, in_batches, rare_collections, tokenized
 
 if TYPE_CHECKING:
@@ -69,7 +68,6 @@ def _check(
             " and add to that"
         )
     cutting.of_new()  # raises for those of no new model
-    ham_limit(writing.max_ham_blocked)
     if not (writing.update and model.exists() and not model.is_dir()):
         learning.settings()  # raises for a senseless value
     reading.check(sources.names_without_labels())
@@ -126,8 +124,8 @@ def command(
     --update adds to the model, or creates it.  The model remembers what it has learned: a message
     is learned as many times as the sources contain it, never more, and one that was learned in
     another class is moved.  So the same command can run every night.  A single message from
-    standard input is learned without output, unless that is a terminal or -v is given; an empty one
-    is an error, and the model is not changed.
+    standard input is learned without output, unless standard output is a terminal, or -v or
+    --format json is given; an empty one is an error, and the model is not changed.
 
     A message that is in two classes is learned in both, and a note names it; with --strict it is an
     error, and nothing is learned.  --max-ham-blocked needs all messages at once, so it cannot be
@@ -144,7 +142,6 @@ def command(
     """
     cutting, learning = _of_new(model, writing, cutting, learning)
     before = _updated(sources, model, writing, cutting, learning)
-    limit = ham_limit(writing.max_ham_blocked)
     options, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
     sizes = ClassSizes()
     options = options if quiet else options._replace(tell=sizes.hear)
@@ -158,13 +155,13 @@ def command(
     note_typed(names, reading.format == LINES)
     with (
         sizes.fitting(),
-        opened_base(base, not is_one) as beneath,
+        opened_base(base) as beneath,
         work_place(dask, jobs, trace, quiet) as where,
     ):
         settings = learning.settings()._replace(base=beneath)
         if beneath is not None:  # before anything is read
             beneath.check(model, (before or first_metadata((), settings)).settings)
-        asked = (settings, cutting, writing, limit, form, silent)
+        asked = (settings, cutting, writing, writing.max_ham_blocked, form, silent)
         training = Training(model, *asked, skips, trace, lock_wait(quiet), sizes)
         # One class alone begins a model one by one, without numpy.
         begins = not writing.update or sources.may_have_two_classes
@@ -211,7 +208,7 @@ def _updated(
             check_replaceable(model)
             if not writing.replace:
                 sources.check_all()  # what is wrong with them is said first
-                raise already_exists(model)
+                raise ModelExistsError(model)
         return None
     if is_file and cutting.is_given:
         raise OptionError(
@@ -256,8 +253,8 @@ def forget_command(
 
     A SOURCE is anything that `train` accepts.  A message without a label, as in a file that is
     given without --spam or --ham, is removed from the class it was learned in; a message that was
-    never learned is ignored.  Without a SOURCE it reads one message from standard input and prints
-    nothing.
+    never learned is ignored.  Without a SOURCE it reads one message from standard input.  That one
+    is unlearned without output, unless standard output is a terminal or --format json is given.
 
     \b
     Examples:
@@ -279,7 +276,7 @@ def forget_command(
             " give it with --spam or --ham"
         )
     options, skips = reading.options(quiet=quiet), Skips(reading.strict)
-    raws = sources.messages_of_any_kind(options, skips)
+    raws = sources.messages(options, skips, any_kind)
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message
     silent = quiet or (is_one and not sys.stdout.isatty())
@@ -291,7 +288,7 @@ def forget_command(
     noted = trace.noted(raws)
     messages = tokenized(noted, skips, executor(jobs), digests=True, wanted=wanted)
     digested, wait = trace.digested(messages), lock_wait(quiet)
-    with opened_base(base, not is_one) as beneath, trace.changes(model, remember=not no_ledger):
+    with opened_base(base) as beneath, trace.changes(model, remember=not no_ledger):
         change = forget(model, digested, not no_ledger, wait=wait, base=beneath)
     note_skips(skips)
     if form == "json":

@@ -15,6 +15,7 @@ from nbspam.cli.declared import DECIDES, OVERWRITES, option, section
 from nbspam.cli.notes import (
     NoTrace,
     change_words,
+    counts_json,
     counts_words,
     default_model,
     note,
@@ -169,7 +170,7 @@ class Writing(NamedTuple):
         excludes="--quiet",
     )
     # It needs all messages at once; with a base they are learned one by one.
-    max_ham_blocked: str | None = ham_limit_option(
+    max_ham_blocked: float | None = ham_limit_option(
         "Choose and store the lowest spam cut-off", "--update --base"
     )
 
@@ -343,8 +344,7 @@ def _print_training(
     if training.form == "json":
         fields = {
             "model": str(model),
-            "messages": metadata.by_class(metadata.learned.messages),
-            "tokens": metadata.n_tokens,
+            **counts_json(metadata),
             **training.read(),
             "label_noise": metadata.label_noise,
             "doubted_labels": doubted.as_json(named),

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.bayes.event_model import Row
 from nbspam.bayes.matrix import Integers, Presence
 from nbspam.errors import OptionError, TrainingError, counted
 from nbspam.evaluation import messages as testing
@@ -22,14 +21,12 @@ from nbspam.learning.settings import TrainingSettings, class_names, empty_metada
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import Explanation, explain
 from nbspam.scoring.highlights import highlighted_message, without_highlights
-from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import TokenizedMessage
 
 TELLING_WORDS = 8  # kept of each mistake
-Explained = Callable[[TokenizedMessage], Explanation]
 _TENTHS = 10
 _BATCH = 500  # messages looked up in the ledger at a time
 # Passes the parts of a long test on, and may show how far it is.
@@ -56,32 +53,14 @@ class Trial(NamedTuple):
             presence = corpus.presence()[train]
         return fit(presence, labels, self.settings, channels, traits)
 
-    def judged(
-        self, fitted: Fit, rows: Iterable[int], scores: Iterable[Score], explained: Explained
-    ) -> list[Outcome]:
-        """Return what is said of some of the messages, by their scores."""
-        read, labels, outcomes = self.read, self.read.corpus.labels, list[Outcome]()
-        for i, score in zip(rows, scores, strict=True):
-            of = fitted.metadata, score, self.cut_offs, read.sources[i], labels[i]
-            outcome = _with_excerpt(verdict_on(*of), read.excerpt(i))
-            if self.telling and outcome.is_mistake:
-                message = read.message(i)
-                outcome = _explained(outcome, message, explained(message))
-            outcomes.append(outcome)
-        return outcomes
-
-    def tested(self, fitted: Fit, test: Integers) -> list[Outcome]:
-        """Return what a model that has not seen them says of some of the messages."""
-        corpus, traits = self.read.corpus, self.read.corpus.traits()
-
-        def counts_of(tokens: Iterable[str]) -> dict[str, Row]:
-            rows = ((t, tuple(fitted.counts[:, corpus.numbers[t]].tolist())) for t in tokens)
-            return {token: row for token, row in rows if any(row)}
-
-        classifier = Classifier(fitted.metadata, counts_of)
-        scores = fitted.scores(corpus.presence()[test], None if traits is None else traits[test])
-        explained = Filter(classifier, self.cut_offs).explain
-        return self.judged(fitted, test.tolist(), scores, explained)
+    def tested(self, fitted: Fit, test: Integers) -> Iterator[Outcome]:
+        """Yield what a model that has not seen them says of some of the messages."""
+        counts = dict(token_counts(self.read.vocabulary, fitted.counts))
+        classifier = Classifier(
+            fitted.metadata, lambda tokens: {t: counts[t] for t in tokens if t in counts}
+        )
+        messages = map(self.read.message, test.tolist())
+        return _outcomes(Filter(classifier, self.cut_offs), messages, self.telling)
 
 
 def saved_model(
@@ -126,7 +105,7 @@ def saved_model(
 def _outcomes(
     spam_filter: Filter, messages: Iterable[TokenizedMessage], telling: bool = True
 ) -> Iterator[Outcome]:
-    for message in spam_filter.classifier.in_batches(messages):
+    for message in messages:
         outcome = _with_excerpt(spam_filter.judge(message), message.excerpt)
         if telling and outcome.is_mistake:
             outcome = _explained(outcome, message, spam_filter.explain(message))
@@ -156,18 +135,21 @@ def left_out(trial: Trial) -> Evaluation:
     def learner() -> OnlineLearner:
         return OnlineLearner(fitted.metadata, dict(token_counts(read.vocabulary, fitted.counts)))
 
-    def explained(message: TokenizedMessage) -> Explanation:
-        learned = message.label or "", message.tokens, message.numbers
-        learner().unlearn(*learned)
-        found = explain(learner().classifier(), message.tokens, message.numbers)
-        learner().learn(*learned)
-        return found
-
-    scores = fitted.left_out_scores(read.corpus, _TENTHS)
-    outcomes = trial.judged(fitted, range(len(read.corpus)), scores, explained)
+    outcomes = []
+    for i, score in enumerate(fitted.left_out_scores(read.corpus, _TENTHS)):
+        of = fitted.metadata, score, trial.cut_offs, read.sources[i], read.corpus.labels[i]
+        outcome = _with_excerpt(verdict_on(*of), read.excerpt(i))
+        if trial.telling and outcome.is_mistake:
+            message = read.message(i)
+            learned = message.label or "", message.tokens, message.numbers
+            learner().unlearn(*learned)
+            found = explain(learner().classifier(), message.tokens, message.numbers)
+            learner().learn(*learned)
+            outcome = _explained(outcome, message, found)
+        outcomes.append(outcome)
     same = testing.same_in_folds(read.corpus.digests, range(len(outcomes)))
-    of = "leave-one-out", *fitted.metadata.settings[:2], outcomes, trial.cut_offs
-    return Evaluation(*of, duplicates=same)
+    settings = fitted.metadata.settings[:2]
+    return Evaluation("leave-one-out", *settings, outcomes, trial.cut_offs, duplicates=same)
 
 
 def train_first(trial: Trial, first: int, limit: float | None = None) -> Evaluation:
@@ -193,6 +175,7 @@ def train_first(trial: Trial, first: int, limit: float | None = None) -> Evaluat
         raise TrainingError(
             f"among the first {counted(first, 'message')} {error.problem}, mixed in order",
             error.remedy,
+            **error.values,
         ) from error
     untrained = sorted(set(read.corpus.labels[first:]) - set(fitted.metadata.settings.classes))
     if untrained:
@@ -200,7 +183,7 @@ def train_first(trial: Trial, first: int, limit: float | None = None) -> Evaluat
             f"the class {untrained[0]!r} is not among the first {counted(first, 'message')}; train"
             " on more of them, or mix their order"
         )
-    outcomes = trial.tested(fitted, test)
+    outcomes = list(trial.tested(fitted, test))
     same = testing.same_in_batches(read.corpus.digests, first)
     protocol, classes = f"trained on the first {first}", fitted.metadata.settings[:2]
     return Evaluation(protocol, *classes, outcomes, trial.cut_offs, duplicates=same)

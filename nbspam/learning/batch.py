@@ -37,13 +37,6 @@ class Fit(NamedTuple):
         """
         return self.rule.left_out_scores(presence, self.metadata, folds)
 
-    def scores(self, presence: Presence, traits: Integers | None = None) -> Iterator[Score]:
-        """Yield the score of each row of a matrix with the model's columns.
-
-        traits: (n_rows, n_traits), if the model has traits.
-        """
-        return self.rule.scores(presence, self.metadata, traits)
-
 
 def fit(
     presence: Presence | Chunked,

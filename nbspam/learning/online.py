@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nbspam.bayes.event_model import Row
 from nbspam.scoring.classifier import Classifier, Counts
-from nbspam.scoring.rules import rule_of
+from nbspam.scoring.rules import EvidenceRule, rule_of
 from nbspam.store.metadata import BASE, Metadata
 from nbspam.tokens.kinds import is_host
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
@@ -137,7 +137,7 @@ class OnlineLearner:
         k = self._settings.classes.index(label)
         if not self._is_calibrated or (self._base is None and sum(map(bool, self._without(k))) < 2):
             return
-        if self._event_model.size_is_messages:
+        if not self._event_model.repeats:
             classifier = self._without_one(k)
             known = classifier.known_words(tokens, numbers, left_out=k)
         else:  # what is left without the message depends on the message
@@ -147,6 +147,7 @@ class OnlineLearner:
             known = classifier.known_words(tokens, numbers)
             self.learn(label, tokens, numbers)
         before = self._learned.calibrations
+        assert isinstance(classifier.rule, EvidenceRule)
         refined = classifier.rule.refined(before, known, k)
         recent = self._learned.recent
         # In a run some of three classes' calibrations may learn, and only all can be taken back.
@@ -196,6 +197,7 @@ class OnlineLearner:
             return
         classifier = self.classifier()
         known = classifier.known_words(tokens, numbers)
+        assert isinstance(classifier.rule, EvidenceRule)
         last = max(i for i, recent in enumerate(learned.recent) if recent == digest)
         self._learned = learned._replace(
             calibrations=classifier.rule.refined(learned.calibrations, known, k, undo=True),

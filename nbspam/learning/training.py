@@ -44,7 +44,7 @@ from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped, Skips
 from nbspam.scoring import batch_rules
-from nbspam.scoring.rules import EvidenceRule, Score
+from nbspam.scoring.rules import EvidenceRule, Score, rule_of
 from nbspam.store.lookup import token_key
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import digest_key, sorted_lines, write_blocks
@@ -163,7 +163,7 @@ class TrainingRun(ExitStack):
     def fit(self) -> None:
         """Score all messages, each left out, and fit the calibrations to that."""
         settings, learned = self.metadata
-        if not batch_rules.BATCH_RULES[settings.scoring].fits_apart:
+        if not rule_of(self.metadata).is_calibrated:
             return
         features = [
             [_Features(scale.size) for scale in settings.scales] for _ in settings.scored_classes

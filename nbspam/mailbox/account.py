@@ -239,12 +239,7 @@ def _first_line(content: bytes, where: str, account: str) -> str:
 
 
 class ImapRefusalError(AccountError):
-    """The server said no to a command."""
-
-    def __init__(self, problem: str, answer: str) -> None:
-        """Keep what the server answered."""
-        super().__init__(problem)
-        self.answer = answer
+    """The server said no to a command; the sentence quotes its answer."""
 
 
 def connection_error(account: Account, error: Exception) -> AccountError:
@@ -307,15 +302,8 @@ def login_error(account: Account, secret: Secret, error: Exception) -> AccountEr
     )
 
 
-def missing_folder(
-    account: str, name: str, error: AccountError, names: Sequence[str]
-) -> AccountError:
-    """Return the error of a folder that cannot be opened: most often it is not there.
-
-    names: of the folders that are.
-    """
-    if name in names:
-        return error
+def missing_folder(account: str, name: str, names: Sequence[str]) -> AccountError:
+    """Return the error of a folder that is not there; names: of those that are."""
     if close := difflib.get_close_matches(name, names, 1):
         remedy = f"did you mean {close[0]}?"
     else:
@@ -357,7 +345,7 @@ def command_error(account: Account, error: Exception, folder: str = "") -> Accou
                 f"{account.server}: the server's answer cannot be understood"
                 f" ({type(error).__name__}); run it again, and report it if this happens again"
             )
-    return ImapRefusalError(f"{where}: {problem}", said)
+    return ImapRefusalError(f"{where}: {problem}")
 
 
 def _lost(error: BaseException) -> str:

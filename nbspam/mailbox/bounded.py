@@ -55,6 +55,10 @@ class BoundedClient(IMAPClient):  # type: ignore[misc]
         """
         self._imap.most = _ANSWER + 2 * content
 
+    def has_more(self) -> bool:
+        """Return whether more was received than was read, of which the socket does not tell."""
+        return bool(self._imap._buffer)
+
     def log_in(self) -> None:
         """Log in as the server allows; raises AccountError.
 
@@ -91,7 +95,7 @@ class BoundedClient(IMAPClient):  # type: ignore[misc]
 
 
 def connected(account: Account) -> BoundedClient:
-    """Return a client that is connected, and protected by TLS; raises AccountError."""
+    """Return a client that is connected, protected by TLS, and logged in; raises AccountError."""
     # It would log what the server says, mail included, for whoever turns logging on.
     logging.getLogger("imapclient").setLevel(logging.CRITICAL)
     context = None if account.tls == PLAIN else _context(account)
@@ -105,9 +109,9 @@ def connected(account: Account) -> BoundedClient:
         elif account.tls == PLAIN and not _is_loopback(client):
             raise AccountError(
                 f"{account.server}: an unencrypted password is sent only to this machine itself;"
-                " leave"
-                ' out tls = "none", or set it to "starttls"'
+                ' leave out tls = "none", or set it to "starttls"'
             )
+        client.log_in()
     except Exception as error:
         if client is not None:
             with suppress(Exception):  # TLS may have closed it
@@ -191,8 +195,7 @@ class _Connection(imaplib.IMAP4):
         return self._taken(end + 1)
 
     def _taken(self, n: int) -> bytes:
-        with memoryview(self._buffer) as view:
-            taken = bytes(view[:n])
+        taken = bytes(self._buffer[:n])
         del self._buffer[:n]
         return taken
 

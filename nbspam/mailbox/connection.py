@@ -6,9 +6,10 @@ Messages are read with PEEK alone, so that none becomes \\Seen.  Nothing is expu
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from nbspam.errors import AccountError, AwayError, install_command
+from nbspam.errors import AccountError, install_command
 from nbspam.mailbox.account import (
     INBOX,
     Account,
@@ -18,13 +19,13 @@ from nbspam.mailbox.account import (
     missing_folder,
 )
 from nbspam.reading.message import BYTES_LIMIT
+from nbspam.reading.source import Skips
 
 R = TypeVar("R")
 DELETED = "\\Deleted"
 READ = ("SEEN", "UNDELETED")  # what a search asks for
-# What is asked for at a time.  imaplib takes lines of 1,000,000 bytes, and a UID has ten digits.
-_UIDS_LISTED = 80_000
-_UIDS_DESCRIBED = 500
+_UIDS_LISTED = 1_000_000  # messages for which an answer has room: ten digits and a blank each
+_UIDS_DESCRIBED = 500  # at a time
 _UIDS_FETCHED = 100
 _ATTEMPTS = 5  # while other clients move what is asked for
 _BYTES_FETCHED = 4 << 20  # of small messages; a larger one is fetched alone
@@ -57,10 +58,6 @@ class Folder(NamedTuple):
     messages: int = 0
     keywords: frozenset[str] = frozenset()  # that can be kept, in lower case; "\\*" for any
 
-    def keeps(self, keyword: str) -> bool:
-        """Return whether a keyword can be set on its messages."""
-        return bool({"\\*", keyword.lower()} & self.keywords)
-
 
 class FetchedMessage(NamedTuple):
     """A message, or its beginning."""
@@ -78,6 +75,7 @@ class Connection:
 
     junk_rule = "the server marks no folder as \\Junk"
     moves_once = False  # two who move the same message may make two of it
+    skips = Skips()  # nothing: a message that is there can be read
 
     def __init__(self, account: Account) -> None:
         """Connect and log in."""
@@ -90,12 +88,8 @@ class Connection:
             ) from error
         self.account, self._decoded = account, decoded_name
         self._folders: list[ListedFolder] | None = None
+        self._open = Folder("", 0, 0)
         self._client = connected(account)
-        try:
-            self._client.log_in()
-        except BaseException:
-            self._close()
-            raise
 
     def __enter__(self) -> "Connection":
         return self
@@ -106,9 +100,6 @@ class Connection:
             with suppress(Exception):
                 self._client.logout()
                 return
-        self._close()
-
-    def _close(self) -> None:
         with suppress(Exception):  # it is closed, or was
             self._client.shutdown()
 
@@ -139,25 +130,9 @@ class Connection:
             self._folders = self._ask(listed)
         return self._folders
 
-    def names(self) -> list[str]:
-        """Return the names of the folders that can hold messages."""
-        return [folder.name for folder in self.folders() if folder.is_selectable]
-
-    def named(self, name: str) -> str:
-        """Return the folder that a user means: its own name, or the same in other writing.
-
-        A / stands for the server's separator, and letters may be composed otherwise.
-        """
-        same = [
-            f.name
-            for f in self.folders()
-            if _normal(f.name, f.separator) == _normal(name, f.separator)
-        ]
-        return name if name in same else (same or [name])[0]
-
     def select(self, name: str, readonly: bool) -> Folder:
         """Open a folder; readonly: with EXAMINE, which changes nothing in it."""
-        name = self.named(name)
+        name = meant(name, self.folders())
 
         def selected() -> Folder:
             answer = self._client.select_folder(name, readonly)
@@ -170,18 +145,10 @@ class Connection:
                 frozenset(_text(flag).lower() for flag in keywords),
             )
 
-        folder = self._ask_of_folder(selected, name)
+        folder = self._open = self._ask_of_folder(selected, name)
         if not folder.uidnext:  # an old server
-            folder = folder._replace(uidnext=max(self.search(folder, ("ALL",)), default=0) + 1)
+            folder = folder._replace(uidnext=max(self.search(("ALL",)), default=0) + 1)
         return folder
-
-    def select_again(self, folder: Folder, readonly: bool) -> None:
-        """Open a folder whose UIDs are in use; raises AwayError if they are new ones by now."""
-        if self.select(folder.name, readonly).uidvalidity != folder.uidvalidity:
-            raise AwayError(
-                f"{self.account.name}: {folder.name}: the server has just renumbered its messages;"
-                " run it again"
-            )
 
     def status(self, name: str) -> Folder:
         """Return what UIDs a folder's next messages will have."""
@@ -192,44 +159,35 @@ class Connection:
 
         return self._ask_of_folder(status, name)
 
+    def is_same(self, name: str, other: str) -> bool:
+        """Return whether two folders are one."""
+        return name == other
+
     def _ask_of_folder(self, question: Callable[[], Folder], name: str) -> Folder:
         try:
             return self._ask(question, name)
         except ImapRefusalError as error:
-            raise missing_folder(self.account.name, name, error, self.names()) from error
+            names = [folder.name for folder in self.folders() if folder.is_selectable]
+            if name in names:
+                raise
+            raise missing_folder(self.account.name, name, names) from error
 
     # Messages of the open folder
 
-    def search(self, folder: Folder, criteria: Sequence[str], first: int = 1) -> list[int]:
-        """Return the UIDs from `first` on of messages that meet all criteria, in ascending order.
-
-        folder: the one that is open.
-        """
-        found: set[int] = set()
-        few = folder.messages <= _UIDS_LISTED
-        # From the end: what is expunged meanwhile moves the numbers of what comes after it.
-        for last in range(max(folder.messages, 1), 0, -_UIDS_LISTED):
-            begin = max(1, last - _UIDS_LISTED + 1)
-            window = [] if few else [f"{begin}:{last}"]
-            listed = self._search([*window, "UID", f"{first}:*", *criteria], folder.name)
-            if not (few or listed or self._search([str(begin)], folder.name)):
-                raise AwayError(
-                    f"{self.account.name}: {folder.name}: the server announced"
-                    f" {folder.messages:,} messages, and has fewer; run it again"
-                )
-            found.update(listed)
+    def search(self, criteria: Sequence[str], first: int = 1) -> list[int]:
+        """Return the UIDs from `first` on of messages that meet all criteria, ascending."""
+        query = ["UID", f"{first}:*", *criteria]
+        size = 6 * min(self._open.messages, _UIDS_LISTED)  # which `allow` doubles
+        found = set(self._ask(partial(self._client.search, query), self._open.name, size))
         return sorted(uid for uid in found if uid >= first)  # 9:* is the last one, even UID 7
 
     def existing(self, uids: Iterable[int], *criteria: str) -> list[int]:
         """Return those of the messages that are in the open folder and meet the criteria."""
         found: set[int] = set()
         for some in _pieces(sorted(uids), _UIDS_DESCRIBED):
-            listed = self._search(["UID", ",".join(map(str, some)), *criteria])
-            found.update(set(some).intersection(listed))
+            query = ["UID", ",".join(map(str, some)), *criteria]
+            found.update(set(some).intersection(self._ask(partial(self._client.search, query))))
         return sorted(found)
-
-    def _search(self, query: list[str], folder: str = "") -> list[int]:
-        return self._ask(lambda: list(self._client.search(query)), folder)
 
     def beginnings(self, uids: Sequence[int]) -> Iterator[FetchedMessage]:
         """Yield the beginnings of messages."""
@@ -273,7 +231,7 @@ class Connection:
             try:
                 return self._ask(fetched, content=content) if uids else {}
             except ImapRefusalError as error:  # another client has just moved one
-                if "EXPUNGEISSUED" not in error.answer or attempt == _ATTEMPTS:
+                if "EXPUNGEISSUED" not in str(error) or attempt == _ATTEMPTS:
                     raise
                 self._ask(self._client.noop)
                 uids = self.existing(uids)
@@ -298,7 +256,7 @@ class Connection:
     def add_flag(self, uids: Sequence[int], flag: str) -> None:
         """Set a flag or keyword on messages of the open folder."""
         for some in _pieces(sorted(uids), _UIDS_DESCRIBED):
-            self._ask(lambda some=some: self._client.add_flags(some, [flag], silent=True))  # type: ignore[misc]
+            self._ask(partial(self._client.add_flags, some, [flag], silent=True))
 
     def expunge(self, uids: Sequence[int]) -> None:
         """Remove messages that are \\Deleted, by their UIDs: never what others have deleted."""
@@ -312,7 +270,8 @@ class Connection:
         """
         if self.can("IDLE"):
             self._ask(self._client.idle)
-            until(_IDLE_LIMIT, self._client.socket().fileno())
+            if not self._client.has_more():
+                until(_IDLE_LIMIT, self._client.socket().fileno())
             self._ask(self._client.idle_done)
         else:
             until(interval, None)
@@ -331,6 +290,20 @@ class Connection:
             raise command_error(self.account, error, folder) from error
 
 
+def meant(name: str, folders: Iterable[ListedFolder]) -> str:
+    """Return the folder that a user means: its own name, or the same in other writing.
+
+    A / stands for the separator, letters may be composed otherwise, and a dot may stand in front.
+    """
+
+    def normal(name: str, separator: str) -> str:
+        name = unicodedata.normalize("NFC", name).removeprefix(".")
+        return INBOX if name.upper() == INBOX else name.replace(separator or "/", "/")
+
+    same = [f.name for f in folders if normal(f.name, f.separator) == normal(name, f.separator)]
+    return name if name in same else (same or [name])[0]
+
+
 def read_folder(
     account: Account, address: FolderAddress, only_read: bool
 ) -> Iterator[tuple[str, bytes]]:
@@ -341,10 +314,9 @@ def read_folder(
     """
     criteria = READ if only_read else ("ALL",)
     with Connection(account) as connection:
-        folder = connection.select(address.folder, readonly=True)
-        address = address._replace(folder=folder.name)
+        address = address._replace(folder=connection.select(address.folder, readonly=True).name)
         if address.uid is None:
-            uids = connection.search(folder, criteria)
+            uids = connection.search(criteria)
         elif not (uids := connection.existing([address.uid], *criteria)):
             raise AccountError(
                 f"{address.text}: message not found; use a name that nbspam classify prints"
@@ -372,11 +344,6 @@ def _message(uid: int, fields: Mapping[bytes, Any]) -> FetchedMessage:
 
 def _text(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _normal(name: str, separator: str) -> str:
-    name = unicodedata.normalize("NFC", name).replace("/", separator or "/")
-    return INBOX if name.upper() == INBOX else name
 
 
 def _pieces(uids: Sequence[int], size: int) -> Iterator[list[int]]:

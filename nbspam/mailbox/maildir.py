@@ -8,26 +8,26 @@ A Maildir has no UIDs: messages are numbered here as they are met, and the numbe
 """
 
 import errno
-import json
 import os
 import re
 import socket
 import stat
 import time
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from itertools import count
 from operator import ge
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
-from nbspam.errors import AccountError, AwayError, Remedy
+from nbspam.errors import AccountError, Remedy
 from nbspam.mailbox.account import INBOX, missing_folder, state_file
-from nbspam.mailbox.connection import BEGINNING, FetchedMessage, Folder, ListedFolder
+from nbspam.mailbox.connection import BEGINNING, FetchedMessage, Folder, ListedFolder, meant
+from nbspam.mailbox.memory import held, load, store
 from nbspam.reading.message import BYTES_LIMIT
-from nbspam.store.writing import QUIET_WAIT, locked, write_atomically
+from nbspam.reading.source import Skips
+from nbspam.store.writing import QUIET_WAIT
 
 _PARTS = ("new", "cur")
 _FLAGS = re.compile(r"[:;!]2,([A-Za-z]*)$")  # Windows and some mail programs have no colon
@@ -94,17 +94,13 @@ class LocalFolders:
     def __init__(self, account: Maildir, remembers: bool = True) -> None:
         """remembers: whether numbers are kept for the next run; a dry run writes nothing."""
         self.account, self._remembers = account, remembers
+        self.skips = Skips()  # messages that cannot be read, until somebody has said so
+        self._unreadable: set[str] = set()  # all of them
         self._places = self._found()
         self._uids: dict[str, tuple[int, int, dict[str, int]]] = {}  # folder: as in the file
         self._file = account.state.with_suffix(".uids.json")
         self._messages: dict[int, _Message] = {}  # of the folder that is open
         self._open = ""
-
-    def __enter__(self) -> "LocalFolders":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
     def can(self, capability: str) -> bool:
         """Return whether it has an extension of IMAP."""
@@ -116,7 +112,7 @@ class LocalFolders:
         """Return the Maildirs by name: of Maildir++ (`.Junk`) and in folders (`Lists/Cycling`)."""
         top = Path(self.account.path)
         found = {INBOX: top} if is_maildir(top) else {}
-        with self._telling(str(top)):
+        with _telling(str(top)):
             os.listdir(top)  # noqa: PTH208 (raises, which os.walk does not: lost+found is no matter)
         for folder, inside, _ in os.walk(top):
             above = Path(folder).relative_to(top).parts
@@ -141,37 +137,38 @@ class LocalFolders:
             if flag == JUNK and len(parts[name]) > top:
                 special[name] = OLD_JUNK
         flags = {name: frozenset({special[name]} if name in special else ()) for name in parts}
-        return [ListedFolder(name, "/", flags[name]) for name in parts]
-
-    def named(self, name: str) -> str:
-        """Return the folder that a user means, with or without a dot at its front."""
-        same = [each for each in self._places if _normal(each) == _normal(name)]
-        return name if name in same else (same or [name])[0]
+        return [ListedFolder(name, ".", flags[name]) for name in parts]
 
     def select(self, name: str, readonly: bool = True) -> Folder:
         """Open a folder."""
-        folder, self._messages = self._looked(name)
-        self._open = folder.name
-        return folder
-
-    def status(self, name: str) -> Folder:
-        """Return a folder without opening it."""
-        return self._looked(name)[0]
-
-    def _looked(self, name: str) -> tuple[Folder, dict[int, _Message]]:
-        name = self.named(name)
-        if name not in self._places:
-            error = AccountError(f"{self.account.name}: there is no folder {name!r}")
-            raise missing_folder(self.account.name, name, error, list(self._places))
+        name = self._named(name)
         found = self._listed(name)
         uidvalidity, uidnext, numbers = self._numbered(name, found)
-        messages = {numbers[base]: message for base, message in found.items()}
-        return Folder(name, uidvalidity, uidnext, len(found)), messages
+        self._open, self._messages = name, {numbers[base]: m for base, m in found.items()}
+        return Folder(name, uidvalidity, uidnext, len(found))
 
-    def select_again(self, folder: Folder, readonly: bool) -> None:
-        """Open a folder whose numbers are in use; raises AwayError if they are new ones by now."""
-        if self.select(folder.name, readonly).uidvalidity != folder.uidvalidity:
-            raise AwayError(f"{self._file}: was removed during the run; run it again")
+    def status(self, name: str) -> Folder:
+        """Return what number a folder's next message will have, at least: it is not listed again.
+
+        To list it at each move would take a time that grows with the square of the messages.
+        """
+        name = self._named(name)
+        uidvalidity, uidnext, _ = self._uids.get(name) or self._numbered(name, self._listed(name))
+        return Folder(name, uidvalidity, uidnext)
+
+    def _named(self, name: str) -> str:
+        name = meant(name, self.folders())
+        if name not in self._places:
+            raise missing_folder(self.account.name, name, list(self._places))
+        return name
+
+    def is_same(self, name: str, other: str) -> bool:
+        """Return whether two folders are one, perhaps by a link."""
+        if not {name, other} <= self._places.keys():
+            return False
+        one, two = self._places[name], self._places[other]
+        with _telling(str(one)):
+            return any((one / part).samefile(two / part) for part in _PARTS)
 
     def _listed(self, name: str) -> dict[str, _Message]:
         """Return the messages of a folder by the part of their names that stays, oldest first.
@@ -183,7 +180,7 @@ class LocalFolders:
             before = self._stamps(name)
             for part in _PARTS:
                 folder = self._places[name] / part
-                with self._telling(str(folder)):
+                with _telling(str(folder)):
                     names = [n for n in os.listdir(folder) if n[0] != "."]  # noqa: PTH208 (faster)
                 for each in sorted(names):
                     path, flags = f"{folder}/{each}", _FLAGS.search(each)
@@ -196,48 +193,50 @@ class LocalFolders:
                 break
         return dict(sorted(found.items()))
 
-    def _numbered(self, name: str, found: Iterable[str]) -> tuple[int, int, dict[str, int]]:
+    def _numbered(self, name: str, found: Mapping[str, object]) -> tuple[int, int, dict[str, int]]:
         """Return what IMAP calls UIDVALIDITY and UIDNEXT, and the number of each message."""
         known = self._uids.get(name)
-        if known is not None and all(base in known[2] for base in found):
+        if known is not None and found.keys() <= known[2].keys():
             return known
-        path = self._file
-        with self._telling(str(path)):
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with locked(path, QUIET_WAIT) as place:
-            if place.exists() and (self._remembers or not self._uids):
-                self._uids = _read(place)
+        with held(self._file, QUIET_WAIT) as place:
+            if self._remembers or not self._uids:
+                load(place, self._take)
             validity, following, numbers = self._uids.get(name, (int(time.time()), 1, {}))
             # One that was missed in a listing keeps its number.
-            if len(numbers) > 2 * len(list(found)) + _KEPT:
+            if len(numbers) > 2 * len(found) + _KEPT:
                 numbers = {base: numbers[base] for base in found if base in numbers}
             for base in found:
                 if base not in numbers:
                     numbers[base], following = following, following + 1
             self._uids[name] = validity, following, numbers
             if self._remembers:
-                text = json.dumps(self._uids).encode()
-
-                def write(file: IO[bytes]) -> None:
-                    file.write(text)
-
-                write_atomically(place, write, what="state")
+                store(place, self._uids)
         return self._uids[name]
+
+    def _take(self, found: dict[str, tuple[int, int, dict[str, int]]]) -> None:
+        for name, (validity, following, numbers) in found.items():
+            ordered = [0, *sorted(numbers.values()), following]
+            if {*map(type, (validity, *ordered))} != {int} or any(map(ge, ordered, ordered[1:])):
+                raise ValueError
+            self._uids[name] = validity, following, numbers
 
     # Messages of the open folder
 
-    def search(self, folder: Folder, criteria: Sequence[str], first: int = 1) -> list[int]:
+    def search(self, criteria: Sequence[str], first: int = 1) -> list[int]:
         """Return the numbers from `first` on of messages that meet all criteria, ascending."""
-        if self._open != folder.name:
-            self.select(folder.name)
         found = self._messages.items()
         return sorted(uid for uid, m in found if uid >= first and m.meets(criteria))
 
     def existing(self, uids: Iterable[int], *criteria: str) -> list[int]:
-        """Return those of the messages that are in the open folder and meet the criteria."""
-        self.select(self._open)
+        """Return those of the messages that are in the open folder and meet the criteria.
+
+        It is listed again only if one of them is not where it was.
+        """
+        wanted, there = set(uids), self._messages
+        if not all(uid in there and os.path.lexists(there[uid].path) for uid in wanted):
+            self.select(self._open)
         there = self._messages
-        return sorted(uid for uid in set(uids) if uid in there and there[uid].meets(criteria))
+        return sorted(uid for uid in wanted if uid in there and there[uid].meets(criteria))
 
     def beginnings(self, uids: Sequence[int]) -> Iterator[FetchedMessage]:
         """Yield the beginnings of messages."""
@@ -259,13 +258,18 @@ class LocalFolders:
                     self.select(opened)
                 if uid not in self._messages:
                     break
+                path, flags = self._messages[uid]
                 try:
-                    with self._telling(self._messages[uid].path, may_vanish=True):
-                        content = _content(self._messages[uid].path, limit)
+                    content = _content(path, limit)
                 except FileNotFoundError:
                     continue
+                except OSError as error:
+                    if path not in self._unreadable:
+                        self._unreadable.add(path)
+                        self.skips(path, f"{error.strerror}; correct its owner and permissions")
+                    break
                 if content is not None:
-                    yield FetchedMessage(uid, "S" in self._messages[uid].flags, content)
+                    yield FetchedMessage(uid, "S" in flags, content)
                 break
 
     # Changes
@@ -279,7 +283,7 @@ class LocalFolders:
                     break
                 old = Path(self._messages[uid].path)
                 new = self._places[folder] / old.parent.name / _new_name(old.name)
-                with self._telling(str(old), may_vanish=new.parent.is_dir()):
+                with _telling(str(old)):
                     try:
                         old.rename(new)
                     except FileNotFoundError:
@@ -287,6 +291,7 @@ class LocalFolders:
                             raise
                         self.select(self._open)
                     else:
+                        del self._messages[uid]
                         moved.append(uid)
                         break
         return moved
@@ -309,34 +314,28 @@ class LocalFolders:
 
     def _stamps(self, name: str) -> list[int]:
         folder = self._places[name]
-        with self._telling(str(folder)):
+        with _telling(str(folder)):
             return [(folder / part).stat().st_mtime_ns for part in _PARTS]
 
-    @contextmanager
-    def _telling(self, path: str, may_vanish: bool = False) -> Iterator[None]:
-        """Turn what the system refuses into one sentence.
 
-        may_vanish: a file that is not there any more raises FileNotFoundError.
-        """
-        try:
-            yield
-        except FileNotFoundError as error:
-            if may_vanish:
-                raise
+@contextmanager
+def _telling(path: str) -> Iterator[None]:
+    """Turn what the system refuses into one sentence."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise AccountError(f"{path}: is not there; name a folder that has cur and new") from error
+    except OSError as error:
+        if error.errno == errno.EXDEV:
             raise AccountError(
-                f"{path}: is not there; name a folder that has cur and new"
+                f"{path}: the folder for spam is on another disk, to which no file is moved in one"
+                " step",
+                Remedy.NAME_JUNK,
             ) from error
-        except OSError as error:
-            if error.errno == errno.EXDEV:
-                raise AccountError(
-                    f"{path}: the folder for spam is on another disk, to which no file is moved in"
-                    " one step",
-                    Remedy.NAME_JUNK,
-                ) from error
-            raise AccountError(
-                f"{path}: {error.strerror}; correct its owner and permissions, or the disk, and run"
-                " it again"
-            ) from error
+        raise AccountError(
+            f"{path}: {error.strerror}; correct its owner and permissions, or the disk, and run it"
+            " again"
+        ) from error
 
 
 def is_maildir(path: Path) -> bool:
@@ -352,11 +351,6 @@ def _new_name(name: str) -> str:
     return unique + "".join(_SIZES.findall(name)) + (flags[0] if flags else "")
 
 
-def _normal(name: str) -> str:
-    name = unicodedata.normalize("NFC", name).removeprefix(".").replace(".", "/")
-    return INBOX if name.upper() == INBOX else name
-
-
 def _content(path: str, limit: int) -> bytes | None:
     """Return the first bytes of a message; None for what is not a file."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -365,22 +359,3 @@ def _content(path: str, limit: int) -> bytes | None:
         return None
     with os.fdopen(handle, "rb") as file:
         return file.read(limit)
-
-
-def _read(path: Path) -> dict[str, tuple[int, int, dict[str, int]]]:
-    try:
-        found = {}
-        for name, (validity, following, numbers) in json.loads(path.read_bytes()).items():
-            ordered = [0, *sorted(numbers.values()), following]
-            if {*map(type, (validity, *ordered))} != {int} or any(map(ge, ordered, ordered[1:])):
-                raise ValueError
-            found[name] = validity, following, numbers
-        return found
-    except OSError as error:
-        raise AccountError(
-            f"{path}: cannot be read ({error.strerror}); fix its permissions"
-        ) from error
-    except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        raise AccountError(
-            f"{path}: is damaged; remove it, and the next run starts again with unread mail"
-        ) from error

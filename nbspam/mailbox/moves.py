@@ -1,8 +1,7 @@
 """Moving messages to the junk folder, so that each is in exactly one folder whatever happens.
 
-What is about to be done is written down first, in the file of what is remembered of an account
-between two runs, which holds numbers and digests of messages and nothing that is in them.  After a
-crash `finish` looks what came of it: a message that was copied is not copied again.
+What is about to be done is written down first, in the file of what is remembered of an account.
+After a crash `finish` looks what came of it: a message that was copied is not copied again.
 
 With MOVE the server does it in one step.  Without, a message is copied, marked \\Deleted, and
 expunged by its UID (UIDPLUS); where that cannot be done it stays marked.  A plain EXPUNGE would
@@ -13,241 +12,19 @@ of 5 runs that began together, Dovecot 2.3 did so with a batch of 50.  `remove_d
 one with the lowest UID, which is the same for both machines.
 """
 
-import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from hashlib import blake2b
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
-from nbspam.errors import AccountError
+from nbspam.errors import AwayError
 from nbspam.mailbox.account import ImapRefusalError
-from nbspam.mailbox.connection import BEGINNING, DELETED, Connection, Folder
+from nbspam.mailbox.connection import DELETED, Connection, Folder
 from nbspam.mailbox.maildir import LocalFolders
-from nbspam.store.writing import LockWait, locked, unwritable, write_atomically
+from nbspam.mailbox.memory import JunkMark, Memory, PendingMove, identity_of
 
 Mailbox = Connection | LocalFolders
-T = TypeVar("T", bound=tuple[Any, ...])
-_VERSION = 1  # of the file
-_BYTES = 12  # of a digest: 2^48 messages before two of them are likely to share one
-# Digests kept, the newest: of what was judged and of what was in the junk folder.  20,000 make a
-# file of 1 MB.
-_KEPT = 20_000
-_RANGE_LIMIT = 10_000_000  # UIDs in the file; more would fill the memory
-_NO_STATE = ArithmeticError, ValueError, TypeError, LookupError, AttributeError, RecursionError
 _ATTEMPTS = 5  # while other clients move the same messages
-
-
-def identity_of(content: bytes) -> str:
-    """Return the digest by which a message is known again in another folder.
-
-    It is of the first bytes, which begin with what the user's own server wrote: who sends a mail
-    cannot make it pass for another.
-    """
-    return blake2b(content[:BEGINNING], digest_size=_BYTES).hexdigest()
-
-
-# What is remembered
-
-
-class JudgedFolder(NamedTuple):
-    """How far a folder has been judged."""
-
-    uidvalidity: int
-    uid: int  # the last one judged
-    unread_until: int  # below this UID only unread mail is judged: it was there at the first run
-
-
-class JunkMark(NamedTuple):
-    """A message that is or was in the junk folder."""
-
-    at: float  # when it was moved there, or seen there first; seconds since 1970
-    uidvalidity: int  # of the junk folder, for:
-    uid: int  # there, or the lowest that it can have there
-    was_seen: bool  # whether it was \\Seen before it was moved
-    is_own: bool  # whether nbspam moved it
-
-
-class LearnedFolder(NamedTuple):
-    """What of a folder has been learned."""
-
-    uidvalidity: int
-    uids: set[int]
-    waiting: dict[int, str]  # in the junk folder, moved by nbspam and not confirmed: UID -> digest
-
-
-class PendingMove(NamedTuple):
-    """A move that was begun, and of which it is not known yet whether it was done."""
-
-    folder: str
-    uidvalidity: int
-    junk: str
-    junk_uidvalidity: int
-    junk_uidnext: int
-    is_copy: bool  # by COPY; else by MOVE
-    messages: dict[int, tuple[str, bool]]  # UID -> digest, whether it is \Seen
-
-
-class Memory:
-    """What is remembered of an account."""
-
-    def __init__(self, path: Path) -> None:
-        """Read the file at `path`, if there is one; raises AccountError."""
-        self.path = path
-        self.judged: dict[str, None] = {}  # digests, oldest first
-        self.junked: dict[str, JunkMark] = {}  # by digest, oldest first
-        self.kept: dict[str, None] = {}  # what the user has moved back, oldest first
-        self.pending: PendingMove | None = None
-        self.folders: dict[str, JudgedFolder] = {}
-        self.learned: dict[str, LearnedFolder] = {}
-        self.rescued: dict[str, list[int]] = {}  # folder -> UIDs moved out of junk, not learned yet
-        if not path.exists():
-            return
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-            if found["version"] != _VERSION:
-                raise AccountError(
-                    f"{path}: was written by another version of nbspam; update nbspam, or remove"
-                    " the file to start again"
-                )
-            self._take(found)
-        except OSError as error:
-            raise AccountError(
-                f"{path}: cannot be read ({error.strerror}); fix its permissions"
-            ) from error
-        except _NO_STATE as error:
-            raise AccountError(
-                f"{path}: is damaged; remove it, and the next run starts again with unread mail"
-            ) from error
-
-    def _take(self, found: dict[str, Any]) -> None:
-        folders, junked = found["folders"].items(), found["junked"].items()
-        self.folders = {name: _checked(JudgedFolder(**each)) for name, each in folders}
-        for name, each in found["learned"].items():
-            waiting = {int(uid): str(digest) for uid, digest in each["waiting"].items()}
-            uids = _in_ranges(each["uids"])
-            self.learned[name] = _checked(LearnedFolder(each["uidvalidity"], uids, waiting))
-        self.rescued = {name: [*map(int, uids)] for name, uids in found["rescued"].items()}
-        self.judged, self.kept = dict.fromkeys(found["judged"]), dict.fromkeys(found["kept"])
-        self.junked = {digest: _checked(JunkMark(*mark)) for digest, mark in junked}
-        if found["pending"] is not None:
-            move = _checked(PendingMove(**found["pending"]))
-            pairs = move.messages.items()
-            messages = {int(uid): (str(digest), bool(seen)) for uid, (digest, seen) in pairs}
-            self.pending = move._replace(messages=messages)
-
-    def save(self) -> None:
-        """Write the file; raises ModelError when that cannot be done."""
-        for digests in (self.judged, self.junked, self.kept):
-            for digest in list(digests)[: max(0, len(digests) - _KEPT)]:
-                del digests[digest]
-        found = {
-            "version": _VERSION,
-            "pending": self.pending and self.pending._asdict(),
-            "folders": {name: each._asdict() for name, each in self.folders.items()},
-            "learned": {
-                name: each._asdict() | {"uids": _ranges(each.uids)}
-                for name, each in self.learned.items()
-            },
-            "rescued": self.rescued,
-            "junked": self.junked,
-            "kept": list(self.kept),
-            "judged": list(self.judged),
-        }
-        text = json.dumps(found).encode()
-
-        def write(file: Any) -> None:
-            file.write(text)
-
-        write_atomically(self.path, write, what="state")
-
-    def judged_folder(self, folder: Folder) -> JudgedFolder:
-        """Return how far a folder has been judged: not at all if its UIDs are new ones."""
-        known = self.folders.get(folder.name)
-        if known is None or known.uidvalidity != folder.uidvalidity:
-            self.rescued.pop(folder.name, None)
-            return JudgedFolder(folder.uidvalidity, 0, folder.uidnext)
-        return known
-
-    def set_judged(self, folder: str, judged: JudgedFolder, digests: Iterable[str]) -> None:
-        """Remember how far a folder has been judged; digests: of the messages judged."""
-        self.folders[folder] = judged
-        for digest in digests:
-            self.judged.pop(digest, None)
-            self.judged[digest] = None
-
-    def set_junked(self, digest: str, mark: JunkMark) -> None:
-        """Remember that a message is in the junk folder."""
-        self.kept.pop(digest, None)
-        self.junked.pop(digest, None)
-        self.junked[digest] = mark
-
-    def add_rescued(self, folder: str, uid: int, digest: str) -> None:
-        """Remember that the user has moved a message from the junk folder back to a folder."""
-        self.rescued.setdefault(folder, []).append(uid)
-        self.junked.pop(digest, None)
-        self.kept[digest] = None
-
-    def learned_folder(self, folder: Folder) -> LearnedFolder:
-        """Return what of a folder was learned: nothing if its UIDs are new ones."""
-        known = self.learned.get(folder.name)
-        if known is None or known.uidvalidity != folder.uidvalidity:
-            return LearnedFolder(folder.uidvalidity, set(), {})
-        return known
-
-    def set_learned(self, folder: str, learned: LearnedFolder) -> None:
-        """Remember what of a folder was learned."""
-        self.learned[folder] = learned
-        self.rescued.pop(folder, None)
-
-
-def _ranges(uids: Iterable[int]) -> str:
-    """Return numbers as IMAP writes a set of them: `1:5,7`."""
-    found: list[list[int]] = []
-    for uid in sorted(uids):
-        if found and uid == found[-1][1] + 1:
-            found[-1][1] = uid
-        else:
-            found.append([uid, uid])
-    return ",".join(f"{low}:{high}" if low < high else str(low) for low, high in found)
-
-
-def _in_ranges(text: str) -> set[int]:
-    uids: set[int] = set()
-    for piece in text.split(",") if text else ():
-        low, _, high = piece.partition(":")
-        if int(high or low) - int(low) > _RANGE_LIMIT:
-            raise ValueError
-        uids.update(range(int(low), int(high or low) + 1))
-    return uids
-
-
-def _checked(read: T) -> T:
-    """Return a tuple of the file; raises TypeError where a value is not what it is to be."""
-    for value, kind in zip(read, type(read).__annotations__.values(), strict=True):
-        if type(value) is not getattr(kind, "__origin__", kind):
-            raise TypeError
-    return read
-
-
-@contextmanager
-def opened_memory(path: Path, wait: LockWait) -> Iterator[Memory]:
-    """Hold what is remembered of an account, in the file at `path`, for one run at a time.
-
-    Raises LockedError when another run holds it for too long, AccountError and ModelError when it
-    cannot be read or written.
-    """
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise unwritable(path, error, "state") from error
-    with locked(path, wait) as place:
-        yield Memory(place)
-
-
-# Moves
 
 
 class KnownMessage(NamedTuple):
@@ -256,6 +33,15 @@ class KnownMessage(NamedTuple):
     uid: int
     digest: str
     is_seen: bool
+
+
+def select_again(connection: Mailbox, folder: Folder, readonly: bool) -> None:
+    """Open a folder whose UIDs are in use; raises AwayError if they are new ones by now."""
+    if connection.select(folder.name, readonly).uidvalidity != folder.uidvalidity:
+        raise AwayError(
+            f"{connection.account.name}: {folder.name}: its messages have just been renumbered;"
+            " run it again"
+        )
 
 
 class Mover:
@@ -273,7 +59,7 @@ class Mover:
 
     def begin(self) -> None:
         """Take down what the junk folder is like before the first message is moved."""
-        self._start = self.connection.status(self.junk)
+        self._start = self.connection.select(self.junk, readonly=True)
         self._expected = self._start.uidnext
 
     def move(self, folder: Folder, messages: list[KnownMessage]) -> None:
@@ -293,9 +79,9 @@ class Mover:
             except ImapRefusalError as error:
                 self.finish()
                 # Another client has moved some of them meanwhile.
-                if "EXPUNGEISSUED" not in error.answer or attempt == _ATTEMPTS - 1:
+                if "EXPUNGEISSUED" not in str(error) or attempt == _ATTEMPTS - 1:
                     raise
-                self.connection.select_again(folder, readonly=False)
+                select_again(self.connection, folder, readonly=False)
 
     def _move(self, folder: Folder, messages: list[KnownMessage]) -> None:
         junk = self.connection.status(self.junk)
@@ -334,7 +120,7 @@ class Mover:
         if junk.uidvalidity != self._start.uidvalidity:
             return
         found: dict[str, list[int]] = {}
-        uids = self.connection.search(junk, ("UNDELETED",), self._start.uidnext)
+        uids = self.connection.search(("UNDELETED",), self._start.uidnext)
         for message in self.connection.beginnings(uids):
             found.setdefault(identity_of(message.content), []).append(message.uid)
         doubles: list[int] = []
@@ -362,7 +148,7 @@ class Mover:
         if pending.junk in there:
             junk = self.connection.select(pending.junk, readonly=True)
             is_same = junk.uidvalidity == pending.junk_uidvalidity
-            uids = self.connection.search(junk, ("ALL",), pending.junk_uidnext if is_same else 1)
+            uids = self.connection.search(("ALL",), pending.junk_uidnext if is_same else 1)
             copied.update(identity_of(m.content) for m in self.connection.beginnings(uids))
         left: set[int] = set()
         if pending.folder in there:

@@ -17,23 +17,18 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.errors import AccountError, AwayError, LockedError, Remedy
 from nbspam.filter import ClassifiedMessage, Filter
 from nbspam.mailbox.account import Account
-from nbspam.mailbox.connection import READ, Connection
+from nbspam.mailbox.connection import READ, Connection, meant
 from nbspam.mailbox.maildir import OLD_JUNK, LocalFolders, Maildir
-from nbspam.mailbox.moves import (
-    JunkMark,
-    KnownMessage,
-    LearnedFolder,
-    Mailbox,
-    Memory,
-    Mover,
-    identity_of,
-)
+from nbspam.mailbox.memory import JunkMark, LearnedFolder, Memory, identity_of
+from nbspam.mailbox.moves import KnownMessage, Mailbox, Mover, select_again
 from nbspam.names import UNSURE
 from nbspam.reading.message import RawMessage
 from nbspam.scoring.verdict import Verdict
@@ -45,9 +40,9 @@ if TYPE_CHECKING:
 
 JUNK_KEYWORD = "$Junk"  # registered with IANA, as mail programs know it
 TAUGHT_AS_HAM = "taught as ham"  # the reason beside a verdict of spam on what is not to be moved
-# Verdicts after which spam is moved and what was done is saved: a run that is killed judges so
-# many again.
-_TOGETHER = 100
+# Verdicts after which spam is moved and what was done is saved, all of it, whose file grows with
+# the messages: a fiftieth of them, within these bounds.  A run that is killed judges so many again.
+_TOGETHER, _MOST_TOGETHER = 100, 500
 # Kept mail that somebody has marked as spam is not ham: nbspam without moving it, or Thunderbird.
 _NOT_MARKED = ("UNKEYWORD", JUNK_KEYWORD, "UNKEYWORD", "Junk")
 _UNUSUAL = frozenset(("\\junk", OLD_JUNK, "\\trash", "\\drafts"))  # RFC 6154
@@ -56,10 +51,10 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 900.0  # seconds before the next attempt; ea
 Judge = Callable[[Iterable[RawMessage], int], Iterator[Verdict]]  # messages, how many -> verdicts
 
 
-def opened(account: Account | Maildir, is_dry_run: bool = False) -> Mailbox:
+def opened(account: Account | Maildir, is_dry_run: bool = False) -> AbstractContextManager[Mailbox]:
     """Return the folders of an account or Maildir; to be used as a context manager."""
     if isinstance(account, Maildir):
-        return LocalFolders(account, remembers=not is_dry_run)
+        return nullcontext(LocalFolders(account, remembers=not is_dry_run))
     return Connection(account)
 
 
@@ -73,7 +68,7 @@ def expanded(connection: Mailbox, names: Iterable[str], junk: str) -> list[str]:
     found: dict[str, None] = {}
     for name in names:
         if not set(name) & set("*?["):
-            found[connection.named(name)] = None
+            found[meant(name, connection.folders())] = None
             continue
         for each in connection.folders():
             usual = each.is_selectable and not each.flags & _UNUSUAL
@@ -91,17 +86,6 @@ def expanded(connection: Mailbox, names: Iterable[str], junk: str) -> list[str]:
 # Filtering
 
 
-class FilterPlan(NamedTuple):
-    """What is to be done with judged mail."""
-
-    folders: tuple[str, ...]
-    positive: str  # the class that is moved
-    is_dry_run: bool = False  # say what would be done
-    is_marked: bool = False  # set a keyword and move nothing
-    unsure_keyword: str | None = None
-    judges_all: bool = False  # old mail too
-
-
 class SortedMessage(NamedTuple):
     """What was done with a message."""
 
@@ -111,36 +95,41 @@ class SortedMessage(NamedTuple):
     action: str  # "moved", "marked", "deleted" (copied and marked \Deleted), "kept"
 
 
+@dataclass
 class MailFilter:
     """Judges and sorts the mail of one account."""
 
-    def __init__(
-        self, mover: Mover, judge: Judge, plan: FilterPlan, is_over: Callable[[], bool]
-    ) -> None:
-        """judge: returns the verdicts on messages.  is_over: asked whether to stop early."""
-        self._mover, self._connection, self._memory = mover, mover.connection, mover.memory
-        self._judge, self._plan, self._is_over = judge, plan, is_over
+    mover: Mover
+    judge: Judge  # returns the verdicts on messages
+    is_over: Callable[[], bool]  # asked whether to stop early
+    folders: Sequence[str]
+    positive: str  # the class that is moved
+    is_dry_run: bool  # say what would be done
+    is_marked: bool  # set a keyword and move nothing
+    unsure_keyword: str | None
+    judges_all: bool  # old mail too
 
     def run(self) -> Iterator[SortedMessage]:
         """Judge and sort what has come; yields what was done.  Raises AccountError."""
-        moves = not (self._plan.is_dry_run or self._plan.is_marked)
-        if not self._plan.is_dry_run:
-            self._mover.finish()
+        self._connection, self._memory = self.mover.connection, self.mover.memory
+        moves = not (self.is_dry_run or self.is_marked)
+        if not self.is_dry_run:
+            self.mover.finish()
         if moves:
-            self._mover.begin()
-        for name in self._plan.folders:
+            self.mover.begin()
+        for name in self.folders:
             yield from self._filtered(name)
-            if self._is_over():
+            if self.is_over():
                 break
         if moves:
-            self._mover.remove_doubles()
+            self.mover.remove_doubles()
 
     def _filtered(self, name: str) -> Iterator[SortedMessage]:
-        plan, connection = self._plan, self._connection
-        folder = connection.select(name, plan.is_dry_run)
-        wanted = [plan.unsure_keyword, JUNK_KEYWORD if plan.is_marked else None]
-        lacking = [keyword for keyword in wanted if keyword and not folder.keeps(keyword)]
-        if lacking and not plan.is_dry_run:
+        connection = self._connection
+        folder = connection.select(name, self.is_dry_run)
+        wanted = [self.unsure_keyword, JUNK_KEYWORD if self.is_marked else None]
+        lacking = [w for w in wanted if w and not {"\\*", w.lower()} & folder.keywords]
+        if lacking and not self.is_dry_run:
             raise AccountError(
                 f"{connection.account.name}: {folder.name}: does not store the keyword"
                 f" {lacking[0]}",
@@ -154,12 +143,12 @@ class MailFilter:
         self._deferred: dict[int, str] = {}  # UID -> digest of what was in the junk folder before
         self._is_settled = False  # whether what was deferred is being judged
         yield from self._sorted(self._new())
-        if self._deferred and not self._is_over():
+        if self._deferred and not self.is_over():
             others = self._without_rescued()
-            connection.select_again(folder, plan.is_dry_run)
+            select_again(connection, folder, self.is_dry_run)
             self._is_settled = True
             yield from self._sorted(others)
-        if not self._is_over():
+        if not self.is_over():
             self._reached = max(self._start.uid, folder.uidnext - 1)
             self._save([])
 
@@ -167,24 +156,25 @@ class MailFilter:
         """Return the UIDs of what is to be judged, in ascending order."""
         folder, start = self._folder, self._start
         search, alive = self._connection.search, "UNDELETED"
-        if self._plan.judges_all:
-            found = search(folder, (alive,))
+        if self.judges_all:
+            found = search((alive,))
         else:
-            found = search(folder, (alive,), max(start.uid + 1, start.unread_until))
+            found = search((alive,), max(start.uid + 1, start.unread_until))
             if start.uid + 1 < start.unread_until:
-                old = search(folder, (alive, "UNSEEN"), start.uid + 1)
+                old = search((alive, "UNSEEN"), start.uid + 1)
                 found += [uid for uid in old if uid < start.unread_until]
         return sorted(uid for uid in found if uid < folder.uidnext)
 
     def _sorted(self, uids: Sequence[int]) -> Iterator[SortedMessage]:
         """Judge messages, and sort them some at a time."""
         batch: list[tuple[KnownMessage, Verdict]] = []
-        for verdict in self._judge(self._raws(uids), len(uids)):
+        together = min(_MOST_TOGETHER, max(_TOGETHER, len(uids) // 50))
+        for verdict in self.judge(self._raws(uids), len(uids)):
             batch.append((self._waiting.pop(verdict.source), verdict))
-            if len(batch) == _TOGETHER:
+            if len(batch) == together:
                 yield from self._applied(batch)
                 batch = []
-                if self._is_over():
+                if self.is_over():
                     return
         if batch:
             yield from self._applied(batch)
@@ -196,7 +186,7 @@ class MailFilter:
         """
         for message in self._connection.messages(uids):
             digest = identity_of(message.content)
-            is_old = message.uid < self._start.unread_until and not self._plan.judges_all
+            is_old = message.uid < self._start.unread_until and not self.judges_all
             if not self._is_settled and digest in self._memory.junked:
                 self._deferred[message.uid] = digest
             elif digest in self._kept or (
@@ -213,54 +203,52 @@ class MailFilter:
 
         One that was in the junk folder and still is was not moved: this is another, alike.
         """
-        junk = self._connection.select(self._mover.junk, readonly=True)
+        junk = self._connection.select(self.mover.junk, readonly=True)
         marks = [self._memory.junked[digest] for digest in self._deferred.values()]
         first = min(m.uid if m.uidvalidity == junk.uidvalidity else 1 for m in marks)
-        there = self._connection.search(junk, ("UNDELETED",), first)
+        there = self._connection.search(("UNDELETED",), first)
         present = {identity_of(m.content) for m in self._connection.beginnings(there)}
         others = []
         for uid, digest in self._deferred.items():
             if digest in present:
                 others.append(uid)
-            elif not self._plan.is_dry_run:
+            elif not self.is_dry_run:
                 self._memory.add_rescued(self._folder.name, uid, digest)
         return others
 
     def _applied(self, batch: list[tuple[KnownMessage, Verdict]]) -> Iterator[SortedMessage]:
         """Do what the verdicts ask for, and remember it."""
-        plan, connection = self._plan, self._connection
-        if not plan.is_dry_run:
-            unsure = [message.uid for message, judged in batch if judged.verdict == UNSURE]
-            spam = [message for message, judged in batch if self._is_taken(judged)]
-            if unsure and plan.unsure_keyword:
-                connection.add_flag(unsure, plan.unsure_keyword)
-            if spam and plan.is_marked:
-                connection.add_flag([message.uid for message in spam], JUNK_KEYWORD)
+        taken = [(m, v) for m, v in batch if v.verdict == self.positive]
+        spam = [message for message, judged in taken if judged.reason != TAUGHT_AS_HAM]
+        unsure = [message.uid for message, judged in batch if judged.verdict == UNSURE]
+        if not self.is_dry_run:
+            if unsure and self.unsure_keyword:
+                self._connection.add_flag(unsure, self.unsure_keyword)
+            if spam and self.is_marked:
+                self._connection.add_flag([message.uid for message in spam], JUNK_KEYWORD)
             elif spam:
-                self._mover.move(self._folder, spam)
+                self.mover.move(self._folder, spam)
             if not self._is_settled:
                 # What was deferred, and what comes after it, is for the next run if this ends here.
                 last = batch[-1][0].uid
                 last = min(last, min(self._deferred, default=last + 1) - 1)
                 self._reached = max(self._reached, last)
             self._save([message.digest for message, _ in batch])
+        moved = "deleted" if self.mover.leaves_deleted else "moved"
+        actions = dict.fromkeys(unsure, "marked" if self.unsure_keyword else "kept")
+        for message in spam:
+            actions[message.uid] = "marked" if self.is_marked else moved
         for message, judged in batch:
-            action = "kept"
-            if self._is_taken(judged):
-                moved = "deleted" if self._mover.leaves_deleted else "moved"
-                action = "marked" if plan.is_marked else moved
-            elif judged.verdict == UNSURE and plan.unsure_keyword:
-                action = "marked"
+            action = actions.get(message.uid, "kept")
             yield SortedMessage(self._folder.name, message.uid, judged, action)
 
-    def _is_taken(self, judged: Verdict) -> bool:
-        """Return whether a message is to be moved, or marked, as spam."""
-        return judged.verdict == self._plan.positive and judged.reason != TAUGHT_AS_HAM
-
     def _save(self, digests: list[str]) -> None:
-        if not self._plan.is_dry_run:
+        if not self.is_dry_run:
             reached = self._start._replace(uid=self._reached)
-            self._memory.set_judged(self._folder.name, reached, digests)
+            self._memory.folders[self._folder.name] = reached
+            for digest in digests:
+                self._memory.judged.pop(digest, None)
+                self._memory.judged[digest] = None
             self._memory.save()
 
 
@@ -338,15 +326,16 @@ class Lessons:
     def commit(self) -> None:
         """Remember that all messages were learned."""
         for name, learned in self._learned.items():
-            self._memory.set_learned(name, learned)
+            self._memory.learned[name] = learned
+            self._memory.rescued.pop(name, None)
         self._memory.save()
 
     def _spam(self) -> Iterator[RawMessage]:
         connection, memory = self._connection, self._memory
         folder = connection.select(self._junk, readonly=True)
         known = memory.learned_folder(folder)
-        there = set(connection.search(folder, ("UNDELETED",)))
-        seen = set(connection.search(folder, READ))
+        there = set(connection.search(("UNDELETED",)))
+        seen = set(connection.search(READ))
         digests = {uid: digest for uid, digest in known.waiting.items() if uid in there}
         taught: set[int] = set()
         for message in connection.beginnings(sorted(there - known.uids - known.waiting.keys())):
@@ -382,7 +371,7 @@ class Lessons:
         connection = self._connection
         folder = connection.select(name, readonly=True)
         known = self._memory.learned_folder(folder)
-        there = set(connection.search(folder, (*READ, *_NOT_MARKED)))
+        there = set(connection.search((*READ, *_NOT_MARKED)))
         there.update(connection.existing(self._memory.rescued.get(folder.name, []), "UNDELETED"))
         learned = LearnedFolder(folder.uidvalidity, set(known.uids), {})
         self._learned[folder.name] = learned
@@ -402,7 +391,7 @@ class Stop:
 
     def __enter__(self) -> "Stop":
         self._read, self._write = os.pipe()
-        self._is_asked = False
+        self.is_asked = False
         signals = signal.SIGTERM, signal.SIGINT
         self._before = {number: signal.signal(number, self.ask) for number in signals}
         return self
@@ -415,12 +404,8 @@ class Stop:
 
     def ask(self, *_: object) -> None:
         """Ask to end."""
-        self._is_asked = True
+        self.is_asked = True
         os.write(self._write, b".")
-
-    def is_asked(self) -> bool:
-        """Return whether it was asked for."""
-        return self._is_asked
 
     def wait(self, seconds: float, descriptor: int | None = None) -> bool:
         """Wait until it is asked for, there is something to read, or so much time has passed.
@@ -447,10 +432,10 @@ def watch(
     Raises AccountError where to try again would not help, such as for a wrong password.
     """
     pause, folder = first_pause, account.folders[0]
-    while not stop.is_asked():
+    while not stop.is_asked:
         try:
             with opened(account) as connection:
-                while not stop.is_asked():
+                while not stop.is_asked:
                     before = connection.select(folder, readonly=True).uidnext
                     try:
                         sort(connection)
@@ -463,7 +448,7 @@ def watch(
                     if connection.select(folder, readonly=True).uidnext == before:
                         connection.wait(stop.wait, interval)
         except AwayError as error:
-            if stop.is_asked():
+            if stop.is_asked:
                 return
             problem = error.problem.rpartition(";")[0] or error.problem
             say(f"{problem}; next attempt in {pause:.0f} s")

@@ -21,7 +21,7 @@ from nbspam.bayes.calibration import pooled_pair, untrained_calibrations
 from nbspam.bayes.event_model import BERNOULLI, Row
 from nbspam.errors import ModelError
 from nbspam.names import real_name
-from nbspam.scoring.classifier import CACHED_TOKENS, Classifier, CountsOf, counts_in
+from nbspam.scoring.classifier import CACHED_TOKENS, Classifier, CountsOf
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import (
     BASE,
@@ -161,16 +161,13 @@ class Base:
 
 
 @contextlib.contextmanager
-def open_base(path: "str | Path | None", indexed: bool = True) -> Iterator[Base | None]:
-    """Give a model file as a base, open; None without one.  Raises ModelError.
-
-    indexed: make an index of the tokens, which pays from the second message on.
-    """
+def open_base(path: "str | Path | None") -> Iterator[Base | None]:
+    """Give a model file as a base, open; None without one.  Raises ModelError."""
     if path is None:
         yield None
         return
     with Lookup(path) as lookup:
-        yield Base(path, lookup.metadata, counts_in(lookup, indexed), lookup)
+        yield Base(path, lookup.metadata, lookup.counts, lookup)
 
 
 def _sum(own: Row, base: Row, r: float) -> Row:

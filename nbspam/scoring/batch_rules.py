@@ -1,4 +1,4 @@
-"""The scoring rules for many messages: on a matrix, with what each has to learn, and on a table."""
+"""The scoring rules for many messages: learned ones, each left out; and by a table of tokens."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from nbspam.bayes.calibration import Calibrations
 from nbspam.bayes.event_model import log_priors
 from nbspam.bayes.evidence import trait_feature
 from nbspam.bayes.fitting import Inputs, fit_calibration, inputs_of_rows
-from nbspam.bayes.matrix import Booleans, Chunked, EvidenceRows, Floats, Integers, Presence
+from nbspam.bayes.matrix import Chunked, EvidenceRows, Integers, Presence
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.rules import (
     EvidenceRule,
@@ -30,10 +30,7 @@ _SCORED = 10_000  # messages whose scores are made at a time
 
 
 class _Batch:
-    """A scoring rule for all messages of a corpus."""
-
-    # Whether it needs of the counts only those of a message's own tokens, to leave that out.
-    fits_apart = True
+    """A scoring rule for all messages that were learned, each left out."""
 
     def __init__(
         self, counts: Integers, labels: Integers, channels: Integers, traits: Integers | None
@@ -49,54 +46,21 @@ class _Batch:
     def _arrays(self, metadata: Metadata) -> matrix.EventArrays:
         (settings, learned), counts = metadata, self._counts
         messages, size = np.array(learned.messages), metadata.size
-        return matrix.event_arrays(settings.counts, counts, messages, settings.alpha, size)
+        return matrix.EventArrays(settings.counts, counts, messages, settings.alpha, size)
 
-
-def _trait_weights(
-    rule: ScoringRule, traits: Integers | None, labels: Integers | None
-) -> Iterator[list[tuple[float, ...]]]:
-    """Yield the weights of each message's traits, as `ScoringRule.trait_weights` returns them.
-
-    labels: of learned messages, each left out; None of new ones.
-    """
-    if traits is not None:
-        left_out = [None] * len(traits) if labels is None else labels.tolist()
-        for values, own in zip(traits.tolist(), left_out, strict=True):
-            yield rule.trait_weights(values if values[0] >= 0 else (), own)
+    def _trait_weights(self, rule: ScoringRule) -> Iterator[list[tuple[float, ...]]]:
+        """Yield the weights of each message's traits, as `ScoringRule.trait_weights` has them."""
+        if self._traits is not None:
+            for values, own in zip(self._traits.tolist(), self._labels.tolist(), strict=True):
+                yield rule.trait_weights(values if values[0] >= 0 else (), own)
 
 
 class BatchSum(_Batch):
     """The sum rule on a matrix."""
 
-    fits_apart = False  # the absence of every other token has a part in the score
-
     def fit(self, _: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
         """Return the calibrations as they are: the posterior is not calibrated."""
         return metadata.learned.calibrations
-
-    def _scores(
-        self,
-        joints: Floats,
-        of_traits: Iterator[list[tuple[float, ...]]],
-        presence: Presence,
-        is_known: Booleans,
-        metadata: Metadata,
-    ) -> Iterator[Score]:
-        """Yield the scores of rows with these joint log-likelihoods of tokens, and of traits.
-
-        is_known: (nnz,), which entries are of tokens in the vocabulary.
-        """
-        for i, found in enumerate(of_traits):
-            if found:
-                joints[i] += np.sum(found, axis=0)
-        n = presence.shape[0]
-        rows = np.repeat(np.arange(n), np.diff(presence.indptr))
-        is_text = self._channels[presence.indices] == TEXT
-        text = np.bincount(rows[is_text], minlength=n).tolist()
-        known = np.bincount(rows[is_text & is_known], minlength=n).tolist()
-        for row, n_known, n_text in zip(joints.tolist(), known, text, strict=True):
-            score = score_of_log_scores(metadata.settings, row)
-            yield score._replace(known=n_known, text=n_text)
 
     def left_out_scores(
         self, presence: Presence | Chunked, metadata: Metadata, folds: int = 1
@@ -106,26 +70,23 @@ class BatchSum(_Batch):
         fixed = None
         if settings.prior is not None:
             fixed = np.array(log_priors(learned.messages, settings.prior, settings.positive_index))
-        arrays, rule, totals = self._arrays(metadata), SumRule(metadata), self._counts.sum(axis=0)
+        arrays, totals = self._arrays(metadata), self._counts.sum(axis=0)
+        of_traits = self._trait_weights(SumRule(metadata))
         for place, piece in matrix.chunks(presence):
-            labels, traits = self._labels[place], self._traits
-            of_traits = _trait_weights(rule, None if traits is None else traits[place], labels)
-            joints = arrays.left_out_joints(piece, labels, fixed)
+            n = piece.shape[0]
+            joints = arrays.joints(piece, self._labels[place], fixed)
+            for row, weights in zip(joints, itertools.islice(of_traits, n), strict=False):
+                row += np.sum(weights, axis=0) if weights else 0.0
+            rows = np.repeat(np.arange(n), np.diff(piece.indptr))
+            is_text = self._channels[piece.indices] == TEXT
             # A token that only the message itself has is unknown once that is left out.
-            is_known = totals[piece.indices] > piece.data
-            yield from self._scores(joints, of_traits, piece, is_known, metadata)
-
-    def scores(
-        self, presence: Presence, metadata: Metadata, traits: Integers | None
-    ) -> Iterator[Score]:
-        """Yield the score of each new message."""
-        weights = self._arrays(metadata).class_weights()
-        is_known: Booleans = np.asarray(self._counts.any(axis=0))
-        weights[:, ~is_known] = 0
-        presence = matrix.without_signs(presence)
-        joints = np.asarray(presence @ weights.T + np.array(metadata.bias))
-        of_traits = _trait_weights(SumRule(metadata), traits, None)
-        return self._scores(joints, of_traits, presence, is_known[presence.indices], metadata)
+            is_known = is_text & (totals[piece.indices] > piece.data)
+            text, known = (
+                np.bincount(rows[of], minlength=n).tolist() for of in (is_text, is_known)
+            )
+            for log_scores, n_known, n_text in zip(joints.tolist(), known, text, strict=True):
+                score = score_of_log_scores(settings, log_scores)
+                yield score._replace(known=n_known, text=n_text)
 
 
 class BatchEvidence(_Batch):
@@ -138,12 +99,6 @@ class BatchEvidence(_Batch):
         """Return the calibrations, fitted to the features of each message left out."""
         self._left_out = self.left_out_evidence(presence, metadata)
         return self._calibrations(metadata, np.arange(len(self._labels)))
-
-    def left_out_evidence(
-        self, presence: Presence | Chunked, metadata: Metadata
-    ) -> tuple[EvidenceRows, ...]:
-        """Return the evidence of each training message, itself left out, for each scored class."""
-        return self._evidence(presence, metadata, self._traits, self._labels)
 
     def _calibrations(self, metadata: Metadata, places: Integers) -> tuple[Calibrations, ...]:
         """Return the calibrations fitted to some of the messages."""
@@ -173,51 +128,28 @@ class BatchEvidence(_Batch):
             parts.append(scores_of_rows(found, rule))
         yield from (next(parts[k]) for k in fold.tolist())
 
-    def scores(
-        self, presence: Presence, metadata: Metadata, traits: Integers | None
-    ) -> Iterator[Score]:
-        """Yield the score of each new message."""
-        found = self._evidence(presence, metadata, traits, None)
-        return scores_of_rows(found, EvidenceRule(metadata))
-
-    def _evidence(
-        self,
-        presence: Presence | Chunked,
-        metadata: Metadata,
-        traits: Integers | None,
-        labels: Integers | None,
+    def left_out_evidence(
+        self, presence: Presence | Chunked, metadata: Metadata
     ) -> tuple[EvidenceRows, ...]:
-        """Return every row's evidence, for each scored class.
-
-        labels: of learned messages, each left out; None of new ones.
-        """
-        settings, arrays = metadata.settings, self._arrays(metadata)
-        unknown, positive = ~self._counts.any(axis=0), settings.positive_index or 0
-
-        def weights_of(piece: Presence, place: slice, k: int) -> Floats:
-            """Return the weight for class k of each entry; NaN of what is not in the vocabulary."""
-            if labels is not None:
-                return arrays.left_out_contrasts(piece, labels[place], k)
-            weights = arrays.contrasts(k)
-            weights[unknown] = np.nan
-            return np.asarray(weights[piece.indices])
-
-        features = np.zeros((len(settings.scored_classes), presence.shape[0]))
-        rule = EvidenceRule(metadata)
-        for i, of_traits in enumerate(_trait_weights(rule, traits, labels)):
+        """Return the evidence of each training message, itself left out, for each scored class."""
+        settings, arrays, rule = metadata.settings, self._arrays(metadata), EvidenceRule(metadata)
+        classes, positive = settings.scored_classes, settings.positive_index or 0
+        features = np.zeros((len(classes), presence.shape[0]))
+        for i, of_traits in enumerate(self._trait_weights(rule)):
             if of_traits:
                 features[:, i] = [trait_feature(same) for same in zip(*of_traits, strict=True)]
         found = []
-        for scored, feature in zip(settings.scored_classes, features, strict=True):
+        for scored, feature in zip(classes, features, strict=True):
             parts = []
             for place, signed in matrix.signed_chunks(presence):
-                piece = matrix.without_signs(signed)
+                piece, labels = matrix.without_signs(signed), self._labels[place]
                 lengths = np.diff(piece.indptr)
                 rows = np.repeat(np.arange(len(lengths)), lengths)
-                weights = weights_of(piece, place, scored)
+                weights = arrays.contrasts(piece, labels, scored)
                 if piece is not signed:  # what is perhaps hidden never speaks for ham
-                    same = scored == positive
-                    for_spam = weights if same else weights_of(piece, place, positive)
+                    for_spam = weights
+                    if scored != positive:
+                        for_spam = arrays.contrasts(piece, labels, positive)
                     weights = np.where((signed.data < 0) & (for_spam < 0), np.nan, weights)
                 channels = self._channels[piece.indices]
                 parts.append(matrix.evidence_of_rows(rows, weights, channels, len(lengths)))

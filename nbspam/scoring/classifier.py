@@ -5,41 +5,23 @@ of one message do, so that a score is the same to the last bit, whichever way it
 """
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING
 
 from nbspam.bayes.event_model import Row
-from nbspam.scoring.rules import KnownWords, Score, ScoringRule, Weights, rule_of, undecided
+from nbspam.scoring.rules import KnownWords, Score, ScoringRule, Weights, rule_of
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import HOST, TEXT, channels_of
-from nbspam.tokens.tokenized import NO_NUMBERS, Numbers, TokenizedMessage
+from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nbspam.store.lookup import Lookup
-
 
 Counts = Mapping[str, Row]
 CountsOf = Callable[[Iterable[str]], Counts]  # of those tokens that a model knows
-_BATCH_MESSAGES, _BATCH_TOKENS = 500, 200_000
 CACHED_TOKENS = 1_000_000
 _UNKNOWN: tuple[tuple[int, Weights | None], ...] = tuple((c, None) for c in range(HOST + 1))
-
-
-def counts_in(lookup: "Lookup | None", indexed: bool) -> CountsOf:
-    """Return what gives the counts of an open model's tokens; None: of a model without tokens.
-
-    indexed: make an index of them, which pays from the second message on.
-    """
-    if lookup is None:
-        return lambda _: {}
-    if not indexed:
-        return lookup.counts
-    from nbspam.store.index import TokenIndex
-
-    made = functools.cache(lambda: TokenIndex(lookup))  # who only learns needs none
-    return lambda tokens: made().counts(tokens)
 
 
 class Classifier:
@@ -64,42 +46,19 @@ class Classifier:
         self._cached = cached
         # Token -> its channel, and its weights if it is known.
         self._words: dict[str, tuple[int, Weights | None]] = {}
-        self._weights: dict[Row, Weights] = {}  # few counts differ
+        self._weights = functools.cache(self.rule.weights)  # few counts differ
 
-    def trim(self) -> None:
-        """Drop the cached tokens if there are more than are to be kept."""
+    def _look_up(self, tokens: Set[str]) -> None:
+        """Have the weights of tokens in the cache."""
+        if tokens <= self._words.keys():
+            return
         if len(self._words) > self._cached:  # memory grows with the model, not with the messages
             self._words.clear()
-
-    def prepare(self, tokens: Iterable[str]) -> None:
-        """Look up tokens; for many messages at once this is far cheaper than one by one."""
-        self.trim()
         new = [token for token in tokens if token not in self._words]
         counts = self.counts(new)
         for token, channel in zip(new, channels_of(new), strict=True):
             row = counts.get(token)
-            self._words[token] = _UNKNOWN[channel] if row is None else (channel, self._of(row))
-
-    def _of(self, row: Row) -> Weights:
-        weights = self._weights.get(row)
-        if weights is None:
-            weights = self._weights[row] = self.rule.weights(row)
-        return weights
-
-    def in_batches(
-        self,
-        messages: Iterable[TokenizedMessage],
-        batch_messages: int = _BATCH_MESSAGES,
-        batch_tokens: int = _BATCH_TOKENS,
-        pauses: Callable[[], bool] | None = None,
-    ) -> Iterator[TokenizedMessage]:
-        """Yield messages with their tokens looked up, many at a time.
-
-        pauses: whether the next message is yet to come, so that those before it do not wait.
-        """
-        for batch, tokens in _batches(messages, batch_messages, batch_tokens, pauses):
-            self.prepare(tokens)
-            yield from batch
+            self._words[token] = _UNKNOWN[channel] if row is None else (channel, self._weights(row))
 
     def known_words(
         self, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS, left_out: int | None = None
@@ -109,8 +68,7 @@ class Classifier:
         left_out: the message's class, if the traits know the message and its counts do not.
         """
         tokens = set(tokens)
-        if not tokens <= self._words.keys():
-            self.prepare(tokens)
+        self._look_up(tokens)
         unheard = self.unheard(numbers)
         tokens -= unheard
         groups: tuple[list[Weights], ...] = ([], [], [], [])
@@ -135,8 +93,7 @@ class Classifier:
         """
         if not numbers.perhaps_hidden or not self.rule.heeds_doubt:
             return set()
-        if not numbers.perhaps_hidden <= self._words.keys():
-            self.prepare(numbers.perhaps_hidden)
+        self._look_up(numbers.perhaps_hidden)
         settings = self.metadata.settings
         place = settings.scored_classes.index(settings.positive_index or 0)
         found = ((token, self._words[token][1]) for token in numbers.perhaps_hidden)
@@ -152,28 +109,6 @@ class Classifier:
         """Return the score of a message with these tokens and numbers."""
         words = self.known_words(tokens, numbers)
         if self.metadata.is_one_sided:
-            return undecided(self.metadata.settings)
+            n = len(self.metadata.settings.classes)
+            return Score(0.0, 0.5, (1 / n,) * n)
         return self.rule.score(words)
-
-
-def _batches(
-    messages: Iterable[TokenizedMessage],
-    most_messages: int,
-    most_tokens: int,
-    pauses: Callable[[], bool] | None,
-) -> Iterator[tuple[list[TokenizedMessage], set[str]]]:
-    """Yield messages in batches, with their tokens; what was read before a failure comes first."""
-    batch: list[TokenizedMessage] = []
-    tokens: set[str] = set()
-    try:
-        for message in messages:
-            batch.append(message)
-            tokens.update(message.tokens)
-            full = len(batch) == most_messages or len(tokens) > most_tokens
-            if full or (pauses is not None and pauses()):
-                yield batch, tokens
-                batch, tokens = [], set()
-    except Exception:
-        yield batch, tokens
-        raise
-    yield batch, tokens

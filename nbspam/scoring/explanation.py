@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from nbspam.bayes.event_model import Row
 from nbspam.scoring.classifier import Classifier
-from nbspam.scoring.rules import Found, Score, SumRule, Terms, rule_of
+from nbspam.scoring.rules import BIAS, Score, SumRule, Terms, rule_of
 from nbspam.store.lookup import Lookup, Model
-from nbspam.tokens.kinds import TRAITS, channel_of, is_fragment, is_host
+from nbspam.tokens.kinds import TRAITS, is_fragment, is_host
 from nbspam.tokens.text import of_other_kinds, typed_tokens
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 
@@ -94,22 +94,18 @@ def explain(
     if metadata.is_one_sided:
         classes = settings.classes
         return Explanation(score, classes[-1], classes[0], {}, (), len(tokens), 0.0, 0.0)
-    ranked = sorted(range(len(settings.classes)), key=lambda k: -score.probabilities[k])
-    of, against = ranked[:2]
+    of = max(range(len(settings.classes)), key=score.probabilities.__getitem__)
     if len(settings.classes) == 2:
         of = settings.positive_index or 0
-        against = 1 - of
     rule = classifier.rule
     found = sorted(classifier.counts(tokens).items())
-    in_model = Found(
-        [row for _, row in found],
-        [channel_of(token) for token, _ in found],
-        [numbers.times.get(token, 1) for token, _ in found],
-        rule.trait_weights(numbers.traits),
-    )
-    terms = rule.terms(in_model, score, of)
-    bias, textbook = _textbook_sum(classifier, in_model, numbers, of, against)
-    if in_model.traits:
+    terms = rule.terms(found, numbers, score, of)
+    bias, textbook, n = None, None, len(found)
+    if classifier.base is None:  # the absence of tokens is told by one model's tokens
+        plain = SumRule(metadata).terms(found, numbers, score, of)
+        bias = plain.constants[BIAS]
+        textbook = bias + sum(plain.shares[:n]) + sum(plain.shares[n:])
+    if len(terms.weights) > n:
         found += [_trait(classifier, i, numbers.traits[i]) for i in rule.traits]
     return Explanation(
         score=score,
@@ -117,31 +113,12 @@ def explain(
         against=terms.against,
         constants=terms.constants,
         words=_words(found, terms),
-        unknown=len(tokens) - len(in_model.rows),
+        unknown=len(tokens) - n,
         bias=bias,
         sum_log_odds=textbook,
         base=None if classifier.base is None else classifier.base[0],
         unheard=len(unheard),
     )
-
-
-def _textbook_sum(
-    classifier: Classifier, found: Found, numbers: Numbers, of: int, against: int
-) -> tuple[float | None, float | None]:
-    """Return the bias and the whole of the textbook's log-odds, whatever rule decides.
-
-    None with a base: the absence of tokens is told by one model's tokens.
-    """
-    metadata = classifier.metadata
-    if classifier.base is not None:
-        return None, None
-    rule = SumRule(metadata)
-    bias = metadata.bias[of] - metadata.bias[against]
-    times = found.times if rule.heeds_times else [1] * len(found.times)
-    weights = zip(map(rule.weights, found.rows), times, strict=True)
-    of_tokens = sum(n * (w[of] - w[against]) for w, n in weights)
-    of_traits = sum(w[of] - w[against] for w in rule.trait_weights(numbers.traits))
-    return bias, bias + of_tokens + of_traits
 
 
 def _trait(classifier: Classifier, i: int, value: int) -> tuple[str, Row]:

@@ -1,7 +1,7 @@
 """The scoring rules: from the weights of a message's words to its score, and to the terms of it.
 
-A rule is a class like `EvidenceRule`, and an entry of RULES; `batch_rules.py` has the same for many
-messages at once.
+A rule is a class like `EvidenceRule`, and an entry of RULES; `batch_rules.py` has the same for the
+messages that were learned, each left out.
 """
 
 import functools
@@ -11,12 +11,14 @@ from typing import NamedTuple
 from nbspam.bayes import calibration, event_model, evidence
 from nbspam.bayes.calibration import Calibrations, Experience, Prediction, Vector
 from nbspam.bayes.event_model import Row
-from nbspam.bayes.evidence import TRAIT_SCALE, Evidence, Group
+from nbspam.bayes.evidence import TRAIT_SCALE, WORD_FEATURES, Evidence, Group
 from nbspam.bayes.trait_model import TraitModel, against_rest, trait_model
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
-from nbspam.tokens.kinds import FIELDS, HEADER, IN_EVIDENCE, TEXT
+from nbspam.tokens.kinds import FIELDS, HEADER, IN_EVIDENCE, TEXT, channels_of
+from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 
 Weights = tuple[float, ...]
+Found = Sequence[tuple[str, Row]]  # tokens and their counts
 
 
 class KnownWords(NamedTuple):
@@ -49,19 +51,6 @@ class Score(NamedTuple):
     text: int = 0  # so many
 
 
-def undecided(settings: ModelSettings) -> Score:
-    """Return the score of every message while fewer than two classes have been seen."""
-    n = len(settings.classes)
-    return Score(0.0, 0.5, (1 / n,) * n)
-
-
-def score_of_log_odds(settings: ModelSettings, log_odds: float) -> Score:
-    """Return the score of two classes with these log-odds of the positive one."""
-    p, q = event_model.sigmoid(log_odds), event_model.sigmoid(-log_odds)
-    both = (q, p) if settings.positive_index == 1 else (p, q)
-    return Score(log_odds, p, both)
-
-
 def score_of_log_scores(settings: ModelSettings, log_scores: Sequence[float]) -> Score:
     """Return the score of classes with these log-scores, such as joint log-likelihoods."""
     positive = settings.positive_index
@@ -85,21 +74,12 @@ OTHER_CLASSES = "other_classes"  # three or more classes: what the others' score
 THE_REST = "the rest"
 
 
-class Found(NamedTuple):
-    """What was found of a message in the model: its known tokens, and its traits."""
-
-    rows: Sequence[Row]  # of each token
-    channels: Sequence[int]
-    times: Sequence[int]
-    traits: Sequence[Weights]  # the weights of each trait that the rule heeds
-
-
 class Terms(NamedTuple):
     """The terms of a message's log-odds, in nats; constants and shares add up to it."""
 
     against: str  # the class that the log-odds speak against, or "the rest"
     constants: dict[str, float]
-    weights: list[float]  # of each token by itself, then of each trait
+    weights: list[float]  # of each token by itself, then of each trait that the rule heeds
     shares: list[float]  # what each of them adds to the sum
 
 
@@ -144,27 +124,24 @@ class SumRule:
         weights = self.weights(row)
         return [w - max(weights[:k] + weights[k + 1 :]) for k, w in enumerate(weights)]
 
-    def terms(self, found: Found, score: Score, k: int) -> Terms:
-        """Return the terms of class k against the most probable of the others."""
-        probabilities = score.probabilities
-        others = [i for i in range(len(probabilities)) if i != k]
-        against = max(others, key=lambda i: probabilities[i])
-        of_tokens = [w[k] - w[against] for w in map(self.weights, found.rows)]
-        of_traits = [w[k] - w[against] for w in found.traits]
-        shares = [w * n for w, n in zip(of_tokens, found.times, strict=True)]
+    def terms(self, found: Found, numbers: Numbers, score: Score, k: int) -> Terms:
+        """Return the terms of class k against the most probable of the others.
+
+        found: the tokens of the message that the model knows.
+        """
+        others = [i for i in range(len(score.probabilities)) if i != k]
+        against = max(others, key=score.probabilities.__getitem__)
+        times = numbers.times if self.heeds_times else NO_NUMBERS.times
+        of_tokens = [w[k] - w[against] for w in (self.weights(row) for _, row in found)]
+        of_traits = [w[k] - w[against] for w in self.trait_weights(numbers.traits)]
+        shares = [w * times.get(token, 1) for w, (token, _) in zip(of_tokens, found, strict=True)]
         constants = {BIAS: self._bias[k] - self._bias[against]}
         name = self._settings.classes[against]
         return Terms(name, constants, of_tokens + of_traits, shares + of_traits)
 
-    def refined(
-        self,
-        calibrations: tuple[Calibrations, ...],
-        words: KnownWords,
-        label: int,
-        undo: bool = False,
-    ) -> tuple[Calibrations, ...]:
-        """Return the calibrations as they are: the posterior is not calibrated."""
-        return calibrations
+
+# Of each calibration: where the inputs of a group of words begin, and the group's channels.
+_GROUPS = ((1, (TEXT, FIELDS)),), ((1, (TEXT,)), (1 + calibration.LENGTH, (HEADER,)))
 
 
 class EvidenceRule:
@@ -267,13 +244,15 @@ class EvidenceRule:
 
         text_tokens: how many tokens the text has, known or not.
         """
-        tau = self.trust_in(evidences)
+        tau = calibration.trust(*self._host_trust, evidences[0].header.n)
         z = []
         for i, found in enumerate(evidences):
             text, full = self.predictions(found, i, tau)
             z.append((1 - tau) * text.log_odds + tau * full.log_odds)
         if len(self._settings.classes) == 2:
-            score = score_of_log_odds(self._settings, z[0] + self._offsets[0])
+            odds = z[0] + self._offsets[0]  # of the second class, which is the positive one
+            p = event_model.sigmoid(odds)
+            score = Score(odds, p, (event_model.sigmoid(-odds), p))
         else:
             # Two classes have the scores z and -z, and the sigmoid of z is the softmax of half of
             # both; so it is with more, but for the prior, which is taken as it is: without any
@@ -286,13 +265,8 @@ class EvidenceRule:
                 )
             ]
             score = score_of_log_scores(self._settings, log_scores)
-        known = evidences[0].text.n
+        known = int(evidences[0].text.n)
         return score._replace(evidences=evidences, trust=tau, known=known, text=text_tokens)
-
-    def trust_in(self, evidences: tuple[Evidence, ...]) -> float:
-        """Return tau of a message: how far its header channel is trusted."""
-        rho, mails = self._host_trust
-        return calibration.trust(rho, mails, evidences[0].header.n)
 
     def predictions(
         self, found: Evidence, i: int, tau: float = 1.0
@@ -313,22 +287,20 @@ class EvidenceRule:
     def contrasts(self, row: Row) -> list[float]:
         """Return a token's weight for each class against the others, in nats."""
         weights = self.weights(row)
-        if len(weights) > 1:
-            return list(weights)
-        sign = 1 if self._settings.positive_index == 1 else -1
-        return [-sign * weights[0], sign * weights[0]]
+        return list(weights) if len(weights) > 1 else [-weights[0], weights[0]]
 
-    def terms(self, found: Found, score: Score, k: int) -> Terms:
-        """Return the terms of class k against the others."""
+    def terms(self, found: Found, numbers: Numbers, score: Score, k: int) -> Terms:
+        """Return the terms of class k against the others; found: as of the sum rule."""
         i = self._scored.index(k)
         evidences, tau = score.evidences[i], score.trust
-        weights = [self.weights(row)[i] for row in found.rows]
-        traits = [row[i] for row in found.traits]
+        weights = [self.weights(row)[i] for _, row in found]
+        channels = channels_of(token for token, _ in found)
+        traits = [row[i] for row in self.trait_weights(numbers.traits)]
         constants = dict.fromkeys((CALIBRATION, LENGTH, CAUTION, PRIOR), 0.0)
         shares = [0.0] * (len(weights) + len(traits))
-        for part, scale, own, prediction, x in zip(
+        for part, groups, own, prediction, x in zip(
             (1 - tau, tau),
-            self._settings.scales,
+            _GROUPS,
             self._learned.calibrations[i],
             self.predictions(evidences, i, tau),
             calibration.inputs(evidences),
@@ -336,21 +308,27 @@ class EvidenceRule:
         ):
             if not part:
                 continue
-            parts = calibration.parts_of(scale, own, prediction, x, self._experience[i])
-            for key, nats in zip(constants, parts[:4], strict=True):
-                constants[key] += part * nats
-            grouped = (
-                ((TEXT, FIELDS),) if scale.name == calibration.TEXT.name else ((TEXT,), (HEADER,))
-            )
-            for group, coefficients in zip(grouped, parts.word_coefficients, strict=True):
-                places = [j for j, channel in enumerate(found.channels) if channel in group]
+            experience, gain, held = self._experience[i], prediction.gain, prediction.inputs
+            # Of each input as it is, before it was held within its bounds.
+            coefficients = [
+                gain * b * (value / before if before else 1.0)
+                for b, value, before in zip(own.coefficients, held, x, strict=True)
+            ]
+            length = calibration.LENGTH
+            constants[CALIBRATION] += part * coefficients[0]
+            constants[LENGTH] += part * (gain * own.coefficients[length] * held[length])
+            constants[CAUTION] -= part * (prediction.hold * experience.margin)
+            constants[PRIOR] += part * ((1 - prediction.hold) * experience.prior)
+            for first, group in groups:
+                places = [j for j, channel in enumerate(channels) if channel in group]
                 most = evidence.HEADERS if HEADER in group else evidence.STRONGEST
-                some = [weights[j] for j in places]
-                each = evidence.group_shares(some, most, coefficients)
+                each = evidence.group_shares(
+                    [weights[j] for j in places], most, coefficients[first : first + WORD_FEATURES]
+                )
                 for j, nats in zip(places, each, strict=True):
                     shares[j] += part * nats
             for j, weight in enumerate(traits, len(weights)):
-                shares[j] += part * parts.trait_coefficient * weight / TRAIT_SCALE
+                shares[j] += part * coefficients[-1] * weight / TRAIT_SCALE
         constants = {key: nats for key, nats in constants.items() if nats}
         if self._offsets[i]:
             constants[PRIOR] = constants.get(PRIOR, 0.0) + self._offsets[i]
@@ -364,7 +342,7 @@ class EvidenceRule:
 
     def refined(
         self,
-        calibrations: tuple[Calibrations, ...],
+        calibrations: Sequence[Calibrations],
         words: KnownWords,
         label: int,
         undo: bool = False,

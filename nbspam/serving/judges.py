@@ -294,7 +294,6 @@ def _reply(
             return (_DONE, (found.digest, times, traits, sorted(perhaps))), content
         spam_filter = models.use(request.user).filter
         reply, judged = answer(request, message, spam_filter, setup.x_spam)
-        spam_filter.classifier.trim()
         verdict = judged.verdict
         return (_DONE, (verdict.verdict, verdict.probability, verdict.reason)), reply
     except RefusedError as error:

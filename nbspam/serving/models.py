@@ -27,7 +27,6 @@ from nbspam.scoring.base import Base
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.clients import Say
-from nbspam.store.index import IndexLayout, TokenIndex
 from nbspam.store.lookup import Lookup, open_model_file
 from nbspam.store.metadata import Metadata
 
@@ -45,7 +44,7 @@ class Opening(NamedTuple):
     # Tokens whose weights are cached between messages, 20 MB.  On 2,000 real mails, shuffled, 57 %
     # of a mail's tokens were in the cache; 47 % with half as many, 73 % with three times as many.
     words: int = 100_000
-    layout: IndexLayout = IndexLayout()
+    in_memory: int = 64 << 20  # bytes of a model, about 2.5 million tokens, that are kept in memory
     handles: Handles = NO_HANDLES  # of the versions to begin with, if they are open
 
 
@@ -76,7 +75,8 @@ class OpenModel:
                     f"{path}: the model has no spam class, so it cannot answer spamc",
                     Remedy.NAME_SPAM_LABEL,
                 )
-            counts = TokenIndex(self._lookup, how.layout).counts
+            counts = self._lookup.counts
+            self._lookup.prepare(how.in_memory)
             self.as_base = Base(path, metadata, counts) if is_base else None
             below = base.as_base if base else None
             if below:
@@ -249,8 +249,7 @@ class UserFiles:
 
 def open_user_model(path: Path, cut_offs: CutOffsOf, common: OpenModel) -> OpenModel:
     """Open a user's model, which is read through the common one; raises NbspamError."""
-    # Of each user's: weights of 1,000 tokens, some 200 KB, and an index of the file.
-    how = Opening(cut_offs, words=1_000, layout=IndexLayout(entries=1 << 11, in_memory=0))
+    how = Opening(cut_offs, words=1_000, in_memory=0)  # of each user's: some 200 KB
     handle = open_model_file(path, follows_links=False)
     return OpenModel(path, how, common, handle=handle)
 
@@ -312,14 +311,10 @@ class ServedModels(NamedTuple):
         """
         n, how = self.n_workers + 1, Opening(self.cut_offs_of)  # one is for short messages
         # A worker's cache is of use for its own messages alone, so few workers have a whole one.
-        words, in_memory = (
-            min(how.words, max(20_000, 4 * how.words // n)),
-            how.layout.in_memory // n,
-        )
+        words, in_memory = min(how.words, max(20_000, 4 * how.words // n)), how.in_memory // n
         if is_for_large:
             words, in_memory = 10_000, 0
-        layout = IndexLayout(in_memory=in_memory)
-        common = self.common(how._replace(words=words, layout=layout, handles=handles))
+        common = self.common(how._replace(words=words, in_memory=in_memory, handles=handles))
         if self.users is None:
             return common
         files, most = UserFiles(self.users), max(1, self.open_users // n)

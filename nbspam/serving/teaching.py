@@ -62,7 +62,7 @@ def apply_requests(
     Raises ModelError.
     """
     results: dict[int, Result] = dict.fromkeys(range(len(requests)), UNCHANGED)
-    with open_base(base, indexed=False) as opened:
+    with open_base(base) as opened:
         wanted = _known(path, [], opened)[1].wanted
         waiting: dict[int, tuple[bool | None, TokenizedMessage]] = {}
         for number, (message, is_spam) in enumerate(requests):

@@ -15,22 +15,24 @@ line; then the tokens, one per line, sorted by the bytes of their JSON-escaped k
     }}
 
 After the metadata, every line of a token begins with a quote, every line of the ledger with a
-blank, and no other line does.  So the tokens of one message are found by bisection with positioned
-reads: a few kilobytes of a model of any size, without a table of offsets, whoever edited the file.
-The probes are shared: a stretch of the file is halved once for all tokens in it.  A memory map
-would be no faster, counts the pages it touches as resident, and kills the process when the file
-shrinks; a read only returns fewer bytes.
+blank, and no other line does: the lines of the file have one order (`rank`).  So the tokens of one
+message are found by bisection with positioned reads: a few kilobytes of a model of any size,
+without a table of offsets, whoever edited the file.  Where lines were found is remembered: the more
+messages are looked up, the fewer reads one takes.  A memory map would be no faster, counts the
+pages it touches as resident, and kills the process when the file shrinks; a read only returns fewer
+bytes.
 
 What is read is validated; the rest of the file is not (`nbspam model check` validates all of it).
 """
 
+import functools
 import itertools
 import json
 import math
 import os
 import re
 import stat
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -42,8 +44,10 @@ from nbspam.store.metadata import (
     FORMAT,
     Metadata,
     MetadataError,
+    damage,
     derived_fields,
     is_digest,
+    is_row,
     load_metadata,
     shown,
     with_counts,
@@ -62,8 +66,9 @@ _METADATA_LIMIT = 4 << 20
 # Stretches no longer than this are read whole.  Measured on 1,000,000 tokens (25 MB) and a mail of
 # 250: 4 KiB 4.4 ms, 8 KiB 4.1 ms, 16 KiB 4.6 ms.
 _BLOCK = 8 << 10
+_FINE = 1 << 10  # of those that many messages need, and of those that change
+_MARKS = 1 << 14  # places remembered, about, 1.5 MB, of a model of less than 128 MB
 _PROBE = 256
-_MANY = 20  # tokens looked for in one block
 _COPIED = 1 << 20  # bytes copied at a time
 _COUNT = rb"(?:0|[1-9]\d{0,15})"  # as JSON writes it
 LINE_LIMIT = 1 << 13  # bytes; the tokenizer's longest token is much shorter
@@ -109,45 +114,34 @@ def open_model_file(path: "str | Path", follows_links: bool = True) -> int:
     return handle
 
 
-def is_ledger_row(row: Row, messages: Row) -> bool:
-    """Return whether a message can have been learned this often in each class."""
-    return any(row) and all(0 <= times <= n for times, n in zip(row, messages, strict=True))
-
-
-class _DuplicateError(Exception):
-    """An object has a duplicate key; the text is the key."""
-
-
 def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return a JSON object's pairs as a dict; raises _DuplicateError (for object_pairs_hook)."""
+    """Return a JSON object's pairs as a dict; raises MetadataError (for object_pairs_hook)."""
     found = dict(pairs)
     if len(found) != len(pairs):
         keys = sorted(key for key, _ in pairs)
-        raise _DuplicateError(shown(next(a for a, b in itertools.pairwise(keys) if a == b)))
+        twice = next(a for a, b in itertools.pairwise(keys) if a == b)
+        raise damage(f"duplicate key {shown(twice)}")
     return found
 
 
-def _side(line: bytes, ledger: bool) -> int:
-    """Return -1, 0 or 1 for a line before the section looked at, in it or after it."""
-    if line.startswith(b'"'):
-        return -1 if ledger else 0
-    if line.startswith(b" "):
-        return 0 if ledger else 1
-    return -1 if ledger and line.startswith(LEARNED_LINE[:2]) else 1
+_LEDGER = b"}-"  # between the line that begins the ledger and the one that ends the file
 
 
-def _key(line: bytes) -> bytes:
-    return line.rpartition(b": [")[0]
+def rank(line: bytes) -> bytes:
+    """Return what a line's place in the file goes by: its key, if it has counts.
+
+    The tokens, `},"learned": {`, the ledger, `}}`.
+    """
+    key = line.rpartition(b": [")[0] or line
+    return _LEDGER + key if key.startswith(b" ") else key
 
 
-def _unescaped(key: str) -> str:
-    """Return the token of a key; nothing, which has another key, if it is none."""
-    if "\\" not in key:
-        return key[1:-1]
-    try:
-        return str(json.loads(key))
-    except ValueError:
-        return ""
+class RowTexts(dict[Row, str]):
+    """What follows a key, by its counts; few differ, and each is formatted once."""
+
+    def __missing__(self, row: Row) -> str:
+        text = self[row] = f": [{', '.join(map(str, row))}]"
+        return text
 
 
 class Lookup:
@@ -157,29 +151,33 @@ class Lookup:
         self,
         path: "str | Path",
         handle: int | None = None,
-        load: Callable[[Any], Metadata] = load_metadata,
+        whole: bool = True,
     ) -> None:
         """Open the model and read its metadata; raises ModelError.
 
         handle: a descriptor of the file if it is open already, which `close` will close; the path
         is its name in errors.
-        load: reads the metadata; `load_counted` what is needed of them to export the counts.
+        whole: as `load_metadata` takes it.
         """
         self._path = path
         self._handle = open_model_file(path) if handle is None else handle
         try:
-            self._ahead = 0, b""  # where the bytes begin that `copy` read last, and the bytes
+            self._held = b""
             # Few counts differ: of the tokens, and of the ledger.
             self._parsed: tuple[dict[bytes, Row], dict[bytes, Row]] = ({}, {})
             self._size = os.fstat(self._handle).st_size
             self.metadata: Metadata
             self.derived: Any  # of the metadata, as the file states it
-            self._start = self._read_metadata(load)
+            start = self._read_metadata(whole)
         except BaseException:
             os.close(self._handle)
             raise
+        self._block = _BLOCK
+        # The ranks of some lines, in order, and where they begin.
+        self._marks = [b"", END], [start, self._size - len(END)]
+        self._finest = max(_FINE, min(_BLOCK, self._size // _MARKS))
         # What is a row of a token, and of the ledger.
-        self._is_row = self.metadata.settings.counts.is_row, is_ledger_row
+        self._is_row = self.metadata.settings.counts.is_row, is_row
         width = len(self.metadata.settings.classes)
         self._line = re.compile(
             rb' ?"(?:[^"\\\n]|\\.)*": \[(%b(?:, %b){%d})\],?' % (_COUNT, _COUNT, width - 1)
@@ -202,10 +200,10 @@ class Lookup:
         """
         import zlib  # only for bulk
 
-        place = total = 0
-        while piece := os.pread(self._handle, _COPIED, place):
-            place, total = place + len(piece), zlib.crc32(piece, total)
-        return place, total
+        total = 0
+        for piece in self.whole():
+            total = zlib.crc32(piece, total)
+        return self._size, total
 
     def close(self) -> None:
         """Close the file; once more does nothing."""
@@ -213,74 +211,55 @@ class Lookup:
         if handle >= 0:
             os.close(handle)
 
+    def prepare(self, most: int) -> None:
+        """Find where the tokens are, for many messages; raises ModelError if they are not in order.
+
+        most: a file of no more bytes is kept in memory, so that it may be overwritten where it is.
+        """
+        if self._size <= most:
+            self._held = b"".join(self.whole())
+            self._block = self._finest
+        end = self.sections[0][1]
+        keys, starts = self._copied_marks()
+        at = 1
+        while starts[at - 1] < end:
+            is_long = starts[at] - starts[at - 1] > self._block
+            at += not (is_long and self._is_halved(keys, starts, at))
+        self._marks = keys, starts
+
     def counts(self, tokens: Iterable[str]) -> dict[str, Row]:
         """Return the counts per class of those tokens that the model knows.
 
         Raises ModelError when a line it reads is not as it should be.
         """
-        return self._rows(((token_key(token), token) for token in tokens), ledger=False)
+        return self._rows((token_key(token), token) for token in tokens)
 
     def learned(self, digests: Iterable[str]) -> dict[str, Row]:
         """Return how often each class has learned those messages that the ledger knows.
 
         Raises ModelError when a line it reads is not as it should be.
         """
-        return self._rows(((f' "{digest}"', digest) for digest in digests), ledger=True)
+        return self._rows((f'}}- "{digest}"', digest) for digest in digests)
 
-    def _rows(self, named: Iterable[tuple[str, str]], ledger: bool) -> dict[str, Row]:
+    def _rows(self, named: Iterable[tuple[str, str]]) -> dict[str, Row]:
         wanted = sorted((key.encode("utf-8", "replace"), name) for key, name in named)
-        keys = [key for key, _ in wanted]
         found: dict[str, Row] = {}
-        for low, high, first, last in self._stretches(keys, ledger):
-            block = b"\n" + self.read(low, high - low)
-            if last - first > _MANY:  # one pass over the lines is cheaper than a search each
-                lines = {line.rpartition(b": [")[0]: line for line in block.split(b"\n")}
-                for i in range(first, last):
-                    if (known := lines.get(keys[i])) is not None:
-                        found[wanted[i][1]] = self.row(known)
-                continue
-            for i in range(first, last):
-                at = block.find(b"\n" + keys[i] + b": [")
+        for low, high, first, last in self.stretches([key for key, _ in wanted], self._block):
+            block = self.read(low - 1, high - low + 1)  # with the line end before it
+            for key, name in wanted[first:last]:
+                at = block.find(b"\n" + key.removeprefix(_LEDGER) + b": [")
                 if at >= 0:
-                    end = block.find(b"\n", at + 1)
-                    line = block[at + 1 : end if end > 0 else len(block)]
-                    found[wanted[i][1]] = self.row(line)
+                    found[name] = self.row(block[at + 1 : block.find(b"\n", at + 1)])
+        self._block = max(self._block // 2, self._finest)
         return found
 
-    def places(self, rows: Sequence[bytes], ledger: bool) -> list[tuple[int, int]]:
-        """Return where in the file each row's key stands, or would stand.
-
-        rows: lines of tokens, or of the ledger, as they are to be, sorted.
-        A place is (start, end) in bytes, line end included; both the same where the key is new.
-        Raises ModelError when a line it reads is not as it should be.
-        """
-        keys = [_key(row) for row in rows]
-        found: dict[int, tuple[int, int]] = {}
-        for low, high, first, last in self._stretches(keys, ledger):
-            block = self.read(low, high - low)
-            lines = block.split(b"\n")[:-1]
-            starts = list(itertools.accumulate(map(len, lines), initial=low))  # less line ends
-            top = bisect_left(lines, 0, key=lambda line: _side(line, ledger))
-            bottom = bisect_left(lines, 1, top, key=lambda line: _side(line, ledger))
-            # Many are looked for at once, a few one by one, which is the cheaper way for each.
-            own = set(map(_key, lines)) if last - first > _MANY else None
-            beside: set[int] = set()  # the lines that the rows are between, each validated once
-            for i in range(first, last):
-                # No key is the beginning of another, so the lines are in the order of the keys.
-                at = bisect_left(lines, keys[i], top, bottom)
-                beside.add(at - 1)
-                beside.add(at)
-                is_there = at < bottom and lines[at].startswith(keys[i] + b": [")
-                if not is_there and (
-                    b"\n" + keys[i] + b": [" in block if own is None else keys[i] in own
-                ):
-                    raise self.damaged("its lines are not in order")
-                end = at + is_there
-                found[i] = starts[at] + at, starts[end] + end
-            for at in beside:
-                if top <= at < bottom:
-                    self.row(lines[at])
-        return [found[i] for i in range(len(keys))]
+    def lines(self, low: int, high: int) -> list[bytes]:
+        """Return the lines of a stretch, without commas; raises ModelError if not in order."""
+        text = self.read(low, high - low).removesuffix(b"\n").removesuffix(b",")
+        lines = text.split(b",\n") if text else []
+        if lines != sorted(set(lines)):  # as their keys are: none is the beginning of another
+            raise self.damaged("its lines are not in order")
+        return lines
 
     def beginning_with(self, prefix: str) -> Iterator[tuple[str, Row]]:
         """Yield the tokens that begin with a prefix, in order, and their counts.
@@ -288,60 +267,60 @@ class Lookup:
         prefix: ends with a colon.  Raises ModelError when a line it reads is not as it should be.
         """
         # In the order of the keys a colon's successor is a semicolon.
-        first, last = (f'"{prefix[:-1]}{end}'.encode() + b": [" for end in ":;")
-        (start, _), (_, stop) = self.places([first, last], ledger=False)
-        for line in self._lines(start, stop, b"\n"):
-            yield json.loads(_key(line)), self.row(line)
+        first, last = (f'"{prefix[:-1]}{end}'.encode() for end in ":;")
+        found = list(self.stretches([first, last]))
+        for part in self.parts(found[0][0], found[-1][1]):
+            lines = (line.removesuffix(b",") for line in part.split(b"\n"))
+            for _, name, row in self._entries(li for li in lines if first <= rank(li) < last):
+                yield name, row
 
-    def border(self) -> int:
-        """Return where in the file the line stands that ends the tokens and begins the ledger."""
-        last = b'"\xff": ['  # no UTF-8 holds such a byte
-        return self.places([last], ledger=False)[0][0]
-
-    @property
+    @functools.cached_property
     def sections(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """Where in the file the lines of the tokens begin and end, and those of the ledger."""
-        border = self.border()
-        if border + len(LEARNED_LINE) > self._size:
-            raise self.damaged("it has no messages")
-        if self.read(border, len(LEARNED_LINE)) != LEARNED_LINE:
-            raise self.damaged("its ledger does not begin where its tokens end")
-        return (self._start, border), (border + len(LEARNED_LINE), self._size - len(END))
+        ((low, high, *_),) = self.stretches([LEARNED_LINE])
+        block = self.read(low - 1, high - low + 1)
+        border = low + block.find(b"\n" + LEARNED_LINE)
+        if border < low:
+            is_there = b'"learned"' in block
+            misplaced = "its ledger does not begin where its tokens end"
+            raise self.damaged(misplaced if is_there else "it has no messages")
+        ledger = border + len(LEARNED_LINE)
+        keys, starts = self._marks
+        at = bisect_left(keys, LEARNED_LINE)
+        self._marks = (
+            [*keys[:at], LEARNED_LINE, _LEDGER, *keys[at:]],
+            [*starts[:at], border, ledger, *starts[at:]],
+        )
+        return (starts[0], border), (ledger, starts[-1])
+
+    def _lines(self, ledger: bool) -> Iterator[bytes]:
+        """Yield the lines of the ledger, or those of the tokens."""
+        start, end = self.sections[ledger]
+        for part in self.parts(start, end - 1):
+            yield from part.split(b",\n")
 
     def remembered(self) -> int:
         """Return how many messages the ledger names: its lines are counted, not validated."""
-        start, end = self.sections[1]
-        return sum(part.count(b"\n") for part in self.copy(start, end))
+        return sum(1 for _ in self._lines(ledger=True))
 
     def unnamed(self) -> list[int]:
         """Return how many messages of each class were learned that the ledger does not name."""
         left = list(self.metadata.learned.messages)
-        for line in self._lines(*self.sections[1], b"\n"):
+        for line in self._lines(ledger=True):
             left = [n - times for n, times in zip(left, self.row(line), strict=True)]
         return left
 
     def whole(self) -> Iterator[bytes]:
         """Yield the bytes of the file; raises ModelError."""
-        return self.copy(0, self._size)
+        for start in range(0, self._size, _COPIED):
+            yield self.read(start, min(_COPIED, self._size - start))
 
     def model(self) -> Model:
         """Return the whole model, every line of it validated; raises ModelError."""
         found: tuple[dict[str, Row], dict[str, Row]] = ({}, {})
-        texts = RowTexts()
-        for (start, end), rows, is_ledger in zip(self.sections, found, (False, True), strict=True):
-            if end > start and self.read(end - 1, 1) != b"\n":
-                raise self.damaged("its lines are not as nbspam writes them")
+        for ledger, rows in enumerate(found):
             before = ""
-            for line in self._lines(start, end - 1, b",\n") if start < end else ():
-                row = self.row(line)
-                text = _key(line).decode("utf-8", "replace")
-                name = text[2:-1] if is_ledger else _unescaped(text)
-                key = f' "{name}"' if is_ledger else token_key(name)
-                # JSON can spell half of a character, which no file can hold.
-                if (key + texts[row]).encode("utf-8", "replace") != line or (
-                    is_ledger and not is_digest(name)
-                ):
-                    raise self.damaged(f"the line {shown(line)} is not as nbspam writes it")
+            for key, name, row in self._entries(self._lines(bool(ledger))):
                 if key == before:
                     raise self.damaged(f"duplicate key {shown(name)}")
                 if key < before:  # by code points, which is by the bytes of UTF-8
@@ -349,69 +328,83 @@ class Lookup:
                 rows[name], before = row, key
         return Model(self.metadata, *found)
 
-    def _lines(self, start: int, end: int, separator: bytes) -> Iterator[bytes]:
-        """Yield the lines from start to end; raises ModelError."""
-        rest = b""
-        for part in self.copy(start, end):
-            *lines, rest = (rest + part).split(separator)
-            if len(rest) > LINE_LIMIT:
-                raise self.damaged("a line in it is too long")
-            yield from lines
-        if rest:
-            yield rest
+    def _entries(self, lines: Iterable[bytes]) -> Iterator[tuple[str, str, Row]]:
+        """Yield key, name and counts of lines; raises ModelError unless they are as nbspam's."""
+        texts = RowTexts()
+        for line in lines:
+            row = self.row(line)
+            key = line.rpartition(b": [")[0].decode("utf-8", "replace")
+            is_ledger = key.startswith(" ")
+            name = key[2:-1] if is_ledger else key[1:-1]
+            if "\\" in name and not is_ledger:
+                try:
+                    name = str(json.loads(key))
+                except ValueError:
+                    name = ""  # which has another key
+            key = f' "{name}"' if is_ledger else token_key(name)
+            # JSON can spell half of a character, which no file can hold.
+            is_same = (key + texts[row]).encode("utf-8", "replace") == line
+            if not is_same or (is_ledger and not is_digest(name)):
+                raise self.damaged(f"the line {shown(line)} is not as nbspam writes it")
+            yield key, name, row
 
-    def copy(self, start: int, end: int) -> Iterator[bytes]:
-        """Yield the bytes of the file from start to end; raises ModelError.
+    def parts(self, start: int, end: int) -> Iterator[bytes]:
+        """Yield the lines from start to end, some in each part, without what is between parts.
 
-        Reads ahead: stretches that follow one another are read together.
+        end: of the last line, before what ends it.  Raises ModelError.
         """
         while start < end:
-            at, chunk = self._ahead
-            if not at <= start < at + len(chunk):
-                at, chunk = start, self.read(start, min(_COPIED, self._size - start))
-                self._ahead = at, chunk
-            yield chunk[start - at : end - at]
-            start = min(end, at + len(chunk))
+            part = self.read(start, min(_COPIED, end - start))
+            if start + len(part) < end:
+                part, separator, _ = part.rpartition(b",\n")
+                if not separator:
+                    raise self.damaged("a line in it is too long")
+            yield part
+            start += len(part) + 2
 
-    def _stretches(self, keys: list[bytes], ledger: bool) -> Iterator[tuple[int, int, int, int]]:
-        """Yield (from, to) in the file and (from, to) in the sorted keys: where to look for them.
+    def stretches(
+        self, ranks: Sequence[bytes], block: int = _FINE
+    ) -> Iterator[tuple[int, int, int, int]]:
+        """Yield (from, to) in the file and (from, to) in the sorted ranks: where to look for them.
 
-        A stretch is of whole lines, and no longer than _BLOCK unless one line is.
+        A stretch is of whole lines, and no longer than `block` unless one of its lines is long.
         """
-        # (from, to) in the file, (from, to) in the keys, and the keys that bound the stretch.
-        stack = [(self._start, self._size, 0, len(keys), b"", b"")]
-        while stack:
-            low, high, first, last, above, below = stack.pop()
-            if first == last:
-                continue
-            middle = self._middle_line(low, high) if high - low > _BLOCK else None
-            if middle is None:
-                yield low, high, first, last
-                continue
-            start, line = middle
-            side = _side(line, ledger)
-            if side > 0:
-                stack.append((low, start, first, last, above, below))
-                continue
-            if side < 0:
-                stack.append((start, high, first, last, above, below))
-                continue
-            self.row(line)
-            key = _key(line)
-            if (above and key <= above) or (below and key >= below):
-                raise self.damaged("its lines are not in order")
-            at = bisect_left(keys, key, first, last)
-            stack.append((start, high, at, last, key, below))
-            stack.append((low, start, first, at, above, key))
+        keys, starts = self._copied_marks()
+        first = at = 0
+        while first < len(ranks):
+            at = bisect_right(keys, ranks[first], at)
+            while starts[at] - starts[at - 1] > block and self._is_halved(keys, starts, at):
+                at += keys[at] <= ranks[first]
+            last = bisect_left(ranks, keys[at], first)
+            yield starts[at - 1], starts[at], first, last
+            first = last
+        self._marks = keys, starts
 
-    def _middle_line(self, low: int, high: int) -> tuple[int, bytes] | None:
-        """Return a line near the middle of a stretch and its start; None if it has one line."""
-        start, line = self._line_at((low + high) // 2, high)
-        if start < high:
-            return start, line
-        # A long line goes on from the middle to the end: take the second line, if there is one.
-        start = low + len(self._read_line(low)) + 1
-        return (start, self._read_line(start)) if start < high else None
+    def _copied_marks(self) -> tuple[list[bytes], list[int]]:
+        keys, starts = self._marks
+        return keys.copy(), starts.copy()  # threads may share them
+
+    def _is_halved(self, keys: list[bytes], starts: list[int], at: int) -> bool:
+        """Put a mark into the stretch before mark `at`; False if its second half has no line."""
+        high = starts[at]
+        middle = (starts[at - 1] + high) // 2
+        for size in (_PROBE, 2 * LINE_LIMIT):
+            before, _, after = self.read(middle, min(size, high - middle)).partition(b"\n")
+            line, is_whole, _ = after.partition(b"\n")
+            if is_whole or middle + size >= high:
+                break
+        if max(len(before), len(line)) > LINE_LIMIT:
+            raise self.damaged("a line in it is too long")
+        if not is_whole:
+            return False
+        if not line.startswith(b"}"):
+            self.row(line)
+        found = rank(line)
+        if not keys[at - 1] < found < keys[at]:
+            raise self.damaged("its lines are not in order")
+        keys.insert(at, found)
+        starts.insert(at, middle + len(before) + 1)
+        return True
 
     def row(self, line: bytes) -> Row:
         """Return the counts in a line of a token or of the ledger; raises ModelError."""
@@ -429,32 +422,10 @@ class Lookup:
         text = line[:80].decode("utf-8", "replace")
         raise self.damaged(f"the line {text!r} is not a token and its counts")
 
-    def _line_at(self, position: int, high: int) -> tuple[int, bytes]:
-        """Return the first line that begins after `position`, and where it begins."""
-        size = _PROBE
-        while True:
-            chunk = self.read(position, min(size, self._size - position))
-            start = chunk.find(b"\n") + 1
-            if start and position + start >= high:
-                return high, b""
-            end = chunk.find(b"\n", start) if start else -1
-            if end >= 0:
-                return position + start, chunk[start:end]
-            if position + size >= self._size:
-                return high, b""
-            size *= 4
-            if size > 4 * LINE_LIMIT:
-                raise self.damaged("a line in it is too long")
-
-    def _read_line(self, position: int) -> bytes:
-        chunk = self.read(position, min(LINE_LIMIT, self._size - position))
-        line, end, _ = chunk.partition(b"\n")
-        if not end:
-            raise self.damaged("a line in it is too long")
-        return line
-
     def read(self, position: int, length: int) -> bytes:
         """Return bytes of the file; raises ModelError."""
+        if self._held:
+            return self._held[position : position + length]
         try:
             chunk = os.pread(self._handle, length, position)
         except OSError as error:
@@ -468,27 +439,8 @@ class Lookup:
             )
         return chunk
 
-    def _read_metadata(self, load: Callable[[Any], Metadata]) -> int:
+    def _read_metadata(self, whole: bool) -> int:
         """Read the metadata; return where the lines of the tokens begin."""
-        text, end = self._metadata_lines()
-        try:
-            # With what comes after them, whose keys are none of theirs.
-            fields = json.loads(
-                text[:end] + b'\n"tokens": 0, "learned": 0}', object_pairs_hook=_without_duplicates
-            )
-            self.metadata, self.derived = load(fields), fields.get("derived")
-        except MetadataError as error:
-            raise ModelError(f"{self._path}: {error}") from None
-        except _DuplicateError as error:
-            raise self.damaged(f"duplicate key {error}") from None
-        except (ValueError, RecursionError):
-            raise self.damaged("its first lines are not JSON") from None
-        if self.read(max(0, self._size - len(END)), min(len(END), self._size)) != END:
-            raise self.damaged("it is truncated")
-        return end + 1 + len(TOKENS_LINE)
-
-    def _metadata_lines(self) -> tuple[bytes, int]:
-        """Return the beginning of the file, and where in it the metadata end."""
         text = self.read(0, min(_METADATA_CHUNK, self._size))
         if not text.startswith(b'{"format": "%s"' % FORMAT.encode()):
             if text.lstrip()[:1] == b"{" and f'"{FORMAT}"'.encode() in text:
@@ -500,7 +452,19 @@ class Lookup:
             if len(text) >= min(self._size, _METADATA_LIMIT):
                 raise self.damaged("it is truncated")
             text = self.read(0, min(4 * len(text), self._size))
-        return text, end
+        try:
+            # With what comes after them, whose keys are none of theirs.
+            fields = json.loads(
+                text[:end] + b'\n"tokens": 0, "learned": 0}', object_pairs_hook=_without_duplicates
+            )
+            self.metadata, self.derived = load_metadata(fields, whole), fields.get("derived")
+        except MetadataError as error:
+            raise ModelError(f"{self._path}: {error}") from None
+        except (ValueError, RecursionError):
+            raise self.damaged("its first lines are not JSON") from None
+        if self.read(self._size - len(END), len(END)) != END:
+            raise self.damaged("it is truncated")
+        return end + 1 + len(TOKENS_LINE)
 
     def damaged(self, how: str) -> ModelError:
         """Return the error of a damaged model."""
@@ -509,20 +473,12 @@ class Lookup:
         )
 
 
-class RowTexts(dict[Row, str]):
-    """What follows a key, by its counts; few differ, and each is formatted once."""
-
-    def __missing__(self, row: Row) -> str:
-        text = self[row] = f": [{', '.join(map(str, row))}]"
-        return text
-
-
-def read_model(path: "str | Path", load: Callable[[Any], Metadata] = load_metadata) -> Model:
-    """Return the model in a file, every line of it validated; load: as `Lookup` takes it.
+def read_model(path: "str | Path", whole: bool = True) -> Model:
+    """Return the model in a file, every line of it validated; whole: as of `load_metadata`.
 
     Raises ModelError: no such file, not a model, damaged, newer than this program.
     """
-    with Lookup(path, load=load) as lookup:
+    with Lookup(path, whole=whole) as lookup:
         return lookup.model()
 
 
@@ -537,13 +493,12 @@ def disagreements(path: "str | Path") -> tuple[Model, list[str]]:
     with Lookup(path) as lookup:
         model, stated = lookup.model(), lookup.derived
     true = derived_fields(with_counts(model.metadata, model.counts))
-    wrong = []
-    if stated["tokens"] != true["tokens"]:
-        wrong.append(f"it states {stated['tokens']} tokens and has {true['tokens']}")
-    if stated["count_histograms"] != true["count_histograms"]:
-        wrong.append("its count histograms are not those of its tokens")
-    if stated["hosts"] != true["hosts"]:
-        wrong.append("its counts of hosts are not those of its tokens")
+    clauses = {
+        "tokens": f"it states {stated['tokens']} tokens and has {true['tokens']}",
+        "count_histograms": "its count histograms are not those of its tokens",
+        "hosts": "its counts of hosts are not those of its tokens",
+    }
+    wrong = [clause for key, clause in clauses.items() if stated[key] != true[key]]
     if not all(
         a is b
         or (None not in (a, b) and math.isclose(a, b, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE))

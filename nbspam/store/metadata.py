@@ -10,7 +10,7 @@ The file has it as JSON, which is read with nothing trusted.
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
@@ -39,6 +39,9 @@ from nbspam.tokens.kinds import NAMES, is_host
 from nbspam.tokens.tokenized import NAME, RULES, Wanted
 
 N = TypeVar("N")
+Check = Callable[[Any], bool]  # whether a value of the file is valid
+# Whether so many messages of each class, but not none, may be some of those that were learned.
+is_row = event_model(BERNOULLI).is_row
 
 SUM = "sum"  # the textbook's rule: the sum of all weights, and its plain posterior
 EVIDENCE = "evidence"  # features of the same weights, combined and calibrated
@@ -211,7 +214,6 @@ def with_counts(metadata: Metadata, counts: Mapping[str, Row]) -> Metadata:
 FORMAT = "nbspam-model"
 VERSION = 1
 _NATS_LIMIT = 1e15
-_NUMBER_LIMIT = 1e300
 _DIGITS, _HEX = 32, frozenset("0123456789abcdef")  # of a digest
 _SHOWN = 40  # characters of a wrong value that an error shows
 _HIGHEST = 1_000  # no trait's scale goes as far
@@ -288,13 +290,54 @@ class MetadataError(ValueError):
     """The metadata cannot be used by this program; the text is a clause that says why."""
 
 
-def load_metadata(fields: Any) -> Metadata:
+def load_metadata(fields: Any, whole: bool = True) -> Metadata:
     """Return the metadata in a model file's parsed JSON; raises MetadataError, trusts nothing.
 
-    Counts of older tokenizer rules are good enough to go on with: most tokens are the same.
+    whole: False for no more than what the counts are of, whatever tokenizer, traits and calibration
+    the model has: enough to export them.
     """
-    _check_format(fields)
-    tokenizer = fields.get("tokenizer")
+    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+        raise MetadataError("is not an nbspam model; name a file that nbspam train wrote")
+    version = fields.get("version")
+    if type(version) is not int or version < 1:
+        raise MetadataError("has no valid version; restore it from a copy or train again")
+    if version > VERSION:
+        raise MetadataError(
+            f"has version {shown(version)}, newer than this program's {VERSION}; update nbspam"
+        )
+    rules = _rules(fields.get("tokenizer")) if whole else RULES
+    try:
+        top = _Fields(fields)
+        classes = top.take("classes", _are_classes, _NO_CLASSES)
+        settings = ModelSettings(
+            classes,
+            positive=classes[-1],
+            alpha=ALPHA_LIMIT,
+            event_model=top.choice("event_model", EVENT_MODELS),
+            rules=rules,
+        )
+        are_counts = _list(_is_count, len(classes))
+        messages = top.take("messages", are_counts, "no message count per class")
+        if not whole:
+            return Metadata(settings, LearnedState(messages, (), ()))
+        settings = _loaded_settings(top, settings)
+        return Metadata(settings, _loaded_state(top, settings, messages))
+    except KeyError as error:
+        raise damage(f"it has no {shown(error.args[0])}") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise damage(f"it has {error}") from None
+
+
+def damage(what: str) -> MetadataError:
+    """Return the error of damaged metadata."""
+    return MetadataError(f"is damaged: {what}; restore it from a copy or train again")
+
+
+def _rules(tokenizer: Any) -> int:
+    """Return which of the tokenizer's rules made a model; raises MetadataError for other tokens.
+
+    Counts of older rules are good enough to go on with: most tokens are the same.
+    """
     named = tokenizer if isinstance(tokenizer, dict) else {}
     rules = named.get("rules")
     if named.get("name") != NAME or type(rules) is not int or rules < 1:
@@ -308,207 +351,129 @@ def load_metadata(fields: Any) -> Metadata:
             f"was made with tokenizer rules {shown(rules)}, newer than this program's {RULES};"
             " update nbspam"
         )
-    try:
-        settings = _load_settings(fields)._replace(rules=rules)
-        return Metadata(settings, _load_learned(fields, settings))
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise _damage(error) from None
+    return rules
 
 
-def load_counted(fields: Any) -> Metadata:
-    """Return what the counts in a model file's parsed JSON are of; raises MetadataError.
+class _Fields(NamedTuple):
+    """An object of the file; what is taken from it raises ValueError if it is wrong, KeyError."""
 
-    Enough to export them, whatever tokenizer, traits and calibration the model has.
-    """
-    _check_format(fields)
-    try:
-        messages, event_model = fields["messages"], fields["event_model"]
-        classes = _load_classes(fields["classes"])
-        _require(_are_counts(messages, len(classes)), "no message count per class")
-        _require(event_model in EVENT_MODELS, f"an unknown event model {shown(event_model)}")
-    except (KeyError, TypeError, ValueError) as error:
-        raise _damage(error) from None
-    settings = ModelSettings(classes, classes[-1], ALPHA_LIMIT, event_model=event_model)
-    return Metadata(settings, LearnedState(tuple(messages), (), ()))
+    values: dict[str, Any]
+    place: str = ""  # the keys that led to it
 
+    def take(self, key: str, is_valid: Check, otherwise: str = "") -> Any:
+        """Return a valid value, its lists as tuples; otherwise: what else the model has."""
+        value = self.values[key]
+        if not is_valid(value):
+            raise ValueError(otherwise or f"an invalid {self.place}{key} {shown(value)}")
+        return _frozen(value)
 
-def _damage(error: Exception) -> MetadataError:
-    reason = f"no {shown(error.args[0])}" if isinstance(error, KeyError) else str(error)
-    return MetadataError(f"is damaged: it has {reason}; restore it from a copy or train again")
+    def inner(self, key: str) -> "_Fields":
+        """Return an object within this one."""
+        found = self.take(key, _is_object, f"no {self.place}{key}")
+        return _Fields(found, f"{self.place}{key} ")
 
-
-def _check_format(fields: Any) -> None:
-    """Raise MetadataError unless it is a model of a version that this program can read."""
-    if not isinstance(fields, dict) or fields.get("format") != FORMAT:
-        raise MetadataError("is not an nbspam model; name a file that nbspam train wrote")
-    version = fields.get("version")
-    if type(version) is not int or version < 1:
-        raise MetadataError("has no valid version; restore it from a copy or train again")
-    if version > VERSION:
-        raise MetadataError(
-            f"has version {shown(version)}, newer than this program's {VERSION}; update nbspam"
-        )
+    def choice(self, key: str, values: Collection[str]) -> str:
+        """Return one of these values."""
+        unknown = f"an unknown {self.place}{key.replace('_', ' ')} {shown(self.values[key])}"
+        found: str = self.take(key, lambda v: isinstance(v, str) and v in values, unknown)
+        return found
 
 
-def _load_classes(classes: Any) -> tuple[str, ...]:
-    _require(
-        isinstance(classes, list)
-        and 2 <= len(set(map(str, classes))) == len(classes)
-        # A line end in a name would add a header of its own to marked mail.
-        and all(isinstance(name, str) and name and normal_label(name) == name for name in classes),
-        "no list of two or more class names, each a printable line",
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+def _loaded_settings(top: _Fields, known: ModelSettings) -> ModelSettings:
+    classes, traits = known.classes, top.inner("traits")
+    allowed = classes[1:] if len(classes) == 2 else (None, *classes)
+    is_smoothing = _number(0, ALPHA_LIMIT)
+    spam_cutoff = top.take("spam_cutoff", _number(0, 1))
+    return known._replace(
+        positive=top.take("positive", lambda name: name in allowed),
+        alpha=top.take("alpha", _number(ALPHA_MIN, ALPHA_LIMIT)),
+        prior=top.take("prior", lambda p: p is None or (_number(0, 1)(p) and 0 < p < 1)),
+        scoring=top.choice("scoring", SCORINGS),
+        traits=traits.choice("model", TRAIT_MODELS),
+        variances=Variances(
+            traits.take("variance_smoothing", is_smoothing),
+            traits.take("variance_prior", is_smoothing),
+            traits.take("shared_variance", lambda value: type(value) is bool),
+        ),
+        spam_cutoff=spam_cutoff,
+        ham_cutoff=top.take("ham_cutoff", _number(0, spam_cutoff)),
     )
-    _require(UNSURE not in classes, f"a class named {UNSURE!r}, which is a verdict")
-    return tuple(classes)
 
 
-def _load_settings(fields: dict[str, Any]) -> ModelSettings:
-    classes = _load_classes(fields["classes"])
-    prior, positive, traits = fields["prior"], fields["positive"], fields["traits"]
-    _require(prior is None or (_is_number(prior) and 0 < prior < 1), "a prior not between 0 and 1")
-    _require(positive is None or positive in classes, "a positive class that is not among them")
-    _require(positive is not None or len(classes) > 2, "no positive class")
-    _require(
-        len(classes) > 2 or positive == classes[1],
-        "its positive class first: the positive class must be listed last",
-    )
-    for key, known in (("scoring", SCORINGS), ("event_model", EVENT_MODELS)):
-        _require(fields[key] in known, f"an unknown {key.replace('_', ' ')} {shown(fields[key])}")
-    _require(isinstance(traits, dict), "no traits")
-    name, shared = traits["model"], traits["shared_variance"]
-    _require(name in TRAIT_MODELS, f"an unknown trait model {shown(name)}")
-    _require(type(shared) is bool, "no shared variance that is true or false")
-    smoothing, variance_prior = (
-        _within(traits[key], 0, ALPHA_LIMIT, f"a {key.replace('_', ' ')} out of bounds")
-        for key in ("variance_smoothing", "variance_prior")
-    )
-    settings = ModelSettings(
-        classes=classes,
-        positive=positive,
-        alpha=_within(fields["alpha"], ALPHA_MIN, ALPHA_LIMIT, "an alpha out of bounds"),
-        prior=prior,
-        scoring=fields["scoring"],
-        event_model=fields["event_model"],
-        traits=name,
-        variances=Variances(smoothing, variance_prior, shared),
-        spam_cutoff=_within(fields["spam_cutoff"], 0, 1, "a spam cut-off not between 0 and 1"),
-        ham_cutoff=_within(fields["ham_cutoff"], 0, 1, "a ham cut-off not between 0 and 1"),
-    )
-    _require(settings.ham_cutoff <= settings.spam_cutoff, "a ham cut-off above the spam cut-off")
-    return settings
-
-
-def _load_learned(fields: dict[str, Any], settings: ModelSettings) -> LearnedState:
-    classes = settings.classes
-    messages, calibrations, derived = fields["messages"], fields["calibration"], fields["derived"]
-    _require(_are_counts(messages, len(classes)), "no message count per class")
-    _require(fields["calibrated_by"] in ORIGINS, "a calibration of unknown origin")
-    _require(isinstance(calibrations, dict), "no calibration")
-    histograms, recent = fields["traits"]["histograms"], fields.get("recent", [])
-    _require(isinstance(recent, list) and all(map(is_digest, recent)), "no list of recent messages")
+def _loaded_state(top: _Fields, settings: ModelSettings, messages: Row) -> LearnedState:
+    classes, n, repeats = settings.classes, len(messages), settings.counts.repeats
+    derived, traits, calibrations = map(top.inner, ("derived", "traits", "calibration"))
     # Of the derived numbers the counts are used; the others are validated and recomputed.
-    _require(isinstance(derived, dict), "no derived numbers")
-    _require(_is_count(derived["tokens"]), "no number of tokens")
-    rows, bias = derived["count_histograms"], derived["bias"]
-    _require(isinstance(rows, list) and len(rows) == len(messages), "no count histograms")
-    _require(
-        isinstance(bias, list)
-        and len(bias) == len(messages)
-        and all(
-            (value is None and not n) or _is_number(value, _NATS_LIMIT)
-            for value, n in zip(bias, messages, strict=True)
-        ),
-        "no bias per class",
-    )
-    repeats = settings.counts.repeats
+    derived.take("tokens", _is_count)
+    bias = derived.take("bias", _list(lambda b: b is None or _is_in_nats(b), n))
+    if any(b is None and m for b, m in zip(bias, messages, strict=True)):
+        raise ValueError("no bias of a class with messages")
+    histograms = traits.values["histograms"]
+    rows = derived.take("count_histograms", _list(_is_object, n))
     return LearnedState(
-        messages=tuple(messages),
-        count_histograms=tuple(
-            _load_histogram(row, n if not repeats else n and MESSAGES_LIMIT)
-            for row, n in zip(rows, messages, strict=True)
+        messages,
+        tuple(
+            _loaded_histogram(row, m if not repeats else m and MESSAGES_LIMIT)
+            for row, m in zip(rows, messages, strict=True)
         ),
-        calibrations=tuple(
+        tuple(
             Calibrations(
                 *(
-                    _load_calibration(scale, calibrations[classes[k]][scale.name])
+                    _loaded_calibration(scale, calibrations.inner(classes[k]))
                     for scale in settings.scales
                 )
             )
             for k in settings.scored_classes
         ),
-        calibrated_by=fields["calibrated_by"],
-        host_rows=_load_host_rows(derived["hosts"], messages),
-        trait_histograms=(
-            load_histograms(histograms, classes, messages, settings.rules < RULES)
-            if settings.has_traits
-            else ()
-        ),
-        recent=tuple(recent),
+        top.choice("calibrated_by", ORIGINS),
+        _loaded_host_rows(derived, messages),
+        load_histograms(histograms, classes, messages, settings.rules < RULES)
+        if settings.has_traits
+        else (),
+        top.take("recent", _list(is_digest)) if "recent" in top.values else (),
     )
 
 
-def _load_histogram(row: Any, most: int) -> Histogram:
+def _loaded_histogram(row: dict[str, Any], most: int) -> Histogram:
     """Return the histogram of a class's counts; most: the highest that is possible."""
-    _require(isinstance(row, dict), "no count histograms")
-    loaded = {int(count): tokens for count, tokens in row.items() if str(int(count)) == count}
-    _require(len(loaded) == len(row), "a count that is not a plain number")
-    _require(
-        all(0 <= count <= most and _is_count(n) for count, n in loaded.items()),
-        "a token counted in more messages than were learned",
-    )
+    loaded = {int(count): n for count, n in row.items()}
+    are_written = [*map(str, loaded)] == [*row] and all(map(_is_count, loaded.values()))
+    if not are_written or not all(0 <= count <= most for count in loaded):
+        raise ValueError("no count histogram, or one of more messages than were learned")
     return loaded
 
 
-def _load_host_rows(lines: Any, messages: list[int]) -> HostRows:
-    width = len(messages)
-    rows: dict[tuple[int, ...], int] = {}
-    _require(isinstance(lines, list), "no hosts")
-    for line in lines:
-        _require(_are_counts(line, width + 1) and any(line[:-1]) and line[-1], "no counts of hosts")
-        row = tuple(line[:-1])
-        _require(row not in rows, "duplicate counts of hosts")
-        _require(all(map(int.__le__, row, messages)), "a host with more messages than were learned")
-        rows[row] = line[-1]
+def _loaded_host_rows(derived: _Fields, messages: Row) -> HostRows:
+    lines = derived.take("hosts", _list(_list(_is_count, len(messages) + 1)))
+    rows = {line[:-1]: line[-1] for line in lines}
+    if len(rows) < len(lines) or not all(is_row(row, messages) and n for row, n in rows.items()):
+        raise ValueError("no counts of hosts, or a host with more messages than were learned")
     return rows
 
 
-def _load_calibration(scale: Scale, value: Any) -> Calibration:
-    _require(isinstance(value, dict), "no calibration")
-    size = scale.size
-    rows, coefficients, ranges = value["precision"], value["coefficients"], value["ranges"]
-    _require(_are_numbers(coefficients, size, _NATS_LIMIT), "no coefficients within bounds")
-    _require(
-        isinstance(ranges, list)
-        and len(ranges) == size - 1
-        and all(_are_numbers(ends, 2, _NATS_LIMIT) and ends[0] <= ends[1] for ends in ranges),
-        "no ranges within bounds",
-    )
-    _require(
-        isinstance(rows, list)
-        and len(rows) == size
-        and all(_are_numbers(row, size) for row in rows),
-        "no precision",
-    )
-    _require(
-        all(
-            rows[i][i] > 0
-            and math.isclose(rows[i][j], rows[j][i], rel_tol=1e-6, abs_tol=1e-9)
-            and rows[i][j] ** 2 <= 1.000001 * rows[i][i] * rows[j][j] <= _NATS_LIMIT**2
-            for i in range(size)
-            for j in range(size)
-        )
-        and is_positive_definite(rows),
-        "a precision matrix that is not positive definite",
-    )
-    run, noise = value["run"], value.get("noise", 0.0)  # models of before it have none
-    _require(_is_number(noise) and 0 <= noise < 1, "a label noise that is not from 0 to below 1")
-    _require(type(run) is int and abs(run) <= MESSAGES_LIMIT, "an invalid run length")
+def _loaded_calibration(scale: Scale, both: _Fields) -> Calibration:
+    fields, size = both.inner(scale.name), scale.size
+    precision = fields.take("precision", _list(_list(_is_in_nats, size), size))
+    if not is_positive_definite(precision) or not all(
+        math.isclose(precision[i][j], precision[j][i], rel_tol=1e-6, abs_tol=1e-9)
+        for i in range(size)
+        for j in range(i)
+    ):
+        raise ValueError("a precision matrix that is not positive definite")
+    is_range = _list(_is_in_nats, 2)
     return Calibration(
-        tuple(map(float, coefficients)),
-        tuple(tuple(map(float, row)) for row in rows),
-        tuple((float(low), float(high)) for low, high in ranges),
-        float(noise),
-        run,
+        fields.take("coefficients", _list(_is_in_nats, size)),
+        precision,
+        fields.take("ranges", _list(lambda ends: is_range(ends) and ends[0] <= ends[1], size - 1)),
+        # Models of before it have no noise.
+        fields.take("noise", lambda e: _number(0, 1)(e) and e < 1)
+        if "noise" in fields.values
+        else 0.0,
+        fields.take("run", lambda run: type(run) is int and abs(run) <= MESSAGES_LIMIT),
     )
 
 
@@ -519,36 +484,25 @@ def load_histograms(
 
     is_older: whether the model may have other traits; one that it lacks is of no message.
     """
-    _require(
-        isinstance(fields, dict) and (is_older or tuple(fields) == NAMES),
-        "other traits than this program's",
-    )
-    known = [fields[name] for name in NAMES if name in fields]
-    _require(
-        all(isinstance(row, dict) and set(row) == set(classes) for row in known),
-        "no histogram of a trait for each class",
-    )
-    return tuple(
-        tuple(_loaded_values(fields[name][k], n) for k, n in zip(classes, messages, strict=True))
-        if name in fields
-        else ({},) * len(classes)
-        for name in NAMES
-    )
+    if not isinstance(fields, dict) or not (is_older or tuple(fields) == NAMES):
+        raise ValueError("other traits than this program's")
+    loaded = []
+    for name in NAMES:
+        row = fields.get(name, {k: {"lowest": 0, "counts": []} for k in classes})
+        if not (
+            isinstance(row, dict)
+            and row.keys() == set(classes)
+            and all(map(_are_values, row.values()))
+        ):
+            raise ValueError("no histogram of a trait for each class")
+        if any(sum(row[k]["counts"]) > n for k, n in zip(classes, messages, strict=True)):
+            raise ValueError("a trait of more messages than were learned")
+        own = (enumerate(row[k]["counts"], row[k]["lowest"]) for k in classes)
+        loaded.append(tuple({value: n for value, n in counts if n} for counts in own))
+    return tuple(loaded)
 
 
-def _loaded_values(fields: Any, messages: int) -> Values:
-    _require(isinstance(fields, dict), "no histogram of a trait")
-    lowest, counts = fields.get("lowest"), fields.get("counts")
-    _require(
-        type(lowest) is int
-        and isinstance(counts, list)
-        and 0 <= lowest <= _HIGHEST - len(counts)
-        and set(map(type, counts)) <= {int}
-        and (not counts or (min(counts) >= 0 < counts[0] and counts[-1])),
-        "no histogram of a trait",
-    )
-    _require(sum(counts) <= messages, "a trait of more messages than were learned")
-    return {value: n for value, n in enumerate(counts, lowest) if n}
+# What a value of the file is
 
 
 def shown(value: object) -> str:
@@ -557,24 +511,24 @@ def shown(value: object) -> str:
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
-def _require(condition: object, otherwise: str) -> None:
-    if not condition:
-        raise ValueError(otherwise)
+def _number(low: float, high: float) -> Check:
+    """Return what tells numbers from low to high: not NaN, nor true and false."""
+    return lambda value: type(value) in (int, float) and low <= value <= high
 
 
-def _within(value: Any, low: float, high: float, otherwise: str) -> float:
-    _require(_is_number(value) and low <= value <= high, otherwise)
-    return float(value)
+_is_in_nats = _number(-_NATS_LIMIT, _NATS_LIMIT)
 
 
-def _is_number(value: object, limit: float = _NUMBER_LIMIT) -> bool:
-    """Return whether a value is a number within a limit: not NaN, nor beyond floating point."""
-    return isinstance(value, int | float) and type(value) is not bool and abs(value) <= limit
+def _list(is_one: Check, length: int | None = None) -> Check:
+    return lambda v: isinstance(v, list) and length in (None, len(v)) and all(map(is_one, v))
 
 
-def _are_numbers(values: Any, length: int, limit: float = _NUMBER_LIMIT) -> bool:
-    is_list = isinstance(values, list) and len(values) == length
-    return is_list and all(_is_number(value, limit) for value in values)
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= MESSAGES_LIMIT
 
 
 def is_digest(value: object) -> bool:
@@ -582,9 +536,30 @@ def is_digest(value: object) -> bool:
     return isinstance(value, str) and len(value) == _DIGITS and _HEX.issuperset(value)
 
 
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= MESSAGES_LIMIT
+def _are_classes(names: Any) -> bool:
+    # A line end in a name would add a header of its own to marked mail.
+    return (
+        _list(lambda name: isinstance(name, str) and normal_label(name) == name != "")(names)
+        and 2 <= len(set(names)) == len(names)
+        and UNSURE not in names
+    )
 
 
-def _are_counts(values: object, length: int) -> bool:
-    return isinstance(values, list) and len(values) == length and all(map(_is_count, values))
+_NO_CLASSES = (
+    "no list of two or more class names, each a printable line, none of them"
+    f" {UNSURE!r}, which is a verdict"
+)
+
+
+def _are_values(own: Any) -> bool:
+    """Return whether a trait's values have a histogram, as `dump_histograms` writes it."""
+    if not isinstance(own, dict):
+        return False
+    lowest, counts = own.get("lowest"), own.get("counts")
+    return (
+        type(lowest) is int
+        and isinstance(counts, list)
+        and set(map(type, counts)) <= {int}
+        and 0 <= lowest <= _HIGHEST - len(counts)
+        and (not counts or (min(counts) >= 0 < counts[0] and counts[-1] > 0))
+    )

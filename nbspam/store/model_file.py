@@ -8,6 +8,7 @@ one file takes the place of another, in `writing.py`.
 import itertools
 import os
 import weakref
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -25,6 +26,7 @@ from nbspam.store.lookup import (
     Model,
     RowTexts,
     open_model_file,
+    rank,
     token_key,
 )
 from nbspam.store.metadata import FORMAT, Metadata, dump_metadata
@@ -89,7 +91,7 @@ def _check_free(
     path: Path, place: Path, replace_old: bool, remedy: Remedy = Remedy.UPDATE_OR_REPLACE
 ) -> None:
     if not replace_old and place.exists():
-        raise already_exists(path, remedy)
+        raise ModelExistsError(path, remedy)
     check_replaceable(place)
 
 
@@ -184,12 +186,10 @@ def _begins_model(sample: bytes) -> bool:
 
 
 class ModelExistsError(ModelError):
-    """The model exists, and neither an update nor a replacement was asked for."""
+    """The file exists, and neither an update nor a replacement was asked for."""
 
-
-def already_exists(path: "Path", remedy: Remedy = Remedy.UPDATE_OR_REPLACE) -> ModelExistsError:
-    """Return the error of a file that would be overwritten."""
-    return ModelExistsError(f"{path}: the file exists", remedy)
+    def __init__(self, path: Path, remedy: Remedy = Remedy.UPDATE_OR_REPLACE) -> None:
+        super().__init__(f"{path}: the file exists", remedy)
 
 
 def write_lines(file: IO[bytes], model: Model) -> None:
@@ -232,9 +232,6 @@ def sorted_lines(
     return sorted([key(name) + texts[row] for name, row in rows])
 
 
-_TOGETHER = 1 << 20  # bytes; each write by itself would be slower where most lines change
-
-
 def splice(
     file: IO[bytes],
     old: Lookup,
@@ -247,47 +244,31 @@ def splice(
     counts, learned: the rows that are new or have changed; a row of zeros removes its line.
     Raises ModelError when a line of the old model that must be read is damaged.
     """
-    file.write(dump_metadata(metadata).encode())
-    for beginning, section, rows, key in zip(
-        (TOKENS_LINE, LEARNED_LINE),
-        old.sections,
-        (counts, learned),
-        (token_key, digest_key),
-        strict=True,
-    ):
-        file.write(beginning)
-        _copy(file, old, *section, sorted_lines(rows.items(), key), key is digest_key)
-    file.write(END)
+    blocks = (
+        _changed(old, section, sorted_lines(rows.items(), key))
+        for section, rows, key in zip(
+            old.sections, (counts, learned), (token_key, digest_key), strict=True
+        )
+    )
+    write_blocks(file, metadata, *blocks)
 
 
-def _copy(
-    file: IO[bytes], old: Lookup, start: int, end: int, changed: list[str], ledger: bool
-) -> None:
-    """Write the lines from start to end of the old file, with the changed lines in place."""
-    lines = [line.encode() for line in changed]
+def _changed(old: Lookup, section: tuple[int, int], changed: list[str]) -> Iterator[bytes]:
+    """Yield the lines of a section of the old file, with the changed lines in place."""
     gone = RowTexts()[(0,) * len(old.metadata.settings.classes)].encode()
-    places = old.places(lines, ledger)
-    separator = b""
-    pieces: list[bytes] = []
-    size = 0
-    for line, (below, above) in itertools.chain(
-        zip(lines, places, strict=True), [(b"", (end, end))]
-    ):
-        if start < below:
-            pieces.append(separator)
-            for part in old.copy(start, below - (1 if below == end else 2)):  # all but ",\n"
-                pieces.append(part)
-                size += len(part)
-                if size > _TOGETHER:
-                    file.write(b"".join(pieces))
-                    pieces.clear()
-                    size = 0
-            separator = b",\n"
-        if line and not line.endswith(gone):
-            pieces += separator, line
-            size += len(line)
-            separator = b",\n"
-        start = above
-    file.write(b"".join(pieces))
-    if separator:
-        file.write(b"\n")
+    new = [line.encode() for line in changed]
+    start, end = section
+    for low, high, first, last in old.stretches(list(map(rank, new))):
+        yield from old.parts(start, low - 2)
+        start = high
+        lines = old.lines(low, high)
+        after = lines.copy()
+        for line in reversed(new[first:last]):  # so that places before it stay
+            key = line[: line.rindex(b"[")]
+            at = bisect_left(lines, key)
+            for beside in lines[max(0, at - 1) : at + 1]:
+                old.row(beside)  # which raises for a line that is none
+            is_there = at < len(lines) and lines[at].startswith(key)
+            after[at : at + is_there] = [] if line.endswith(gone) else [line]
+        yield b",\n".join(after)
+    yield from old.parts(start, end - 1)

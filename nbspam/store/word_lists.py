@@ -128,20 +128,17 @@ def _word_list(name: str, lines: Iterable[bytes], skips: Skips) -> WordCounts:
     foreign = 0
     counts: dict[str, Row] = {}
     for raw, (spam, ham) in words.items():
-        tokens = tokens_of(_decoded(raw))
+        try:
+            tokens = tokens_of(raw.decode())
+        except (
+            UnicodeDecodeError
+        ):  # a list of an older bogofilter, in the mails' own character sets
+            tokens = tokens_of(raw.decode("cp1252", "replace"))
         foreign += not tokens
         for token in tokens:
             known = counts.get(token, (0, 0))
             counts[token] = max(known[0], ham), max(known[1], spam)
     return WordCounts((HAM, SPAM), messages[::-1], counts, len(words), foreign)
-
-
-def _decoded(word: bytes) -> str:
-    """Return a word as text; lists of an older bogofilter are in the mails' own character sets."""
-    try:
-        return word.decode()
-    except UnicodeDecodeError:
-        return word.decode("cp1252", "replace")
 
 
 def _table(name: str, lines: Iterable[str], skips: Skips) -> WordCounts:

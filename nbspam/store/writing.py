@@ -18,7 +18,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -69,7 +69,7 @@ def give_to_owner(handle: int, path: Path) -> None:
             os.fchown(handle, owner.st_uid, owner.st_gid)
 
 
-def write_atomically(path: Path, write: Callable[[IO[bytes]], None], what: str = "model") -> None:
+def write_atomically(path: Path, write: Callable[[IO[bytes]], object], what: str = "model") -> None:
     """Put what `write` writes in place of a model that is `locked`.
 
     A new file has the mode 0600; of one that was there, owner, group, mode and access control list
@@ -169,24 +169,22 @@ def temporary_files() -> Iterator[None]:
         ) from error
 
 
+_MENDED = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space on its disk, and run it again"),
+    **dict.fromkeys((errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR), "name another file"),
+    errno.EFBIG: "raise the limit on the size of files (ulimit -f), and run it again",
+    errno.EROFS: "its disk is mounted read-only: name a file on another",
+    errno.ENOENT: "make its folder, or name another file",
+}
+
+
 def _mended(path: Path, error: OSError) -> str:
     """Return what makes a model writable, by the reason why it is not."""
-    match error.errno:
-        case errno.ENOSPC | errno.EDQUOT:
-            return "free some space on its disk, and run it again"
-        case errno.EFBIG:
-            return "raise the limit on the size of files (ulimit -f), and run it again"
-        case errno.EROFS:
-            return "its disk is mounted read-only: name a file on another"
-        case errno.ENAMETOOLONG | errno.ELOOP | errno.ENOTDIR:
-            return "name another file"
-        case errno.ENOENT:
-            return "make its folder, or name another file"
-        case errno.EACCES | errno.EPERM:
-            if access := described_access(path.parent):
-                return f"its folder is not writable: {access}; run it as a user who can write there"
-            return "a folder above it is closed; run it as a user who can enter it"
-    return "fix that, and run it again"
+    if error.errno not in (errno.EACCES, errno.EPERM):
+        return _MENDED.get(error.errno or 0, "fix that, and run it again")
+    if access := described_access(path.parent):
+        return f"its folder is not writable: {access}; run it as a user who can write there"
+    return "a folder above it is closed; run it as a user who can enter it"
 
 
 def _sync_folder(folder: Path) -> None:
@@ -266,25 +264,24 @@ def _acquired(path: Path, lock: Path, wait: LockWait) -> int:
     began = time.monotonic()
     has_said = False
     while True:
-        handle = _open_lock(path, lock)
-        try:
-            while not _is_ours(handle):
-                waited = time.monotonic() - began
-                if waited >= wait.limit or wait.is_over():
-                    raise _held(path, lock, handle, waited)
-                if waited >= _SILENT and not has_said:
-                    has_said = True
-                    wait.say(f"{path}: waiting for its lock {lock}, held by {_holder(handle)}")
-                time.sleep(_INTERVAL)
-            if _is_at(handle, lock):
-                return handle
-        except OSError as error:
-            os.close(handle)
-            raise unwritable(path, error) from error
-        except BaseException:
-            os.close(handle)
-            raise
-        os.close(handle)  # its holder has removed it: another writer may have locked a new one
+        with ExitStack() as opened:
+            handle = _open_lock(path, lock)
+            opened.callback(os.close, handle)
+            try:
+                while not _is_ours(handle):
+                    waited = time.monotonic() - began
+                    if waited >= wait.limit or wait.is_over():
+                        raise _held(path, lock, handle, waited)
+                    if waited >= _SILENT and not has_said:
+                        has_said = True
+                        wait.say(f"{path}: waiting for its lock {lock}, held by {_holder(handle)}")
+                    time.sleep(_INTERVAL)
+                # Else its holder has removed it: another writer may have locked a new one.
+                if _is_at(handle, lock):
+                    opened.pop_all()
+                    return handle
+            except OSError as error:
+                raise unwritable(path, error) from error
 
 
 def _is_ours(handle: int) -> bool:
@@ -377,20 +374,19 @@ def _holder(handle: int) -> str:
     return f"process {pid} ({command})" if command else f"process {pid}"
 
 
-_CHUNK = 1 << 20
 _WRITTEN = ("s3", "s3a", "gs", "gcs", "hdfs")  # schemes of which each replaces a file in one step
 
 
 def fetched(url: str) -> int:
     """Return a descriptor of a copy of a model; raises ModelError."""
+    from shutil import copyfileobj
     from tempfile import TemporaryFile
 
     from nbspam.reading.remote import remote_path
 
     try:
         with TemporaryFile() as copy, remote_path(url).open("rb") as model:
-            while piece := model.read(_CHUNK):
-                copy.write(piece)
+            copyfileobj(model, copy, 1 << 20)
             copy.seek(0)
             return os.dup(copy.fileno())
     except FileNotFoundError:

@@ -151,9 +151,7 @@ def _lower(text: str) -> str:
 
 
 def _link_places(link: str, offset: int) -> Iterator[Place]:
-    tokens: set[str] = set()
-    link_tokens(link, tokens)
-    for token in sorted(tokens):
+    for token in sorted(link_tokens(link)):
         value = token.partition(":")[2]
         at = link.find(value) if value else -1
         start, end = (0, len(link)) if at < 0 else (at, at + len(value))

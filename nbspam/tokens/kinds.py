@@ -78,9 +78,7 @@ KINDS = (
     COLLECTED_BY,
 )
 _BY_NAME = {kind.name: kind for kind in KINDS}
-_CHANNELS = {kind.name: kind.channel for kind in KINDS}
 _HOST = COLLECTED_BY.prefix
-_FRAGMENTS = tuple(kind.prefix for kind in KINDS if kind.is_fragment)
 
 
 def kind_of(token: str) -> Kind:
@@ -91,7 +89,7 @@ def kind_of(token: str) -> Kind:
 
 def channel_of(token: str) -> int:
     """Return the channel of a token's kind."""
-    return _CHANNELS.get(token.partition(":")[0], TEXT) if ":" in token else TEXT
+    return kind_of(token).channel
 
 
 def channels_of(tokens: Iterable[str]) -> list[int]:
@@ -103,7 +101,7 @@ def channels_of(tokens: Iterable[str]) -> list[int]:
 
 def is_fragment(token: str) -> bool:
     """Return whether a token means little to a reader by itself."""
-    return token.startswith(_FRAGMENTS)
+    return kind_of(token).is_fragment
 
 
 def is_host(token: str) -> bool:

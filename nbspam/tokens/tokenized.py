@@ -1,5 +1,6 @@
 """A message's tokens, from all its parts, and the record that goes from here to the counts."""
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
@@ -15,7 +16,6 @@ from nbspam.tokens.text import (
     SHORT,
     VisibleText,
     every_token,
-    has_tricks,
     link_tokens,
     short_text_tokens,
     text_tokens,
@@ -134,23 +134,21 @@ def _visible_text(part: Part, tokens: dict[str, None]) -> VisibleText:
         from nbspam.tokens.html import page_of
 
         text, certain, targets, found = page_of(text)
-        for link in set(targets):
-            add_target(link, found)
+        found.update(*map(target_tokens, set(targets)))
         tokens |= dict.fromkeys(sorted(found))
     is_certain = certain is text
-    if has_tricks(text):
-        text, tricks = undo_tricks(text)
-        tokens |= dict.fromkeys(sorted(tricks))
+    text, tricks = undo_tricks(text)
+    tokens |= dict.fromkeys(sorted(tricks))
     return VisibleText(text, targets, None if is_certain else undo_tricks(certain)[0])
 
 
-def add_target(link: str, tokens: set[str]) -> None:
-    """Add the tokens of the target of an HTML link or image, in lower case."""
+def target_tokens(link: str) -> set[str]:
+    """Return the tokens of the target of an HTML link or image, in lower case."""
     scheme, colon, _ = link.partition(":")
     if link.startswith(("http://", "https://", "//", "www.")):
-        link_tokens(link.removeprefix("//"), tokens)
-    elif colon and scheme.isalpha() and len(scheme) <= 12:
-        tokens.add(f"link:{scheme}")  # mailto, cid, javascript, data
+        return link_tokens(link.removeprefix("//"))
+    # mailto, cid, javascript, data
+    return {f"link:{scheme}"} if colon and scheme.isalpha() and len(scheme) <= 12 else set()
 
 
 def _add_filename(name: str, tokens: dict[str, None]) -> None:
@@ -251,10 +249,7 @@ def repeated_tokens(texts: Sequence[VisibleText], is_mail: bool) -> dict[str, in
     """
     counted: Counter[str] = Counter()
     for part in texts:
-        for link in part.targets or ():
-            target: set[str] = set()
-            add_target(link, target)
-            counted.update(target)
+        counted.update(itertools.chain.from_iterable(map(target_tokens, part.targets or ())))
         counted.update(every_token(part.text))
         if not is_mail:
             counted.update(short_text_tokens(part.text.lstrip()[:SHORT]))

@@ -56,3 +56,11 @@ def bias(counts, per_class, alpha: float, log_prior):
     """Return log P(k) + sum_j log(1 - theta_jk) of each class, as a model's metadata has it."""
     rows = zip(counts.tolist(), per_class.tolist(), strict=True)
     return log_prior + np.array([absent_sum(Counter(row), n, alpha) for row, n in rows])
+
+
+def size_of(found: Messages):
+    return Bernoulli().size([], tuple(found.per_class.tolist()))
+
+
+def arrays_of(found: Messages, alpha):
+    return matrix.EventArrays(Bernoulli(), found.counts, found.per_class, alpha, size_of(found))

@@ -11,7 +11,16 @@ from counted_models import THREE, learn_counted, message, settings_of
 from hypothesis import example, given
 from hypothesis import strategies as st
 from one_case import each
-from random_messages import ALPHAS, PRIORS, Messages, absent_sum, bias, messages
+from random_messages import (
+    ALPHAS,
+    PRIORS,
+    Messages,
+    absent_sum,
+    arrays_of,
+    bias,
+    messages,
+    size_of,
+)
 
 from nbspam.bayes import event_model
 from nbspam.bayes.event_model import (
@@ -25,7 +34,6 @@ from nbspam.bayes.event_model import (
     sigmoid,
     softmax,
 )
-from nbspam.bayes.matrix import BernoulliArrays
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import empty_metadata
 
@@ -145,8 +153,9 @@ def retrained_joints(found: Messages, i: int, alpha: float, prior: float | None)
     rest = Messages(dense[:, known], found.labels[others], found.n_classes)
     shares = found.per_class if prior is not None else rest.per_class
     log_prior = np.array(log_priors(shares.tolist(), prior, found.n_classes - 1))
-    weights = BernoulliArrays(rest.counts, rest.per_class, alpha).class_weights()
-    return weights @ found.dense[i][known] + bias(rest.counts, rest.per_class, alpha, log_prior)
+    rows = rest.counts[:, found.dense[i][known] == 1].T.tolist()
+    weights = [Bernoulli().class_weights(row, size_of(rest), alpha) for row in rows]
+    return joints(bias(rest.counts, rest.per_class, alpha, log_prior), weights)
 
 
 def left_out(found: Messages, alpha: float, prior: float | None = None):
@@ -154,8 +163,7 @@ def left_out(found: Messages, alpha: float, prior: float | None = None):
     fixed = None
     if prior is not None:
         fixed = np.array(log_priors(found.per_class.tolist(), prior, found.n_classes - 1))
-    arrays = BernoulliArrays(found.counts, found.per_class, alpha)
-    actual = arrays.left_out_joints(found.presence, found.labels, fixed)
+    actual = arrays_of(found, alpha).joints(found.presence, found.labels, fixed)
     expected = [retrained_joints(found, i, alpha, prior) for i in range(len(found.labels))]
     np.testing.assert_allclose(actual, np.array(expected), rtol=1e-9, atol=1e-9)
     return actual
@@ -172,23 +180,10 @@ def test_left_out_is_retrained(found, alpha, prior):
     left_out(found, alpha, prior)
 
 
-def test_left_out_is_retrained_on_many_messages():
-    random = np.random.default_rng(7)
-    dense = (random.random((60, 200)) < random.random(200) * 0.2).astype(np.int64)
-    dense = dense[:, dense.any(axis=0)]
-    left_out(Messages(dense, random.integers(0, 3, 60), 3), 0.1)
-
-
 def test_the_last_message_of_a_class_leaves_an_impossible_class_but_with_a_fixed_prior():
     found = Messages(np.array([[1, 0], [1, 1], [0, 1]]), np.array([0, 0, 1]), 2)
     assert left_out(found, 0.5)[2, 1] == -np.inf
     assert np.isfinite(left_out(found, 0.5, prior=0.3)).all()
-
-
-def test_a_token_of_one_message_alone_says_nothing_of_it():
-    with_own = Messages(np.array([[1, 0], [1, 0], [1, 1]]), np.array([0, 1, 0]), 2)
-    without = Messages(np.array([[1], [1], [1]]), np.array([0, 1, 0]), 2)
-    np.testing.assert_allclose(left_out(with_own, 1)[2], left_out(without, 1)[2], rtol=1e-12)
 
 
 # Weights of presence
@@ -358,19 +353,6 @@ def test_a_token_says_as_much_each_time_that_it_occurs_and_an_unknown_one_nothin
     assert (expected.log_scores, expected.text + 1) == (found.log_scores, found.text)
 
 
-ROWS = st.lists(
-    st.tuples(st.integers(0, 50), st.integers(0, 50)).filter(any), min_size=1, max_size=10
-)
-
-
-@given(ROWS, st.floats(1e-3, 3))
-def test_likelihoods_of_all_tokens_add_up_to_one(rows, alpha):
-    size = Multinomial().size(histograms_of(rows), (9, 9))
-    weights = [Multinomial().class_weights(row, size, alpha) for row in rows]
-    for k in range(2):
-        assert math.fsum(math.exp(row[k]) for row in weights) == close(1)
-
-
 def test_sizes_are_of_the_histograms():
     size = Multinomial().size([{0: 2, 3: 1, 5: 2}, {1: 4, 2: 1}], (9, 9))
     assert (size.trials, size.outcomes) == ((13, 6), 5)
@@ -428,12 +410,3 @@ def test_a_class_without_messages_is_impossible():
     probabilities = learner.classifier().score(["a"]).probabilities
     assert probabilities[1] == 0
     assert probabilities[0] > probabilities[2] > 0
-
-
-@given(ROWS, st.floats(1e-3, 3))
-def test_of_two_classes_weights_differ_as_in_the_multinomial_model(rows, alpha):
-    size = Complement().size(histograms_of(rows), (9, 9))
-    for row in rows:
-        ham, spam = Complement().class_weights(row, size, alpha)
-        one, other = Multinomial().class_weights(row, size, alpha)
-        assert spam - ham == close(other - one)

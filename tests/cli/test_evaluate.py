@@ -3,58 +3,19 @@
 import contextlib
 import csv
 import io
-import json
 import re
 from typing import ClassVar
 
 import pandas as pd
 import pytest
-from harmless_pages import assert_harmless
 from one_case import each
 from running import on_a_terminal
 
-from nbspam import __version__
 from nbspam.display.lines import cell_width
 from nbspam.evaluation.results import write_predictions, write_table
 from nbspam.workers import Passes
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
-
-
-def test_a_saved_model_is_tested_by_what_classify_says(nbspam, as_json, table, model, tmp_path):
-    before, path = model.read_bytes(), tmp_path / "predictions.jsonl"
-    options = ("--including-learned", "-m", model, table)
-    found = as_json("eval", *options, "--predictions", path)
-    assert (found["messages"], found["protocol"]) == (30, "saved model")
-    assert model.read_bytes() == before
-    predicted = [json.loads(line) for line in path.read_text().splitlines()]
-    labels = [row.pop("label") for row in predicted]
-    texts = [row.pop("message")["text"] for row in predicted]
-    rows = [tuple(line.split("\t")) for line in table.read_text().splitlines()]
-    assert list(zip(labels, texts, strict=True)) == rows
-    classified = nbspam("classify", "-m", model, "--format", "json", table).out.splitlines()
-    assert list(map(json.loads, classified)) == predicted
-    pairs = list(zip(labels, predicted, strict=True))
-    for label in ("ham", "spam"):
-        verdicts = [p["verdict"] for own, p in pairs if own == label]
-        assert all(n == verdicts.count(name) for name, n in found["verdicts"][label].items())
-    right = sum((label == "spam") == (p["probability"] > 0.5) for label, p in pairs)
-    assert found["accuracy"] == pytest.approx(right / 30)
-
-
-def test_what_comes_from_standard_input_is_not_overwritten(program, table, tmp_path):
-    before, path = table.read_bytes(), table.rename(tmp_path / "w.csv")
-    with path.open("rb") as file:
-        found = program("eval", "--folds", "3", "-", "--report", path, stdin=file)
-    said = f"nbspam: --report {path}: is a source, and would be lost; name another file\n"
-    assert found == (1, "", said)
-    assert path.read_bytes() == before
-
-
-@each("protocol", ["--folds 5", "--leave-one-out", "--online", "--train-first 50%"])
-def test_the_short_report_is_one_screen(nbspam, sample, protocol):
-    found = nbspam("eval", *protocol.split(), sample / "fresh.tsv")
-    assert (found.code, len(found.out.splitlines()) <= 25) == (0, True)
 
 
 # Tables for spreadsheets
@@ -89,39 +50,6 @@ def test_predictions_are_such_a_table(tmp_path, monkeypatch):
 # The report as a page
 
 
-def test_the_page_has_figures_curves_mistakes_and_how_it_was_made(
-    nbspam, table, model, three_classes, tmp_path
-):
-    def reported(*arguments):
-        path = tmp_path / "report.html"
-        found = nbspam("eval", *arguments, "--report", path)
-        assert (found.code, found.err) == (0, "")
-        return assert_harmless(path.read_text(encoding="ascii"))
-
-    parsed = reported("-m", model, table, "--including-learned")
-    assert "Strongest words of the model" in parsed.text
-    assert "of 18" in parsed.text
-    with table.open("a", encoding="utf-8") as file:
-        file.write("ham\twin a <b>free</b> prize now\n")
-    parsed = reported("--folds", "3", table)
-    for part in (
-        *("3 folds: 31 messages (ham: 19, spam: 12)", "accuracy", "95 % interval", __version__),
-        *("area under the curve", "win a <b>free</b> prize", "nbspam eval --folds 3"),
-    ):
-        assert part in parsed.text
-    assert parsed.found.count("figure") == 4
-    assert "Strongest words" not in parsed.text
-    parsed = reported("--folds", "3", three_classes)
-    assert "every other figure is of the spam class 'spam' against the rest" in parsed.text
-    assert "; by the most probable class: " in parsed.text
-    assert "P(spam) = 0.5" not in parsed.text
-    three_classes.write_text(three_classes.read_text().replace("spam\t", "other\t"))
-    parsed = reported("--folds", "3", three_classes)
-    assert "called promo" in parsed.text
-    assert "svg" not in parsed.found
-    assert "by the most probable class" in parsed.text
-
-
 # Mistakes that can be read
 
 
@@ -131,34 +59,6 @@ def with_mistakes(table):
     with table.open("a", encoding="utf-8") as file:
         file.write("ham\twin a <b>free</b> prize \x1b[31m now\nspam\tsee you at lunch\n")
     return table
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "protocol", ["--folds 3", "--train-first 20", "--leave-one-out", "--online --batch 6"]
-)
-def test_mistakes_show_the_message_in_every_protocol(nbspam, as_json, with_mistakes, protocol):
-    arguments = ("eval", with_mistakes, *protocol.split())
-    shown = nbspam(*arguments, "--errors", "9").out
-    assert "\x1b" not in shown
-    assert re.search(r"^    .*\[\+.*prize.*\+\]", shown, re.MULTILINE)
-    found = as_json(*arguments, "--errors", "9")
-    message = next(e["message"] for e in found.pop("errors") if e["label"] == "ham")
-    assert message["text"].startswith("win a ")
-    assert any(nats > 0 for _, _, nats in message["highlights"]["text"])
-    assert found == as_json(*arguments)  # without mistakes
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_mistakes_of_a_saved_model_show_the_message(as_json, sms_model, sample, jobs):
-    how = ("--errors", "5", "--jobs", jobs, "--including-learned")
-    found = as_json("eval", "-m", sms_model, sample / "fresh.tsv", *how)
-    rows = (sample / "fresh.tsv").read_text(encoding="utf-8").splitlines()
-    assert found["errors"]
-    for error in found["errors"]:
-        line = rows[int(error["source"].rpartition(":")[2]) - 1]
-        assert error["message"]["text"][:10] in line
 
 
 def test_nothing_of_a_message_is_kept_unless_it_is_shown(nbspam, table, monkeypatch):

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import click
 import pytest
-from one_case import each
 from running import ROOT, on_a_terminal
 
 import nbspam.tokens.tokenized as tokenized_module
-from nbspam.cli.program import nbspam as group
+from nbspam.cli.program import each_context
 from nbspam.errors import ModelError
 from nbspam.store.lookup import Lookup
 from nbspam.store.writing import described_access, locked
@@ -22,24 +21,6 @@ from nbspam.tokens.kinds import NAMES
 from nbspam.tokens.tokenized import RULES
 
 SPAM = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
-
-
-@each("command", ["classify", "explain", "explain --words", "model info", "model check"])
-def test_a_model_that_cannot_be_read(nbspam, model, tmp_path, assert_sentence, command):
-    whole, path = model.read_bytes(), tmp_path / "other.json"
-
-    def assert_refused(path, *parts):
-        found = nbspam(*command.split(), "-m", path, stdin=b"free prize lunch")
-        assert_sentence(found, path, *parts)
-
-    assert_refused(tmp_path / "none.json", "nbspam train")
-    assert_refused(tmp_path)
-    cut = (whole[: int(len(whole) * part)] for part in (0.1, 0.5, 0.9, 0.99))
-    for content in (b"", b"hello\n", b"{}", b"[]", b"null", b"\xff\xfe\0", b"\0" * 9_999, *cut):
-        path.write_bytes(content)
-        assert_refused(path)
-    path.write_bytes(whole.replace(b'"version": 1', b'"version": 2'))
-    assert_refused(path, "version 2", "update nbspam")
 
 
 def test_a_model_of_one_class_is_an_error_or_unsure(nbspam, model, assert_sentence):
@@ -284,15 +265,8 @@ def test_whose_a_file_is(tmp_path):
         assert described_access(path).startswith("it belongs to number 4321 ")
 
 
-def parameters(command, context):
-    """Yield the parameters of a command and of those below it."""
-    yield from command.params
-    if isinstance(command, click.Group):
-        for name in command.list_commands(context):
-            yield from parameters(command.get_command(context, name), context)
-
-
 def test_click_does_not_look_whether_a_file_may_be_read():
-    paths = [p for p in parameters(group, click.Context(group)) if isinstance(p.type, click.Path)]
+    every = (param for context in each_context() for param in context.command.params)
+    paths = [param for param in every if isinstance(param.type, click.Path)]
     assert len(paths) > 10
     assert [p.name for p in paths if p.type.readable] == []

@@ -250,17 +250,18 @@ def test_a_model_is_exchanged_under_load_and_its_cut_offs_are_the_servers(serve,
         assert served.said[1:] == []
 
 
+def _is_filtered(served, message, code=0, *options):
+    """Return whether a message comes out marked and whole."""
+    returned, out = served.spamc("-x", *options, message=message)
+    return returned == code and MARK.sub(b"", out) == message != out
+
+
 def _under_load(served, model, exchange, messages):
     """Filter messages with 8 clients while the model is replaced."""
     raw, beside = model.read_bytes(), model.with_name("beside")
-
-    def filtered(number):
-        message = (SPAM, HAM)[number % 2]
-        code, out = served.spamc("-x", "-E", message=message)
-        return code == 1 - number % 2 and MARK.sub(b"", out) == message != out
-
     with ThreadPoolExecutor(8) as pool:
-        results = [pool.submit(filtered, number) for number in range(messages)]
+        both = itertools.islice(itertools.cycle([(SPAM, 1), (HAM, 0)]), messages)
+        results = [pool.submit(_is_filtered, served, *each, "-E") for each in both]
         for _ in range(exchange):
             beside.write_bytes(raw)
             beside.replace(model)
@@ -274,10 +275,12 @@ MIB = 1 << 20
 measures_memory = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 
 
-def _resident(process):
-    """Return the memory of a process in MiB."""
-    (line,) = re.findall(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
-    return int(line) >> 10
+def _memory(pid, which="VmRSS"):
+    """Return the memory of a process in MiB; 0 of one that has just ended."""
+    with suppress(OSError):
+        if found := re.search(rf"{which}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text()):
+            return int(found[1]) >> 10
+    return 0
 
 
 def _ask(served, body, header=CHECK):
@@ -297,12 +300,12 @@ def test_messages_of_hostile_clients_are_freed_at_once(serve, mail_model, bombs,
     bomb = zlib.compress(bytes(40 * MIB), 9)
     header = b"CHECK SPAMC/1.5\r\nCompress: zlib\r\nContent-length: %d\r\n\r\n"
     with serve(mail_model) as served, ThreadPoolExecutor(clients) as pool:
-        before = _resident(served.process)
+        before = _memory(served.process.pid)
         for reply in pool.map(lambda _: _ask(served, bomb, header), range(bombs)):
             assert b"larger than" in reply
-        served.wait(lambda: _resident(served.process) < before + 20)  # else 28 to 66 stay
+        served.wait(lambda: _memory(served.process.pid) < before + 20)  # else 28 to 66 stay
         assert list(pool.map(lambda _: _hang_up(served), range(clients))) == [None] * clients
-        served.wait(lambda: _resident(served.process) < before + 100)  # else 330 stay
+        served.wait(lambda: _memory(served.process.pid) < before + 100)  # else 330 stay
 
 
 # MiB that the server and its process for large messages take together, whatever clients do; the
@@ -313,16 +316,9 @@ BOUND = 600
 def _most(process):
     """Return the most memory in MiB that a process ever had, with the most that a child had."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    own, *others = (_peak(pid) for pid in [process.pid, *children])
+    own, *others = (_memory(pid, "VmHWM") for pid in [process.pid, *children])
+    assert own
     return own + max(others, default=0)
-
-
-def _peak(pid):
-    try:
-        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    except OSError:
-        found = None
-    return int(found[1]) >> 10 if found else 0  # it has just ended
 
 
 @cache
@@ -541,30 +537,7 @@ def _refused(path):
         return knock.connect_ex(str(path)) != 0
 
 
-@each(
-    "options, said",
-    [
-        ([], "there is no socket to listen on; name one with --socket PATH or --listen"),
-        (["--listen", "0.0.0.0:0"], "--allow-any-address"),
-        (["--listen", "nonsense"], "127.0.0.1:783"),
-        (["--socket-mode", "rw", "--listen", "127.0.0.1:0"], "--socket-mode"),
-        (["--socket-mode", "7777", "--listen", "127.0.0.1:0"], "--socket-mode"),
-        (["--ham-cutoff", "0.95", "--listen", "127.0.0.1:0"], "above the spam cut-off"),
-        (["--socket", "SOCKET", "--metrics", "0.0.0.0:0"], "can be reached from other machines"),
-        (["--socket", "SOCKET", "--metrics", "9783"], "is not HOST:PORT"),
-        (["--metrics", "127.0.0.1:0"], "there is no socket to listen on"),  # for mail
-    ],
-)
-def test_senseless_options(nbspam, mail_model, tmp_path, assert_sentence, options, said):
-    options = [str(tmp_path / "socket") if each == "SOCKET" else each for each in options]
-    assert_sentence(nbspam("serve", "-m", mail_model, *options), said, code=2)
-
-
-def test_no_model_and_a_second_server(common, nbspam, mail_model, tmp_path, assert_sentence):
-    path, socket_path = tmp_path / "none.json", tmp_path / "socket"
-    found = nbspam("serve", "-m", path, "--socket", socket_path)
-    assert_sentence(found, path, "model not found")
-    assert not socket_path.exists()
+def test_a_second_server(common, nbspam, mail_model, assert_sentence):
     found = nbspam("serve", "-m", mail_model, "--socket", common.path)
     assert_sentence(found, common.path, "a server is listening there")
 
@@ -730,13 +703,9 @@ def test_the_service_calls_the_program_as_it_is(nbspam):
 
 def _load(served, count, mails):
     """Filter messages with 8 clients; return the number of those that did not come out right."""
-
-    def filtered(message):
-        code, out = served.spamc("-x", message=message)
-        return code == 0 and MARK.sub(b"", out) == message != out
-
     with ThreadPoolExecutor(8) as pool:
-        return sum(not ok for ok in pool.map(filtered, itertools.islice(mails, count)))
+        filtered = pool.map(partial(_is_filtered, served), itertools.islice(mails, count))
+        return sum(not ok for ok in filtered)
 
 
 def _mails():
@@ -762,9 +731,9 @@ def test_ten_minutes_without_growth(serve, own_model):
         for message in itertools.islice(_mails(), 50):  # as long as the threads start
             served.spamc("-L", "ham", message=message)
         _load(served, 3_000, mails)
-        start, ends = _resident(served.process), time.monotonic() + 600
+        start, ends = _memory(served.process.pid), time.monotonic() + 600
         while time.monotonic() < ends:
             assert _load(served, 1_000, mails) == 0
             served.spamc("-L", "spam", message=next(mails))
         # 100,000 remembered tokens come to 20 MB, and these mails hold a new word or two each.
-        assert _resident(served.process) < start + 25
+        assert _memory(served.process.pid) < start + 25

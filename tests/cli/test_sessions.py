@@ -9,10 +9,11 @@ of standard error, and `[n]` is an exit code other than 0.  Numbers of many digi
 six.  `…` stands for any text, also of several lines if it stands alone, `¬` for a missing line end.
 
 `nbspam` is run in this process, with what comes before its pipe as standard input.  So are `json`,
-which prints values of a document; `same`, which prints the names of the
-values that two documents do not share; and `change`, which puts NEW in the place of OLD in a file
-that has it.  All else is a shell's, and so is the program itself where it is called $NBSPAM.  A
-session whose title ends with `(long)` is left to the long tests.
+which prints values of a document; `same`, which prints the names of the values that two documents
+do not share; `page`, which prints the texts that a page lacks, a harmless one; and `change`, which
+puts NEW in the place of OLD in a file that has it.  All else is a shell's, and so is the program
+itself where it is called $NBSPAM.  A session whose title ends with `(long)` is left to the long
+tests.
 """
 
 import json
@@ -27,6 +28,7 @@ from pathlib import Path
 
 import click
 import pytest
+from harmless_pages import assert_harmless
 from running import ROOT, run, run_raw, write_messages, write_three
 
 from nbspam import __version__
@@ -97,6 +99,7 @@ def test_a_session(path, text, shelf, tmp_path, monkeypatch):
     own = {"HOME": tmp_path / "home", "PWD": folder, "NBSPAM_MODEL": "model.json"}
     own |= {"LOGNAME": "hal", "RULES": RULES, "NBSPAM": f"{sys.executable} -m nbspam"}
     own |= {"PYTHONWARNINGS": "error"}  # of that program
+    own["VERSION"] = __version__
     own["ALONE"] = f"env PYTHONPATH={shelf / 'alone'} {sys.executable} -S"
     for name, value in own.items():
         monkeypatch.setenv(name, str(value))
@@ -195,8 +198,15 @@ def same(one, other, *keys):
     return "".join(f"{key}\n" for key in keys if both[0][key] != both[1][key])
 
 
+def page(name, *texts):
+    """Return the texts that a page lacks, which must be harmless."""
+    has = assert_harmless(Path(name).read_text("ascii")).text
+    return "".join(f"{text}\n" for text in texts if text not in has)
+
+
 BUILT_IN = {
     "change": change,
+    "page": page,
     "same": same,
     "json": lambda name, *paths: picked(Path(name).read_text(), *paths),
 }

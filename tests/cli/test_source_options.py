@@ -1,9 +1,6 @@
 """Sources, from the shell's side: names and pipes; and the log of what comes from them."""
 
-import bz2
 import contextlib
-import gzip
-import lzma
 import os
 import re
 import subprocess
@@ -13,35 +10,16 @@ from pathlib import Path
 
 import pytest
 
-import nbspam_main
 from nbspam.cli.learning_options import Sources
 from nbspam.reading.cutting import Cutter
 from nbspam.reading.source import Skips
-from nbspam.reading.sources import ReadingOptions
+from nbspam.reading.sources import ReadingOptions, any_kind
 from nbspam.serving import log
 
 sys.path.append(str(Path(__file__).parents[1] / "serving"))
 from logs import log_daemon
 
 MAIL = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_a_name_that_is_not_unicode_is_printed_all_the_same(program, model, tmp_path, form):
-    (tmp_path / "mails").mkdir()
-    with open(bytes(tmp_path / "mails") + b"/\xff\xfe.eml", "wb") as file:  # noqa: PTH123
-        file.write(MAIL)
-    found = program("classify", "-m", model, "--format", form, tmp_path / "mails")
-    assert (found.code, found.err) == (0, "")
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress, bz2.compress])
-def test_a_compressed_message_on_standard_input_is_read_as_it_is(program, nbspam, model, compress):
-    text = b"win a free prize now"
-    found = program("classify", "-m", model, input=compress(text))
-    assert found == nbspam("classify", "-m", model, stdin=text)
 
 
 def test_long_work_shows_progress_on_a_terminal_and_only_there(
@@ -64,16 +42,6 @@ def test_long_work_shows_progress_on_a_terminal_and_only_there(
     monkeypatch.setattr("nbspam.cli.progress.progress", progress)
     assert nbspam("classify", source, "-m", model) == quiet
     assert used == [(False, [str(source)])]
-
-
-@pytest.mark.long
-def test_a_table_of_many_rows_is_the_same_through_a_pipe(program, sms_model, sample):
-    """Several processes, whose messages a pause must not hold back or put out of order."""
-    rows = (sample / "fresh.tsv").read_text() * 13
-    options = ("-m", sms_model, "--input-format", "tsv", "-j", "2")
-    lines = program("classify", *options, input=rows.encode()).out.splitlines()
-    names = [f"-:{n}" for n, _ in enumerate(rows.splitlines(), 1)]
-    assert [line.split("\t")[2] for line in lines] == names
 
 
 @pytest.mark.few(1)
@@ -102,7 +70,7 @@ def test_sources_are_read_alike_whole_in_pieces_and_of_any_kind(tmp_path):
     raws = list(sources.messages(options, skips))
     assert [raw.label for raw in raws] == ["spam", "spam", "ham"]
     assert [raw for piece in sources.pieces(Cutter(options, 100)) for raw in piece.read()] == raws
-    assert list(sources.messages_of_any_kind(options, skips)) == raws
+    assert list(sources.messages(options, skips, any_kind)) == raws
 
 
 # `--log` of classify, train and forget: a line for each message; the mail does not notice it
@@ -211,9 +179,3 @@ def test_a_line_costs_no_slow_module(model, kind):
         "nbspam.cli.tracing",
         "nbspam.serving.log",
     }
-
-
-def test_the_value_of_the_option_is_not_read_as_another():
-    assert "--log" in nbspam_main.VALUED
-    policy = nbspam_main.FailurePolicy(["classify", "--log", "-p"])
-    assert not policy.passthrough

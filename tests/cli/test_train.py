@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import shlex
 import stat
 import subprocess
 import sys
@@ -23,18 +22,6 @@ from nbspam.tokens.tokenized import TokenizedMessage
 
 SPAM = b"Subject: prize\n\nwin a free prize\n"
 TEACH = ("train", "--update", "--spam", "-", "-m")
-
-
-def test_an_empty_pipe_is_an_error(program, model, tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    arguments = ("train", "--update", "-m", model, "--spam", pipe)
-    assert program(*arguments, shell=f": > {pipe} & {{}}") == (
-        1,
-        "",
-        f"nbspam: {pipe}: the pipe is empty, so there is no message in it; check the command"
-        " that writes it\n",
-    )
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
@@ -69,13 +56,6 @@ def test_a_beginner_is_told_the_whole_number_of_messages(right):
     counts = count_verdicts({("a", "a"): right, ("a", "b"): 100 - right}, None)
     (found,) = expectation(left_out_rates(counts, counts), 3)
     assert found == f"of 100 new messages {right} are classified correctly"
-
-
-def test_the_next_command_can_be_pasted_into_a_shell(nbspam, sample, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    found = nbspam("train", "-m", "it's mine.json", sample / "sms.tsv").out
-    command = found.partition("next: ")[2].splitlines()[0]
-    assert shlex.split(command) == ["nbspam", "classify", "-m", "it's mine.json", "message.eml"]
 
 
 def test_sources_of_many_messages_are_kept():

@@ -236,6 +236,7 @@ FIRST = "^cannot train on the first {} of 40 messages .* from 1 to 39$"
         (run_folds, ONE_SPAM, 2, "a class has one message; give two or more"),
         *((run_first, MESSAGES, first, FIRST.format(first)) for first in (-5, 0, 40, 41)),
         (run_first, SORTED, 5, "first 5 messages"),
+        (run_first, [(name, {name}) for name in "abc"], 2, "neither 'a' nor 'b' is called spam"),
         (run_first, THREE, 2, "class 'promo' is not among the first 2 messages"),
         *((run_online, MESSAGES, n, f"^a batch of {n} is .* at least 1$") for n in (-1, 0, 40, 41)),
         (run_online, ONE_CLASS, 2, "only the class"),

@@ -5,11 +5,11 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
+from waiting import wait_until
+
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60  # seconds; the machine may be busy
 
 
 class DaskProcesses:
@@ -32,14 +32,12 @@ class DaskProcesses:
         return self._line(process, ready)
 
     def _line(self, process, pattern):
-        end = time.monotonic() + PATIENCE
-        while time.monotonic() < end:
-            found = re.search(pattern, self.running[process].read_text(errors="replace"))
-            if found:
-                return found[1]
-            assert process.poll() is None, self.running[process].read_text()
-            time.sleep(0.05)
-        raise AssertionError(self.running[process].read_text())
+        def said():
+            return self.running[process].read_text(errors="replace")
+
+        wait_until(lambda: re.search(pattern, said()) or process.poll() is not None, said=said)
+        assert process.poll() is None, said()
+        return re.search(pattern, said())[1]
 
     def add_worker(self, env=None, cwd=None):
         """Start a worker, without a nanny that would start it again; return its process."""

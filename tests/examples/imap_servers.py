@@ -8,24 +8,19 @@ import socket
 import ssl
 import subprocess
 import sys
-import tempfile
 import threading
-import time
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from string import Template
 
 import pytest
+from waiting import running
 
 from nbspam.mailbox.account import Account, Secret
 
 DOVECOT = "/usr/sbin/dovecot"
 PASSWORD = 'pä"ss\\wörd {x}'
-_CAPABILITY = (
-    "IMAP4rev1 SASL-IR LITERAL+ ID ENABLE IDLE SPECIAL-USE NAMESPACE UIDPLUS LIST-EXTENDED"
-    " CONDSTORE MOVE QUOTA"
-)
 # Extensions that the server lacks; the n-th of them on the address 127.0.0.n.
 LACKING = [
     (),
@@ -36,7 +31,6 @@ LACKING = [
     ("MOVE", "UIDPLUS"),
     ("MOVE", "UIDPLUS", "IDLE", "SPECIAL-USE", "LITERAL+", "SASL-IR", "ENABLE", "CONDSTORE"),
 ]
-_LOCAL = "\nlocal {} {{\n  protocol imap {{\n    imap_capability = {}\n  }}\n}}\n"
 _SETTINGS = Path(__file__).parents[1] / "golden" / "imap" / "dovecot.conf"  # a string.Template
 
 
@@ -57,7 +51,29 @@ def _ordinary():
     return ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"]
 
 
-class Dovecot:
+class StartedDovecot:
+    """A Dovecot with the settings in its folder, run by an ordinary user."""
+
+    def begin(self, ordinary):
+        self.process = subprocess.Popen(
+            [*ordinary, DOVECOT, "-F", "-c", self.top / "dovecot.conf"],
+            env={"PATH": "/usr/bin:/bin"},
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+
+    def answers(self):
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+            return True
+
+    def stop(self):
+        self.process.terminate()
+
+    def log(self):
+        return written(self.top / "log")
+
+
+class Dovecot(StartedDovecot):
     """A server; each user of it has a home, and settings, of their own."""
 
     def __init__(self, top):
@@ -70,18 +86,8 @@ class Dovecot:
         ]
         user, group, self._uid, self._gid = (each.stdout.strip() for each in asked)
         self.settings = top / "dovecot.conf"
-        settings = Template(_SETTINGS.read_text()).substitute(
-            top=top,
-            user=user,
-            group=group,
-            port=self.port,
-            plain=self.plain,
-            addresses=", ".join(map(address_without, LACKING)),
-        )
-        for names in LACKING[1:]:
-            listed = " ".join(name for name in _CAPABILITY.split() if name not in names)
-            settings += _LOCAL.format(address_without(names), listed)
-        self.settings.write_text(settings)
+        own = {"top": top, "user": user, "group": group, "port": self.port, "plain": self.plain}
+        self.settings.write_text(Template(_SETTINGS.read_text()).substitute(own))
         (top / "users").mkdir()
         self.certificate = top / "cert.pem"
         addresses = [f"IP:{address_without(names)}" for names in LACKING]
@@ -116,29 +122,11 @@ class Dovecot:
                     shutil.chown(path, "nobody", "nogroup")
 
     def start(self):
-        return started_dovecot([*_ordinary(), DOVECOT, "-F", "-c", self.settings], self)
-
-    def log(self):
-        path = self.top / "log"
-        return path.read_text() if path.exists() else ""
+        self.begin(_ordinary())
 
 
-def started_dovecot(command, server):
-    """Return the process of a server that answers at its port."""
-    process = subprocess.Popen(
-        command,
-        env={"PATH": "/usr/bin:/bin"},
-        stdin=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-    for _ in range(1200):
-        if process.poll() is not None:
-            pytest.fail(f"dovecot ended: {process.stderr.read().decode()}{server.log()}")
-        with suppress(OSError), socket.create_connection(("127.0.0.1", server.port), 1):
-            return process
-        time.sleep(0.05)
-    process.terminate()
-    return pytest.fail(f"dovecot does not answer: {server.log()}")
+def written(path):
+    return path.read_text() if path.exists() else ""
 
 
 def need_dovecot(*programs, part="imap"):
@@ -158,18 +146,8 @@ def running_dovecot():
     """Yield a running Dovecot; skips the test where there is none."""
     pytest.importorskip("imapclient", reason="imapclient is not installed")
     need_dovecot("openssl", "setpriv")
-    top = Path(tempfile.mkdtemp(prefix="nbspam-imap-"))
-    top.chmod(0o755)
-    try:
-        server = Dovecot(top)
-        process = server.start()
-        try:
-            yield server
-        finally:
-            process.terminate()
-            process.communicate(timeout=30)
-    finally:
-        shutil.rmtree(top, ignore_errors=True)
+    with running(Dovecot) as server:
+        yield server
 
 
 class Mailbox:
@@ -291,7 +269,7 @@ class Scripted:
                     self.asked.append(command.decode())
                 else:  # what proves who it is
                     command = b"LOGGED IN"
-                    self.asked.append(base64.b64decode(line).decode())
+                    self.asked.append(base64.b64decode(line).decode("utf-8", "replace"))
                 rules = [*self.answers.items(), *ANSWERS.items()]
                 said = next((said for key, said in rules if re.match(key, command)), b"")
                 if callable(said):

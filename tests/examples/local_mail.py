@@ -73,3 +73,23 @@ class LocalMailbox:
 
 def letters(flags, old=""):
     return "".join(sorted({_LETTERS[flag] for flag in flags} | set(old)))
+
+
+def everywhere(mailbox, gone=None):
+    """Return of each message the folder, the flags and the date; gone: a flag of those left out."""
+    found = {}
+    for folder in ("INBOX", "Junk", "Trash"):
+        for mail, flags, date in mailbox.all(folder):
+            if gone not in flags:
+                assert mail not in found, "a message is in two folders, or twice in one"
+                found[mail] = (folder, flags, date)
+    return found
+
+
+def folders_of(found):
+    return {mail: folder for mail, (folder, *_) in found.items()}
+
+
+def unmoved(found):
+    """Return what a move changes nothing of."""
+    return {mail: rest for mail, (_, *rest) in found.items()}

@@ -6,9 +6,10 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from waiting import wait_until
 
 import nbspam
 
@@ -88,10 +89,7 @@ class Served:
         return self.metric("connections")
 
     def wait(self, condition, seconds=60.0):
-        ends = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < ends, self.said
-            time.sleep(0.005)
+        wait_until(condition, seconds, lambda: self.said)
 
 
 class Program(Served):

@@ -123,6 +123,19 @@ def laid_out(fields: dict) -> str:
     return "{" + ",\n".join([*lines, last]) + "}\n"
 
 
+def damaged(fields: dict, line: str) -> dict:
+    """Return the fields of a model with a value changed (`alpha = 0`), or taken out (`- alpha`)."""
+    found = place = json.loads(json.dumps(fields))
+    *keys, last = line.removeprefix("- ").partition(" = ")[0].split()
+    for key in keys:
+        place = place[key]
+    if line.startswith("- "):
+        del place[last]
+    else:
+        place[last] = json.loads(line.partition(" = ")[2])
+    return found
+
+
 def _json(value) -> str:
     return json.dumps(value, ensure_ascii=not isinstance(value, str))
 

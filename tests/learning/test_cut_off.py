@@ -110,9 +110,8 @@ def test_a_model_keeps_the_cut_offs_that_it_is_given_and_stays_the_same_otherwis
 
 def test_more_than_two_classes_have_no_cut_off():
     learned = learn([(name, {name}) for name in THREE])
-    scores = list(learned.fit.scores(learned.corpus.presence()))
     with pytest.raises(TrainingError, match="limit on blocked ham needs two classes") as error:
-        chosen(0.1, learned, scores)
+        chosen(0.1, learned, left_out_scores(learned))
     assert "\n" not in str(error.value)
 
 

@@ -46,21 +46,16 @@ def one_by_one(learned, messages):
     return [learned.classifier.score(one.tokens, one.numbers) for one in messages]
 
 
-def all_at_once(learned):
-    """Return the scores of the messages that were learned, by the matrix."""
-    return list(learned.fit.scores(learned.corpus.presence(), learned.fit.traits))
-
-
 def assert_joint(learned, messages, joint):
-    """Hold both paths to these joint log-likelihoods, (n_messages, n_classes)."""
+    """Hold the scores to these joint log-likelihoods, (n_messages, n_classes)."""
     top = joint.max(axis=1, keepdims=True)
     posterior = np.exp(joint - top - np.log(np.exp(joint - top).sum(axis=1, keepdims=True)))
-    for scores in (one_by_one(learned, messages), all_at_once(learned)):
-        np.testing.assert_allclose([s.log_scores for s in scores], joint, **CLOSE)
-        np.testing.assert_allclose([s.probabilities for s in scores], posterior, **CLOSE)
-        if joint.shape[1] == 2:
-            assert [s.log_odds for s in scores] == close((joint[:, 1] - joint[:, 0]).tolist())
-            assert [s.probability for s in scores] == close(posterior[:, 1].tolist())
+    scores = one_by_one(learned, messages)
+    np.testing.assert_allclose([s.log_scores for s in scores], joint, **CLOSE)
+    np.testing.assert_allclose([s.probabilities for s in scores], posterior, **CLOSE)
+    if joint.shape[1] == 2:
+        assert [s.log_odds for s in scores] == close((joint[:, 1] - joint[:, 0]).tolist())
+        assert [s.probability for s in scores] == close(posterior[:, 1].tolist())
 
 
 def with_a_token(messages):
@@ -126,8 +121,8 @@ def test_traits_alone_are_scikit_learns_gaussian_model(messages, smoothing):
     learned = learn_counted(messages, chosen)
     model = gaussian_reference(learned, smoothing)
     joint = model.predict_joint_log_proba(learned.fit.traits)
-    for scores in (one_by_one(learned, messages), all_at_once(learned)):
-        np.testing.assert_allclose([s.log_scores for s in scores], joint, **CLOSE)
+    scores = one_by_one(learned, messages)
+    np.testing.assert_allclose([s.log_scores for s in scores], joint, **CLOSE)
     if smoothing > 1e-9:  # else the joints are of up to 1e10 nats, and their differences blur
         assert_joint(learned, messages, joint)
 
@@ -159,23 +154,6 @@ def test_tokens_and_traits_are_multiplied(event_model, messages, alpha, smoothin
     assert_joint(learned, messages, token_joint(learned)[0] + of_traits)
     learned = learn_counted(messages, settings_of((event_model, "kernel"), alpha=alpha))
     assert_joint(learned, messages, token_joint(learned)[0] + kernel_joint(learned))
-
-
-@by_combination
-@settings(max_examples=5)
-@given(counted_messages(told=False), counted_messages(told=False), ALPHAS, VARIANCES)
-def test_one_message_scores_as_in_the_matrix(kind, scoring, messages, others, alpha, variances):
-    learned = learn_counted(messages, settings_of(kind, scoring, variances, alpha=alpha))
-    assert_scores_agree(one_by_one(learned, messages), all_at_once(learned))
-    # New messages, in the same columns.
-    known, label = set(learned.corpus.vocabulary), messages[0].label
-    new = [
-        one._replace(label=label, tokens=[t for t in one.tokens if t in known]) for one in others
-    ]
-    whole = learn_counted([*messages, *new], settings_of(kind, scoring))
-    rows = whole.corpus.presence()[len(messages) :]
-    traits = None if whole.fit.traits is None else whole.fit.traits[len(messages) :]
-    assert_scores_agree(one_by_one(learned, new), list(learned.fit.scores(rows, traits)))
 
 
 def assert_left_out_is_retrained(messages, chosen, which=None):

@@ -5,16 +5,14 @@ import os
 import shutil
 import smtplib
 import sys
-import tempfile
-import time
 from itertools import count
-from pathlib import Path
 from string import Template
 
 import mails
 import pytest
 from home import BROKEN, GOLDEN, Home, bare, need, recipes, sent, verdict
-from imap_servers import DOVECOT, free_port, need_dovecot, started_dovecot
+from imap_servers import StartedDovecot, free_port, need_dovecot
+from waiting import running, wait_until
 
 # What a system's own settings would say: the folders, one user, and no TLS.
 SETTINGS = (GOLDEN / "dovecot.conf").read_text()
@@ -36,7 +34,7 @@ def become_ordinary(home):
     return pytest.skip(f"no user but root may run {sys.executable}")
 
 
-class Dovecot:
+class Dovecot(StartedDovecot):
     def __init__(self, top):
         self.top = top
         self.users = count(1)
@@ -84,19 +82,9 @@ class Dovecot:
             assert (ended.code, ended.err) == (0, "")
 
     def start(self):
-        return started_dovecot([*self.ordinary, DOVECOT, "-F", "-c", self.settings], self)
-
-    def log(self):
-        path = self.top / "log"
-        return path.read_text() if path.exists() else ""
-
-    def says(self, text):
-        """Tell whether the log has a text; another process writes it, a little later."""
-        for _ in range(1200):
-            if text in self.log():
-                return True
-            time.sleep(0.05)
-        return False
+        self.give()
+        self.compile()
+        self.begin(self.ordinary)
 
     def deliver(self, message):
         with smtplib.LMTP(str(self.top / "run" / "lmtp")) as server:
@@ -121,20 +109,8 @@ class Dovecot:
 def dovecot(model):
     need_dovecot("sievec", part="lmtp")
     need_dovecot(part="modules/sieve/lib90_sieve_extprograms_plugin.so")
-    top = Path(tempfile.mkdtemp(prefix="nbspam-dovecot-"))
-    top.chmod(0o755)
-    try:
-        server = Dovecot(top)
-        server.give()
-        server.compile()
-        process = server.start()
-        try:
-            yield server
-        finally:
-            process.terminate()
-            process.communicate(timeout=30)
-    finally:
-        shutil.rmtree(top)
+    with running(Dovecot) as server:
+        yield server
 
 
 @pytest.fixture
@@ -172,8 +148,8 @@ def test_without_a_model_or_a_program_the_mail_goes_to_the_inbox_as_it_was(serve
         assert [sent(found) for found in server.home.mails()] == [mails.SPAM] * n, how
         assert len(server.home.everything()) == n
         if not how:
-            assert server.says("nbspam-filter")
-            assert server.says("exit code 75")
+            wait_until(lambda: "nbspam-filter" in server.log(), said=server.log)
+            wait_until(lambda: "exit code 75" in server.log(), said=server.log)
 
 
 def test_a_move_teaches_and_the_way_to_trash_does_not(server):
@@ -217,7 +193,7 @@ def test_a_move_is_done_though_nothing_can_be_learned(server):
     assert server.move("INBOX", "Junk") == 1
     assert [bare(sent(found)) for found in server.home.mails(".Junk")] == [mails.HAM]
     assert server.home.mails() == []
-    assert server.says("is not an nbspam model")
+    wait_until(lambda: "is not an nbspam model" in server.log(), said=server.log)
     assert server.home.model.read_text() == "no model"
 
 

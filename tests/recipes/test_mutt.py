@@ -45,12 +45,8 @@ def mutt(recipe):
                             break
                     elif waiting and re.search(waiting[0][0], screen, re.S):
                         os.write(terminal, waiting.pop(0)[1])
-                for _ in range(100):
-                    if program.poll() is not None:
-                        break
-                    time.sleep(0.05)
                 assert not waiting, (waiting, screen)
-                assert program.poll() == 0, screen
+                assert program.wait(5) == 0, screen
             finally:
                 program.kill()
                 os.close(terminal)

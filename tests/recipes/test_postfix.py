@@ -9,14 +9,14 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
 from string import Template
 
 import mails
 import pytest
 from home import BROKEN, GOLDEN, ROOT, Home, bare, need, need_name_spaces, recipes, sent, verdict
+from imap_servers import written
+from waiting import running, wait_until
 
 MAIN = (GOLDEN / "main.cf").read_text()
 # Postfix's programs are where only root's PATH leads.
@@ -157,18 +157,12 @@ class Postfix:
             stderr=subprocess.STDOUT,
             env=ENVIRONMENT,
         )
-        for _ in range(1200):
-            if self.process.poll() is not None:
-                pytest.fail(f"postfix ended: {self.process.stdout.read().decode()}{self.log()}")
-            if "daemon started" in self.log():
-                return
-            time.sleep(0.05)
-        pytest.fail(f"postfix does not start: {self.log()}")
+
+    def answers(self):
+        return "daemon started" in self.log()
 
     def stop(self):
-        if self.process.poll() is None:
-            self.within("postfix", "abort")
-        self.process.communicate(timeout=30)
+        self.within("postfix", "abort")
 
     def within(self, *command, stdin=b""):
         done = subprocess.run(
@@ -186,32 +180,18 @@ class Postfix:
         assert self.within(sys.executable, "-c", SEND, stdin=message) == (0, "", "")
 
     def log(self):
-        path = self.top / "log"
-        return path.read_text()[self.read :] if path.exists() else ""
+        return written(self.top / "log")[self.read :]
 
     def until(self, condition):
-        for _ in range(1200):
-            if condition():
-                return
-            time.sleep(0.05)
-        pytest.fail(self.log())
+        wait_until(condition, said=self.log)
 
 
 @pytest.fixture(scope="module")
 def postfix():
     need("postfix", "ip")
     need_name_spaces("--mount", "--net")
-    top = Path(tempfile.mkdtemp(prefix="nbspam-postfix-"))
-    top.chmod(0o755)
-    try:
-        server = Postfix(top)
-        server.start()
-        try:
-            yield server
-        finally:
-            server.stop()
-    finally:
-        shutil.rmtree(top)
+    with running(Postfix) as server:
+        yield server
 
 
 @pytest.fixture

@@ -7,33 +7,12 @@ from pathlib import Path
 
 import mails
 import pytest
-from home import SAMPLE, bare, changes, need, recipes
+from home import GOLDEN, SAMPLE, bare, changes, need, recipes
 
-# A procmail file as bogofilter's users have it.
-FILTER = """
-PATH=$HOME/.local/bin:/usr/bin:/bin
-MAILDIR=$HOME/Maildir
-DEFAULT=$MAILDIR/
-
-:0fw
-| bogofilter -e -p
-
-:0e
-{ EXITCODE=75 HOST }
-
-:0
-* ^X-Bogosity: Spam
-.Junk/
-"""
-CONDITION = """
-PATH=$HOME/.local/bin:/usr/bin:/bin
-MAILDIR=$HOME/Maildir
-DEFAULT=$MAILDIR/
-
-:0HB
-* ? bogofilter
-.Junk/
-"""
+# Procmail files as bogofilter's users have them.
+FILTER, CONDITION = (
+    (GOLDEN / f"bogofilter-{kind}.procmailrc").read_text() for kind in ("filter", "condition")
+)
 
 
 def switched(rules, *whats):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nbspam.filter import Filter
 from nbspam.learning.settings import TrainingSettings, empty_metadata
-from nbspam.scoring.rules import Score, undecided
+from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_of
 from nbspam.serving.answer import Judged, header_for_spamc, judge, symbols
 from nbspam.serving.spamd import RefusedError
@@ -104,7 +104,7 @@ def test_a_model_of_one_side_and_what_has_no_known_word_are_below_the_threshold(
         (("ham", "promo", "spam"), 0.9, 4.9),
     ):
         metadata = metadata_of(classes, (5,) + (0,) * (len(classes) - 1))
-        score = undecided(metadata.settings)
+        score = Score(0.0, 0.5, (1 / len(classes),) * len(classes))
         assert tenths(metadata, score, CutOffs(cut_off, 0.5)) / 10 == points, (classes, cut_off)
     unknown = score_of(9.0)._replace(known=0)  # however probable
     assert tenths(metadata_of(), unknown, CutOffs()) == 49

@@ -2,6 +2,7 @@ import io
 import json
 import os
 import random
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
@@ -16,7 +17,7 @@ from small_models import assert_one_sentence, big, labelled_tokens, learn, refus
 from nbspam.errors import ModelError
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.store import lookup as lookup_module
-from nbspam.store.lookup import Lookup, Model, read_model
+from nbspam.store.lookup import LINE_LIMIT, Lookup, Model, read_model
 from nbspam.store.model_file import splice, write_lines, write_model
 
 
@@ -79,7 +80,7 @@ def test_finds_tokens_of_any_characters(tmp_path_factory, messages, more, block)
     path = learned.save(tmp_path_factory.getbasetemp() / "any.json")
     unknown = set(more) - learned.counts.keys()
     # A small block makes a small model as much work as a large one.
-    with mock.patch.multiple(lookup_module, _BLOCK=block, _PROBE=max(4, block // 4)):
+    with blocks_of(block):
         assert learned.counts == looked_up(path, [*learned.counts, *unknown])
         for token in learned.counts:
             assert {token: learned.counts[token]} == looked_up(path, [token])
@@ -124,6 +125,73 @@ def test_tokens_beyond_the_limit_never_give_a_wrong_count(tmp_path):
         path = learned.save(tmp_path / "model.json")
         for token, found, expected in counts_or_refused(path, learned, [*"abcdefghi", *long]):
             assert found == expected, token
+
+
+# Of many messages
+
+
+@given(
+    st.lists(st.lists(st.text(max_size=12), max_size=30), max_size=6), st.sampled_from([0, 1 << 26])
+)
+def test_what_was_looked_up_before_makes_no_difference(large, large_file, asked, in_memory):
+    known = sorted(large.counts)
+    with Lookup(large_file) as lookup, Lookup(large_file) as prepared:
+        prepared.prepare(in_memory)
+        for i, tokens in enumerate(asked):
+            tokens = [*tokens, *known[i :: 1 + 500 * (i + 1)]]
+            expected = {token: large.counts[token] for token in tokens if token in large.counts}
+            assert lookup.counts(tokens) == prepared.counts(tokens) == expected
+
+
+def test_the_next_message_takes_fewer_reads_and_the_places_remembered_are_bounded(
+    large, large_file, monkeypatch
+):
+    tokens = random.Random(1).sample(sorted(large.counts), 100)
+    reads = Reads(monkeypatch)
+    with Lookup(large_file) as lookup:
+        taken = []
+        for _ in range(9):
+            reads.calls = 0
+            assert len(lookup.counts(tokens)) == 100
+            taken.append(reads.calls)
+        assert taken[-1] <= 100 < 150 < taken[0]
+    monkeypatch.setattr(lookup_module, "_MARKS", 100)
+    with Lookup(large_file) as lookup:
+        for _ in range(3):
+            assert lookup.counts(large.counts) == large.counts
+        assert 100 <= len(lookup._marks[0]) <= 200
+
+
+def test_threads_share_what_is_known_of_a_file(large, large_file):
+    known = sorted(large.counts)
+    parts = [known[i::50] for i in range(50)]
+    with Lookup(large_file) as lookup, ThreadPoolExecutor(4) as threads:
+        for part, found in zip(parts, threads.map(lookup.counts, parts), strict=True):
+            assert found == {token: large.counts[token] for token in part}
+
+
+def test_a_file_in_memory_may_be_overwritten_where_it_is(tmp_path):
+    learned = learn()
+    path = learned.save(tmp_path / "model.json")
+    with Lookup(path) as lookup:
+        lookup.prepare(path.stat().st_size)
+        path.write_bytes(b"none")
+        assert lookup.counts(learned.counts) == learned.counts
+
+
+@each("in_memory", [0, 1 << 26])
+def test_two_lines_exchanged_and_a_line_that_is_too_long(large_file, tmp_path, in_memory):
+    start, lines, end = lines_of(large_file)
+    half = len(lines) // 2  # which is looked at
+    for part, said in (
+        (lines[::-1], "not in order"),
+        *(([b'"' + b"\1" * n + b'": [1, 1]', *lines], "") for n in (LINE_LIMIT * 3, 1 << 21)),
+        ([*lines[:half], b'"' + b"\1" * LINE_LIMIT * 9 + b'": [1, 1]', *lines[half:]], "too long"),
+    ):
+        path = tmp_path / "model.json"
+        path.write_bytes(start + b",\n".join(part) + end)
+        with Lookup(path) as lookup, refused(path, said):
+            lookup.prepare(in_memory)
 
 
 # How much it reads
@@ -230,6 +298,18 @@ def test_a_damaged_line_that_is_read_is_refused(model):
                 read(model)
 
 
+def test_the_tokens_of_a_kind_are_found_and_a_key_that_is_none_is_refused(tmp_path):
+    learned = learn([("ham", {"by:a", "by:b", 'by:"', "a"}), ("spam", {"by:a", "z", "by", "by;"})])
+    path = learned.save(tmp_path / "model.json")
+    with Lookup(path) as lookup:
+        found = list(lookup.beginning_with("by:"))
+        assert found == [('by:"', (1, 0)), ("by:a", (1, 1)), ("by:b", (1, 0))]
+        assert list(lookup.beginning_with("no:")) == []
+    path.write_text(path.read_text().replace('"by:b"', r'"by:\x"'))
+    with Lookup(path) as lookup, refused(path, "is not as nbspam writes it"):
+        list(lookup.beginning_with("by:"))
+
+
 def test_a_model_laid_out_by_another_program_is_refused(model):
     whole = json.loads(model.read_text())
     packed = {"separators": (",", ":")}
@@ -326,7 +406,7 @@ def test_a_damaged_line_of_the_ledger_that_is_read_is_refused(tmp_path):
         path.write_text(text.replace(whole, f' "{digest}": {row}'))
         with Lookup(path) as lookup:
             with refused(path, "damaged"):
-                lookup.places([f"{whole}\n".encode()], ledger=True)
+                splice(io.BytesIO(), lookup, lookup.metadata, {}, {digest: (1, 0)})
             if row.startswith("["):
                 with refused(path, "damaged"):
                     lookup.learned([digest])
@@ -372,7 +452,7 @@ def spliced(path, counts, learned, metadata=METADATA) -> bytes:
 def blocks_of(size):
     """Make a small model as much work as a large one."""
     with mock.patch.multiple(
-        lookup_module, _BLOCK=size, _PROBE=max(4, size // 4), _COPIED=max(1, size // 3)
+        lookup_module, _BLOCK=size, _FINE=size, _PROBE=max(4, size // 4), _COPIED=max(64, size // 3)
     ):
         yield
 

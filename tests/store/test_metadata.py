@@ -1,9 +1,10 @@
-import copy
 import json
 import math
+import re
 
 import numpy as np
 import pytest
+from golden_tables import golden_table
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
@@ -11,6 +12,7 @@ from small_models import (
     ALPHAS,
     PRIORS,
     SCORINGS,
+    damaged,
     labelled_tokens,
     learn,
     with_learned,
@@ -25,7 +27,6 @@ from nbspam.store.metadata import (
     MetadataError,
     dump_histograms,
     dump_metadata,
-    load_counted,
     load_histograms,
     load_metadata,
     no_histograms,
@@ -145,9 +146,11 @@ def test_the_keys_of_the_calibrations_and_hosts(traits):
     assert (rho, mails) == unconfoundedness([((0, 1), 1), ((2, 1), 1)], (2, 2))
 
 
-def test_a_model_of_text_has_no_hosts_and_no_trust():
+def test_a_model_of_text_and_without_traits_has_no_hosts_no_trust_and_no_histograms():
     metadata = learn().fit.metadata
     assert (metadata.learned.host_rows, metadata.host_trust) == ({}, (0, 0))
+    assert fields_of(metadata)["traits"]["histograms"] == {}
+    assert loaded_again(metadata).learned.trait_histograms == ()
 
 
 def of_tokenizer(name, rules):
@@ -195,14 +198,14 @@ def test_counts_of_newer_rules_or_another_tokenizer_are_refused():
 def test_what_counts_are_of_is_needed_to_export_them(key, value, why):
     metadata = learn().fit.metadata
     fields = of_tokenizer("other", 17)
-    found = load_counted(fields)
+    found = load_metadata(fields, whole=False)
     assert found.settings.classes == metadata.settings.classes
     assert found.settings.event_model == metadata.settings.event_model
     assert found.learned.messages == metadata.learned.messages
     with pytest.raises(MetadataError, match=why):
-        load_counted(fields | {key: value})
+        load_metadata(fields | {key: value}, whole=False)
     with pytest.raises(MetadataError):
-        load_counted({name: kept for name, kept in fields.items() if name != key})
+        load_metadata({name: kept for name, kept in fields.items() if name != key}, whole=False)
 
 
 def test_odd_classes_survive_too():
@@ -214,12 +217,6 @@ def test_odd_classes_survive_too():
     assert metadata == loaded_again(metadata)
     metadata = learn([('häm "1"', {"a"}), ("спам\\", {"b"})], positive="спам\\").fit.metadata
     assert metadata == loaded_again(metadata)
-
-
-def test_each_key_stands_on_a_line_of_its_own():
-    lines = dump_metadata(learn().fit.metadata).splitlines()
-    assert all(line.startswith(('"', '{"format": "nbspam-model", ')) for line in lines)
-    assert all(line.endswith(",") for line in lines)
 
 
 def test_the_positive_class_has_an_index():
@@ -323,46 +320,15 @@ def whole():
     return json.loads(json.dumps(dump_histograms(histograms, CLASSES)))
 
 
-def changed(place, value):
-    """Return the fields with the value at a place, a path of keys, changed; None: taken out."""
-    fields = whole()
-    *path, last = place
-    inner = fields
-    for key in path:
-        inner = inner[key]
-    if value is None:
-        del inner[last]
-    else:
-        inner[last] = value
-    return fields
-
-
 OTHER_TRAITS = [
-    *([], "characters", 17, {}, changed(["hops"], None), changed(["new"], {})),
+    *([], "characters", 17, {}, damaged(whole(), "- hops"), damaged(whole(), "new = {}")),
     dict(reversed(whole().items())),
 ]
-OTHERS = {
-    "": [[], "ham"],
-    "ham": [None, [], 3],
-    "promo": [{"lowest": 0, "counts": []}],
-    # 998: with three counts up to 1000
-    "ham lowest": [None, -1, 998, 10**30, 3.0, True, "3"],
-    "ham counts": [
-        *(None, {}, "12", [1.0], [True], ["1"], [[1]], [1, -1, 1], [0, 1], [1, 0], [0], [1] * 1001)
-    ],
-}
-TOO_MANY = [("ham", [5]), ("spam", [1, 1, 1]), ("spam", [10**30])]
+WORDS = "traits histograms words"
 DAMAGE = [
-    *((fields, "other traits than") for fields in OTHER_TRAITS),
-    *(
-        (changed(["words", *place.split()], value), "no histogram of a trait")
-        for place, values in OTHERS.items()
-        for value in values
-    ),
-    *(
-        (changed(["words", name, "counts"], counts), "a trait of more messages than were learned")
-        for name, counts in TOO_MANY
-    ),
+    *golden_table("store/trait-damages.txt", 2),
+    (f"{WORDS} ham counts = {[1] * 1001}", "no histogram of a trait"),
+    (f"traits histograms = {json.dumps(OTHER_TRAITS[-1])}", "other traits than"),
 ]
 
 
@@ -380,12 +346,10 @@ def test_the_histograms_that_are_spoiled_here_are_whole():
     assert load_metadata(model_fields(whole())).learned.trait_histograms[0] == known
 
 
-@each("fields, why", DAMAGE)
-def test_damage_is_refused_and_said_in_one_sentence(fields, why):
-    with pytest.raises(ValueError, match=why):
-        load_histograms(copy.deepcopy(fields), CLASSES, (4, 2))
-    with pytest.raises(MetadataError, match=why) as error:
-        load_metadata(model_fields(fields))
+@each("line, why", DAMAGE)
+def test_damage_is_refused_and_said_in_one_sentence(line, why):
+    with pytest.raises(MetadataError, match=re.escape(why)) as error:
+        load_metadata(damaged(model_fields(whole()), line))
     text = str(error.value)
     assert text.startswith("is damaged: it has ")
     assert text.endswith("; restore it from a copy or train again")
@@ -402,34 +366,3 @@ def test_an_older_model_may_have_other_traits(fields):
     found = load_histograms(fields, CLASSES, (4, 2), is_older=True)
     known = {3: 2, 5: 1}, {4: 2}
     assert found == tuple(known if name in fields else ({}, {}) for name in NAMES)
-
-
-SETTINGS = {
-    "model": ["", "normal", None, 3, [], {}],
-    "variance_smoothing": [-1e-9, 1e7, True, "0", None, [], float("nan"), float("inf")],
-    "variance_prior": [-1, 1e7, False, "0", None, float("inf")],
-    "shared_variance": [0, 1, None, "yes", []],
-}
-
-
-def test_settings_of_traits_that_make_no_sense_are_refused_and_what_is_missing_is_named():
-    for key, values in SETTINGS.items():
-        for value in values:
-            fields = model_fields(whole())
-            fields["traits"][key] = value
-            with pytest.raises(MetadataError, match=r"^is damaged: it has an? |it has no "):
-                load_metadata(fields)
-    for key in (*SETTINGS, "histograms"):
-        fields = model_fields(whole())
-        del fields["traits"][key]
-        with pytest.raises(MetadataError, match=f"it has no '{key}'"):
-            load_metadata(fields)
-    for traits in (None, [], "kernel", 3):
-        with pytest.raises(MetadataError, match="it has no traits"):
-            load_metadata(model_fields(whole()) | {"traits": traits})
-
-
-def test_a_model_of_the_sum_has_no_histograms():
-    fields = json.loads(dump_metadata(learn().fit.metadata).rstrip(",\n") + "}")
-    assert fields["traits"]["histograms"] == {}
-    assert load_metadata(fields).learned.trait_histograms == ()

@@ -28,6 +28,15 @@ def put(path, text: bytes):
         write_atomically(place, lambda file: file.write(text))
 
 
+def failing(number):
+    """Return what fails for a reason of the system's."""
+
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
 def names_in(folder):
     return sorted(path.name for path in folder.iterdir() if not path.name.endswith(".lock"))
 
@@ -178,12 +187,13 @@ def test_a_place_that_no_file_can_have_is_named(model, tmp_path):
 
 
 def test_a_lock_that_is_none_is_named(model, monkeypatch):
-    def fail(*_):
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
     lock, new = lock_of(model), model.with_name(".model.json.new")
     for make, *said in (
-        (lambda: monkeypatch.setattr(fcntl, "flock", fail), "No locks available", "unchanged"),
+        (
+            lambda: monkeypatch.setattr(fcntl, "flock", failing(errno.ENOLCK)),
+            "No locks available",
+            "unchanged",
+        ),
         (lambda: (monkeypatch.undo(), new.mkdir()), "Is a directory", "unchanged"),
         (lambda: (lock.unlink(), lock.mkdir()), str(lock), "cannot be locked"),
         (lambda: (lock.rmdir(), lock.symlink_to("model.json")), str(lock), "cannot be locked"),
@@ -207,12 +217,8 @@ REMEDIES = {
 def test_each_reason_has_its_own_remedy(model):
     model.parent.chmod(0o700)
     for number, remedy in REMEDIES.items():
-
-        def fail(_, number=number):
-            raise OSError(number, os.strerror(number))
-
         with refused(model, os.strerror(number), "unchanged") as error, locked(model) as place:
-            write_atomically(place, fail)
+            write_atomically(place, failing(number))
         assert str(error.value).endswith(remedy)
         assert model.read_bytes() == b"old"
 
@@ -326,10 +332,7 @@ def test_an_access_control_list_stays_or_the_file_is_open_to_nobody(model, monke
     assert os.getxattr(model, "system.posix_acl_access") == BOB_READS
     assert mode_of(model) == 0o640  # its mask looks like bits of the group, which may not read
 
-    def fail(*_):
-        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-
-    monkeypatch.setattr(os, "setxattr", fail)
+    monkeypatch.setattr(os, "setxattr", failing(errno.EPERM))
     put(model, b"new")
     assert mode_of(model) == 0o600
 

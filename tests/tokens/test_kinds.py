@@ -76,14 +76,6 @@ def test_the_channel_of_each_kind_the_fragments_and_the_host():
     assert [kind for kind in KINDS if kind.channel == HOST] == [COLLECTED_BY]
 
 
-@given(st.sampled_from(KINDS), st.text(max_size=8))
-def test_a_tokens_channel_and_whether_it_is_shown_follow_from_its_kind(kind, value):
-    token = kind.prefix + value
-    assert channel_of(token) == kind_of(token).channel
-    assert is_host(token) == (kind_of(token).channel == HOST)
-    assert is_fragment(token) == kind_of(token).is_fragment
-
-
 def sample_tokens():
     """Return every token of the sample data: mail, odd mails and texts."""
     sample = ROOT / "sample_data"

@@ -36,12 +36,6 @@ def kind(tokens, prefix):
     return {token.removeprefix(prefix) for token in tokens if token.startswith(prefix)}
 
 
-def tokens_of_link(link):
-    tokens: set[str] = set()
-    link_tokens(link, tokens)
-    return tokens
-
-
 # Words
 
 
@@ -110,11 +104,11 @@ def test_words_of_a_short_text_in_capitals_are_counted_roughly(text, much):
 
 
 def test_a_links_host_parents_and_path():
-    assert tokens_of_link("http://www.shop.example.com/free/deal-123?id=9") == {
+    assert link_tokens("http://www.shop.example.com/free/deal-123?id=9") == {
         *("link:", "path:free", "path:deal", "path:id"),
         *("host:www.shop.example.com", "host:shop.example.com", "host:example.com", "host:com"),
     }
-    hosts = kind(tokens_of_link("http://bank.example@evil.test/"), "host:")
+    hosts = kind(link_tokens("http://bank.example@evil.test/"), "host:")
     assert hosts == {"evil.test", "test"}  # and not the user before the host
 
 
@@ -123,19 +117,19 @@ ODD = {"link:user", "link:port", "link:escaped", "host:ip"}
 
 @each("link, token", golden_table("tokens/words.table", 2, "odd links"))
 def test_what_is_odd_about_a_link(link, token):
-    assert token in tokens_of_link(link)
-    assert tokens_of_link(link) & ODD <= {token, "host:ip"}
+    assert token in link_tokens(link)
+    assert link_tokens(link) & ODD <= {token, "host:ip"}
 
 
 @each("link", ["http://a.example/x", "https://a.example:443/x", "http://a.b:80"])
 def test_what_is_usual_about_a_link_is_not_told(link):
-    assert not tokens_of_link(link) & ODD
+    assert not link_tokens(link) & ODD
 
 
 @each("link", ["http:///", "http://@", "http://:", "http://.."])
 def test_a_link_to_nowhere_is_a_link(link):
-    assert "link:" in tokens_of_link(link)
-    assert kind(tokens_of_link(link), "host:") == set()
+    assert "link:" in link_tokens(link)
+    assert kind(link_tokens(link), "host:") == set()
 
 
 def test_a_link_is_no_words_of_the_text_and_a_host_has_a_bounded_number_of_parents():
@@ -143,7 +137,7 @@ def test_a_link_is_no_words_of_the_text_and_a_host_has_a_bounded_number_of_paren
     words = {token for token in tokens if ":" not in token and " " not in token}
     assert words == {"see", "http", "or", "now"}
     assert {"host:shop.example", "path:deal", "host:example.org"} <= tokens
-    tokens = tokens_of_link("http://" + "a." * 200 + "example/")
+    tokens = link_tokens("http://" + "a." * 200 + "example/")
     assert len(kind(tokens, "host:")) <= 7
     assert max(map(len, tokens)) <= 100
 

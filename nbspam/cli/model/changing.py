@@ -6,14 +6,14 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import Any, BinaryIO
 
 import click
 
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, OVERWRITES, WRITES, argument, option
 from nbspam.cli.learning_options import Learning
-from nbspam.cli.notes import counts_words, note, note_lacking, note_older, note_skips
+from nbspam.cli.notes import counts_json, counts_words, note, note_lacking, note_older, note_skips
 from nbspam.cli.options import (
     FILE_PATH,
     FORM,
@@ -33,8 +33,8 @@ from nbspam.reading.source import Skips, Source
 from nbspam.reading.sources import STDIN
 from nbspam.scoring.rules import rule_of
 from nbspam.store.lookup import read_model
-from nbspam.store.metadata import DEFAULT, load_counted
-from nbspam.store.model_file import already_exists, check_replaceable, write_model
+from nbspam.store.metadata import DEFAULT
+from nbspam.store.model_file import ModelExistsError, check_replaceable, write_model
 from nbspam.store.word_lists import BEGINNINGS, FORMS
 from nbspam.store.writing import write_atomically
 
@@ -177,8 +177,7 @@ def merge(
         fields = {
             "model": str(output),
             "merged": list(map(str, models)),
-            "messages": metadata.by_class(state.messages),
-            "tokens": metadata.n_tokens,
+            **counts_json(metadata),
             "shared": merged.shared,
             "calibrated_by": state.calibrated_by,
             "spam_cutoff": settings.spam_cutoff,
@@ -220,28 +219,23 @@ def export(
       nbspam model export --form csv -o counts.csv
     """
     if output is not None and output.exists() and not replace:
-        raise already_exists(output, Remedy.REPLACE_OUTPUT)
+        raise ModelExistsError(output, Remedy.REPLACE_OUTPUT)
     try:
-        text, left_out = FORMS[form](read_model(model, load_counted))
+        text, left_out = FORMS[form](read_model(model, whole=False))
     except OptionError as error:
         raise OptionError(f"{model}: {error.problem}", error.remedy) from None
     if left_out:
-        note(
-            f"{counted(left_out, 'token')} of {model} cannot be bogofilter's words and were left"
-            " out; --form csv writes all"
-        )
+        be = "be a bogofilter word and was" if left_out == 1 else "be bogofilter's words and were"
+        note(f"{counted(left_out, 'token')} of {model} cannot {be} left out; --form csv writes all")
 
-    def write(file: IO[bytes]) -> None:
-        file.write(text.encode())
-
+    written = text.encode()
     if output is None:
-        write(sys.stdout.buffer)
+        sys.stdout.buffer.write(written)
     elif output.exists() and not output.is_file():  # /dev/stdout, a pipe
-        with output.open("wb") as file:
-            write(file)
+        output.write_bytes(written)
     else:
         check_replaceable(output, BEGINNINGS)
-        write_atomically(Path(os.path.realpath(output)), write)
+        write_atomically(Path(os.path.realpath(output)), lambda file: file.write(written))
 
 
 @configured("import", lambda learning: learning.settings())  # raises for a senseless value
@@ -276,7 +270,7 @@ def import_(
     """
     settings = learning.settings()
     if model.exists() and not replace:
-        raise already_exists(model, Remedy.REPLACE_OUTPUT)
+        raise ModelExistsError(model, Remedy.REPLACE_OUTPUT)
     skips = Skips(strict)
     try:
         with _opened(source) as file:
@@ -297,8 +291,7 @@ def import_(
     if form == "json":
         fields = {
             "model": str(model),
-            "messages": metadata.by_class(metadata.learned.messages),
-            "tokens": metadata.n_tokens,
+            **counts_json(metadata),
             "skipped": skips.count,
             "capped": found.capped,
             "words": found.words,
@@ -308,9 +301,10 @@ def import_(
         return
     echo_sentence(f"{unbroken(model)}: the counts of {counts_words(metadata)}")
     if found.words:
+        kept_out = ", mostly of header fields, match no token and were"
+        kept_out = " matches no token and was" if found.foreign == 1 else kept_out
         echo_sentence(
-            f"read {counted(found.words, 'word')}; {found.foreign:,} of them, mostly of header"
-            " fields, match no token and were left out"
+            f"read {counted(found.words, 'word')}; {found.foreign:,} of them{kept_out} left out"
         )
     if rule_of(metadata).is_calibrated:
         echo_sentence(

@@ -12,7 +12,7 @@ from nbspam.bayes.event_model import Row
 from nbspam.bayes.trait_model import Variances
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import argument
-from nbspam.cli.notes import arrival_words, note_older, young_sentence
+from nbspam.cli.notes import arrival_words, counts_json, note_older, young_sentence
 from nbspam.cli.options import FORM, MODEL, refuse_stdin_twice
 from nbspam.cli.terminal import echo_paragraph, echo_sentence, unbroken
 from nbspam.errors import ModelError, OptionError, counted, one_line
@@ -117,8 +117,7 @@ def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[
     is_calibrated = rule_of(metadata).is_calibrated
     return {
         "classes": settings.classes,
-        "messages": metadata.by_class(learned.messages),
-        "tokens": metadata.n_tokens,
+        **counts_json(metadata),
         "rules": settings.rules,
         "program_rules": RULES,
         "event_model": settings.event_model,
@@ -198,11 +197,20 @@ def words(
         if not metadata.settings.counts.has_tokens:
             raise OptionError(f"{model}: counts no words, only traits; see nbspam model info")
         found = word_counts(lookup, asked)
+    classes, messages = metadata.settings.classes, metadata.learned.messages
     if form == "json":
         for each in found:
-            click.echo(json.dumps(_word_json(each, metadata)))
+            fields = {
+                "word": each.typed,
+                "token": each.token,
+                "known": each.counts is not None,
+                "counts": metadata.by_class(each.counts or (0,) * len(classes)),
+                "messages": metadata.by_class(messages),
+                "weights": None if each.weights is None else metadata.by_class(each.weights),
+                "other_kinds": list(each.other_kinds),
+            }
+            click.echo(json.dumps(fields))
         return
-    classes, messages = metadata.settings.classes, metadata.learned.messages
     sizes = _sizes(metadata, messages)
     click.echo(f"{model}: learned {counted(sum(messages), 'message')} ({sizes})\n")
     width = max([4, *(len(one_line(each.token)) for each in found)])
@@ -216,19 +224,6 @@ def words(
             counts = zip(each.counts, heads, strict=True)
             cells = [*(f"{n:,}".rjust(len(head)) for n, head in counts), _weight(each, metadata)]
         click.echo("  ".join([one_line(each.token).ljust(width), *cells]))
-
-
-def _word_json(word: WordCount, metadata: Metadata) -> dict[str, object]:
-    classes = metadata.settings.classes
-    return {
-        "word": word.typed,
-        "token": word.token,
-        "known": word.counts is not None,
-        "counts": metadata.by_class(word.counts or (0,) * len(classes)),
-        "messages": metadata.by_class(metadata.learned.messages),
-        "weights": None if word.weights is None else metadata.by_class(word.weights),
-        "other_kinds": list(word.other_kinds),
-    }
 
 
 def _weight(word: WordCount, metadata: Metadata) -> str:

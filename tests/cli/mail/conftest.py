@@ -121,6 +121,12 @@ def mailbox(account):
     return account()
 
 
+@pytest.fixture
+def local(home):
+    home.config.write_text("")
+    return LocalMailbox(home.path / "mail")
+
+
 @pytest.fixture(params=["server", "Maildir", "folder of Maildirs"])
 def anywhere(request, home):
     """Return an account of a server, and Maildirs, which all behave in the same way."""

@@ -1,12 +1,13 @@
 """`nbspam mail filter` against Dovecot: what is moved, and that nothing else changes."""
 
 import json
-import shutil
+import os
 from datetime import datetime
 
 import pytest
 from imap_servers import LACKING, PASSWORD, Proxy
 from junk_mails import mail, many
+from local_mail import everywhere, folders_of, unmoved
 
 from nbspam.mailbox.connection import Connection
 
@@ -16,31 +17,18 @@ ODD = (
 )
 
 
-def state_of(mailbox):
-    found = {}
-    for folder in ("INBOX", "Junk", "Trash"):
-        for mail_, flags, date in mailbox.all(folder):
-            assert mail_ not in found, "in two folders, or twice in one"
-            found[mail_] = (folder, flags, date)
-    return found
-
-
-def without_folder(found):
-    return {mail_: rest for mail_, (_, *rest) in found.items()}
-
-
 def test_spam_is_moved_and_nothing_else_changes_and_by_a_dry_run_nothing_at_all(home, anywhere):
     ham, spam = [*many("ham", 5), ODD], many("spam", 4)
     anywhere.put(*ham[:3], *spam[:2], date=datetime(2023, 11, 20, 10, 0, 0))
     anywhere.put(*spam[2:], flags=[b"\\Flagged", b"$Forwarded"])
     anywhere.put(*ham[3:])
-    before = state_of(anywhere)
+    before = everywhere(anywhere)
     lines = home.mail("filter", "--dry-run").out.splitlines()
     verdicts = ["ham"] * 3 + ["spam"] * 4 + ["ham"] * 3
     assert [line.partition("\t")[0] for line in lines[:-1]] == verdicts
     assert lines[3].endswith(f"\t{anywhere.address(4)}")
     assert lines[-1].endswith("classified 10 messages, 4 would be moved to Junk, 0 unsure")
-    assert state_of(anywhere) == before
+    assert everywhere(anywhere) == before
     assert not list((home.path / "state").rglob("*.json"))
     done = home.mail("filter")
     assert done.out == (
@@ -49,7 +37,7 @@ def test_spam_is_moved_and_nothing_else_changes_and_by_a_dry_run_nothing_at_all(
     assert "the first run classifies only unread mail" in done.err
     assert anywhere.mails() == ham
     assert sorted(anywhere.mails("Junk")) == sorted(spam)
-    assert without_folder(state_of(anywhere)) == without_folder(before)
+    assert unmoved(everywhere(anywhere)) == unmoved(before)
     assert home.mail("filter") == (0, "", "")
 
 
@@ -223,13 +211,9 @@ def renumber(mailbox):
             path.unlink()
     number = 1_900_000_000
     (folder / "dovecot-uidlist").write_text(f"3 V{number} N1 G{'0' * 24}{number:08x}\n")
-    shutil.chown(folder / "dovecot-uidlist", *_owner(folder))
+    status = folder.stat()
+    os.chown(folder / "dovecot-uidlist", status.st_uid, status.st_gid)
     mailbox.client = mailbox.connect()
-
-
-def _owner(path):
-    status = path.stat()
-    return status.st_uid, status.st_gid
 
 
 def test_nothing_is_fetched_without_peek(home, mailbox):
@@ -264,7 +248,7 @@ def test_two_machines_and_a_person_who_work_on_it_at_once(home, mailbox, monkeyp
     for process in (first, second):
         _, err = process.communicate(timeout=300)
         assert process.returncode == 0, err
-    folders = {mail_: folder for mail_, (folder, *_) in state_of(mailbox).items()}
+    folders = folders_of(everywhere(mailbox))
     assert len(folders) == 2 * n
     assert {folders[each] for each in ham} <= {"INBOX", "Trash"}
     assert {folders[each] for each in spam} <= {"Junk", "Trash"}

@@ -9,22 +9,12 @@ from random import Random
 import pytest
 from imap_servers import Proxy
 from junk_mails import many
+from local_mail import everywhere, folders_of, unmoved
 
 from nbspam.mailbox.connection import Connection
 
 MOMENTS = int(os.environ.get("NBSPAM_TEST_KILLS", "2"))  # 50 were tried
 _WAYS = {"MOVE": (), "COPY": ("MOVE",)}
-
-
-def everywhere(mailbox):
-    found = {}
-    for folder in ("INBOX", "Junk"):
-        for mail, flags, date in mailbox.all(folder):
-            if b"\\Deleted" in flags:
-                continue
-            assert mail not in found, "a message is in two folders, or twice in one"
-            found[mail] = (folder, flags, date)
-    return found
 
 
 class Killer:
@@ -78,20 +68,15 @@ def test_kill_at_random_moments(home, killer, way):
         expected |= dict.fromkeys(ham, "INBOX") | dict.fromkeys(spam, "Junk")
         if number % 4 == 3:
             mailbox.flag("Junk", [b"\\Seen"])
-        before = everywhere(mailbox)
+        before = everywhere(mailbox, b"\\Deleted")
         learning = ["--learn"] if number % 2 else []
         kills += killed.run(chance.randint(2, 22), "mail", "filter", *learning)
         if way == "MOVE":  # by COPY a message is in both, until the next run
-            found = everywhere(mailbox)
-            assert {mail: rest[1:] for mail, rest in found.items()} == {
-                mail: rest[1:] for mail, rest in before.items()
-            }
+            assert unmoved(everywhere(mailbox, b"\\Deleted")) == unmoved(before)
         home.mail("filter", "-q")
-        found = everywhere(mailbox)
-        assert {mail: rest[0] for mail, rest in found.items()} == expected
-        assert {mail: rest[1:] for mail, rest in found.items()} == {
-            mail: rest[1:] for mail, rest in before.items()
-        }
+        found = everywhere(mailbox, b"\\Deleted")
+        assert folders_of(found) == expected
+        assert unmoved(found) == unmoved(before)
         assert not [1 for _, flags, _ in mailbox.all() if b"\\Deleted" in flags]
     assert kills >= MOMENTS // 2
     print(f"{way}: killed {kills} of {MOMENTS}")

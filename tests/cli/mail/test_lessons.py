@@ -1,12 +1,11 @@
 """`nbspam mail learn`, and a week in the life of an account."""
 
-import json
 import time
 
 from imap_servers import Mailbox
 from junk_mails import many
 
-from nbspam.mailbox import moves
+from nbspam.mailbox import memory
 
 
 def test_a_week_in_the_life(home, anywhere):
@@ -119,27 +118,8 @@ def test_the_first_learning_trains_a_model(home, anywhere):
     assert len([each for each in campaign[6:] if each in anywhere.mails("Junk")]) >= 4
 
 
-def test_other_folders_of_ham(home, account):
-    mailbox = account({"ham": ["Archive"], "folders": ["INBOX"]})
-    mailbox.client.create_folder("Archive")
-    mailbox.put(*many("ham", 3), flags=[b"\\Seen"], folder="Archive")
-    mailbox.put(*many("ham", 2), folder="Archive")
-    mailbox.put(*many("ham", 1), flags=[b"\\Seen"])
-    before = home.learned()
-    done = home.mail("learn", "--format", "json")
-    assert json.loads(done.out) == {
-        "account": "home",
-        "model": str(home.model),
-        "learned": 3,
-        "moved": 0,
-        "unchanged": 0,
-        "waiting": 0,
-    }
-    assert home.learned() == (before[0] + 3, before[1])
-
-
 def test_what_is_remembered_is_bounded_and_holds_nothing_of_the_mail(home, anywhere, monkeypatch):
-    monkeypatch.setattr(moves, "_KEPT", 5)
+    monkeypatch.setattr(memory, "_KEPT", 5)
     anywhere.put(*many("spam", 8), *many("ham", 8))
     home.mail("filter", "--learn")
     assert len(home.state()["judged"]) == len(home.state()["junked"]) == 5
@@ -148,19 +128,6 @@ def test_what_is_remembered_is_bounded_and_holds_nothing_of_the_mail(home, anywh
     text = path.read_text()
     for word in ("prize", "example", "lottery", "fence", "Roz"):
         assert word not in text
-
-
-def test_a_damaged_memory_is_one_sentence(home, anywhere):
-    anywhere.put(*many("ham", 1))
-    home.mail("filter")
-    path = home.memory()
-    for text in ("", "{}", "[]", '{"version": 1}', '{"version": 7}', "\0"):
-        path.write_text(text)
-        done = home.run("mail", "filter")
-        assert done.code == 1
-        assert done.err.startswith(f"nbspam: {path}: ")
-        assert done.err.count("\n") == 1
-        assert "remove" in done.err
 
 
 def test_two_accounts_in_turn(home, dovecot, account):

@@ -7,16 +7,10 @@ import time
 import pytest
 from imap_servers import Proxy
 from junk_mails import many
+from waiting import wait_until
 
 from nbspam.cli.accounts import configured_places
 from nbspam.mailbox.sorting import Stop, watch
-
-
-def until(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -41,20 +35,31 @@ def ended(process, by=signal.SIGTERM):
     return process.returncode, out.decode(), err.decode()
 
 
-@pytest.mark.few(1)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
-def test_mail_is_filtered_as_it_comes(mailbox, watching, by):
+def test_mail_is_filtered_as_it_comes(anywhere, watching, by):
     first, second, ham = many("spam", 1), many("spam", 1), many("ham", 1)
-    mailbox.put(*first)
-    process = watching()
-    until(lambda: mailbox.mails("Junk") == first)
+    anywhere.put(*first)
+    process = watching("--interval", "5")
+    wait_until(lambda: anywhere.mails("Junk") == first)
     time.sleep(0.3)  # by now it is idle
-    mailbox.put(*second, *ham)
-    until(lambda: mailbox.mails("Junk") == [*first, *second])
-    assert mailbox.mails() == ham
+    anywhere.put(*second, *ham)
+    wait_until(lambda: anywhere.mails("Junk") == [*first, *second])
+    assert anywhere.mails() == ham
     code, out, err = ended(process, by)
     assert (code, err.count("\n")) == (0, 1)  # the note on the first run
     assert out.count("1 moved to Junk") == 2
+
+
+def test_what_a_model_lacks_is_said_in_the_first_round_alone(home, local, watching):
+    home.model.unlink()
+    local.put(*many("spam", 1), folder="Junk")
+    home.mail("learn", "-q", local.top)
+    process = watching("--learn", local.top)
+    for number in (1, 2):
+        local.put(*many("ham", 1))
+        wait_until(lambda number=number: len(home.state()["judged"]) == number)
+    assert ended(process)[2].count("has learned only spam so far") == 1
 
 
 def test_a_server_without_idle_is_asked_now_and_then(account, home, monkeypatch):
@@ -94,7 +99,7 @@ def test_it_connects_again_with_growing_pauses(mailbox, home):
         arguments = (account, sort, stop, 1, said.append)
         worker = threading.Thread(target=watch, args=arguments, kwargs={"first_pause": 0.05})
         worker.start()
-        until(lambda: len(looks) == 1)
+        wait_until(lambda: len(looks) == 1)
         mailbox.put(*many("ham", 1))
         worker.join(20)
         thread.join()

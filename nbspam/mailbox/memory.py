@@ -1,0 +1,191 @@
+"""What is remembered of an account between two runs: numbers and digests of messages, no text."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import IO, Any, NamedTuple, TypeVar
+
+from nbspam.errors import AccountError
+from nbspam.mailbox.connection import BEGINNING, Folder
+from nbspam.store.writing import LockWait, locked, unwritable, write_atomically
+
+T = TypeVar("T", bound=tuple[Any, ...])
+_VERSION = 2  # of the file
+_BYTES = 12  # of a digest: 2^48 messages before two of them are likely to share one
+# Digests kept, the newest: of what was judged and of what was in the junk folder.  20,000 make a
+# file of 1 MB.
+_KEPT = 20_000
+_NO_STATE = ArithmeticError, ValueError, TypeError, LookupError, AttributeError, RecursionError
+
+
+def identity_of(content: bytes) -> str:
+    """Return the digest by which a message is known again in another folder.
+
+    It is of the first bytes, which begin with what the user's own server wrote: who sends a mail
+    cannot make it pass for another.
+    """
+    return blake2b(content[:BEGINNING], digest_size=_BYTES).hexdigest()
+
+
+# Files
+
+
+@contextmanager
+def held(path: Path, wait: LockWait) -> Iterator[Path]:
+    """Hold a file of what is remembered for one run at a time; yields its real path.
+
+    Raises LockedError when another run holds it for too long, ModelError if it cannot be written.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(path, error, "state") from error
+    with locked(path, wait) as place:
+        yield place
+
+
+def load(path: Path, take: Callable[[Any], None]) -> None:
+    """Give what a file holds to `take`, if there is one; raises AccountError."""
+    try:
+        if path.exists():
+            take(json.loads(path.read_bytes()))
+    except OSError as error:
+        raise AccountError(
+            f"{path}: cannot be read ({error.strerror}); fix its permissions"
+        ) from error
+    except _NO_STATE as error:
+        raise AccountError(
+            f"{path}: is damaged; remove it, and the next run starts again with unread mail"
+        ) from error
+
+
+def store(path: Path, found: dict[str, Any]) -> None:
+    """Write a file of what is remembered; raises ModelError when that cannot be done."""
+    text = json.dumps(found, default=sorted).encode()  # sorted: of sets
+
+    def write(file: IO[bytes]) -> None:
+        file.write(text)
+
+    write_atomically(path, write, what="state")
+
+
+# What is remembered
+
+
+class JudgedFolder(NamedTuple):
+    """How far a folder has been judged."""
+
+    uidvalidity: int
+    uid: int  # the last one judged
+    unread_until: int  # below this UID only unread mail is judged: it was there at the first run
+
+
+class JunkMark(NamedTuple):
+    """A message that is or was in the junk folder."""
+
+    at: float  # when it was moved there, or seen there first; seconds since 1970
+    uidvalidity: int  # of the junk folder, for:
+    uid: int  # there, or the lowest that it can have there
+    was_seen: bool  # whether it was \\Seen before it was moved
+    is_own: bool  # whether nbspam moved it
+
+
+class LearnedFolder(NamedTuple):
+    """What of a folder has been learned."""
+
+    uidvalidity: int
+    uids: set[int]
+    waiting: dict[int, str]  # in the junk folder, moved by nbspam and not confirmed: UID -> digest
+
+
+class PendingMove(NamedTuple):
+    """A move that was begun, and of which it is not known yet whether it was done."""
+
+    folder: str
+    uidvalidity: int
+    junk: str
+    junk_uidvalidity: int
+    junk_uidnext: int
+    is_copy: bool  # by COPY; else by MOVE
+    messages: dict[int, tuple[str, bool]]  # UID -> digest, whether it is \Seen
+
+
+class Memory:
+    """What is remembered of an account, in the file at `path`."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file, if there is one; raises AccountError."""
+        self.path = path
+        self.judged: dict[str, None] = {}  # digests, oldest first
+        self.junked: dict[str, JunkMark] = {}  # by digest, oldest first
+        self.kept: dict[str, None] = {}  # what the user has moved back, oldest first
+        self.pending: PendingMove | None = None
+        self.folders: dict[str, JudgedFolder] = {}
+        self.learned: dict[str, LearnedFolder] = {}
+        self.rescued: dict[str, list[int]] = {}  # folder -> UIDs moved out of junk, not learned yet
+        load(path, self._take)
+
+    def _take(self, found: dict[str, Any]) -> None:
+        if found["version"] != _VERSION:
+            raise AccountError(
+                f"{self.path}: was written by another version of nbspam; update nbspam, or remove"
+                " the file to start again"
+            )
+        self.judged, self.kept = dict.fromkeys(found["judged"]), dict.fromkeys(found["kept"])
+        self.junked = {digest: _checked(JunkMark(*m)) for digest, m in found["junked"].items()}
+        self.folders = {name: _checked(JudgedFolder(*f)) for name, f in found["folders"].items()}
+        for name, (validity, uids, waiting) in found["learned"].items():
+            digests = {int(uid): str(digest) for uid, digest in waiting.items()}
+            learned = LearnedFolder(validity, {*map(int, uids)}, digests)
+            self.learned[name] = _checked(learned)
+        self.rescued = {name: [*map(int, uids)] for name, uids in found["rescued"].items()}
+        if found["pending"] is not None:
+            move = PendingMove(*found["pending"])
+            pairs = move.messages.items()
+            messages = {int(uid): (str(digest), bool(seen)) for uid, (digest, seen) in pairs}
+            self.pending = _checked(move._replace(messages=messages))
+
+    def save(self) -> None:
+        """Write the file; raises ModelError when that cannot be done."""
+        for digests in (self.judged, self.junked, self.kept):
+            for digest in list(digests)[: max(0, len(digests) - _KEPT)]:
+                del digests[digest]
+        facts = {name: value for name, value in vars(self).items() if name != "path"}
+        store(self.path, facts | {"version": _VERSION})
+
+    def judged_folder(self, folder: Folder) -> JudgedFolder:
+        """Return how far a folder has been judged: not at all if its UIDs are new ones."""
+        known = self.folders.get(folder.name)
+        if known is None or known.uidvalidity != folder.uidvalidity:
+            self.rescued.pop(folder.name, None)
+            return JudgedFolder(folder.uidvalidity, 0, folder.uidnext)
+        return known
+
+    def set_junked(self, digest: str, mark: JunkMark) -> None:
+        """Remember that a message is in the junk folder."""
+        self.kept.pop(digest, None)
+        self.junked.pop(digest, None)
+        self.junked[digest] = mark
+
+    def add_rescued(self, folder: str, uid: int, digest: str) -> None:
+        """Remember that the user has moved a message from the junk folder back to a folder."""
+        self.rescued.setdefault(folder, []).append(uid)
+        self.junked.pop(digest, None)
+        self.kept[digest] = None
+
+    def learned_folder(self, folder: Folder) -> LearnedFolder:
+        """Return what of a folder was learned: nothing if its UIDs are new ones."""
+        known = self.learned.get(folder.name)
+        if known is None or known.uidvalidity != folder.uidvalidity:
+            return LearnedFolder(folder.uidvalidity, set(), {})
+        return known
+
+
+def _checked(read: T) -> T:
+    """Return a tuple of the file; raises TypeError where a value is not what it is to be."""
+    for value, kind in zip(read, type(read).__annotations__.values(), strict=True):
+        if type(value) is not getattr(kind, "__origin__", kind):
+            raise TypeError
+    return read
