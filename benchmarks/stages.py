@@ -39,7 +39,7 @@ from nbspam.tokens.tokenized import (
     tokenize,
     tokenize_batch,
 )
-from nbspam.workers import PIECE, Serial, in_batches, rare_collections
+from nbspam.workers import PIECE, Executor, in_batches, rare_collections
 
 SAMPLE = Path(__file__).parent.parent / "sample_data" / "mail"
 PASSES = 3
@@ -152,7 +152,7 @@ def of_all(rows: dict[str, float], raws: list[tuple[str, bytes]], model: Path) -
     pairs = [RawMessage(str(i), label, raw) for i, (label, raw) in enumerate(raws)]
     how = Tokenizing(True, wanted, skips_empty=True)
     alone, _ = once(lambda: sum(1 for _ in tokenize_batch(pairs, how)))
-    with TrainingRun(Serial(), TrainingSettings()) as run:
+    with TrainingRun(Executor(), TrainingSettings()) as run:
         read, _ = once(lambda: run.read(in_batches(iter(pairs), *PIECE), Skips()))
         rows["keys of tokens, counts, what is kept"] = read - alone
         rows["merge the tables, lines of the model"], _ = once(run.count)

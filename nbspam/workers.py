@@ -12,7 +12,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nbspam.errors import NbspamError, OptionError, Remedy
 from nbspam.reading.message import RawMessage
@@ -62,15 +63,17 @@ class Passes:
         """One part is done, with so many messages and bytes."""
 
 
-class Executor(Protocol):
-    """Where work is done."""
+class Executor:
+    """Where work is done: here, one item after the other; others are made of this one."""
 
     # Whether who works has the files of this machine.
-    is_here: bool
+    is_here = True
+    _jobs = 1
 
     @property
     def workers(self) -> int:
         """How many work at once."""
+        return self._jobs
 
     def keep(
         self, function: Callable[[S, A], tuple[Any, ...]], shared: S, items: Iterable[A], n: int
@@ -79,6 +82,7 @@ class Executor(Protocol):
 
         The others may stay where they were made: what comes back stands for them in later items.
         """
+        return self.map(function, shared, items)
 
     def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order; what precedes a failure comes first.
@@ -88,26 +92,10 @@ class Executor(Protocol):
         is called before, to make what each would make for itself.
         Raises NbspamError when one dies.
         """
-
-
-class Serial:
-    """Everything in this process."""
-
-    is_here = True
-    workers = 1
-
-    def keep(
-        self, function: Callable[[S, A], tuple[Any, ...]], shared: S, items: Iterable[A], _: int
-    ) -> Iterator[tuple[Any, ...]]:
-        """Yield the values."""
-        return self.map(function, shared, items)
-
-    def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
-        """Yield function(shared, item) of each item, in order."""
         return (function(shared, item) for item in items)
 
 
-class Processes(Serial):
+class Processes(Executor):
     """Several processes of this machine; the first items are done in this one."""
 
     def __init__(
@@ -122,7 +110,7 @@ class Processes(Serial):
         pauses: whether the next item is yet to come, so that none is waited for.
         start_method: of `multiprocessing`; None is Python's choice.
         """
-        self.workers, self._alone, self._pauses = jobs, alone, pauses
+        self._jobs, self._alone, self._pauses = jobs, alone, pauses
         self._has_forked = False  # once there was much to do, there is more
         self._start_method = start_method
 
@@ -150,8 +138,8 @@ class Processes(Serial):
         context = get_context(self._start_method)
         if context.get_start_method() == "fork" and hasattr(shared, "prepare"):
             shared.prepare()
-        pool = ProcessPoolExecutor(self.workers, context, _Worker, (function, shared))
-        submitted: Iterator[Future[B]] = (pool.submit(_Worker.work, item) for item in items)
+        pool = ProcessPoolExecutor(self.workers, context, _begin_worker, (function, shared))
+        submitted: Iterator[Future[B]] = (pool.submit(_work, item) for item in items)
         try:
             for future in ahead(submitted, _WAITING * self.workers, self._pauses):
                 yield future.result()
@@ -189,33 +177,29 @@ def ahead(
         raise failure
 
 
-class _Worker:
-    """A process that applies a function; the one of its process is `own`."""
+_own: dict[str, Callable[[Any], Any]] = {}  # what this process does, if it is a worker
 
-    own: "_Worker"
 
-    def __init__(self, function: Callable[[Any, Any], Any], shared: Any) -> None:
-        """Leave Ctrl-C to the parent, and end when it ends, killed or not."""
-        import signal
-        from multiprocessing import parent_process
-        from threading import Thread
+def _begin_worker(function: Callable[[Any, Any], Any], shared: Any) -> None:
+    """Leave Ctrl-C to the parent, and end when it ends, killed or not."""
+    import signal
+    from multiprocessing import parent_process
+    from threading import Thread
 
-        self._function, self._shared = function, shared
-        _Worker.own = self
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        parent = parent_process()
+    _own["work"] = partial(function, shared)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
 
-        def watch() -> None:
-            if parent is not None:
-                parent.join()
-            os._exit(1)
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+        os._exit(1)
 
-        Thread(target=watch, daemon=True).start()
+    Thread(target=watch, daemon=True).start()
 
-    @staticmethod
-    def work(item: Any) -> Any:
-        """Return the function's value."""
-        return _Worker.own._function(_Worker.own._shared, item)
+
+def _work(item: Any) -> Any:
+    return _own["work"](item)
 
 
 @contextmanager
@@ -241,12 +225,12 @@ def all_cores() -> int:
 
 
 def executor(jobs: int, pauses: Callable[[], bool] = never_pauses) -> Executor:
-    """Return the executor for a number of processes; pauses: as `tokenized` takes it."""
+    """Return the executor for a number of processes; pauses: of `Processes`."""
     if not isinstance(jobs, int) or jobs < 1:
         raise OptionError(
             f"jobs must be a whole number from 1 on, not {jobs!r}; leave it out for 1"
         )
-    return Serial() if jobs == 1 else Processes(jobs, pauses=pauses)
+    return Executor() if jobs == 1 else Processes(jobs, pauses=pauses)
 
 
 def tokenized(
@@ -256,20 +240,18 @@ def tokenized(
     digests: bool = False,
     wanted: Wanted = TOKENS_ALONE,
     batch: int = _BATCH,
-    pauses: Callable[[], bool] = never_pauses,
     skips_empty: bool = False,
 ) -> Iterator[TokenizedMessage]:
     """Yield each message tokenized, in order; one whose file cannot be read is skipped.
 
     digests: whether the messages are to be looked up in a ledger or entered into it.
     wanted: the numbers that the model counts beside their tokens.
-    pauses: whether the next message is yet to come, so that those before it do not wait for it.
     skips_empty: whether a mail with nothing in it is skipped, too: it is not to be learned; no
         error even under `strict`.
     Raises NbspamError when a process dies.
     """
     how = Tokenizing(digests, wanted, skips_empty)
-    for results in where.map(_tokenize_all, how, in_batches(iter(raws), batch, pauses=pauses)):
+    for results in where.map(_tokenize_all, how, in_batches(iter(raws), batch)):
         yield from without_skipped(results, skips)
 
 

@@ -8,10 +8,10 @@ from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.scoring.base import open_base
 from nbspam.tokens.tokenized import TokenizedMessage
-from nbspam.workers import Processes, Serial
+from nbspam.workers import Executor, Processes
 
 _ONE = 1e-9  # seconds: one item is done in this process
-SERIAL, FORKED = Serial(), Processes(2, alone=_ONE, start_method="fork")
+SERIAL, FORKED = Executor(), Processes(2, alone=_ONE, start_method="fork")
 SPAWNED = Processes(2, alone=_ONE, start_method="spawn")
 in_any_way = pytest.mark.parametrize(
     ("where", "table_pays"),

@@ -18,14 +18,14 @@ from nbspam.errors import NbspamError, SourceError
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.tokens.tokenized import digest_of, message_tokens
-from nbspam.workers import Processes, Serial, executor, rare_collections, tokenized
+from nbspam.workers import Executor, Processes, executor, rare_collections, tokenized
 
 _ONE = 1e-9  # seconds: one item is done in this process
 
 
 def eager(jobs):
     """Return an executor that hands work to other processes from the second item on."""
-    return Serial() if jobs == 1 else Processes(jobs, alone=_ONE)
+    return Executor() if jobs == 1 else Processes(jobs, alone=_ONE)
 
 
 def some(tmp_path, n=23):
@@ -65,7 +65,7 @@ def test_the_number_of_processes_changes_nothing(tmp_path):
 
 def test_tokens_are_those_of_the_message_in_order():
     raw = RawMessage("x", None, b"Subject: hello\n\nwin a prize\n")
-    (found,) = tokenized([raw], Skips(), Serial())
+    (found,) = tokenized([raw], Skips(), Executor())
     assert found.tokens == list(message_tokens(raw.message()))
     assert found.digest == ""
 
@@ -74,7 +74,7 @@ def test_the_size_is_that_of_a_message_in_memory(tmp_path):
     path = tmp_path / "a.eml"
     path.write_bytes(b"Subject: hello\n\nwin\n")
     for content, size in ((b"Subject: x\n\ny\n", 14), ("caf\xe9", 4), (path, 0), ("", 0)):
-        (found,) = tokenized([RawMessage("x", None, content)], Skips(), Serial())
+        (found,) = tokenized([RawMessage("x", None, content)], Skips(), Executor())
         assert found.size == size
 
 
@@ -217,7 +217,7 @@ SPAWNED = Processes(2, alone=0, start_method="spawn")
 each_executor = pytest.mark.parametrize(
     "where",
     [
-        pytest.param(Serial(), id="serial"),
+        pytest.param(Executor(), id="serial"),
         pytest.param(Processes(2, alone=0), id="two"),
         pytest.param(Processes(1, alone=0), id="one", marks=pytest.mark.long),
         pytest.param(Processes(3, alone=_ONE), id="three", marks=pytest.mark.long),
@@ -251,7 +251,7 @@ def test_items_are_taken_no_further_than_needed(where):
     values = where.map(operator.mul, 3, (read.append(i) or i for i in range(1_000)))
     assert [next(values) for _ in range(6)] == [0, 3, 6, 9, 12, 15]
     assert len(read) < 100
-    if not isinstance(where, Serial):
+    if not isinstance(where, Executor):
         values.close()
 
 
@@ -278,7 +278,7 @@ def test_what_is_shared_goes_to_each_process_once_as_it_is_then():
 
 
 def test_one_job_needs_no_process():
-    assert isinstance(executor(1), Serial)
+    assert isinstance(executor(1), Executor)
     assert isinstance(executor(2), Processes)
 
 
@@ -305,14 +305,19 @@ def test_while_the_messages_pause_none_is_waited_for():
 
     for where in (workers.executor(1), workers.executor(2, pauses=lambda: True)):
         read.clear()
-        done = tokenized(messages(), Skips(), where, pauses=lambda: True)
-        for i, message in enumerate(done):
-            assert (message.source, read[-1]) == (str(i), i)
+        batches = workers.in_batches(messages(), pauses=lambda: True)
+        for i, sources in enumerate(where.map(sources_of, None, batches)):
+            assert (sources, read[-1]) == ([str(i)], i)
+
+
+def sources_of(_, batch):
+    return [raw.source for raw in batch]
 
 
 def test_a_pause_only_now_and_then_loses_nothing():
     answers = itertools.cycle([False, False, True])
     raws = [RawMessage(str(i), None, "hello there") for i in range(500)]
     where = workers.executor(2, pauses=lambda: next(answers))
-    done = tokenized(iter(raws), Skips(), where, pauses=lambda: next(answers))
-    assert [message.source for message in done] == [raw.source for raw in raws]
+    batches = workers.in_batches(iter(raws), pauses=lambda: next(answers))
+    done = itertools.chain.from_iterable(where.map(sources_of, None, batches))
+    assert list(done) == [raw.source for raw in raws]

@@ -9,7 +9,8 @@ entry of a token that must not speak for ham is negative.  Counts (n_classes, n_
 """
 
 import math
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -69,12 +70,19 @@ def signed_chunks(presence: Presence | Chunked) -> Iterator[tuple[slice, Presenc
             yield slice(first, first + piece.shape[0]), piece
             first += piece.shape[0]
         return
-    ends = presence.indptr.astype(np.int64)
-    first = 0
-    while first < presence.shape[0]:
-        last = int(np.searchsorted(ends, ends[first] + ENTRIES, side="right")) - 1
-        last = min(max(last, first + 1), presence.shape[0])
+    for first, last in row_blocks(presence.indptr.astype(np.int64), ENTRIES):
         yield slice(first, last), presence[first:last]
+
+
+def row_blocks(ends: Sequence[int] | Integers, entries: int) -> Iterator[tuple[int, int]]:
+    """Yield the first rows, and those after the last, of blocks of about so many entries, or a row.
+
+    ends: (n_rows + 1,), where each row begins and the last one ends.
+    """
+    first, n_rows = 0, len(ends) - 1
+    while first < n_rows:
+        last = bisect_right(ends, ends[first] + entries) - 1
+        yield first, (last := min(max(last, first + 1), n_rows))
         first = last
 
 

@@ -481,7 +481,7 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
 
     def learn_each(messages: Iterable[TokenizedMessage]) -> PendingMessages:
         pending = PendingMessages(wanted)
-        pending.read(model, messages, remember=True)
+        pending.add(messages, model)
         change = Change()
         if pending.found:
             change = learn(model, pending, TrainingSettings(), wait=wait)

@@ -181,7 +181,7 @@ def command(
         with progress(silent, names) as shown:
             messages = sizes(shown(found))
             if writing.update:
-                pending.read(model, trace.digested(messages), writing.ledger)
+                pending.add(trace.digested(messages), model if writing.ledger else None)
             else:
                 pending.add(messages)
         if not quiet:

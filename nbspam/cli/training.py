@@ -30,7 +30,7 @@ from nbspam.learning.settings import TrainingSettings, class_names
 from nbspam.learning.update import Change, PendingMessages, learn, set_cut_offs, taught
 from nbspam.names import FEW, rare_classes
 from nbspam.reading.source import MBOX_FORMAT, Skips
-from nbspam.scoring.rules import rule_of
+from nbspam.scoring.rules import Score, rule_of
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import ModelExistsError, put_model, write_model
@@ -41,7 +41,7 @@ if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.errors import SourceError
     from nbspam.evaluation.messages import DoubtedLabels
     from nbspam.evaluation.metrics import Figures
-    from nbspam.learning.training import LeftOut, Piece, TrainingRun
+    from nbspam.learning.training import Piece, TrainingRun
     from nbspam.store.writing import LockWait
 
 
@@ -229,7 +229,7 @@ def train_whole(
         if training.limit is not None:
             run.choose_cut_offs(training.limit)
         elif training.cutting.is_given:
-            run.store_cut_offs(training.cutting.of(run.metadata))
+            run.metadata = training.cutting.of(run.metadata).stored_in(run.metadata)
         try:
             put_model(
                 model,
@@ -259,7 +259,7 @@ def train_whole(
 def update_instead(messages: Iterable[TokenizedMessage], training: Training) -> None:
     """Learn messages one by one that were to be learned at once, with `--update`."""
     pending = PendingMessages(training.settings.wanted)
-    pending.read(training.model, messages, training.writing.ledger)
+    pending.add(messages, training.model if training.writing.ledger else None)
     update_model(pending, training)
 
 
@@ -395,7 +395,9 @@ def left_out_rates_of(run: "TrainingRun") -> "tuple[Figures, DoubtedLabels]":
     return rates, doubted_labels(odds) if is_calibrated else DoubtedLabels()
 
 
-def _judged(left_out: "LeftOut", metadata: Metadata) -> "tuple[_Called, _Called, array[float]]":
+def _judged(
+    metadata: Metadata, labels: list[str], scores: Iterator[Score]
+) -> "tuple[_Called, _Called, array[float]]":
     """Return how often messages of each class are called what, at 0.5 and with the cut-offs.
 
     And of each message the log-odds of its label.
@@ -405,7 +407,7 @@ def _judged(left_out: "LeftOut", metadata: Metadata) -> "tuple[_Called, _Called,
 
     called, verdicts, odds = _Called(), _Called(), array("d")
     cut_offs = CutOffs.of_model(metadata)
-    for label, score in zip(left_out.labels, left_out.scores, strict=True):
+    for label, score in zip(labels, scores, strict=True):
         outcome = Outcome(verdict_on(metadata, score, cut_offs, label=label))
         odds.append(outcome.odds)
         called[label, outcome.called] += 1

@@ -4,15 +4,16 @@
 as are its workers.  Whatever goes wrong there comes back as one sentence.
 """
 
-import itertools
 import logging
+import operator
 import pickle
 import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
+from importlib import import_module
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,7 +21,7 @@ from nbspam import __version__
 from nbspam.errors import ModelError, NbspamError, OptionError, install_command
 from nbspam.reading.cutting import ElsewhereError
 from nbspam.tokens.tokenized import RULES
-from nbspam.workers import ahead
+from nbspam.workers import Executor, ahead
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -44,27 +45,15 @@ class ProgramVersion(NamedTuple):
         return f"nbspam {self.nbspam} (rules {self.rules}) on Python {self.python}"
 
 
-def program_version() -> ProgramVersion:
-    """Return this program's."""
-    return ProgramVersion(__version__, RULES, "{}.{}".format(*sys.version_info))
-
-
-class OtherVersionError(NbspamError):
-    """A worker has another version of the program."""
-
-
-def check_identity(expected: ProgramVersion) -> None:
-    """Raise OtherVersionError unless this program is the expected one."""
-    if (here := program_version()) != expected:
-        raise OtherVersionError(f"has {here}, and this machine has {expected}")
+_HERE = ProgramVersion(__version__, RULES, "{}.{}".format(*sys.version_info))
 
 
 class ClusterError(NbspamError):
     """The cluster cannot be reached, or does not do its work."""
 
 
-class Cluster:
-    """Dask's workers, as an executor of `workers.py`."""
+class Cluster(Executor):
+    """Dask's workers."""
 
     is_here = False
 
@@ -94,14 +83,9 @@ class Cluster:
                 f" {self._address}"
             )
         with self._sentences():
-            expected = program_version()
-            versions = self._client.get_versions(check=False, packages=["nbspam"])["workers"]
-            for worker, found in versions.items():
-                _check_version(worker, found, expected)
-            # `program_version` is known to workers of the same version only.
-            for worker, here in self._client.run(program_version).items():
-                if here != expected:
-                    raise _other_version(worker, f"has {here}", expected)
+            found = self._client.get_versions(check=False, packages=["nbspam"])["workers"]
+            for worker, versions in found.items():
+                _check_version(worker, versions)
 
     def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order; raises NbspamError."""
@@ -118,9 +102,8 @@ class Cluster:
 
         def parts() -> Iterator[list[Any]]:
             for whole in self._submitted(function, shared, items):
-                first = self._client.submit(_part, whole, 0, pure=False, priority=10)
-                rest = (self._client.submit(_part, whole, i, pure=False) for i in range(1, n))
-                yield [first, *rest]
+                part = partial(self._client.submit, operator.getitem, whole, pure=False)
+                yield [part(0, priority=10), *map(part, range(1, n))]
 
         with self._sentences():
             for first, *rest in self._ahead(parts()):
@@ -129,10 +112,9 @@ class Cluster:
     def _submitted(
         self, function: Callable[[S, A], B], shared: S, items: Iterable[A]
     ) -> Iterator[Any]:
-        place = self._client.submit(_same, Packed(pickle.dumps(shared)), pure=False)
-        expected = program_version()
+        place = self._client.submit(Packed, pickle.dumps(shared), pure=False)
         for item in items:
-            yield self._client.submit(applied, expected, function, place, item, pure=False)
+            yield self._client.submit(applied, _HERE, function, place, item, pure=False)
 
     def _ahead(self, submitted: Iterator[A]) -> Iterator[A]:
         threads = sum(self._client.nthreads().values()) or 1
@@ -146,68 +128,49 @@ class Cluster:
         except NbspamError:
             raise
         except Exception as error:
-            known = self._described(error)
-            if known is None:
+            from asyncio import CancelledError as AsyncCancelled
+            from concurrent.futures import CancelledError
+
+            from distributed import KilledWorker
+            from distributed.comm.core import CommClosedError
+
+            lost = (CancelledError, AsyncCancelled, CommClosedError, TimeoutError, ConnectionError)
+            name = type(error).__name__
+            if isinstance(error, KilledWorker):
+                what = (
+                    "several workers died one after the other at the same work, perhaps for lack of"
+                    " memory; give each worker more memory and run it again"
+                )
+            elif isinstance(error, lost) or name.startswith(("ClosedClient", "FutureCancelled")):
+                what = "the scheduler no longer answers; start it and its workers again, and run"
+                what += " this again"
+            elif isinstance(error, OSError):
+                what = (
+                    f"a worker failed ({error.strerror or error}); fix that there and run it again"
+                )
+            else:  # an error of this program
                 raise
-            raise known from error
-
-    def _described(self, error: Exception) -> NbspamError | None:
-        """Return what went wrong in words; None for an error of this program."""
-        from asyncio import CancelledError as AsyncCancelled
-        from concurrent.futures import CancelledError
-
-        from distributed import KilledWorker
-        from distributed.comm.core import CommClosedError
-
-        if isinstance(error, KilledWorker):
-            return ClusterError(
-                f"{self._address}: several workers died one after the other at the same work,"
-                " perhaps for lack of memory; give each worker more memory and run it again"
-            )
-        lost = (CancelledError, AsyncCancelled, CommClosedError, TimeoutError, ConnectionError)
-        name = type(error).__name__
-        if isinstance(error, lost) or name.startswith(("ClosedClient", "FutureCancelled")):
-            return ClusterError(
-                f"{self._address}: the scheduler no longer answers; start it and its workers"
-                " again, and run this again"
-            )
-        if isinstance(error, OSError):
-            return ClusterError(
-                f"{self._address}: a worker failed ({error.strerror or error}); fix that there and"
-                " run it again"
-            )
-        return None
+            raise ClusterError(f"{self._address}: {what}") from error
 
 
-def _check_version(worker: str, found: dict[str, Any], expected: ProgramVersion) -> None:
+def _check_version(worker: str, versions: dict[str, Any]) -> None:
     """Raise ClusterError for a worker on which the program is another, or is not."""
-    host, packages = found.get("host", {}), found.get("packages", {})
-    python = ".".join(str(host.get("python", "")).split(".")[:2])
-    nbspam = packages.get("nbspam")
-    if not nbspam or nbspam == "N/A":
+    nbspam = versions.get("packages", {}).get("nbspam")
+    python = ".".join(str(versions.get("host", {}).get("python", "")).split(".")[:2])
+    if nbspam in (None, "", "N/A"):
         raise ClusterError(
-            f"the worker {worker} has no nbspam; install {expected} there, as on this machine, and"
+            f"the worker {worker} has no nbspam; install {_HERE} there, as on this machine, and"
             " start the worker again"
         )
-    if (nbspam, python) != (expected.nbspam, expected.python):
-        raise _other_version(worker, f"has nbspam {nbspam} on Python {python}", expected)
+    if (nbspam, python) != (_HERE.nbspam, _HERE.python):
+        raise _other_version(worker, f"nbspam {nbspam} on Python {python}", _HERE)
 
 
-def _other_version(worker: str, has: str, expected: ProgramVersion) -> ClusterError:
+def _other_version(worker: str, has: object, expected: ProgramVersion) -> ClusterError:
     return ClusterError(
-        f"the worker {worker} {has}, and this machine has {expected}; install the same on all"
+        f"the worker {worker} has {has}, and this machine has {expected}; install the same on all"
         " machines, and start the worker again"
     )
-
-
-def _same(value: A) -> A:
-    """Return a value, which is then where tasks need it."""
-    return value
-
-
-def _part(values: tuple[Any, ...], i: int) -> Any:
-    """Return one of several values, which is moved without the others."""
-    return values[i]
 
 
 class Packed:
@@ -234,52 +197,22 @@ def applied(
     expected: ProgramVersion, function: Callable[[Any, A], B], shared: Packed, item: A
 ) -> B:
     """Return function(shared, item), on a worker of the same version; raises NbspamError."""
-    with at_home(), _one_at_a_time:
-        check_identity(expected)
-        try:
-            value = shared.value
-        except ModelError as error:
-            raise ElsewhereError(error.problem) from error
-        return function(value, item)
-
-
-@contextmanager
-def at_home() -> Iterator[None]:
-    """Say in errors which worker they are of."""
     from distributed import get_worker
 
-    try:
-        yield
-    except ElsewhereError as error:
-        raise ClusterError(
-            f"{error.problem} on the worker {get_worker().address}; put it where all machines find"
-            " it under this name, or name it by a URL"
-        ) from None
-    except OtherVersionError as error:
-        raise ClusterError(
-            f"the worker {get_worker().address} {error.problem}; install the same on all machines,"
-            " and start the worker again"
-        ) from None
-
-
-def _distributed() -> Any:
-    """Return Dask's package, which has few types; raises ImportError."""
-    import distributed
-
-    return distributed
-
-
-def check_address(address: str) -> None:
-    """Raise OptionError for what is neither an address nor local:N."""
-    if address.startswith(_LOCAL):
-        if re.fullmatch(r"local:[1-9]\d{0,3}", address):
-            return
-    elif re.fullmatch(r"(?:[a-z]+://)?[^\s/]+:\d+", address):
-        return
-    raise OptionError(
-        f"{address!r} is not the address of a Dask scheduler; give one, such as"
-        " tcp://10.0.0.1:8786, or local:4 for four workers on this machine"
-    )
+    with _one_at_a_time:
+        if expected != _HERE:
+            raise _other_version(get_worker().address, _HERE, expected)
+        try:
+            try:
+                value = shared.value
+            except ModelError as error:
+                raise ElsewhereError(error.problem) from error
+            return function(value, item)
+        except ElsewhereError as error:
+            raise ClusterError(
+                f"{error.problem} on the worker {get_worker().address}; put it where all machines"
+                " find it under this name, or name it by a URL"
+            ) from None
 
 
 @contextmanager
@@ -288,17 +221,21 @@ def cluster_at(address: str) -> Iterator[Cluster]:
 
     Raises OptionError, and ClusterError: Dask is not installed, nobody answers, no worker can work.
     """
-    check_address(address)
+    if not re.fullmatch(r"local:[1-9]\d{0,3}|(?!local:)(?:[a-z]+://)?[^\s/]+:\d+", address):
+        raise OptionError(
+            f"{address!r} is not the address of a Dask scheduler; give one, such as"
+            " tcp://10.0.0.1:8786, or local:4 for four workers on this machine"
+        )
     try:
-        import dask
-
-        distributed = _distributed()
+        dask, distributed = map(import_module, ("dask", "distributed"))
     except ImportError as error:
         raise ClusterError(
             f"{address}: Dask is not installed; install it with:"
             f" {install_command('dask distributed')}"
         ) from error
-    _silence()
+    for name in ["distributed", *logging.root.manager.loggerDict]:
+        if name.split(".")[0] == "distributed":  # what goes wrong is said in a sentence
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     settings = {
         "distributed.comm.timeouts.connect": f"{_CONNECTING}s",
         "distributed.scheduler.allowed-failures": _DEATHS - 1,
@@ -333,14 +270,11 @@ def cluster_at(address: str) -> Iterator[Cluster]:
             cluster.check()
             yield cluster
         finally:
-            _close(client, own)
-
-
-def _silence() -> None:
-    """Keep Dask from logging what goes wrong: it is said in a sentence."""
-    for name in ["distributed", *logging.root.manager.loggerDict]:
-        if name.split(".")[0] == "distributed":
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+            # The scheduler drops what only this client wanted.
+            for each, seconds in ((client, 2), (own, 10)):
+                with suppress(Exception):
+                    if each is not None:
+                        each.close(timeout=seconds)
 
 
 @contextmanager
@@ -371,7 +305,7 @@ def _local_cluster(address: str) -> Any:
     Whoever reaches a port of theirs could run anything as this user: each program of this machine,
     without it.  The key is in memory, and in no file or argument.
     """
-    distributed = _distributed()
+    distributed = import_module("distributed")
     try:
         security = distributed.Security.temporary()
     except ImportError as error:
@@ -390,20 +324,3 @@ def _local_cluster(address: str) -> Any:
         dashboard_address="127.0.0.1:0",
         silence_logs=logging.CRITICAL + 1,
     )
-
-
-def _close(client: Any, own: Any) -> None:
-    """Cancel what is under way, and end what is ours."""
-    if client is not None:
-        with suppress(Exception):
-            client.close(timeout=2)  # the scheduler drops what only this client wanted
-    if own is not None:
-        with suppress(Exception):
-            own.close(timeout=10)
-
-
-def grouped(items: Iterable[A], n: int) -> Iterator[list[A]]:
-    """Yield items in groups of n."""
-    rest = iter(items)
-    while group := list(itertools.islice(rest, n)):
-        yield group

@@ -14,7 +14,7 @@ from nbspam.evaluation import messages as testing
 from nbspam.evaluation.messages import LabelledCorpus
 from nbspam.evaluation.results import Evaluation, Outcome
 from nbspam.filter import Filter
-from nbspam.learning.batch import Fit, cut_offs_within, fit, token_counts
+from nbspam.learning.batch import Fit, cut_offs_within, fit, ham_odds, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata, first_metadata
@@ -169,7 +169,8 @@ def train_first(trial: Trial, first: int, limit: float | None = None) -> Evaluat
         fitted = trial.fitted(train)
         if limit is not None:
             scores = fitted.left_out_scores(read.corpus.presence()[train])
-            trial = trial._replace(cut_offs=cut_offs_within(limit, fitted, scores))
+            ham = ham_odds(fitted.metadata, read.corpus.labels[:first], scores)
+            trial = trial._replace(cut_offs=cut_offs_within(limit, fitted.metadata, ham))
     except TrainingError as error:
         raise TrainingError(
             f"among the first {counted(first, 'message')} {error.problem}, mixed in order",

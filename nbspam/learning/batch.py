@@ -4,19 +4,20 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import nlargest
 from typing import NamedTuple
 
 import numpy as np
 
 from nbspam.bayes import matrix
-from nbspam.bayes.event_model import Histogram, Row, logit, sigmoid
+from nbspam.bayes.event_model import Row, logit, sigmoid
 from nbspam.bayes.matrix import Chunked, Integers, Presence
 from nbspam.errors import Remedy, TrainingError
-from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
+from nbspam.learning.settings import TrainingSettings, class_names, counted_metadata, empty_metadata
 from nbspam.scoring.batch_rules import BATCH_RULES, BatchRule
 from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.metadata import HAM_CUTOFF, TRAINING, HostRows, Metadata, TraitHistograms
+from nbspam.store.metadata import HAM_CUTOFF, Counted, Metadata, TraitHistograms
 from nbspam.tokens.kinds import HOST, TEXT
 
 
@@ -59,63 +60,47 @@ def fit(
         counts = np.zeros((len(classes), presence.shape[1]), dtype=np.int64)
     if channels is None:
         channels = np.full(presence.shape[1], TEXT)
-    learned = empty.learned._replace(
-        calibrated_by=TRAINING,
-        messages=tuple(map(int, np.bincount(indices, minlength=len(classes)))),
-        count_histograms=token_histograms(counts),
-        host_rows=host_rows_of(counts, channels),
-    )
     if not empty.settings.has_traits:
         traits = None
-    if traits is not None:
-        histograms = trait_histograms_of(traits, indices, len(classes))
-        learned = learned._replace(trait_histograms=histograms)
+    own = () if traits is None else [(classes, trait_histograms_of(traits, indices, len(classes)))]
+    uncalibrated = counted_metadata(empty, Counter(labels), [counted(counts, channels)], own)
     rule = BATCH_RULES[settings.scoring](counts, indices, channels, traits)
-    uncalibrated = empty._replace(learned=learned)
     calibrations = rule.fit(presence, uncalibrated)
-    metadata = uncalibrated._replace(learned=learned._replace(calibrations=calibrations))
-    return Fit(metadata, counts, indices, rule, traits)
+    learned = uncalibrated.learned._replace(calibrations=calibrations)
+    return Fit(uncalibrated._replace(learned=learned), counts, indices, rule, traits)
 
 
-def token_histograms(counts: Integers) -> tuple[Histogram, ...]:
-    """Return per class how many tokens have each count, of those that some message has."""
-    known = counts.any(axis=0)
-    return tuple(
+def counted(counts: Integers, channels: Integers) -> Counted:
+    """Return what a model says of the counts of some tokens, those that some message has.
+
+    counts: (n_classes, n_tokens); channels: (n_tokens,), of the columns.
+    """
+    is_known = counts.any(axis=0)
+    histograms = tuple(
         dict(zip(*(part.tolist() for part in np.unique(row, return_counts=True)), strict=True))
-        for row in counts[:, known]
+        for row in counts[:, is_known]
     )
+    return histograms, Counter(map(tuple, counts[:, is_known & (channels == HOST)].T.tolist()))
 
 
 def trait_histograms_of(traits: Integers, labels: Integers, n_classes: int) -> TraitHistograms:
     """Return per trait and class how many messages have each value."""
     own = [traits[(traits[:, 0] >= 0) & (labels == k)] for k in range(n_classes)]
     return tuple(
-        tuple(dict(sorted(Counter(some[:, i].tolist()).items())) for some in own)
-        for i in range(traits.shape[1])
+        tuple(Counter(some[:, i].tolist()) for some in own) for i in range(traits.shape[1])
     )
 
 
-def host_rows_of(counts: Integers, channels: Integers) -> HostRows:
-    """Return of the hosts that took mails in: mails per class -> how many hosts have them."""
-    rows = counts[:, channels == HOST].T.tolist()
-    # In the order of the model file: how far hosts are trusted is a sum of them.
-    return Counter(sorted(tuple(row) for row in rows if any(row)))
+def ham_odds(metadata: Metadata, labels: Iterable[str], scores: Iterable[Score]) -> list[float]:
+    """Return the log-odds of the ham among some messages."""
+    spam = metadata.settings.classes[metadata.settings.positive_index or 0]
+    return [score.log_odds for label, score in zip(labels, scores, strict=True) if label != spam]
 
 
-def cut_offs_within(limit: float, fitted: Fit, scores: Iterable[Score]) -> CutOffs:
-    """Return the lowest cut-offs that block at most a share of the ham (`cut_offs_above`).
+def cut_offs_within(limit: float, metadata: Metadata, ham: Iterable[float]) -> CutOffs:
+    """Return the lowest cut-offs, from 0.5 on, that block at most a share of the ham.
 
-    scores: of the training messages, left out.
-    """
-    positive = fitted.metadata.settings.positive_index
-    pairs = zip(scores, fitted.labels, strict=True)
-    ham = sorted((score.log_odds for score, k in pairs if k != positive), reverse=True)
-    return cut_offs_above(limit, fitted.metadata, ham)
-
-
-def n_blocked(limit: float, metadata: Metadata) -> int:
-    """Return how many ham messages may be blocked; limit: their share.
-
+    limit: 0 to below 1.  ham: the log-odds of the ham that was learned, each left out.
     Raises TrainingError for more than two classes, whose verdict no cut-off decides.
     """
     settings, learned = metadata
@@ -126,16 +111,7 @@ def n_blocked(limit: float, metadata: Metadata) -> int:
             Remedy.LEAVE_OUT_LIMIT,
         )
     n_ham = sum(learned.messages) - learned.messages[settings.positive_index or 0]
-    return int(n_ham * limit)
-
-
-def cut_offs_above(limit: float, metadata: Metadata, ham: Sequence[float]) -> CutOffs:
-    """Return the lowest spam cut-off from 0.5 that blocks at most `limit` of the ham.
-
-    limit: a share, 0 to below 1.  ham: the highest log-odds, in descending order; `n_blocked`
-    and one more of them, or all.
-    """
-    highest_delivered = ham[n_blocked(limit, metadata)]
+    highest_delivered = nlargest(int(n_ham * limit) + 1, ham)[-1]
     cut_off = max(0.5, sigmoid(highest_delivered))
     while logit(cut_off) < highest_delivered:  # a rounded cut-off would block that ham
         cut_off = math.nextafter(cut_off, 1)

@@ -4,7 +4,6 @@ import itertools
 import os
 import weakref
 from array import array
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any
@@ -16,45 +15,47 @@ if TYPE_CHECKING:  # one message is learned without numpy
     from nbspam.bayes.matrix import Integers, Presence
 
 _DIGEST = 16  # bytes
-# Entries; more go to a temporary file, so that memory grows with the vocabulary only.
-_IN_MEMORY = 10_000_000
+# Bytes; more go to a temporary file, so that memory grows with the vocabulary only.
+_IN_MEMORY = 40_000_000
+_INTEGER = array("i").itemsize
 NO_TRAITS = (-1,) * len(TRAITS)  # of a message whose traits are not known
 
 
-class _Integers:
-    """A growing list of integers; all but the last of a long one are in a temporary file."""
+class Spool:
+    """Growing bytes; all but the last of many are in a temporary file."""
 
-    def __init__(self) -> None:
-        self._last = array("i")
+    def __init__(self, unit: int = 1, in_memory: int | None = None) -> None:
+        """Take bytes in units of so many; in_memory: so many wait there at most."""
+        self._unit = unit
+        self._in_memory = _IN_MEMORY if in_memory is None else in_memory
+        self._last = bytearray()
         self._on_disk = 0
-        self._spool: IO[bytes] | None = None
+        self._file: IO[bytes] | None = None
 
     def __len__(self) -> int:
-        return self._on_disk + len(self._last)
+        return (self._on_disk + len(self._last)) // self._unit
 
-    def extend(self, values: Iterable[int]) -> None:
-        self._last.extend(values)
-        if len(self._last) > _IN_MEMORY:
-            if self._spool is None:
-                from tempfile import TemporaryFile
+    def append(self, data: "bytes | memoryview | array[int]") -> None:
+        """Add the bytes of an array, or of anything else that has some."""
+        if len(self._last) + memoryview(data).nbytes <= self._in_memory:
+            self._last += data
+            return
+        if self._file is None:
+            from tempfile import TemporaryFile
 
-                self._spool = TemporaryFile()  # noqa: SIM115  # as long as the list
-                weakref.finalize(self, self._spool.close)
-            self._last.tofile(self._spool)
-            self._on_disk += len(self._last)
-            del self._last[:]
+            self._file = TemporaryFile()  # noqa: SIM115  # as long as the bytes
+            weakref.finalize(self, self._file.close)
+        self._on_disk += self._file.write(self._last) + self._file.write(data)
+        self._last.clear()
 
-    def part(self, start: int, end: int) -> "array[int]":
-        """Return the integers from start to end."""
-        found = array("i")
-        if self._spool is not None and start < self._on_disk:
-            self._spool.flush()
-            stop = min(end, self._on_disk)
-            width = found.itemsize
-            found.frombytes(os.pread(self._spool.fileno(), (stop - start) * width, start * width))
-            start = stop
-        low, high = start - self._on_disk, end - self._on_disk
-        return found + self._last[low:high] if start < end else found
+    def part(self, start: int, end: int) -> bytes:
+        """Return the bytes of the units from start to end."""
+        start, end, found = start * self._unit, end * self._unit, b""
+        if self._file is not None and start < self._on_disk:
+            self._file.flush()
+            found = os.pread(self._file.fileno(), min(end, self._on_disk) - start, start)
+        low, high = start + len(found) - self._on_disk, end - self._on_disk
+        return found + self._last[low:high] if low < high else found
 
 
 class Corpus:
@@ -68,30 +69,30 @@ class Corpus:
         self.wanted = wanted
         # Of the tokens: the matrix's columns, numbered as they are looked up.
         self.numbers = defaultdict[str, int](itertools.count().__next__)
-        self._columns = _Integers()
-        self._times = _Integers()  # of each column; none if they are not wanted
+        self._columns = Spool(_INTEGER)  # of each entry
+        self._times = Spool(_INTEGER)  # of each entry; none if they are not wanted
         self._ends = array("q", [0])
-        self._labels: list[str] = []
+        self.labels: list[str] = []  # of each message, in the order of the matrix's rows
         self._digests = bytearray()
         self._traits = array("h")  # a row of TRAITS a message; none if they are not wanted
 
     def __len__(self) -> int:
-        return len(self._labels)
+        return len(self.labels)
 
     def add(self, message: TokenizedMessage) -> None:
         """Add a message, with its digest if it has one."""
         if self.wanted.times:
             times = message.numbers.times
-            self._times.extend([times.get(token, 1) for token in message.tokens])
+            self._times.append(array("i", [times.get(token, 1) for token in message.tokens]))
         columns: Iterable[int] = map(self.numbers.__getitem__, message.tokens)
         if perhaps := message.numbers.perhaps_hidden:  # those are ~n
             pairs = zip(message.tokens, columns, strict=True)
             columns = [~n if token in perhaps else n for token, n in pairs]
-        self._columns.extend(columns)
+        self._columns.append(array("i", columns))
         if self.wanted.traits:
             self._traits.extend(message.numbers.traits or NO_TRAITS)
         self._ends.append(len(self._columns))
-        self._labels.append(message.label or "")
+        self.labels.append(message.label or "")
         self._digests += bytes.fromhex(message.digest)
 
     def add_piece(self, piece: Any) -> None:
@@ -108,30 +109,20 @@ class Corpus:
         for part in parts:
             columns = own[part.indices]
             columns = np.where(part.data < 0, ~columns, columns)
-            self._columns.extend(array("i", columns.astype(np.int32).tobytes()))
+            self._columns.append(columns.astype(np.int32).data)
             if self.wanted.times:
-                self._times.extend(np.abs(part.data).astype(np.int32).tolist())
+                self._times.append(np.abs(part.data).astype(np.int32).data)
             end = self._ends[-1]
             self._ends.extend((part.indptr[1:].astype(np.int64) + end).tolist())
-        self._labels += piece.labels
+        self.labels += piece.labels
         self._digests += piece.digests()
         if self.wanted.traits and (traits := piece.traits()) is not None:
             self._traits.extend(traits.ravel().tolist())
-
-    def extend(self, messages: Iterable[TokenizedMessage]) -> None:
-        """Add messages, each with its digest if it has one."""
-        for message in messages:
-            self.add(message)
 
     @property
     def vocabulary(self) -> list[str]:
         """The tokens, in the order of the matrix's columns."""
         return list(self.numbers)
-
-    @property
-    def labels(self) -> list[str]:
-        """The label of each message, in the order of the matrix's rows."""
-        return self._labels
 
     @property
     def digests(self) -> list[bytes]:
@@ -144,24 +135,24 @@ class Corpus:
         That order is effectively random: the messages of two folders come mixed.
         """
         vocabulary = self.vocabulary
-        for i in sorted(range(len(self)), key=lambda i: (self._digest(i), self._labels[i])):
+        for i in sorted(range(len(self)), key=lambda i: (self._digest(i), self.labels[i])):
             yield self.message(i, vocabulary)
 
     def message(self, i: int, vocabulary: list[str], source: str = "") -> TokenizedMessage:
         """Return message i; vocabulary: the corpus's."""
-        start, end = self._ends[i], self._ends[i + 1]
-        columns = self._columns.part(start, end)
+        place = self._ends[i], self._ends[i + 1]
+        columns = array("i", self._columns.part(*place))
         tokens = [vocabulary[max(j, ~j)] for j in columns]
         perhaps = frozenset(vocabulary[~j] for j in columns if j < 0)
         times = {}
         if self.wanted.times:
-            pairs = zip(tokens, self._times.part(start, end), strict=True)
+            pairs = zip(tokens, array("i", self._times.part(*place)), strict=True)
             times = {token: n for token, n in pairs if n > 1}
         width = len(TRAITS) if self.wanted.traits else 0
         traits = tuple(self._traits[i * width : (i + 1) * width])
         numbers = Numbers(times, () if traits == NO_TRAITS else traits, perhaps)
         digest = self._digest(i).hex()
-        return TokenizedMessage(source, self._labels[i], tokens, digest, numbers=numbers)
+        return TokenizedMessage(source, self.labels[i], tokens, digest, numbers=numbers)
 
     def _digest(self, i: int) -> bytearray:
         return self._digests[i * _DIGEST : (i + 1) * _DIGEST]
@@ -186,29 +177,25 @@ class Corpus:
     @property
     def shape(self) -> tuple[int, int]:
         """The matrix's rows and columns: messages and tokens."""
-        return len(self._labels), len(self.numbers)
+        return len(self.labels), len(self.numbers)
 
     def without_times(self) -> "Corpus":
         """Return the same messages as a 0/1 matrix."""
-        if not self.wanted.times:
-            return self
-        other = Corpus(self.wanted._replace(times=False))
-        other.numbers, other._columns, other._ends = self.numbers, self._columns, self._ends
-        other._labels, other._digests, other._traits = self._labels, self._digests, self._traits
+        from copy import copy  # one message does without
+
+        other = copy(self)
+        other.wanted = self.wanted._replace(times=False)
         return other
 
     def presence(self) -> "Presence":
         """Return the matrix, whole, shape (n_messages, n_tokens)."""
-        return self._piece(0, len(self._labels))
+        return self._piece(0, len(self.labels))
 
     def chunks(self, entries: int) -> "Iterator[Presence]":
         """Yield the matrix's rows, in order, in pieces of about so many entries, a row at least."""
-        first = 0
-        while first < len(self._labels):
-            last = bisect_right(self._ends, self._ends[first] + entries) - 1
-            last = min(max(last, first + 1), len(self._labels))
-            yield self._piece(first, last)
-            first = last
+        from nbspam.bayes.matrix import row_blocks
+
+        return itertools.starmap(self._piece, row_blocks(self._ends, entries))
 
     def _piece(self, first: int, last: int) -> "Presence":
         import numpy as np
@@ -216,11 +203,11 @@ class Corpus:
 
         ends = np.array(self._ends[first : last + 1], dtype=np.int64)
         place = int(ends[0]), int(ends[-1])
-        columns = np.array(self._columns.part(*place), dtype=np.int32)
+        columns = np.frombuffer(self._columns.part(*place), np.int32)
         sign = columns >> 31  # -1 of what is perhaps hidden
         times = np.ones(len(columns))
         if self.wanted.times:
-            times = np.array(self._times.part(*place), dtype=np.float64)
+            times = np.frombuffer(self._times.part(*place), np.int32).astype(np.float64)
         times = np.where(sign, -times, times)
         shape = (last - first, len(self.numbers))
         return csr_array((times, columns ^ sign, ends - ends[0]), shape=shape)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from nbspam.bayes.event_model import Row
-from nbspam.scoring.classifier import Classifier, Counts, CountsOf
+from nbspam.scoring.classifier import Classifier, Counts
 from nbspam.scoring.rules import EvidenceRule, rule_of
 from nbspam.store.metadata import BASE, Metadata
 from nbspam.tokens.kinds import is_host
@@ -42,6 +42,7 @@ class OnlineLearner:
         """
         self._counts = counts  # without what is in _added
         self._base = base
+        self._classifier_with = Classifier if base is None else base.classifier
         self._settings, learned = metadata if base is None else base.begun(metadata)
         # Token -> what was learned of it since its row was written, per class: of 1,400 mails'
         # 720,000 tokens 180,000 differ, and counting them one by one took six times as long.
@@ -81,48 +82,32 @@ class OnlineLearner:
             zip(added, map(after.__getitem__, zip(before, times, strict=True)), strict=True)
         )
         for (row, n), tokens in steps.items():
-            self._move(row, after[row, n], tokens)
+            for own, by in ((row, -tokens), (after[row, n], tokens)):
+                for histogram, count in zip(
+                    self._histograms, own if any(own) else (), strict=False
+                ):
+                    histogram[count] += by
         for (token, n), row in zip(added.items(), before, strict=True):
             if is_host(token):
                 self._host_rows[row] -= any(row)
                 self._host_rows[after[row, n]] += any(after[row, n])
 
-    def _move(self, before: Row, after: Row, tokens: int = 1) -> None:
-        """Let the histograms know of tokens whose counts were `before` and are `after`."""
-        for row, by in ((before, -tokens), (after, tokens)):
-            if any(row):
-                for histogram, count in zip(self._histograms, row, strict=True):
-                    histogram[count] += by
-
     @property
     def metadata(self) -> Metadata:
         """The model's metadata as it now is; it stays so when more is learned."""
         self._settle()
-        histograms = tuple(
-            {count: tokens for count, tokens in histogram.items() if tokens}
-            for histogram in self._histograms
+        traits = tuple(tuple(map(Counter, of_trait)) for of_trait in self._trait_histograms)
+        learned = self._learned._replace(
+            messages=tuple(self._messages),
+            count_histograms=tuple(+histogram for histogram in self._histograms),
+            host_rows=+self._host_rows,
+            trait_histograms=traits,
         )
-        return Metadata(
-            self._settings,
-            self._learned._replace(
-                messages=tuple(self._messages),
-                count_histograms=histograms,
-                host_rows={row: hosts for row, hosts in self._host_rows.items() if hosts},
-                trait_histograms=tuple(
-                    tuple(dict(values) for values in of_trait)
-                    for of_trait in self._trait_histograms
-                ),
-            ),
-        )
+        return Metadata(self._settings, learned)
 
     def classifier(self) -> Classifier:
         """Return a classifier of the model as it now is, to be used before more is learned."""
-        return self._classifier_of(self.metadata, self._known)
-
-    def _classifier_of(self, metadata: Metadata, counts_of: CountsOf) -> Classifier:
-        if self._base is None:
-            return Classifier(metadata, counts_of)
-        return self._base.classifier(metadata, counts_of)
+        return self._classifier_with(self.metadata, self._known)
 
     def _known(self, tokens: Iterable[str]) -> Counts:
         counts = self.counts
@@ -184,14 +169,15 @@ class OnlineLearner:
         # The count histograms stay as they were: the features do not depend on them.
         learned = self.metadata.learned._replace(messages=tuple(self._without(k)))
         less: dict[Row, Row] = {}
+        counts = self.counts  # and not the learner, which keeps the classifier: no cycle
 
         def counts_of(tokens: Iterable[str]) -> Counts:
-            rows = self._known(tokens)
+            rows = {token: counts[token] for token in tokens if token in counts}
             for row in set(rows.values()) - less.keys():
                 less[row] = (*row[:k], row[k] - 1, *row[k + 1 :])
             return {token: less[row] for token, row in rows.items() if any(less[row])}
 
-        self._left_out[k] = self._classifier_of(Metadata(self._settings, learned), counts_of)
+        self._left_out[k] = self._classifier_with(Metadata(self._settings, learned), counts_of)
         return self._left_out[k]
 
     def unlearn(
@@ -255,12 +241,9 @@ class OnlineLearner:
             return False
         if not self._event_model.has_tokens:
             return True
-        rows = self.counts
-        if self._event_model.repeats:
-            times = numbers.times
-            return pruned or all(
-                row is not None and row[k] >= times.get(token, 1)
-                for token, row in ((token, rows.get(token)) for token in tokens)
-            )
+        tokens, repeats, rows = list(tokens), self._event_model.repeats, self.counts
+        times = numbers.times if repeats else NO_NUMBERS.times
         counts = [row[k] if row else 0 for row in map(rows.get, tokens)]
-        return (pruned or all(counts)) and counts.count(n) == self._histograms[k][n]
+        pairs = zip(tokens, counts, strict=True)
+        may_be = pruned or all(count >= times.get(token, 1) for token, count in pairs)
+        return may_be and (repeats or counts.count(n) == self._histograms[k][n])

@@ -5,10 +5,10 @@ a column for each token of the piece, in the order of its table.  The entries of
 order of the message's tokens, whatever the pieces are: the sums of its weights are then the same to
 the last bit.
 
-Tables say how many messages of each class have each token, or each digest.  A token is known by a
-key of 128 bits.  Tables are in the order of their keys, so two of them merge as arrays, and a range
-of keys is a stretch of each table: a machine merges one range of all tables.  The text of each
-token stands beside its key.
+Tables say how many messages of each class have each token, or each digest, which is counted as a
+token is.  A token is known by a key of 128 bits.  Tables are in the order of their keys, so two of
+them merge as arrays, and a range of keys is a stretch of each table: a machine merges one range of
+all tables.  The text of each token stands beside its key.
 
 The key is a multilinear hash (Carter and Wegman 1979; Lemire and Kaser 2014): of the bytes b_i of
 a token, in UTF-8 and with its line end, Σ_i m_i b_i mod 2^64 for random m_i, twice.  The m_i are
@@ -22,21 +22,22 @@ import mmap
 import os
 import tempfile
 import weakref
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nbspam.bayes.matrix import Booleans, Integers, Presence
+from nbspam.bayes.matrix import Booleans, Integers, Presence, row_blocks
 from nbspam.learning.batch import trait_histograms_of
-from nbspam.learning.corpus import NO_TRAITS, Corpus
+from nbspam.learning.corpus import Corpus
 from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import NAMED_LIMIT, Skipped
+from nbspam.reading.source import Skipped
 from nbspam.store.metadata import TraitHistograms
 from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.kinds import TRAITS
@@ -55,34 +56,44 @@ class Stored:
 
     def __init__(self, folder: str | None, **arrays: NDArray[Any]) -> None:
         """Write the arrays."""
-        self._path = _new_path(folder)
-        self._stays = folder is not None
+        self._stays, self._size = folder is not None, 0
         self._layout: dict[str, tuple[str, tuple[int, ...], int]] = {}  # type, shape, place
-        end = 0
-        with open(self._path, "xb", opener=_private) as file:
+        with self._created(folder) as file:
             for name, array in arrays.items():
                 own = np.ascontiguousarray(array)
-                self._layout[name] = own.dtype.str, own.shape, end
+                self._layout[name] = own.dtype.str, own.shape, self._size
                 file.write(own.data)
-                end += own.nbytes + file.write(bytes(-own.nbytes % _ALIGNED))
-        self._keep(end)
+                self._size += own.nbytes + file.write(bytes(-own.nbytes % _ALIGNED))
 
-    def _keep(self, size: int) -> None:
-        self._size = size
+    def _created(self, folder: str | None) -> IO[bytes]:
+        """Return its new file; in None: in the folder of a cluster's worker."""
+        if folder is None:
+            from distributed import get_worker
+
+            try:
+                folder = get_worker().local_directory
+            except ValueError:  # this is no worker
+                folder = tempfile.gettempdir()
+        self._path = Path(folder) / f"nbspam-{uuid4().hex}"
         if not self._stays:
             weakref.finalize(self, self._path.unlink, missing_ok=True)
+        return open(self._path, "xb", opener=partial(os.open, mode=0o600))
 
-    def __reduce__(self) -> tuple[object, ...]:
+    def __getstate__(self) -> dict[str, Any]:
         """Go to another process: by name where it has the same files, else with the bytes."""
-        content = None if self._stays else self._path.read_bytes()
-        return _restored, (str(self._path), self._layout, self._size, content)
+        return vars(self) | {"content": None if self._stays else self._path.read_bytes()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Come from another process."""
+        content = state.pop("content")
+        vars(self).update(state)
+        if content is not None:
+            with self._created(None) as file:
+                file.write(content)
 
     def __sizeof__(self) -> int:
         """Return the bytes to move if it is needed elsewhere, by which Dask chooses the worker."""
         return self._size
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._layout
 
     def get(self, name: str) -> NDArray[Any] | None:
         """Return an array; None if there is none of this name."""
@@ -98,64 +109,39 @@ class Stored:
         return np.frombuffer(pages, kind, int(np.prod(shape)), place).reshape(shape)
 
 
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def _restored(
-    name: str, layout: dict[str, tuple[str, tuple[int, ...], int]], size: int, content: bytes | None
-) -> Stored:
-    stored = Stored.__new__(Stored)
-    stored._layout, stored._stays = layout, content is None
-    stored._path = Path(name) if content is None else _new_path(None)
-    if content is not None:
-        stored._path.write_bytes(content)
-    stored._keep(size)
-    return stored
-
-
-def _new_path(folder: str | None) -> Path:
-    """Return the name of a new file; None: in the folder of a cluster's worker."""
-    if folder is None:
-        from distributed import get_worker
-
-        try:
-            folder = get_worker().local_directory
-        except ValueError:  # this is no worker
-            folder = tempfile.gettempdir()
-    return Path(folder) / f"nbspam-{uuid4().hex}"
-
-
 Halves = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
 _LENGTH = 1 << 12  # bytes of a token for which there are m_i; of a longer one they come in turn
 _LINE_END = 10
+_TEXT = 1 << 18  # bytes whose keys are made at a time
 
 
-class KeyMaker:
-    """Makes the keys of tokens, for one run."""
+@lru_cache(1)
+def _factors(seed: bytes) -> Halves:
+    """Return the m_i of a run, twice."""
+    random = np.random.Generator(np.random.PCG64(int.from_bytes(seed, "big")))
+    return random.integers(0, 1 << 64, (2, _LENGTH), dtype=np.uint64)
 
-    def __init__(self, seed: bytes) -> None:
-        """seed: of the run."""
-        random = np.random.Generator(np.random.PCG64(int.from_bytes(seed, "big")))
-        self._factors = random.integers(0, 1 << 64, (2, _LENGTH), dtype=np.uint64)
 
-    def keys(self, text: bytes) -> tuple[Halves, Halves, Integers]:
-        """Return both halves of the key of each line of a text, and where each line ends."""
-        data = np.frombuffer(text, np.uint8)
-        ends = np.flatnonzero(data == _LINE_END) + 1
-        if not len(ends):
-            return np.empty(0, np.uint64), np.empty(0, np.uint64), ends
-        starts = np.concatenate([[0], ends[:-1]])
-        place = np.arange(len(data), dtype=np.int32)
-        place -= np.repeat(starts.astype(np.int32), ends - starts)
-        if (ends - starts).max() > _LENGTH:
+def keys_of(text: bytes | bytearray, seed: bytes) -> tuple[Halves, Halves, Integers]:
+    """Return both halves of the key of each line of a text, and where each line ends.
+
+    seed: of the run.
+    """
+    data = np.frombuffer(text, np.uint8)
+    ends = np.flatnonzero(data == _LINE_END) + 1
+    bounds = np.concatenate([[0], ends])
+    halves = np.empty((2, len(ends)), np.uint64)
+    for first, last in row_blocks(bounds, _TEXT):
+        starts, lengths = bounds[first:last] - bounds[first], np.diff(bounds[first : last + 1])
+        wide = data[bounds[first] : bounds[last]].astype(np.uint64)
+        place = np.arange(len(wide), dtype=np.int32)
+        place -= np.repeat(starts.astype(np.int32), lengths)
+        if lengths.max() > _LENGTH:
             place %= _LENGTH
-        wide = data.astype(np.uint64)
-        first, second = (
-            np.add.reduceat(factors[place] * wide, starts) for factors in self._factors
-        )
-        return first, second, ends
+        for half, factors in zip(halves, _factors(seed), strict=True):
+            half[first:last] = np.add.reduceat(factors[place] * wide, starts)
+    return halves[0], halves[1], ends
 
 
 class Table(NamedTuple):
@@ -164,7 +150,7 @@ class Table(NamedTuple):
     first: Halves  # (n,)
     second: Halves  # (n,)
     counts: Integers  # (n_labels, n)
-    text: Bytes  # of the tokens, each with a line end; empty of digests
+    text: Bytes  # of the tokens, each with a line end; or of digests
     ends: Integers  # (n,), of each token in the text
 
     @classmethod
@@ -181,7 +167,7 @@ class Table(NamedTuple):
         first = int(self.first.searchsorted(bounds[0]))
         last = int(self.first.searchsorted(bounds[1], side="right"))
         place = slice(first, last)
-        start = int(self.ends[first - 1]) if first and len(self.ends) else 0
+        start = int(self.ends[first - 1]) if first else 0
         ends = self.ends[place] - start
         text = self.text[start : start + int(ends[-1]) if len(ends) else start]
         counts = self.counts[:, place].copy()
@@ -225,12 +211,10 @@ def merged(tables: Sequence[Table]) -> Table:
     counts = np.concatenate([table.counts for table in tables], axis=1)[:, order]
     if len(starts):
         counts = np.add.reduceat(counts, starts, axis=1, dtype=np.int64)
-    text, ends = tables[0].text, tables[0].ends
-    if any(len(table.ends) for table in tables):
-        shifts = np.cumsum([0, *(len(table.text) for table in tables[:-1])])
-        ends = np.concatenate([t.ends + by for t, by in zip(tables, shifts, strict=True)])
-        text, ends = taken(np.concatenate([table.text for table in tables]), ends, chosen)
-    return Table(first[chosen], second[chosen], counts, text, ends)
+    shifts = np.cumsum([0, *(len(table.text) for table in tables[:-1])])
+    ends = np.concatenate([t.ends + by for t, by in zip(tables, shifts, strict=True)])
+    lines = taken(np.concatenate([table.text for table in tables]), ends, chosen)
+    return Table(first[chosen], second[chosen], counts, *lines)
 
 
 def taken(text: Bytes, ends: Integers, places: Integers) -> tuple[Bytes, Integers]:
@@ -244,7 +228,6 @@ def taken(text: Bytes, ends: Integers, places: Integers) -> tuple[Bytes, Integer
 
 
 _ENTRIES = 1 << 17  # of the matrix, in one part: features of 500,000 at once took 216 MiB
-_TEXT = 1 << 18  # bytes whose keys are made at a time
 _FIRST = 5  # messages of each class whose source is told
 
 
@@ -261,8 +244,7 @@ class Summary(NamedTuple):
 
     messages: dict[str, int]  # of each label, in their order
     first: dict[str, list[str]]  # of each label, where the first messages are
-    skipped: list[Skipped]  # the first of them
-    n_skipped: int
+    skipped: list[Skipped]
     size: int  # bytes, as progress counts them
     n_tokens: int  # different ones
     traits: TraitHistograms  # per trait and label
@@ -281,152 +263,95 @@ def read_piece(
 
     Raises NbspamError.
     """
-    found = _Read(how)
+    text = bytearray()
+    digests: list[str] = []
+    labels: list[str] = []
+    sources: list[str] = []
+    lengths: list[int] = []  # of each message, in tokens
+    data: list[int] = []  # of each entry; filled where one is not 1
+    of_traits: list[tuple[int, ...]] = []
+    first_of: dict[str, list[str]] = {}
+    excerpts: list[Excerpt] = []
+    skipped: list[Skipped] = []
+    entries = size = 0
     for message in tokenize_batch(piece, Tokenizing(True, how.wanted, skips_empty=True)):
-        found.take(message)
-    return found.kept(0 if isinstance(piece, list) else piece.size)
-
-
-class _Read:
-    """What was read of a piece so far."""
-
-    def __init__(self, how: Reading) -> None:
-        self._how, self._keys = how, _key_maker(how.seed)
-        self._halves: list[tuple[Halves, Halves, Integers, bytes]] = []
-        self._waiting: list[str] = []  # tokens without keys, a message each
-        self._length = 0
-        self._n_tokens: list[int] = []
-        self._data: list[int] = []  # of each entry; filled where one is not 1
-        self._labels: list[str] = []
-        self._first: dict[str, list[str]] = {}
-        self._sources: list[str] = []
-        self._digests = bytearray()
-        self._traits: list[tuple[int, ...]] = []
-        self._excerpts: list[Excerpt] = []
-        self._skipped: list[Skipped] = []
-        self._n_skipped = self._size = self._entries = 0
-
-    def take(self, message: TokenizedMessage | Skipped) -> None:
         if isinstance(message, Skipped):
-            self._n_skipped += 1
-            if len(self._skipped) < NAMED_LIMIT:
-                self._skipped.append(message)
-            return
+            skipped.append(message)
+            continue
         tokens, numbers = message.tokens, message.numbers
-        if tokens:
-            self._waiting.append("\n".join(tokens))
-            self._length += len(self._waiting[-1])
-        if self._how.wanted.times or numbers.perhaps_hidden:
-            self._data += [1] * (self._entries - len(self._data))
+        if how.wanted.times or numbers.perhaps_hidden:
+            data += [1] * (entries - len(data))
             own, hidden = numbers.times, numbers.perhaps_hidden
-            self._data += [own.get(t, 1) * (-1 if t in hidden else 1) for t in tokens]
-        self._n_tokens.append(len(tokens))
-        self._entries += len(tokens)
-        label = message.label or ""
-        self._labels.append(label)
-        if len(own_first := self._first.setdefault(label, [])) < _FIRST:
+            data += [own.get(t, 1) * (-1 if t in hidden else 1) for t in tokens]
+        entries += len(tokens)
+        text += "\n".join([*tokens, ""]).encode("utf-8", "surrogatepass")
+        lengths.append(len(tokens))
+        labels.append(message.label or "")
+        sources.append(message.source)
+        if len(own_first := first_of.setdefault(labels[-1], [])) < _FIRST:
             own_first.append(message.source)
-        self._sources.append(message.source)
-        self._digests += bytes.fromhex(message.digest)
+        digests.append(message.digest)
+        of_traits.append(numbers.traits)
         if message.excerpt is not None:
-            self._excerpts.append(message.excerpt)
-        if self._how.wanted.traits:
-            self._traits.append(numbers.traits or NO_TRAITS)
-        self._size += message.size or _file_size(message.source)
-        if self._length > _TEXT:
-            self._make_keys()
+            excerpts.append(message.excerpt)
+        size += message.size or _file_size(message.source)
 
-    def _make_keys(self) -> None:
-        if self._waiting:
-            text = "\n".join([*self._waiting, ""]).encode("utf-8", "surrogatepass")
-            self._halves.append((*self._keys.keys(text), text))
-            self._waiting, self._length = [], 0
-
-    def kept(self, size: int) -> tuple[Summary, Stored, Stored, Stored]:
-        """Return the piece."""
-        self._make_keys()
-        labels = tuple(sorted(set(self._labels)))
-        place = {label: k for k, label in enumerate(labels)}
-        codes = np.array([place[label] for label in self._labels], np.int64)
-        table, columns = self._table(np.repeat(codes, self._n_tokens), len(labels))
-        digests = np.frombuffer(bytes(self._digests), ">u8").astype(np.uint64).reshape(-1, 2)
-        ledger, _, _ = _counted(digests[:, 0], digests[:, 1], codes, len(labels))
-        traits = np.array(self._traits, np.int64).reshape(-1, len(TRAITS))
-        more: dict[str, Any] = {}
-        if self._data:
-            self._data += [1] * (len(columns) - len(self._data))
-            more["data"] = np.array(self._data, np.float64)
-        if self._how.wanted.traits:
-            more["traits"] = traits
-        folder = self._how.folder
-        messages = Stored(
-            folder,
-            columns=columns,
-            rows=np.cumsum([0, *self._n_tokens]),
-            codes=codes,
-            digests=np.frombuffer(bytes(self._digests), np.uint8),
-            labels=_packed(labels),
-            sources=_packed(source.replace("\n", "\0") for source in self._sources),
-            **more,
-        )
-        summary = Summary(
-            {label: int(n) for label, n in zip(labels, np.bincount(codes), strict=False)},
-            self._first,
-            self._skipped,
-            self._n_skipped,
-            size or self._size,
-            len(table.first),
-            trait_histograms_of(traits, codes, len(labels)) if len(traits) else (),
-            self._excerpts,
-        )
-        of_tokens, of_digests = (
-            Stored(folder, **each._asdict(), labels=_packed(labels)) for each in (table, ledger)
-        )
-        return summary, messages, of_tokens, of_digests
-
-    def _table(self, codes: Integers, n_labels: int) -> tuple[Table, Integers]:
-        """Return the table of the tokens, and the column of each entry; codes: its label."""
-        empty = np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.int64), b""
-        first, second, ends, texts = zip(*(self._halves or [empty]), strict=True)
-        self._halves = []
-        times = np.abs(np.array(self._data)) if self._how.wanted.times else None
-        table, columns, chosen = _counted(
-            np.concatenate(first), np.concatenate(second), codes, n_labels, times
-        )
-        shifts = np.cumsum([0, *map(len, texts[:-1])])
-        line_ends = np.concatenate([own + by for own, by in zip(ends, shifts, strict=True)])
-        text = np.frombuffer(b"".join(texts), np.uint8)
-        text, own_ends = taken(text, line_ends, chosen)
-        return table._replace(text=text, ends=own_ends), columns
+    sizes = dict(sorted(Counter(labels).items()))
+    place = {label: k for k, label in enumerate(sizes)}
+    codes = np.array([place[label] for label in labels], np.int64)
+    more: dict[str, Any] = {}
+    times = None
+    if data:
+        more["data"] = np.array(data + [1] * (entries - len(data)), np.float64)
+        times = np.abs(more["data"]) if how.wanted.times else None
+    if how.wanted.traits:
+        more["traits"] = np.array(of_traits, np.int64).reshape(-1, len(TRAITS))
+    table, columns = _counted(text, how.seed, np.repeat(codes, lengths), len(place), times)
+    named = "".join(f"{digest}\n" for digest in digests).encode()
+    ledger, _ = _counted(named, how.seed, codes, len(place))
+    packed = _packed(place)
+    messages = Stored(
+        how.folder,
+        columns=columns,
+        rows=np.cumsum([0, *lengths]),
+        codes=codes,
+        digests=np.frombuffer(bytes.fromhex("".join(digests)), np.uint8),
+        labels=packed,
+        sources=_packed(source.replace("\n", "\0") for source in sources),
+        **more,
+    )
+    summary = Summary(
+        sizes,
+        first_of,
+        skipped,
+        (0 if isinstance(piece, list) else piece.size) or size,
+        len(table.first),
+        trait_histograms_of(more["traits"], codes, len(place)) if "traits" in more else (),
+        excerpts,
+    )
+    of_tokens, of_digests = (
+        Stored(how.folder, **each._asdict(), labels=packed) for each in (table, ledger)
+    )
+    return summary, messages, of_tokens, of_digests
 
 
 def _counted(
-    first: Halves, second: Halves, codes: Integers, n: int, times: Any = None
-) -> tuple[Table, Any, Integers]:
-    """Return the counts of keys per label, the column of each entry, and the first of each column.
+    text: bytes | bytearray, seed: bytes, codes: Integers, n: int, times: Any = None
+) -> tuple[Table, Any]:
+    """Return the counts of the lines of a text per label, and the column of each line.
 
     The counts are Y'X, for the labels Y, (n_messages, n_labels), and the matrix X.
-    codes: (nnz,), the label of each entry.  times: (nnz,), how often it counts; None: once.
+    codes: (nnz,), the label of each line.  times: (nnz,), how often it counts; None: once.
     """
+    first, second, ends = keys_of(text, seed)
     order, is_new = distinct(first, second)
     chosen = order[is_new]
     columns = np.empty(len(order), np.int32)
     columns[order] = np.cumsum(is_new) - 1
     counts = np.bincount(codes * len(chosen) + columns, times, n * len(chosen))
-    nothing = np.empty(0, np.uint8), np.empty(0, np.int64)
     shaped = counts.astype(np.int64, copy=False).reshape(n, len(chosen))
-    return Table(first[chosen], second[chosen], shaped, *nothing), columns, chosen
-
-
-_makers: dict[bytes, KeyMaker] = {}
-
-
-def _key_maker(seed: bytes) -> KeyMaker:
-    """Return the maker of this run's keys, made once in each process."""
-    if seed not in _makers:
-        _makers.clear()
-        _makers[seed] = KeyMaker(seed)
-    return _makers[seed]
+    lines = taken(np.frombuffer(text, np.uint8), ends, chosen)
+    return Table(first[chosen], second[chosen], shaped, *lines), columns
 
 
 def _file_size(name: str) -> int:
@@ -452,6 +377,8 @@ class KeptPiece:
 
     def __init__(self, messages: Stored, table: Stored) -> None:
         self._messages, self._table = messages, table
+        # The columns of its tokens in a wider matrix, and how many that has; None: its own.
+        self.widened: tuple[Integers, int] | None = None
 
     @cached_property
     def table(self) -> Table:
@@ -489,28 +416,24 @@ class KeptPiece:
     @property
     def shape(self) -> tuple[int, int]:
         """The matrix's rows and columns."""
-        return len(self), len(self.table.first)
+        return len(self), self.widened[1] if self.widened else len(self.table.first)
 
     def chunks(self, entries: int = _ENTRIES) -> Iterator[Presence]:
         """Yield the matrix's rows, in order, in parts of at most so many entries, or one row."""
         from scipy.sparse import csr_array
 
         rows, columns = self._messages["rows"], self._messages["columns"]
-        data = self._messages.get("data")
-        first = 0
-        while first < len(self):
-            last = int(rows.searchsorted(rows[first] + min(entries, _ENTRIES), side="right")) - 1
-            last = min(max(last, first + 1), len(self))
+        data, width = self._messages.get("data"), self.shape[1]
+        for first, last in row_blocks(rows, min(entries, _ENTRIES)):
             place = slice(int(rows[first]), int(rows[last]))
-            own = columns[place]
+            own = columns[place] if self.widened is None else self.widened[0][columns[place]]
             values = np.ones(len(own)) if data is None else data[place]
-            shape = (last - first, len(self.table.first))
-            yield csr_array((values, own, rows[first : last + 1] - rows[first]), shape=shape)
-            first = last
+            ends = rows[first : last + 1] - rows[first]
+            yield csr_array((values, own, ends), shape=(last - first, width))
 
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield its messages, as they were tokenized."""
-        corpus = Corpus(Wanted("data" in self._messages, "traits" in self._messages))
+        corpus = Corpus(Wanted(self._messages.get("data") is not None, self.traits() is not None))
         corpus.add_piece(self)
         vocabulary = corpus.vocabulary
         for i, source in enumerate(self.sources):
@@ -522,17 +445,12 @@ class KeptPiece:
 FIT_LIMIT = 10_000_000
 
 
-def sample_end(n: int, limit: int = FIT_LIMIT) -> int | None:
-    """Return the first 64 bits of a digest below which a message is in the sample; None: all are.
+def in_sample(digests: bytes, n: int, limit: int = FIT_LIMIT) -> Booleans:
+    """Return which of some messages are in the sample; digests: theirs, one after the other.
 
     n: how many messages there are.  The sample is by digest, which is as good as random and the
     same wherever and in which order the messages are read.  So a message is drawn with all its
     copies, or not at all.
     """
-    return None if n <= limit else (limit << 64) // n
-
-
-def in_sample(digests: bytes, end: int) -> Booleans:
-    """Return which messages are in the sample, (n,); digests: of all, one after the other."""
     first = np.frombuffer(digests, dtype=">u8")[::2]
-    return np.asarray(first < np.uint64(end))
+    return first < np.uint64((limit << 64) // n) if n > limit else np.ones(len(first), bool)

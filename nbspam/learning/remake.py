@@ -6,16 +6,16 @@ combined (`pooled` in bayes/calibration.py).
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from operator import add
+from operator import add, itemgetter
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from nbspam.bayes.calibration import Calibrations, pooled_pair, untrained_calibrations
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy, counted
-from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
+from nbspam.learning.settings import TrainingSettings, class_names, counted_metadata, empty_metadata
 from nbspam.names import real_name
 from nbspam.reading.source import Skips
 from nbspam.scoring.rules import rule_of
@@ -26,7 +26,6 @@ from nbspam.store.metadata import (
     MESSAGES_LIMIT,
     Metadata,
     ModelSettings,
-    TraitHistograms,
     with_counts,
 )
 from nbspam.store.model_file import replacing, write_lines
@@ -79,21 +78,25 @@ def merge(models: Sequence[tuple[Path, Model]], overlap: bool = False) -> Merged
     classes = first.metadata.settings.classes
     counts: dict[str, Row] = {}
     learned: dict[str, Row] = {}
-    messages: dict[str, Row] = {}
+    messages: Counter[str] = Counter()
     shared: set[str] = set()
     for _, model in models:
-        order = [model.metadata.settings.classes.index(name) for name in classes]
+        settings, own = model.metadata
+        messages.update(model.metadata.by_class(own.messages))
         shared.update(learned.keys() & model.learned.keys())
-        _add(counts, model.counts, order)
-        _add(learned, model.learned, order)
-        _add(messages, {"": model.metadata.learned.messages}, order)
+        in_order = itemgetter(*map(settings.classes.index, classes))
+        for total, rows in ((counts, model.counts), (learned, model.learned)):
+            for name, row in rows.items():
+                before = total.get(name)
+                ordered = in_order(row)
+                total[name] = ordered if before is None else tuple(map(add, before, ordered))
     if shared and not overlap:
         raise ModelError(
             f"{', '.join(str(path) for path, _ in models)}: share"
             f" {counted(len(shared), 'message')}, which would count twice",
             Remedy.ALLOW_OVERLAP,
         )
-    metadata = _metadata([model.metadata for _, model in models], messages[""])
+    metadata = _metadata([model.metadata for _, model in models], messages)
     merged = Model(with_counts(metadata, counts), counts, dict(sorted(learned.items())))
     unremembered = tuple(
         path
@@ -103,10 +106,12 @@ def merge(models: Sequence[tuple[Path, Model]], overlap: bool = False) -> Merged
     return Merged(merged, len(shared), unremembered)
 
 
-def _metadata(parts: Sequence[Metadata], messages: Row) -> Metadata:
+def _metadata(parts: Sequence[Metadata], messages: Counter[str]) -> Metadata:
     """Return the metadata of the merged model, but for what follows from its tokens."""
-    settings, learned = parts[0]
+    traits = [(settings.classes, learned.trait_histograms) for settings, learned in parts]
+    settings, learned = counted_metadata(parts[0], messages, (), traits)
     calibrations = tuple(_calibrations(parts, settings.classes[k]) for k in settings.scored_classes)
+    is_untrained = set(calibrations) == {untrained_calibrations(settings.has_traits)}
     return Metadata(
         settings._replace(
             spam_cutoff=max(part.settings.spam_cutoff for part in parts),
@@ -114,12 +119,8 @@ def _metadata(parts: Sequence[Metadata], messages: Row) -> Metadata:
             rules=min(part.settings.rules for part in parts),
         ),
         learned._replace(
-            messages=messages,
             calibrations=calibrations,
-            calibrated_by=DEFAULT
-            if set(calibrations) == {untrained_calibrations(settings.has_traits)}
-            else MERGING,
-            trait_histograms=_trait_histograms(parts),
+            calibrated_by=DEFAULT if is_untrained else MERGING,
             recent=(),  # a mean of calibrations has learned only in part from each message
         ),
     )
@@ -150,15 +151,6 @@ def _check_alike(path: Path, own: ModelSettings, other_path: Path, other: ModelS
             )
 
 
-def _add(total: dict[str, Row], rows: Mapping[str, Row], order: Sequence[int]) -> None:
-    """Add rows of counts to those of a total, whose classes stand in another order."""
-    same = list(order) == sorted(order)
-    for name, row in rows.items():
-        own = row if same else tuple(row[k] for k in order)
-        before = total.get(name)
-        total[name] = own if before is None else tuple(map(add, before, own))
-
-
 def _calibrations(parts: Sequence[Metadata], name: str) -> Calibrations:
     """Return a class's calibrations, combined from those of the models that have learned one."""
     learned = []
@@ -170,18 +162,6 @@ def _calibrations(parts: Sequence[Metadata], name: str) -> Calibrations:
         if both != untrained:
             learned.append((both, state.fewest(own)))
     return pooled_pair(first.scales, learned) if learned else untrained
-
-
-def _trait_histograms(parts: Sequence[Metadata]) -> TraitHistograms:
-    """Return the sum of the models' histograms; the classes in the order of the first's."""
-    found: list[tuple[dict[int, int], ...]] = []
-    for of_parts in zip(*(part.learned.trait_histograms for part in parts), strict=True):
-        totals = {name: Counter[int]() for name in parts[0].settings.classes}
-        for part, of_trait in zip(parts, of_parts, strict=True):
-            for name, values in zip(part.settings.classes, of_trait, strict=True):
-                totals[name].update(values)
-        found.append(tuple(map(dict, totals.values())))
-    return tuple(found)
 
 
 # Fewer of the tokens than this share change verdicts.  Half of P1's and of P2's training messages

@@ -1,10 +1,11 @@
 """What the user may choose about learning, and the model that has learned nothing yet."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.calibration import untrained_calibrations
-from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, event_model
+from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, Row, event_model
 from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
 from nbspam.errors import OptionError, Remedy, TrainingError
 from nbspam.names import HAM, SPAM, UNSURE, answer_label, cell_label
@@ -14,9 +15,12 @@ from nbspam.store.metadata import (
     EVIDENCE,
     SCORINGS,
     SUM,
+    TRAINING,
+    Counted,
     LearnedState,
     Metadata,
     ModelSettings,
+    TraitHistograms,
     no_histograms,
 )
 from nbspam.tokens.tokenized import Wanted
@@ -157,22 +161,50 @@ def empty_metadata(
     classes: tuple[str, ...], positive: str | None, settings: TrainingSettings
 ) -> Metadata:
     """Return the metadata of a model of these classes that has learned nothing yet."""
-    chosen = ModelSettings(
-        classes=classes,
-        positive=positive,
-        alpha=settings.effective_alpha,
-        prior=settings.prior,
-        scoring=settings.scoring,
-        event_model=settings.event_model,
-        traits=settings.effective_traits,
-        variances=settings.variances,
-    )
+    _, prior, scoring, _, event_model, _, variances, _ = settings
+    alpha, traits = settings.effective_alpha, settings.effective_traits
+    chosen = ModelSettings(classes, positive, alpha, prior, scoring, event_model, traits, variances)
     n = len(classes)
     calibrations = (untrained_calibrations(chosen.has_traits),) * len(chosen.scored_classes)
     learned = LearnedState((0,) * n, ({},) * n, calibrations)
     if chosen.has_traits:
         learned = learned._replace(trait_histograms=no_histograms(n))
     return Metadata(chosen, learned)
+
+
+def counted_metadata(
+    empty: Metadata,
+    messages: Mapping[str, int],
+    tokens: Iterable[Counted],
+    traits: Iterable[tuple[Iterable[str], TraitHistograms]],
+) -> Metadata:
+    """Return the metadata of all that was counted, not calibrated yet.
+
+    messages: of each label.  tokens: what is said of parts of them.  traits: of parts of the
+    messages, their labels, and per trait and label how many have each value.
+    All are in the order of their keys, in which sums over them are made.
+    """
+    classes = empty.settings.classes
+    histograms, hosts = [Counter[int]() for _ in classes], Counter[Row]()
+    for found, more_hosts in tokens:
+        for own, more in zip(histograms, found, strict=True):
+            own.update(more)
+        hosts.update(more_hosts)
+    of_traits = [[Counter[int]() for _ in classes] for _ in empty.learned.trait_histograms]
+    for labels, of_part in traits:
+        for sums, of_labels in zip(of_traits, of_part, strict=True):
+            for label, values in zip(labels, of_labels, strict=True):
+                sums[classes.index(label)].update(values)
+    learned = empty.learned._replace(
+        calibrated_by=TRAINING,
+        messages=tuple(messages[name] for name in classes),
+        count_histograms=tuple(dict(sorted(own.items())) for own in histograms),
+        host_rows=dict(sorted(hosts.items())),
+        trait_histograms=tuple(
+            tuple(dict(sorted(values.items())) for values in of_trait) for of_trait in of_traits
+        ),
+    )
+    return empty._replace(learned=learned)
 
 
 def first_metadata(labels: Iterable[str], settings: TrainingSettings) -> Metadata:

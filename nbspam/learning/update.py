@@ -5,15 +5,17 @@ read, and the file is written around them.  Standard library only.
 """
 
 import itertools
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy, one_line
-from nbspam.learning.corpus import Corpus
+from nbspam.learning.corpus import Corpus, Spool
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, first_metadata
 from nbspam.names import HAM, SPAM
@@ -28,28 +30,23 @@ if TYPE_CHECKING:
     from nbspam.scoring.base import Base
 
 
-def moves(learned: Sequence[int], found: Sequence[int]) -> list[tuple[int | None, int]]:
+Step = tuple[int | None, int | None]  # the classes that a message leaves and joins; None: none
+
+
+def moves(learned: Sequence[int], found: Sequence[int]) -> list[Step]:
     """Return what brings a message up to the number of times that it was found in each class.
 
     learned: how often the message has been learned, per class.  found: how often a source has it.
-    Each step is (from, to): unlearn it from one class, or from none, and learn it in another.
     A class is brought up to what was found and never above.  A message that is gone from a class
     stays learned there, unless it was found in another: then the user has moved it.
     """
-    surplus = Counter({k: n - m for k, (n, m) in enumerate(zip(learned, found, strict=True))})
-    steps: list[tuple[int | None, int]] = []
-    for to, missing in sorted((-surplus).items()):
-        for _ in range(missing):
-            left = +surplus
-            source = min(left) if left else None
-            if source is not None:
-                surplus[source] -= 1
-            steps.append((source, to))
-    return steps
+    surplus = [n - m for n, m in zip(learned, found, strict=True)]
+    left = [k for k, n in enumerate(surplus) for _ in range(n)]
+    missing = [k for k, n in enumerate(surplus) for _ in range(-n)]
+    return list(itertools.zip_longest(left[: len(missing)], missing))
 
 
 _BATCH = 500  # messages looked up in the ledger at a time
-_BLOCK = 1000  # names compressed together
 _NAMED = 3  # messages of two or more classes that are named
 
 
@@ -62,32 +59,6 @@ class Change(NamedTuple):
     unchanged: int = 0  # already known; or to be forgotten, but never learned
 
 
-class _Names:
-    """A growing list of names, compressed: those of a million mails take 22 MB, not 170."""
-
-    def __init__(self) -> None:
-        self._blocks: list[bytes] = []
-        self._last: list[str] = []
-
-    def append(self, name: str) -> None:
-        self._last.append(one_line(name))
-        if len(self._last) == _BLOCK:
-            from zlib import compress  # one message does without
-
-            text = "\n".join(self._last).encode("utf-8", "surrogatepass")
-            self._blocks.append(compress(text, 1))
-            self._last = []
-
-    def __getitem__(self, i: int) -> str:
-        block, place = divmod(i, _BLOCK)
-        if block == len(self._blocks):
-            return self._last[place]
-        from zlib import decompress
-
-        text = decompress(self._blocks[block]).decode("utf-8", "surrogatepass")
-        return text.split("\n")[place]
-
-
 class PendingMessages:
     """Messages to learn: how often each was found, and the tokens of those not known yet."""
 
@@ -95,64 +66,54 @@ class PendingMessages:
         """wanted: the numbers that the model counts beside their tokens."""
         self.found: Counter[tuple[str, str]] = Counter()  # (digest, label) -> times
         self.corpus = Corpus(wanted)
-        self._sources = _Names()  # the first of each that was found
+        self._sources, self._ends = Spool(), array("q", [0])  # the first of each that was found
 
-    def read(
-        self, path: Path, messages: Iterable[TokenizedMessage], remember: bool, batch: int = _BATCH
-    ) -> None:
-        """Take in messages with digests.
+    def add(self, messages: Iterable[TokenizedMessage], model: Path | None = None) -> None:
+        """Take in messages with digests; raises ModelError when the model is damaged.
 
-        A message that the model at `path` has learned as often as it was found is only counted, so
-        memory grows with what is new.  remember: False learns them all.
-        Raises ModelError when the model is damaged.
+        model: one that has learned as often as they were found only counts them, so memory grows
+        with what is new.  None: all are to be learned.
         """
-        if not remember or not path.exists():
-            self.add(messages)
-            return
-        with Lookup(path) as lookup:
-            number = {name: k for k, name in enumerate(lookup.metadata.settings.classes)}
-            for some in _batches(messages, batch):
-                learned = lookup.learned(message.digest for message in some)
-                for message in some:
-                    row = learned.get(message.digest)
-                    k = number.get(message.label or "")
-                    self._add(message, row[k] if row and k is not None else 0)
-
-    def add(self, messages: Iterable[TokenizedMessage]) -> None:
-        """Take in messages with digests without looking them up in a model."""
-        for message in messages:
-            self._add(message, 0)
-
-    def _add(self, message: TokenizedMessage, known: int) -> None:
-        key = message.digest, message.label or ""
-        if key not in self.found:
-            self._sources.append(message.source)
-        self.found[key] += 1
-        if self.found[key] > known:
-            self.corpus.add(message)
+        with ExitStack() as stack:
+            lookup, classes = None, tuple[str, ...]()
+            if model is not None and model.exists():
+                lookup = stack.enter_context(Lookup(model))
+                classes = lookup.metadata.settings.classes
+            for message, row in _looked_up(lookup, messages):
+                label = message.label or ""
+                key = message.digest, label
+                if key not in self.found:
+                    self._sources.append(one_line(message.source).encode("utf-8", "surrogatepass"))
+                    self._ends.append(len(self._sources))
+                self.found[key] += 1
+                if self.found[key] > (row[classes.index(label)] if row and label in classes else 0):
+                    self.corpus.add(message)
 
     def shared(self) -> tuple[int, list[dict[str, str]]]:
         """Return how many messages are in two or more classes; of the first ones, where they are.
 
         Each is class -> its first source.
         """
-        seen: set[str] = set()
-        twice: dict[str, dict[str, int]] = {}  # digest -> class -> the place of its source
-        for digest, _ in self.found:
-            if digest in seen:
-                twice[digest] = {}
-            seen.add(digest)
-        for i, (digest, label) in enumerate(self.found if twice else ()):
-            if digest in twice:
-                twice[digest][label] = i
-        first = sorted(twice.values(), key=lambda places: min(places.values()))[:_NAMED]
-        return len(twice), [{k: self._sources[i] for k, i in each.items()} for each in first]
+        labels = Counter(digest for digest, _ in self.found)
+        twice: dict[str, dict[str, str]] = {}
+        for i, (digest, label) in enumerate(self.found):
+            if labels[digest] > 1 and (digest in twice or len(twice) < _NAMED):
+                source = self._sources.part(*self._ends[i : i + 2])
+                twice.setdefault(digest, {})[label] = source.decode("utf-8", "surrogatepass")
+        return sum(n > 1 for n in labels.values()), list(twice.values())
 
 
-def _batches(messages: Iterable[TokenizedMessage], size: int) -> Iterator[list[TokenizedMessage]]:
+def _looked_up(
+    lookup: Lookup | None, messages: Iterable[TokenizedMessage]
+) -> Iterator[tuple[TokenizedMessage, Row | None]]:
+    """Yield messages, each with its row of a model's ledger, if there are both."""
+    if lookup is None:
+        yield from zip(messages, itertools.repeat(None))
+        return
     messages = iter(messages)
-    while batch := list(itertools.islice(messages, size)):
-        yield batch
+    while some := list(itertools.islice(messages, _BATCH)):
+        rows = lookup.learned(message.digest for message in some)
+        yield from ((message, rows.get(message.digest)) for message in some)
 
 
 Place = Path | UnsavedModel  # where a model is
@@ -197,11 +158,10 @@ def taught(
 ) -> tuple[Change, Model]:
     """Learn messages into a model, or what it has of them; return what was done, and the result.
 
-    All are learned, then each refines the calibration.  They come in the order of their digests,
-    which is effectively random: a folder of spam after one of ham would push it to and fro.
     place: names the model in errors.  model: None for a new one; it stays as it is.
     """
-    labels = {label for _, label in pending.found}
+    found = pending.found
+    labels = {label for _, label in found}
     if model is None:
         model = Model(first_metadata(labels, settings), {}, {})
     _check_classes(place, model.metadata, labels)
@@ -211,32 +171,16 @@ def taught(
             f"{place}: was replaced, while messages were read, by a model with another event"
             " model or other traits; run it again"
         )
-    learner, learned = _learner(place, model, settings.base), dict(model.learned)
-    classes, found = model.metadata.settings.classes, pending.found
-    targets: list[list[int]] = []  # per message: the classes that learned it
-    new = moved = 0
-    for message in pending.corpus.messages():
-        digest = message.digest
-        row = list(learned.get(digest) or (0,) * len(classes))
-        steps: list[tuple[int | None, int]] = [(None, classes.index(message.label or ""))]
-        if remember:  # all occurrences of a digest are learned at once
-            steps = moves(row, [found[digest, name] for name in classes])
-        for source, target in steps:
-            if source is not None:
-                row[source] -= 1
-                _unlearn(place, learner, classes[source], message)
-            learner.learn(classes[target], message.tokens, message.numbers)
-            row[target] += 1
-            new += source is None
-            moved += source is not None
-        if steps and remember:
-            learned[digest] = tuple(row)
-        targets.append([target for _, target in steps])
-    for message, own in zip(pending.corpus.messages(), targets, strict=True):
-        for target in own:
-            digest = message.digest if remember else ""
-            learner.refine(classes[target], message.tokens, message.numbers, digest)
-    return Change(new, moved, 0, found.total() - new - moved), _result(learner, learned)
+    classes = model.metadata.settings.classes
+
+    def steps(message: TokenizedMessage, row: list[int], _: OnlineLearner) -> list[Step]:
+        if not remember:
+            return [(None, classes.index(message.label or ""))]
+        # All occurrences of a digest are learned at once.
+        return moves(row, [found[message.digest, name] for name in classes])
+
+    change, after = _changed(place, model, pending.corpus, settings.base, steps, remember)
+    return change._replace(unchanged=found.total() - change.learned - change.moved), after
 
 
 def _part(old: Lookup, corpus: Corpus, digests: Iterable[str]) -> Model:
@@ -244,16 +188,55 @@ def _part(old: Lookup, corpus: Corpus, digests: Iterable[str]) -> Model:
     return Model(old.metadata, old.counts(corpus.vocabulary), old.learned(digests))
 
 
-def _learner(place: Place, model: Model, base: "Base | None") -> OnlineLearner:
+def _changed(
+    place: Place,
+    model: Model,
+    corpus: Corpus,
+    base: "Base | None",
+    steps_of: Callable[[TokenizedMessage, list[int], OnlineLearner], list[Step]],
+    remember: bool = True,
+) -> tuple[Change, Model]:
+    """Take steps with each message; return what was done, and the model after that.
+
+    All are counted, then each that was learned refines the calibration.  They come in the order of
+    their digests, which is effectively random: a folder of spam after one of ham would push it to
+    and fro.
+    steps_of: a message, its row of the ledger, and the learner.
+    """
     if base is not None:
         base.check(str(place), model.metadata.settings)
-    return OnlineLearner(model.metadata, dict(model.counts), base)
-
-
-def _result(learner: OnlineLearner, learned: dict[str, Row]) -> Model:
-    return Model(
-        learner.metadata, learner.counts, {d: row for d, row in learned.items() if any(row)}
-    )
+    learner = OnlineLearner(model.metadata, dict(model.counts), base)
+    learned, classes = dict(model.learned), model.metadata.settings.classes
+    targets: list[list[int]] = []  # per message: the classes that learned it
+    new = moved = forgotten = 0
+    for message in corpus.messages():
+        content = message.tokens, message.numbers
+        row = list(learned.get(message.digest) or (0,) * len(classes))
+        steps = steps_of(message, row, learner)
+        for source, target in steps:
+            if source is not None:
+                row[source] -= 1
+                if not learner.has(classes[source], *content, pruned=True):
+                    raise ModelError(
+                        f"{place}: the model is damaged: a message of its ledger is not in its"
+                        " counts; restore it from a copy or train again"
+                    )
+                learner.unlearn(classes[source], *content, message.digest)
+            if target is not None:
+                row[target] += 1
+                learner.learn(classes[target], *content)
+            new += source is None
+            forgotten += target is None
+            moved += source is not None and target is not None
+        if steps and remember:
+            learned[message.digest] = tuple(row)
+        targets.append([target for _, target in steps if target is not None])
+    for message, own in zip(corpus.messages(), targets, strict=True):
+        for target in own:
+            digest = message.digest if remember else ""
+            learner.refine(classes[target], message.tokens, message.numbers, digest)
+    learned = {digest: row for digest, row in learned.items() if any(row)}
+    return Change(new, moved, forgotten), Model(learner.metadata, learner.counts, learned)
 
 
 def _spliced(old: Lookup, before: Model, after: Model) -> Write:
@@ -272,7 +255,6 @@ def forget(
     place: Place,
     messages: Iterable[TokenizedMessage],
     remember: bool = True,
-    batch: int = _BATCH,
     wait: LockWait = DEFAULT_WAIT,
     base: "Base | None" = None,
 ) -> Change:
@@ -291,52 +273,33 @@ def forget(
     labels: set[str] = set()
     with opened(place) as lookup:  # which of them the model may have learned
         corpus = Corpus(lookup.metadata.settings.wanted)
-        for some in _batches(messages, batch):
-            asked += len(some)
-            labels |= {message.label for message in some if message.label}
-            names = lookup.learned(message.digest for message in some) if remember else {}
-            for message in some:
-                if message.digest in names or (message.label and not remember):
-                    corpus.add(message)
+        for message, named in _looked_up(lookup, messages):
+            asked += 1
+            labels |= {message.label} if message.label else set()
+            if named if remember else message.label:
+                corpus.add(message)
         _check_classes(place, lookup.metadata, labels)
     with changing(place, wait) as (old, put):
         assert old is not None
-        before = _part(old, corpus, {message.digest for message in corpus.messages()})
-        learner, learned = _learner(place, before, base), dict(before.learned)
-        classes = before.metadata.settings.classes
+        classes = old.metadata.settings.classes
         # Per class, how many messages that the ledger does not name may be taken out.
         unnamed = [0] * len(classes) if remember else old.unnamed()
-        forgotten = 0
-        for message in corpus.messages():
-            row = list(learned.get(message.digest, ()))
-            k = next(
-                (k for k, n in enumerate(row) if n and message.label in ("", classes[k])), None
-            )
-            if k is not None:
-                _unlearn(place, learner, classes[k], message)
-                row[k] -= 1
-                learned[message.digest] = tuple(row)
-                forgotten += 1
-            elif message.label and not any(row):
-                own = classes.index(message.label)
-                content = message.tokens, message.numbers
-                if unnamed[own] > 0 and learner.has(message.label, *content):
-                    learner.unlearn(message.label, *content)
-                    unnamed[own] -= 1
-                    forgotten += 1
-        if forgotten:
-            put(_spliced(old, before, _result(learner, learned)))
-    return Change(forgotten=forgotten, unchanged=asked - forgotten)
 
+        def steps(message: TokenizedMessage, row: list[int], learner: OnlineLearner) -> list[Step]:
+            own = [k for k, n in enumerate(row) if n and message.label in ("", classes[k])]
+            if message.label and not any(row):
+                k = classes.index(message.label)
+                if unnamed[k] > 0 and learner.has(message.label, message.tokens, message.numbers):
+                    unnamed[k] -= 1
+                    row[k] = 1
+                    own = [k]
+            return [(k, None) for k in own[:1]]
 
-def _unlearn(place: Place, learner: OnlineLearner, label: str, message: TokenizedMessage) -> None:
-    """Take a message out that the ledger names; raises ModelError when the counts lack it."""
-    if not learner.has(label, message.tokens, message.numbers, pruned=True):
-        raise ModelError(
-            f"{place}: the model is damaged: a message of its ledger is not in its counts; restore"
-            " it from a copy or train again"
-        )
-    learner.unlearn(label, message.tokens, message.numbers, message.digest)
+        before = _part(old, corpus, {message.digest for message in corpus.messages()})
+        change, after = _changed(place, before, corpus, base, steps)
+        if change.forgotten:
+            put(_spliced(old, before, after))
+    return change._replace(unchanged=asked - change.forgotten)
 
 
 def set_cut_offs(path: Path, cut_offs_of: Callable[[Metadata], CutOffs]) -> CutOffs:
@@ -361,13 +324,9 @@ def _check_classes(place: Place, metadata: Metadata, labels: set[str]) -> None:
 
         positive = metadata.settings.positive
         means = {SPAM: positive, HAM: next(name for name in classes if name != positive)}
-        if len(classes) == 2 and (name := means.get(strange[0])):
-            raise ModelError(
-                f"{place}: has the classes {', '.join(classes)} and not {strange[0]!r}",
-                Remedy.LABEL_AS,
-                name=quote(name),
-            )
+        name = means.get(strange[0]) if len(classes) == 2 else None
         raise ModelError(
             f"{place}: has the classes {', '.join(classes)} and not {strange[0]!r}",
-            Remedy.TRAIN_ANEW,
+            Remedy.LABEL_AS if name else Remedy.TRAIN_ANEW,
+            name=quote(name or ""),
         )

@@ -120,7 +120,7 @@ def _applied(
             forget(path, messages, wait=wait, base=base)
         elif messages:
             pending = PendingMessages(wanted)
-            pending.read(path, messages, remember=True)
+            pending.add(messages, path)
             learn(path, pending, TrainingSettings(base=base), wait=wait)
     except LockedError as error:
         return [error.with_traceback(None)] * len(save)

@@ -64,6 +64,7 @@ SPAM_CUTOFF, HAM_CUTOFF = 0.9, 0.5
 # models of 20 messages of each class, 7 % by models of 100.
 YOUNG = 100
 HostRows = Mapping[tuple[int, ...], int]  # mails per class of a host -> how many hosts have them
+Counted = tuple[tuple[Histogram, ...], HostRows]  # of tokens: how many per class have each count
 _NO_HOSTS: HostRows = MappingProxyType({})
 TraitHistograms = tuple[tuple[Values, ...], ...]  # per trait, in the order of TRAITS; per class
 

@@ -46,7 +46,7 @@ def lesson(number: int) -> TokenizedMessage:
 
 def learn_one(model: Path, number: int) -> None:
     found = PendingMessages(WANTED)
-    found.read(model, [lesson(number)], remember=True)
+    found.add([lesson(number)], model)
     learn(model, found, TrainingSettings())
 
 

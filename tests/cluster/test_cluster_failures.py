@@ -181,11 +181,11 @@ def test_a_worker_of_another_version_or_other_rules(processes, tmp_path, table, 
     assert not (tmp_path / "m.json").exists()
 
 
-def test_a_worker_without_nbspam():
+def test_a_worker_without_nbspam(monkeypatch):
     found = {"host": {"python": "3.11.2.final.0"}, "packages": {"nbspam": None}}
-    expected = ProgramVersion("1.2", 3, "3.11")
+    monkeypatch.setattr(connection, "_HERE", ProgramVersion("1.2", 3, "3.11"))
     with pytest.raises(ClusterError) as raised:
-        connection._check_version("tcp://10.0.0.2:4", found, expected)
+        connection._check_version("tcp://10.0.0.2:4", found)
     assert str(raised.value) == (
         "the worker tcp://10.0.0.2:4 has no nbspam; install nbspam 1.2 (rules 3) on Python 3.11"
         " there, as on this machine, and start the worker again"

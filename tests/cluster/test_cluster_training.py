@@ -19,7 +19,7 @@ from nbspam.reading.cutting import Asked, Cutter
 from nbspam.reading.mail import messages
 from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions
-from nbspam.workers import Processes, Serial
+from nbspam.workers import Executor, Processes
 
 SAMPLE = Path(__file__).parents[2] / "sample_data"
 
@@ -102,7 +102,9 @@ def test_the_model_has_the_same_bytes(cluster, tmp_path, kind):
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("where", [Serial(), Processes(2, alone=0.0)], ids=["serial", "processes"])
+@pytest.mark.parametrize(
+    "where", [Executor(), Processes(2, alone=0.0)], ids=["serial", "processes"]
+)
 @pytest.mark.parametrize("kind", [two_kinds, *LONG])
 def test_so_it_has_where_this_machine_trains(tmp_path, where, kind):
     check(where, kind(tmp_path), tmp_path)
@@ -141,7 +143,7 @@ def test_so_it_has_with_other_settings(cluster, tmp_path, name):
 def test_so_it_has_with_three_classes_and_of_a_sample(cluster, tmp_path):
     check(cluster, rows(tmp_path, ROWS + ROWS.replace("ham\tsee", "promo\tbuy")), tmp_path)
     trained_alone(sms(tmp_path), tmp_path / "all.json")
-    for where, name in ((Serial(), "alone"), (cluster, "far")):
+    for where, name in ((Executor(), "alone"), (cluster, "far")):
         trained_on(where, sms(tmp_path), tmp_path / f"{name}.json", fit_limit=70)
     some, far, whole = ((tmp_path / f"{n}.json").read_bytes() for n in ("alone", "far", "all"))
     assert some == far != whole

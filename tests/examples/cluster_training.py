@@ -12,7 +12,7 @@ from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions, any_kind, labelled, unlabelled
 from nbspam.store.lookup import Model
 from nbspam.store.model_file import put_model, write_model
-from nbspam.workers import PIECE, Serial, in_batches, tokenized
+from nbspam.workers import PIECE, Executor, in_batches, tokenized
 
 ROWS = "".join(
     f"{'spam' if i % 3 == 0 else 'ham'}\t{'win a prize' if i % 3 == 0 else 'see you at'}"
@@ -35,7 +35,9 @@ def trained_alone(asked, path, settings=None, options=None, ledger=True):
     corpus = Corpus(settings.wanted)
     for each in asked:
         raws = messages(each, options, skips)
-        corpus.extend(tokenized(raws, skips, Serial(), True, settings.wanted, skips_empty=True))
+        how = Executor(), True, settings.wanted
+        for message in tokenized(raws, skips, *how, skips_empty=True):
+            corpus.add(message)
     fitted = fit(corpus, corpus.labels, settings, corpus.channels(), corpus.traits())
     learned = ledger_of(corpus, fitted.metadata.settings.classes) if ledger else ()
     counts = token_counts(corpus.vocabulary, fitted.counts)

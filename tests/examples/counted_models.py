@@ -7,12 +7,16 @@ import pytest
 from channel_models import EVERY_CHANNEL
 from hypothesis import strategies as st
 from small_models import SCORINGS, Learned
+from whole_models import ledger_of
 
 from nbspam.bayes.event_model import EVENT_MODELS
 from nbspam.bayes.trait_model import TRAIT_MODELS, Variances
 from nbspam.learning.batch import fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
+from nbspam.learning.update import PendingMessages, learn
+from nbspam.store.lookup import Model
+from nbspam.store.model_file import write_model
 from nbspam.tokens.kinds import TEXT, TRAITS, channel_of
 from nbspam.tokens.tokenized import Numbers, TokenizedMessage
 
@@ -36,6 +40,7 @@ COMBINATIONS = sorted(
     key=lambda combination: (combination not in FIRST, combination),
 )
 VALUES = 5  # of a trait
+DEFAULTS = TrainingSettings()
 # With the default smoothing joints can be of 1e9 nats, whose differences have few digits.
 SMOOTH = Variances(smoothing=0.01)
 VARIANCES = st.builds(
@@ -95,3 +100,18 @@ def learn_counted(messages: Iterable[TokenizedMessage], chosen: TrainingSettings
         corpus.add(one)
     traits = corpus.traits()
     return Learned(corpus, fit(corpus, corpus.labels, chosen, corpus.channels(), traits))
+
+
+def train(path, messages, chosen=DEFAULTS):
+    """Learn all at once into a file, as `train` does."""
+    learned = learn_counted(messages, chosen)
+    ledger = ledger_of(learned.corpus, learned.fit.metadata.settings.classes)
+    write_model(path, Model(learned.fit.metadata, learned.counts, dict(ledger)))
+    return path
+
+
+def teach(path, messages, chosen=DEFAULTS, remember=True):
+    """Learn into a file, as `train --update` does."""
+    pending = PendingMessages(chosen.wanted)
+    pending.add(messages, path if remember else None)
+    return learn(path, pending, chosen, remember)

@@ -77,7 +77,7 @@ def seeds() -> Iterator[bytes]:
                 TokenizedMessage("-", name, tokens, digest, numbers=NUMBERS)
                 for (name, tokens), digest in zip(found, DIGESTS, strict=True)
             ]
-            pending.read(PATH, messages, remember=True)
+            pending.add(messages, PATH)
             learn(PATH, pending, chosen)
             yield PATH.read_bytes()
 

@@ -1,15 +1,13 @@
 """What batches teach; random messages of every kind of model are in test_event_models.py."""
 
-from collections import Counter
-
 import numpy as np
 import pytest
 from channel_models import labelled_mails, many_mails
-from closeness import CLOSE, assert_evidence_agrees, assert_scores_agree
+from closeness import CLOSE, assert_scores_agree
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
-from small_models import ALPHAS, MESSAGES, PRIORS, SCORINGS, learn, with_learned
+from small_models import ALPHAS, MESSAGES, PRIORS, SCORINGS, learn
 from whole_models import without_calibration
 
 from nbspam.bayes.calibration import inputs, untrained_calibrations
@@ -17,8 +15,6 @@ from nbspam.errors import TrainingError
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import CLASSES_LIMIT, TrainingSettings, class_names
-from nbspam.scoring.classifier import Classifier
-from nbspam.store.metadata import with_counts
 from nbspam.tokens.tokenized import TokenizedMessage
 
 
@@ -31,35 +27,12 @@ def left_out_scores(learned):
     return list(learned.fit.left_out_scores(learned.corpus.presence()))
 
 
-def retrained_scores(messages, which, learned):
-    """Return the scores of some messages, each by a model of all the others.
-
-    The calibration is that of the model of all: it is fitted to these very scores.
-    """
-    scores = []
-    settings, calibrations = learned.fit.metadata[0], learned.fit.metadata.learned.calibrations
-    for i in which:
-        chosen = {"prior": settings.prior, "scoring": settings.scoring}
-        without = learn(messages[:i] + messages[i + 1 :], alpha=settings.alpha, **chosen)
-        calibrated = with_learned(without.fit.metadata, calibrations=calibrations)
-        scores.append(Classifier(calibrated, without.classifier.counts).score(messages[i][1]))
-    return scores
-
-
 @given(labelled_mails(per_class=2), ALPHAS, PRIORS)
 def test_left_out_scores_of_evidence_follow_from_the_left_out_evidence(messages, alpha, prior):
     """Number of messages, hosts and calibrations are those of the whole model."""
     learned = learn(messages, alpha=alpha, prior=prior, scoring="evidence")
     actual, rule = left_out_scores(learned), learned.classifier.rule
     assert [rule.score_of(score.evidences, score.text) for score in actual] == actual
-
-
-@pytest.mark.parametrize("classes", [("ham", "spam"), ("ham", "promo", "spam")])
-def test_left_out_evidence_is_that_of_real_retraining_on_many_mails(classes):
-    messages = many_mails(60, 3, classes, hosts="mixed")
-    learned = learn(messages, scoring="evidence")
-    actual, some = left_out_scores(learned), range(0, len(messages), 7)
-    assert_evidence_agrees(retrained_scores(messages, some, learned), [actual[i] for i in some])
 
 
 @each("scoring", SCORINGS)
@@ -85,18 +58,6 @@ def test_a_column_that_training_never_filled_says_nothing(scoring):
     assert_scores_agree(left_out_scores(learned), list(found.left_out_scores(presence)))
     assert found.metadata == learned.fit.metadata
     assert learned.fit.metadata.n_tokens == found.metadata.n_tokens
-
-
-@given(labelled_mails(), ALPHAS, PRIORS, st.sampled_from(SCORINGS))
-def test_what_is_derived_from_the_counts_is_that_of_the_tokens(messages, alpha, prior, scoring):
-    learned = learn(messages, alpha=alpha, prior=prior, scoring=scoring)
-    metadata = learned.fit.metadata
-    found = with_counts(metadata, learned.counts)
-    assert found == metadata
-    assert found.bias == pytest.approx(metadata.bias, rel=1e-9, abs=1e-9)
-    assert len(learned.counts) == metadata.n_tokens
-    hosts = [row for token, row in learned.counts.items() if token.startswith("by:")]
-    assert Counter(hosts) == metadata.learned.host_rows
 
 
 def test_hosts_are_counted_by_the_mails_of_each_class_that_they_took_in():

@@ -13,7 +13,7 @@ from small_models import SCORINGS, learn, many_messages, with_learned, with_sett
 from nbspam.bayes.calibration import Calibrations
 from nbspam.bayes.event_model import logit, sigmoid
 from nbspam.errors import TrainingError
-from nbspam.learning.batch import cut_offs_within
+from nbspam.learning.batch import cut_offs_within, ham_odds
 from nbspam.reading.source import Skips
 from nbspam.reading.sources import ReadingOptions, labelled
 from nbspam.reading.tables import TableOptions
@@ -22,7 +22,7 @@ from nbspam.scoring.explanation import explain
 from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import CutOffs, verdict_of
 from nbspam.store.metadata import HAM_CUTOFF
-from nbspam.workers import Serial, tokenized
+from nbspam.workers import Executor, tokenized
 
 SAMPLE = Path(__file__).parents[2] / "sample_data" / "sms.tsv"
 THREE = ("ham", "promo", "spam")
@@ -33,8 +33,12 @@ def cut_offs_of(ham, spam, limit):
     """Return the cut-offs for ham and spam of these log-odds."""
     messages = [("ham", {"a"})] * len(ham) + [("spam", {"b"})] * len(spam)
     scores = [Score(z, sigmoid(z), (sigmoid(-z), sigmoid(z))) for z in (*ham, *spam)]
-    fitted = learn(messages).fit
-    return cut_offs_within(limit, fitted, scores)
+    return chosen(limit, learn(messages), scores)
+
+
+def chosen(limit, learned, scores):
+    metadata = learned.fit.metadata
+    return cut_offs_within(limit, metadata, ham_odds(metadata, learned.corpus.labels, scores))
 
 
 def left_out_scores(learned):
@@ -67,7 +71,7 @@ def test_no_more_ham_than_the_limit_is_blocked_left_out(scoring, limit):
     ]
     learned = learn(messages, scoring=scoring)
     scores = left_out_scores(learned)
-    metadata = cut_offs_within(limit, learned.fit, scores).stored_in(learned.fit.metadata)
+    metadata = chosen(limit, learned, scores).stored_in(learned.fit.metadata)
     called = [verdict_of(metadata, score, CutOffs.of_model(metadata)) for score in scores]
     blocked = [
         v == "spam" for v, (label, _) in zip(called, messages, strict=True) if label == "ham"
@@ -96,7 +100,7 @@ def test_ham_of_a_probability_of_one_is_no_hindrance():
 def test_a_model_keeps_the_cut_offs_that_it_is_given_and_stays_the_same_otherwise():
     learned = learn()
     metadata = learned.fit.metadata
-    found = cut_offs_within(0.0, learned.fit, left_out_scores(learned)).stored_in(metadata)
+    found = chosen(0.0, learned, left_out_scores(learned)).stored_in(metadata)
     assert metadata == with_settings(found, spam_cutoff=0.9)
     found = CutOffs(0.75, 0.25).stored_in(metadata)
     assert (found.settings.spam_cutoff, found.settings.ham_cutoff) == (0.75, 0.25)
@@ -107,7 +111,7 @@ def test_a_model_keeps_the_cut_offs_that_it_is_given_and_stays_the_same_otherwis
 def test_more_than_two_classes_have_no_cut_off():
     learned = learn([(name, {name}) for name in THREE])
     with pytest.raises(TrainingError, match="limit on blocked ham needs two classes") as error:
-        cut_offs_within(0.1, learned.fit, left_out_scores(learned))
+        chosen(0.1, learned, left_out_scores(learned))
     assert "\n" not in str(error.value)
 
 
@@ -159,7 +163,7 @@ def test_a_prior_moves_the_log_odds_by_what_it_differs(scoring, prior):
 def sample():
     skips = Skips(False)
     read = labelled(str(SAMPLE), ReadingOptions(TableOptions()), skips)
-    return [(one.label, one.tokens) for one in tokenized(read, skips, Serial())]
+    return [(one.label, one.tokens) for one in tokenized(read, skips, Executor())]
 
 
 def share(of, verdicts):

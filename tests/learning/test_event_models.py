@@ -172,7 +172,8 @@ def assert_left_out_is_retrained(messages, chosen, which=None):
         assert_scores_agree(retrained, left_out)
     else:  # the calibration is fitted to these very features
         np.testing.assert_allclose(features(left_out), features(retrained), **CLOSE)
-        assert [s.known for s in left_out] == [s.known for s in retrained]
+        for name in ("known", "text"):
+            assert [getattr(s, name) for s in left_out] == [getattr(s, name) for s in retrained]
 
 
 @by_combination
@@ -201,7 +202,8 @@ def test_what_is_in_doubt_never_speaks_for_ham():
     classifier = nbspam.train(texts).classifier
     messages = [half_in_doubt(tokenize(parse_text(text))) for _, text in texts]
     corpus = Corpus()
-    corpus.extend(messages)
+    for one in messages:
+        corpus.add(one)
     vocabulary = corpus.vocabulary
     some = 0
     for i, one in enumerate(messages):

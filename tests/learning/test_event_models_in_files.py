@@ -1,7 +1,5 @@
 """Learning, forgetting and merging, with every event model, traits and scoring, on model files."""
 
-from pathlib import Path
-
 import pytest
 from counted_models import (
     KINDS,
@@ -12,20 +10,17 @@ from counted_models import (
     message,
     numbers_of,
     settings_of,
+    teach,
+    train,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from one_case import each
-from whole_models import ledger_of
 
-from nbspam.learning.online import OnlineLearner
-from nbspam.learning.remake import merge, merge_files
-from nbspam.learning.settings import empty_metadata
-from nbspam.learning.update import Change, PendingMessages, forget, learn
+from nbspam.learning.remake import merge_files
+from nbspam.learning.update import Change, forget
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
-from nbspam.store.lookup import Lookup, Model, disagreements, read_model
-from nbspam.store.model_file import write_model
+from nbspam.store.lookup import Lookup, disagreements, read_model
 
 BEGUN = [
     message(label, {"a": 2, "b": 1, f"w{i}": 3, "by:mx": 1}, numbers_of(7_654_321 * i), 900 + i)
@@ -36,22 +31,6 @@ BEGUN = [
 def begun(classes):
     """Return messages of each class that are none of those drawn."""
     return [one for one in BEGUN if one.label in classes]
-
-
-def train(path, messages, chosen):
-    """Learn all at once, as `train` does."""
-    learned = learn_counted(messages, chosen)
-    classes = learned.fit.metadata.settings.classes
-    ledger = ledger_of(learned.corpus, classes)
-    write_model(path, Model(learned.fit.metadata, learned.counts, dict(ledger)))
-    return path
-
-
-def teach(path, messages, chosen, remember=True):
-    """Learn into a file, as `train --update` does."""
-    pending = PendingMessages(chosen.wanted)
-    pending.read(path, messages, remember)
-    return learn(path, pending, chosen, remember)
 
 
 def contents(path, history=(b'"calibrat', b'"recent')):
@@ -120,24 +99,6 @@ def test_any_order_makes_the_same_file_and_so_do_merged_halves(
     merge_files(parts[::-1], folder / "ba.json")
     assert contents(folder / "ab.json") == contents(folder / "ba.json") == contents(whole)
     assert is_whole(folder / "ab.json")
-
-
-def taught(messages, classes, chosen):
-    """Return a model in memory whose classes stand in this order."""
-    learner = OnlineLearner(empty_metadata(classes, "spam", chosen), {})
-    for one in messages:
-        learner.learn(one.label, one.tokens, one.numbers)
-    return Model(learner.metadata, learner.counts, {})
-
-
-@each("kind", KINDS)
-def test_merging_tells_classes_by_their_names(kind):
-    chosen = settings_of(kind)
-    parts = [taught(BEGUN[:2], THREE, chosen), taught(BEGUN[2:], ("spam", "ham", "promo"), chosen)]
-    found = merge([(Path(str(i)), model) for i, model in enumerate(parts)]).model
-    whole = taught(BEGUN, THREE, chosen)
-    assert found.counts == whole.counts
-    assert found.metadata == whole.metadata
 
 
 @pytest.mark.few(5)

@@ -6,11 +6,10 @@ import pytest
 from channel_models import many_mails
 from hypothesis import given
 from hypothesis import strategies as st
-from small_models import SCORINGS, refused, with_learned
+from small_models import SCORINGS, refused
 from small_models import learn as fitted
 from whole_models import THREE, TWO, assert_same_fit, message, pending, save, taught
 
-from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages, forget, learn
 from nbspam.store.lookup import Model
@@ -69,47 +68,26 @@ def unteach(model, *messages):
     return place.lookup.model()
 
 
-def log_odds(model, messages, ranges_of=None):
-    """Return the log-odds of messages; ranges_of: a model whose ranges of features hold."""
-    metadata = model.metadata
-    calibrations = metadata.learned.calibrations
-    if ranges_of is not None:
-        others = ranges_of.metadata.learned.calibrations
-        calibrations = tuple(
-            both._make(
-                one._replace(ranges=other.ranges) for one, other in zip(both, its, strict=True)
-            )
-            for both, its in zip(calibrations, others, strict=True)
-        )
-    metadata = with_learned(metadata, calibrations=calibrations)
-    classifier = OnlineLearner(metadata, dict(model.counts)).classifier()
-    scores = [classifier.score(one.tokens, one.numbers) for one in messages]
-    return [value for score in scores for value in (score.log_odds, *score.log_scores)]
-
-
 @given(MODELS, st.integers(0, 39), st.data())
 def test_learned_and_forgotten_is_as_if_it_had_not_happened(drawn, i, data):
     """But for the ranges of features, which do not narrow, and a run that it ended."""
     model, mails = drawn
-    some, one = (
-        mails[:10],
-        mails[i]._replace(label=data.draw(st.sampled_from(model.metadata.settings.classes))),
-    )
-    between = teach(model, one)
+    label = data.draw(st.sampled_from(model.metadata.settings.classes))
+    between = teach(model, one := mails[i]._replace(label=label))
     assert between.metadata.learned.recent == (one.digest,)
-    assert log_odds(between, some) != pytest.approx(log_odds(model, some), abs=1e-9)
+    with pytest.raises(AssertionError):
+        assert_same_fit(model.metadata.learned.calibrations, between.metadata.learned.calibrations)
     after = unteach(between, one)
     assert (after.counts, after.learned) == (model.counts, model.learned)
     now, before = after.metadata.learned, model.metadata.learned
     assert now._replace(calibrations=()) == before._replace(calibrations=())
     assert_same_fit(before.calibrations, now.calibrations)
-    assert log_odds(after, some, model) == pytest.approx(log_odds(model, some), rel=0, abs=1e-9)
 
 
 @given(MODELS, st.integers(0, 39), st.data())
 def test_taught_wrong_and_then_moved_is_as_taught_rightly(drawn, i, data):
     model, mails = drawn
-    some, right = mails[:10], mails[i]
+    right = mails[i]
     others = [name for name in model.metadata.settings.classes if name != right.label]
     wrong = right._replace(label=data.draw(st.sampled_from(others)))
     corrected, expected = teach(teach(model, wrong), right), teach(model, right)
@@ -118,7 +96,6 @@ def test_taught_wrong_and_then_moved_is_as_taught_rightly(drawn, i, data):
     assert now.recent == then.recent == (right.digest,)
     assert now._replace(calibrations=()) == then._replace(calibrations=())
     assert_same_fit(then.calibrations, now.calibrations, exact=["ranges"])
-    assert log_odds(corrected, some) == pytest.approx(log_odds(expected, some), rel=0, abs=1e-9)
 
 
 def test_a_message_learned_twice_is_taken_back_once_and_again():
@@ -172,10 +149,3 @@ def test_what_cannot_be_learned_is_refused_under_the_name_of_the_model():
     for act in (lambda: learn(place, pending([promo]), TrainingSettings()), partial(forget, place)):
         with refused("the model", "'promo'", "ham, spam"):
             act(*[[promo]] * isinstance(act, partial))
-
-
-def test_a_ledger_that_does_not_fit_the_counts_is_damage():
-    model, never = taught([("ham", {"a"}, 1)]), message("ham", "zoo", number=9)
-    place = unsaved(model._replace(learned={**model.learned, never.digest: (1, 0)}))
-    with refused("the model", "damaged: a message of its ledger is not in its counts; restore it"):
-        forget(place, [never])

@@ -58,44 +58,10 @@ def test_looking_at_the_counts_between_messages_changes_nothing(messages, looks)
     assert watched.metadata.learned.count_histograms == histograms
 
 
-def test_going_on_from_a_fit_counts_as_learning_all_at_once():
-    messages = many_mails(50, seed=1, hosts="mixed")
-    whole, first = learn(messages, scoring="evidence"), learn(messages[:15], scoring="evidence")
-    learner = going_on(first)
-    for label, tokens in messages[15:]:
-        before = learner.metadata.learned.calibrations
-        learner.learn(label, tokens)
-        assert learner.metadata.learned.calibrations == before
-        learner.refine(label, tokens)
-        assert learner.metadata.learned.calibrations != before
-    expected, metadata = whole.fit.metadata, learner.metadata
-    for name in ("messages", "count_histograms", "host_rows"):
-        assert getattr(metadata.learned, name) == getattr(expected.learned, name)
-    assert (metadata.n_tokens, metadata.host_trust) == (expected.n_tokens, expected.host_trust)
-    assert metadata.bias == close(expected.bias)
-    assert dict(learner.classifier().counts([*whole.counts, "never seen"])) == whole.counts
-
-
 def refined(both, found, is_spam):
     """Return both calibrations after one more message with this evidence."""
     pairs = zip(SCALES, both, inputs(found), strict=True)
     return Calibrations(*(update(scale, before, x, is_spam) for scale, before, x in pairs))
-
-
-def test_both_calibrations_are_refined_by_the_evidence_that_a_message_had_before():
-    mails = many_mails(60, seed=3, hosts="mixed")
-    learned = learn(mails[:40], scoring="evidence")
-    learner = going_on(learned)
-    expected = learned.fit.metadata.learned.calibrations[0]
-    for label, tokens in mails[40:]:
-        (found,) = learner.classifier().score(tokens).evidences
-        after = refined(expected, found, label == "spam")
-        assert after.text.coefficients != expected.text.coefficients
-        assert after.full.coefficients != expected.full.coefficients
-        expected = after
-        learner.learn(label, tokens)
-        learner.refine(label, tokens)
-    assert (expected,) == learner.metadata.learned.calibrations
 
 
 @each("traits", ["none", "kernel"])
@@ -128,24 +94,6 @@ def test_of_a_batch_each_message_is_scored_with_itself_left_out():
     for calibration, other in zip(expected, actual, strict=True):
         for name in ("coefficients", "precision", "ranges"):
             np.testing.assert_allclose(getattr(other, name), getattr(calibration, name), **CLOSE)
-
-
-@given(st.lists(st.tuples(st.sampled_from(TWO), st.sets(EVERY_CHANNEL, max_size=8)), max_size=12))
-def test_ranges_widen_to_every_message_and_never_narrow(messages):
-    learner = going_on(OF_FEW_TOKENS)
-    (before,) = learner.metadata.learned.calibrations
-    for label, tokens in messages:
-        (found,) = learner.classifier().score(tokens).evidences
-        learner.learn(label, tokens)
-        learner.refine(label, tokens)
-        (after,) = learner.metadata.learned.calibrations
-        for old, new, x in zip(before, after, inputs(found), strict=True):
-            ends = zip(old.ranges, x[1:], strict=True)
-            assert new.ranges == tuple((min(low, v), max(high, v)) for (low, high), v in ends)
-        before = after
-
-
-OF_FEW_TOKENS = learn(many_mails(30, longest=3), scoring="evidence")
 
 
 @each("only", TWO)
@@ -207,22 +155,6 @@ def test_the_first_messages_of_the_second_class_do_not_spoil_the_calibration(fir
     score = learner.classifier().score
     assert score({"lunch", "notes"}).probability < 0.2
     assert score({"prize", "click"}).probability > 0.8
-
-
-def test_of_three_classes_each_ones_calibration_is_refined():
-    messages = [(name, {name, "x"}) for name in THREE]
-    learner = OnlineLearner(empty_metadata(THREE, "spam", TrainingSettings(traits="none")), {})
-    for label, tokens in messages * 20:
-        learner.learn(label, tokens)
-        learner.refine(label, tokens)
-    assert len(learner.metadata.learned.calibrations) == 3
-    assert all(
-        found != untrained_calibrations(with_traits=False)
-        for found in learner.metadata.learned.calibrations
-    )
-    for k, (_, tokens) in enumerate(messages):
-        probabilities = learner.classifier().score(tokens).probabilities
-        assert probabilities[k] == max(probabilities) > 0.5
 
 
 @each("traits", ["none", "kernel"])

@@ -7,7 +7,6 @@ from channel_models import labelled_mails, many_mails
 from closeness import CLOSE
 from hypothesis import given
 from hypothesis import strategies as st
-from small_models import with_learned
 from whole_models import THREE, TWO, numbers_of, without_calibration
 
 from nbspam.bayes.calibration import RUN
@@ -56,12 +55,11 @@ def test_what_is_learned_and_forgotten_was_never_learned(strength, traits, n, la
     learner = taught_through(base, mails[60 : 60 + n], traits)
     before, counts = learner.metadata, dict(learner.counts)
     numbers = numbers_of(7) if traits != "none" else NO_NUMBERS
-    asked = [set(MIXED), *(tokens for _, tokens in mails[60 + n :])]
-    expected = [learner.classifier().score(tokens, numbers).log_odds for tokens in asked]
+    expected = learner.classifier().score(set(MIXED), numbers).log_odds
     learner.learn(label, MIXED, numbers)
     learner.refine(label, MIXED, numbers, "once")
     taught = learner.classifier().score(set(MIXED), numbers).log_odds
-    assert abs(taught - expected[0]) > 0.1
+    assert abs(taught - expected) > 0.1
     assert learner.metadata.learned.recent[-1:] == ("once",)
     learner.unlearn(label, MIXED, numbers, "once")
     assert learner.counts == counts
@@ -69,15 +67,6 @@ def test_what_is_learned_and_forgotten_was_never_learned(strength, traits, n, la
     after, old = learner.metadata.learned, before.learned
     assert after.recent == old.recent
     assert_same_coefficients(after.calibrations, old.calibrations)
-    # The ranges of the features stay as wide as the message made them.
-    restored = tuple(
-        type(both)(*(o._replace(ranges=b.ranges) for o, b in zip(both, its, strict=True)))
-        for both, its in zip(after.calibrations, old.calibrations, strict=True)
-    )
-    metadata = with_learned(learner.metadata, calibrations=restored)
-    classifier = OnlineLearner(metadata, counts, base).classifier()
-    found = [classifier.score(tokens, numbers).log_odds for tokens in asked]
-    assert found == pytest.approx(expected, rel=1e-3, abs=1e-3)
 
 
 def test_without_the_base_a_lesson_is_not_taken_back_from_the_calibrations():

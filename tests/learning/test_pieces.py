@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.learning.pieces import KeyMaker, Reading, Table, distinct, merged, read_piece
+from nbspam.learning.pieces import Reading, Table, distinct, keys_of, merged, read_piece
 from nbspam.reading.message import RawMessage
 from nbspam.tokens.tokenized import Wanted
 
@@ -16,13 +16,13 @@ TOKENS = st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"
 COUNTS = st.lists(st.dictionaries(TOKENS, st.integers(0, 5), max_size=8), min_size=1, max_size=5)
 
 
-def table_of(counts, keys=KeyMaker(SEED)):  # noqa: B008 (made once)
-    """Return a table of one label."""
+def table_of(counts, halves=None):
+    """Return a table of one label; halves: how many kinds of first halves there are."""
     text = "".join(f"{token}\n" for token in counts).encode()
-    first, second, ends = keys.keys(text)
+    first, second, ends = keys_of(text, SEED)
+    first = first if halves is None else second % np.uint64(halves)
     values = np.array([list(counts.values())], np.int64).reshape(1, -1)
-    found = Table(first, second, values, np.frombuffer(text, np.uint8), ends)
-    return merged([found])
+    return merged([Table(first, second, values, np.frombuffer(text, np.uint8), ends)])
 
 
 def counts_in(table):
@@ -50,22 +50,9 @@ def test_tables_add_up_in_any_order_and_in_any_ranges(counts, n):
         assert [whole.tokens()[i] for i in places.tolist()] == table.tokens()
 
 
-class Colliding(KeyMaker):
-    """Gives all tokens one first half, or of two kinds."""
-
-    def __init__(self, halves):
-        super().__init__(SEED)
-        self.halves = halves
-
-    def keys(self, text):
-        _, second, ends = super().keys(text)
-        return second % np.uint64(self.halves), second, ends
-
-
 @pytest.mark.parametrize("halves", [1, 2])
 def test_tokens_that_share_half_a_key_are_not_one(halves):
-    keys = Colliding(halves)
-    tables = [table_of({f"t{i}": i for i in some}, keys) for some in (range(9), range(5, 20))]
+    tables = [table_of({f"t{i}": i for i in some}, halves) for some in (range(9), range(5, 20))]
     whole = merged(tables)
     assert counts_in(whole) == {f"t{i}": i * (1 + (5 <= i < 9)) for i in range(20)}
     for table in tables:
@@ -84,7 +71,7 @@ def test_a_key_is_the_sum_of_random_multiples_of_the_bytes():
     random = np.random.Generator(np.random.PCG64(int.from_bytes(SEED, "big")))
     factors = random.integers(0, 1 << 64, (2, 4096), dtype=np.uint64).tolist()
     for token in ("a", "claim now", "\u00e9t\u00e9", "x" * 5_000):
-        first, second, ends = KeyMaker(SEED).keys(f"{token}\n".encode())
+        first, second, ends = keys_of(f"{token}\n".encode(), SEED)
         data = f"{token}\n".encode()
         expected = [
             sum(row[i % 4096] * b for i, b in enumerate(data)) % (1 << 64) for row in factors
@@ -96,14 +83,14 @@ def test_a_key_is_the_sum_of_random_multiples_of_the_bytes():
 
 
 def test_another_run_has_other_keys():
-    one, other = (KeyMaker(seed).keys(b"free\n")[0] for seed in (SEED, SEED[::-1]))
+    one, other = (keys_of(b"free\n", seed)[0] for seed in (SEED, SEED[::-1]))
     assert one[0] != other[0]
 
 
 def test_a_piece_keeps_its_messages_as_they_were_tokenized(tmp_path):
     from nbspam.learning.pieces import KeptPiece
     from nbspam.reading.source import Skips
-    from nbspam.workers import Serial, tokenized
+    from nbspam.workers import Executor, tokenized
 
     hidden = b"<p>buy now</p><p style='opacity:.3'>meeting notes</p>"
     mail = b"Subject: hi hi\nContent-Type: text/html\n\n" + hidden
@@ -115,7 +102,7 @@ def test_a_piece_keeps_its_messages_as_they_were_tokenized(tmp_path):
     ]
     for wanted in (Wanted(), Wanted(times=True, traits=True), Wanted(traits=True)):
         summary, messages, table, _ = read_piece(Reading(wanted, SEED, str(tmp_path)), raws)
-        expected = [m._replace(size=0) for m in tokenized(raws, Skips(), Serial(), True, wanted)]
+        expected = [m._replace(size=0) for m in tokenized(raws, Skips(), Executor(), True, wanted)]
         assert list(KeptPiece(messages, table).messages()) == expected
         assert any(m.numbers.perhaps_hidden for m in expected)
         assert summary.messages == {"ham": 2, "spam": 2}

@@ -7,16 +7,16 @@ import pytest
 from closeness import assert_scores_agree
 from cluster_training import ROWS
 
-from nbspam.learning.batch import cut_offs_within, fit
+from nbspam.learning.batch import cut_offs_within, fit, ham_odds
 from nbspam.learning.corpus import Corpus
-from nbspam.learning.pieces import in_sample, sample_end
+from nbspam.learning.pieces import in_sample
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.model_file import UnsavedModel
-from nbspam.workers import Processes, Serial, in_batches, tokenized
+from nbspam.workers import Executor, Processes, in_batches, tokenized
 
 RAWS = [
     RawMessage(f"rows:{i}", *row.split("\t"))
@@ -31,15 +31,16 @@ SETTINGS = {
 }
 
 
-def scores_of(left_out, _metadata):
-    return list(left_out.scores)
+def scores_of(_metadata, _labels, scores):
+    return list(scores)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_left_out_scores_are_those_of_one_matrix(name):
     settings = SETTINGS[name]
     corpus = Corpus(settings.wanted)
-    corpus.extend(tokenized(RAWS, Skips(), Serial(), True, settings.wanted))
+    for message in tokenized(RAWS, Skips(), Executor(), True, settings.wanted):
+        corpus.add(message)
     fitted = fit(corpus, corpus.labels, settings, corpus.channels(), corpus.traits())
     expected = list(fitted.left_out_scores(corpus))
     with TrainingRun(Processes(2, alone=0.0), settings) as run:
@@ -51,14 +52,15 @@ def test_left_out_scores_are_those_of_one_matrix(name):
         run.choose_cut_offs(0.05)
         unsaved = UnsavedModel(run.write)
     model = unsaved.lookup.model()
-    chosen = cut_offs_within(0.05, fitted, expected)
+    ham = ham_odds(fitted.metadata, corpus.labels, expected)
+    chosen = cut_offs_within(0.05, fitted.metadata, ham)
     assert CutOffs.of_model(run.metadata).spam == pytest.approx(chosen.spam, abs=1e-12)
     assert model.metadata.learned == fitted.metadata.learned
     assert sum(map(sum, model.learned.values())) == len(RAWS)
 
 
 def test_messages_and_their_names_come_back_in_their_order():
-    with TrainingRun(Serial(), TrainingSettings()) as run:
+    with TrainingRun(Executor(), TrainingSettings()) as run:
         run.read(in_batches(iter(RAWS), 150), Skips())
         assert [m.source for m in run.messages()] == [raw.source for raw in RAWS]
         places = [799, 0, 150, 149, 151]
@@ -68,24 +70,22 @@ def test_messages_and_their_names_come_back_in_their_order():
 
 def test_nothing_is_left_in_the_end(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with TrainingRun(Serial(), TrainingSettings()) as run:
+    with TrainingRun(Executor(), TrainingSettings()) as run:
         run.read(in_batches(iter(RAWS), 150), Skips())
         assert [path.stat().st_mode & 0o77 for path in tmp_path.rglob("*")].count(0) > 3
     assert list(tmp_path.iterdir()) == []
-
-
-def test_few_messages_are_all_fitted_to():
-    assert sample_end(10_000_000) is None
-    assert sample_end(10_000_001) is not None
 
 
 def test_the_sample_is_about_the_limit_whatever_the_order():
     digests = [
         hashlib.blake2b(bytes([i % 256, i // 256]), digest_size=16).digest() for i in range(9999)
     ]
-    chosen = in_sample(b"".join(digests), sample_end(9999, 1000))
+    chosen = in_sample(b"".join(digests), 9999, 1000)
     assert 900 < chosen.sum() < 1100
-    backwards = in_sample(b"".join(reversed(digests)), sample_end(9999, 1000))
+    backwards = in_sample(b"".join(reversed(digests)), 9999, 1000)
     assert (chosen == backwards[::-1]).all()
-    assert in_sample(b"\x00" * 16 + b"\xff" * 16, sample_end(2, 1)).tolist() == [True, False]
+    ends = b"\x00" * 16 + b"\xff" * 16
+    assert in_sample(ends, 2, 1).tolist() == [True, False]
+    assert in_sample(ends, 10_000_000).tolist() == [True, True]  # few are all fitted to
+    assert in_sample(ends, 10_000_001).tolist() == [True, False]
     assert chosen.dtype == np.bool_

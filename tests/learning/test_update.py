@@ -5,15 +5,15 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from counted_models import teach, train
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 from small_models import assert_one_sentence, refused, with_learned
-from whole_models import assert_same_fit, ledger_of, message, messages_of, save, without_calibration
+from whole_models import assert_same_fit, message, messages_of, save, without_calibration
 
 from nbspam.errors import ModelError, TrainingError
-from nbspam.learning.batch import fit, token_counts
-from nbspam.learning.corpus import Corpus
+from nbspam.learning import update
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages, forget, learn, moves
 from nbspam.store.lookup import Lookup, Model, disagreements, read_model
@@ -23,23 +23,6 @@ from nbspam.tokens.tokenized import TokenizedMessage
 
 HAM, SPAM = "ham", "spam"
 WANTED = TrainingSettings().wanted
-
-
-def teach(path, messages, remember=True, chosen=TrainingSettings(), batch=500):  # noqa: B008
-    pending = PendingMessages(chosen.wanted)
-    pending.read(path, messages, remember, batch)
-    return learn(path, pending, chosen, remember)
-
-
-def train(path, messages, chosen=TrainingSettings()):  # noqa: B008
-    """Learn all at once, as `train` does."""
-    corpus = Corpus(chosen.wanted)
-    for one in messages:
-        corpus.add(one)
-    found = fit(corpus, corpus.labels, chosen, corpus.channels(), corpus.traits())
-    counts = token_counts(corpus.vocabulary, found.counts)
-    ledger = dict(ledger_of(corpus, found.metadata.settings.classes))
-    write_model(path, Model(found.metadata, dict(counts), ledger))
 
 
 def sections(path):
@@ -109,29 +92,6 @@ def model(path):
 MESSAGES = messages_of([HAM, SPAM])
 
 
-@given(MESSAGES, st.randoms(), st.integers(1, 5), st.booleans())
-def test_batches_in_any_order_learn_what_training_learns(
-    tmp_path_factory, messages, chance, size, begun
-):
-    messages = [message(HAM, "a", number=8), message(SPAM, "b", number=9), *messages]
-    path = tmp_path_factory.mktemp("update") / "model.json"
-    # A message that comes twice counts twice only where it comes twice at once.
-    groups = {}
-    for one in messages:
-        groups.setdefault(one.digest, []).append(one)
-    mixed = list(groups.values())
-    chance.shuffle(mixed)
-    parts = [mixed[i : i + size] for i in range(0, len(mixed), size)]
-    batches = [[one for group in part for one in group] for part in parts]
-    if begun and len({one.label for one in batches[0]}) == 2:
-        train(path, batches.pop(0))
-    for batch in batches:
-        change = teach(path, batch)
-        assert (change.learned, change.moved, change.unchanged) == (len(batch), 0, 0)
-    assert_whole(path)
-    assert_trained(path, messages)
-
-
 @given(MESSAGES, MESSAGES)
 def test_learning_the_same_again_changes_nothing(tmp_path_factory, first, second):
     path = tmp_path_factory.mktemp("again") / "model.json"
@@ -191,17 +151,17 @@ def test_nothing_new_writes_nothing(model, known):
     assert model.read_bytes() == contents
 
 
-def test_of_known_messages_no_tokens_are_kept(model):
+def test_of_known_messages_no_tokens_are_kept(model, monkeypatch):
     pending = PendingMessages(WANTED)
     new = [message(SPAM, "new", number=i) for i in range(10, 15)]
-    pending.read(model, [*BASE, new[0], BASE[0], BASE[1]], remember=True)
+    pending.add([*BASE, new[0], BASE[0], BASE[1]], model)
     assert pending.found.total() == 8
     # Two are found once more than they were learned.
     kept = [one.digest for one in pending.corpus.messages()]
     assert sorted(kept) == sorted(one.digest for one in (new[0], *BASE[:2]))
-    # Batches are looked up together.
-    assert teach(model, [*BASE, *new], batch=2) == Change(learned=5, unchanged=5)
-    assert forget(model, [*new, *new], batch=2) == Change(forgotten=5, unchanged=5)
+    monkeypatch.setattr(update, "_BATCH", 2)  # looked up together
+    assert teach(model, [*BASE, *new]) == Change(learned=5, unchanged=5)
+    assert forget(model, [*new, *new]) == Change(forgotten=5, unchanged=5)
     # A pruned token is no hindrance.
     found = read_model(model)
     counts = {token: row for token, row in found.counts.items() if token != "noon"}
@@ -222,7 +182,7 @@ def test_memory_does_not_grow_with_what_is_known(path):
     pending = PendingMessages(WANTED)
     tracemalloc.start()
     try:
-        pending.read(path, mails(), remember=True)
+        pending.add(mails(), path)
         kept, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -236,9 +196,9 @@ def test_what_was_learned_meanwhile_is_not_learned_again(model):
     """Two processes that read the same mail, and write one after the other."""
     new = [message(SPAM, "win", number=9), message(HAM, "tea", number=10)]
     first, second, third = (PendingMessages(WANTED) for _ in range(3))
-    first.read(model, new, remember=True)
-    second.read(model, [*new, message(HAM, "milk", number=11)], remember=True)
-    third.read(model, [new[0]._replace(label=HAM)], remember=True)
+    first.add(new, model)
+    second.add([*new, message(HAM, "milk", number=11)], model)
+    third.add([new[0]._replace(label=HAM)], model)
     assert learn(model, first, TrainingSettings()) == Change(learned=2)
     assert learn(model, second, TrainingSettings()) == Change(learned=1, unchanged=2)
     assert assert_whole(model).metadata.learned.messages == (5, 3)
@@ -248,7 +208,7 @@ def test_what_was_learned_meanwhile_is_not_learned_again(model):
 
 def test_a_model_made_meanwhile_is_added_to(path):
     pending = PendingMessages(WANTED)
-    pending.read(path, [message(SPAM, "win", number=9)], remember=True)
+    pending.add([message(SPAM, "win", number=9)], path)
     train(path, BASE)
     assert learn(path, pending, TrainingSettings()) == Change(learned=1)
     assert assert_whole(path).metadata.learned.messages == (3, 3)

@@ -10,7 +10,7 @@ from nbspam.filter import open_filter
 from nbspam.mailbox.sorting import TAUGHT_AS_HAM, classified_with_ledger
 from nbspam.reading.message import RawMessage
 from nbspam.scoring.verdict import CutOffs
-from nbspam.workers import Processes, Serial
+from nbspam.workers import Executor, Processes
 
 _LOW = ("--spam-cutoff", "0")  # what is known at all is spam, whatever one more lesson changes
 # As what each message of a campaign was learned, and whether it counts as ham.
@@ -36,7 +36,7 @@ def test_spam_that_other_classes_learned_as_often_has_a_reason(classes, tmp_path
     nbspam.train(learned).save(tmp_path / "model.json")
     mails = [*many("spam", 60, 8), *taught, *others["ham"][:2]]
     raws = [RawMessage(f"x:{i}", None, mail) for i, mail in enumerate(mails)]
-    where = Processes(2, alone=1e-9, start_method="fork") if classes[2:] else Serial()
+    where = Processes(2, alone=1e-9, start_method="fork") if classes[2:] else Executor()
     with open_filter(tmp_path / "model.json", lambda _: CutOffs(0.5, 0.5)) as spam_filter:
         found = list(classified_with_ledger(raws, where, spam_filter))
         verdicts = [spam_filter.classify(mail) for mail in mails]
