@@ -294,8 +294,9 @@ class Clients:
         ends: by the monotonic clock, when no client is waited for any more.
         """
         if self._listeners:
-            self.ends, self._is_closing = ends, True
-            self._wake.send(b"x")
+            self.ends = ends
+            self._wake.send(b"x")  # before whoever is at the door may close it
+            self._is_closing = True
             self.tell_of_change()
             self.join(ends - time.monotonic())
 

@@ -272,4 +272,6 @@ def serve(
         notify("STOPPING=1")
         server.close()
     finally:
+        while signal.sigpending().intersection(SIGNALS):  # a second one would end it too early
+            signal.sigwait(SIGNALS)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -436,6 +436,8 @@ def test_a_start_after_a_crash_and_a_clean_end(serve, mail_model, tmp_path, numb
             wait_until(lambda: not unsent(client))
             served.process.send_signal(number)
             served.wait(lambda: not served.path.exists() or _refused(served.path))
+            for again in (signal.SIGTERM, signal.SIGHUP):  # it ends no sooner, and not by them
+                served.process.send_signal(again)
             client.sendall(SPAM)
             client.shutdown(socket.SHUT_WR)
             assert client.recv(4096).startswith(b"SPAMD/1.1 0 EX_OK\r\nSpam: True ; ")
