@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """nbspam mail filter on a real Dovecot with TLS on loopback, beside fetching and classifying.
 
-Usage:  python benchmarks/imap.py --ham DIR... --spam DIR... [--messages N] [--runs N]
+Usage:  python benchmarks/mail.py --ham DIR... --spam DIR... [--messages N] [--runs N]
 
   --ham, --spam  folders with one mail a file, such as those of the SpamAssassin public corpus;
                  every other one is learned, of the others N are delivered

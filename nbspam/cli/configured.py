@@ -92,7 +92,8 @@ class Command(click.Command):
     def make_parser(self, ctx: click.Context) -> Any:
         parser = super().make_parser(ctx)
         # click tries `-m` as a long option first, and loads difflib to suggest another: 1.5 ms.
-        parser._long_opt.update(parser._short_opt)
+        # Without these attributes, which are its own, it still does what it should.
+        getattr(parser, "_long_opt", {}).update(getattr(parser, "_short_opt", {}))
         for each in self.options() if self._takes_settings else ():
             # So that the command line has the last word over a file.
             if each.is_bool_flag and not (each.secondary_opts or each.declared.typed):

@@ -270,6 +270,10 @@ def _is_default(path: object) -> bool:
     return False
 
 
+# Since click 8.2; one before prints the help itself.
+_NO_COMMAND = getattr(click.exceptions, "NoArgsIsHelpError", ())
+
+
 def outcome(error: BaseException) -> tuple[int, str]:
     """Return the exit code of a failure, and the sentence for the user; empty for silence.
 
@@ -281,7 +285,7 @@ def outcome(error: BaseException) -> tuple[int, str]:
             return error.exit_code, error.sentence(create)
         case NbspamError():
             return error.exit_code, error.sentence(REMEDIES)
-        case click.exceptions.NoArgsIsHelpError():
+        case click.UsageError() if isinstance(error, _NO_COMMAND):
             return error.exit_code, error.format_message()
         case click.UsageError():
             if isinstance(error, click.NoSuchOption) and error.possibilities:

@@ -24,6 +24,14 @@ from nbspam.tokens.tokenized import TokenizedMessage
 PACKAGE = ROOT / "nbspam"
 
 
+def test_a_wrong_word_is_one_sentence_with_click_8_1_too():
+    program = "import click, nbspam_main; vars(click.exceptions).pop('NoArgsIsHelpError', None)"
+    words = [sys.executable, "-c", f"{program}; nbspam_main.main()", "clasify"]
+    found = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT)
+    assert found.returncode == 2
+    assert found.stderr.startswith("nbspam: no such command 'clasify'")
+
+
 @pytest.mark.parametrize(
     "command",
     ["classify a\0b", f"classify {'a' * 5_000}", f"train -m new TABLE --encoding={'a' * 500}",
