@@ -34,7 +34,7 @@ without a limit .0217 and .0194.
 A message has three groups of words: its text; its own fields, which sender and mailer write (From,
 To, the mailer …); and the header channel, which shows the way it came.  Two calibrations use them
 (`calibration.py`): one of the text and the own fields together, which hold for mail from anywhere,
-and one of the text and of the header channel, which is trusted as far as `prediction.trust` says.
+and one of the text and of the header channel, which is trusted as far as `calibration.trust` says.
 """
 
 import math

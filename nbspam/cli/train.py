@@ -58,7 +58,6 @@ def _check(
     cutting: Cutting,
     learning: Learning,
     reading: Reading,
-    base: str | None,
 ) -> None:
     """Raise OptionError for what is wrong with any model and no declaration says."""
     cutting, learning = _of_new(model, writing, cutting, learning)

@@ -50,6 +50,7 @@ HAM_LOSS = 0.001  # of sm@hm.1
 # Probabilities are kept this far from 0 in the log-loss, so that one certain mistake is finite: it
 # costs 27.6 nats.  scikit-learn does so too, at 2.2e-16 (36.0 nats).
 LOG_LOSS_FLOOR = 1e-12
+_BINS = 10  # of the calibration
 _Z = 1.959963984540054  # standard normal quantile at 0.975
 _SCORE_EDGES = np.arange(-14, 15, 2)  # nats; beyond them P(spam) is within 1e-6 of 0 or 1
 
@@ -305,15 +306,15 @@ class CalibrationBin(NamedTuple):
     spam_share: float  # observed
 
 
-def calibration_bins(spam: Booleans, probability: Floats, n_bins: int = 10) -> list[CalibrationBin]:
+def calibration_bins(spam: Booleans, probability: Floats) -> list[CalibrationBin]:
     """Return the bins of equal width that hold a message, lowest first.
 
     spam, probability: (n,), what each message is, and its P(spam).
     """
-    which = np.minimum((probability * n_bins).astype(int), n_bins - 1)
+    which = np.minimum((probability * _BINS).astype(int), _BINS - 1)
     found = []
     for k in np.unique(which).tolist():
-        own, ends = which == k, (k / n_bins, (k + 1) / n_bins)
+        own, ends = which == k, (k / _BINS, (k + 1) / _BINS)
         means = float(probability[own].mean()), float(spam[own].mean())
         found.append(CalibrationBin(*ends, int(own.sum()), *means))
     return found

@@ -27,7 +27,7 @@ from nbspam.mailbox.account import (
 )
 
 _CONNECT_LIMIT = 30.0  # seconds
-_ANSWER = 4 << 20  # bytes beside mail; 80,000 UIDs are 0.9 MB
+_ANSWER = 4 << 20  # bytes beside mail and lists of UIDs
 # The slowest answer: so many times as long as a server may be silent, since one that searches says
 # now and then that it is still there; and a second for each 4 KiB.
 _SILENCES = 10

@@ -12,7 +12,6 @@ import tarfile
 import tracemalloc
 import zipfile
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,7 +33,6 @@ from nbspam.reading.sources import any_kind, labelled, unlabelled
 from nbspam.serving import spamd
 
 CONTENT = b"the same words, packed or not\n" * 10_000
-Pack = Callable[[bytes], bytes]
 
 
 def read(path):

@@ -37,7 +37,6 @@ BOX = b"".join(
 )
 PLAIN = ReadingOptions()
 LINES = ReadingOptions(input_format="lines")
-Found = list[tuple[str, str | None]]
 
 
 def put(root, *names, content=MAIL):

@@ -149,11 +149,6 @@ MESSAGES = st.binary(max_size=200) | st.lists(
 ).map(lambda pieces: b"".join(b"".join(piece) for piece in pieces))
 
 
-def subjects_of(raw):
-    lines = raw if b"\n" in raw else raw.replace(b"\r", b"\n")
-    return re.findall(rb"(?im)^subject[ \t]*:", lines)
-
-
 @given(MESSAGES, st.sampled_from(ALL_MARKS))
 @example(b"\xef\xbb\xbfX-Nbspam:\n\nX-Nbspam:", PLAIN)
 @example(b"X-Nbspam:\n\xef\xbb\xbfX-Nbspam:\n", PLAIN)
