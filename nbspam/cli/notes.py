@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -291,7 +292,7 @@ def outcome(error: BaseException) -> tuple[int, str]:
             if isinstance(error, click.NoSuchOption) and error.possibilities:
                 near = error.possibilities[:1]  # click puts several in alphabetical order
                 error = click.NoSuchOption(error.option_name, None, near, error.ctx)
-            said = error.format_message().replace(". (Did", "; did").replace(". Did", "; did")
+            said = re.sub(r"\.? \(?Did you", "; did you", error.format_message())
             said = said.removesuffix("?)").rstrip(".?")
             path = error.ctx.command_path if error.ctx else "nbspam"
             return error.exit_code, f"{said[:1].lower()}{said[1:]}; see {path} --help"
