@@ -1,6 +1,7 @@
 """Large messages: the same answers as ever, and nobody waits for them."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from served_programs import SPAM
-from servers import AS_HAM, AS_SPAM, OK, request
+from servers import AS_HAM, AS_SPAM, OK, put, request
 
 from nbspam.reading.marks import MARK
 from nbspam.serving import judges
@@ -96,6 +97,25 @@ def test_what_cannot_be_read_there_is_refused(serving, model, monkeypatch):
         assert served.ask(request("CHECK", padded(SPAM))).startswith(b"SPAMD/1.0 75 ")
         assert served.ask(request("CHECK", SPAM)).startswith(OK)
     assert "Resource temporarily unavailable" in served.said[0]
+
+
+@linux
+def test_it_gets_each_new_version_and_no_damaged_one(serving, model):
+    large = request("CHECK", padded(b"Subject: other\n\nsome quite unheard-of words\n"))
+    new = [LearnRequest(b"some quite unheard-of words", True)]
+    with serving(model) as served:
+        before = served.ask(large)
+        assert apply_requests(model, new, DEFAULT_WAIT) == ["learned"]
+        after = served.ask(large)
+        scores = [float(re.search(rb"; (-?[\d.]+) /", reply)[1]) for reply in (before, after)]
+        assert scores[0] < scores[1]
+        put(model, model.read_bytes()[:500])
+        assert served.ask(large) == after  # of the version that the server has open
+        first = program_of(served)
+        os.kill(first, signal.SIGKILL)  # while it has nothing to do: nothing is lost
+        os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)  # until the server can see it
+        assert served.ask(large) == after
+        assert len(served.said) == 1
 
 
 @linux
