@@ -142,6 +142,7 @@ def test_when_it_dies_or_takes_too_long_the_message_is_refused_and_a_new_one_is_
         for thread in asking:
             thread.start()
         served.wait(lambda: served.metric("parked_connections") == 3)
+        assert served.ask(request("CHECK", SPAM)).startswith(OK)  # which waits for none of them
         time.sleep(0.1)
         os.kill(first, signal.SIGKILL)
         for thread in asking:
