@@ -1,5 +1,6 @@
 import io
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -103,19 +104,14 @@ def test_ham_of_one_server_and_spam_of_another_earn_no_trust_by_merging():
 
 @each("event_model, traits", KINDS)
 def test_classes_are_told_by_their_names(event_model, traits):
-    chosen = {"event_model": event_model, "traits": traits}
-    if event_model == "complement":
-        chosen["scoring"] = "sum"
-    mine, order = (
-        [("ham", {"a"}, 1), ("promo", {"b"}, 2), ("spam", {"c"}, 3)],
-        ("spam", "ham", "promo"),
-    )
+    scoring = "sum" if event_model == "complement" else "evidence"
+    model = partial(taught, scoring=scoring, event_model=event_model, traits=traits)
+    mine = [("ham", {"a"}, 1), ("promo", {"b"}, 2), ("spam", {"c"}, 3)]
     its = [("ham", {"a"}, 4), ("spam", {"c"}, 5), ("spam", {"d"}, 6)]
-    first, second = taught(mine, THREE, **chosen), taught(its, order, **chosen)
-    for classes, parts in ((THREE, (first, second)), (order, (second, first))):
-        found = together(*parts).model
-        assert found.metadata.settings.classes == classes
-        assert_same_counts(taught([*mine, *its], classes, **chosen), found)
+    order = ("spam", "ham", "promo")
+    first, second = model(mine, THREE), model(its, order)
+    assert_same_counts(model([*mine, *its], THREE), together(first, second).model)
+    assert_same_counts(model([*mine, *its], order), together(second, first).model)
 
 
 def test_shared_messages_are_refused_with_their_number(tmp_path):

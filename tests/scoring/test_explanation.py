@@ -105,8 +105,7 @@ def wild(draw, scale):
 
 @given(st.data())
 def test_constants_and_shares_add_up_whatever_the_calibrations_are(data):
-    mails = many_mails(60, 4)[:51]
-    numbers = [numbers_of(i) for i in range(len(mails))]
+    mails, numbers = many_mails(60, 4)[:51], [numbers_of(i) for i in range(51)]
     learned = learn(mails, numbers, scoring="evidence", traits="kernel")
     both = Calibrations(*(data.draw(wild(scale)) for scale in scales(with_traits=True)))
     rows = HOST_ROWS[data.draw(st.sampled_from([*HOST_ROWS]))]

@@ -160,11 +160,8 @@ def test_signals_are_heeded_once_it_says_that_it_serves():
         done.append("use")
         signal.raise_signal(signal.SIGTERM)
 
-    server = SimpleNamespace(
-        start=lambda *_: done.append("start"),
-        close=lambda: done.append("close"),
-        current=SimpleNamespace(use=use),
-    )
+    server = SimpleNamespace(start=lambda *_: done.append("start"))
+    server.close, server.current = lambda: done.append("close"), SimpleNamespace(use=use)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
     serve(server, [], [], lambda: signal.raise_signal(signal.SIGHUP))
     assert done == ["start", "use", "close"]
