@@ -329,3 +329,4 @@ def test_weights_left_out_are_those_of_the_other_messages_to_the_last_bit(found,
             actual = arrays.contrasts(found.presence[[i]], found.labels[[i]], k)
             weights = [contrast(row, size, k, alpha) if any(row) else math.nan for row in rows]
             np.testing.assert_array_equal(actual, weights)
+            assert not np.isinf(actual).any()

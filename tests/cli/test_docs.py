@@ -182,6 +182,10 @@ def by_mandoc(text):
     return shown(text, "mandoc", "-Tutf8", "-O", "width=78")
 
 
+def test_every_command_has_a_page():
+    assert {"nbspam.1", "nbspam-train.1", "nbspam-model-prune.1"} <= PAGES.keys()
+
+
 @each("name", COMMANDS)
 def test_a_page_is_plain_roff_with_its_sections_and_every_option(name):
     page, command = PAGES[f"{name}.1"], COMMANDS[name]

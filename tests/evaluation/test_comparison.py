@@ -115,6 +115,8 @@ def test_the_best_comes_first_and_each_other_is_compared_with_it(everything):
     assert errors == sorted(errors)
     best, *others = everything
     assert best.difference is None
+    alone = left_out(read(), others[-1].combination.settings(GIVEN)).outcomes
+    assert [o.judged.log_odds for o in alone] == others[-1].messages.log_odds.tolist()
     for model in others:
         own, of_best = ~model.messages.right, ~best.messages.right
         assert model.difference.only_it == (own & ~of_best).sum()

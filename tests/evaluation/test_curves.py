@@ -112,6 +112,7 @@ def test_the_learning_curve_has_a_point_for_each_batch_of_an_online_test():
     window, rates = learning_curve(online)
     assert window == 20
     assert rates == {"every": {10: 100, 12: 75, 14: 10}, "recent": {10: 100, 12: 75, 14: 0}}
+    assert [*rates["every"]] == [*rates["recent"]] == [10, 12, 14]  # from left to right
 
 
 # Files

@@ -157,6 +157,21 @@ def test_the_first_messages_of_the_second_class_do_not_spoil_the_calibration(fir
     assert score({"prize", "click"}).probability > 0.8
 
 
+@each("scoring", SCORINGS)
+def test_of_three_classes_learned_one_by_one_that_of_the_words_wins(scoring):
+    messages = [(name, {name, "x"}) for name in THREE]
+    chosen = TrainingSettings(traits="none", scoring=scoring)
+    learner = OnlineLearner(empty_metadata(THREE, "spam", chosen), {})
+    for label, tokens in messages * 20:
+        learner.learn(label, tokens)
+        learner.refine(label, tokens)
+    calibrations = learner.metadata.learned.calibrations
+    assert [both != untrained("none") for both in calibrations] == [scoring == "evidence"] * 3
+    for k, (_, tokens) in enumerate(messages):
+        probabilities = learner.classifier().score(tokens).probabilities
+        assert probabilities[k] == max(probabilities) > 0.5
+
+
 @each("traits", ["none", "kernel"])
 @each("scoring", SCORINGS)
 def test_a_learner_of_nothing_or_of_one_class_alone_is_undecided(scoring, traits):

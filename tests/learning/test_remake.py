@@ -1,10 +1,12 @@
 import io
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from channel_models import TOKENS, many_mails
+from counted_models import KINDS
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
@@ -100,15 +102,16 @@ def test_ham_of_one_server_and_spam_of_another_earn_no_trust_by_merging():
     assert metadata.host_trust[1] == 30
 
 
-def test_classes_are_told_by_their_names():
-    mine, order = (
-        [("ham", {"a"}, 1), ("promo", {"b"}, 2), ("spam", {"c"}, 3)],
-        ("spam", "ham", "promo"),
-    )
+@each("event_model, traits", KINDS)
+def test_classes_are_told_by_their_names(event_model, traits):
+    scoring = "sum" if event_model == "complement" else "evidence"
+    model = partial(taught, scoring=scoring, event_model=event_model, traits=traits)
+    mine = [("ham", {"a"}, 1), ("promo", {"b"}, 2), ("spam", {"c"}, 3)]
     its = [("ham", {"a"}, 4), ("spam", {"c"}, 5), ("spam", {"d"}, 6)]
-    first, second = taught(mine, THREE), taught(its, order)
-    assert_same_counts(taught([*mine, *its], THREE), together(first, second).model)
-    assert_same_counts(taught([*mine, *its], order), together(second, first).model)
+    order = ("spam", "ham", "promo")
+    first, second = model(mine, THREE), model(its, order)
+    assert_same_counts(model([*mine, *its], THREE), together(first, second).model)
+    assert_same_counts(model([*mine, *its], order), together(second, first).model)
 
 
 def test_shared_messages_are_refused_with_their_number(tmp_path):

@@ -341,7 +341,8 @@ def test_a_ledger_that_does_not_fit_the_counts_breaks_nothing(model, counted, mo
     write_model(model, Model(metadata, counts, learned))
     before = model.read_bytes()
     mails = [*BASE[:3], *tea]
-    with refused(model, "damaged"):
+    why = "a message of its ledger is not in its counts; restore it" if counted else ""
+    with refused(model, f"damaged: {why}"):
         if move:
             teach(model, [one._replace(label=SPAM) for one in mails])
         else:

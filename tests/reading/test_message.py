@@ -102,6 +102,13 @@ def test_16_mb_encoded_body(encoding, unit):
     parsed_in_time(header + unit * ((16 << 20) // len(unit)))
 
 
+def test_10000_headers():
+    block = b"".join(b"X-Many-%d: value\n" % i for i in range(10_000))
+    message = parsed_in_time(block + b"\nthe body\n")
+    assert len(message.headers) == 1_000
+    assert message.parts == [Part("text/plain", "the body\n")]
+
+
 def test_multiparts_and_messages_in_messages_1000_deep():
     opening = b"".join(
         b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (i, i) for i in range(1_000)

@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 from small_models import ALPHAS, MESSAGES, PRIORS, SCORINGS, learn, with_learned
+from whole_models import numbers_of
 
 import nbspam
+from nbspam.bayes.calibration import Calibrations, scales, untrained
 from nbspam.bayes.event_model import EVENT_MODELS, odds_of_class
 from nbspam.reading.message import parse_text
 from nbspam.scoring.classifier import Classifier
@@ -90,6 +92,31 @@ def test_constants_and_shares_of_mails_add_up_to_the_score(scoring, prior, class
         expected = {"none": (0, 0), "apart": (0, 0.05), "few": (0, 0.3), "some": (0.3, 0.8)}
         low, high = expected.get(hosts, (0.7, 1) if hosts is None else (0.98, 1))
         assert low <= max(trust) <= high
+
+
+@st.composite
+def wild(draw, scale):
+    """Draw a calibration that no training made: what is out of its ranges is held at their ends."""
+    values = [draw(st.floats(-9, 9)) for _ in range(3 * scale.size - 2)]
+    ends = values[scale.size :]
+    ranges = (tuple(sorted(pair)) for pair in zip(ends[::2], ends[1::2], strict=True))
+    return untrained(scale)._replace(coefficients=tuple(values[: scale.size]), ranges=tuple(ranges))
+
+
+@given(st.data())
+def test_constants_and_shares_add_up_whatever_the_calibrations_are(data):
+    mails, numbers = many_mails(60, 4)[:51], [numbers_of(i) for i in range(51)]
+    learned = learn(mails, numbers, scoring="evidence", traits="kernel")
+    both = Calibrations(*(data.draw(wild(scale)) for scale in scales(with_traits=True)))
+    rows = HOST_ROWS[data.draw(st.sampled_from([*HOST_ROWS]))]
+    metadata = with_learned(learned.fit.metadata, calibrations=(both,), host_rows=rows)
+    classifier = Classifier(metadata, learned.classifier.counts)
+    prior = abs(math.log(25.5 / 26.5))
+    for i in range(0, 51, 5):
+        found = explain(classifier, mails[i][1], numbers[-1 - i])
+        assert_adds_up(found, metadata)
+        assert found.constants.get(CAUTION, 0) <= 0
+        assert abs(found.constants.get(PRIOR, 0)) <= prior * (1 + 1e-9)
 
 
 def test_under_evidence_who_took_the_mail_in_has_no_share():

@@ -1,6 +1,7 @@
 """Large messages: the same answers as ever, and nobody waits for them."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from served_programs import SPAM
-from servers import AS_HAM, AS_SPAM, OK, request
+from servers import AS_HAM, AS_SPAM, OK, put, request
 
 from nbspam.reading.marks import MARK
 from nbspam.serving import judges
@@ -99,6 +100,25 @@ def test_what_cannot_be_read_there_is_refused(serving, model, monkeypatch):
 
 
 @linux
+def test_it_gets_each_new_version_and_no_damaged_one(serving, model):
+    large = request("CHECK", padded(b"Subject: other\n\nsome quite unheard-of words\n"))
+    new = [LearnRequest(b"some quite unheard-of words", True)]
+    with serving(model) as served:
+        before = served.ask(large)
+        assert apply_requests(model, new, DEFAULT_WAIT) == ["learned"]
+        after = served.ask(large)
+        scores = [float(re.search(rb"; (-?[\d.]+) /", reply)[1]) for reply in (before, after)]
+        assert scores[0] < scores[1]
+        put(model, model.read_bytes()[:500])
+        assert served.ask(large) == after  # of the version that the server has open
+        first = program_of(served)
+        os.kill(first, signal.SIGKILL)  # while it has nothing to do: nothing is lost
+        os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)  # until the server can see it
+        assert served.ask(large) == after
+        assert len(served.said) == 1
+
+
+@linux
 def test_when_it_dies_or_takes_too_long_the_message_is_refused_and_a_new_one_is_started(
     serving, model
 ):
@@ -122,6 +142,7 @@ def test_when_it_dies_or_takes_too_long_the_message_is_refused_and_a_new_one_is_
         for thread in asking:
             thread.start()
         served.wait(lambda: served.metric("parked_connections") == 3)
+        assert served.ask(request("CHECK", SPAM)).startswith(OK)  # which waits for none of them
         time.sleep(0.1)
         os.kill(first, signal.SIGKILL)
         for thread in asking:

@@ -1,14 +1,17 @@
-"""Where a server listens and where it refuses to, and what systemd passes and is told."""
+"""Where a server listens and where it refuses to, what systemd passes and is told, and signals."""
 
 import os
+import signal
 import socket
 import stat
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from nbspam.errors import OptionError, ServingError
 from nbspam.serving import sockets
+from nbspam.serving.server import serve
 from nbspam.serving.sockets import name_of, notify, passed_sockets, tcp_sockets, unix_socket
 
 
@@ -147,3 +150,19 @@ def test_systemd_is_told(tmp_path, monkeypatch, abstract):
     notify("STOPPING=1")  # nobody hears it, and nothing happens
     monkeypatch.delenv("NOTIFY_SOCKET")
     notify("READY=1")
+
+
+def test_signals_are_heeded_once_it_says_that_it_serves():
+    """Who waits for that and sends SIGHUP would end it otherwise."""
+    done = []
+
+    def use():  # which opens the model again
+        done.append("use")
+        signal.raise_signal(signal.SIGTERM)
+
+    server = SimpleNamespace(start=lambda *_: done.append("start"))
+    server.close, server.current = lambda: done.append("close"), SimpleNamespace(use=use)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    serve(server, [], [], lambda: signal.raise_signal(signal.SIGHUP))
+    assert done == ["start", "use", "close"]
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before

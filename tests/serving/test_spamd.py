@@ -365,9 +365,11 @@ def test_clients_that_leave_leave_nothing_behind(serving, model):
 def test_who_is_at_the_door_at_the_end_is_served(serving, model, spam_lines):
     with serving(model, connections=1) as served, served.clients(4) as clients:
         served.wait(lambda: served.n_open == 1)
+        check = request("CHECK", SPAM)
+        clients[0].send(check[:40])
         served.stop()
         for client in clients:
-            client.send(request("CHECK", SPAM))
+            client.send(check[40:] if client is clients[0] else check)
             assert client.rest() == OK + spam_lines[SPAM] + b"\r\n"
 
 

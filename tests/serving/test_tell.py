@@ -1,5 +1,7 @@
 """Requests to learn are applied once, in order, and together."""
 
+import os
+import re
 import subprocess
 import sys
 import threading
@@ -238,9 +240,12 @@ def test_judging_never_waits_for_learning(serving, model):
         for _ in range(20):
             assert served.ask(request("CHECK", SPAM)).startswith(OK)
         assert time.monotonic() - started < 20  # the lock is waited for for 30
+        served.wait(lambda: served.said)
         for client in clients:
             client.socket.close()
         served.stop_within(20)
+    (said,) = served.said
+    assert re.match(rf"{model}: waiting for its lock \S+, held by process {os.getpid()} \(", said)
 
 
 def test_who_cannot_be_learned_in_time_is_told_and_was_not_learned(serving, model):

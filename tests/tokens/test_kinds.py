@@ -93,6 +93,9 @@ def test_every_token_of_the_sample_data_is_of_a_known_kind():
     tokens = sample_tokens()
     assert len(tokens) > 3_000
     assert {token.partition(":")[0] for token in tokens if ":" in token} <= KIND_NAMES
+    for token in tokens:
+        kind, found = kind_of(token), (channel_of(token), is_host(token), is_fragment(token))
+        assert found == (kind.channel, kind.channel == HOST, kind.is_fragment)
     # The sample's mails have no Organization, and meet no limit.
     assert set(KINDS) - {kind_of(token) for token in tokens} <= {
         named("organization"),
