@@ -10,7 +10,7 @@ import threading
 import time
 import tracemalloc
 import zlib
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,6 +18,7 @@ import pytest
 from one_case import each
 from served_programs import HAM, SPAM, Client
 from servers import AS_SPAM, OK, request, serving_in, signal_all
+from waiting import wait_until
 
 from nbspam.errors import ModelError
 from nbspam.serving.clients import Clients, Limits, Room
@@ -52,6 +53,25 @@ def test_the_scraper_has_a_place_beside_300_idle_clients(serving, model):
 
 
 # The end, whatever clients do
+
+
+def test_the_end_comes_in_time_however_many_clients_share_the_looks_at_the_clock(monkeypatch):
+    monkeypatch.setattr("nbspam.serving.clients._TICKING", 0.01)  # one looks every 25 seconds
+
+    def serve(client):
+        with suppress(TimeoutError), client.awaited():
+            client.stream.readline()
+
+    clients = Clients(Limits(grace=0.1), serve, print)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        clients.listen([listener])
+        with socket.create_connection(listener.getsockname()) as silent:
+            wait_until(lambda: clients.n_open)
+            clients.close(time.monotonic() + 0.5)
+            clients.join()
+            silent.settimeout(5)
+            assert silent.recv(1) == b""
 
 
 @each(
