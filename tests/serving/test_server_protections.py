@@ -10,7 +10,7 @@ import threading
 import time
 import tracemalloc
 import zlib
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,7 +18,6 @@ import pytest
 from one_case import each
 from served_programs import HAM, SPAM, Client
 from servers import AS_SPAM, OK, request, serving_in, signal_all
-from waiting import wait_until
 
 from nbspam.errors import ModelError
 from nbspam.serving.clients import Clients, Limits, Room
@@ -55,25 +54,6 @@ def test_the_scraper_has_a_place_beside_300_idle_clients(serving, model):
 # The end, whatever clients do
 
 
-def test_the_end_comes_in_time_however_many_clients_share_the_looks_at_the_clock(monkeypatch):
-    monkeypatch.setattr("nbspam.serving.clients._TICKING", 0.01)  # one looks every 25 seconds
-
-    def serve(client):
-        with suppress(TimeoutError), client.awaited():
-            client.stream.readline()
-
-    clients = Clients(Limits(grace=0.1), serve, print)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.setblocking(False)
-        clients.listen([listener])
-        with socket.create_connection(listener.getsockname()) as silent:
-            wait_until(lambda: clients.n_open)
-            clients.close(time.monotonic() + 0.5)
-            clients.join()
-            silent.settimeout(5)
-            assert silent.recv(1) == b""
-
-
 @each(
     "asked, n",
     [
@@ -84,9 +64,11 @@ def test_the_end_comes_in_time_however_many_clients_share_the_looks_at_the_clock
     ],
 )
 def test_it_ends_in_time_though_clients_are_silent_or_their_messages_never_read(
-    model, tmp_path, asked, n
+    model, tmp_path, monkeypatch, asked, n
 ):
-    with serving_in(tmp_path, model, tell=True, shutdown=0.5) as served, served.clients(n) as some:
+    monkeypatch.setattr("nbspam.serving.clients._TICKING", 0.01)  # as of many, who look rarely
+    limits = {"shutdown": 0.5, "grace": 0.1}
+    with serving_in(tmp_path, model, tell=True, **limits) as served, served.clients(n) as some:
         assert served.ask(request("CHECK", WORDS * 3)).startswith(OK)  # starts the process
         signal_all(served.processes, signal.SIGSTOP)
         for client in some:
@@ -95,8 +77,10 @@ def test_it_ends_in_time_though_clients_are_silent_or_their_messages_never_read(
         for client in some:
             client.send(asked[50:])
         served.wait(lambda: served.metric("parked_connections") == (n if len(asked) > 9999 else 0))
+        started = time.monotonic()
         served.stop_within(1.5)
         assert [client.rest() for client in some] == [b""] * n
+        assert time.monotonic() - started < 5
     assert served.said == []
 
 
