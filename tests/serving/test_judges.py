@@ -112,7 +112,7 @@ def test_a_worker_that_dies_is_replaced_and_none_outlives_the_server(tmp_path, m
 
 
 def test_short_messages_do_not_wait_for_long_ones_nor_these_for_ever(tmp_path, model):
-    long = request("CHECK", HAM + b"and so on\n" * 3_000)
+    long = request("CHECK", HAM + b"".join(b"and so on w%d\n" % i for i in range(7_000)))
     with running(tmp_path, model) as served, served.clients(20) as clients:
         signal_all(served.workers, signal.SIGSTOP)
         for client in clients:
