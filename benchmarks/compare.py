@@ -162,9 +162,9 @@ def nbspam_split(train: list[Labelled], test: list[Labelled], folder: Path) -> I
     """Yield nbspam's scores of one set of mails, trained on another."""
     place(train, folder / "train")
     place(test, folder / "test")
-    model = str(folder / "model.json")
-    run([*NBSPAM, "train", "-q", "--replace", "-m", model, str(folder / "train")])
-    command = ["classify", "-m", model, "--format", "json", str(folder / "test")]
+    model = ["--outside", "-m", str(folder / "model.json")]
+    run([*NBSPAM, "train", "-q", "--replace", *model, str(folder / "train")])
+    command = ["classify", *model, "--format", "json", str(folder / "test")]
     rows = [json.loads(line) for line in run([*NBSPAM, *command]).splitlines()]
     by_number = {int(Path(row["source"]).name): row for row in rows}
     yield nbspam_scores([by_number[i] for i in range(len(test))])

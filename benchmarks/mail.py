@@ -104,7 +104,7 @@ def main() -> None:
             (work / "mails" / f"{i:05}").write_bytes(path.read_bytes())
         environment = {**os.environ, "NBSPAM_CONFIG": "", "NBSPAM_MODEL": str(work / "model.json")}
         learning = ["--ham", str(work / "ham"), "--spam", str(work / "spam")]
-        used([*NBSPAM, "train", "-q", *learning], environment)
+        used([*NBSPAM, "train", "-q", "--outside", *learning], environment)
         print(f"{len(delivered)} messages, {sum(p.stat().st_size for p in delivered):,} bytes")
         measure(server, delivered, work, environment, arguments.runs)
 

@@ -249,6 +249,7 @@ def measure(asked: argparse.Namespace, parts: list[str], work: Path) -> None:
         [
             *NBSPAM,
             "train",
+            "--outside",
             "-m",
             str(model),
             "--ham",
