@@ -66,6 +66,7 @@ class Remedy(Enum):
     NAME_CLASS = "learn it under the name of its class"
     LABEL_AS = "label such messages {name}, or train a new model"
     TRAIN_ANEW = "correct the label, or train a new model"
+    TRAIN_AGAIN = "train it again from its messages"
     UPDATE_OR_REPLACE = "update it or replace it"
     REPLACE_OUTPUT = "replace it, or name another file"
     ALLOW_OVERLAP = "merge models of different messages, or allow the overlap"

@@ -148,23 +148,14 @@ def older_sentences(
     model: "str | Path",
     metadata: Metadata,
     base: "tuple[str | Path, Metadata] | None" = None,
-    learns: bool = False,
 ) -> "Iterator[str]":
-    """Yield what newer rules of the tokenizer cost a model, and its base, if they do.
-
-    learns: whether the model is changed.
-    """
-    costs = "words that are now read differently are not recognised; for full accuracy"
-    if learns:
-        costs = (
-            "a message that is now read differently counts as new, though it was learned before,"
-            " and cannot be forgotten;"
-        )
+    """Yield what newer rules of the tokenizer cost a model, and its base, if they do."""
     for name, (settings, _) in [(model, metadata), *([base] if base else [])]:
         if settings.rules < RULES:
             yield (
                 f"{name}: was made with tokenizer rules {settings.rules}, and this program has"
-                f" {RULES}: {costs} train again with nbspam train --replace"
+                f" {RULES}: words that are now read differently are not recognised, and it learns"
+                " nothing more; train again with nbspam train --replace"
             )
 
 
@@ -172,10 +163,9 @@ def note_older(
     model: "str | Path",
     metadata: Metadata,
     base: "tuple[str | Path, Metadata] | None" = None,
-    learns: bool = False,
 ) -> None:
     """Say what `older_sentences` yields."""
-    for sentence in older_sentences(model, metadata, base, learns):
+    for sentence in older_sentences(model, metadata, base):
         note(sentence)
 
 
@@ -228,6 +218,7 @@ REMEDIES = {
     Remedy.NAME_CLASS: "learn it with nbspam train --update --label NAME=SOURCE",
     Remedy.LABEL_AS: "give such messages with --label {name}=SOURCE",
     Remedy.TRAIN_ANEW: "correct the label, or train a new model with --replace",
+    Remedy.TRAIN_AGAIN: "train it again with nbspam train --replace",
     Remedy.UPDATE_OR_REPLACE: "add --update to add to it, or --replace to overwrite it",
     Remedy.REPLACE_OUTPUT: "add --replace to overwrite it, or name another file",
     Remedy.ALLOW_OVERLAP: "merge models of different messages, or add --allow-overlap",

@@ -41,7 +41,7 @@ COMMAND = re.compile(
     re.S,
 )
 KNOWN_RULES = {str(RULES + i): f"${n}" for i, n in ((-1, "OLDER"), (0, "RULES"), (1, "NEWER"))}
-OF_RULES = re.compile(r"((?:rules['\"]?:?|this program has|program's) )(\d+)")
+OF_RULES = re.compile(r"((?:rules['\"]?:?|this program has|older.json has|program's) )(\d+)")
 # Times that something took, and what versions of click suggest.
 VARYING = re.compile(
     r"(milliseconds=)[\d.]+|(^\S+:(?:sum|evidence) .*\S +?) *\d+\.\d$"
