@@ -77,6 +77,7 @@ class Remedy(Enum):
     SEE_CSV = "see what an export as CSV writes"
     LEAVE_OUT_LIMIT = "leave the limit out"
     ONE_PROCESS = "run it again with one process"
+    LEAVE_OUT_SEEN = "read it without asking what was seen"
     ALLOW_OUTSIDE = "copy the file there, or give it as a source of its own"
     ANY_ADDRESS = "use 127.0.0.1, or allow any address"
     NAME_JUNK = "name the folder for spam"

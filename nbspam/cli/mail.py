@@ -520,6 +520,7 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
 
     make_default_folder(model)
     if is_new:
+        memory.learned.clear()  # by a model that is gone
         plain = (TrainingSettings(), Cutting(None, None, None), _NEW, None)
         beside = (Skips(), NoTrace(), wait, sizes)
         training = Training(model, *plain, request.form, quiet, *beside)

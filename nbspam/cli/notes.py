@@ -229,6 +229,7 @@ REMEDIES = {
     Remedy.SEE_CSV: "see what nbspam model export --form csv writes",
     Remedy.LEAVE_OUT_LIMIT: "leave out --max-ham-blocked",
     Remedy.ONE_PROCESS: "run it again with --jobs 1",
+    Remedy.LEAVE_OUT_SEEN: "leave out --seen to learn all of it",
     Remedy.ALLOW_OUTSIDE: "add --outside to read it",
     Remedy.NAME_JUNK: "name the folder for spam with --junk, or with junk in the config file",
     Remedy.LEAVE_OUT_KEYWORDS: "leave out --mark and --unsure-keyword",

@@ -250,6 +250,7 @@ class Cutter(NamedTuple):
             if is_wide(encoding) or unpacking(stream.read(6)):  # read from its start
                 return None
         if kind is mail.MBOX:
+            mail.note_unflagged(source, request)
             reader: PartReader = partial(mail.mbox_messages, request.label, request.options.seen)
             return _range_pieces(self._counted(source, of_mails=True), reader)
         if kind is tables.EACH_LINE:
