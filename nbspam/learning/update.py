@@ -23,7 +23,7 @@ from nbspam.scoring.verdict import CutOffs
 from nbspam.store.lookup import Lookup, Model
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import UnsavedModel, Write, changing, opened, splice, write_lines
-from nbspam.store.writing import DEFAULT_WAIT, LockWait, temporary_files
+from nbspam.store.writing import DEFAULT_WAIT, LockWait
 from nbspam.tokens.tokenized import RULES, TOKENS_ALONE, TokenizedMessage, Wanted
 
 if TYPE_CHECKING:
@@ -279,7 +279,6 @@ def _spliced(old: Lookup, before: Model, after: Model) -> Write:
     return lambda file: splice(file, old, after.metadata, counts, learned)
 
 
-@temporary_files()
 def forget(
     place: Place,
     messages: Iterable[TokenizedMessage],

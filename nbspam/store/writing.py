@@ -156,15 +156,18 @@ _NO_ROOM = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
 
 @contextmanager
 def temporary_files() -> Iterator[None]:
-    """Raise ModelError where a temporary file has no room, or there is no folder for any."""
+    """Raise ModelError if a temporary file has no room, or there is no folder for any."""
     try:
         yield
     except OSError as error:
         is_nowhere = error.errno == errno.ENOENT and not error.filename  # as `tempfile` says it
         if error.errno not in _NO_ROOM and not is_nowhere:
             raise  # it may be of what a program gives to be learned
+        import tempfile  # with random 5 ms, which one message does without
+
+        where = "TMPDIR" if is_nowhere else tempfile.gettempdir()
         raise ModelError(
-            f"the model: a temporary file cannot be written ({error.strerror}); free some space, or"
+            f"{where}: a temporary file cannot be written ({error.strerror}); free some space, or"
             " set TMPDIR to a folder that has some"
         ) from error
 
