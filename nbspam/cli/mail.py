@@ -432,6 +432,7 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
             is_marked=sorting.mark,
             unsure_keyword=sorting.unsure_keyword,
             judges_all=request.judges_all,
+            say=note,
         )
         for folder in mail.folders:
             if not (request.quiet or request.judges_all or folder in memory.folders):

@@ -16,6 +16,7 @@ from nbspam.errors import (
     UnexpectedEndError,
     counted,
     one_line,
+    without_passwords,
 )
 from nbspam.reading.source import Skips
 from nbspam.store.metadata import Metadata
@@ -304,4 +305,5 @@ def outcome(error: BaseException) -> tuple[int, str]:
                 " with: pip install numpy scipy rich"
             )
         case _:
-            return described(error)
+            code, sentence = described(error)
+            return code, without_passwords(sentence)

@@ -108,6 +108,7 @@ class MailFilter:
     is_marked: bool  # set a keyword and move nothing
     unsure_keyword: str | None
     judges_all: bool  # old mail too
+    say: Callable[[str], None]  # called with a sentence that is no error
 
     def run(self) -> Iterator[SortedMessage]:
         """Judge and sort what has come; yields what was done.  Raises AccountError."""
@@ -134,6 +135,11 @@ class MailFilter:
                 f"{connection.account.name}: {folder.name}: does not store the keyword"
                 f" {lacking[0]}",
                 Remedy.LEAVE_OUT_KEYWORDS,
+            )
+        if self._memory.is_restored(folder):
+            self.say(
+                f"{connection.account.name}: {folder.name}: its messages have lower numbers than"
+                " before, as after a restore; the unread ones are classified again"
             )
         self._folder, self._start = folder, self._memory.judged_folder(folder)
         self._reached = self._start.uid

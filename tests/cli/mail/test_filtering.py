@@ -287,3 +287,20 @@ def test_two_runs_on_one_machine_follow_each_other(home, mailbox):
     assert [process.returncode for process in processes] == [0, 0], outs
     assert sorted(out.decode().count("classified 80 messages") for out, _ in outs) == [0, 1]
     assert len(mailbox.mails("Junk")) == 40
+
+
+def test_a_mark_above_the_next_uid_is_begun_again_and_said(home, anywhere):
+    """Of a mailbox restored with its UIDVALIDITY; what was learned is learned again, once."""
+    anywhere.put(*many("ham", 2), flags=[b"\\Seen"])
+    home.mail("filter", "--learn")
+    learned, state = home.learned(), home.state()
+    state["folders"]["INBOX"][1] = 90
+    state["learned"]["INBOX"][1] = [1, 2, 3, 4, 90]
+    home.memory().write_text(json.dumps(state))
+    anywhere.put(*many("spam", 1))
+    anywhere.put(*many("campaign", 1), flags=[b"\\Seen"])
+    done = home.mail("filter", "--learn", "-q")
+    assert "INBOX: its messages have lower numbers than before" in done.err
+    assert len(anywhere.mails("Junk")) == 1
+    assert home.learned() == (learned[0] + 1, learned[1])
+    assert home.mail("filter", "--learn", "-q").err == ""
