@@ -209,7 +209,7 @@ class LocalFolders:
         with held(self._file, QUIET_WAIT) as place:
             if self._remembers or not self._uids:
                 load(place, self._take)
-            validity, following, numbers = self._uids.get(name, (int(time.time()), 1, {}))
+            validity, following, numbers = self._uids.get(name, (time.time_ns(), 1, {}))
             # One that was missed in a listing keeps its number.
             if len(numbers) > 2 * len(found) + _KEPT:
                 numbers = {base: numbers[base] for base in found if base in numbers}
