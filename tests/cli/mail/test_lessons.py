@@ -131,6 +131,15 @@ def test_what_is_remembered_is_bounded_and_holds_nothing_of_the_mail(home, anywh
         assert word not in text
 
 
+def test_twenty_thousand_digests_are_remembered_the_newest(tmp_path):
+    remembered = memory.Memory(tmp_path / "state.json")
+    digests = [memory.identity_of(b"%d" % i) for i in range(20_001)]
+    remembered.judged = dict.fromkeys(digests)
+    remembered.save()
+    assert list(memory.Memory(remembered.path).judged) == digests[1:]
+    assert remembered.path.stat().st_size < 1_000_000
+
+
 def test_two_accounts_in_turn(home, dovecot, account):
     one = account()
     first = home.config.read_text()
