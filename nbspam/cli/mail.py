@@ -336,9 +336,8 @@ def _for_each(
                 work(connection)
         except (AccountError, LockedError, OlderRulesError) as error:
             failed.append(error)
-    for sentence in dict.fromkeys(each.sentence(REMEDIES) for each in failed[:-1]):
-        if sentence != failed[-1].sentence(REMEDIES):
-            note(sentence)
+    for each in failed[:-1]:
+        note(each.sentence(REMEDIES))
     if failed:
         raise failed[-1]
 

@@ -24,7 +24,7 @@ from nbspam.tokens.tokenized import RULES
 from nbspam_main import described
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from nbspam.errors import SourceError
@@ -145,29 +145,20 @@ def young_sentence(metadata: Metadata) -> str:
     return f"needs {more}; until then it will often answer 'unsure'"
 
 
-def older_sentences(
-    model: "str | Path",
-    metadata: Metadata,
-    base: "tuple[str | Path, Metadata] | None" = None,
-) -> "Iterator[str]":
-    """Yield what newer rules of the tokenizer cost a model, and its base, if they do."""
-    for name, (settings, _) in [(model, metadata), *([base] if base else [])]:
-        if settings.rules < RULES:
-            yield (
-                f"{name}: was made with tokenizer rules {settings.rules}, and this program has"
-                f" {RULES}: words that are now read differently are not recognised, and it learns"
-                " nothing more; train again with nbspam train --replace"
-            )
-
-
 def note_older(
     model: "str | Path",
     metadata: Metadata,
     base: "tuple[str | Path, Metadata] | None" = None,
+    say: "Callable[[str], object]" = note,
 ) -> None:
-    """Say what `older_sentences` yields."""
-    for sentence in older_sentences(model, metadata, base):
-        note(sentence)
+    """Say what newer rules of the tokenizer cost a model, and its base, if they do."""
+    for name, (settings, _) in [(model, metadata), *([base] if base else [])]:
+        if settings.rules < RULES:
+            say(
+                f"{name}: was made with tokenizer rules {settings.rules}, and this program has"
+                f" {RULES}: words that are now read differently are not recognised, and it learns"
+                " nothing more; train again with nbspam train --replace"
+            )
 
 
 def has_reader() -> bool:
