@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "sample_data" / "mail"
 GOLDEN = ROOT / "tests" / "golden" / "recipes"
 _DOCS = ROOT / "docs"
+_PYTHON = shlex.quote(sys.executable)
 _SWITCHING = (_DOCS / "switching.md").read_text(encoding="utf-8")
 _OURS = re.compile(rb"^X-Nbspam: (spam|ham|unsure), .*\n", re.M)
 
@@ -30,10 +32,10 @@ class Ended(NamedTuple):
 BROKEN = {
     "missing": None,
     "without its Python": "#!/nowhere/bin/python3\n",
-    "that Python cannot load": f"#!{sys.executable}\nfrom nowhere import main\n",
+    "that Python cannot load": f"#!/bin/sh\nexec {_PYTHON} -c 'from nowhere import main'\n",
     "killed": "#!/bin/sh\nhead -c 20\nkill -9 $$\n",
     "killed at once": "#!/bin/sh\nkill -9 $$\n",
-    "without the memory for Python": f"#!/bin/sh\nulimit -v 9000\nexec {sys.executable}\n",
+    "without the memory for Python": f"#!/bin/sh\nulimit -v 9000\nexec {_PYTHON}\n",
 }
 
 
@@ -55,8 +57,8 @@ class Home:
         # the program of this source tree, where a user would have it installed
         self.program = self.write(
             ".local/bin/nbspam",
-            f"#!/bin/sh\nPYTHONPATH={ROOT} PYTHONWARNINGS=error "
-            f'exec {sys.executable} -m nbspam "$@"\n',
+            f"#!/bin/sh\nPYTHONPATH={shlex.quote(str(ROOT))} PYTHONWARNINGS=error "
+            f'exec {_PYTHON} -m nbspam "$@"\n',
             0o755,
         )
         for folder in (self.maildir, self.maildir / ".Junk"):
