@@ -190,7 +190,7 @@ def answered(line):
     with pytest.MonkeyPatch.context() as patch:
         for name, _, value in (word.partition("=") for word in shlex.split(names)):
             patch.setenv(name, os.path.expandvars(value))
-        code, out, err = run_raw(shlex.split(os.path.expandvars(words)), stdin)
+        code, out, err = run_raw(map(os.path.expandvars, shlex.split(words)), stdin)
     if sink:
         Path(sink).write_bytes(out)
         out = b""
