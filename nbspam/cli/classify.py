@@ -168,6 +168,7 @@ def command(
     whatever happens to nbspam, it is neither changed nor lost.  With procmail (~/.procmailrc):
 
     \b
+      SHELL=/bin/sh
       PATH=$HOME/.local/bin:/usr/local/bin:/usr/bin:/bin
       MAILDIR=$HOME/Maildir
       DEFAULT=$MAILDIR/

@@ -123,6 +123,12 @@ class Home:
             else:
                 (folder / "nbspam").mkdir()
 
+    def mend_program(self):
+        """Put the program back."""
+        if self.program.is_dir():
+            self.program.rmdir()
+        (self.path / "nbspam-real").rename(self.program)
+
     def add_model(self, model):
         self.model.parent.mkdir(parents=True)
         shutil.copy(model, self.model)
