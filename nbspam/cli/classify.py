@@ -206,7 +206,6 @@ def command(
     flow, skips = Flow(), Skips(reading.strict)
     options = reading.options(flow=flow)
     few = dask is None and reading.is_one_message and all(map(_is_small, names))
-    line = _LINES[form]
     last: int = VerdictCode.ERROR
     n = 0
     with open_filter(model, cutting.of, base=base) as spam_filter:
@@ -234,7 +233,7 @@ def command(
             for done in shown(classified(seen, skips, where, spam_filter, flow.pauses)):
                 judged = done.verdict
                 n += 1
-                click.echo(line(judged))
+                click.echo(_line(judged, form))
                 trace.judged(judged)
                 last = _verdict_code(spam_filter, judged)
         if n > 1 or has_reader():  # else a mail program may run it for every mail
@@ -251,18 +250,15 @@ def command(
     return VerdictCode.ERROR if skips.count else last
 
 
-def _header_value(judged: Verdict) -> str:
-    """Return the verdict as the value of the header that -p adds."""
-    from nbspam.serving.passthrough import verdict_value  # which other forms do without
+def _line(judged: Verdict, form: str) -> str:
+    """Return what is printed of a verdict; the form `header` is the value that -p writes."""
+    if form == "text":
+        return judged.as_line()
+    if form == "json":
+        return json.dumps(judged.as_json())
+    from nbspam.serving.passthrough import verdict_value  # which the other forms do without
 
     return verdict_value(judged.verdict, judged.probability, judged.reason)
-
-
-_LINES: dict[str, Callable[[Verdict], str]] = {
-    "text": Verdict.as_line,
-    "json": lambda judged: json.dumps(judged.as_json()),
-    "header": _header_value,
-}
 
 
 def _is_small(source: str) -> bool:
@@ -312,7 +308,7 @@ def _pass_on(
     code = _verdict_code(spam_filter, judged)
     marks = passthrough.Marks(
         name=name,
-        verdict=_header_value(judged),
+        verdict=_line(judged, "header"),
         tag=tag if code == VerdictCode.SPAM else "",
         evidence=evidence,
     )
