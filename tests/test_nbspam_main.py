@@ -7,8 +7,10 @@ import marshal
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -240,3 +242,12 @@ def test_the_message_passes_in_any_address_space_that_python_starts_in(installed
             assert_passed_on(done, "not enough memory")
         codes.add(done.returncode)
     assert codes == {0, 75}
+
+
+@pytest.mark.parametrize("before, code, out", [("SIG_DFL", -2, b""), ("SIG_IGN", 0, b"goes on\n")])
+def test_ctrl_c_before_anything_is_read_ends_in_silence(installed, before, code, out):
+    """But not where the shell has it ignored, as after nohup."""
+    heed = partial(signal.signal, signal.SIGINT, getattr(signal, before))
+    typed = "import nbspam_main, os; os.kill(os.getpid(), 2); print('goes on')"
+    done = run(installed, code=typed, preexec_fn=heed)
+    assert (done.returncode, done.stdout, done.stderr) == (code, out, b"")
