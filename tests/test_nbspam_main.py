@@ -5,6 +5,7 @@ import importlib.util
 import itertools
 import marshal
 import os
+import re
 import resource
 import shutil
 import signal
@@ -251,3 +252,20 @@ def test_ctrl_c_before_anything_is_read_ends_in_silence(installed, before, code,
     typed = "import nbspam_main, os; os.kill(os.getpid(), 2); print('goes on')"
     done = run(installed, code=typed, preexec_fn=heed)
     assert (done.returncode, done.stdout, done.stderr) == (code, out, b"")
+
+
+SCANT = """
+import resource, sys, nbspam_main
+size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + (4 << 20), -1))
+code = nbspam_main.run()
+print(code, "nbspam.cli.program" in sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="/proc tells the size")
+def test_with_too_little_memory_nothing_is_loaded(installed):
+    mail = b"Subject: prize\n\nwin\n"
+    done = run(installed, "classify", "-p", code=SCANT, input=mail)
+    assert done.stdout == mail
+    assert re.fullmatch(rb"nbspam: not enough memory; .*\n75 False\n", done.stderr)
