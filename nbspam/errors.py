@@ -60,6 +60,7 @@ class Remedy(Enum):
     LEAVE_OUT_LABEL = "give it without a label"
     GIVE_OUTSIDE_LABEL = "give it with a label of its own"
     LEAVE_OUT_STRICT = "fix it, or read without strict to skip it"
+    LEAVE_OUT_SEEN = "leave seen out to read all of it"
     NAME_SPAM_LABEL = "say which class is spam"
     NAME_ONE_AS_SPAM = "say which class is spam, {first} or {second}"
     NAME_SPAM_OR_COLUMN = "say which label is spam, or name the label column"
