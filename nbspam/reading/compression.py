@@ -215,9 +215,9 @@ def foreign_format(sample: bytes, suffix: str) -> str | None:
 # Files that mail programs keep beside messages; those that begin with a dot are never read.
 _DBOX = lazy_pattern(rb"2 M[0-9a-f]+ C[0-9a-f]+\n\x01\x02")
 _OF_STORES = lazy_pattern(
-    r"dovecot.*|maildir(?:size|folder)|subscriptions|courier(?:imap|pop3).*|cyrus\..*|cmds"
-    r"|.*\.(?:msf|cmeta|ev-summary|ibex\..*|toc|snm|emlxpart|plist)|msgfilterrules\.dat"
-    r"|foldertree\.json|table_of_contents|desktop\.ini",
+    r"dovecot.*|maildir(?:size|folder)|subscriptions|courier(?:imap|pop3).*|cyrus\..*|cmds|context"
+    r"|.*\.(?:msf|cmeta|ev-summary|ibex\..*|toc|snm|emlxpart|plist|lock)|msgfilterrules\.dat"
+    r"|foldertree\.json|table_of_contents|desktop\.ini|.*:zone\.identifier",
     re.IGNORECASE,
 )
 # Characters that no text has but by mistake.  Of random bytes one in ten is one; of the texts in

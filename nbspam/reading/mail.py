@@ -250,7 +250,7 @@ def _read_in_maildir(parts: list[Path], request: ReadingRequest) -> list[Path]:
         return [entry for part in parts for entry in _entries(part)]
     if len(parts) == 1:
         raise _not_recorded(parts[0].parent)
-    found = [(entry, maildir_flags(entry.name)) for entry in _entries(parts[0])]
+    found = [(entry, maildir_flags(entry.name)) for part in parts for entry in _entries(part)]
     return [entry for entry, flags in found if flags and "S" in flags[1] and "T" not in flags[1]]
 
 

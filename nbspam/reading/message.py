@@ -264,7 +264,7 @@ def opened_again(path: "Path") -> "BufferedReader":
 
 
 MAILDIR_PARTS = "new", "cur"  # in the order in which messages move
-_FLAGS = lazy_pattern(r"[^A-Za-z0-9.=]2,([A-Za-z]*)(?=,|$)")
+_FLAGS = lazy_pattern(r"[^A-Za-z0-9=]2,([A-Za-z]*)(?=[.,]|$)")
 
 
 def maildir_flags(name: str) -> "re.Match[str] | None":
