@@ -220,11 +220,12 @@ _OF_STORES = lazy_pattern(
     r"|foldertree\.json|table_of_contents|desktop\.ini|.*:zone\.identifier",
     re.IGNORECASE,
 )
-# Characters that no text has but by mistake.  Of random bytes one in ten is one; of the texts in
-# the corpora (SMS, spam and ham of SpamAssassin, Enron and TREC) none has more than one in 500.
+# Characters that no text has but by mistake.  Of random bytes one in ten is one; of a list of files
+# that end with NUL one in thirty.
 _CONTROLS = lazy_pattern("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _LOOKED_AT = 4096  # characters
-_CONTROLS_OF_TEXT, _CONTROLS_SHARE = 3, 1 / 50
+_CONTROLS_OF_TEXT = 3
+_SHARE, _SHARE_OF_KNOWN = 1 / 20, 1 / 50
 
 
 def no_message(data: bytes, text: str, name: str) -> str:
@@ -236,12 +237,10 @@ def no_message(data: bytes, text: str, name: str) -> str:
     if _DBOX.match(data):
         return f"is mail in Dovecot's dbox; {_DOVEADM}"
     text = text[:_LOOKED_AT]
-    if len(_CONTROLS.findall(text)) > max(_CONTROLS_OF_TEXT, _CONTROLS_SHARE * len(text)):
-        suffix = name[name.rfind(".") :].lower()
-        return (
-            foreign_format(data, suffix)
-            or "is not text; convert it to text or .eml, or leave it out"
-        )
+    if (controls := len(_CONTROLS.findall(text))) > _CONTROLS_OF_TEXT:
+        known = foreign_format(data, name[name.rfind(".") :].lower())
+        if controls > len(text) * (_SHARE_OF_KNOWN if known else _SHARE):
+            return known or "is not text; convert it to text or .eml, or leave it out"
     if name and is_of_store(name):
         return "is a mail program's own file, not a message; leave it out"
     return ""

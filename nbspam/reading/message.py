@@ -110,7 +110,7 @@ def parse(raw: bytes, marks: tuple[str, ...] = (), name: str = "") -> Message:
     """
     raw = unpacked(raw, BYTES_LIMIT)
     limits = {"bytes"} if len(raw) >= BYTES_LIMIT else set()
-    raw = _without_plist(unmarked(raw[:BYTES_LIMIT], marks))
+    data = raw = _without_plist(unmarked(raw[:BYTES_LIMIT], marks))
     # An empty line before a text may be of nbspam's marks, which are gone: it is never looked at.
     if _FILE_MARK.match(raw):
         raw = raw.lstrip(b"\r\n")
@@ -130,7 +130,7 @@ def parse(raw: bytes, marks: tuple[str, ...] = (), name: str = "") -> Message:
         if from_line := FROM_LINE.match(raw):
             text = raw[from_line.end() :]
         decoded = decode(text.lstrip(b"\n"), "")
-        if problem := no_message(raw, decoded, name):
+        if problem := no_message(data, decoded, name):
             return Message([], [], problem=problem)
         return _text_message(decoded, limits)
     parts = mime_parts(headers, body, limits)
@@ -167,8 +167,8 @@ def _split_mail(raw: bytes, limits: set[str]) -> tuple[list[Header], bytes]:
         return headers, body
     at = 0
     for _ in range(_ODD_LINES):
-        at = raw.find(b"\n", at, at + _ODD_LIMIT) + 1
-        if not at:
+        begin, at = at, raw.find(b"\n", at, at + _ODD_LIMIT) + 1
+        if not at or min(raw[begin:at]) < 9:  # as in an archive
             break
         headers, body = split_header(raw[at:], limits)
         if len({name for name, _ in headers} & _USUAL) >= _FIELDS_AFTER:
