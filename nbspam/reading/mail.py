@@ -276,8 +276,7 @@ def _in_folder(path: Path, request: ReadingRequest) -> tuple[list[Path], bool]:
 
 
 def _not_recorded(path: Path) -> SourceError:
-    problem = f"{path}: does not record which messages were read, as an mbox or a Maildir with new"
-    return SourceError(f"{problem} does", Remedy.LEAVE_OUT_SEEN)
+    return SourceError(f"{path}: does not record which messages were read", Remedy.LEAVE_OUT_SEEN)
 
 
 def _is_box(entry: Path, names: set[str]) -> bool:
@@ -320,6 +319,8 @@ def _files(
             continue
         if _is_left_out(entry, root, request):
             continue
+        if is_folder and entry.name == "Attachments" and "Messages" in inside:
+            continue  # of Apple Mail, which keeps them beside the messages
         if is_folder:
             try:
                 yield from _files(entry, request, root, visited, depth + 1)

@@ -84,6 +84,14 @@ _EMLX = lazy_pattern(rb"(\d{1,10})[ \t]*\n")
 _PLIST = lazy_pattern(rb"\s*<\?xml[^>]*>\s*<!DOCTYPE plist")
 _ORIGINAL = b"x-spam-type"
 _REPORTING = "x-spam-", "x-amavis-"
+# A Received field of another machine.  A report that was written here has none, and what a sender
+# writes has one: else a spam could attach a ham, which would be classified in its place.
+_LOCAL = lazy_pattern(r"\bwith (?:SpamAssassin|IMAP|POP3|LMTP|local)\b")
+_ADDRESS = lazy_pattern(
+    r"(?<![\d.])(?!127\.|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.)\d{1,3}(?:\.\d{1,3}){3}(?![\d.])"
+    r"|\[(?:IPv6:)?(?!::1\])[0-9a-f]*:[0-9a-f:]+\]",
+    re.IGNORECASE,
+)
 _REPORTS_LIMIT = 4  # of a message in a report in a report
 _FILE_MARK = lazy_pattern(rb"\r?\n(?:\xff\xfe|\xfe\xff|\xef\xbb\xbf)")
 
@@ -191,6 +199,9 @@ def _original(headers: list[Header], body: bytes) -> bytes:
     A report has two parts: a text, and the original as message/rfc822 (`report_safe 1`) or as text
     (`report_safe 2`).
     """
+    received = [value for name, value in headers if name == "received"]
+    if any(_ADDRESS.search(value) and not _LOCAL.search(value) for value in received):
+        return b""
     if not any(name.startswith(_REPORTING) or "SpamAssassin" in value for name, value in headers):
         return b""
     parts = _opened(_node(headers, body, 0), set())
@@ -254,11 +265,10 @@ def opened_again(path: "Path") -> "BufferedReader":
     try:
         return open_bytes(path)
     except FileNotFoundError:
-        if path.parent.name not in MAILDIR_PARTS:
-            raise
-        for part in MAILDIR_PARTS:
-            for other in path.parent.with_name(part).glob("*"):
-                if unflagged(other.name) == unflagged(path.name):
+        base = unflagged(path.name)
+        for part in MAILDIR_PARTS if path.parent.name in MAILDIR_PARTS else ():
+            for other in path.parent.with_name(part).iterdir():
+                if other.name.startswith(base) and unflagged(other.name) == base:
                     return open_bytes(other)
         raise
 

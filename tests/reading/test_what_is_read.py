@@ -172,6 +172,11 @@ CASES = {
     "a mail in SpamAssassin's": one(
         report(M, b"message/rfc822"),
         report(M, b"text/plain"),
+        b"Received: from localhost by mx.example.net\n\twith SpamAssassin (version 4.0.1);\n"
+        + report(M, b"text/plain"),
+        b"Received: from mx (localhost [127.0.0.1]) by mx (Postfix) with ESMTP id 4F\n"
+        b"Received: from mx.isp.example [198.51.100.7] by home with IMAP (fetchmail-6.4)\n"
+        b"Received: by mx (Postfix, from userid 110) id 7\n" + report(M, b"message/rfc822"),
         report(FROM + M, b"message/rfc822", b"X-Amavis-Alert"),
         report(report(M, b"text/plain").replace(b"_6B", b"_7C"), b"message/rfc822"),
         FROM + b">" + FROM + report(M, b"text/plain", extra=b"Content-Transfer-Encoding: 8bit\n"),
@@ -242,7 +247,17 @@ CASES = {
     "another mbox in a folder": [(READ, {"1": FROM + M}, "", {}, [M])],
     "Apple Mail's `.emlx`": [
         *one(emlx(M)),
-        (READ, {"Messages/1.emlx": emlx(M), "Messages/2.partial.emlx": emlx(M2)}, "", {}, [M, M2]),
+        (
+            READ,
+            {
+                "Data/Messages/1.emlx": emlx(M),
+                "Data/Messages/2.partial.emlx": emlx(M2),
+                "Data/Attachments/2/2/notes.txt": b"some notes",
+            },
+            "",
+            {},
+            [M, M2],
+        ),
     ],
     "SMS Backup": [(READ, {"sms.xml": SMSES}, "sms.xml", {}, SHORT)],
     "WhatsApp": [
@@ -419,7 +434,9 @@ def test_a_report_is_one_only_by_its_header_and_its_parts():
     """Or a sender could attach ham to a spam that is not looked at."""
     own = report(M, b"message/rfc822", b"X-Mailer")
     two = report(M, b"message/rfc822").replace(b"----=_6B--", b"----=_6B\n\nwin\n----=_6B--")
-    for message in map(parse, (own, two)):
+    sent = b"Received: from x ([198.51.100.7]) by mx with ESMTP\n" + report(M, b"message/rfc822")
+    v6 = sent.replace(b"198.51.100.7", b"IPv6:2001:db8::1")
+    for message in map(parse, (own, two, sent, v6)):
         assert "analysis details" in message.parts[0].text
 
 
