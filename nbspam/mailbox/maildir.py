@@ -25,8 +25,9 @@ from nbspam.errors import AccountError, Remedy
 from nbspam.mailbox.account import INBOX, missing_folder, state_file
 from nbspam.mailbox.connection import BEGINNING, FetchedMessage, Folder, ListedFolder, meant
 from nbspam.mailbox.memory import held, load, store
+from nbspam.names import MAILDIR_PARTS, maildir_flags, unflagged
 from nbspam.reading.compression import decompressed
-from nbspam.reading.message import BYTES_LIMIT, MAILDIR_PARTS, maildir_flags, problem_of, unflagged
+from nbspam.reading.message import BYTES_LIMIT, problem_of
 from nbspam.reading.source import Skips
 from nbspam.store.writing import QUIET_WAIT
 

@@ -15,9 +15,9 @@ from typing import IO
 from urllib.parse import unquote
 
 from nbspam.errors import AccountError, Remedy, SourceError, one_line
-from nbspam.names import is_url, normal_label, real_name
+from nbspam.names import is_url, maildir_flags, normal_label, real_name
 from nbspam.reading.compression import is_of_store
-from nbspam.reading.message import BYTES_LIMIT, RawMessage, maildir_flags
+from nbspam.reading.message import BYTES_LIMIT, RawMessage
 from nbspam.reading.rows import Opened, decoded_lines, filled
 from nbspam.reading.source import (
     STDIN,

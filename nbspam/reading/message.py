@@ -9,10 +9,11 @@ Sources: RFC 2045 and 2046.
 """
 
 import re
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.errors import SourceError
+from nbspam.names import MAILDIR_PARTS, unflagged
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.charsets import decode, decode_transfer, is_identity
 from nbspam.reading.compression import no_message, open_bytes, unpacked
@@ -84,9 +85,11 @@ _EMLX = lazy_pattern(rb"(\d{1,10})[ \t]*\n")
 _PLIST = lazy_pattern(rb"\s*<\?xml[^>]*>\s*<!DOCTYPE plist")
 _ORIGINAL = b"x-spam-type"
 _REPORTING = "x-spam-", "x-amavis-"
-# A Received field of another machine.  A report that was written here has none, and what a sender
-# writes has one: else a spam could attach a ham, which would be classified in its place.
-_LOCAL = lazy_pattern(r"\bwith (?:SpamAssassin|IMAP|POP3|LMTP|local)\b")
+# Received fields: of a filter, which writes the report; and of machines that mail came from.  Above
+# the filter's stands what was written here; if another machine is named there, a sender wrote the
+# report.  Or a spam could attach a ham, which would be classified in its place.
+_FILTERING = lazy_pattern(r"\bwith SpamAssassin\b|\bamavisd")
+_FETCHING = lazy_pattern(r"\bwith (?:IMAP|POP3|LMTP|local)\b")
 _ADDRESS = lazy_pattern(
     r"(?<![\d.])(?!127\.|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.)\d{1,3}(?:\.\d{1,3}){3}(?![\d.])"
     r"|\[(?:IPv6:)?(?!::1\])[0-9a-f]*:[0-9a-f:]+\]",
@@ -199,8 +202,9 @@ def _original(headers: list[Header], body: bytes) -> bytes:
     A report has two parts: a text, and the original as message/rfc822 (`report_safe 1`) or as text
     (`report_safe 2`).
     """
-    received = [value for name, value in headers if name == "received"]
-    if any(_ADDRESS.search(value) and not _LOCAL.search(value) for value in received):
+    received = (value for name, value in headers if name == "received")
+    above = takewhile(lambda value: not _FILTERING.search(value), received)
+    if any(_ADDRESS.search(value) and not _FETCHING.search(value) for value in above):
         return b""
     if not any(name.startswith(_REPORTING) or "SpamAssassin" in value for name, value in headers):
         return b""
@@ -271,25 +275,6 @@ def opened_again(path: "Path") -> "BufferedReader":
                 if other.name.startswith(base) and unflagged(other.name) == base:
                     return open_bytes(other)
         raise
-
-
-MAILDIR_PARTS = "new", "cur"  # in the order in which messages move
-_FLAGS = lazy_pattern(r"[^A-Za-z0-9=]2,([A-Za-z]*)(?=[.,]|$)")
-
-
-def maildir_flags(name: str) -> "re.Match[str] | None":
-    """Return where a message's name in a Maildir has its flags, which are group 1.
-
-    Before them is a colon, or what stands for one where file systems have none: `;`, `!`, `-` …
-    Fields that a program adds may follow.
-    """
-    return _FLAGS.search(name)
-
-
-def unflagged(name: str) -> str:
-    """Return what no program changes of a message's name in a Maildir."""
-    flags = maildir_flags(name)
-    return name[: flags.start() if flags else None].partition(",")[0]
 
 
 _MOST = 1 << 16  # bytes; most mails have fewer

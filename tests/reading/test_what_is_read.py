@@ -174,6 +174,8 @@ CASES = {
         report(M, b"text/plain"),
         b"Received: from localhost by mx.example.net\n\twith SpamAssassin (version 4.0.1);\n"
         + report(M, b"text/plain"),
+        b"Received: from localhost ([127.0.0.1]) by localhost (amavisd-new, port 10024)\n"
+        b"Received: from x ([198.51.100.7]) by mx with ESMTP\n" + report(M, b"message/rfc822"),
         b"Received: from mx (localhost [127.0.0.1]) by mx (Postfix) with ESMTP id 4F\n"
         b"Received: from mx.isp.example [198.51.100.7] by home with IMAP (fetchmail-6.4)\n"
         b"Received: by mx (Postfix, from userid 110) id 7\n" + report(M, b"message/rfc822"),
@@ -436,7 +438,9 @@ def test_a_report_is_one_only_by_its_header_and_its_parts():
     two = report(M, b"message/rfc822").replace(b"----=_6B--", b"----=_6B\n\nwin\n----=_6B--")
     sent = b"Received: from x ([198.51.100.7]) by mx with ESMTP\n" + report(M, b"message/rfc822")
     v6 = sent.replace(b"198.51.100.7", b"IPv6:2001:db8::1")
-    for message in map(parse, (own, two, sent, v6)):
+    forged = b"Received: from localhost with SpamAssassin\n" + report(M, b"message/rfc822")
+    forged = b"Received: from x ([198.51.100.7]) by mx with ESMTP\n" + forged
+    for message in map(parse, (own, two, sent, v6, forged)):
         assert "analysis details" in message.parts[0].text
 
 
