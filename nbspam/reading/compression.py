@@ -236,13 +236,13 @@ def no_message(data: bytes, text: str, name: str) -> str:
     name = name.rpartition("/")[2]
     if _DBOX.match(data):
         return f"is mail in Dovecot's dbox; {_DOVEADM}"
+    if name and is_of_store(name):
+        return "is a mail program's own file, not a message; leave it out"
     text = text[:_LOOKED_AT]
     if (controls := len(_CONTROLS.findall(text))) > _CONTROLS_OF_TEXT:
         known = foreign_format(data, name[name.rfind(".") :].lower())
         if controls > len(text) * (_SHARE_OF_KNOWN if known else _SHARE):
             return known or "is not text; convert it to text or .eml, or leave it out"
-    if name and is_of_store(name):
-        return "is a mail program's own file, not a message; leave it out"
     return ""
 
 
