@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from nbspam.bayes.calibration import trust
+from nbspam.bayes.calibration import DECIMALS, trust
 from nbspam.bayes.event_model import Row
 from nbspam.bayes.trait_model import Variances
 from nbspam.cli.configured import configured
@@ -19,6 +19,7 @@ from nbspam.errors import ModelError, OptionError, counted, one_line
 from nbspam.reading.sources import STDIN
 from nbspam.scoring.explanation import WordCount, word_counts
 from nbspam.scoring.rules import rule_of
+from nbspam.scoring.verdict import rounded
 from nbspam.store.lookup import Lookup, disagreements
 from nbspam.store.metadata import BASE, DEFAULT, MERGING, TRAINING, Metadata
 from nbspam.tokens.kinds import COLLECTED_BY
@@ -209,7 +210,7 @@ def words(
                 "weights": None if each.weights is None else metadata.by_class(each.weights),
                 "other_kinds": list(each.other_kinds),
             }
-            click.echo(json.dumps(fields))
+            click.echo(json.dumps(rounded(fields, DECIMALS)))
         return
     sizes = _sizes(metadata, messages)
     click.echo(f"{model}: learned {counted(sum(messages), 'message')} ({sizes})\n")
