@@ -248,9 +248,10 @@ def _read_in_maildir(parts: list[Path], request: ReadingRequest) -> list[Path]:
     """Return what is in a Maildir; on request without what its owner has not read, or deleted."""
     if not request.options.seen:
         return [entry for part in parts for entry in _entries(part)]
-    if len(parts) == 1:
+    if not parts[0].with_name("new").is_dir():
         raise _not_recorded(parts[0].parent)
-    found = [(entry, maildir_flags(entry.name)) for part in parts for entry in _entries(part)]
+    entries = (entry for part in parts if part.name == "cur" for entry in _entries(part))
+    found = [(entry, maildir_flags(entry.name)) for entry in entries]
     return [entry for entry, flags in found if flags and "S" in flags[1] and "T" not in flags[1]]
 
 

@@ -217,7 +217,7 @@ CASES = {
         for sep in (":2,", ";2,", "!2,", "-2,", "_2,", "+2,", "\uf03a2,", ",S=700,W=720:2,")
         for flags in ("S", "FRS", "Sa", "S,S=700", "S.gz")
     ]
-    + [(READ, {"cur/1:2,": M, "new/2:2,S": M2, "new/3": M3}, "", SEEN, [M2])],
+    + [(READ, {"cur/1:2,S": M, "new/2:2,S": M2, "new/3": M3}, "", SEEN, [M])],
     "Thunderbird's maildir": [
         (READ, {"cur/1600.eml": M, "tmp/1601.eml": M2}, "", {}, [M]),
         (READ, {"Mail/x/cur/1600.eml": M, "Mail/x/tmp/1601.eml": M2}, "Mail", {}, [M]),

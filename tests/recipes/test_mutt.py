@@ -17,7 +17,7 @@ def mutt(recipe):
     need("mutt", "setsid")
 
     def run(home, *keys, folder=".", more=""):
-        rules = home.write(".muttrc", f"{recipe('mutt-macros')}{more}\n")
+        rules = home.write(".muttrc", recipe("mutt-macros") + more + "\n")
         terminal, end = os.openpty()
         environment = home.environment | {
             "PATH": f"{home.program.parent}:/usr/bin:/bin",
