@@ -14,11 +14,12 @@ import socket
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from itertools import count
 from operator import ge
 from pathlib import Path
+from string import ascii_lowercase
 from typing import NamedTuple
 
 from nbspam.errors import AccountError, Remedy
@@ -39,7 +40,6 @@ _SPECIAL |= {"trash": "\\trash", "deleted messages": "\\trash", "drafts": "\\dra
 _LOOK = 2.0  # seconds between two looks for new mail
 _PAUSE_LIMIT = 240.0  # after which other folders are looked at, as with a server
 _DEPTH_LIMIT = 8
-_KEYWORDS = 26  # that have letters in the names of a Maildir
 _ATTEMPTS = 5  # while other programs rename files
 _KEPT = 1_000  # numbers of messages that are gone
 _numbers = count()
@@ -366,22 +366,22 @@ def _translated(old: Path, new: Path) -> dict[int, str]:
 
     Dovecot numbers the keywords of each folder.  Where it has not, letters mean the same anywhere.
     """
-    numbers = _keywords(old), _keywords(new)
-    if numbers == (None, None):
+    names, others = _keywords(old), _keywords(new)
+    letters = {name.casefold(): letter for letter, name in others.items() if letter <= "z"}
+    if not (names or letters):
         return {}
-    names = {number: keyword for keyword, number in (numbers[0] or {}).items()}
-    found = ((numbers[1] or {}).get(names.get(n, "")) for n in range(_KEYWORDS))
-    return {ord("a") + n: "" if to is None else chr(ord("a") + to) for n, to in enumerate(found)}
+    return {ord(c): letters.get(names.get(c, "").casefold(), "") for c in ascii_lowercase}
 
 
-def _keywords(folder: Path) -> dict[str, int] | None:
-    """Return the numbers of a folder's keywords, as Dovecot keeps them; None if it does not."""
-    try:
+def _keywords(folder: Path) -> dict[str, str]:
+    """Return the keywords of a folder by their letters among the flags in a message's name.
+
+    Dovecot's list has a number and a name on each line, 0 for a (its wiki, MailboxFormat/Maildir).
+    """
+    with suppress(OSError):
         text = (folder / "dovecot-keywords").read_text("utf-8", "replace")
-    except OSError:
-        return None
-    pairs = (line.partition(" ") for line in text.splitlines())
-    return {word.lower(): int(n) for n, _, word in pairs if n.isdecimal() and int(n) < _KEYWORDS}
+        return {chr(ord("a") + int(n)): name for n, name in re.findall(r"(?m)^(\d\d?) (.*)", text)}
+    return {}
 
 
 def _content(path: str, limit: int) -> bytes | None:

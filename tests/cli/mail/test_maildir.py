@@ -122,7 +122,7 @@ def test_each_compression_makes_the_same_model(home, local):
         ("0 Important\n", None, "Sa", "S"),
         (None, "0 Important\n", "Sa", "S"),
         (None, None, "Sa", "Sa"),
-        ("x\n99 Odd\n", "0 Odd\n\xff", "Sab", "S"),
+        ("x\n99 Odd\n0 Far\n", "0 Odd\n40 Far\n\xff", "Sab", "S"),
     ],
 )
 def test_a_keyword_is_the_same_in_another_folder(home, local, here, there, before, after):
