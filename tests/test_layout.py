@@ -186,7 +186,7 @@ MAY_OPEN = {
     "nbspam.evaluation.curves": 1,
     "nbspam.evaluation.results": 1,
     "nbspam.mailbox.account": 1,
-    "nbspam.mailbox.maildir": 3,
+    "nbspam.mailbox.maildir": 3,  # and the keywords of Dovecot
     "nbspam.mailbox.memory": 1,
     "nbspam.cli.model.changing": 1,
     "nbspam.serving.metrics": 2,
