@@ -11,7 +11,7 @@ from nbspam.patterns import lazy_pattern
 from nbspam.reading.header_fields import Header
 from nbspam.reading.message import Message, Part, RawMessage
 from nbspam.reading.source import Skipped
-from nbspam.tokens.headers import header_tokens, relays, subject_of
+from nbspam.tokens.headers import header_tokens, subject_of
 from nbspam.tokens.kinds import amount, count, share
 from nbspam.tokens.text import (
     SHORT,
@@ -229,7 +229,7 @@ def message_traits(message: Message, texts: Sequence[VisibleText]) -> tuple[int,
         share(visible - letters - digits, visible),
         amount(links),
         share(of_html, characters),
-        count(len(relays(message.headers))),
+        count([name for name, _ in message.headers].count("received")),
     )
 
 
