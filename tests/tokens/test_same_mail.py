@@ -147,6 +147,11 @@ TOUCHES = {name: with_fields(text) for name, text in FIELDS.items()} | {
     "a final newline less": lambda mail: mail.removesuffix(b"\n"),
     "an mbox": lambda mail: b"From ann@example.org Fri Mar  1 10:00:00 2024\n" + quoted(mail),
     "an mbox twice": lambda mail: quoted(quoted(mail)),
+    "blanks at the ends of lines": lambda mail: mail.replace(b"cheap!!", b"cheap!! \t\n"),
+    "nbspam's tag": with_subject(
+        f"[Any] {SUBJECT}",
+        "X-Nbspam: spam, probability=0.998712, version=1.0\nX-Nbspam-Tag: [Any]",
+    ),
     "unfolded": unfolded,
     "refolded": refolded,
     "reordered": reordered,
