@@ -18,17 +18,21 @@ from nbspam.patterns import lazy_pattern
 from nbspam.reading.message import ATTRIBUTES, COMMENT, END
 from nbspam.tokens.styles import (
     BLACK,
+    FAINT,
+    LINK,
     NO_LOOK,
     NO_RULES,
+    SAME,
     WHITE,
-    Colour,
     Declarations,
     Look,
+    Pair,
     StyleSheet,
-    are_alike,
     attributes,
+    colour,
     declarations,
     either,
+    laid_over,
     look,
     unescaped,
 )
@@ -43,15 +47,15 @@ _LINK = lazy_pattern(
 # Tags that a word ends at; it goes on behind all others, and those that no browser knows:
 # `v<b>ia</b>g<wbr>ra` is one word to the reader.
 _BLOCK = frozenset(
-    "address article aside base blockquote body br button caption center col colgroup dd "
+    "address article aside base blockquote body br caption center col colgroup dd "
     "details dialog dir div dl dt embed fieldset figcaption figure footer form frame frameset "
-    "h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe img input label legend li link main "
+    "h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe img input legend li link main "
     "map menu meta nav noframes noscript object ol optgroup option p param pre script section "
     "select style summary svg table tbody td template textarea tfoot th thead title tr ul "
     "video".split()
 )
 # Of these the opening tag parts a word, as what they show does, unless they are of no size.
-_INLINE = frozenset("embed iframe img input object svg video".split())
+_INLINE = frozenset("br embed hr iframe img input object svg video".split())
 _SIZELESS = lazy_pattern(
     r"(?:width|height|font-size)\s{0,9}[=:]\s{0,9}[\"']?\s{0,9}0{0,9}[01]?(?:px|pt)?(?![\d.%a-z])"
     r"|display\s{0,9}:\s{0,9}none|[\s\"'/]hidden(?=[\s=/>])"
@@ -59,7 +63,10 @@ _SIZELESS = lazy_pattern(
 _VOID = frozenset("area base br col embed hr img input link meta param source wbr".split())
 # Attributes that may change the look of a text; classes and ids do with a style sheet only, for
 # which the tags of a mail are looked at one by one.
-_LOOKS = lazy_pattern("style|color|text|hidden|open")
+_LOOKS = lazy_pattern(
+    r"style|color|text|hidden|open|popover|[\s\"']link|nowrap|background|(?:width|height)\W{1,5}\d{4}"
+)
+_ALT = lazy_pattern(r"\balt\s{0,9}=\s{0,9}(?:\"([^\"]{1,99})\"|'([^']{1,99})'|([^\s\"'>]{1,99}))")
 
 
 class Tag(NamedTuple):
@@ -86,7 +93,7 @@ def _tag(source: str) -> Tag:
     name, closes, inside = found[3].lower(), bool(found[2]), source[found.end() :].lower()
     is_gap = name in _BLOCK
     if name in _INLINE and is_gap:
-        is_gap = not closes and _SIZELESS.search(inside) is None
+        is_gap = (name == "br" or not closes) and _SIZELESS.search(inside) is None
     return Tag(
         " " if is_gap else "",
         name,
@@ -147,7 +154,8 @@ def page_of(source: str) -> Page:
     text = unescaped(text)
     if is_certain:
         return Page(text, text, links, tricks)
-    tricks.add("trick:perhaps-hidden")
+    if 2 * len(certain.split()) < len(text.split()):
+        tricks.add("trick:perhaps-hidden")
     return Page(text, unescaped(certain), links, tricks)
 
 
@@ -162,15 +170,39 @@ def _has_comment_in_word(texts: list[str], sources: list[str]) -> bool:
 
 
 # Attributes that are as good as a declaration.
-_PRESENTATION = {"color": "color", "text": "color", "bgcolor": "background-color"}
+_PRESENTATION = {
+    "color": "color:{}",
+    "text": "color:{}",
+    "bgcolor": "background-color:{}",
+    "background": "background-image:url",
+    "width": "width:{}",
+    "height": "min-height:{}",
+    "hidden": "display:none",
+    "popover": "display:none",
+    "nowrap": "white-space:nowrap",
+}
 # Elements that show nothing of the text in them, whatever their style, and those of which only some
-# programs do.
+# programs do, or not all of it.
 _UNSEEN = frozenset({"template", "datalist", "audio", "canvas"})
-_SELDOM_SEEN = frozenset("dialog math noscript object progress meter rp svg video".split())
-_SPECIAL = _UNSEEN | _SELDOM_SEEN | {"details", "summary", "select"}
+_SELDOM_SEEN = frozenset(
+    "bdo dialog marquee math nobr noscript object progress meter rp svg textarea video".split()
+)
+# The size of letters in some, in those of what is around them; the pixels that are empty beside it.
+_SCALES = {"small": 0.83, "sub": 0.83, "sup": 0.83, "h5": 0.83, "h6": 0.67, "rt": 0.5}
+_INDENTS = dict.fromkeys(("blockquote", "ul", "ol", "dd", "menu", "dir"), 40)
+_SPECIAL = _UNSEEN | _SELDOM_SEEN | _SCALES.keys() | _INDENTS.keys() | {"details", "select"}
+_SPECIAL |= {"summary"}
+# Tags that browsers open again where what is around them ended first.
+_FORMATTING = frozenset("a b big code em font i nobr s small strike strong tt u".split())
+_REOPENED_LIMIT = 1_000  # of a page
 
 _FEW_WORDS = 5
-_FEW_COLOURS = 8  # that a text may have by rules in doubt
+_FEW_COLOURS = 8  # pairs that a text may have by rules in doubt
+# Hidden text that a page begins with is shown in the list of mails, and no trick.
+_PREHEADER_LIMIT = 250
+_FILLER = lazy_pattern(r"&[#\w]{1,9};|[\W\u034f\u200b-\u200f]+")
+# What is seen for certain: letters of so many pixels, lines with room for so many.
+_LEAST_SIZE, _FAIR_SIZE, _MOST_SIZE, _LEAST_ROOM = 4, 6.5, 200, 40
 # Why text is hidden, and the token for it where that has another name.
 _INVISIBLE, _CLOSED, _CHOICE, _DOUBT = "invisible", "closed", "choice", "doubt"
 _LASTING = frozenset({"hidden", _CHOICE, _DOUBT})  # whatever is inside
@@ -218,8 +250,12 @@ def _element(
     """Return what the attributes of a tag, in lower case, and rules make of the text in it."""
     given = _attributes_of[inside]
     inline, is_open = _declarations_of[given.get("style", "")], "open" in given
-    style = {"display": "none"} if "hidden" in given else {}
-    style |= {_PRESENTATION[name]: given[name] for name in _PRESENTATION if name in given}
+    style: Declarations = {}
+    for name in given.keys() & _PRESENTATION.keys():
+        value = given[name]
+        style |= declarations(
+            _PRESENTATION[name].format(f"{value}px" if value.isdigit() else value)
+        )
     found = look(style | rules | inline)
     if found == NO_LOOK and besides is None and not is_open:
         return _PLAIN
@@ -246,31 +282,33 @@ def visible(
     pieces: list[str] = []
     certain: list[str] = []
     unseen: list[str] = []
+    preheader = 0  # characters of hidden text before all other
     opened = _OpenTags(sheet)
-    for text, tag in zip(texts, [*tags, Tag("")], strict=True):
-        sure, doubted, _, _ = opened.reading
+    for i, (text, tag) in enumerate(zip(texts, [*tags, Tag("")], strict=True)):
+        sure, doubted = opened.reading[:2]
         is_blank = not text or text.isspace()
         if not (sure and doubted):
             pieces.append(text)
             if is_blank or not (sure or doubted):
                 certain.append(text)
+            if not is_blank:
+                preheader = _PREHEADER_LIMIT
         elif not is_blank:
-            if trick := _TRICKS.get(sure, sure):
+            preheader += len(_FILLER.sub("", text)) if preheader < _PREHEADER_LIMIT else 1
+            if (trick := _TRICKS.get(sure, sure)) and preheader > _PREHEADER_LIMIT:
                 tricks.add(f"trick:{trick}")
             unseen.append(text)
-        gap, name, closes, opens, its_links, inside, has_look, has_text = tag  # quicker than dots
+        _, name, _, _, its_links, inside, _, has_text = tag  # quicker than dots
         if its_links:
             links += its_links
         if has_text:
             tricks.add("trick:hidden")
         # What is not shown parts no word, nor does a cell outside of a table.
-        if gap and ((sure and opened.is_gone) or (name in _CELLS and not opened.places["table"])):
-            gap = ""
-        if opens:
-            opened.begin(name, inside, has_look)
-        elif closes:
-            opened.end(name)
-        if gap and not (opened.reading.hidden and opened.is_gone):
+        is_gone = (sure and opened.is_gone) or (name in _CELLS and not opened.places["table"])
+        gap = opened.follow(tag)
+        if gap and not is_gone and not (opened.reading.hidden and opened.is_gone):
+            if name == "img" and (text[-1:].isalpha() or texts[i + 1][:1].isalpha()):
+                gap = _alternative(inside) or gap
             pieces.append(gap)
             certain.append(gap)
     text = "".join(pieces)
@@ -286,15 +324,25 @@ def visible(
     return text, text if len(certain) == len(pieces) else "".join(certain)
 
 
+def _alternative(inside: str) -> str:
+    """Return the letters that programs which show no pictures show in the place of one."""
+    alt = _ALT.search(inside)
+    text = "".join(alt.groups("")) if alt else ""
+    return text if text.isalpha() else ""
+
+
 class _Reading(NamedTuple):
     """What the text in the open tags looks like."""
 
     hidden: str = ""  # why it is hidden if nothing in doubt hides it; empty if it is not
     doubted: str = ""  # why if all that is in doubt hides it
-    colours: tuple[Colour | None, ...] = (BLACK,)  # that it may have; None: not to be seen
-    backgrounds: tuple[Colour, ...] = (WHITE,)
+    pairs: tuple[Pair, ...] = (((BLACK, 1.0), (WHITE, 1.0)),)  # the colours that it may have
+    size: float = 16.0  # of its letters, in pixels
+    opacity: float = 1.0
+    room: float = 1_000.0  # in its line, in pixels
+    moves: bool = False  # whether it may lie over other text
 
-    def within(self, name: str, element: _Element, besides: Look | None) -> "_Reading":
+    def within(self, name: str, element: _Element, besides: Look) -> "_Reading":
         """Return what text in one more tag looks like.
 
         besides: what is in doubt of it.
@@ -302,36 +350,61 @@ class _Reading(NamedTuple):
         own, as in the layout of newsletters.
         """
         look = element.look
-        colours = look.colours or self.colours
-        backgrounds = look.backgrounds or self.backgrounds
-        hidden = doubted = ""
-        if besides is not None:
-            colours += tuple(c for c in besides.colours if c not in colours)
-            backgrounds += tuple(c for c in besides.backgrounds if c not in backgrounds)
-            are_many = max(len(self.colours), len(self.backgrounds)) >= _FEW_COLOURS
-            if besides.is_doubted or besides.shows or are_many:
-                doubted = self.doubted if self.doubted in _LASTING else _DOUBT
-        if besides is None or not besides.shows or self.hidden in _LASTING:
-            hidden = _why_hidden(self.hidden, name, element)
-        if besides is None and self.doubted == self.hidden:  # most tags
+        pixels, times = look.size or (0.0, _SCALES.get(name, 1.0))
+        size = pixels + times * self.size
+        opacity = self.opacity * look.opacity
+        room = min(self.room * look.share, look.most) - look.indent - _INDENTS.get(name, 0)
+        room = min(room * besides.share, besides.most) - besides.indent
+        pairs = self.pairs
+        if look.pairs != NO_LOOK.pairs:
+            pairs = laid_over(pairs, look.pairs)
+        if besides.pairs != NO_LOOK.pairs:
+            pairs = tuple(dict.fromkeys(pairs + laid_over(pairs, besides.pairs)))
+        hidden = _why_hidden(self.hidden, name, element, size)
+        may_show = besides.shows and hidden != "" and self.hidden not in _LASTING
+        hidden = "" if may_show else hidden
+        is_doubted = (
+            may_show
+            or besides.is_doubted
+            or room < _LEAST_ROOM
+            or _LEAST_SIZE <= size < _FAIR_SIZE
+            or size > _MOST_SIZE
+            or len(pairs) > _FEW_COLOURS
+            or look.is_sizeless
+            or ((look.is_short or besides.is_short) and name not in _TABLE_PARTS)
+        )
+        if is_doubted:
+            doubted = self.doubted if self.doubted in _LASTING else _DOUBT
+        elif self.doubted == self.hidden:  # most tags
             doubted = hidden
-        elif not doubted:
-            doubted = _why_hidden(self.doubted, name, element)
+        else:
+            doubted = _why_hidden(self.doubted, name, element, size)
         if not (hidden and doubted):
-            unseen = [
-                one is None or are_alike(one, behind) for one in colours for behind in backgrounds
-            ]
-            hidden = hidden or ("same-colour" if all(unseen) else "")
-            doubted = doubted or ("same-colour" if any(unseen) else "")
-        return _Reading(hidden, doubted, colours[:_FEW_COLOURS], backgrounds[:_FEW_COLOURS])
+            shades = [opacity * _contrast(pair) for pair in pairs]
+            if doubted != _DOUBT and max(shades) < SAME:  # what is in doubt may be colours
+                hidden = "same-colour"
+            if min(shades) < FAINT:
+                doubted = doubted or "same-colour"
+        moves = self.moves or look.moves or besides.moves
+        return _Reading(hidden, doubted, pairs[:_FEW_COLOURS], size, opacity, room, moves)
 
 
-def _why_hidden(before: str, name: str, element: _Element) -> str:
-    """Return why text in a tag is hidden, whatever its colour; before: why what is around it is."""
+def _contrast(pair: Pair) -> float:
+    (a, strength), (b, _) = pair  # type: ignore[misc]  # a page has both
+    return float(strength * (abs(a[0] - b[0]) + abs(a[1] - b[1]) + abs(a[2] - b[2])))
+
+
+def _why_hidden(before: str, name: str, element: _Element, size: float) -> str:
+    """Return why text in a tag is hidden, whatever its colour; before: why what is around it is.
+
+    size: of its letters.
+    """
     look = element.look
     if before in _LASTING:
         return before
-    if look.hides or name in _UNSEEN:
+    # Cells and what stands in a line are as large as their text.
+    is_box = name in _BLOCK and name not in _TABLE_PARTS if look.gap is None else look.gap
+    if look.hides or name in _UNSEEN or (look.is_sizeless and is_box):
         return "hidden"
     if name == "select":
         return _CHOICE
@@ -340,10 +413,18 @@ def _why_hidden(before: str, name: str, element: _Element) -> str:
     is_inherited = before == _INVISIBLE and look.visibility is None
     if look.visibility in ("hidden", "collapse") or is_inherited:
         return _INVISIBLE
-    return "tiny" if look.is_tiny or (before == "tiny" and look.is_tiny is None) else ""
+    return "tiny" if size < _LEAST_SIZE else ""
 
 
-_IN_DOUBT = Look(is_doubted=True)
+class _Open(NamedTuple):
+    """An open tag."""
+
+    name: str
+    element: _Element
+    before: _Reading  # what held before it
+
+
+_LINK_LOOK = Look(pairs=(((LINK, 1.0), None),))
 
 
 class _OpenTags:
@@ -353,8 +434,10 @@ class _OpenTags:
         self.reading = _Reading()
         self.is_covered = False  # whether something may lie over the text
         self._sheet = sheet
+        self._link = _LINK_LOOK  # of links that have no colour of their own
         self._ruled: dict[str, _Element] = {}  # by name and attributes, if there is a sheet
-        self._stack: list[tuple[str, _Reading]] = []  # each tag, and what held before it
+        self._stack: list[_Open] = []
+        self._n_reopened = 0
         self.places: dict[str, list[int]] = defaultdict(list)  # of each name in the stack
 
     @property
@@ -362,66 +445,126 @@ class _OpenTags:
         """Whether what is in the open tags takes no room, by either reading."""
         return self.reading.hidden == "hidden" and self.reading.doubted in ("hidden", _DOUBT)
 
-    def begin(self, name: str, inside: str, has_look: bool) -> None:
-        """Open a tag.  inside: its attributes; has_look: whether they may say how text looks."""
+    def follow(self, tag: Tag) -> str:
+        """Open or close a tag, and return what a reader sees in its place."""
+        gap, name, closes, opens, _, inside, has_look, _ = tag
+        own_gap: str | None = None
+        if closes:
+            own_gap = self._end(name)
+        elif opens:
+            own_gap = self._begin(name, inside, has_look)
+        elif name and (has_look or self._sheet is not None or self.reading.moves):
+            own_gap = self._stand(name, inside, has_look)
+        return gap if own_gap is None else own_gap
+
+    def _begin(self, name: str, inside: str, has_look: bool) -> str | None:
+        """Open a tag, and return what its style makes of its place.
+
+        inside: its attributes; has_look: whether they may say how text looks.
+        """
         if name in _ENDS:
             self._close(*_ENDS[name])
+        element = self._element(name, inside, has_look)
+        if name == "a" and "href" in inside and not element.look.pairs[0][0]:
+            besides = element.besides or NO_LOOK
+            element = element._replace(besides=either((besides, self._link)))
+        elif name == "body" and "link" in inside:
+            rgb, strength = colour(_attributes_of[inside].get("link", ""))
+            if rgb:
+                self._link = Look(pairs=(((rgb, strength), None),))
+        self._push(name, element)
+        return element.look.gap
+
+    def _push(self, name: str, element: _Element) -> None:
         self.places[name].append(len(self._stack))
-        self._stack.append((name, self.reading))
-        if self._sheet is not None:
-            element = self._element(self._sheet, name, inside)
-        elif has_look or name in _SPECIAL:
-            element = _unruled[inside]
-        else:
-            return
+        self._stack.append(_Open(name, element, self.reading))
         if element is not _PLAIN or name in _SPECIAL:
             self._apply(name, element)
 
-    def end(self, name: str) -> None:
-        """Close a tag."""
+    def _stand(self, name: str, inside: str, has_look: bool) -> str | None:
+        """Return what the style makes of the place of a tag that nothing stands in."""
+        look, besides, _ = self._element(name, inside, has_look)
+        self._cover(look, name in _INLINE)
+        if besides is not None:
+            self._cover(besides, name in _INLINE)
+        return "" if look.hides else None
+
+    def _end(self, name: str) -> str | None:
+        """Close a tag, and return what the style of what it closes makes of its place."""
+        closed = None
         if places := self.places[name]:
             if places[-1] == len(self._stack) - 1:  # nine in ten
                 del places[-1]
-                _, self.reading = self._stack.pop()
+                closed = self._stack.pop()
+                self.reading = closed.before
             else:
-                self._close((name,), () if name in _TABLE_PARTS else _TABLE)
+                is_scoped = name in _BLOCK or name in _FORMATTING
+                bounds = () if name in _TABLE_PARTS else _TABLE if is_scoped else _BLOCK
+                closed = self._close((name,), bounds)
         if name == "html":
             self.reading = self.reading._replace(doubted=_DOUBT)
+        return closed.element.look.gap if closed else None
 
-    def _element(self, sheet: StyleSheet, name: str, inside: str) -> _Element:
+    def _element(self, name: str, inside: str, has_look: bool) -> _Element:
         """Return what attributes and style sheets make of the text in a tag."""
+        if self._sheet is None:
+            return _unruled[inside] if has_look else _PLAIN
         key = f"{name} {inside}"
         found = self._ruled.get(key)
         if found is None:
             given = _attributes_of[inside]
             classes = dict.fromkeys(given.get("class", "").split())
-            rules = sheet.rules_for(name, classes, given.get("id", "").strip())
+            rules = self._sheet.rules_for(name, classes, given.get("id", "").strip())
             found = _unruled[inside] if rules == NO_RULES else _element(inside, *rules)
             self._ruled[key] = found
         return found
 
     def _apply(self, name: str, element: _Element) -> None:
-        besides = element.besides
+        besides = element.besides or NO_LOOK
         if element.look.is_doubted or (name in _SELDOM_SEEN and not element.is_open):
-            besides = _IN_DOUBT if besides is None else besides._replace(is_doubted=True)
-        if element.look.covers or (besides is not None and besides.covers):
-            self.is_covered = True
+            besides = besides._replace(is_doubted=True)
         self.reading = self.reading.within(name, element, besides)
+        self._cover(element.look, False)
+        self._cover(besides, False)
 
-    def _close(self, names: Collection[str], bounds: Collection[str]) -> None:
-        """Close the innermost tag of some names and all within it.
+    def _cover(self, look: Look, is_picture: bool) -> None:
+        """Put all text in doubt if something may lie over it, or lead out of sight."""
+        moves = self.reading.moves or look.moves
+        if look.is_far or (moves and not look.hides and (look.paints or is_picture)):
+            self.is_covered = True
+
+    def _close(self, names: Collection[str], bounds: Collection[str]) -> _Open | None:
+        """Close the innermost tag of some names and all within it, and return it.
 
         Not if there is none, or if it is outside of a tag of the `bounds`.
         """
         if not any(map(self.places.get, names)):  # two in three
-            return
+            return None
         place = self._innermost(names)
         if place < self._innermost(bounds):
-            return
-        for name, _ in reversed(self._stack[place:]):
+            return None
+        closed, *inner = self._stack[place:]
+        for name, _, _ in reversed(self._stack[place:]):
             self.places[name].pop()
-        self.reading = self._stack[place][1]
+        self.reading = closed.before
         del self._stack[place:]
+        if inner and closed.name not in _TABLE:
+            self._reopen(inner, closed.name in _FORMATTING)
+        return closed
+
+    def _reopen(self, inner: list[_Open], are_all: bool) -> None:
+        """Open tags again, as browsers do where what is around them ended (HTML, 13.2.4.3)."""
+        kept: list[_Open] = []
+        for tag in inner:
+            if (are_all or tag.name in _FORMATTING) and sum(
+                other[:2] == tag[:2] for other in kept
+            ) < 3:
+                kept.append(tag)
+        for name, element, _ in kept[-8:]:
+            self._push(name, element)
+        self._n_reopened += len(kept)
+        if len(kept) > 8 or self._n_reopened > _REOPENED_LIMIT:
+            self.is_covered = True
 
     def _innermost(self, names: Collection[str]) -> int:
         """Return the place of the innermost tag of some names; -1 if none is open."""

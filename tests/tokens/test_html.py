@@ -16,9 +16,9 @@ HIDE = 'style="display:none"'
 
 def seen(source):
     """Return the visible words, with a ? those that are perhaps hidden, and the tricks."""
-    text, certain, _, tricks = page_of(source)
+    text, certain, _, tricks = page_of(f"0 {source}")  # hidden text at the beginning is no trick
     sure = certain.split()
-    words = [word if word in sure else f"{word}?" for word in text.split()]
+    words = [word if word in sure else f"{word}?" for word in text.split()[1:]]
     return words, {trick.removeprefix("trick:") for trick in tricks}
 
 
