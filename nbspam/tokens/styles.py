@@ -318,7 +318,7 @@ def _harmless(declaration: str) -> bool:
     if value in words or ("*" in words and not _BRACKET.search(rest)):
         return True
     parts = rest.split()
-    units = _LETTER_UNITS if name == "line-height" else _UNITS
+    units = {"line-height": _LETTER_UNITS, "z-index": _SHARES}.get(name, _UNITS)
     return (len(parts) == 1 or (len(parts) < 5 and name in _SHORTHANDS)) and all(
         part in words
         or least <= _pixels(part, units) <= most
@@ -392,8 +392,8 @@ def look(style: Declarations) -> Look:
         value = get(name, "")
         for word in [*_FUNCTION_CALL.findall(value), *_FUNCTION_CALL.sub(" ", value).split()]:
             if word not in _NO_COLOURS and math.isnan(_pixels(word)):
-                behind, is_known = _paint(word)
-                is_doubted = is_doubted or behind is None
+                paint, _ = _paint(word)
+                behind, is_doubted = paint or behind, is_doubted or paint is None
     share, most = 1.0, math.inf
     for name in ("width", "max-width"):
         if (value := get(name, "")).endswith("%"):
