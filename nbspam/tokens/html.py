@@ -12,6 +12,7 @@ perhaps hidden: its words count where they speak for spam, and never for ham.
 import re
 from collections import defaultdict
 from collections.abc import Collection
+from functools import lru_cache
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
@@ -154,7 +155,7 @@ def page_of(source: str) -> Page:
     text = unescaped(text)
     if is_certain:
         return Page(text, text, links, tricks)
-    if 2 * len(certain.split()) < len(text.split()):
+    if 2 * len(certain.split()) <= len(text.split()):
         tricks.add("trick:perhaps-hidden")
     return Page(text, unescaped(certain), links, tricks)
 
@@ -185,24 +186,26 @@ _PRESENTATION = {
 # programs do, or not all of it.
 _UNSEEN = frozenset({"template", "datalist", "audio", "canvas"})
 _SELDOM_SEEN = frozenset(
-    "bdo dialog marquee math nobr noscript object progress meter rp svg textarea video".split()
+    "bdo dialog marquee math noscript object progress meter rp svg textarea video".split()
 )
 # The size of letters in some, in those of what is around them; the pixels that are empty beside it.
 _SCALES = {"small": 0.83, "sub": 0.83, "sup": 0.83, "h5": 0.83, "h6": 0.67, "rt": 0.5}
 _INDENTS = dict.fromkeys(("blockquote", "ul", "ol", "dd", "menu", "dir"), 40)
-_SPECIAL = _UNSEEN | _SELDOM_SEEN | _SCALES.keys() | _INDENTS.keys() | {"details", "select"}
-_SPECIAL |= {"summary"}
+_UNBROKEN = frozenset({"nobr", "pre", "xmp", "listing"})
+_SPECIAL = _UNSEEN | _SELDOM_SEEN | _UNBROKEN | _SCALES.keys() | _INDENTS.keys()
+_SPECIAL |= {"details", "select", "summary"}
 # Tags that browsers open again where what is around them ended first.
 _FORMATTING = frozenset("a b big code em font i nobr s small strike strong tt u".split())
-_REOPENED_LIMIT = 1_000  # of a page
+_REOPENED, _REOPENED_LIMIT = 8, 1_000  # at once, and of a page
 
 _FEW_WORDS = 5
 _FEW_COLOURS = 8  # pairs that a text may have by rules in doubt
 # Hidden text that a page begins with is shown in the list of mails, and no trick.
 _PREHEADER_LIMIT = 250
-_FILLER = lazy_pattern(r"&[#\w]{1,9};|[\W\u034f\u200b-\u200f]+")
+_FILLER = lazy_pattern(r"&[#\w]{1,9};|\W")
 # What is seen for certain: letters of so many pixels, lines with room for so many.
 _LEAST_SIZE, _FAIR_SIZE, _MOST_SIZE, _LEAST_ROOM = 4, 6.5, 200, 40
+_MOST_CHARACTERS = 300  # in a line that does not break
 # Why text is hidden, and the token for it where that has another name.
 _INVISIBLE, _CLOSED, _CHOICE, _DOUBT = "invisible", "closed", "choice", "doubt"
 _LASTING = frozenset({"hidden", _CHOICE, _DOUBT})  # whatever is inside
@@ -233,6 +236,9 @@ _attributes_of = Memo(attributes, limit=1 << 12)
 _declarations_of = Memo(declarations, limit=1 << 12)
 
 
+_CLIPPED = lazy_pattern(r"overflow|width\W{1,5}\d{4}")
+
+
 class _Element(NamedTuple):
     """What an element makes of the text in it."""
 
@@ -253,6 +259,8 @@ def _element(
     style: Declarations = {}
     for name in given.keys() & _PRESENTATION.keys():
         value = given[name]
+        if name == "width" and not _CLIPPED.search(inside):  # as large as its text
+            continue
         style |= declarations(
             _PRESENTATION[name].format(f"{value}px" if value.isdigit() else value)
         )
@@ -283,10 +291,14 @@ def visible(
     certain: list[str] = []
     unseen: list[str] = []
     preheader = 0  # characters of hidden text before all other
+    line = 0  # characters in a line that does not break
     opened = _OpenTags(sheet)
     for i, (text, tag) in enumerate(zip(texts, [*tags, Tag("")], strict=True)):
-        sure, doubted = opened.reading[:2]
+        sure, doubted, _, _, _, _, _, is_unbroken = opened.reading
         is_blank = not text or text.isspace()
+        if is_unbroken:
+            line += max(map(len, text.split("\n"))) if opened.places["pre"] else len(text)
+            doubted = doubted or (_DOUBT if line > _MOST_CHARACTERS else "")
         if not (sure and doubted):
             pieces.append(text)
             if is_blank or not (sure or doubted):
@@ -303,14 +315,19 @@ def visible(
             links += its_links
         if has_text:
             tricks.add("trick:hidden")
-        # What is not shown parts no word, nor does a cell outside of a table.
-        is_gone = (sure and opened.is_gone) or (name in _CELLS and not opened.places["table"])
+        was_gone = sure and opened.is_gone
         gap = opened.follow(tag)
-        if gap and not is_gone and not (opened.reading.hidden and opened.is_gone):
+        # What is not shown parts no word, nor does a cell outside of a table.
+        if (
+            gap
+            and not (was_gone or (opened.reading.hidden and opened.is_gone))
+            and (name not in _CELLS or opened.places["table"])
+        ):
             if name == "img" and (text[-1:].isalpha() or texts[i + 1][:1].isalpha()):
                 gap = _alternative(inside) or gap
             pieces.append(gap)
             certain.append(gap)
+            line = 0
     text = "".join(pieces)
     # Rules that were not read may hide and show anything.
     if sheet is not None and sheet.met_limit:
@@ -341,6 +358,7 @@ class _Reading(NamedTuple):
     opacity: float = 1.0
     room: float = 1_000.0  # in its line, in pixels
     moves: bool = False  # whether it may lie over other text
+    is_unbroken: bool = False  # whether its lines are as long as they are written
 
     def within(self, name: str, element: _Element, besides: Look) -> "_Reading":
         """Return what text in one more tag looks like.
@@ -379,14 +397,19 @@ class _Reading(NamedTuple):
             doubted = hidden
         else:
             doubted = _why_hidden(self.doubted, name, element, size)
-        if not (hidden and doubted):
+        is_as_before = pairs is self.pairs and opacity == self.opacity and not self.doubted
+        if not is_as_before and not (hidden and doubted):
             shades = [opacity * _contrast(pair) for pair in pairs]
             if doubted != _DOUBT and max(shades) < SAME:  # what is in doubt may be colours
                 hidden = "same-colour"
             if min(shades) < FAINT:
                 doubted = doubted or "same-colour"
         moves = self.moves or look.moves or besides.moves
-        return _Reading(hidden, doubted, pairs[:_FEW_COLOURS], size, opacity, room, moves)
+        is_unbroken = self.is_unbroken or name in _UNBROKEN
+        if look.is_unbroken is not None:
+            is_unbroken = look.is_unbroken
+        pairs = pairs[:_FEW_COLOURS]
+        return _Reading(hidden, doubted, pairs, size, opacity, room, moves, is_unbroken)
 
 
 def _contrast(pair: Pair) -> float:
@@ -416,15 +439,31 @@ def _why_hidden(before: str, name: str, element: _Element, size: float) -> str:
     return "tiny" if size < _LEAST_SIZE else ""
 
 
-class _Open(NamedTuple):
-    """An open tag."""
-
-    name: str
-    element: _Element
-    before: _Reading  # what held before it
-
-
+# An open tag: its name, what it makes of the text in it, and what held before it.
+_Open = tuple[str, _Element, _Reading]
+_IN_DOUBT = Look(is_doubted=True)
 _LINK_LOOK = Look(pairs=(((LINK, 1.0), None),))
+
+
+def _covers(moves: bool, element: _Element, is_picture: bool) -> bool:
+    """Return whether an element may lie over text, or lead out of sight.
+
+    moves: whether what is around it may.
+    """
+    return any(
+        one.is_far or ((moves or one.moves) and not one.hides and (one.paints or is_picture))
+        for one in (element.look, element.besides or NO_LOOK)
+    )
+
+
+@lru_cache(1 << 12)
+def _reading_in(reading: _Reading, name: str, element: _Element) -> tuple[_Reading, bool]:
+    """Return what text looks like in one more tag, and whether it may lie over other text."""
+    besides = element.besides or NO_LOOK
+    if element.look.is_doubted or (name in _SELDOM_SEEN and not element.is_open):
+        besides = besides._replace(is_doubted=True)
+    reading = reading.within(name, element, besides)
+    return reading, _covers(reading.moves, element, False)
 
 
 class _OpenTags:
@@ -435,6 +474,7 @@ class _OpenTags:
         self.is_covered = False  # whether something may lie over the text
         self._sheet = sheet
         self._link = _LINK_LOOK  # of links that have no colour of their own
+        self._plain_pairs: tuple[Pair, ...] = ()  # the last on which these are seen
         self._ruled: dict[str, _Element] = {}  # by name and attributes, if there is a sheet
         self._stack: list[_Open] = []
         self._n_reopened = 0
@@ -448,67 +488,71 @@ class _OpenTags:
     def follow(self, tag: Tag) -> str:
         """Open or close a tag, and return what a reader sees in its place."""
         gap, name, closes, opens, _, inside, has_look, _ = tag
-        own_gap: str | None = None
         if closes:
-            own_gap = self._end(name)
-        elif opens:
-            own_gap = self._begin(name, inside, has_look)
-        elif name and (has_look or self._sheet is not None or self.reading.moves):
-            own_gap = self._stand(name, inside, has_look)
-        return gap if own_gap is None else own_gap
-
-    def _begin(self, name: str, inside: str, has_look: bool) -> str | None:
-        """Open a tag, and return what its style makes of its place.
-
-        inside: its attributes; has_look: whether they may say how text looks.
-        """
-        if name in _ENDS:
-            self._close(*_ENDS[name])
-        element = self._element(name, inside, has_look)
-        if name == "a" and "href" in inside and not element.look.pairs[0][0]:
-            besides = element.besides or NO_LOOK
-            element = element._replace(besides=either((besides, self._link)))
-        elif name == "body" and "link" in inside:
-            rgb, strength = colour(_attributes_of[inside].get("link", ""))
-            if rgb:
-                self._link = Look(pairs=(((rgb, strength), None),))
-        self._push(name, element)
-        return element.look.gap
-
-    def _push(self, name: str, element: _Element) -> None:
-        self.places[name].append(len(self._stack))
-        self._stack.append(_Open(name, element, self.reading))
-        if element is not _PLAIN or name in _SPECIAL:
-            self._apply(name, element)
-
-    def _stand(self, name: str, inside: str, has_look: bool) -> str | None:
-        """Return what the style makes of the place of a tag that nothing stands in."""
-        look, besides, _ = self._element(name, inside, has_look)
-        self._cover(look, name in _INLINE)
-        if besides is not None:
-            self._cover(besides, name in _INLINE)
-        return "" if look.hides else None
-
-    def _end(self, name: str) -> str | None:
-        """Close a tag, and return what the style of what it closes makes of its place."""
-        closed = None
-        if places := self.places[name]:
-            if places[-1] == len(self._stack) - 1:  # nine in ten
+            places = self.places[name]
+            if places and places[-1] == len(self._stack) - 1:  # nine in ten
                 del places[-1]
-                closed = self._stack.pop()
-                self.reading = closed.before
+                _, element, self.reading = self._stack.pop()
             else:
                 is_scoped = name in _BLOCK or name in _FORMATTING
                 bounds = () if name in _TABLE_PARTS else _TABLE if is_scoped else _BLOCK
-                closed = self._close((name,), bounds)
-        if name == "html":
-            self.reading = self.reading._replace(doubted=_DOUBT)
-        return closed.element.look.gap if closed else None
+                element = self._close((name,), bounds)
+            if name == "html":
+                self.reading = self.reading._replace(doubted=_DOUBT)
+        elif opens:
+            if name in _ENDS:
+                self._close(*_ENDS[name])
+            element = _PLAIN
+            if has_look or self._sheet is not None:
+                element = self._element(name, inside)
+            if element is not _PLAIN or name in ("a", "body"):
+                element = self._linked(name, inside, element)
+            self._push(name, element)
+        elif name and (has_look or self._sheet is not None or self.reading.moves):
+            element = self._element(name, inside)
+            if _covers(self.reading.moves, element, name in _INLINE):
+                self.is_covered = True
+            return "" if element.look.hides else gap
+        else:
+            return gap
+        if element is _PLAIN or element.look.gap is None:  # nine in ten
+            return gap
+        return element.look.gap
 
-    def _element(self, name: str, inside: str, has_look: bool) -> _Element:
+    def _linked(self, name: str, inside: str, element: _Element) -> _Element:
+        """Return an element with the colour that it may have as a link, or in one."""
+        letters, behind = element.look.pairs[0]
+        if (behind and self.places["a"]) or (name == "a" and not letters and self._is_odd_link()):
+            return element._replace(besides=either((element.besides or NO_LOOK, self._link)))
+        if name == "body" and "link" in inside:
+            rgb, strength = colour(_attributes_of[inside].get("link", ""))
+            if rgb:
+                self._link, self._plain_pairs = Look(pairs=(((rgb, strength), None),)), ()
+        return element
+
+    def _is_odd_link(self) -> bool:
+        """Return whether a link may not be seen on what is behind it."""
+        reading = self.reading
+        if reading.pairs is self._plain_pairs and reading.opacity == 1:  # nine in ten
+            return False
+        [(letters, _)] = self._link.pairs
+        shades = [_contrast((letters, behind)) for _, behind in reading.pairs]
+        if min(shades) * reading.opacity < FAINT:
+            return True
+        self._plain_pairs = reading.pairs
+        return False
+
+    def _push(self, name: str, element: _Element) -> None:
+        self.places[name].append(len(self._stack))
+        self._stack.append((name, element, self.reading))
+        if element is not _PLAIN or name in _SPECIAL:
+            self.reading, covers = _reading_in(self.reading, name, element)
+            self.is_covered = self.is_covered or covers
+
+    def _element(self, name: str, inside: str) -> _Element:
         """Return what attributes and style sheets make of the text in a tag."""
         if self._sheet is None:
-            return _unruled[inside] if has_look else _PLAIN
+            return _unruled[inside]
         key = f"{name} {inside}"
         found = self._ruled.get(key)
         if found is None:
@@ -516,55 +560,42 @@ class _OpenTags:
             classes = dict.fromkeys(given.get("class", "").split())
             rules = self._sheet.rules_for(name, classes, given.get("id", "").strip())
             found = _unruled[inside] if rules == NO_RULES else _element(inside, *rules)
+            if "data-ogs" in inside:  # Outlook adds it, and its rules were passed over
+                found = found._replace(besides=_IN_DOUBT)
             self._ruled[key] = found
         return found
 
-    def _apply(self, name: str, element: _Element) -> None:
-        besides = element.besides or NO_LOOK
-        if element.look.is_doubted or (name in _SELDOM_SEEN and not element.is_open):
-            besides = besides._replace(is_doubted=True)
-        self.reading = self.reading.within(name, element, besides)
-        self._cover(element.look, False)
-        self._cover(besides, False)
-
-    def _cover(self, look: Look, is_picture: bool) -> None:
-        """Put all text in doubt if something may lie over it, or lead out of sight."""
-        moves = self.reading.moves or look.moves
-        if look.is_far or (moves and not look.hides and (look.paints or is_picture)):
-            self.is_covered = True
-
-    def _close(self, names: Collection[str], bounds: Collection[str]) -> _Open | None:
-        """Close the innermost tag of some names and all within it, and return it.
+    def _close(self, names: Collection[str], bounds: Collection[str]) -> _Element:
+        """Close the innermost tag of some names and all within it, and return what it made of it.
 
         Not if there is none, or if it is outside of a tag of the `bounds`.
         """
         if not any(map(self.places.get, names)):  # two in three
-            return None
+            return _PLAIN
         place = self._innermost(names)
         if place < self._innermost(bounds):
-            return None
-        closed, *inner = self._stack[place:]
-        for name, _, _ in reversed(self._stack[place:]):
-            self.places[name].pop()
-        self.reading = closed.before
+            return _PLAIN
+        (closed, element, self.reading), *inner = self._stack[place:]
         del self._stack[place:]
-        if inner and closed.name not in _TABLE:
-            self._reopen(inner, closed.name in _FORMATTING)
-        return closed
+        self.places[closed].pop()
+        for name, _, _ in inner:
+            self.places[name].pop()
+        if inner and closed not in _TABLE and closed not in _TABLE_PARTS:
+            self._reopen(inner, closed in _FORMATTING)
+        return element
 
     def _reopen(self, inner: list[_Open], are_all: bool) -> None:
         """Open tags again, as browsers do where what is around them ended (HTML, 13.2.4.3)."""
-        kept: list[_Open] = []
-        for tag in inner:
-            if (are_all or tag.name in _FORMATTING) and sum(
-                other[:2] == tag[:2] for other in kept
-            ) < 3:
-                kept.append(tag)
-        for name, element, _ in kept[-8:]:
-            self._push(name, element)
+        found = [tag for tag in inner if are_all or tag[0] in _FORMATTING]
+        kept = found[-_REOPENED:]
         self._n_reopened += len(kept)
-        if len(kept) > 8 or self._n_reopened > _REOPENED_LIMIT:
+        # A browser opens no more than three that are alike.
+        if any(tag[1] is not _PLAIN for tag in found[:-_REOPENED]) or (
+            self._n_reopened > _REOPENED_LIMIT
+        ):
             self.is_covered = True
+        for name, element, _ in kept:
+            self._push(name, element)
 
     def _innermost(self, names: Collection[str]) -> int:
         """Return the place of the innermost tag of some names; -1 if none is open."""

@@ -133,7 +133,7 @@ _HARMLESS: Mapping[str, tuple[frozenset[str], float, float]] = {
             _WORD,
         ),
         ("position", "static relative", _WORD),
-        ("white-space", "normal pre-wrap pre-line break-spaces", _WORD),
+        ("white-space", "normal pre-wrap pre-line break-spaces nowrap", _WORD),
         ("text-size-adjust zoom", "none auto normal 1 100%", _WORD),
         (
             "outline text-shadow background-image clip-path transform filter animation",
@@ -296,6 +296,7 @@ class Look(NamedTuple):
     is_doubted: bool = False  # whether another reading of the style hides the text
     moves: bool = False  # whether it may lie over other text
     paints: bool = False  # whether what lies under it is not seen
+    is_unbroken: bool | None = None  # whether its lines are as long as they are written
     is_far: bool = False  # whether it may move what follows out of sight
     shows: bool = False  # whether it may undo what hides the text otherwise
 
@@ -421,6 +422,7 @@ def look(style: Declarations) -> Look:
         is_doubted,
         moves or ("position" in style and get("box-shadow", "none") != "none"),
         any(map(_PAINTING.match, style)),
+        get("white-space") == "nowrap" if "white-space" in style else None,
         is_far,
         not _SHOWING.isdisjoint(style),
     )
@@ -434,7 +436,8 @@ _FEW = (
 
 def laid_over(below: Iterable[Pair], above: Iterable[Pair]) -> tuple[Pair, ...]:
     """Return every pair of colours laid over every other."""
-    return tuple(dict.fromkeys([(a or c, _blend(d, b)) for c, d in below for a, b in above]))
+    pairs = [(a or c, _blend(d, b) if b else d) for c, d in below for a, b in above]
+    return tuple(dict.fromkeys(pairs) if len(pairs) > 1 else pairs)
 
 
 def _blend(below: Paint, above: Paint) -> Paint:
@@ -470,6 +473,7 @@ def either(looks: Collection[Look]) -> Look:
         moves=any(one.moves for one in looks),
         paints=any(one.paints for one in looks),
         is_far=any(one.is_far for one in looks),
+        is_unbroken=any(one.is_unbroken for one in looks) or None,
         shows=any(one.shows for one in looks),
     )
 
@@ -488,8 +492,8 @@ _DARK = lazy_pattern(r"\( ?prefers-color-scheme ?: ?dark ?\)\Z")
 _BRACKETS = lazy_pattern(r"\[[^\[\]]*\]|:[\w-]+")
 _COMBINATORS = lazy_pattern(r"[\s>+~]+")
 _COMPOUND = lazy_pattern(r"([a-z][\w-]*|\*|)([.#][\w-]+)?")
-# Parts of selectors that concern no text as it stands before a reader touches it.
-_UNTOUCHED = lazy_pattern(r":(?:hover|active|focus|visited|before|after|selection)\b")
+# Parts of selectors that concern no text before a reader touches it, or on dark screens alone.
+_UNTOUCHED = lazy_pattern(r":(?:hover|active|focus|visited|before|after|selection)\b|\[data-ogs")
 _PRELUDE_LIMIT = 500  # characters of an @media that are read
 _KNOWN_SELECTORS = lazy_pattern(
     r"(?:[a-z0-9\s*>+~,._#-]++|:(?:root|link|hover|active|focus|visited|:?(?:before|after)"
