@@ -371,8 +371,7 @@ class _Reading(NamedTuple):
         pixels, times = look.size or (0.0, _SCALES.get(name, 1.0))
         size = pixels + times * self.size
         opacity = self.opacity * look.opacity
-        room = min(self.room * look.share, look.most) - look.indent - _INDENTS.get(name, 0)
-        room = min(room * besides.share, besides.most) - besides.indent
+        room = self.room - look.indent - besides.indent - _INDENTS.get(name, 0)
         pairs = self.pairs
         if look.pairs != NO_LOOK.pairs:
             pairs = laid_over(pairs, look.pairs)
@@ -388,7 +387,6 @@ class _Reading(NamedTuple):
             or _LEAST_SIZE <= size < _FAIR_SIZE
             or size > _MOST_SIZE
             or len(pairs) > _FEW_COLOURS
-            or look.is_sizeless
             or ((look.is_short or besides.is_short) and name not in _TABLE_PARTS)
         )
         if is_doubted:
@@ -425,9 +423,7 @@ def _why_hidden(before: str, name: str, element: _Element, size: float) -> str:
     look = element.look
     if before in _LASTING:
         return before
-    # Cells and what stands in a line are as large as their text.
-    is_box = name in _BLOCK and name not in _TABLE_PARTS if look.gap is None else look.gap
-    if look.hides or name in _UNSEEN or (look.is_sizeless and is_box):
+    if look.hides or name in _UNSEEN:
         return "hidden"
     if name == "select":
         return _CHOICE
@@ -442,7 +438,12 @@ def _why_hidden(before: str, name: str, element: _Element, size: float) -> str:
 # An open tag: its name, what it makes of the text in it, and what held before it.
 _Open = tuple[str, _Element, _Reading]
 _IN_DOUBT = Look(is_doubted=True)
-_LINK_LOOK = Look(pairs=(((LINK, 1.0), None),))
+
+
+def _link_of(value: str) -> Look:
+    """Return what a link may look like, whose colour an attribute of <body> names."""
+    rgb, strength = colour(value)
+    return Look(pairs=(((rgb or LINK, strength if rgb else 1.0), None),))
 
 
 def _covers(moves: bool, element: _Element, is_picture: bool) -> bool:
@@ -451,7 +452,7 @@ def _covers(moves: bool, element: _Element, is_picture: bool) -> bool:
     moves: whether what is around it may.
     """
     return any(
-        one.is_far or ((moves or one.moves) and not one.hides and (one.paints or is_picture))
+        (moves or one.moves) and not one.hides and (one.paints or is_picture)
         for one in (element.look, element.besides or NO_LOOK)
     )
 
@@ -473,8 +474,7 @@ class _OpenTags:
         self.reading = _Reading()
         self.is_covered = False  # whether something may lie over the text
         self._sheet = sheet
-        self._link = _LINK_LOOK  # of links that have no colour of their own
-        self._plain_pairs: tuple[Pair, ...] = ()  # the last on which these are seen
+        self._link = _link_of("")
         self._ruled: dict[str, _Element] = {}  # by name and attributes, if there is a sheet
         self._stack: list[_Open] = []
         self._n_reopened = 0
@@ -520,27 +520,14 @@ class _OpenTags:
         return element.look.gap
 
     def _linked(self, name: str, inside: str, element: _Element) -> _Element:
-        """Return an element with the colour that it may have as a link, or in one."""
-        letters, behind = element.look.pairs[0]
-        if (behind and self.places["a"]) or (name == "a" and not letters and self._is_odd_link()):
-            return element._replace(besides=either((element.besides or NO_LOOK, self._link)))
+        """Return an element with the colour that it has as a link, unless it has another."""
         if name == "body" and "link" in inside:
-            rgb, strength = colour(_attributes_of[inside].get("link", ""))
-            if rgb:
-                self._link, self._plain_pairs = Look(pairs=(((rgb, strength), None),)), ()
-        return element
-
-    def _is_odd_link(self) -> bool:
-        """Return whether a link may not be seen on what is behind it."""
-        reading = self.reading
-        if reading.pairs is self._plain_pairs and reading.opacity == 1:  # nine in ten
-            return False
-        [(letters, _)] = self._link.pairs
-        shades = [_contrast((letters, behind)) for _, behind in reading.pairs]
-        if min(shades) * reading.opacity < FAINT:
-            return True
-        self._plain_pairs = reading.pairs
-        return False
+            self._link = _link_of(_attributes_of[inside].get("link", ""))
+        if name != "a" or "href" not in inside or element.look.pairs[0][0]:
+            return element
+        if element.besides is None:
+            return element._replace(besides=self._link)
+        return element._replace(besides=either((element.besides, self._link)))
 
     def _push(self, name: str, element: _Element) -> None:
         self.places[name].append(len(self._stack))

@@ -71,127 +71,80 @@ _ESCAPE = lazy_pattern(r"\\(?:([0-9a-f]{1,6})\s?|(.))", re.DOTALL)
 
 # Pixels of a unit.  Lines have 1,000, boxes in them 600, letters 16.
 _UNITS = {
-    "px": 1.0, "pt": 4 / 3, "pc": 16.0, "in": 96.0, "cm": 37.8, "mm": 3.78, "em": 16.0,
-    "rem": 16.0, "ex": 8.0, "ch": 8.0, "%": 6.0, "vw": 10.0, "vh": 10.0, "vmin": 10.0, "vmax": 10.0,
+    "px": 1.0, "pt": 4 / 3, "pc": 16.0, "in": 96.0, "cm": 37.8, "mm": 3.78, "em": 16.0, "rem": 16.0,
+    "ex": 8.0, "ch": 8.0, "%": 6.0, "vw": 10.0, "vh": 10.0, "vmin": 10.0, "vmax": 10.0,
 }  # fmt: skip
-_LETTER_UNITS = _UNITS | {"": 16.0, "%": 0.16}
+_OF_LETTERS = _UNITS | {"": 16.0, "%": 0.16}
 _SHARES = {"": 1.0, "%": 0.01}
 _LENGTH = lazy_pattern(r"([-+]?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))([a-z]{0,4}|%)\Z")
-_FAR = 2_000  # pixels: nobody looks for text beyond
-_ANY = (-math.inf, math.inf)
-_WORD = (1, 0)  # no length
-_INHERITED = frozenset({"", "inherit", "initial", "unset", "revert"})
-# Property -> its values that hide no text: words (*: any; #: colours), and lengths in pixels.
-_HARMLESS: Mapping[str, tuple[frozenset[str], float, float]] = {
-    name: (frozenset(word.replace("_", " ") for word in words.split()) | _INHERITED, least, most)
-    for names, words, (least, most) in (
+_FAR = 2_000.0  # pixels: nobody looks for text beyond
+_SIDE = r"(?:-(?:left|right|top|bottom))?"
+_LINE = r"none hidden solid dashed dotted double groove ridge inset outset thin medium thick"
+# Properties, and their values that hide no text: words (*: all, #: colours), lengths in pixels.
+# Of all other values and properties nobody but the browser knows.
+_HARMLESS = [
+    (re.compile(names), frozenset(words.replace("_", " ") for words in values.split()), *ends)
+    for names, values, *ends in (
         (
-            "font-family font-weight font-style font-stretch font-variant font-feature-settings"
-            " text-align text-decoration text-decoration-line text-decoration-style"
-            " text-decoration-color text-decoration-thickness text-underline-offset text-transform"
-            " text-rendering text-overflow direction word-wrap word-break overflow-wrap hyphens"
-            " line-break overflow overflow-x overflow-y float clear box-sizing table-layout"
-            " empty-cells caption-side border-collapse cursor list-style list-style-type"
-            " list-style-position border-color border-style border-top-color border-right-color"
-            " border-bottom-color border-left-color border-top-style border-right-style"
-            " border-bottom-style border-left-style border-radius border-top-left-radius"
-            " border-top-right-radius border-bottom-left-radius border-bottom-right-radius"
-            " background-repeat background-position background-size background-attachment"
-            " object-fit page-break-before page-break-after page-break-inside break-inside orphans"
-            " widows pointer-events user-select transition font-smoothing osx-font-smoothing"
-            " interpolation-mode tap-highlight-color tab-interval align valign font font-size"
-            " color background background-color opacity",  # the last six: see `look`
-            "*",
-            _ANY,
+            r"font-(?:family|weight|style|stretch|variant)\Z|(?:-[a-z]+-)?(?:text-(?:align|decoration"
+            r"|transform|rendering|overflow|underline)|overflow|word-(?:wrap|break)|line-break|hyphens"
+            r"|float\Z|clear\Z|direction|box-sizing|table-layout|empty-cells|caption-side|cursor"
+            rf"|border(?:-collapse|-(?:top-|bottom-)?(?:left-|right-)?radius|{_SIDE}-(?:color|style))"
+            r"|list-style|background-(?:repeat|position|size|attachment)|object-fit|page-break|orphans"
+            r"|break-inside|widows|user-select|pointer-events|transition|(?:osx-)?font-smoothing"
+            r"|interpolation-mode|tap-highlight-color|tab-interval|v?align\Z|mso-(?!hide))",
+            "*", 1, 0,
         ),
-        ("padding padding-left padding-right padding-top padding-bottom", "", (0, 600)),
-        ("margin margin-left margin-right margin-top margin-bottom", "auto", (0, 600)),
-        ("left right top bottom", "auto", (-5, 5)),
-        ("text-indent border-spacing", "", (0, 100)),
+        # What is said by these, `look` knows.
+        (r"(?:font|font-size|color|background|background-color|opacity)\Z", "*", 1, 0),
+        (rf"padding{_SIDE}\Z", "", 0, 600),
+        (rf"margin{_SIDE}\Z", "auto", 0, 600),
+        (rf"border{_SIDE}(?:-width)?\Z", f"# {_LINE} transparent currentcolor", 0, 50),
+        (r"(?:text-indent|border-spacing)\Z", "", 0, 100),
+        (r"(?:left|right|top|bottom)\Z", "auto", -5, 5),
+        (r"(?:(?:max-)?width|min-width|min-height)\Z", "auto none fit-content", 0, _FAR),
+        (r"(?:max-)?height\Z", "auto none 100%", 1, 0),
+        (r"vertical-align\Z", "top middle bottom baseline sub super text-top text-bottom", -20, 20),
+        (r"(?:letter|word)-spacing\Z", "normal", -1, 20),
+        (r"line-height\Z", "normal", 8, 400),
+        (r"z-index\Z", "auto", 0, 1e9),
+        (r"visibility\Z", "visible hidden collapse", 1, 0),
         (
-            "border border-left border-right border-top border-bottom border-width"
-            " border-left-width border-right-width border-top-width border-bottom-width",
-            "# none hidden solid dashed dotted double groove ridge inset outset thin medium thick"
-            " transparent currentcolor",
-            (0, 50),
+            r"display\Z",
+            "none block inline inline-block inline-table list-item table table-row table-cell"
+            " table-caption table-row-group table-header-group table-footer-group", 1, 0,
         ),
-        ("width max-width min-width min-height", "auto none fit-content", (0, _FAR)),
-        ("height max-height", "auto none 100%", _WORD),
-        (
-            "vertical-align",
-            "top middle bottom baseline sub super text-top text-bottom",
-            (-20, 20),
-        ),
-        ("letter-spacing word-spacing", "normal", (-1, 20)),
-        ("line-height", "normal", (8, 400)),
-        ("z-index", "auto", (0, math.inf)),
-        ("visibility", "visible hidden collapse", _WORD),
-        (
-            "display",
-            "block inline inline-block inline-table list-item flow-root table table-row table-cell"
-            " table-caption table-row-group table-header-group table-footer-group none",
-            _WORD,
-        ),
-        ("position", "static relative", _WORD),
-        ("white-space", "normal pre-wrap pre-line break-spaces nowrap", _WORD),
-        ("text-size-adjust zoom", "none auto normal 1 100%", _WORD),
-        (
-            "outline text-shadow background-image clip-path transform filter animation",
-            "none",
-            (0, 0),
-        ),
-        ("box-shadow", "# none", (-20, 50)),
-        ("background-clip background-origin", "border-box padding-box content-box", _WORD),
-        ("color-scheme supported-color-schemes", "light light_dark only_light light_only", _WORD),
-        ("unicode-bidi mix-blend-mode clip", "normal embed auto", _WORD),
+        (r"position\Z", "static relative", 1, 0),
+        (r"white-space\Z", "normal nowrap pre-wrap pre-line break-spaces", 1, 0),
+        (r"(?:-[a-z]+-text-size-adjust|zoom)\Z", "none auto normal 1 100%", 1, 0),
+        (r"(?:outline|(?:text|box)-shadow|background-image|transform|filter)\Z", "none", 0, 0),
+        (r"box-shadow\Z", "# inset", -20, 50),
+        (r"(?:supported-)?color-schemes?\Z", "light light_dark light_only only_light", 1, 0),
+        (r"(?:background-clip|unicode-bidi|clip)\Z", "border-box padding-box normal auto", 1, 0),
+        (r"\Z", "*", 1, 0),
     )
-    for name in names.split()
-}
-# What hides text for certain.  What makes its box small is in `look`.
-_HIDING: Mapping[str, re.Pattern[str]] = {
-    "display": lazy_pattern(r"none\Z"),
-    "mso-hide": lazy_pattern(r"all\Z"),
-    "max-height": lazy_pattern(r"0(?:px)?\Z"),
-    "content-visibility": lazy_pattern(r"hidden\Z"),
-}
-_PREFIX = lazy_pattern(r"-(?:webkit|moz|ms|o|epub)-")
-_OFFICE = lazy_pattern(r"mso-(?!hide)")  # no browser knows them
-# What may stand in brackets or quotes in a harmless value, and the signs that may not without.
+]  # fmt: skip
+_INHERITED = frozenset({"", "inherit", "initial", "unset", "revert"})
+# What may stand in brackets and quotes in a harmless value, and the signs that may not without.
 _QUOTED = lazy_pattern(r"\"[^\"]*\"|'[^']*'|(?:rgb|hsl)a?\([^()\"']*\)")
 _BRACKET = lazy_pattern(r"[\"'()\[\]{}\\@]")
+_SHORTHAND = lazy_pattern(r"padding|margin|border|box-shadow")
 # Of these the others than the harmless values move a box, which may come to lie over other text.
 _MOVING = lazy_pattern(
     r"margin|left|right|top|bottom|position|inset|trans|scale|rotate|zoom|offset|grid|order|all\Z"
     r"|border|outline|box-shadow|animation|float|perspective"
 )
 _PAINTING = lazy_pattern(r"background|border(?!-(?:collapse|spacing))|outline|box-shadow")
-_SIZES = ("height", "max-height", "width", "max-width")
-_OVERFLOWS = ("overflow", "overflow-x", "overflow-y")
-# Of these one side narrows a line, of those with 2 both do.
-_INDENTS = dict.fromkeys(
-    "padding-left padding-right margin-left margin-right text-indent border-left border-right"
-    " border-left-width border-right-width left".split(),
-    1,
-) | dict.fromkeys("padding margin border border-width".split(), 2)
-_SHOWING = frozenset({*_HIDING, *_SIZES, *_OVERFLOWS, "visibility", "opacity", "font-size", "font"})
-# Properties that a rule is kept for whatever their value.
-_LOOKS = _SHOWING | _INDENTS.keys() | {"color", "background", "background-color", "position"}
-_SHORTHANDS = frozenset(
-    "padding margin border border-left border-right border-top border-bottom border-width"
-    " border-spacing box-shadow".split()
-)
-_LETTERS = {
-    "xx-small": 9.0, "x-small": 10.0, "small": 13.0, "medium": 16.0, "large": 18.0,
-    "x-large": 24.0, "xx-large": 32.0, "initial": 16.0,
-}  # fmt: skip
-_RELATIVE = {"smaller": 0.83, "larger": 1.2, "inherit": 1.0, "unset": 1.0, "revert": 1.0, "": 1.0}
-_SYSTEM_FONTS = frozenset("inherit initial unset caption icon menu message-box".split())
-# Words of a background that name no colour.
-_NO_COLOURS = _INHERITED | frozenset(
-    "none no-repeat repeat repeat-x repeat-y center left right top bottom scroll fixed cover"
-    " contain auto".split()
-)
+# What narrows a line: by one side, or by both.
+_INDENT = lazy_pattern(r"(?:padding|margin|border|text-indent)(-left|-right)?(?:-width)?\Z")
+_SHOWING = frozenset("display mso-hide max-height height visibility opacity font font-size".split())
+_LETTERS = {"x-small": 10.0, "small": 13.0, "medium": 16.0, "large": 18.0, "initial": 16.0}
+_RELATIVE = {"smaller": 0.83, "larger": 1.2, "inherit": 1.0, "unset": 1.0, "": 1.0}
+_FONT = lazy_pattern(r"(?:(?:[a-z-]++|[1-9]00) )*+([\d.]++(?:[a-z]++|%)?)(?: ?/ ?(\S++))?(?: |\Z)")
 _FUNCTION_CALL = lazy_pattern(r"(?:rgb|hsl)a?\([^()]*\)")
+_NO_COLOURS = _INHERITED | frozenset(
+    "none no-repeat repeat repeat-x repeat-y center left right top bottom scroll fixed".split()
+)
 _OWN_COLOURS = frozenset({"", "inherit", "currentcolor", "unset"})
 
 
@@ -259,8 +212,8 @@ def declarations(style: str) -> Declarations:
         name, colon, value = piece.partition(":")
         if colon:
             value, mark, word = value.partition("!")
-            if mark and word.strip() != "important":
-                value += mark + word  # a browser passes it over, and none is harmless
+            if mark and word.strip() != "important":  # a browser passes it over
+                value += mark
             (important if mark else found)[name.strip()] = value.strip()
     return found | important
 
@@ -287,17 +240,13 @@ class Look(NamedTuple):
     size: tuple[float, float] | None = None  # of letters: pixels, multiple of those around it
     opacity: float = 1.0
     pairs: tuple[Pair, ...] = ((None, None),)  # the colours that it may have
-    share: float = 1.0  # of the room in a line that it has
-    most: float = math.inf  # pixels that it has at most
     indent: float = 0.0  # pixels that are empty beside it
     is_short: bool = False  # whether it is of a height that its text may be too much for
-    is_sizeless: bool = False  # whether a box of it shows nothing
+    is_unbroken: bool | None = None  # whether its lines are as long as they are written
     gap: str | None = None  # what is before and behind it; None: what its name says
     is_doubted: bool = False  # whether another reading of the style hides the text
-    moves: bool = False  # whether it may lie over other text
+    moves: bool = False  # whether it may lie over other text, or lead out of sight
     paints: bool = False  # whether what lies under it is not seen
-    is_unbroken: bool | None = None  # whether its lines are as long as they are written
-    is_far: bool = False  # whether it may move what follows out of sight
     shows: bool = False  # whether it may undo what hides the text otherwise
 
 
@@ -310,22 +259,28 @@ def _pixels(length: str, units: Mapping[str, float] = _UNITS) -> float:
 
 def _harmless(declaration: str) -> bool:
     """Return whether a declaration, `name:value`, by itself hides no text."""
-    full_name, _, value = declaration.partition(":")
-    name = _PREFIX.sub("", full_name)
-    if name not in _HARMLESS or (name != full_name and name in _LOOKS):
-        return not name or _OFFICE.match(name) is not None
-    words, least, most = _HARMLESS[name]
+    name, _, value = declaration.partition(":")
+    units = {"line-height": _OF_LETTERS, "z-index": _SHARES}.get(name, _UNITS)
     rest = _QUOTED.sub("", value)
-    if value in words or ("*" in words and not _BRACKET.search(rest)):
-        return True
     parts = rest.split()
-    units = {"line-height": _LETTER_UNITS, "z-index": _SHARES}.get(name, _UNITS)
-    return (len(parts) == 1 or (len(parts) < 5 and name in _SHORTHANDS)) and all(
-        part in words
-        or least <= _pixels(part, units) <= most
-        or ("#" in words and colour(part)[0] is not None)
-        for part in parts
-    )
+    has_parts = len(parts) == 1 or (1 < len(parts) < 5 and _SHORTHAND.match(name))
+    for names, words, least, most in _HARMLESS:
+        if names.match(name) and (
+            value in words
+            or value in _INHERITED
+            or ("*" in words and not _BRACKET.search(rest))
+            or (
+                has_parts
+                and all(
+                    least <= _pixels(part, units) <= most
+                    or (least <= most and part in words)
+                    or ("#" in words and colour(part)[0] is not None)
+                    for part in parts
+                )
+            )
+        ):
+            return True
+    return False
 
 
 _is_harmless = Memo(_harmless, limit=1 << 13)
@@ -333,105 +288,81 @@ _is_harmless = Memo(_harmless, limit=1 << 13)
 
 def _letters(value: str) -> tuple[float, float] | None:
     """Return the size of letters as `Look` has it; None if it is unknown."""
-    if value in _LETTERS:
-        return _LETTERS[value], 0.0
     if value in _RELATIVE:
         return 0.0, _RELATIVE[value]
-    if value.endswith(("em", "%")) and not value.endswith("rem"):
-        scale = _pixels(value, _LETTER_UNITS) / 16
-        return None if math.isnan(scale) else (0.0, scale)
-    size = _pixels(value)
-    return None if math.isnan(size) else (size, 0.0)
+    is_relative = value.endswith("%") or (value.endswith("em") and not value.endswith("rem"))
+    pixels = _LETTERS.get(value, _pixels(value, _OF_LETTERS if is_relative else _UNITS))
+    return None if math.isnan(pixels) else (0.0, pixels / 16) if is_relative else (pixels, 0.0)
 
 
-def _font(value: str) -> tuple[float, float] | None:
-    """Return the size of letters of a `font`; None if it or the height of its lines is unknown."""
-    if value in _SYSTEM_FONTS:
-        return 0.0, 1.0
-    for word in value.replace(" /", "/").replace("/ ", "/").split():
-        size, _, line = word.partition("/")
-        if not size.isdigit() or size == "0":
-            found = _letters(size)
-            if found is not None:
-                return found if _is_harmless[f"line-height:{line}"] or found[0] < 4 else None
-    return None
-
-
-def _paint(value: str) -> tuple[Paint, bool]:
-    """Return the paint that a value names, and whether it is known."""
+def _paint(value: str) -> Paint:
+    """Return the paint that a value names; None if none or an unknown one."""
     if value in ("initial", "windowtext"):
-        return (BLACK, 1.0), True
+        return BLACK, 1.0
     rgb, strength = colour(value)
-    if rgb is None and strength:
-        return None, value in _OWN_COLOURS
-    return (rgb or BLACK, strength), True
+    return None if rgb is None and strength else (rgb or BLACK, strength)
 
 
 def look(style: Declarations) -> Look:
     """Return what a style makes of text."""
     get = style.get
     odd = [name for name, value in style.items() if not _is_harmless[f"{name}:{value}"]]
-    is_far = moves = False
-    for name in odd:
-        moves = moves or _MOVING.match(name) is not None
-        is_far = is_far or any(abs(_pixels(word)) > _FAR for word in style[name].split())
     is_doubted = any(name != "height" or "display" in style for name in odd)
-    size: tuple[float, float] | None = None
-    if "font-size" in style or "font" in style:
-        size = _letters(style["font-size"]) if "font-size" in style else _font(style["font"])
-        is_doubted = is_doubted or size is None
-    opacity = 1.0
-    if "opacity" in style:
-        value = style["opacity"]
-        opacity = max(_pixels(value, _SHARES), 0.0)
-        if math.isnan(opacity):
-            opacity, is_doubted = 1.0, is_doubted or value not in ("", "initial", "unset")
-    letters, is_known = _paint(get("color", ""))
-    is_doubted = is_doubted or not is_known
-    behind: Paint = None
+    size_text, line = get("font-size"), ""
+    if size_text is None and "font" in style:
+        font = _FONT.match(" ".join(style["font"].split()))
+        size_text, line = (font[1], font[2] or "") if font else (style["font"], "")
+    size = None if size_text is None else _letters(size_text)
+    opacity = max(_pixels(get("opacity", "1"), _SHARES), 0.0)
+    if math.isnan(opacity):
+        opacity, is_doubted = 1.0, True
+    letters, behind = _paint(get("color", "")), None
+    unknown = letters is None and get("color", "") not in _OWN_COLOURS
     for name in ("background", "background-color"):
         value = get(name, "")
         for word in [*_FUNCTION_CALL.findall(value), *_FUNCTION_CALL.sub(" ", value).split()]:
             if word not in _NO_COLOURS and math.isnan(_pixels(word)):
-                paint, _ = _paint(word)
-                behind, is_doubted = paint or behind, is_doubted or paint is None
-    share, most = 1.0, math.inf
-    for name in ("width", "max-width"):
-        if (value := get(name, "")).endswith("%"):
-            share = min(share, _pixels(value, _SHARES))
-        elif not math.isnan(_pixels(value)):
-            most = min(most, _pixels(value))
-    clips = any("hidden" in get(name, "") or "clip" in get(name, "") for name in _OVERFLOWS)
+                paint = _paint(word)
+                behind, unknown = paint or behind, unknown or paint is None
+    far = [name for name in odd if any(abs(_pixels(one)) > _FAR for one in style[name].split())]
+    indent, clips = 0.0, False
+    for name, value in style.items():
+        clips = clips or (name.startswith("overflow") and value not in ("visible", "auto"))
+        if side := _INDENT.match(name):
+            is_double = side[1] is None and name != "text-indent"
+            indent += max(map(abs, map(_pixels, value.split())), default=0.0) * (1 + is_double)
+    room = min(_pixels(get(name, "100%"), _ROOM) for name in ("width", "max-width"))
     display = get("display", "")
     return Look(
-        opacity < 0.1 or any(k in style and _HIDING[k].match(style[k]) for k in _HIDING),
+        opacity < 0.1
+        or display == "none"
+        or get("mso-hide") == "all"
+        or get("max-height") in ("0", "0px")
+        or get("content-visibility") == "hidden",
         None if get("visibility", "") in _OWN_COLOURS else style["visibility"],
         size,
         opacity,
         ((letters, behind),),
-        share,
-        most,
-        sum(
-            sides * max((abs(_pixels(word)) for word in style[name].split()), default=0.0)
-            for name, sides in _INDENTS.items()
-            if name in style
-        ),
+        indent,
         "height" in odd,
-        clips and any(_pixels(style[name]) <= 1 for name in _SIZES if name in style),
-        None if not display else "" if display.startswith("inline") else " ",
-        is_doubted,
-        moves or ("position" in style and get("box-shadow", "none") != "none"),
-        any(map(_PAINTING.match, style)),
         get("white-space") == "nowrap" if "white-space" in style else None,
-        is_far,
+        None if not display else "" if display.startswith("inline") else " ",
+        is_doubted
+        or unknown
+        or (size_text is not None and size is None)
+        or not _is_harmless[f"line-height:{line}"]
+        or (clips and not room - indent > 99),
+        bool(far)
+        or any(map(_MOVING.match, odd))
+        or ("position" in style and "box-shadow" in style),
+        bool(far) or any(map(_PAINTING.match, style)),
         not _SHOWING.isdisjoint(style),
     )
 
 
 NO_LOOK = Look()
-_FEW = (
-    4  # colours that a text may have by rules in doubt; of more it is in doubt whether it is seen
-)
+_ROOM = _UNITS | {"%": 1.2} | dict.fromkeys(("", "auto", "none"), math.inf)
+_FEW = 4  # pairs of colours by rules in doubt; with more a text is in doubt
 
 
 def laid_over(below: Iterable[Pair], above: Iterable[Pair]) -> tuple[Pair, ...]:
@@ -440,11 +371,12 @@ def laid_over(below: Iterable[Pair], above: Iterable[Pair]) -> tuple[Pair, ...]:
     return tuple(dict.fromkeys(pairs) if len(pairs) > 1 else pairs)
 
 
-def _blend(below: Paint, above: Paint) -> Paint:
-    if above is None or below is None or above[1] >= 1:
-        return above or below
-    colours = zip(below[0], above[0], strict=True)
-    red, green, blue = (round(a + (b - a) * above[1]) for a, b in colours)
+def _blend(below: Paint, above: tuple[Colour, float]) -> Paint:
+    if below is None or above[1] >= 1:
+        return above
+    red, green, blue = (
+        round(a + (b - a) * above[1]) for a, b in zip(below[0], above[0], strict=True)
+    )
     return (red, green, blue), 1.0
 
 
@@ -457,7 +389,6 @@ def either(looks: Collection[Look]) -> Look:
     is_doubted = len(pairs) > _FEW or any(
         one.hides
         or one.is_doubted
-        or one.is_sizeless
         or one.opacity < 1
         or (one.size is not None and sum(one.size) < (1 if one.size[1] else 9))
         or one.visibility not in (None, "visible")
@@ -465,15 +396,12 @@ def either(looks: Collection[Look]) -> Look:
     )
     return Look(
         pairs=NO_LOOK.pairs if is_doubted else pairs,
-        share=min(one.share for one in looks),
-        most=min(one.most for one in looks),
         indent=max(one.indent for one in looks),
         is_short=any(one.is_short for one in looks),
+        is_unbroken=any(one.is_unbroken for one in looks) or None,
         is_doubted=is_doubted,
         moves=any(one.moves for one in looks),
         paints=any(one.paints for one in looks),
-        is_far=any(one.is_far for one in looks),
-        is_unbroken=any(one.is_unbroken for one in looks) or None,
         shows=any(one.shows for one in looks),
     )
 
@@ -483,11 +411,13 @@ _RULE_PIECE = lazy_pattern(r"[{}]|[^{}]+")
 _SHEET = lazy_pattern(
     rf"<style({ATTRIBUTES})>?(.*?)(?:</style{END}|\Z)", re.I | re.DOTALL | re.ASCII
 )
-_WINDOW = 960, 1400  # pixels: how wide the reader's window may be
 # Whether a rule applies: it does, it may, for other readers alone, for none.
 _ALWAYS, _PERHAPS, _ELSEWHERE, _NEVER = 3, 2, 1, 0
+_WINDOW = 960, 1400  # pixels: how wide the reader's window may be
 _WIDTH = lazy_pattern(r"\( ?(min|max)-(?:device-)?width ?: ?(\d{1,5}(?:\.\d{0,5})?)(px|r?em) ?\)\Z")
-_FEATURES = {"screen": _ALWAYS, "all": _ALWAYS, "": _ALWAYS, "print": _NEVER, "speech": _NEVER}
+_FEATURES = dict.fromkeys(("", "screen", "all"), _ALWAYS) | dict.fromkeys(
+    ("print", "speech"), _NEVER
+)
 _DARK = lazy_pattern(r"\( ?prefers-color-scheme ?: ?dark ?\)\Z")
 _BRACKETS = lazy_pattern(r"\[[^\[\]]*\]|:[\w-]+")
 _COMBINATORS = lazy_pattern(r"[\s>+~]+")
@@ -573,32 +503,25 @@ def _rules_of(sheet: str, applies_here: int) -> Iterator[tuple[str, Declarations
     `!important`.
     """
     prelude = ""
-    blocks: list[tuple[str, int]] = [
-        ("", applies_here)
-    ]  # open ones: before each, whether it applies
+    blocks = [("", applies_here)]  # what is open: what stands before it, whether it applies
     for piece in _RULE_PIECE.findall(sheet):
         if piece == "{":
-            blocks.append((prelude, _applies(prelude, blocks[-1][1])))
-            if len(blocks) > 2 and not blocks[-2][0].startswith("@"):  # a rule in a rule
-                blocks[-1] = prelude, min(blocks[-1][1], _PERHAPS)
+            outer, applies = blocks[-1]
+            if outer and not outer.startswith("@"):  # a rule in a rule
+                applies = min(applies, _PERHAPS)
+            blocks.append((prelude, _applies(prelude, applies)))
             prelude = ""
         elif piece == "}":
-            if len(blocks) > 1:
-                blocks.pop()
+            del blocks[max(1, len(blocks) - 1) :]
             prelude = ""
         else:
-            prelude = piece.strip()
-            while prelude.startswith("@") and ";" in prelude:  # @import, @charset
-                prelude = prelude.partition(";")[2].strip()
+            prelude = _STATEMENTS.sub("", piece).strip()
             selectors, applies = blocks[-1]
             if applies and selectors and ":" in piece and not selectors.startswith("@"):
-                style = {
-                    k: v
-                    for k, v in declarations(piece).items()
-                    if k in _LOOKS or not _is_harmless[f"{k}:{v}"]
-                }
-                if style:
-                    yield selectors, style, applies, "!" in piece
+                yield selectors, declarations(piece), applies, "!" in piece
+
+
+_STATEMENTS = lazy_pattern(r"\A(?:\s*+@[^;]*+;)++")  # @import, @charset
 
 
 def _applies(prelude: str, outer: int) -> int:
@@ -608,12 +531,8 @@ def _applies(prelude: str, outer: int) -> int:
     if not prelude.startswith("@media") or len(prelude) > _PRELUDE_LIMIT:
         return min(outer, _PERHAPS)
     queries = " ".join(prelude.removeprefix("@media").split()).split(",")
-    return min(outer, max(map(_query, queries)))
-
-
-def _query(query: str) -> int:
-    parts = query.strip().removeprefix("only ").split(" and ")
-    return min(map(_feature, parts))
+    parts = (query.strip().removeprefix("only ").split(" and ") for query in queries)
+    return min(outer, max(min(map(_feature, query)) for query in parts))
 
 
 def _feature(feature: str) -> int:
@@ -622,9 +541,8 @@ def _feature(feature: str) -> int:
     if width is None:
         return _ELSEWHERE if _DARK.match(feature) else _FEATURES.get(feature, _PERHAPS)
     edge = float(width[2]) * (1 if width[3] == "px" else 16)
-    least, most = _WINDOW if width[1] == "min" else (-_WINDOW[1], -_WINDOW[0])
-    edge = edge if width[1] == "min" else -edge
-    return _ALWAYS if edge <= least else _PERHAPS if edge <= most else _ELSEWHERE
+    holds = [edge <= one if width[1] == "min" else edge >= one for one in _WINDOW]
+    return _ALWAYS if all(holds) else _PERHAPS if any(holds) else _ELSEWHERE
 
 
 def _keys(selectors: str) -> list[tuple[str, bool]]:

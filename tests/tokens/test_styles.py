@@ -49,9 +49,7 @@ def test_styles_that_hide_those_in_doubt_and_those_that_show():
     for kind, styles in (("hides", HIDING), ("may", DOUBTFUL), ("shows", [*SHOWING, ""])):
         found = {style: look(declarations(style)) for style in styles}
         kinds = {
-            style: "hides"
-            if one.hides or one.is_sizeless
-            else ("may" if one.is_doubted or one.is_short else "shows")
+            style: "hides" if one.hides else ("may" if one.is_doubted or one.is_short else "shows")
             for style, one in found.items()
         }
         assert [style for style in styles if kinds[style] != kind] == []
