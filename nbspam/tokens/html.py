@@ -17,26 +17,8 @@ from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.message import ATTRIBUTES, COMMENT, END
-from nbspam.tokens.styles import (
-    BLACK,
-    FAINT,
-    LINK,
-    NO_LOOK,
-    NO_RULES,
-    SAME,
-    WHITE,
-    Declarations,
-    Look,
-    Pair,
-    StyleSheet,
-    attributes,
-    colour,
-    declarations,
-    either,
-    laid_over,
-    look,
-    unescaped,
-)
+from nbspam.tokens import styles
+from nbspam.tokens.styles import NO_LOOK, Declarations, Look, Pair, StyleSheet, either, laid_over
 from nbspam.tokens.text import Memo
 
 # Elements whose text is not HTML, and not shown.
@@ -67,7 +49,7 @@ _VOID = frozenset("area base br col embed hr img input link meta param source wb
 _LOOKS = lazy_pattern(
     r"style|color|text|hidden|open|popover|[\s\"']link|nowrap|background|(?:width|height)\W{1,5}\d{4}"
 )
-_ALT = lazy_pattern(r"\balt\s{0,9}=\s{0,9}(?:\"([^\"]{1,99})\"|'([^']{1,99})'|([^\s\"'>]{1,99}))")
+_ALT = lazy_pattern(r"\balt\s{0,9}=\s{0,9}([\"']?)([^\W\d_]{1,99})(?:\1|$)(?=[\s/>])")
 
 
 class Tag(NamedTuple):
@@ -152,12 +134,12 @@ def page_of(source: str) -> Page:
     sheet = StyleSheet("".join(sheets)) if sheets else None
     text, certain = visible(texts, [tags[tag] for tag in sources], sheet, links, tricks)
     is_certain = certain is text
-    text = unescaped(text)
+    text = styles.unescaped(text)
     if is_certain:
         return Page(text, text, links, tricks)
     if 2 * len(certain.split()) <= len(text.split()):
         tricks.add("trick:perhaps-hidden")
-    return Page(text, unescaped(certain), links, tricks)
+    return Page(text, styles.unescaped(certain), links, tricks)
 
 
 def _has_comment_in_word(texts: list[str], sources: list[str]) -> bool:
@@ -171,17 +153,12 @@ def _has_comment_in_word(texts: list[str], sources: list[str]) -> bool:
 
 
 # Attributes that are as good as a declaration.
-_PRESENTATION = {
-    "color": "color:{}",
-    "text": "color:{}",
-    "bgcolor": "background-color:{}",
-    "background": "background-image:url",
-    "width": "width:{}",
-    "height": "min-height:{}",
-    "hidden": "display:none",
-    "popover": "display:none",
-    "nowrap": "white-space:nowrap",
-}
+_PRESENTATION = dict(
+    pair.split("=")
+    for pair in "color=color:{} text=color:{} bgcolor=background-color:{} width=width:{}"
+    " height=min-height:{} hidden=display:none popover=display:none nowrap=white-space:nowrap"
+    " background=background-image:url".split()
+)
 # Elements that show nothing of the text in them, whatever their style, and those of which only some
 # programs do, or not all of it.
 _UNSEEN = frozenset({"template", "datalist", "audio", "canvas"})
@@ -232,8 +209,8 @@ _ENDS = {
 _CELLS = frozenset({"caption", "col", "colgroup", "tbody", "td", "tfoot", "th", "thead", "tr"})
 _TABLE_PARTS = frozenset({"td", "th", "tr", "table", "tbody", "thead", "tfoot", "html", "body"})
 
-_attributes_of = Memo(attributes, limit=1 << 12)
-_declarations_of = Memo(declarations, limit=1 << 12)
+_attributes_of = Memo(styles.attributes, limit=1 << 12)
+_declarations_of = Memo(styles.declarations, limit=1 << 12)
 
 
 _CLIPPED = lazy_pattern(r"overflow|width\W{1,5}\d{4}")
@@ -261,14 +238,14 @@ def _element(
         value = given[name]
         if name == "width" and not _CLIPPED.search(inside):  # as large as its text
             continue
-        style |= declarations(
+        style |= styles.declarations(
             _PRESENTATION[name].format(f"{value}px" if value.isdigit() else value)
         )
-    found = look(style | rules | inline)
+    found = styles.look(style | rules | inline)
     if found == NO_LOOK and besides is None and not is_open:
         return _PLAIN
     if is_important and not rules.keys().isdisjoint(inline):
-        other = look(style | inline | rules)
+        other = styles.look(style | inline | rules)
         if other != found:
             known = (found, other) if besides is None else (found, other, besides)
             besides = either(known)._replace(shows=True)
@@ -324,7 +301,8 @@ def visible(
             and (name not in _CELLS or opened.places["table"])
         ):
             if name == "img" and (text[-1:].isalpha() or texts[i + 1][:1].isalpha()):
-                gap = _alternative(inside) or gap
+                alt = _ALT.search(inside)  # shown by programs that show no pictures
+                gap = alt[2] if alt else gap
             pieces.append(gap)
             certain.append(gap)
             line = 0
@@ -341,19 +319,14 @@ def visible(
     return text, text if len(certain) == len(pieces) else "".join(certain)
 
 
-def _alternative(inside: str) -> str:
-    """Return the letters that programs which show no pictures show in the place of one."""
-    alt = _ALT.search(inside)
-    text = "".join(alt.groups("")) if alt else ""
-    return text if text.isalpha() else ""
-
-
 class _Reading(NamedTuple):
     """What the text in the open tags looks like."""
 
     hidden: str = ""  # why it is hidden if nothing in doubt hides it; empty if it is not
     doubted: str = ""  # why if all that is in doubt hides it
-    pairs: tuple[Pair, ...] = (((BLACK, 1.0), (WHITE, 1.0)),)  # the colours that it may have
+    pairs: tuple[Pair, ...] = (
+        ((styles.BLACK, 1.0), (styles.WHITE, 1.0)),
+    )  # the colours that it may have
     size: float = 16.0  # of its letters, in pixels
     opacity: float = 1.0
     room: float = 1_000.0  # in its line, in pixels
@@ -398,9 +371,9 @@ class _Reading(NamedTuple):
         is_as_before = pairs is self.pairs and opacity == self.opacity and not self.doubted
         if not is_as_before and not (hidden and doubted):
             shades = [opacity * _contrast(pair) for pair in pairs]
-            if doubted != _DOUBT and max(shades) < SAME:  # what is in doubt may be colours
+            if doubted != _DOUBT and max(shades) < styles.SAME:  # what is in doubt may be colours
                 hidden = "same-colour"
-            if min(shades) < FAINT:
+            if min(shades) < styles.FAINT:
                 doubted = doubted or "same-colour"
         moves = self.moves or look.moves or besides.moves
         is_unbroken = self.is_unbroken or name in _UNBROKEN
@@ -442,8 +415,8 @@ _IN_DOUBT = Look(is_doubted=True)
 
 def _link_of(value: str) -> Look:
     """Return what a link may look like, whose colour an attribute of <body> names."""
-    rgb, strength = colour(value)
-    return Look(pairs=(((rgb or LINK, strength if rgb else 1.0), None),))
+    rgb, strength = styles.colour(value)
+    return Look(pairs=(((rgb or styles.LINK, strength if rgb else 1.0), None),))
 
 
 def _covers(moves: bool, element: _Element, is_picture: bool) -> bool:
@@ -546,7 +519,7 @@ class _OpenTags:
             given = _attributes_of[inside]
             classes = dict.fromkeys(given.get("class", "").split())
             rules = self._sheet.rules_for(name, classes, given.get("id", "").strip())
-            found = _unruled[inside] if rules == NO_RULES else _element(inside, *rules)
+            found = _unruled[inside] if rules == styles.NO_RULES else _element(inside, *rules)
             if "data-ogs" in inside:  # Outlook adds it, and its rules were passed over
                 found = found._replace(besides=_IN_DOUBT)
             self._ruled[key] = found

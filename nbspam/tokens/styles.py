@@ -63,6 +63,7 @@ _NAMED = {
     ).split()
 }
 _FUNCTION = lazy_pattern(r"(rgb|hsl)a?\(\s{0,9}([^()]{1,60})\)")
+_HEX = lazy_pattern(r"(?:[0-9a-f]{2}){3,4}\Z")
 _NUMBERS = re.compile(r"-?\d{0,9}\.?\d{1,9}%?")
 
 Declarations = dict[str, str]
@@ -92,7 +93,7 @@ _HARMLESS = [
             rf"|border(?:-collapse|-(?:top-|bottom-)?(?:left-|right-)?radius|{_SIDE}-(?:color|style))"
             r"|list-style|background-(?:repeat|position|size|attachment)|object-fit|page-break|orphans"
             r"|break-inside|widows|user-select|pointer-events|transition|(?:osx-)?font-smoothing"
-            r"|interpolation-mode|tap-highlight-color|tab-interval|v?align\Z|mso-(?!hide))",
+            r"|interpolation-mode|tap-highlight-color|tab-interval|v?align\Z|appearance)|mso-(?!hide)|-premailer-|--",
             "*", 1, 0,
         ),
         # What is said by these, `look` knows.
@@ -116,10 +117,10 @@ _HARMLESS = [
         ),
         (r"position\Z", "static relative", 1, 0),
         (r"white-space\Z", "normal nowrap pre-wrap pre-line break-spaces", 1, 0),
-        (r"(?:-[a-z]+-text-size-adjust|zoom)\Z", "none auto normal 1 100%", 1, 0),
+        (r"(?:(?:-[a-z]+-)?text-size-adjust|zoom)\Z", "none auto normal 1 100%", 1, 0),
         (r"(?:outline|(?:text|box)-shadow|background-image|transform|filter)\Z", "none", 0, 0),
-        (r"box-shadow\Z", "# inset", -20, 50),
-        (r"(?:supported-)?color-schemes?\Z", "light light_dark light_only only_light", 1, 0),
+        (r"(?:-webkit-|-moz-)?box-shadow\Z", "# inset none", -20, 50),
+        (r"(?:supported-)?color-schemes?\Z", "light light_dark dark_light only_light", 1, 0),
         (r"(?:background-clip|unicode-bidi|clip)\Z", "border-box padding-box normal auto", 1, 0),
         (r"\Z", "*", 1, 0),
     )
@@ -186,22 +187,13 @@ def colour(text: str) -> tuple[Colour | None, float]:
             scale, parts = 255.0, colorsys.hls_to_rgb(a / 360 % 1, lightness, saturation)
         red, green, blue = (round(min(max(scale * part, 0), 255)) for part in parts)
         return (red, green, blue), strength
-    digits = _NAMED.get(text, text).lstrip("#")
+    digits = _NAMED.get(text, text).removeprefix("#")
     if len(digits) in (3, 4):
         digits = "".join(2 * digit for digit in digits)
-    strength = 0.0 if text == "transparent" else 1.0
-    if text.startswith("#") and len(digits) == 8 and not digits[6:].strip("0123456789abcdef"):
-        strength = int(digits[6:], 16) / 255  # #rgba, #rrggbbaa
-    try:
-        value = int(digits[:6], 16) if len(digits) in (6, 8) else None
-    except ValueError:
-        value = None
-    return None if value is None else (value >> 16, value >> 8 & 255, value & 255), strength
-
-
-def are_alike(a: Colour, b: Colour, most: float = SAME) -> bool:
-    """Return whether an eye takes two colours for one."""
-    return abs(a[0] - b[0]) + abs(a[1] - b[1]) + abs(a[2] - b[2]) < most
+    if _HEX.match(digits) is None:
+        return None, 0.0 if text == "transparent" else 1.0
+    red, green, blue, cover = bytes.fromhex(f"{digits}ff"[:8])
+    return (red, green, blue), cover / 255
 
 
 def declarations(style: str) -> Declarations:
@@ -415,9 +407,7 @@ _SHEET = lazy_pattern(
 _ALWAYS, _PERHAPS, _ELSEWHERE, _NEVER = 3, 2, 1, 0
 _WINDOW = 960, 1400  # pixels: how wide the reader's window may be
 _WIDTH = lazy_pattern(r"\( ?(min|max)-(?:device-)?width ?: ?(\d{1,5}(?:\.\d{0,5})?)(px|r?em) ?\)\Z")
-_FEATURES = dict.fromkeys(("", "screen", "all"), _ALWAYS) | dict.fromkeys(
-    ("print", "speech"), _NEVER
-)
+_SCREENS = frozenset({"", "screen", "all"})
 _DARK = lazy_pattern(r"\( ?prefers-color-scheme ?: ?dark ?\)\Z")
 _BRACKETS = lazy_pattern(r"\[[^\[\]]*\]|:[\w-]+")
 _COMBINATORS = lazy_pattern(r"[\s>+~]+")
@@ -537,9 +527,11 @@ def _applies(prelude: str, outer: int) -> int:
 
 def _feature(feature: str) -> int:
     """Return whether a part of a media query is true."""
+    if feature in _SCREENS or feature.isalpha():
+        return _ALWAYS if feature in _SCREENS else _NEVER
     width = _WIDTH.match(feature)
     if width is None:
-        return _ELSEWHERE if _DARK.match(feature) else _FEATURES.get(feature, _PERHAPS)
+        return _ELSEWHERE if _DARK.match(feature) else _PERHAPS
     edge = float(width[2]) * (1 if width[3] == "px" else 16)
     holds = [edge <= one if width[1] == "min" else edge >= one for one in _WINDOW]
     return _ALWAYS if all(holds) else _PERHAPS if any(holds) else _ELSEWHERE

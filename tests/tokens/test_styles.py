@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.tokens.styles import StyleSheet, are_alike, colour, declarations, look
+from nbspam.tokens.styles import StyleSheet, colour, declarations, look
 
 
 @each("text, expected", golden_table("tokens/styles.table", 2, "colours"))
@@ -27,11 +27,6 @@ def test_any_text_is_a_colour_or_none(text):
     found, strength = colour(text)
     assert strength >= 0
     assert found is None or all(0 <= part <= 255 for part in found)
-
-
-def test_what_an_eye_takes_for_one():
-    assert are_alike((255, 255, 255), (255, 255, 208))  # 47 apart in all
-    assert not are_alike((255, 255, 255), (255, 255, 207))
 
 
 @each("style, expected", golden_table("tokens/styles.table", 2, "declarations"))
