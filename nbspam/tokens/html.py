@@ -157,7 +157,7 @@ _PRESENTATION = dict(
     pair.split("=")
     for pair in "color=color:{} text=color:{} bgcolor=background-color:{} width=width:{}"
     " height=min-height:{} hidden=display:none popover=display:none nowrap=white-space:nowrap"
-    " background=background-image:url".split()
+    " background=background-image:{}".split()
 )
 # Elements that show nothing of the text in them, whatever their style, and those of which only some
 # programs do, or not all of it.
@@ -236,7 +236,11 @@ def _element(
     style: Declarations = {}
     for name in given.keys() & _PRESENTATION.keys():
         value = given[name]
-        if name == "width" and not _CLIPPED.search(inside):  # as large as its text
+        # A box that does not clip its text is as large as it.  Most programs ask before they fetch
+        # a picture; with these in doubt too, P3 has 73 errors and .2587 in place of 66 and .2452.
+        if (name == "width" and not _CLIPPED.search(inside)) or (
+            name == "background" and not value.startswith(("cid:", "data:"))
+        ):
             continue
         style |= styles.declarations(
             _PRESENTATION[name].format(f"{value}px" if value.isdigit() else value)
