@@ -13,7 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar, cast
 
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.message import ATTRIBUTES, COMMENT, END
@@ -223,8 +223,21 @@ class _Element(NamedTuple):
     besides: Look | None  # what it may be besides
     is_open: bool
 
+    # What is remembered of one (`_reading_in`) is found without looking into it: of those that are
+    # alike `_only` returns one.
+    __hash__, __eq__ = object.__hash__, object.__eq__  # type: ignore[misc]
+
 
 _PLAIN = _Element(NO_LOOK, None, False)
+_Kind = TypeVar("_Kind", bound=tuple[object, ...])
+_alike: dict[tuple[object, ...], tuple[object, ...]] = {}
+
+
+def _only(value: _Kind) -> _Kind:
+    """Return the first of the values that are alike."""
+    if len(_alike) > 1 << 13:
+        _alike.clear()
+    return cast("_Kind", _alike.setdefault(tuple(value), value))
 
 
 def _element(
@@ -253,7 +266,7 @@ def _element(
         if other != found:
             known = (found, other) if besides is None else (found, other, besides)
             besides = either(known)._replace(shows=True)
-    return _Element(found, besides, is_open)
+    return _only(_Element(found, besides, is_open))
 
 
 _unruled = Memo(lambda inside: _element(inside, {}), limit=1 << 12)
@@ -337,6 +350,8 @@ class _Reading(NamedTuple):
     moves: bool = False  # whether it may lie over other text
     is_unbroken: bool = False  # whether its lines are as long as they are written
 
+    __hash__, __eq__ = object.__hash__, object.__eq__  # type: ignore[misc]
+
     def within(self, name: str, element: _Element, besides: Look) -> "_Reading":
         """Return what text in one more tag looks like.
 
@@ -417,10 +432,21 @@ _Open = tuple[str, _Element, _Reading]
 _IN_DOUBT = Look(is_doubted=True)
 
 
-def _link_of(value: str) -> Look:
-    """Return what a link may look like, whose colour an attribute of <body> names."""
+def _link_of(value: str) -> _Element:
+    """Return what a link is, whose colour an attribute of <body> names."""
     rgb, strength = styles.colour(value)
-    return Look(pairs=(((rgb or styles.LINK, strength if rgb else 1.0), None),))
+    paint = (rgb, strength) if rgb else (styles.LINK, 1.0)
+    return _Element(NO_LOOK, Look(pairs=((paint, None),)), False)
+
+
+_DEFAULT_LINK = _link_of("")
+
+
+@lru_cache(1 << 12)
+def _linked(element: _Element, link: _Element) -> _Element:
+    """Return an element that may have the colour of a link."""
+    looks = [one.besides for one in (element, link) if one.besides is not None]
+    return _only(element._replace(besides=either(looks)))
 
 
 def _covers(moves: bool, element: _Element, is_picture: bool) -> bool:
@@ -434,13 +460,16 @@ def _covers(moves: bool, element: _Element, is_picture: bool) -> bool:
     )
 
 
+_ROOT = _Reading()
+
+
 @lru_cache(1 << 12)
 def _reading_in(reading: _Reading, name: str, element: _Element) -> tuple[_Reading, bool]:
     """Return what text looks like in one more tag, and whether it may lie over other text."""
     besides = element.besides or NO_LOOK
     if element.look.is_doubted or (name in _SELDOM_SEEN and not element.is_open):
         besides = besides._replace(is_doubted=True)
-    reading = reading.within(name, element, besides)
+    reading = _only(reading.within(name, element, besides))
     return reading, _covers(reading.moves, element, False)
 
 
@@ -448,10 +477,10 @@ class _OpenTags:
     """Which tags are open, and how the text in them looks by either reading."""
 
     def __init__(self, sheet: StyleSheet | None) -> None:
-        self.reading = _Reading()
+        self.reading = _ROOT
         self.is_covered = False  # whether something may lie over the text
         self._sheet = sheet
-        self._link = _link_of("")
+        self._link = _DEFAULT_LINK
         self._ruled: dict[str, _Element] = {}  # by name and attributes, if there is a sheet
         self._stack: list[_Open] = []
         self._n_reopened = 0
@@ -482,9 +511,14 @@ class _OpenTags:
             element = _PLAIN
             if has_look or self._sheet is not None:
                 element = self._element(name, inside)
-            if element is not _PLAIN or name in ("a", "body"):
-                element = self._linked(name, inside, element)
-            self._push(name, element)
+            if name == "a" and "href" in inside and not element.look.pairs[0][0]:
+                element = _linked(element, self._link)
+            elif name == "body" and "link" in inside:
+                self._link = _link_of(_attributes_of[inside].get("link", ""))
+            self.places[name].append(len(self._stack))
+            self._stack.append((name, element, self.reading))
+            if element is not _PLAIN or name in _SPECIAL:
+                self._enter(name, element)
         elif name and (has_look or self._sheet is not None or self.reading.moves):
             element = self._element(name, inside)
             if _covers(self.reading.moves, element, name in _INLINE):
@@ -496,22 +530,9 @@ class _OpenTags:
             return gap
         return element.look.gap
 
-    def _linked(self, name: str, inside: str, element: _Element) -> _Element:
-        """Return an element with the colour that it has as a link, unless it has another."""
-        if name == "body" and "link" in inside:
-            self._link = _link_of(_attributes_of[inside].get("link", ""))
-        if name != "a" or "href" not in inside or element.look.pairs[0][0]:
-            return element
-        if element.besides is None:
-            return element._replace(besides=self._link)
-        return element._replace(besides=either((element.besides, self._link)))
-
-    def _push(self, name: str, element: _Element) -> None:
-        self.places[name].append(len(self._stack))
-        self._stack.append((name, element, self.reading))
-        if element is not _PLAIN or name in _SPECIAL:
-            self.reading, covers = _reading_in(self.reading, name, element)
-            self.is_covered = self.is_covered or covers
+    def _enter(self, name: str, element: _Element) -> None:
+        self.reading, covers = _reading_in(self.reading, name, element)
+        self.is_covered = self.is_covered or covers
 
     def _element(self, name: str, inside: str) -> _Element:
         """Return what attributes and style sheets make of the text in a tag."""
@@ -559,7 +580,9 @@ class _OpenTags:
         ):
             self.is_covered = True
         for name, element, _ in kept:
-            self._push(name, element)
+            self.places[name].append(len(self._stack))
+            self._stack.append((name, element, self.reading))
+            self._enter(name, element)
 
     def _innermost(self, names: Collection[str]) -> int:
         """Return the place of the innermost tag of some names; -1 if none is open."""
