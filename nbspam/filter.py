@@ -209,12 +209,10 @@ class Filter:
         Raises ModelError: the model has no such class, is damaged, or cannot be written.
         """
         from nbspam.learning.update import PendingMessages
-        from nbspam.store.writing import temporary_files
 
         pending = PendingMessages(self.wanted)
-        with temporary_files():
-            pending.add(self._tokenized_pairs(messages))
-            return self._changed(self._own_home().learn(pending))
+        pending.add(self._tokenized_pairs(messages))
+        return self._changed(self._own_home().learn(pending))
 
     def forget(self, messages: Iterable[LabelledMessage | AnyMessage]) -> "Change":
         """Take messages out again, with or without their labels; those never learned are ignored.
@@ -288,6 +286,8 @@ class Filter:
             message = parse_text(message)
         elif isinstance(message, bytes):
             message = parse(message)
+            if digest and message.problem:
+                raise SourceError(f"the message {message.problem}")
         return tokenize(message, label=label, digest=digest, wanted=self.wanted)
 
 
@@ -550,7 +550,6 @@ def train(
     from nbspam.reading.source import Skips
     from nbspam.reading.sources import ReadingOptions, TableOptions, from_program
     from nbspam.store.model_file import UnsavedModel
-    from nbspam.store.writing import temporary_files
     from nbspam.workers import PIECE, executor, in_batches
 
     positive = None if spam_label is None else normal_label(str(spam_label))
@@ -560,7 +559,7 @@ def train(
     options = ReadingOptions(TableOptions(text_column, label_column, encoding))
     skips = Skips(strict)
     raws = from_program(source, [(SPAM, spam), (HAM, ham)], options, skips)
-    with temporary_files(), TrainingRun(executor(jobs), settings) as run:
+    with TrainingRun(executor(jobs), settings) as run:
         run.read(in_batches(raws, *PIECE), skips)
         run.count()
         run.fit()
