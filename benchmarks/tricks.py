@@ -577,6 +577,22 @@ HIDDEN |= {
 }
 
 
+def attached(kind: str, more: str = "") -> Trick:
+    """Return a trick that puts 2,000 words of ham into an attachment."""
+    fields = f"Content-Type: {kind}\n{more}\n".encode()
+    return lambda spam, ham, _: multipart(
+        "mixed", [part(page(spam.html)), fields + html.unescape(_words(ham, 2_000)).encode()]
+    )
+
+
+HIDDEN |= {
+    "an attachment of XML": attached("application/xml"),
+    "an attached status of delivery": attached("message/delivery-status"),
+    "an attached table": attached("text/csv"),
+    "an attached text": attached("text/plain", "Content-Disposition: attachment; filename=a.txt\n"),
+}
+
+
 # Visible ham
 
 
