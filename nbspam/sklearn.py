@@ -14,6 +14,7 @@ from nbspam.bayes.event_model import BERNOULLI
 from nbspam.errors import OptionError, SourceError, install_command
 from nbspam.filter import train
 from nbspam.names import SPAM, UNSURE, normal_label
+from nbspam.reading.rows import label_text
 from nbspam.store.metadata import EVIDENCE
 
 try:
@@ -51,10 +52,23 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         self.event_model, self.traits = event_model, traits
         self.spam_label, self.jobs = spam_label, jobs
 
-    def fit(self, X: Any, y: Any) -> "NBSpam":  # noqa: N803 (as scikit-learn has it)
-        """Learn messages (text or bytes) and their labels; raises NbspamError."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "NBSpam":  # noqa: N803 (as there)
+        """Learn messages (text or bytes) and their labels; raises NbspamError.
+
+        sample_weight: how often each is learned, in whole numbers.
+        """
         texts, labels = _texts(X), utils.column_or_1d(y, warn=True)
         utils.check_consistent_length(texts, labels)
+        missing = np.flatnonzero([label_text(label) == "" for label in labels.tolist()])
+        if len(missing):
+            raise SourceError(
+                f"{len(missing)} of {len(labels)} labels are missing, the first of message"
+                f" {missing[0]}; give each message a label, or leave those out"
+            )
+        if sample_weight is not None:
+            times = _times(sample_weight, len(labels))
+            labels = np.repeat(labels, times)
+            texts = [text for text, n in zip(texts, times, strict=True) for _ in range(n)]
         check_classification_targets(labels)
         self.classes_, which = np.unique(labels, return_inverse=True)
         names = [normal_label(str(label)) for label in self.classes_.tolist()]
@@ -88,6 +102,11 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.filter_.probabilities(_texts(X), jobs=self.jobs)[:, self._places]
 
+    def predict_log_proba(self, X: Any) -> Any:  # noqa: N803
+        """Return the logarithms of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
     def predict(self, X: Any) -> Any:  # noqa: N803
         """Return the most probable class of each message; no cut-off decides."""
         probabilities = self.predict_proba(X)
@@ -98,6 +117,22 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         accepted = tags.input_tags
         accepted.one_d_array, accepted.two_d_array, accepted.string = True, False, True
         return tags
+
+
+def _times(weights: Any, n: int) -> list[int]:
+    """Return how often each of n messages is learned; raises OptionError."""
+    found = np.full(n, weights) if np.ndim(weights) == 0 else np.asarray(weights)
+    utils.check_consistent_length(found, range(n))
+    try:
+        times = found.astype(int)
+    except (TypeError, ValueError):
+        times = found
+    if not (np.array_equal(times, found) and found.ndim == 1 and all(times >= 0)):
+        raise OptionError(
+            "sample_weight says how often a message is learned, which must be a whole number; give"
+            " such numbers, or leave it out"
+        )
+    return times.tolist()  # type: ignore[no-any-return]
 
 
 def _texts(messages: Any) -> list[str | bytes]:
