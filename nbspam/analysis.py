@@ -11,7 +11,7 @@ from nbspam.errors import OptionError
 from nbspam.evaluation import protocols
 from nbspam.evaluation.messages import LabelledCorpus
 from nbspam.evaluation.results import Results, compute
-from nbspam.filter import Filter, PathOrName, warn
+from nbspam.filter import Filter, PathOrName, warn, warn_guess
 from nbspam.filter import open as open_model
 from nbspam.learning.settings import TrainingSettings
 from nbspam.reading.message import RawMessage
@@ -69,7 +69,7 @@ def matrix(
     """
     from nbspam.bayes.matrix import without_signs
 
-    options = ReadingOptions(TableOptions(text_column, label_column), tell=warn)
+    options = ReadingOptions(TableOptions(text_column, label_column), tell=warn_guess)
     skips = Skips()
     read = _read(_raws(source, options, skips), skips, Wanted(times=times), jobs)
     labels = [label or None for label in read.corpus.labels]
@@ -109,7 +109,7 @@ def evaluate(
     positive = None if spam_label is None else label_text(spam_label) or str(spam_label)
     settings = TrainingSettings(alpha, prior, scoring, positive, event_model, traits)
     settings.check()
-    options = ReadingOptions(TableOptions(text_column, label_column), tell=warn)
+    options = ReadingOptions(TableOptions(text_column, label_column), tell=warn_guess)
     skips = Skips()
     read = _read(from_program(source, (), options, skips), skips, settings.wanted, jobs)
     read, mislabelled = read.without_mislabelled(positive)

@@ -51,6 +51,7 @@ class Remedy(Enum):
     NAME_ONE_OF_COLUMNS = "name one of {columns}"
     OTHER_LABEL_COLUMN = "label_column names another"
     NAME_TEXT_COLUMN = "text_column names another"
+    SAVE_SHEET = "save another sheet as CSV to read it"
     NAME_THE_TEXT = "name the text column"
     NAME_ENCODING = "name another encoding"
     GIVE_LABEL = "give its messages with a label, or give a source with labels"

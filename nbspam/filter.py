@@ -15,6 +15,7 @@ from nbspam.bayes.trait_model import SMOOTHING, Variances
 from nbspam.errors import (
     ModelError,
     OptionError,
+    Remedy,
     SourceError,
     TrainingError,
     counted,
@@ -185,7 +186,7 @@ class Filter:
             TableOptions(text_column, learned=self.metadata.learned.columns),
             Skips(strict),
         )
-        raws = given_messages(messages, ReadingOptions(table, tell=warn), empty)
+        raws = given_messages(messages, ReadingOptions(table, tell=warn_guess), empty)
         for message in classified(raws, Skips(strict=True), executor(jobs), self):
             yield message.verdict
         if empty.count:
@@ -547,6 +548,12 @@ def warn(what: object) -> None:
     warnings.warn(one_line(str(what)), stacklevel=level)
 
 
+def warn_guess(what: SourceError) -> None:
+    """Warn the program of how a source was read; not of labels that may be meant."""
+    if what.remedy is not Remedy.NAME_ANOTHER_LABEL:
+        warn(what)
+
+
 def train(
     source: "PathOrName | Pairs | pd.DataFrame | None" = None,
     *,
@@ -600,7 +607,14 @@ def train(
     settings.check()
     columns: list[tuple[str, str]] = []
     table = TableOptions(text_column, label_column, encoding)
-    options, skips = ReadingOptions(table, tell=warn, hear_columns=columns.append), Skips(strict)
+    heard: list[SourceError] = []
+
+    def hear(what: SourceError) -> None:
+        heard.append(what)
+        warn_guess(what)
+
+    options = ReadingOptions(table, tell=hear, hear_columns=columns.append)
+    skips = Skips(strict)
     raws = from_program(source, [(SPAM, spam), (HAM, ham)], options, skips)
     with temporary_files(), TrainingRun(executor(jobs), settings) as run:
         run.read(in_batches(raws, *PIECE), skips)
@@ -615,7 +629,13 @@ def train(
             if strict:
                 raise TrainingError(problem)
             warn(problem)
-        run.count()
+        try:
+            run.count()
+        except TrainingError:
+            for what in heard:  # which column the labels are in that do not fit
+                if what.remedy is Remedy.NAME_ANOTHER_LABEL:
+                    warn(what)
+            raise
         run.metadata = with_columns(run.metadata, columns)
         run.fit()
         home = Home(UnsavedModel(run.write))

@@ -128,7 +128,7 @@ FORM = option(
     under="Output",
     default="text",
 )
-QUIET = option("Print only results and errors.", "-q --quiet", under="Output")
+QUIET = option("Print only results, errors, and what was guessed of a table.", "-q --quiet", under="Output")
 JOBS = option(
     "Use N processes for many messages.",
     "-j --jobs N",
@@ -280,11 +280,23 @@ class Reading(NamedTuple):
             flow=flow,
             at_server=_at_server,
         )
-        return options if quiet else options._replace(tell=_tell)
+        return options._replace(tell=_tell_guess if quiet else _tell)
 
 
 def _tell(what: SourceError) -> None:
     if what.remedy is not Remedy.NAME_ANOTHER_LABEL:  # `train` says it of labels that do not fit
+        note_reading(what)
+
+
+# What the program guessed of a table, which even a quiet command does not do silently.
+_GUESSES = {
+    *(Remedy.NAME_TEXT_COLUMN, Remedy.OTHER_LABEL_COLUMN, Remedy.NAME_ENCODING),
+    *(Remedy.HEADER_IS_MESSAGE, Remedy.SAVE_SHEET),
+}
+
+
+def _tell_guess(what: SourceError) -> None:
+    if what.remedy in _GUESSES:
         note_reading(what)
 
 

@@ -95,7 +95,8 @@ def decoded_lines(
         if decoding.is_streamed:
             newline = None if has_cr else "\n"
             errors = "replace" if is_wide(codec) or not fallback else "surrogateescape"
-            for number, text in enumerate(io.TextIOWrapper(stream, codec, errors, newline), 1):
+            texts = io.TextIOWrapper(stream, codec, errors, newline)
+            for number, text in enumerate(texts, 1):
                 if errors == "surrogateescape" and not text.isascii():
                     data = text.encode(codec, "surrogateescape")
                     text = _decoded(data, codec) or _otherwise(data, decoding)

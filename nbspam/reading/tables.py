@@ -316,7 +316,7 @@ def _sheet_rows(content: Content, data: bytes, request: ReadingRequest) -> Itera
                 len(others) > _LABELS_SHOWN
             )
             problem = f"{content.name}: sheet {sheets[place].title!r} is read, and not {shown}"
-            request.options.tell(SourceError(f"{problem}; save another as CSV to read it"))
+            request.options.tell(SourceError(problem, Remedy.SAVE_SHEET))
         yield from _rows_in(sheets[place])
 
 
