@@ -204,6 +204,7 @@ REMEDIES = {
     Remedy.NAME_ONE_OF_COLUMNS: ("name one of {columns} with --label-column or --text-column"),
     Remedy.OTHER_LABEL_COLUMN: "--label-column names another",
     Remedy.NAME_TEXT_COLUMN: "--text-column names another",
+    Remedy.SAVE_SHEET: "save another sheet as CSV to read it",
     Remedy.NAME_THE_TEXT: "name the text column with --text-column",
     Remedy.NAME_ENCODING: "name another encoding with --encoding",
     Remedy.GIVE_LABEL: (

@@ -144,7 +144,7 @@ def command(
     options, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
     sizes = ClassSizes()
     options = options._replace(hear_columns=sizes.columns.append)
-    options = options if quiet else options._replace(tell=sizes.hear)
+    options = options._replace(tell=partial(sizes.hear, options.tell))
     options = options if before is None else options.like(before.learned.columns)
     names = sources.names()
     # As in a macro of a mail reader.
@@ -185,7 +185,7 @@ def command(
                 pending.add(trace.digested(messages), model if writing.ledger else None)
             else:
                 pending.add(messages)
-        sizes.note_small(quiet, skips.strict)
+        sizes.note_small(skips.strict)
         pending.columns = sizes.columns
         sizes.report_shared(*pending.shared(), quiet, skips.strict)
         note_skips(skips)

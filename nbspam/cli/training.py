@@ -60,12 +60,12 @@ class ClassSizes:
         self._sizes: dict[str, int] = {}
         self._first: dict[str, list[str]] = {}  # the first sources of each, FEW at most
 
-    def hear(self, what: "SourceError") -> None:
+    def hear(self, say: Callable[["SourceError"], None], what: "SourceError") -> None:
         """Say how a source was read; which column its labels are in, only if they do not fit."""
         if what.remedy is Remedy.NAME_ANOTHER_LABEL:
             self._columns.append(what)
         else:
-            note_reading(what)
+            say(what)
 
     def note_columns(self) -> None:
         """Say in which columns labels are that are neither ham nor spam."""
@@ -119,7 +119,7 @@ class ClassSizes:
             own = self._first.setdefault(name, [])
             own += first[name][: FEW - len(own)]
 
-    def note_small(self, quiet: bool, strict: bool) -> None:
+    def note_small(self, strict: bool) -> None:
         """Say which classes are of a few messages beside two large ones, and where these are.
 
         Raises TrainingError if strict.
@@ -132,7 +132,6 @@ class ClassSizes:
                 f"the class {small[0]!r} has only {only} ({where}); correct the label, or leave out"
                 " --strict"
             )
-        small = [] if quiet else small
         for name in small[:_SHOWN]:
             only = f"{counted(self._sizes[name], 'message')} of {sum(self._sizes.values()):,}"
             where = ", ".join(map(one_line, self._first[name]))
@@ -228,7 +227,7 @@ def train_whole(
         run.read(pieces, training.skips)
         for kept in run.kept:
             training.sizes.add(kept.summary.messages, kept.summary.first)
-        training.sizes.note_small(quiet, training.skips.strict)
+        training.sizes.note_small(training.skips.strict)
         note_skips(training.skips)
         make_default_folder(model)
         if instead is not None and len(run.labels) < 2:

@@ -19,8 +19,7 @@ made by `tests/examples/layouts.py`:
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from nbspam.errors import Remedy, SourceError, TableError
@@ -96,13 +95,7 @@ def _words_of(name: str) -> list[str]:
 class Nested(str):
     """An object or a list as a cell; it is no text and no label."""
 
-    paths: tuple[str, ...]  # of the fields in it
-
-    def __new__(cls, text: str, fields: Mapping[str, object] = MappingProxyType({})) -> "Nested":
-        """Return it as a text; fields: of an object."""
-        cell = super().__new__(cls, text)
-        cell.paths = tuple(fields)
-        return cell
+    paths: tuple[str, ...] = ()  # of the fields in it, as `.a.b`
 
 
 class Columns(NamedTuple):
@@ -113,11 +106,14 @@ class Columns(NamedTuple):
     label: int | None
     width: int  # cells in a usual row
     yes: str = ""  # the class that an answer "yes" in the label column means, "" if it is no answer
+    values: frozenset[str] = frozenset()  # of a label after the text, in rows as wide as usual
 
     def fitted(self, cells: Sequence[str]) -> Sequence[str]:
         """Return a row as wide as a usual one: more cells are of delimiters in its text.
 
         So cells after the text are counted from the row's end.  Kaggle's rows end with empty cells.
+        If the label is not one of the usual then, they are of another cell, or nobody knows: then
+        the label is "".
         """
         more = len(cells) - self.width
         if more <= 0:
@@ -126,8 +122,15 @@ class Columns(NamedTuple):
         while more and not cells[-1]:
             cells.pop()
             more -= 1
-        end = self.text + more + 1
-        return [*cells[: self.text], " ".join(filter(None, cells[self.text : end])), *cells[end:]]
+        if not more:
+            return cells
+        label = self.label or 0
+        for at in (self.text, *range(self.width)):
+            end = at + more + 1
+            row = [*cells[:at], " ".join(filter(None, cells[at:end])), *cells[end:]]
+            if not self.values or row[label].strip() in self.values:
+                return row
+        return [*row[:label], "", *row[label + 1 :]]
 
     def label_of(self, cells: Sequence[str]) -> str | None:
         """Return the label of a fitted row, or None if it has none."""
@@ -201,16 +204,18 @@ def measure(column: Sequence[str]) -> Measure:
         many=sum(count >= 3 for count in words) / n,
         distinct=len(set(cells)) / n,
         words=sum(min(count, 40) for count in words) / n,
-        other=sum(map(_is_something_else, cells, words)) / n,
+        other=1.0
+        if any(isinstance(cell, Nested) for cell in column)
+        else sum(map(_is_something_else, cells, words)) / n,
     )
 
 
 # Which column it is
 
-_BY_CONTENT, _CONSTANT = 5, 7  # kinds of labels: what nothing names, and what never changes
+_BY_CONTENT, _CONSTANT = 4, 7  # kinds of labels: what nothing names, and what never changes
 _RIVAL = 1 / 3  # of the best score has a column that may be the text as well
 _VALUES_SHOWN = 3
-_MANY_PATHS = 6
+_ROWS_OF_LABELS = 10  # at least, before which nobody knows which labels there are
 
 
 def _label_kind(name: str, column: Sequence[str]) -> tuple[int, int, int] | None:
@@ -239,10 +244,10 @@ def _label_kind(name: str, column: Sequence[str]) -> tuple[int, int, int] | None
         kind = _CONSTANT
     elif words & _LIKE_SPAM:
         kind = 3
-    elif key in _WEAK_LABEL_NAMES:
-        kind = 4
+    elif {cell_label(value) for value in values} <= {SPAM, HAM}:
+        kind = _BY_CONTENT
     else:
-        kind = _BY_CONTENT + (not {cell_label(value) for value in values} <= {SPAM, HAM})
+        kind = 5 if key in _WEAK_LABEL_NAMES else 6
     return kind, LABEL_NAMES.index(key) if is_named else len(LABEL_NAMES), n
 
 
@@ -324,7 +329,7 @@ class _Finder(NamedTuple):
         if not ranks:
             return self.known(LABEL_NAMES)
         kind, _, n, i = ranks[0]
-        if is_needed and _BY_CONTENT <= kind < _CONSTANT and n > 1:
+        if is_needed and kind in (_BY_CONTENT, 6) and n > 1:
             alike = [own[-1] for own in ranks if (own[0], own[2]) == (kind, n)]
             if len(alike) > 1:
                 self.refuse("label", alike, Remedy.NAME_LABEL_COLUMN)
@@ -343,9 +348,13 @@ class _Finder(NamedTuple):
         ranks = {i: _name_rank(self.names[i]) for i in others}
         texts = [i for i in others if measures[i].is_text]
         named = sorted((i for i in others if ranks[i] > 0), key=lambda i: ranks[i])
-        for i in [own for own in (named if texts else others) if own not in texts]:
-            self._check_nested(i)
-        if len(others) < 2:
+        for i in named if texts else ():
+            if i not in texts and len(self._paths([i])):
+                problem = (
+                    f"{self.table}: column {self.names[i]!r} has objects or lists, and no text"
+                )
+                raise self.failure(problem, Remedy.NAME_THE_TEXT, [i])
+        if len(others) < 2 and not self._paths(others):
             return next(iter(others), None)
         if best := [i for i in named if i in texts]:
             if len(best) > 1 and ranks[best[1]] - ranks[best[0]] < len(TEXT_NAMES) // 2:
@@ -367,23 +376,28 @@ class _Finder(NamedTuple):
                 return best[0]
             if not plain:
                 problem = f"{self.table}: no column among {_shown(self.names)} reads like messages"
-                raise TableError(problem, Remedy.NAME_THE_TEXT)
+                raise self.failure(problem, Remedy.NAME_THE_TEXT)
             texts = sorted(plain, key=lambda i: -sum(map(len, self.contents[i])))
         self.say("text", texts[0], "by content", Remedy.NAME_TEXT_COLUMN)
         return texts[0]
 
-    def _check_nested(self, column: int) -> None:
-        """Raise TableError if a column's cells are objects or lists."""
-        cells = [cell for cell in self.contents[column] if cell]
-        nested = [cell for cell in cells if isinstance(cell, Nested)]
-        if 2 * len(nested) > len(cells):
-            own = self.names[column]
-            paths = sorted({f"{own}.{path}" for cell in nested for path in cell.paths})
-            problem = f"{self.table}: column {own!r} has objects or lists, and no text"
-            if paths:
-                remedy, columns = Remedy.NAME_ONE_OF_COLUMNS, _shown(paths[:_MANY_PATHS])
-                raise TableError(problem, remedy, columns=columns)
-            raise TableError(problem, Remedy.NAME_THE_TEXT)
+    def _paths(self, columns: Iterable[int]) -> list[str]:
+        """Return the fields within the objects of some columns."""
+        cells = (
+            (i, cell) for i in columns for cell in self.contents[i] if isinstance(cell, Nested)
+        )
+        return list(
+            dict.fromkeys(f"{self.names[i]}{path}" for i, cell in cells for path in cell.paths)
+        )
+
+    def failure(
+        self, problem: str, remedy: Remedy, columns: Sequence[int] | None = None
+    ) -> TableError:
+        """Return the error of a column that is not found; it names fields within objects."""
+        paths = self._paths(range(len(self.names)) if columns is None else columns)
+        if not paths:
+            return TableError(problem, remedy)
+        return TableError(problem, Remedy.NAME_ONE_OF_COLUMNS, columns=_shown(paths))
 
 
 def find_columns(
@@ -416,6 +430,9 @@ def find_columns(
         label = find.known(list(filter(None, labels))) if label is None else label
     if label is None:
         label = find.label(needs_labels)
+    no_label = f"{table}: no column among {_shown(names)} looks like a label"
+    if needs_labels and label is None:
+        raise find.failure(no_label, Remedy.NAME_LABEL_COLUMN)
     if text is None or (text == label and options.text_column is None):
         is_other = header and options.learned and options.text_column is None
         text = find.text(label)
@@ -427,10 +444,14 @@ def find_columns(
     elif text == label:
         label = None
     if needs_labels and label is None:
-        problem = f"{table}: no column among {_shown(names)} looks like a label"
-        raise TableError(problem, Remedy.NAME_LABEL_COLUMN)
-    yes = "" if label is None else _YES_NO_NAMES.get(column_key(names[label]), "")
-    return Columns(tuple(header or ()), text, label, width, yes)
+        raise find.failure(no_label, Remedy.NAME_LABEL_COLUMN)
+    yes, values = "", set[str]()
+    if label is not None:
+        yes = _YES_NO_NAMES.get(column_key(names[label]), "")
+        values = {row[label].strip() for row in whole if label < len(row)}
+    is_after = label is not None and label > text and len(values) <= _CLASSES_LIMIT
+    known = frozenset(values if is_after and len(whole) >= _ROWS_OF_LABELS else ())
+    return Columns(tuple(header or ()), text, label, width, yes, known)
 
 
 def usual_width(rows: Sequence[Sequence[str]]) -> int:

@@ -1,7 +1,7 @@
 """The lines of a text: which charset its letters say, and where its lines end.
 
-A byte order mark names the charset, whatever the user says.  Without one it is that of
-`--encoding`, else UTF-8; a line that is not UTF-8 is of the charset that the letters of all such
+A byte order mark names the charset, whatever the user says.  Without one it is what the user says,
+else UTF-8; a line that is not UTF-8 is of the charset that the letters of all such
 lines say.  Lines end with LF; those of a text with more CR than LF, as Excel for Mac writes it,
 with either.
 """

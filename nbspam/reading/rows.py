@@ -8,6 +8,7 @@ import csv
 import io
 import itertools
 import json
+import math
 import re
 import time
 from collections import deque
@@ -123,6 +124,7 @@ _FAILURES_LIMIT = 20  # rows that fail before the table is read as one row per l
 _QUOTED = re.compile(r'"[^"]*"')
 _DELIMITERS = ",;\t|"
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # Excel's first line
+_PATHS, _DEPTH = 20, 6  # of the fields within an object that are told
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -301,15 +303,26 @@ def cell_text(value: Any) -> str:
         return ""
     if getattr(value, "ndim", None) is not None:  # of numpy
         value = value.tolist()
-    if isinstance(value, list | tuple):
-        if len(value) < 2:
-            return cell_text(value[0]) if value else ""
-        return Nested(str(value))
-    if isinstance(value, Mapping):
-        return Nested(str(value), value)
+    if isinstance(value, list | tuple) and len(value) < 2:
+        return cell_text(value[0]) if value else ""
+    if isinstance(value, list | tuple | Mapping):
+        cell = Nested(str(value))
+        cell.paths = tuple(itertools.islice(_paths(value, ""), _PATHS))
+        return cell
     if isinstance(value, bool):
         return "1" if value else "0"
-    return str(value)
+    return "" if isinstance(value, float) and math.isnan(value) else str(value)
+
+
+def _paths(value: Any, path: str) -> Iterator[str]:
+    """Yield the paths to the texts and numbers within an object; a list of one is its value."""
+    while isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, Mapping) and path.count(".") < _DEPTH:
+        for name, inner in value.items():
+            yield from _paths(inner, f"{path}.{name}")
+    elif path and not isinstance(value, list | Mapping):
+        yield path
 
 
 def label_text(value: Any) -> str | None:
@@ -330,6 +343,7 @@ def field(values: Any, path: str) -> Any:
 
     A list of one is its value.
     """
+    values = values.tolist() if hasattr(values, "tolist") else values
     while isinstance(values, list) and len(values) == 1:
         values = values[0]
     if not isinstance(values, Mapping) or path in values:

@@ -91,12 +91,13 @@ class TablePlan(NamedTuple):
     def messages(self, name: str, found: Iterator[TableRow], skips: Skips) -> Iterator[RawMessage]:
         """Yield rows of the table called `name` as messages."""
         columns, number = self.columns, self.columns.text
+        keys = [column_key(name) for name in columns.names]
         for line, row in found:
             if line <= self.header_line:
                 continue
             source, cells = f"{name}:{line}", columns.fitted(row)
             text = cells[number] if number < len(cells) else None
-            if columns.names and self._is_header(cells):
+            if _is_header(source, cells, keys):
                 skips.note(source, "the header again")
             # A row to classify is answered, also an empty one; there is nothing to learn of it.
             elif text is None or (self.needs_labels and not text.strip()):
@@ -110,13 +111,21 @@ class TablePlan(NamedTuple):
             else:
                 yield RawMessage(source, label, text)
 
-    def _is_header(self, cells: Sequence[str]) -> bool:
-        """Return whether a row names the columns once more, where files were joined."""
-        names = self.columns.names
-        return all(
-            own == name or (isinstance(own, str) and own.strip(" \ufeff") == name)
-            for own, name in zip(cells, names, strict=False)
-        ) and len(cells) >= len(names)
+
+def _is_header(source: str, cells: Sequence[str], keys: list[str]) -> bool:
+    """Return whether a row names the columns once more, where files were joined.
+
+    keys: their names.  Raises TableError if it names them in another order.
+    """
+    if not keys or not cells or column_key(cells[0][:LABEL_LENGTH]) not in keys:
+        return False
+    row = [column_key(cell) for cell in cells[: len(keys)]]
+    if row != keys and sorted(row) == sorted(keys):
+        raise TableError(
+            f"{source}: names the columns in another order than the rows above; save what follows"
+            " as a table of its own"
+        )
+    return row == keys
 
 
 def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage]:
