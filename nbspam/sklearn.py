@@ -77,7 +77,9 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
             names = [f"class {k}" for k in range(len(names))]
         spam = names[-1] if len(names) == 2 and SPAM not in names else None
         if self.spam_label is not None:
-            places = np.flatnonzero(self.classes_ == self.spam_label).tolist()
+            same = label_text(self.spam_label) or self.spam_label
+            own = [label_text(label) or label for label in self.classes_.tolist()]
+            places = [k for k, label in enumerate(own) if label == same]
             if not places:
                 raise OptionError(
                     f"no message is labelled {self.spam_label!r}; name one of"

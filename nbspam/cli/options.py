@@ -128,9 +128,7 @@ FORM = option(
     under="Output",
     default="text",
 )
-QUIET = option(
-    "Print only results, errors and guesses.", "-q --quiet", under="Output"
-)
+QUIET = option("Print only results, errors and guesses.", "-q --quiet", under="Output")
 JOBS = option(
     "Use N processes for many messages.",
     "-j --jobs N",

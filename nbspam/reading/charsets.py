@@ -183,3 +183,19 @@ def decode_uu(data: bytes, limits: set[str]) -> bytes:
         if len(lines) > _UU_LINES_LIMIT:
             limits.add("encoding")
     return b"".join(pieces)
+
+
+# Byte order marks
+
+_BYTE_ORDER_MARKS = {
+    b"\xff\xfe\0\0": "utf-32",
+    b"\0\0\xfe\xff": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+    b"\xef\xbb\xbf": "utf-8-sig",
+}
+
+
+def marked_encoding(first: bytes) -> str | None:
+    """Return the encoding that a byte order mark shows; None without one."""
+    return next((name for mark, name in _BYTE_ORDER_MARKS.items() if first.startswith(mark)), None)

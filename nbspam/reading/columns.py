@@ -106,6 +106,7 @@ class Columns(NamedTuple):
     label: int | None
     width: int  # cells in a usual row
     yes: str = ""  # the class that an answer "yes" in the label column means, "" if it is no answer
+    joint: str = " "  # between the cells that its text has become
     values: frozenset[str] = frozenset()  # of a label after the text, in rows as wide as usual
 
     def fitted(self, cells: Sequence[str]) -> Sequence[str]:
@@ -127,7 +128,7 @@ class Columns(NamedTuple):
         label = self.label or 0
         for at in (self.text, *range(self.width)):
             end = at + more + 1
-            row = [*cells[:at], " ".join(filter(None, cells[at:end])), *cells[end:]]
+            row = [*cells[:at], self.joint.join(filter(None, cells[at:end])), *cells[end:]]
             if not self.values or row[label].strip() in self.values:
                 return row
         return [*row[:label], "", *row[label + 1 :]]
@@ -228,7 +229,7 @@ def _label_kind(name: str, column: Sequence[str]) -> tuple[int, int, int] | None
     key, words, n = column_key(name), {*_words_of(name)}, len(values)
     is_named = key in LABEL_NAMES
     if (
-        any(isinstance(cell, Nested) for cell in cells)
+        any(isinstance(cell, Nested) for cell in column)
         or not 0 < n <= _CLASSES_LIMIT
         or max(map(len, values)) > LABEL_LENGTH
         or not (is_named or (4 * len(cells) >= 3 * len(column) and n <= max(2, len(cells) // 2)))
@@ -238,10 +239,10 @@ def _label_kind(name: str, column: Sequence[str]) -> tuple[int, int, int] | None
         kind = 0
     elif key in _YES_NO_NAMES and {answer_label(value) for value in values} <= {SPAM, HAM}:
         kind = 1
-    elif is_named:  # also one that does not change: the table may be sorted
-        kind = 2
+    elif is_named and (n > 1 or answer_label(*values) in (SPAM, HAM)):
+        kind = 2  # also one that does not change: the table may be sorted
     elif n == 1:
-        kind = _CONSTANT
+        kind = 5 if is_named else _CONSTANT
     elif words & _LIKE_SPAM:
         kind = 3
     elif {cell_label(value) for value in values} <= {SPAM, HAM}:
@@ -327,7 +328,8 @@ class _Finder(NamedTuple):
         """Return the label's column, if there is one; raises TableError for two that may be it."""
         ranks = _labels(self.contents, self.names)
         if not ranks:
-            return self.known(LABEL_NAMES)
+            found = self.known(LABEL_NAMES)
+            return None if found is None or self._is_nested(found) else found
         kind, _, n, i = ranks[0]
         if is_needed and kind in (_BY_CONTENT, 6) and n > 1:
             alike = [own[-1] for own in ranks if (own[0], own[2]) == (kind, n)]
@@ -348,15 +350,14 @@ class _Finder(NamedTuple):
         ranks = {i: _name_rank(self.names[i]) for i in others}
         texts = [i for i in others if measures[i].is_text]
         named = sorted((i for i in others if ranks[i] > 0), key=lambda i: ranks[i])
-        for i in named if texts else ():
-            if i not in texts and len(self._paths([i])):
-                problem = (
-                    f"{self.table}: column {self.names[i]!r} has objects or lists, and no text"
-                )
-                raise self.failure(problem, Remedy.NAME_THE_TEXT, [i])
-        if len(others) < 2 and not self._paths(others):
+        best = [i for i in named if i in texts]
+        nested = [] if best else [i for i in named or others[:1] if self._is_nested(i)]
+        if nested:
+            problem = f"{self.table}: column {self.names[nested[0]]!r} has objects or lists"
+            raise self.failure(problem, Remedy.NAME_THE_TEXT, nested)
+        if len(others) < 2:
             return next(iter(others), None)
-        if best := [i for i in named if i in texts]:
+        if best:
             if len(best) > 1 and ranks[best[1]] - ranks[best[0]] < len(TEXT_NAMES) // 2:
                 how = f"by name; {self.names[best[1]][:_NAME_SHOWN]!r} reads like it, too"
                 self.say("text", best[0], how, Remedy.NAME_TEXT_COLUMN)
@@ -380,6 +381,9 @@ class _Finder(NamedTuple):
             texts = sorted(plain, key=lambda i: -sum(map(len, self.contents[i])))
         self.say("text", texts[0], "by content", Remedy.NAME_TEXT_COLUMN)
         return texts[0]
+
+    def _is_nested(self, column: int) -> bool:
+        return any(isinstance(cell, Nested) for cell in self.contents[column])
 
     def _paths(self, columns: Iterable[int]) -> list[str]:
         """Return the fields within the objects of some columns."""
@@ -447,11 +451,11 @@ def find_columns(
         raise find.failure(no_label, Remedy.NAME_LABEL_COLUMN)
     yes, values = "", set[str]()
     if label is not None:
-        yes = _YES_NO_NAMES.get(column_key(names[label]), "")
+        yes = _YES_NO_NAMES.get(column_key(names[label].rpartition(".")[2]), "")
         values = {row[label].strip() for row in whole if label < len(row)}
     is_after = label is not None and label > text and len(values) <= _CLASSES_LIMIT
     known = frozenset(values if is_after and len(whole) >= _ROWS_OF_LABELS else ())
-    return Columns(tuple(header or ()), text, label, width, yes, known)
+    return Columns(tuple(header or ()), text, label, width, yes, values=known)
 
 
 def usual_width(rows: Sequence[Sequence[str]]) -> int:
@@ -483,6 +487,12 @@ def names_columns(cells: Sequence[str], options: TableOptions) -> bool:
     if {SPAM, HAM, "junk"}.intersection(names) and not texts:
         return False  # a column may be called spam, but so may the class of the first row
     return bool(texts) or any(name in LABEL_NAMES or name in _WEAK_LABEL_NAMES for name in names)
+
+
+def are_both_names(cells: Sequence[str]) -> bool:
+    """Return whether a row has the usual names of both columns, of texts and of labels."""
+    names = {column_key(cell) for cell in cells}
+    return not names.isdisjoint(TEXT_NAMES) and not names.isdisjoint(LABEL_NAMES)
 
 
 def _is_text_name(key: str, cell: str) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from nbspam.errors import Remedy, SourceError
+from nbspam.reading.charsets import marked_encoding
 from nbspam.reading.source import SAMPLE_BYTES, Skips
 
 Opened = Callable[[], io.BufferedReader]
@@ -145,24 +146,12 @@ def _decoded(data: bytes, codec: str) -> str | None:
 # Which charset a text is in
 
 _MARKS = b"\n\r\t,;|"  # what a table, and nearly every text, has
-_BYTE_ORDER_MARKS = {
-    b"\xff\xfe\0\0": "utf-32",
-    b"\0\0\xfe\xff": "utf-32",
-    b"\xff\xfe": "utf-16",
-    b"\xfe\xff": "utf-16",
-    b"\xef\xbb\xbf": "utf-8-sig",
-}
 
 
 def is_wide(encoding: str | None) -> bool:
     """Return whether a line end is more than one byte."""
     name = (encoding or "").lower().replace("_", "-")
     return name.startswith(("utf-16", "utf-32", "utf16", "utf32"))
-
-
-def marked_encoding(first: bytes) -> str | None:
-    """Return the encoding that a byte order mark shows; None without one."""
-    return next((name for mark, name in _BYTE_ORDER_MARKS.items() if first.startswith(mark)), None)
 
 
 def wide_encoding(first: bytes) -> str | None:

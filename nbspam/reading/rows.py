@@ -150,9 +150,10 @@ def layout_of(content: Content, options: TableOptions) -> Layout:
         return Layout("", names=field_names([values for _, values in objects], options))
     delimiter = "\t"
     if content.form == "csv":
-        sample = [_QUOTED.sub("", text) for _, text in first_rows(filled(lines))]
-        if named := _SEPARATOR.fullmatch(sample[0].strip()) if sample else None:
+        texts = [text for _, text in first_rows(filled(lines))]
+        if named := _SEPARATOR.fullmatch(texts[0].strip(" ")) if texts else None:
             return Layout(named[1], is_quoted=True, n_above=1)
+        sample = [_QUOTED.sub("", text) for text in texts]
         first = next((line for line in sample if any(mark in line for mark in _DELIMITERS)), "")
 
         def rank(mark: str) -> tuple[int, int]:

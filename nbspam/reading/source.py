@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from nbspam.errors import Remedy, SourceError, one_line
 from nbspam.names import is_url
+from nbspam.reading.charsets import marked_encoding
 from nbspam.reading.compression import bare_suffix, decompressed, open_bytes, packed_stream
 from nbspam.reading.message import BYTES_LIMIT, RawMessage
 
@@ -240,7 +241,7 @@ class Source:
     @cached_property
     def lines(self) -> list[str]:
         """The whole lines of the sample that are not blank."""
-        text = self.sample.decode("utf-8", "replace")
+        text = self.sample.decode(marked_encoding(self.sample) or "utf-8", "replace")
         if len(self.sample) == SAMPLE_BYTES:
             text = text.rpartition("\n")[0]
         return [line for line in text.split("\n") if line.strip()]

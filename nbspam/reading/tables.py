@@ -36,6 +36,7 @@ from nbspam.reading.columns import (
     TEXT_NAMES,
     Columns,
     Nested,
+    are_both_names,
     column_key,
     find_columns,
     is_header_row,
@@ -156,7 +157,8 @@ def line_plan(content: Content, request: ReadingRequest, layout: Layout) -> Tabl
     name, lines = content.name, content.first_lines()
     sample = list(rows.first_rows(rows.rows_of(name, lines, layout, Skips())))
     plan = _plan(name, layout.names, sample, request)
-    return plan._replace(layout=layout, decoding=content.decoding)
+    columns = plan.columns._replace(joint=layout.delimiter)
+    return plan._replace(columns=columns, layout=layout, decoding=content.decoding)
 
 
 def _plan(
@@ -207,19 +209,20 @@ def _header_place(name: str, sample: list[TableRow], request: ReadingRequest) ->
     place, says so.
     """
     options, cells = request.options, [row for _, row in sample]
-    sizes = [sum(cell.strip() != "" for cell in row) for row in cells]
-    most = 0
-    for i, row in enumerate(cells[: _ROWS_ABOVE + 1]):
-        if sizes[i] <= most or options.table.header_row is False:
-            continue
-        most = sizes[i]
-        is_usual = options.table.header_row or names_columns(row, options.table)
-        others = [other for other in cells[i + 1 :] if other != row]
-        is_wide = sizes[i] > 1 or max(sizes) < 2 or i == 0
-        if not is_wide or not (is_usual or is_header_row(row, others)):
+    if options.table.header_row is False:
+        return None
+    sizes, most = [sum(cell.strip() != "" for cell in row) for row in cells], 0
+    above = range(min(_ROWS_ABOVE + 1, len(cells)))
+    sure = next((i for i in above if are_both_names(cells[i])), None)
+    for i in above if sure is None or options.table.header_row else [sure]:
+        others = [other for other in cells[i + 1 :] if other != cells[i]]
+        is_usual = options.table.header_row or names_columns(cells[i], options.table)
+        is_wide = sizes[i] > most and (sizes[i] > 1 or i == 0 or max(sizes) < 2)
+        most = max(most, sizes[i])
+        if i != sure and not (is_wide and (is_usual or is_header_row(cells[i], others))):
             continue
         if i or not is_usual:
-            names = ", ".join(cell.strip() for cell in row if cell.strip())
+            names = ", ".join(cell.strip() for cell in cells[i] if cell.strip())
             which = f"its row {i + 1}" if i else "its first row"
             problem = f"{name}: {which} names the columns ({names})"
             options.tell(SourceError(problem, Remedy.HEADER_IS_MESSAGE))
