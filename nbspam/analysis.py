@@ -137,10 +137,10 @@ def _raws(source: Any, options: ReadingOptions, skips: Skips) -> Iterator[RawMes
     if isinstance(source, str | os.PathLike):
         return labelled(os.fspath(source), options, skips)
     if is_data_frame(source) or not hasattr(source, "__iter__"):
-        return given_messages(source, options, skips)
+        return given_messages(source, options, Skips())
     items = iter(source)
     first = list(next(zip(items, strict=False), ()))
     every = chain(first, items)
     if first and isinstance(first[0], tuple | list):
         return pair_messages(every, skips)
-    return given_messages(every, options, skips)
+    return given_messages(every, options, Skips())

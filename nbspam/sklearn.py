@@ -59,7 +59,8 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         """
         texts, labels = _texts(X), utils.column_or_1d(y, warn=True)
         utils.check_consistent_length(texts, labels)
-        missing = np.flatnonzero([label_text(label) == "" for label in labels.tolist()])
+        every = np.asarray(y, object).ravel().tolist()  # where NaN is not "nan" yet
+        missing = np.flatnonzero([label_text(label) == "" for label in every])
         if len(missing):
             raise SourceError(
                 f"{len(missing)} of {len(labels)} labels are missing, the first of message"

@@ -3,19 +3,26 @@
 A column is the one that the user names, else the one that the model learned from, else what a
 person would take it for.  Its name is a hint, which its cells must not contradict.
 
-Measures of a column are of its cells in the first 200 rows that are not blank: the share with three
-words or more, the share that differ, the mean number of words, and the share that look like
-something else: a number, a date, an address, an id, a URL, a user agent.  The thresholds were
-chosen between what the sets of messages that we have show (sample_data, the SMS Spam Collection as
-UCI and as Kaggle have it, the Indonesian SMS), and what columns beside messages have; these were
-made by `tests/examples/layouts.py`:
+Measures of a column are of those of its cells in the first 200 rows that are not blank: the share
+with three words or more, the share that differ, the mean number of words, and the share that are
+something else: a number, a date, an address, an id, a URL, a user agent.  The thresholds lie
+between what the sets that we have show, 200 rows at a time (sample_data, the SMS Spam Collection
+as UCI and as Kaggle have it, Indonesian SMS), and what columns beside messages have, as
+`tests/examples/layouts.py` makes them:
 
-                                 three words   differ   words   something else
-    texts of the five sets          .79–1.0    .75–1.0   9–24        0–.01
-    titles, 5 or one a row          .9–1.0     .03–1.0   4–7         0
-    bios, one a row or an author    1.0        .1–1.0    9–14        0
-    names, addresses, ids, URLs,    0–.1       .02–1.0   0–3         .9–1.0 (names 0)
-      user agents, dates
+                                    three words    differ     words    something else
+    messages of the six sets        .96 to 1       .98 to 1   11 to 23   0 to .01
+    one title a row, one bio a row  1              1          6; 12      0
+    titles of six posts, 30 bios    1              .03; .15   6; 10      0
+    names, platforms, languages     0              .01 to .65 1 to 2     0
+    ids, dates, addresses, numbers, 0 to 1         .06 to 1   0 to 11    1
+      URLs, user agents
+
+    threshold                       .5             .25                   .5
+
+Two columns above these, as one with a title in each row beside messages, differ by their names
+alone: if these are unknown, the table is refused unless one has three times the score, which is the
+product of the first three (a word beyond the 40th of a cell does not count).
 """
 
 import re
@@ -189,9 +196,10 @@ def _is_something_else(cell: str, words: float) -> bool:
     n = sum(map(len, pieces))
     if _AGENT.match(cell) or (len(pieces) <= 4 and _ADDRESS.fullmatch(pieces[-1])):
         return True
-    if len(pieces) == 1 and not _NO_BLANKS.search(cell):
-        return "://" in cell or (n >= 8 and not cell.rstrip("?!.,…)").isalpha())
-    return words <= 3 and 3 * sum(map(str.isdigit, cell)) >= n
+    if words <= 3 and 3 * sum(map(str.isdigit, cell)) >= n:
+        return True
+    is_one = len(pieces) == 1 and not _NO_BLANKS.search(cell)
+    return is_one and ("://" in cell or (n >= 8 and not cell.rstrip("?!.,…)").isalpha()))
 
 
 def measure(column: Sequence[str]) -> Measure:

@@ -82,10 +82,8 @@ class Skips:
         """Return what a program is told of them; n: how many messages were read."""
         shown = "; ".join(map(one_line, self.named[:_WARNED]))
         more = "; …" * (self.count > _WARNED)
-        return (
-            f"{self.count:,} of {n + self.count:,} messages were skipped ({shown}{more}); strict=True"
-            " stops at the first"
-        )
+        of = f"{self.count:,} of {n + self.count:,} messages were skipped"
+        return f"{of} ({shown}{more}); strict=True stops at the first"
 
     @property
     def named(self) -> list[str]:

@@ -505,10 +505,12 @@ def pair_messages(
                 f"{source}: is a pair of {type(label).__name__} and {type(content).__name__};"
                 " give a label, and the message as text or bytes"
             )
-        if name:
-            yield RawMessage(source, name, content)
-        else:
+        if not name:
             skips(source, "it has no label, or none of printable characters")
+        elif not content.strip():
+            skips(source, "the message is empty")
+        else:
+            yield RawMessage(source, name, content)
 
 
 # Kinds

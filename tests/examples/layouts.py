@@ -1,4 +1,6 @@
-"""Tables as people have them, made of the texts of sample_data, with columns beside the messages."""
+"""Tables as people have them: the texts of sample_data, and columns beside the messages."""
+
+# ruff: noqa: E501
 
 import io
 import json
@@ -9,12 +11,16 @@ import pandas as pd
 
 SAMPLES = Path(__file__).parents[2] / "sample_data"
 _NAMES = "Ann Bo Carla Dmitri Eve Farid Gwen Hugo Ines Jun Katya Luis Mona Nils Olga Pia".split()
-_SURNAMES = "Archer Baker Cruz Dahl Evans Fox Garcia Holm Ito Jensen Kaya Lopez Moreau Novak".split()
+_SURNAMES = (
+    "Archer Baker Cruz Dahl Evans Fox Garcia Holm Ito Jensen Kaya Lopez Moreau Novak".split()
+)
 _BEFORE = "Review of|How to choose|My trip to|Ten facts about|Buying|The best|Why I left".split("|")
 _THINGS = "the old harbour|a used bicycle|winter tents|this camera|garden chairs|Lisbon".split("|")
 _WORK = "Teacher of maths|Nurse|Freelance designer|Retired engineer|Student of law|Chef".split("|")
 _PLACES = "from Leeds|in Porto|near Oslo|in the far north|by the sea".split("|")
-_LIKES = "who likes cats and long walks|mother of two, writes about bread|runs every morning".split("|")
+_LIKES = "who likes cats and long walks|mother of two, writes about bread|runs every morning".split(
+    "|"
+)
 _AGENTS = [
     f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{n}.0"
     " Safari/537.36"
@@ -43,7 +49,9 @@ def other(kind, chance, i):
         "address": lambda: f"{one(_NAMES).lower()}{i}@mail.example.org",
         "url": lambda: f"https://blog.example/{one(_NAMES).lower()}/post-{chance.randrange(999)}",
         "agent": lambda: one(_AGENTS),
-        "date": lambda: f"2024-{chance.randrange(1, 13):02}-{chance.randrange(1, 29):02} 10:{i % 60:02}",
+        "date": lambda: (
+            f"2024-{chance.randrange(1, 13):02}-{chance.randrange(1, 29):02} 10:{i % 60:02}"
+        ),
         "when": lambda: f"{chance.randrange(1, 29)} March 2024, {i % 24}:15",
         "ip": lambda: f"10.0.{i % 200}.{chance.randrange(250)}",
         "phone": lambda: f"+44 7700 {900000 + i}",
@@ -51,7 +59,9 @@ def other(kind, chance, i):
         "title": lambda: f"{_BEFORE[i % 3]} {_THINGS[i % 2]}",  # of six posts
         "heading": lambda: f"{one(_BEFORE)} {one(_THINGS)}, part {i}",  # one a row
         "bio": lambda: f"{_WORK[i % 6]} {_PLACES[i % 5]}, {_LIKES[i % 3]}",  # of thirty authors
-        "about": lambda: f"{one(_WORK)} {one(_PLACES)} since {1950 + i % 70}, {one(_LIKES)}, {i} posts",
+        "about": lambda: (
+            f"{one(_WORK)} {one(_PLACES)} since {1950 + i % 70}, {one(_LIKES)}, {i} posts"
+        ),
         "platform": lambda: one(["ios", "android", "web"]),
         "category": lambda: one(["bank", "retail", "family"]),
         "lang": lambda: one(["en", "de"]),
