@@ -135,7 +135,7 @@ class Columns(NamedTuple):
         label = self.label or 0
         for at in (self.text, *range(self.width)):
             end = at + more + 1
-            row = [*cells[:at], self.joint.join(filter(None, cells[at:end])), *cells[end:]]
+            row = [*cells[:at], self.joint.join(cells[at:end]), *cells[end:]]
             if not self.values or row[label].strip() in self.values:
                 return row
         return [*row[:label], "", *row[label + 1 :]]
@@ -204,18 +204,16 @@ def _is_something_else(cell: str, words: float) -> bool:
 
 def measure(column: Sequence[str]) -> Measure:
     """Return the measure of a column's cells."""
-    cells = [cell[:_LONGEST_CELL].strip() for cell in column if cell.strip()]
-    cells = [cell for cell in cells if cell]
-    n = len(cells) or 1
-    words = [_n_words(cell) for cell in cells]
+    filled = [cell for cell in column if cell.strip()]
+    cells, n = [cell[:_LONGEST_CELL].strip() for cell in filled], len(filled) or 1
+    words = list(map(_n_words, cells))
+    nested = sum(isinstance(cell, Nested) for cell in filled)
     return Measure(
-        filled=len(cells) / (len(column) or 1),
+        filled=len(filled) / (len(column) or 1),
         many=sum(count >= 3 for count in words) / n,
         distinct=len(set(cells)) / n,
         words=sum(min(count, 40) for count in words) / n,
-        other=1.0
-        if any(isinstance(cell, Nested) for cell in column)
-        else sum(map(_is_something_else, cells, words)) / n,
+        other=min(1.0, (nested + sum(map(_is_something_else, cells, words))) / n),
     )
 
 
@@ -232,12 +230,12 @@ def _label_kind(name: str, column: Sequence[str]) -> tuple[int, int, int] | None
 
     The least is the best: its kind, the rank of its name, and how many values it has.
     """
-    cells = [cell.strip() for cell in column if cell.strip()]
+    cells = [cell.strip() for cell in column if cell.strip() and not isinstance(cell, Nested)]
     values = {cell.lower() for cell in cells}
     key, words, n = column_key(name), {*_words_of(name)}, len(values)
     is_named = key in LABEL_NAMES
     if (
-        any(isinstance(cell, Nested) for cell in column)
+        sum(isinstance(cell, Nested) for cell in column) > len(cells)
         or not 0 < n <= _CLASSES_LIMIT
         or max(map(len, values)) > LABEL_LENGTH
         or not (is_named or (4 * len(cells) >= 3 * len(column) and n <= max(2, len(cells) // 2)))
@@ -284,7 +282,7 @@ def text_by_content(columns: Sequence[Sequence[str]], label: int | None) -> int 
 
 
 def _name_rank(name: str) -> int:
-    """Return how far a name says that it is the text's: below 0 not, from 1 on the less the more."""
+    """Return how a name says that it is the text's: below 0 not, from 1 on the least the best."""
     key, words = column_key(name), _words_of(name)
     if key in TEXT_NAMES:
         return 1 + TEXT_NAMES.index(key)
@@ -391,7 +389,8 @@ class _Finder(NamedTuple):
         return texts[0]
 
     def _is_nested(self, column: int) -> bool:
-        return any(isinstance(cell, Nested) for cell in self.contents[column])
+        cells = [cell for cell in self.contents[column] if cell]
+        return 2 * sum(isinstance(cell, Nested) for cell in cells) > len(cells)
 
     def _paths(self, columns: Iterable[int]) -> list[str]:
         """Return the fields within the objects of some columns."""
@@ -432,7 +431,7 @@ def find_columns(
     width = len(header) if header else usual_width(sample)
     names = list(header or ()) or [str(number + 1) for number in range(width)]
     whole = [row for row in sample if len(row) == width or not any(row[width:])]
-    rows = whole if 4 * len(whole) >= len(sample) else sample
+    rows = whole if 10 * len(whole) >= len(sample) else sample
     contents = [[row[i] for row in rows if i < len(row)] for i in range(len(names))]
     find = _Finder(table, names, contents, tell)
     text, label = find.wanted(options.text_column, first), find.wanted(options.label_column, first)
@@ -504,7 +503,7 @@ def are_both_names(cells: Sequence[str]) -> bool:
 
 
 def _is_text_name(key: str, cell: str) -> bool:
-    """Return whether a cell is a usual name of a column of texts, as `message` or `comment_text`."""
+    """Return whether a cell is a usual name of texts, as `message` or `comment_text`."""
     return key in TEXT_NAMES or (
         re.fullmatch(r"\s*[A-Za-z]+(?:_[A-Za-z]+)+\s*", cell) is not None and _name_rank(cell) > 0
     )

@@ -317,6 +317,7 @@ def cell_text(value: Any) -> str:
 
 def _paths(value: Any, path: str) -> Iterator[str]:
     """Yield the paths to the texts and numbers within an object; a list of one is its value."""
+    value = value.tolist() if hasattr(value, "tolist") else value
     while isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, Mapping) and path.count(".") < _DEPTH:

@@ -71,34 +71,34 @@ def other(kind, chance, i):
 
 
 # A format, the columns in their order (`message` and `label` are the ones to find), what they are
-# called (None: `c1`, `c2` …), the labels for ham and spam, and which columns stay unsure: None where
-# the right ones are found, else what the sentence says that refuses it.
+# called (None: `c0`, `c1` …; "": there is no header), the labels for ham and spam, and whether the
+# right ones are found and that is sure, or told, or which column may be two: then it is refused.
 LAYOUTS = {
-    "comments of a blog": ("csv", "id name address url ip date message label agent", "comment_ID comment_author comment_author_email comment_author_url comment_author_IP comment_date comment_content comment_approved comment_agent", "1 spam", None),
-    "the same in a stranger's names": ("csv", "id name address url ip date message label agent", None, "1 spam", None),
-    "videos": ("csv", "uuid name when message title label", "COMMENT_ID AUTHOR DATE CONTENT VIDEO_NAME CLASS", "0 1", None),
-    "videos, renamed": ("tsv", "uuid name when message title label", None, "ham spam", None),
-    "a form": ("csv", "name address message label", "name email comment spam", "0 1", None),
-    "a form in Indonesian": ("csv", "name phone message label", "nama telepon komentar label", "0 1", None),
-    "a form in Russian": ("tsv", "date name message label", "дата автор сообщение метка", "ham spam", None),
-    "a form in Chinese": ("jsonl", "date message label", "日期 内容 标签", "正常 spam", None),
-    "posts with headings": ("json", "id heading message label", "id title body label", "ham spam", None),
+    "comments of a blog": ("csv", "id name address url ip date message label agent", "comment_ID comment_author comment_author_email comment_author_url comment_author_IP comment_date comment_content comment_approved comment_agent", "1 spam", "sure"),
+    "the same in a stranger's names": ("csv", "id name address url ip date message label agent", None, "1 spam", "told"),
+    "videos": ("csv", "uuid name when message title label", "COMMENT_ID AUTHOR DATE CONTENT VIDEO_NAME CLASS", "0 1", "sure"),
+    "videos, renamed": ("tsv", "uuid name when message title label", None, "ham spam", "told"),
+    "a form": ("csv", "name address message label", "name email comment spam", "0 1", "sure"),
+    "a form in Indonesian": ("csv", "name phone message label", "nama telepon komentar label", "0 1", "sure"),
+    "a form in Russian": ("tsv", "date name message label", "дата автор сообщение метка", "ham spam", "sure"),
+    "a form in Chinese": ("jsonl", "date message label", "日期 内容 标签", "正常 spam", "sure"),
+    "posts with headings": ("json", "id heading message label", "id title body label", "ham spam", "sure"),
     "posts with headings, renamed": ("csv", "id heading message label", None, "ham spam", "text"),
-    "accounts": ("jsonl", "name about message label date", "user bio tweet is_spam created_at", "0 1", None),
+    "accounts": ("jsonl", "name about message label date", "user bio tweet is_spam created_at", "0 1", "sure"),
     "accounts, renamed": ("csv", "name about message label date", None, "ham spam", "text"),
-    "accounts of few": ("parquet", "name bio message label", None, "ham spam", None),
-    "SMS of two platforms": ("csv", "category platform message label", "category platform sms is_spam", "0 1", None),
-    "yes and no": ("xlsx", "label date message lang", "Junk? Received Text Language", "No Yes", None),
-    "a workbook, renamed": ("xlsx", "date message category label", None, "good bad", None),
+    "accounts of few": ("parquet", "name bio message label", None, "ham spam", "told"),
+    "SMS of two platforms": ("csv", "category platform message label", "category platform sms is_spam", "0 1", "sure"),
+    "yes and no": ("xlsx", "label date message lang", "Junk? Received Text Language", "No Yes", "sure"),
+    "a workbook, renamed": ("xlsx", "date message category label", None, "good bad", "told"),
     "two columns of words": ("csv", "platform message lang label", None, "keep drop", "label"),
-    "the answer that was sent": ("csv", "message phrase label", "question answer label", "0 1", None),
-    "no header": ("tsv", "label date message", "", "ham spam", None),
-    "numbers and counts": ("parquet", "likes id message label ip", "n_likes key wording target ip", "0 1", None),
+    "the answer that was sent": ("csv", "message phrase label", "question answer label", "0 1", "told"),
+    "no header": ("tsv", "label date message", "", "ham spam", "told"),
+    "numbers and counts": ("parquet", "likes id message label ip", "n_likes key wording target ip", "0 1", "told"),
 }  # fmt: skip
 
 
 def layout(name, n=150, seed=7):
-    """Return the bytes of a layout, the suffix of its file, its messages, and what is not sure."""
+    """Return the bytes of a layout, the suffix of its file, its messages, and how sure that is."""
     form, kinds, names, labels, unsure = LAYOUTS[name]
     chance, (ham, spam) = random.Random(name), labels.split()
     pairs = messages(n, seed)
