@@ -10,9 +10,9 @@ the other, so that whatever else the machine does slows both; the models must ha
 It prints seconds, CPU seconds of all processes, and the peak MiB of the process that was started
 and of the largest of its children.
 
---same trains on a real corpus with -j 1 and 2 and with 1, 2 and 4 workers of a scheduler of its
-own, and once more while a worker is killed, and another started, every few seconds; it prints the
-digest of each model.
+--same trains on a real corpus with -j 1 and 2, with the kernels of numpy and OpenBLAS for other
+processors, with 1, 2 and 4 workers of a scheduler of its own, and once more while a worker is
+killed, and another started, every few seconds; it prints the digest of each model.
 """
 
 import argparse
@@ -59,11 +59,19 @@ def peak(pid: int) -> float:
         return 0.0
 
 
-def measured(*arguments: object) -> Measured:
-    """Run nbspam, and return what it took."""
+NO_SIMD = "NPY_DISABLE_CPU_FEATURES=X86_V3,X86_V4"
+KERNELS = [
+    *("OPENBLAS_CORETYPE=" + name for name in ("Nehalem", "Sandybridge", "Haswell", "SkylakeX")),
+    *("NPY_DISABLE_CPU_FEATURES=X86_V4", NO_SIMD, f"OPENBLAS_CORETYPE=Nehalem {NO_SIMD}"),
+]
+
+
+def measured(*arguments: object, settings: str = "") -> Measured:
+    """Run nbspam, and return what it took; settings: of the environment."""
     before, began = os.times(), time.monotonic()
     command = [sys.executable, "-m", "nbspam", *map(str, arguments)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    environment = os.environ | dict(pair.split("=") for pair in settings.split())
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)
     driver = worker = 0.0
     while process.poll() is None:
         driver = max(driver, peak(process.pid))
@@ -120,14 +128,17 @@ def print_digests(sources: list[str], work: Path | None) -> None:
     with tempfile.TemporaryDirectory(dir=work) as name:
         model = Path(name) / "model.json"
 
-        def train(what: str, *how: str) -> None:
-            found = measured("train", "-q", "--replace", *how, "-m", model, *sources)
+        def train(what: str, *how: str, settings: str = "") -> None:
+            command = ("train", "-q", "--replace", *how, "-m", model, *sources)
+            found = measured(*command, settings=settings)
             digest = hashlib.sha256(model.read_bytes()).hexdigest()[:16]
             print(f"| {what} | {found.wall:.1f} | {digest} |", flush=True)
 
         print("| how | s | model |\n|---|---|---|")
         for jobs in ("-j1", "-j2"):
             train(jobs, jobs)
+        for settings in KERNELS:
+            train(settings, "-j2", settings=settings)
         scheduler = Scheduler(Path(name))
         try:
             for n in (1, 2, 4):

@@ -68,6 +68,7 @@ class Remedy(Enum):
     NAME_CLASS = "learn it under the name of its class"
     LABEL_AS = "label such messages {name}, or train a new model"
     TRAIN_ANEW = "correct the label, or train a new model"
+    TRAIN_AGAIN = "train it again from its messages"
     UPDATE_OR_REPLACE = "update it or replace it"
     REPLACE_OUTPUT = "replace it, or name another file"
     ALLOW_OVERLAP = "merge models of different messages, or allow the overlap"
@@ -78,6 +79,7 @@ class Remedy(Enum):
     SEE_CSV = "see what an export as CSV writes"
     LEAVE_OUT_LIMIT = "leave the limit out"
     ONE_PROCESS = "run it again with one process"
+    LEAVE_OUT_SEEN = "read it without asking what was seen"
     ALLOW_OUTSIDE = "copy the file there, or give it as a source of its own"
     ANY_ADDRESS = "use 127.0.0.1, or allow any address"
     NAME_JUNK = "name the folder for spam"
@@ -98,6 +100,16 @@ def one_line(text: str) -> str:
         return text
     text = re.sub(_UNPRINTABLE, "\ufffd", text)
     return re.sub(_BIDIRECTIONAL, lambda mark: f"\\u{ord(mark[0]):04x}", text)
+
+
+def without_passwords(text: str) -> str:
+    """Return a sentence without the passwords of the URLs in it."""
+    for rest in text.split("://")[1:]:
+        # The last @ before the path ends the password.
+        user = re.split(r"[/\s]", rest, maxsplit=1)[0].rpartition("@")[0]
+        if password := user.partition(":")[2]:
+            text = text.replace(f":{password}@", ":…@")
+    return text
 
 
 def counted(n: int, noun: str) -> str:
@@ -128,10 +140,11 @@ class NbspamError(Exception):
 
     def sentence(self, remedies: Mapping[Remedy, str]) -> str:
         """Return the sentence, with the remedy in the words of whoever reports it."""
-        if self.remedy is None:
-            return one_line(self.problem)
-        remedy = remedies.get(self.remedy, self.remedy.value)
-        return one_line(f"{self.problem}; {remedy.format(**self.values)}")
+        said = self.problem
+        if self.remedy is not None:
+            remedy = remedies.get(self.remedy, self.remedy.value)
+            said = f"{said}; {remedy.format(**self.values)}"
+        return one_line(without_passwords(said))
 
 
 class SourceError(NbspamError):

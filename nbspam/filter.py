@@ -236,12 +236,10 @@ class Filter:
         Raises ModelError: the model has no such class, is damaged, or cannot be written.
         """
         from nbspam.learning.update import PendingMessages
-        from nbspam.store.writing import temporary_files
 
         pending = PendingMessages(self.wanted)
-        with temporary_files():
-            pending.add(self._tokenized_pairs(messages))
-            return self._changed(self._own_home().learn(pending))
+        pending.add(self._tokenized_pairs(messages))
+        return self._changed(self._own_home().learn(pending))
 
     def forget(self, messages: Iterable[LabelledMessage | AnyMessage]) -> "Change":
         """Take messages out again, with or without their labels; those never learned are ignored.
@@ -598,7 +596,6 @@ def train(
     from nbspam.reading.source import Skips
     from nbspam.reading.sources import ReadingOptions, TableOptions, from_program
     from nbspam.store.model_file import UnsavedModel
-    from nbspam.store.writing import temporary_files
     from nbspam.workers import PIECE, executor, in_batches
 
     positive = None if spam_label is None else label_text(spam_label) or str(spam_label)
@@ -616,7 +613,7 @@ def train(
     options = ReadingOptions(table, tell=hear, hear_columns=columns.append)
     skips = Skips(strict)
     raws = from_program(source, [(SPAM, spam), (HAM, ham)], options, skips)
-    with temporary_files(), TrainingRun(executor(jobs), settings) as run:
+    with TrainingRun(executor(jobs), settings) as run:
         run.read(in_batches(raws, *PIECE), skips)
         if skips.count:
             warn(skips.sentence(run.labels.total()))

@@ -10,6 +10,8 @@ UNSURE = "unsure"  # the verdict that is not a class
 # What a terminal or a file cannot take, and every kind of blank.  Compiled at the first label (`re`
 # keeps it), since one message to classify has none: 0.4 ms.
 _NOT_IN_NAMES = "[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff]+"
+# Marks that turn the direction of all that follows in a table, which are shown as escapes.
+_TURNING = "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 
 
 FEW = 5  # messages; a class of more is not one of typing mistakes
@@ -41,10 +43,12 @@ def cell_label(cell: str) -> str:
 def normal_label(label: str) -> str:
     """Return a label as the model names its class: `Spam` and `HAM ` are `spam` and `ham`.
 
-    Runs of blanks, tabs, line ends and unprintable characters become one blank.
+    Runs of blanks, tabs, line ends and unprintable characters become one blank, and a mark that
+    turns the direction an escape.
     """
     if not label.isprintable() or " " in label:
         label = re.sub(_NOT_IN_NAMES, " ", label).strip()
+        label = re.sub(_TURNING, lambda mark: f"\\u{ord(mark[0]):04x}", label)
     return label.lower() if label.lower() in (SPAM, HAM) else label
 
 

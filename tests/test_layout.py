@@ -178,14 +178,14 @@ def calls_that_open(module: str) -> list[str]:
 # What they open is no message: what eval writes, the output of export, the config file,
 # what the system says, a password, what is remembered of an account, what a worker keeps.
 MAY_OPEN = {
-    "nbspam.learning.pieces": 3,
+    "nbspam.learning.pieces": 4,
     "nbspam.cli.evaluate": 1,
     "nbspam.cli.settings": 1,
     "nbspam.display.page": 1,  # its style sheet
     "nbspam.evaluation.curves": 1,
     "nbspam.evaluation.results": 1,
     "nbspam.mailbox.account": 1,
-    "nbspam.mailbox.maildir": 2,
+    "nbspam.mailbox.maildir": 3,
     "nbspam.mailbox.memory": 1,
     "nbspam.cli.model.changing": 1,
     "nbspam.serving.metrics": 2,

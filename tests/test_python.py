@@ -23,6 +23,7 @@ from test_front_door import ROOT
 
 import nbspam
 from nbspam.cli.program import nbspam as group
+from nbspam.scoring.verdict import rounded
 from nbspam.sklearn import NBSpam
 
 SMS = ROOT / "sample_data" / "fresh.tsv"  # few, since each test learns them
@@ -172,7 +173,7 @@ def test_an_evaluation_is_that_of_the_command(tmp_path, monkeypatch, asked, opti
     arguments = ("eval", *options, "--quiet", "--format", "json", "--predictions", said, SMS)
     expected = json.loads(command(*arguments))
     found = nbspam.evaluate(SMS, **asked)
-    assert {key: expected[key] for key in found.figures.values} == found.figures.values
+    assert {key: expected[key] for key in found.figures.values} == rounded(found.figures.values)
     columns = ["verdict", "probability", "log_odds"]
     pd.testing.assert_frame_equal(found.predictions[columns], pd.read_csv(said)[columns])
 

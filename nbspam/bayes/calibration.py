@@ -41,6 +41,10 @@ With the fit goes the range of each feature in the messages it was fitted to, ea
 feature beyond its range is held at the end of it, since nothing is known of what it means there.
 Sums over words may go to +-3 even where less was seen: left-out words of few messages are weak.
 
+Processors add in different orders, and their logarithms differ in the last digit.  So that a model
+has the same bytes on all of them, the inputs that it learns from are rounded (`learned_inputs`),
+and so are the numbers that it keeps (`settled`): to 1e-9, where the noise is about 1e-14.
+
 Calibrations that were learned from different messages are combined by `pooled`:
 
     b = sum_i n_i b_i / sum_i n_i,   e likewise,   L = P + sum_i (L_i - P)
@@ -178,6 +182,11 @@ RUN = 10
 LEAST_NOISE = 0.005
 
 
+# The decimals of coefficients, features and the share of wrong labels; and of the precision, whose
+# entries grow with the messages to 10^6 and beyond.
+DECIMALS, PRECISION_DECIMALS = 9, 6
+
+
 class Calibration(NamedTuple):
     """A calibration: its coefficients, their precision, and the ranges of its features."""
 
@@ -205,6 +214,21 @@ def untrained(scale: Scale) -> Calibration:
 def untrained_calibrations(with_traits: bool) -> Calibrations:
     """Return both calibrations of a model before any message was scored."""
     return Calibrations(*map(untrained, scales(with_traits)))
+
+
+def settled(calibration: Calibration) -> Calibration:
+    """Return a calibration as it is kept: rounded."""
+    b, precision, _, noise, _ = calibration
+    return calibration._replace(
+        coefficients=tuple(round(value, DECIMALS) for value in b),
+        precision=tuple(tuple(round(v, PRECISION_DECIMALS) for v in row) for row in precision),
+        noise=round(noise, DECIMALS),
+    )
+
+
+def learned_inputs(x: Vector) -> Vector:
+    """Return a message's inputs as a calibration learns from them: rounded."""
+    return tuple(round(value, DECIMALS) for value in x)
 
 
 def inputs(evidence: Evidence) -> tuple[Vector, Vector]:
@@ -237,7 +261,7 @@ def update(scale: Scale, before: Calibration, x: Vector, is_spam: bool) -> Calib
 
     x: (size,), the message's inputs.
     """
-    b = before.coefficients
+    b, x = before.coefficients, learned_inputs(x)
     precision = _rested(scale, before.precision, FORGET)
     direction = solve(precision, x)
     spread = _dot(x, direction)
@@ -247,12 +271,13 @@ def update(scale: Scale, before: Calibration, x: Vector, is_spam: bool) -> Calib
     ends = sorted((0.0, right * (y - sigmoid(z))))
     step = _root(lambda s: right * (y - sigmoid(z + s * spread)), *ends)
     run = max(before.run, 0) + 1 if is_spam else min(before.run, 0) - 1
-    return before._replace(
+    after = before._replace(
         coefficients=tuple(c + step * d for c, d in zip(b, direction, strict=True)),
         precision=_plus(precision, x, right * _variance(z + step * spread)),
         ranges=widened(before, x),
         run=run,
     )
+    return settled(after)
 
 
 def undone(scale: Scale, after: Calibration, x: Vector, is_spam: bool) -> Calibration:
@@ -262,6 +287,7 @@ def undone(scale: Scale, after: Calibration, x: Vector, is_spam: bool) -> Calibr
     ended; later it is near what it would be without.
     x: (size,), the message's inputs, itself left out.
     """
+    x = learned_inputs(x)
     y, z = float(is_spam), _dot(after.coefficients, x)
     variance, pull = _variance(z), y - sigmoid(z)
     direction = solve(after.precision, x)
@@ -278,13 +304,14 @@ def undone(scale: Scale, after: Calibration, x: Vector, is_spam: bool) -> Calibr
     if not is_positive_definite(precision):
         return after
     back, sign = step(right), 1 if is_spam else -1
-    return after._replace(
+    before = after._replace(
         coefficients=tuple(
             b - back * d for b, d in zip(after.coefficients, direction, strict=True)
         ),
         precision=tuple(map(tuple, precision)),
         run=after.run - sign if sign * after.run > 0 else after.run,
     )
+    return settled(before)
 
 
 def _rested(scale: Scale, precision: Sequence[Vector], keep: float) -> list[list[float]]:
@@ -367,7 +394,7 @@ def pooled(scale: Scale, parts: Sequence[tuple[Calibration, float]]) -> Calibrat
         (min(low for low, _ in same), max(high for _, high in same))
         for same in zip(*(part.ranges for part, _ in parts), strict=True)
     )
-    return Calibration(coefficients, tuple(map(tuple, rows)), ranges, noise)
+    return settled(Calibration(coefficients, tuple(map(tuple, rows)), ranges, noise))
 
 
 def _mean(values: Sequence[float], weights: Sequence[float]) -> float:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from nbspam.bayes.calibration import DECIMALS
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, argument, option
 from nbspam.cli.notes import (
@@ -39,7 +40,7 @@ from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
 from nbspam.scoring.explanation import TRAIT_PREFIX, Explanation, StrongWord, Word
 from nbspam.scoring.highlights import excerpt_json, highlighted_message
 from nbspam.scoring.rules import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR, rule_of
-from nbspam.scoring.verdict import TOO_FEW_WORDS, Verdict
+from nbspam.scoring.verdict import TOO_FEW_WORDS, Verdict, rounded
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import HEADER, channel_of, is_fragment, kind_of
 from nbspam.tokens.tokenized import tokenize
@@ -229,8 +230,7 @@ def _as_json(view: ExplanationView) -> dict[str, Any]:
     words = [
         w._asdict() | {"counts": dict(zip(classes, w.counts, strict=True))} for w in found.words
     ]
-    return {
-        **judged.as_json(),
+    fields = {
         **({"of": found.of, "against": found.against} if len(classes) > 2 else {}),
         "bias": found.bias,
         "sum_log_odds": found.sum_log_odds,
@@ -245,6 +245,7 @@ def _as_json(view: ExplanationView) -> dict[str, Any]:
         "words": words,
         **({} if found.base is None else {"base": str(found.base)}),
     }
+    return {**judged.as_json(), **rounded(fields, DECIMALS)}
 
 
 def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
@@ -263,7 +264,7 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
             ]
             for name, words in ranked.items()
         }
-        click.echo(json.dumps(listed))
+        click.echo(json.dumps(rounded(listed, DECIMALS)))
         return
     from nbspam.display.lines import strongest_rows
 

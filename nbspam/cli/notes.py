@@ -16,6 +16,7 @@ from nbspam.errors import (
     UnexpectedEndError,
     counted,
     one_line,
+    without_passwords,
 )
 from nbspam.reading.source import Skips
 from nbspam.store.metadata import Metadata
@@ -23,7 +24,7 @@ from nbspam.tokens.tokenized import RULES
 from nbspam_main import described
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from nbspam.errors import SourceError
@@ -144,39 +145,20 @@ def young_sentence(metadata: Metadata) -> str:
     return f"needs {more}; until then it will often answer 'unsure'"
 
 
-def older_sentences(
-    model: "str | Path",
-    metadata: Metadata,
-    base: "tuple[str | Path, Metadata] | None" = None,
-    learns: bool = False,
-) -> "Iterator[str]":
-    """Yield what newer rules of the tokenizer cost a model, and its base, if they do.
-
-    learns: whether the model is changed.
-    """
-    costs = "words that are now read differently are not recognised; for full accuracy"
-    if learns:
-        costs = (
-            "a message that is now read differently counts as new, though it was learned before,"
-            " and cannot be forgotten;"
-        )
-    for name, (settings, _) in [(model, metadata), *([base] if base else [])]:
-        if settings.rules < RULES:
-            yield (
-                f"{name}: was made with tokenizer rules {settings.rules}, and this program has"
-                f" {RULES}: {costs} train again with nbspam train --replace"
-            )
-
-
 def note_older(
     model: "str | Path",
     metadata: Metadata,
     base: "tuple[str | Path, Metadata] | None" = None,
-    learns: bool = False,
+    say: "Callable[[str], object]" = note,
 ) -> None:
-    """Say what `older_sentences` yields."""
-    for sentence in older_sentences(model, metadata, base, learns):
-        note(sentence)
+    """Say what newer rules of the tokenizer cost a model, and its base, if they do."""
+    for name, (settings, _) in [(model, metadata), *([base] if base else [])]:
+        if settings.rules < RULES:
+            say(
+                f"{name}: was made with tokenizer rules {settings.rules}, and this program has"
+                f" {RULES}: words that are now read differently are not recognised, and it learns"
+                " nothing more; train again with nbspam train --replace"
+            )
 
 
 def has_reader() -> bool:
@@ -230,6 +212,7 @@ REMEDIES = {
     Remedy.NAME_CLASS: "learn it with nbspam train --update --label NAME=SOURCE",
     Remedy.LABEL_AS: "give such messages with --label {name}=SOURCE",
     Remedy.TRAIN_ANEW: "correct the label, or train a new model with --replace",
+    Remedy.TRAIN_AGAIN: "train it again with nbspam train --replace",
     Remedy.UPDATE_OR_REPLACE: "add --update to add to it, or --replace to overwrite it",
     Remedy.REPLACE_OUTPUT: "add --replace to overwrite it, or name another file",
     Remedy.ALLOW_OVERLAP: "merge models of different messages, or add --allow-overlap",
@@ -240,6 +223,7 @@ REMEDIES = {
     Remedy.SEE_CSV: "see what nbspam model export --form csv writes",
     Remedy.LEAVE_OUT_LIMIT: "leave out --max-ham-blocked",
     Remedy.ONE_PROCESS: "run it again with --jobs 1",
+    Remedy.LEAVE_OUT_SEEN: "leave out --seen to learn all of it",
     Remedy.ALLOW_OUTSIDE: "add --outside to read it",
     Remedy.NAME_JUNK: "name the folder for spam with --junk, or with junk in the config file",
     Remedy.LEAVE_OUT_KEYWORDS: "leave out --mark and --unsure-keyword",
@@ -314,4 +298,5 @@ def outcome(error: BaseException) -> tuple[int, str]:
                 " with: pip install numpy scipy rich"
             )
         case _:
-            return described(error)
+            code, sentence = described(error)
+            return code, without_passwords(sentence)

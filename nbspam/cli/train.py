@@ -12,7 +12,7 @@ import click
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, option, without_settings
 from nbspam.cli.learning_options import Learning, Sources
-from nbspam.cli.notes import NoTrace, lock_wait, note_older, note_skips, note_typed
+from nbspam.cli.notes import NoTrace, lock_wait, note_skips, note_typed
 from nbspam.cli.options import (
     BASE,
     DASK,
@@ -37,12 +37,11 @@ from nbspam.cli.training import (
 )
 from nbspam.errors import OptionError, counted
 from nbspam.learning.settings import first_metadata
-from nbspam.learning.update import PendingMessages, forget
+from nbspam.learning.update import PendingMessages, forget, opened_to_learn
 from nbspam.names import is_url
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import LINES, Skipped, Skips
 from nbspam.reading.sources import STDIN, any_kind
-from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import ModelExistsError, check_replaceable
 from nbspam.workers import PIECE, executor, in_batches, rare_collections, tokenized
@@ -151,8 +150,6 @@ def command(
     is_one = names == [STDIN] and reading.is_one_message
     is_seen = writing.verbose or sys.stdout.isatty()
     silent = quiet or (writing.update and is_one and not is_seen)
-    if before is not None and not silent:
-        note_older(model, before, learns=True)
     note_typed(names, reading.format == LINES)
     with (
         sizes.fitting(),
@@ -216,7 +213,7 @@ def _updated(
             f"{model}: has cut-offs of its own; change them with nbspam model set, and leave them"
             " out here"
         )
-    with Lookup(model) as lookup:
+    with opened_to_learn(model) as lookup:
         metadata = lookup.metadata
     of_model = Learning.of_model(metadata.settings)
     for name in learning.given():
@@ -282,10 +279,8 @@ def forget_command(
     is_one = names == [STDIN] and reading.is_one_message
     silent = quiet or (is_one and not sys.stdout.isatty())
     note_typed(names, reading.format == LINES)
-    with Lookup(model) as lookup:
+    with opened_to_learn(model) as lookup:
         wanted = lookup.metadata.settings.wanted
-        if not silent:
-            note_older(model, lookup.metadata, learns=True)
     noted = trace.noted(raws)
     messages = tokenized(noted, skips, executor(jobs), digests=True, wanted=wanted)
     digested, wait = trace.digested(messages), lock_wait(quiet)

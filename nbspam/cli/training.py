@@ -31,6 +31,7 @@ from nbspam.learning.update import Change, PendingMessages, learn, set_cut_offs,
 from nbspam.names import FEW, rare_classes
 from nbspam.reading.source import MBOX_FORMAT, Skips
 from nbspam.scoring.rules import Score, rule_of
+from nbspam.scoring.verdict import rounded
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata, with_columns
 from nbspam.store.model_file import ModelExistsError, put_model, write_model
@@ -362,7 +363,7 @@ def _print_training(
             "doubted_labels": doubted.as_json(named),
             "leave_one_out": rates.as_json(),
         }
-        click.echo(json.dumps(fields))
+        click.echo(json.dumps(rounded(fields)))
         return
     words, wrong, young = counts_words(metadata), doubted.sentence(named), young_sentence(metadata)
     if training.writing.verbose:

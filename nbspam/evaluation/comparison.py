@@ -23,6 +23,7 @@ from nbspam.evaluation import metrics
 from nbspam.evaluation.metrics import SEED, Interval, ScoredMessages
 from nbspam.evaluation.results import Evaluation, Results, compute
 from nbspam.learning.settings import HAS_PRIOR, TrainingSettings
+from nbspam.scoring.verdict import rounded
 from nbspam.store.metadata import EVIDENCE, SCORINGS
 from nbspam.tokens.tokenized import Wanted
 
@@ -180,7 +181,7 @@ def as_json(models: Sequence[Compared], said: str) -> str:
         "models": [model.as_json() for model in models],
         "advice": said,
     }
-    return json.dumps(fields, indent=1)
+    return json.dumps(rounded(fields), indent=1)
 
 
 def compare(

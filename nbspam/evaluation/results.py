@@ -25,7 +25,7 @@ from nbspam.evaluation.metrics import SEED, CalibrationBin, Figures, Interval, S
 from nbspam.names import UNSURE
 from nbspam.scoring.explanation import Word
 from nbspam.scoring.highlights import HighlightedExcerpt, excerpt_json
-from nbspam.scoring.verdict import CutOffs, Verdict
+from nbspam.scoring.verdict import CutOffs, Verdict, rounded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -281,7 +281,7 @@ def as_json(results: Results, errors: int) -> str:
             prediction(o) | {"words": [w._asdict() for w in o.words]}
             for o in worst_mistakes(evaluation, errors)
         ]
-    return json.dumps(report, indent=1)
+    return json.dumps(rounded(report), indent=1)
 
 
 def prediction(outcome: Outcome) -> dict[str, Any]:

@@ -20,6 +20,8 @@ from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import HAM_CUTOFF, Counted, Metadata, TraitHistograms
 from nbspam.tokens.kinds import HOST, TEXT
 
+_STEPS = 10**12  # of a cut-off: between two of them P(spam) of 27 nats is told apart
+
 
 class Fit(NamedTuple):
     """A model fitted to a corpus, its counts still in an array."""
@@ -112,9 +114,9 @@ def cut_offs_within(limit: float, metadata: Metadata, ham: Iterable[float]) -> C
         )
     n_ham = sum(learned.messages) - learned.messages[settings.positive_index or 0]
     highest_delivered = nlargest(int(n_ham * limit) + 1, ham)[-1]
-    cut_off = max(0.5, sigmoid(highest_delivered))
-    while logit(cut_off) < highest_delivered:  # a rounded cut-off would block that ham
-        cut_off = math.nextafter(cut_off, 1)
+    cut_off = max(0.5, math.ceil(sigmoid(highest_delivered) * _STEPS) / _STEPS)
+    while logit(cut_off) < highest_delivered:  # rounding would block that ham
+        cut_off += 1 / _STEPS
     return CutOffs(cut_off, min(cut_off, HAM_CUTOFF))
 
 

@@ -117,7 +117,6 @@ def _metadata(parts: Sequence[Metadata], messages: Counter[str]) -> Metadata:
         settings._replace(
             spam_cutoff=max(part.settings.spam_cutoff for part in parts),
             ham_cutoff=max(part.settings.ham_cutoff for part in parts),
-            rules=min(part.settings.rules for part in parts),
         ),
         learned._replace(
             calibrations=calibrations,
@@ -134,6 +133,7 @@ def _check_alike(path: Path, own: ModelSettings, other_path: Path, other: ModelS
         {
             "classes": ", ".join(sorted(some.classes)),
             "positive class": some.positive,
+            "tokenizer rules": some.rules,
             "event model": some.event_model,
             "scoring": some.scoring,
             "alpha": some.alpha,

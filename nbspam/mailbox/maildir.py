@@ -14,7 +14,7 @@ import socket
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from itertools import count
 from operator import ge
@@ -23,7 +23,15 @@ from typing import NamedTuple
 
 from nbspam.errors import AccountError, Remedy
 from nbspam.mailbox.account import INBOX, missing_folder, state_file
-from nbspam.mailbox.connection import BEGINNING, FetchedMessage, Folder, ListedFolder, meant
+from nbspam.mailbox.connection import (
+    BEGINNING,
+    HAM_KEYWORDS,
+    JUNK_KEYWORDS,
+    FetchedMessage,
+    Folder,
+    ListedFolder,
+    meant,
+)
 from nbspam.mailbox.memory import held, load, store
 from nbspam.reading.message import BYTES_LIMIT
 from nbspam.reading.source import Skips
@@ -76,7 +84,7 @@ class _Message(NamedTuple):
     flags: str
 
     def meets(self, criteria: Sequence[str]) -> bool:
-        """Return whether it meets criteria of IMAP's search; a Maildir has no keywords."""
+        """Return whether it meets criteria of IMAP's search, but for keywords."""
         seen, deleted = "S" in self.flags, "T" in self.flags
         facts = {"SEEN": seen, "UNSEEN": not seen, "UNDELETED": not deleted}
         return all(facts.get(each, True) for each in criteria)
@@ -201,7 +209,7 @@ class LocalFolders:
         with held(self._file, QUIET_WAIT) as place:
             if self._remembers or not self._uids:
                 load(place, self._take)
-            validity, following, numbers = self._uids.get(name, (int(time.time()), 1, {}))
+            validity, following, numbers = self._uids.get(name, (time.time_ns(), 1, {}))
             # One that was missed in a listing keeps its number.
             if len(numbers) > 2 * len(found) + _KEPT:
                 numbers = {base: numbers[base] for base in found if base in numbers}
@@ -237,6 +245,17 @@ class LocalFolders:
             self.select(self._open)
         there = self._messages
         return sorted(uid for uid in wanted if uid in there and there[uid].meets(criteria))
+
+    def marked(self) -> tuple[set[int], set[int]]:
+        """Return the numbers of what a user has marked as spam, and as ham, in Dovecot."""
+        named = _keywords(self._places[self._open])
+        found: list[set[int]] = []
+        for keywords in (JUNK_KEYWORDS, HAM_KEYWORDS):
+            names = {keyword.casefold() for keyword in keywords}
+            letters = {letter for letter, name in named.items() if name.casefold() in names}
+            there = self._messages.items()
+            found.append({n for n, m in there if letters & {*m.flags} and "T" not in m.flags})
+        return found[0] - found[1], found[1]
 
     def beginnings(self, uids: Sequence[int]) -> Iterator[FetchedMessage]:
         """Yield the beginnings of messages."""
@@ -341,6 +360,17 @@ def _telling(path: str) -> Iterator[None]:
 def is_maildir(path: Path) -> bool:
     """Return whether a folder is a Maildir."""
     return all(os.path.isdir(path / part) for part in _PARTS)  # noqa: PTH112 (a closed one raises)
+
+
+def _keywords(folder: Path) -> dict[str, str]:
+    """Return the keywords of a folder by their letters among the flags in a message's name.
+
+    Dovecot's list has a number and a name on each line, 0 for a (its wiki, MailboxFormat/Maildir).
+    """
+    with suppress(OSError):
+        text = (folder / "dovecot-keywords").read_text("utf-8", "replace")
+        return {chr(ord("a") + int(n)): name for n, name in re.findall(r"(?m)^(\d\d?) (.*)", text)}
+    return {}
 
 
 def _new_name(name: str) -> str:

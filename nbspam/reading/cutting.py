@@ -250,6 +250,7 @@ class Cutter(NamedTuple):
             if unpacking(stream.read(6)):  # read from its start
                 return None
         if kind is mail.MBOX:
+            mail.note_unflagged(source, request)
             reader: PartReader = partial(mail.mbox_messages, request.label, request.options.seen)
             return _range_pieces(self._counted(source, of_mails=True), reader)
         table, told = self.options.table, list[SourceError]()

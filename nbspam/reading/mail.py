@@ -43,6 +43,12 @@ _FIRST = re.compile(rb"\s*" + _FROM_LINE)
 _SEPARATOR = re.compile(rb"\n(?=\r?\n" + _FROM_LINE + rb")")
 _STATUS = re.compile(rb"^(X-|)Status:[ \t]*([A-Za-z]*)", re.MULTILINE)
 _HEADER_LIMIT = 1 << 17  # bytes in which a Status line is searched
+# Thunderbird's flags stand before all that was received: no sender can write them.
+_MOZILLA = re.compile(
+    rb"(?:X-(?:Account-Key|UIDL|Mozilla-\w+)[ \t]*:[^\n]*\n)*?X-Mozilla-Status:[ \t]*([\da-f]{4})",
+    re.IGNORECASE,
+)
+_MOZILLA_READ, _MOZILLA_EXPUNGED = 0x0001, 0x0008
 _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 
@@ -74,14 +80,23 @@ def message_starts(stream: IO[bytes], at: int) -> Iterator[int]:
         place, buffer = place + kept, buffer[kept:]
 
 
-def is_read(message: bytes) -> bool:
-    """Return whether a message's Status lines say that its owner has read and not deleted it.
+def is_read(message: bytes) -> bool | None:
+    """Return whether its owner has read and not deleted a message; None if no line says so.
 
-    Source: the convention of mail readers since Berkeley's: R is read, and in X-Status D deleted.
+    Source: the convention of mail readers since Berkeley's: R is read, and in X-Status D deleted;
+    of Thunderbird, nsMsgMessageFlags.
     """
+    if found := _MOZILLA.match(message):
+        return int(found[1], 16) & (_MOZILLA_READ | _MOZILLA_EXPUNGED) == _MOZILLA_READ
     header = message[:_HEADER_LIMIT].replace(b"\r\n", b"\n").partition(b"\n\n")[0]
     flags = dict(_STATUS.findall(header))
-    return b"R" in flags.get(b"", b"") and b"D" not in flags.get(b"X-", b"")
+    return (b"R" in flags.get(b"", b"") and b"D" not in flags.get(b"X-", b"")) if flags else None
+
+
+def _is_expunged(message: bytes) -> bool:
+    """Return whether Thunderbird shows a message no more, and will remove it from the mbox."""
+    found = _MOZILLA.match(message)
+    return found is not None and bool(int(found[1], 16) & _MOZILLA_EXPUNGED)
 
 
 def messages(stream: IO[bytes], limit: int) -> Iterator[bytes]:
@@ -120,13 +135,24 @@ def mbox_messages(
     """
     with opened() as stream:
         for number, raw in enumerate(messages(stream, BYTES_LIMIT), first):
-            if not seen or is_read(raw):
+            if is_read(raw) if seen else not _is_expunged(raw):
                 yield RawMessage(f"{name}:{number}", label, raw)
 
 
+def note_unflagged(source: Source, request: ReadingRequest) -> None:
+    """Say of an mbox in a file that `seen` leaves out all of it, if no message has a flag."""
+    if request.options.seen and source.is_file:
+        with source.opened() as stream:
+            flags = map(is_read, messages(stream, _HEADER_LIMIT))
+            if all(flag is None for flag in flags):
+                reason = "no message has a Status line, so which were read is unknown"
+                request.skips.note(source.title, reason, Remedy.LEAVE_OUT_SEEN)
+
+
 def _read_mbox(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    note_unflagged(source, request)
     seen = request.options.seen
-    return mbox_messages(request.label, seen, source.title, source.opened, request.skips)
+    yield from mbox_messages(request.label, seen, source.title, source.opened, request.skips)
 
 
 MBOX = SourceKind(_read_mbox, "an mbox has no labels")

@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+from nbspam.bayes.calibration import DECIMALS
 from nbspam.bayes.event_model import logit
 from nbspam.errors import OptionError, one_line
 from nbspam.names import UNSURE
@@ -19,6 +20,9 @@ KNOWN_SHARE = 0.1
 # Why a message is unsure whose probability is beyond a cut-off, as every output says it.
 TOO_FEW_WORDS = "too few known words"
 TOO_FEW_CLASSES = "too few learned classes"
+# Of a number in JSON output, at most: the same on every processor, and as fine as the log-loss is
+# (`LOG_LOSS_FLOOR`).  Log-odds, weights and shares have DECIMALS.
+JSON_DECIMALS = 12
 
 
 class CutOffs(NamedTuple):
@@ -130,8 +134,19 @@ class Verdict(NamedTuple):
         if self.reason:
             fields["reason"] = self.reason
         if len(self.probabilities) > 2:
-            fields["probabilities"] = dict(self.probabilities)
-        return fields
+            fields["probabilities"] = self.probabilities
+        return cast(dict[str, Any], rounded(fields))
+
+
+def rounded(value: Any, decimals: int = JSON_DECIMALS) -> Any:
+    """Return what JSON output has of a value: its numbers, however deep, have so many decimals."""
+    if isinstance(value, float):
+        return round(value, decimals)
+    if isinstance(value, Mapping):
+        return {key: rounded(inner, decimals) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [rounded(inner, decimals) for inner in value]
+    return value
 
 
 def verdict_on(
@@ -144,5 +159,5 @@ def verdict_on(
         reason = TOO_FEW_CLASSES
     elif verdict == UNSURE and not logit(cut_offs.ham) < score.log_odds <= logit(cut_offs.spam):
         reason = TOO_FEW_WORDS
-    numbers = score.probability, score.log_odds, probabilities
+    numbers = score.probability, round(score.log_odds, DECIMALS), probabilities
     return Verdict(verdict, *numbers, source, label, score, reason)

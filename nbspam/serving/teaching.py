@@ -16,7 +16,7 @@ from typing import NamedTuple
 from nbspam.bayes.event_model import Row
 from nbspam.errors import LockedError, ModelError, Remedy
 from nbspam.learning.settings import TrainingSettings
-from nbspam.learning.update import PendingMessages, forget, learn
+from nbspam.learning.update import PendingMessages, forget, learn, opened_to_learn
 from nbspam.names import HAM
 from nbspam.reading.message import parse
 from nbspam.scoring.base import Base, open_base
@@ -24,7 +24,6 @@ from nbspam.serving.clients import Say
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED
 from nbspam.serving.models import Setup
 from nbspam.serving.spamd import PROTOCOL, TEMPORARY, UNAVAILABLE, RefusedError
-from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import ModelSettings
 from nbspam.store.writing import LockWait
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
@@ -136,7 +135,7 @@ def _known(
     """
     if base is not None and not path.exists():
         return {}, base.metadata.settings
-    with Lookup(path) as lookup:
+    with opened_to_learn(path) as lookup:
         return lookup.learned(digests), lookup.metadata.settings
 
 

@@ -28,7 +28,6 @@ What is read is validated; the rest of the file is not (`nbspam model check` val
 import functools
 import itertools
 import json
-import math
 import os
 import re
 import stat
@@ -482,7 +481,15 @@ def read_model(path: "str | Path", whole: bool = True) -> Model:
         return lookup.model()
 
 
-_TOLERANCE = 1e-9  # of the bias, in nats or relative: logarithms differ between machines
+def checked_model(path: "str | Path") -> Model:
+    """Return the model in a file; raises ModelError also if its numbers contradict each other."""
+    model, wrong = disagreements(path)
+    if wrong:
+        raise ModelError(f"{path}: {'; '.join(wrong)}; restore it from a copy or train again")
+    return model
+
+
+_TOLERANCE = 2e-6  # of the bias, in nats, which has six decimals
 
 
 def disagreements(path: "str | Path") -> tuple[Model, list[str]]:
@@ -500,8 +507,7 @@ def disagreements(path: "str | Path") -> tuple[Model, list[str]]:
     }
     wrong = [clause for key, clause in clauses.items() if stated[key] != true[key]]
     if not all(
-        a is b
-        or (None not in (a, b) and math.isclose(a, b, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE))
+        a is b or (None not in (a, b) and abs(a - b) < _TOLERANCE)
         for a, b in zip(true["bias"], stated["bias"], strict=True)
     ):
         wrong.append("its bias does not follow from its counts")

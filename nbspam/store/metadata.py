@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from nbspam.bayes.calibration import (
+    PRECISION_DECIMALS,
     Calibration,
     Calibrations,
     HostRow,
@@ -236,7 +237,7 @@ def derived_fields(metadata: Metadata) -> dict[str, Any]:
     """Return what follows from the tokens' counts, as the file has it."""
     return {
         "tokens": metadata.n_tokens,
-        "bias": [b if math.isfinite(b) else None for b in metadata.bias],
+        "bias": [round(b, PRECISION_DECIMALS) if math.isfinite(b) else None for b in metadata.bias],
         "count_histograms": [
             {str(count): row[count] for count in sorted(row)}
             for row in metadata.learned.count_histograms

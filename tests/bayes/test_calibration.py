@@ -42,7 +42,7 @@ WITH_TRAITS = scales(with_traits=True)
 EVERY = (SCALES[0], WITH_TRAITS[1], SCALES[1], WITH_TRAITS[0])
 EACH = pytest.mark.parametrize("scale", EVERY, ids=lambda scale: f"{scale.name}{scale.size}")
 SOME = pytest.mark.few(2)  # one scale of either name, with and without traits
-FEATURE = st.floats(-6, 6)
+FEATURE = st.floats(-6, 6).map(lambda value: round(value, 9))
 LABEL = st.booleans()
 NOISE = st.sampled_from([0.0, 0.004, 0.02, 0.2])
 
@@ -160,10 +160,10 @@ def test_how_likely_a_label_is_right(log_odds, is_spam, noise, right):
 def test_the_first_update_by_hand():
     """The constant alone: L = .999 * .4 + .001 * 3 = .4026, and s = .995 (1 - sigmoid(s / L))."""
     found = update(TEXT, untrained(TEXT), (1.0, 0.0, 0.0, 0.0, 0.0), True)
-    assert found.coefficients[0] == pytest.approx(0.7779263397989497, rel=1e-12)
+    assert found.coefficients[0] == 0.77792634  # .7779263398, rounded
     assert found.coefficients[1:] == TEXT.mean[1:]
     # .4026 + .995 p (1 - p), p = sigmoid(.7779...) = .685233
-    assert found.precision[0][0] == pytest.approx(0.6172103, abs=1e-7)
+    assert found.precision[0][0] == 0.61721  # .6172103, rounded
 
 
 @given(with_past(), st.data(), LABEL)
@@ -180,9 +180,10 @@ def test_an_update_is_the_mode_of_its_objective(drawn, data, is_spam):
     now = update(scale, before, message, is_spam)
     c, actual_precision = arrays(now)
     p = expit(x @ c)
-    np.testing.assert_allclose(w * x * (p - y) + precision @ (c - b), 0, atol=1e-9)
+    rounded = 5.01e-10 * np.abs(precision).sum() + 1e-9  # what rounding the coefficients does
+    np.testing.assert_allclose(w * x * (p - y) + precision @ (c - b), 0, atol=rounded)
     second = w * p * (1 - p) * np.outer(x, x) + precision
-    np.testing.assert_allclose(actual_precision, second, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(actual_precision, second, rtol=1e-9, atol=5.1e-7)
     assert now.noise == before.noise
 
 
@@ -193,7 +194,7 @@ def test_what_was_learned_last_is_undone(drawn, data):
     now = back = after(scale, history, before)
     for x, is_spam in history[::-1]:
         back = undone(scale, back, x, is_spam)
-    rounded = 1e-9 if len(history) < 2 else 1e-7
+    rounded = 1e-5  # of the precision, 1e-6 a step, by which a step is divided
     for found, expected in zip(arrays(back), arrays(before), strict=True):
         np.testing.assert_allclose(found, expected, rtol=rounded, atol=rounded)
     assert (back.ranges, back.noise) == (now.ranges, before.noise)
@@ -578,6 +579,7 @@ def test_two_messages_of_each_class_give_sane_coefficients(ham, spam):
 @each("scale", EVERY[:2])
 def test_learning_one_by_one_ends_near_the_fit_of_all(scale):
     x, is_spam = drawn_messages(scale, 3_000, seed=7)
+    x = x.round(9)
     found = after(scale, zip(map(tuple, x.tolist()), is_spam.tolist(), strict=True))
     whole = fit_calibration(scale, x, is_spam)
     np.testing.assert_allclose(found.coefficients, whole.coefficients, atol=0.4)

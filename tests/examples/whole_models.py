@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+from closeness import UNDONE
 from hypothesis import strategies as st
 from small_models import with_learned
 
@@ -71,16 +72,14 @@ def without_calibration(metadata: Metadata) -> Metadata:
 
 
 def assert_same_fit(expected, found, exact: Sequence[str] = ()) -> None:
-    """Hold the calibrations of two models to be the same to rounding.
+    """Hold the calibrations of two models to be the same but for what undoing rounds.
 
     exact: the names of what else must be equal; ranges and runs are not taken back.
     """
     for both, others in zip(expected, found, strict=True):
         for one, other in zip(both, others, strict=True):
             for name in ("coefficients", "precision"):
-                np.testing.assert_allclose(
-                    getattr(other, name), getattr(one, name), rtol=1e-9, atol=1e-9
-                )
+                np.testing.assert_allclose(getattr(other, name), getattr(one, name), **UNDONE)
             assert other.noise == one.noise
             for name in exact:
                 assert getattr(one, name) == getattr(other, name)

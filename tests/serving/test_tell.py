@@ -196,14 +196,21 @@ def test_a_wait_is_limited_by_the_oldest_request_and_by_the_end():
 
 
 def test_who_waits_for_those_before_him_is_told_in_time():
-    free = threading.Event()
+    """And is not learned after that, with the next message."""
+    free, applied, teachers = threading.Event(), [], []
     threading.Timer(0.5, free.set).start()
-    first, late = submitted(
-        lambda requests, _: free.wait(20) and ["learned"] * len(requests), [SPAM, HAM], learning=0.2
-    )
+
+    def apply(requests, *_):
+        applied.extend(request.message for request in requests)
+        return ["learned"] * len(requests) if free.wait(20) else []
+
+    first, late = submitted(apply, [SPAM, HAM], teachers.append, learning=0.2)
     assert first == "learned"
     assert isinstance(late, RefusedError)
     assert late.code == 75
+    with patch("nbspam.serving.teaching.apply_requests", lambda _, asked, *__: apply(asked)):
+        assert teachers[0].submit(Path("model.json"), LearnRequest(NEW, True)) == "learned"
+    assert applied == [SPAM, NEW]
 
 
 def test_the_end_waits_for_what_is_being_learned():

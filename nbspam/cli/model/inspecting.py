@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from nbspam.bayes.calibration import trust
+from nbspam.bayes.calibration import DECIMALS, trust
 from nbspam.bayes.event_model import Row
 from nbspam.bayes.trait_model import Variances
 from nbspam.cli.configured import configured
@@ -15,11 +15,12 @@ from nbspam.cli.declared import argument
 from nbspam.cli.notes import arrival_words, counts_json, note_older, young_sentence
 from nbspam.cli.options import FORM, MODEL, refuse_stdin_twice
 from nbspam.cli.terminal import echo_paragraph, echo_sentence, unbroken
-from nbspam.errors import ModelError, OptionError, counted, one_line
+from nbspam.errors import OptionError, counted, one_line
 from nbspam.reading.sources import STDIN
 from nbspam.scoring.explanation import WordCount, word_counts
 from nbspam.scoring.rules import rule_of
-from nbspam.store.lookup import Lookup, disagreements
+from nbspam.scoring.verdict import rounded
+from nbspam.store.lookup import Lookup, checked_model
 from nbspam.store.metadata import BASE, DEFAULT, MERGING, TRAINING, Metadata
 from nbspam.tokens.kinds import COLLECTED_BY
 from nbspam.tokens.tokenized import RULES
@@ -154,12 +155,9 @@ def check(*, model: Path = MODEL) -> None:
     Example:
       nbspam model check -m mail.json
     """
-    whole, wrong = disagreements(model)
-    if wrong:
-        raise ModelError(f"{model}: {'; '.join(wrong)}; restore it from a copy or train again")
+    n_tokens = len(checked_model(model).counts)
     echo_sentence(
-        f"{unbroken(model)}: intact; {counted(len(whole.counts), 'token')} and all derived numbers"
-        " agree"
+        f"{unbroken(model)}: intact; {counted(n_tokens, 'token')} and all derived numbers agree"
     )
 
 
@@ -211,7 +209,7 @@ def words(
                 "weights": None if each.weights is None else metadata.by_class(each.weights),
                 "other_kinds": list(each.other_kinds),
             }
-            click.echo(json.dumps(fields))
+            click.echo(json.dumps(rounded(fields, DECIMALS)))
         return
     sizes = _sizes(metadata, messages)
     click.echo(f"{model}: learned {counted(sum(messages), 'message')} ({sizes})\n")

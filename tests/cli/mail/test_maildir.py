@@ -124,7 +124,7 @@ def test_a_damaged_file_of_what_is_remembered_is_one_sentence(home, local, keys,
     for key in keys[:-1]:
         place = place[key]
     place[keys[-1]] = value
-    for text in (json.dumps(found), "[" * 100_000, "", "[]", "\0", '{"version": 2}', NEWER):
+    for text in (json.dumps(found), "[" * 100_000, "", "[]", "\0", '{"version": 3}', NEWER):
         path.write_text(text)
         done = home.run("mail", "filter", local.top)
         assert (done.code, done.err.count("\n")) == (1, 1), done
