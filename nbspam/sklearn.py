@@ -124,13 +124,12 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
 
 def _times(weights: Any, n: int) -> list[int]:
     """Return how often each of n messages is learned; raises OptionError."""
-    found = np.full(n, weights) if np.ndim(weights) == 0 else np.asarray(weights)
-    utils.check_consistent_length(found, range(n))
     try:
-        times = found.astype(int)
-    except (TypeError, ValueError):
-        times = found
-    if not (np.array_equal(times, found) and found.ndim == 1 and all(times >= 0)):
+        found = np.broadcast_to(np.asarray(weights, float), n)
+    except (TypeError, ValueError):  # no numbers, or not as many
+        found = np.full(n, np.nan)
+    times = np.nan_to_num(found).astype(int)
+    if not np.array_equal(times, found) or min(times, default=0) < 0:
         raise OptionError(
             "sample_weight says how often a message is learned, which must be a whole number; give"
             " such numbers, or leave it out"

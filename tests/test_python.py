@@ -69,7 +69,9 @@ RARE = pd.DataFrame(
             "3 of 5 messages were skipped (CSV:3: the row has no text; CSV:4: the row has no label; CSV:6: the row has no text); strict=True stops at the first",
         ),
         (
-            lambda: nbspam.train([*zip(["ham", "spam", None, np.nan], "abcd"), ("ham", "")]),
+            lambda: nbspam.train(
+                [*zip(["ham", "spam", None, np.nan], "abcd", strict=True), ("ham", "")]
+            ),
             "3 of 5 messages were skipped (pair:2: it has no label, or none of printable characters; pair:3: it has no label, or none of printable characters; pair:4: the message is empty); strict=True stops at the first",
         ),
         (

@@ -251,6 +251,8 @@ def _label_kind(name: str, column: Sequence[str]) -> tuple[int, int, int] | None
         kind = 5 if is_named else _CONSTANT
     elif words & _LIKE_SPAM:
         kind = 3
+    elif _name_rank(name) > 0:
+        return None
     elif {cell_label(value) for value in values} <= {SPAM, HAM}:
         kind = _BY_CONTENT
     else:
