@@ -199,7 +199,7 @@ class Reading(NamedTuple):
         seldom=True,
     )
     encoding: str | None = option(
-        "Encoding of a table. [default: UTF-8, else Windows-1252]",
+        "Encoding of a table. [default: UTF-8, else recognised]",
         "NAME",
         formats=("tsv", "csv", "jsonl", "json", LINES),
         seldom=True,

@@ -46,10 +46,6 @@ _FORMS = {".tab": "tsv", ".ndjson": "jsonl", ".xlsm": "xlsx"}
 _BINARY = ("parquet", "xlsx")
 
 
-def _say_nothing(_: object) -> None:
-    """Take what is told."""
-
-
 class Content(NamedTuple):
     """A table's bytes."""
 
@@ -66,7 +62,10 @@ class Content(NamedTuple):
 
 
 def file_content(
-    source: Source, form: str | None = None, encoding: str | None = None, tell: Tell = _say_nothing
+    source: Source,
+    form: str | None = None,
+    encoding: str | None = None,
+    tell: Tell = lambda _: None,
 ) -> Content:
     """Return a file's bytes; form: that of its name, if None.  tell: told of its charset."""
     form = form or _FORMS.get(source.suffix, source.suffix[1:])
@@ -84,7 +83,7 @@ def stream_content(
     form: str,
     encoding: str | None,
     patience: float | None = None,
-    tell: Tell = _say_nothing,
+    tell: Tell = lambda _: None,
 ) -> Content:
     """Return a stream's bytes, its first ones read.
 

@@ -182,8 +182,9 @@ def _plan(
         while header and not header[-1]:  # Kaggle's `v1,v2,,,`: the text continues there
             header.pop()
         cells = cells[place + 1 :]
+    mistyped = () if header else first
     columns = find_columns(
-        name, header, cells, options.table, request.needs_labels, first, options.tell
+        name, header, cells, options.table, request.needs_labels, mistyped, options.tell
     )
     if header and request.needs_labels and columns.label is not None:
         label = header[columns.label]
@@ -341,8 +342,7 @@ def _rows_in(sheet: Any) -> Iterator[TableRow]:
 
 def _sheet_rank(name: str, found: Iterator[TableRow], request: ReadingRequest) -> tuple[int, ...]:
     """Return how much a sheet is a table of messages; last, how many of its first rows it has."""
-    sample, silent = list(rows.first_rows(found)), request.options._replace(tell=_say_nothing)
-    silent = silent._replace(hear_columns=_say_nothing)
+    sample, silent = list(rows.first_rows(found)), ReadingOptions(request.options.table)
     try:
         columns, _, line, *_ = _plan(name, None, sample, request._replace(options=silent))
     except TableError:
@@ -350,10 +350,6 @@ def _sheet_rank(name: str, found: Iterator[TableRow], request: ReadingRequest) -
     cells = [columns.fitted(row) for number, row in sample if number > line]
     texts = [row[columns.text] for row in cells if columns.text < len(row)]
     return 1, measure(texts).is_text, len(sample)
-
-
-def _say_nothing(_: object) -> None:
-    """Take what is told."""
 
 
 def _document(data: bytes, decoding: Decoding) -> Any:
@@ -437,17 +433,18 @@ def frame_messages(
     Raises TableError when the columns cannot be found.
     """
     frame = _with_fields(frame, options.table)
-    header = [str(name) for name in frame.columns]
-    if not header:
+    names = [str(name) for name in frame.columns]
+    if not names:
         raise TableError(f"{_NAME}: it has no columns; give one with labels and texts")
-    sample = [
-        [cell.decode("latin-1") if isinstance(cell, bytes) else cell_text(cell) for cell in row]
-        for row in frame_rows(frame.head(rows.SAMPLE_ROWS))
+    sample: list[TableRow] = [
+        (n, [one.decode("latin-1") if isinstance(one, bytes) else cell_text(one) for one in row])
+        for n, row in enumerate(frame_rows(frame.head(rows.SAMPLE_ROWS)))
     ]
-    columns = find_columns(_NAME, header, sample, options.table, needs_labels, (), options.tell)
+    request = ReadingRequest(options, skips, needs_labels=needs_labels)
+    if not sample:
+        return
+    columns = _plan(_NAME, names, sample, request).columns
     used = [columns.text] if columns.label is None else [columns.text, columns.label]
-    if needs_labels and columns.label is not None:
-        options.hear_columns((header[columns.text], header[columns.label]))
     own = columns._replace(names=(), text=0, label=len(used) - 1 or None, width=len(used))
     found: Iterator[tuple[int, list[Any]]] = (
         (number, [cell if isinstance(cell, bytes) else cell_text(cell) for cell in row])

@@ -4,6 +4,8 @@
 
 import json
 import random
+import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -11,7 +13,8 @@ from layouts import LAYOUTS, layout, messages, other, written
 from one_case import each
 
 from nbspam.errors import TableError
-from nbspam.reading.columns import measure
+from nbspam.reading.columns import LABEL_NAMES, TEXT_NAMES, Measure, column_key, measure
+from nbspam.reading.lines import _MANY_BYTES, _ONE_BYTE, charset_title
 from nbspam.reading.source import ReadingOptions, Skips, TableOptions
 from nbspam.reading.sources import labelled
 
@@ -307,3 +310,50 @@ def test_the_sheet_with_messages_is_read_and_the_others_are_named(tmp_path):
         others = [s for s in sheets if s is not table and len(s)]
         assert len(told) == bool(others)
         assert all("sheet 'Messages' is read, and not 'Sheet 2 " in what for what in told)
+
+
+# The manual
+
+MANUAL = (Path(__file__).parents[2] / "docs/tables.md").read_text("utf-8")
+# Where each row of its table is tested.
+ROWS = {
+    "a header with unknown names, or with a title above it": test_no_header_and_nothing_above_one_is_a_message,
+    "Excel's `sep=;`": test_no_header_and_nothing_above_one_is_a_message,
+    "the header again, where files were joined": test_a_header_in_another_order_stops_the_reading,
+    "more cells than columns, as of bare commas": test_a_bare_delimiter_in_a_text_makes_no_class,
+    "JSON: a key that only later objects have": test_a_list_of_one_is_its_value_and_a_field_within_an_object_is_named,
+    "JSON, Parquet: a list of one": test_a_list_of_one_is_its_value_and_a_field_within_an_object_is_named,
+    "JSON, Parquet: an object, a longer list": test_several_labels_of_one_message_are_none,
+    "Excel: several sheets": test_the_sheet_with_messages_is_read_and_the_others_are_named,
+    "a class of up to five messages beside two large ones": "tests/cli/test_train.py",
+}
+
+
+def test_the_manual_says_what_is_so(tmp_path):
+    section = MANUAL.partition("## Columns of a table")[2].partition("\n## ")[0]
+    found = re.findall(r"^\| (.*?) \| ", section, re.M)
+    assert {row for row in found if row != "in the table"} == set(ROWS)
+    text, label = re.findall(r"^- \*\*.*?(?=^- |^What)", section, re.M | re.S)
+    assert set(re.findall(r"`(\w+)`", text)) <= {*TEXT_NAMES, "title", "author", "bio"}
+    assert {column_key(name) for name in re.findall(r"`(\w+)`", label)} <= {
+        *LABEL_NAMES,
+        "category",
+        "type",
+    }
+    assert Measure(1, 0.5, 0.25, 9, 0.49).is_text
+    assert not any(
+        Measure(1, *m).is_text for m in ((0.49, 1, 9, 0), (1, 0.24, 9, 0), (1, 1, 9, 0.5))
+    )
+    path = tmp_path / "comments.csv"
+    path.write_bytes(written(frame("id message label", "id|wording|label"), "csv"))
+    line = "nbspam: comments.csv: text: column 'wording' (by content); --text-column names another"
+    assert line in section
+    assert read(path)[1] == [line.partition("csv: ")[2].replace("--text-column", "text_column")]
+    charsets = MANUAL.partition("## Characters")[2].partition("\n## ")[0]
+    known = {charset_title(codec) for codec in [*_MANY_BYTES, *(codec for codec, _ in _ONE_BYTE)]}
+    assert {name for name in known if "Windows" not in name} <= set(
+        re.findall(r"[\w-]+\w", charsets)
+    )
+    assert {name for name in known if "Windows" in name} == {
+        f"Windows-{n}" for n in range(1250, 1257)
+    }
