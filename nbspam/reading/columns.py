@@ -31,6 +31,7 @@ from typing import NamedTuple
 
 from nbspam.errors import Remedy, SourceError, TableError
 from nbspam.names import HAM, SPAM, answer_label, cell_label, normal_label
+from nbspam.patterns import lazy_pattern
 from nbspam.reading.source import TableOptions
 
 _NAMES_SHOWN, _NAME_SHOWN = 20, 40  # columns, and characters of each, in an error
@@ -158,10 +159,10 @@ class Columns(NamedTuple):
 
 # Measures
 
-_WORD = re.compile(r"[^\W\d_]+")
-_NO_BLANKS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff]")
-_ADDRESS = re.compile(r"<?[^\s<>@]+@[^\s<>@]+\.[^\s<>@]+>?,?")
-_AGENT = re.compile(r"[A-Za-z][\w.-]*/v?\d[\d.]*(?:[ ;,(]|$)")
+_WORD = lazy_pattern(r"[^\W\d_]+")
+_NO_BLANKS = lazy_pattern("[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff]")
+_ADDRESS = lazy_pattern(r"<?[^\s<>@]+@[^\s<>@]+\.[^\s<>@]+>?,?")
+_AGENT = lazy_pattern(r"[A-Za-z][\w.-]*/v?\d[\d.]*(?:[ ;,(]|$)")
 _LONGEST_CELL = 2000  # characters that are looked at
 
 
@@ -187,7 +188,8 @@ class Measure(NamedTuple):
 
 def _n_words(cell: str) -> float:
     """Return the number of words; two characters are one where no blanks are written."""
-    return len(_WORD.findall(cell)) + len(_NO_BLANKS.findall(cell)) / 2
+    n = len(_WORD.findall(cell))
+    return n if cell.isascii() else n + len(_NO_BLANKS.findall(cell)) / 2
 
 
 def _is_something_else(cell: str, words: float) -> bool:
@@ -353,6 +355,8 @@ class _Finder(NamedTuple):
     def text(self, label: int | None) -> int | None:
         """Return the text's column; raises TableError if none reads like it, or two do."""
         others = [i for i in range(len(self.names)) if i != label]
+        if len(others) < 2 and not any(map(self._is_nested, others)):
+            return next(iter(others), None)
         measures = {i: measure(self.contents[i]) for i in others}
         others = [i for i in others if measures[i].filled] or others
         ranks = {i: _name_rank(self.names[i]) for i in others}
@@ -538,11 +542,11 @@ def _is_text_name(key: str, cell: str) -> bool:
 # message "1" of class 0; whoever has it is told that its row was taken for a header.
 
 _NAME_LENGTH = 40  # characters
-_BARE_WORD = re.compile(r"[^\W\d]\w*(?:[.-]\w+)*")  # a bare word, as an identifier is
-_TITLE = re.compile(r"[^\W\d_][^\d.!,;:]*")  # a few words
-_INDEX = re.compile(r"[0-9]+")
-_DIGIT = re.compile(r"\d")
-_NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*")
+_BARE_WORD = lazy_pattern(r"[^\W\d]\w*(?:[.-]\w+)*")  # a bare word, as an identifier is
+_TITLE = lazy_pattern(r"[^\W\d_][^\d.!,;:]*")  # a few words
+_INDEX = lazy_pattern(r"[0-9]+")
+_DIGIT = lazy_pattern(r"\d")
+_NUMBER = lazy_pattern(r"[-+]?\d+(?:[.,]\d+)*")
 _ROWS_OF_ONE_WORD = 20  # labels, at least, beside which one of several words is none
 
 

@@ -71,9 +71,9 @@ def _not_utf_8(opened: Opened) -> Iterator[bytes]:
     """Yield the first lines that are not UTF-8; of one class of letters they are enough."""
     size = 0
     with opened() as stream:
-        while size < _OTHER_BYTES and (lines := stream.readlines(_BLOCK)):
-            if not _is_utf_8(b"".join(lines)):
-                for line in lines:
+        while size < _OTHER_BYTES and (block := stream.read(_BLOCK) + stream.readline(_LINE_LIMIT)):
+            if not _is_utf_8(block):
+                for line in block.splitlines(keepends=True):
                     if not _is_utf_8(line):
                         size += len(line)
                         yield line

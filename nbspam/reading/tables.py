@@ -91,14 +91,14 @@ class TablePlan(NamedTuple):
 
     def messages(self, name: str, found: Iterator[TableRow], skips: Skips) -> Iterator[RawMessage]:
         """Yield rows of the table called `name` as messages."""
-        columns, number = self.columns, self.columns.text
+        columns, number, width = self.columns, self.columns.text, self.columns.width
         keys = [column_key(name) for name in columns.names]
         for line, row in found:
             if line <= self.header_line:
                 continue
-            source, cells = f"{name}:{line}", columns.fitted(row)
+            source, cells = f"{name}:{line}", row if len(row) == width else columns.fitted(row)
             text = cells[number] if number < len(cells) else None
-            if _is_header(source, cells, keys):
+            if keys and _is_header(source, cells, keys):
                 skips.note(source, "the header again")
             # A row to classify is answered, also an empty one; there is nothing to learn of it.
             elif text is None or (self.needs_labels and not text.strip()):
@@ -118,7 +118,7 @@ def _is_header(source: str, cells: Sequence[str], keys: list[str]) -> bool:
 
     keys: their names.  Raises TableError if it names them in another order.
     """
-    if not keys or not cells or column_key(cells[0][:LABEL_LENGTH]) not in keys:
+    if not cells or column_key(cells[0][:LABEL_LENGTH]) not in keys:
         return False
     row = [column_key(cell) for cell in cells[: len(keys)]]
     if row != keys and sorted(row) == sorted(keys):
