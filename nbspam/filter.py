@@ -313,6 +313,8 @@ class Filter:
             message = parse_text(message)
         elif isinstance(message, bytes):
             message = parse(message)
+            if digest and message.problem:
+                raise SourceError(f"the message {message.problem}")
         return tokenize(message, label=label, digest=digest, wanted=self.wanted)
 
 

@@ -76,3 +76,24 @@ def absolute_name(name: object) -> str:
 def real_name(name: object) -> str:
     """Return a file's name with its links followed; a URL as it is."""
     return str(name) if is_url(name) else os.path.realpath(str(name))
+
+
+# Maildirs
+
+MAILDIR_PARTS = "new", "cur"  # in the order in which messages move
+_FLAGS = r"[^A-Za-z0-9=]2,([A-Za-z]*)(?=[.,]|$)"
+
+
+def maildir_flags(name: str) -> "re.Match[str] | None":
+    """Return where a message's name in a Maildir has its flags, which are group 1.
+
+    Before them is a colon, or what stands for one where file systems have none: `;`, `!`, `-` …
+    Fields that a program adds may follow.
+    """
+    return re.search(_FLAGS, name)
+
+
+def unflagged(name: str) -> str:
+    """Return what no program changes of a message's name in a Maildir."""
+    flags = maildir_flags(name)
+    return name[: flags.start() if flags else None].partition(",")[0]

@@ -103,10 +103,11 @@ def _check(
         reading.check(sources or (STDIN,))
         refuse_stdin_twice(sources)
         return
-    if form != "text" or not reading.is_one_message or sources not in ((), (STDIN,)):
+    is_whole = reading.is_one_message and not reading.attached
+    if form != "text" or not is_whole or sources not in ((), (STDIN,)):
         raise OptionError(
             "--passthrough copies one message from standard input; leave out --format,"
-            " --input-format, --lines and any SOURCE"
+            " --input-format, --lines, --attached and any SOURCE"
         )
     marking.name()  # raises for a header that mail uses itself
     marking.tag()

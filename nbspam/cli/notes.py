@@ -204,6 +204,7 @@ REMEDIES = {
     ),
     Remedy.GIVE_OUTSIDE_LABEL: "give it with --spam or --ham",
     Remedy.LEAVE_OUT_STRICT: "fix it, or leave out --strict to skip it",
+    Remedy.LEAVE_OUT_SEEN: "read all of it with --no-seen",
     Remedy.NAME_SPAM_LABEL: "name the spam class with --spam-label when training",
     Remedy.NAME_ONE_AS_SPAM: "add --spam-label {first} or --spam-label {second}",
     Remedy.NAME_SPAM_OR_COLUMN: (
@@ -223,7 +224,6 @@ REMEDIES = {
     Remedy.SEE_CSV: "see what nbspam model export --form csv writes",
     Remedy.LEAVE_OUT_LIMIT: "leave out --max-ham-blocked",
     Remedy.ONE_PROCESS: "run it again with --jobs 1",
-    Remedy.LEAVE_OUT_SEEN: "leave out --seen to learn all of it",
     Remedy.ALLOW_OUTSIDE: "add --outside to read it",
     Remedy.NAME_JUNK: "name the folder for spam with --junk, or with junk in the config file",
     Remedy.LEAVE_OUT_KEYWORDS: "leave out --mark and --unsure-keyword",

@@ -27,7 +27,15 @@ from nbspam.cli.declared import (
 from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
 from nbspam.names import is_url
-from nbspam.reading.source import FILE_LISTS, INPUT_FORMATS, LINES, MESSAGE, TABLE_FORMATS, Flow
+from nbspam.reading.source import (
+    FILE_LISTS,
+    INPUT_FORMATS,
+    LINES,
+    MBOX_FORMAT,
+    MESSAGE,
+    TABLE_FORMATS,
+    Flow,
+)
 from nbspam.reading.sources import STDIN, ReadingOptions, TableOptions
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import Metadata
@@ -210,6 +218,13 @@ class Reading(NamedTuple):
         formats=(),  # of an index or a folder, which are not formats
         seldom=True,
     )
+    attached: bool = option(
+        "Read the messages that are attached to mails, forwarded as message/rfc822, and not the"
+        " mails.",
+        formats=(MBOX_FORMAT, MESSAGE, *FILE_LISTS),
+        typed=READS,
+        seldom=True,
+    )
     strict: bool = STRICT
 
     @property
@@ -275,6 +290,7 @@ class Reading(NamedTuple):
             self.format,
             from_file,
             seen,
+            self.attached,
             needs_content,
             self.outside,
             flow=flow,

@@ -114,7 +114,7 @@ def command(
       nbspam train --update --seen -q --ham ~/Maildir --spam ~/Maildir/.Junk
       nbspam train --update --spam - < message.eml
     \f
-    Gzip, bzip2 and xz files are read directly.
+    Compressed files (gzip, bzip2, xz, zstd, lz4) are read directly.
 
     After training it prints what to expect on new messages: each message is classified with a model
     trained on all the others (leave-one-out).  -v prints the whole estimate.

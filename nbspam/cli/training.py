@@ -237,6 +237,8 @@ def train_whole(
         run.count()
         run.metadata = with_columns(run.metadata, training.sizes.columns)
         training.sizes.report_shared(*run.shared(), quiet, training.skips.strict)
+        if not quiet:
+            _note_alone(run)
         run.fit()
         if training.limit is not None:
             run.choose_cut_offs(training.limit)
@@ -266,6 +268,24 @@ def train_whole(
         rates, doubted = left_out_rates_of(run)
         named = run.named(doubted.messages[:LISTED])
     _print_training(run.metadata, rates, doubted, named, training)
+
+
+def _note_alone(run: "TrainingRun") -> None:
+    """Say which header words stand in nearly all messages of one class and in hardly any other."""
+    (settings, learned), found = run.metadata, run.telling_alone()
+    if not found:
+        return
+    shown = []
+    for token, row in sorted(found, key=lambda each: (-max(each[1]), each[0]))[:_NAMED]:
+        sizes = zip(row, learned.messages, settings.classes, strict=True)
+        where = ", ".join(f"in {n:,} of {of:,} {one_line(name)}" for n, of, name in sizes)
+        shown.append(f"{token!r} ({where})")
+    shown += [f"{len(found) - _NAMED:,} more"] if len(found) > _NAMED else []
+    each, they = ("each of ", "they are") if len(found) > 1 else ("", "it is")
+    note(
+        f"{each}{', '.join(shown)} alone tells {' from '.join(settings.classes)}: {they} not used,"
+        " since a program that fetches or sorts mail may have written that"
+    )
 
 
 def update_instead(messages: Iterable[TokenizedMessage], training: Training) -> None:

@@ -12,12 +12,12 @@ What could not be read comes as data too, in its place.
 import io
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import accumulate, islice, pairwise, takewhile
+from itertools import accumulate, pairwise, takewhile
 from typing import NamedTuple, TypeVar
 
 from nbspam.errors import NbspamError, SourceError
 from nbspam.reading import mail, tables
-from nbspam.reading.compression import Taken, unpacking
+from nbspam.reading.compression import MAGIC_BYTES, Taken, unpacking
 from nbspam.reading.lines import Opened, each_line
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import Layout, file_content, layout_of
@@ -31,7 +31,7 @@ from nbspam.reading.source import (
     Source,
     SourceKind,
 )
-from nbspam.reading.sources import existing, failing_as, recognised
+from nbspam.reading.sources import attached_messages, existing, failing_as, recognised
 
 A = TypeVar("A")
 
@@ -230,12 +230,23 @@ class Cutter(NamedTuple):
 
     def _cut(self, source: Source, request: ReadingRequest) -> Iterator[SourcePiece | RawMessage]:
         kind = recognised(source, request)
-        if any(kind is listing for listing in _LISTINGS):
-            raws, n, lists = kind.read(source, request), max(_FILES, self.size // _MAIL), 0
-            while own := list(islice(raws, min(n << (lists // _LISTS), _FILES_LIMIT))):
-                names, labels, _ = zip(*own, strict=True)
-                yield FileList(names, labels)
-                lists += 1
+        if self.options.attached:
+            yield from attached_messages(kind.read(source, request), request)
+        elif any(kind is listing for listing in _LISTINGS):
+            n, files, lists = max(_FILES, self.size // _MAIL), [], 0
+            for raw in kind.read(source, request):
+                is_file = not isinstance(raw.content, bytes)  # and not of an mbox
+                if is_file:
+                    files.append(raw)
+                if files and not (
+                    is_file and len(files) < min(n << (lists // _LISTS), _FILES_LIMIT)
+                ):
+                    yield _file_list(files)
+                    files, lists = [], lists + 1
+                if not is_file:
+                    yield raw
+            if files:
+                yield _file_list(files)
         # Only this machine can read a stream, or know where the messages of a list are.
         elif source.is_at_server or not source.is_file or self.options.input_format in FILE_LISTS:
             yield from kind.read(source, request)
@@ -247,10 +258,12 @@ class Cutter(NamedTuple):
     ) -> list[RangePiece] | None:
         """Return a file's parts; None if it is read whole."""
         with source.path.open("rb") as stream:
-            if unpacking(stream.read(6)):  # read from its start
+            if unpacking(stream.read(MAGIC_BYTES)):  # read from its start
                 return None
         if kind is mail.MBOX:
             mail.note_unflagged(source, request)
+            if mail.body_end(source.sample):  # where messages begin depends on all before them
+                return None
             reader: PartReader = partial(mail.mbox_messages, request.label, request.options.seen)
             return _range_pieces(self._counted(source, of_mails=True), reader)
         table, told = self.options.table, list[SourceError]()
@@ -284,6 +297,11 @@ class Cutter(NamedTuple):
         cuts = [whole * i // n for i in range(n + 1)]
         parts = [ByteRange(name, whole, *ends, of_mails) for ends in pairwise(cuts)]
         return list(zip(parts, self.survey(parts), strict=True))
+
+
+def _file_list(raws: list[RawMessage]) -> FileList:
+    names, labels, _ = zip(*raws, strict=True)
+    return FileList(names, labels)
 
 
 def _range_pieces(

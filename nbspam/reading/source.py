@@ -14,7 +14,7 @@ from nbspam.errors import Remedy, SourceError, one_line
 from nbspam.names import is_url
 from nbspam.reading.charsets import marked_encoding
 from nbspam.reading.compression import bare_suffix, decompressed, open_bytes, packed_stream
-from nbspam.reading.message import BYTES_LIMIT, RawMessage
+from nbspam.reading.message import BYTES_LIMIT, RawMessage, problem_of
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
@@ -148,6 +148,7 @@ class ReadingOptions(NamedTuple):
     input_format: str | None = None  # of what is no folder: one of `INPUT_FORMATS`
     is_format_default: bool = False  # a folder need not be told that it has none
     seen: bool = False  # of a Maildir or mbox, only mail that its owner has read and not deleted
+    attached: bool = False  # what is attached to messages, as it was forwarded, and not they
     needs_content: bool = False  # an empty message is none: it is not to be learned
     outside: bool = False  # an index may name any file, and links may lead anywhere
     tell: Callable[[SourceError], None] = lambda _: None  # called with what is no error, to be said
@@ -286,6 +287,8 @@ def read_one(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     if source.name != STDIN:
         stream.close()
     if not request.options.needs_content or content.strip():
+        if request.options.needs_content and (problem := problem_of(content, "")):
+            raise SourceError(f"{source.name}: {problem}")
         yield RawMessage(source.name, request.label, content)
     elif source.is_file:
         tell_empty(source, request)

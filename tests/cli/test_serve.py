@@ -106,6 +106,15 @@ def test_check_report_and_symbols(common):
 
 
 @spamc
+def test_large_mail_needs_a_size(common):
+    """The number is that of docs/serve.md."""
+    large = SPAM + b"free money now\n" * 40_000
+    [size] = re.findall(r"`spamc -s (\d+)`", (ROOT / "docs" / "serve.md").read_text("utf-8"))
+    assert common.spamc(message=large) == (0, large)
+    assert MARK.search(common.spamc("-s", size, message=large)[1])
+
+
+@spamc
 @each("options", [(), ("-x",), ("-E",), ("-x", "-E"), ("--headers",)])
 def test_filter(common, options):
     for message, is_spam in ((SPAM, True), (HAM, False)):

@@ -1,7 +1,9 @@
 """procmail and maildrop."""
 
+import email
 import subprocess
 import textwrap
+from email.message import EmailMessage
 
 import mails
 import pytest
@@ -60,6 +62,27 @@ def test_readme_and_help_have_the_recipe(home, recipe):
     rules = recipe("procmail-filter")
     assert f"```procmail\n{rules}```\n" in (ROOT / "README.md").read_text()
     assert textwrap.indent(rules, "    ") in home.nbspam("classify", "--help-all").out.decode()
+
+
+def test_mails_that_are_forwarded_to_an_address_are_learned(trained, procmail, recipe):
+    """And not the mail around them, which goes to the inbox if there is none in it."""
+    before = trained.learned()
+    first = recipe("teach-by-mail")
+    rules = recipe("procmail-filter").replace("VERDICT=", f"{first}\nVERDICT=")
+    mail = EmailMessage()
+    mail["From"], mail["To"], mail["Subject"] = "hal@x.example", "hal+junk-7k2x@x.example", "Fwd"
+    mail.set_content("Learn these")
+    nothing = mail.as_bytes()
+    for message in mails.CHATTY_SPAM[:2]:
+        mail.add_attachment(email.message_from_bytes(message))
+    for _ in range(2):  # each is learned once
+        assert procmail(trained, rules, mail.as_bytes()) == (0, b"", "")
+        assert trained.learned() == (before[0], before[1] + 2)
+    assert trained.everything() == []
+    known = trained.nbspam("train", "--update", "--spam", "-", stdin=mails.CHATTY_SPAM[0])
+    assert (known.code, trained.learned()) == (0, (before[0], before[1] + 2))
+    assert "no message is attached" in procmail(trained, rules, nothing).err
+    assert len(trained.everything()) == 1
 
 
 def test_a_sender_that_is_never_spam_is_sorted_before_the_filter(trained, procmail, recipe):
