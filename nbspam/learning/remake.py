@@ -26,6 +26,7 @@ from nbspam.store.metadata import (
     MESSAGES_LIMIT,
     Metadata,
     ModelSettings,
+    with_columns,
     with_counts,
 )
 from nbspam.store.model_file import replacing, write_lines
@@ -112,7 +113,7 @@ def _metadata(parts: Sequence[Metadata], messages: Counter[str]) -> Metadata:
     settings, learned = counted_metadata(parts[0], messages, (), traits)
     calibrations = tuple(_calibrations(parts, settings.classes[k]) for k in settings.scored_classes)
     is_untrained = set(calibrations) == {untrained_calibrations(settings.has_traits)}
-    return Metadata(
+    merged = Metadata(
         settings._replace(
             spam_cutoff=max(part.settings.spam_cutoff for part in parts),
             ham_cutoff=max(part.settings.ham_cutoff for part in parts),
@@ -123,6 +124,7 @@ def _metadata(parts: Sequence[Metadata], messages: Counter[str]) -> Metadata:
             recent=(),  # a mean of calibrations has learned only in part from each message
         ),
     )
+    return with_columns(merged, (pair for part in parts for pair in part.learned.columns))
 
 
 def _check_alike(path: Path, own: ModelSettings, other_path: Path, other: ModelSettings) -> None:
