@@ -104,6 +104,7 @@ _NOT_BASE64 = bytes(set(range(256)) - set(_BASE64))  # for bytes.translate
 _PADDING = lazy_pattern(rb"={1,3}[ \t]*(?:\n|\Z)")
 _NEXT_LINE = lazy_pattern(rb"\n*([A-Za-z0-9+/]+={0,2})[ \t]*(?:\n|\Z)")
 _PIECES_LIMIT = 50_000  # of base64, each with padding of its own, that are read: 20 ms
+_SOFT_BREAK = lazy_pattern(rb"=[ \t]++(?:\n|\Z)")  # gateways add blanks
 _UU_BEGIN = lazy_pattern(rb"^begin [0-7]{3,4} [^\n]*\n", re.MULTILINE)
 _UU_LINES_LIMIT = 100_000  # of up to 45 bytes each
 
@@ -115,7 +116,7 @@ def decode_transfer(body: bytes, encoding: str, limits: set[str]) -> bytes:
     limits: gets "encoding" if not all is decoded.
     """
     if "quoted-printable" in encoding:
-        return binascii.a2b_qp(body)
+        return binascii.a2b_qp(_SOFT_BREAK.sub(b"=\n", body))
     if "base64" in encoding:
         return decode_base64(body, limits)
     if "uue" in encoding:
