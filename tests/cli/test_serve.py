@@ -531,6 +531,7 @@ def test_tcp_metrics_and_log(serve, own_model, tmp_path, place):
         for what in ("spam", "ham", "forget", "forget"):
             served.spamc("-L", what, "-u", "hal", message=new)
         assert served.spamc("-c")[0] == 1
+        served.wait(lambda: len(served.said) == 7)  # a line may come after the answer
         served.ask(b"\x1b]0;owned\x07\x1b[2J SPAMC/1.5\r\n\r\n")
         for n, content in ((8, b""), (9, raw)):
             served.wait(lambda n=n: len(served.said) == n)
