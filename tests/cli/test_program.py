@@ -307,9 +307,6 @@ model info -m one.json
 model check
 model words free prize subject:free
 model set --spam-cutoff 0.99
-model export -o words.txt
-model import words.txt -m imported.json
-model merge model.json one.json -o merged.json --allow-overlap
 model prune --min-count 2
 forget --spam mail.txt
 config
