@@ -211,6 +211,7 @@ def command(
     n = 0
     with open_filter(model, cutting.of, base=base) as spam_filter:
         note_lacking(model, spam_filter.metadata)
+        options = options.like(spam_filter.metadata.learned.columns)
         note_typed(names, reading.format == LINES)
         if exit_code:
             _check_positive(spam_filter.metadata)

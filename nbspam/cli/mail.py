@@ -245,7 +245,8 @@ def learn_(
 
     Each message is learned once.  One that you move into or out of the junk folder is moved in the
     model.  A message that nbspam itself moved there is not learned until you have seen it there, or
-    --trust-after has passed, so that nbspam does not learn its own errors.
+    --trust-after has passed, so that nbspam does not learn its own errors.  The keywords $Junk and
+    Junk, $NotJunk and NonJunk, which mail programs set, say more than the folder.
 
     If there is no model, one is trained, as by nbspam train.
 

@@ -184,8 +184,10 @@ REMEDIES = {
     Remedy.NAME_LABEL_COLUMN: "name the label column with --label-column",
     Remedy.NAME_ANOTHER_LABEL: "name another column with --label-column",
     Remedy.NAME_ONE_OF_COLUMNS: ("name one of {columns} with --label-column or --text-column"),
-    Remedy.NAME_TEXT_COLUMN: "name another column with --text-column",
-    Remedy.NAME_UTF: "add --encoding {encoding}",
+    Remedy.OTHER_LABEL_COLUMN: "--label-column names another",
+    Remedy.NAME_TEXT_COLUMN: "--text-column names another",
+    Remedy.SAVE_SHEET: "save another sheet as CSV to read it",
+    Remedy.NAME_THE_TEXT: "name the text column with --text-column",
     Remedy.NAME_ENCODING: "name another encoding with --encoding",
     Remedy.GIVE_LABEL: (
         "give it with --spam or --ham, or give a table, an index, or a folder with a sub-folder"

@@ -136,7 +136,7 @@ FORM = option(
     under="Output",
     default="text",
 )
-QUIET = option("Print only results and errors.", "-q --quiet", under="Output")
+QUIET = option("Print only results, errors and guesses.", "-q --quiet", under="Output")
 JOBS = option(
     "Use N processes for many messages.",
     "-j --jobs N",
@@ -207,7 +207,7 @@ class Reading(NamedTuple):
         seldom=True,
     )
     encoding: str | None = option(
-        "Encoding of a table. [default: UTF-8, else Windows-1252]",
+        "Encoding of a table. [default: UTF-8, else recognised]",
         "NAME",
         formats=("tsv", "csv", "jsonl", "json", LINES),
         seldom=True,
@@ -296,11 +296,23 @@ class Reading(NamedTuple):
             flow=flow,
             at_server=_at_server,
         )
-        return options if quiet else options._replace(tell=_tell)
+        return options._replace(tell=_tell_guess if quiet else _tell)
 
 
 def _tell(what: SourceError) -> None:
     if what.remedy is not Remedy.NAME_ANOTHER_LABEL:  # `train` says it of labels that do not fit
+        note_reading(what)
+
+
+# What the program guessed of a table, which even a quiet command does not do silently.
+_GUESSES = {
+    *(Remedy.NAME_TEXT_COLUMN, Remedy.OTHER_LABEL_COLUMN, Remedy.NAME_ENCODING),
+    *(Remedy.HEADER_IS_MESSAGE, Remedy.SAVE_SHEET),
+}
+
+
+def _tell_guess(what: SourceError) -> None:
+    if what.remedy in _GUESSES:
         note_reading(what)
 
 

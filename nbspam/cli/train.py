@@ -142,7 +142,9 @@ def command(
     before = _updated(sources, model, writing, cutting, learning)
     options, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
     sizes = ClassSizes()
-    options = options if quiet else options._replace(tell=sizes.hear)
+    options = options._replace(hear_columns=sizes.columns.append)
+    options = options._replace(tell=partial(sizes.hear, options.tell))
+    options = options if before is None else options.like(before.learned.columns)
     names = sources.names()
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message
@@ -180,8 +182,8 @@ def command(
                 pending.add(trace.digested(messages), model if writing.ledger else None)
             else:
                 pending.add(messages)
-        if not quiet:
-            sizes.note_small()
+        sizes.note_small(skips.strict)
+        pending.columns = sizes.columns
         sizes.report_shared(*pending.shared(), quiet, skips.strict)
         note_skips(skips)
         make_default_folder(model)

@@ -135,7 +135,7 @@ class TrainingRun(ExitStack):
             self._tokens.extend(self._merged(of_tokens=True))
         self._digests.extend(self._merged(of_tokens=False))
         traits = ((kept.summary.messages, kept.summary.traits) for kept in self.kept)
-        tokens = (found for found, *_ in self._tokens)
+        tokens = (found for (found, _), *_ in self._tokens)
         self.metadata = counted_metadata(self.metadata, self.labels, tokens, traits)
 
     def _merged(self, of_tokens: bool) -> Iterator[Any]:
@@ -146,7 +146,9 @@ class TrainingRun(ExitStack):
         tables = [kept.parts[1] if of_tokens else kept.digests for kept in self.kept]
         n_keys = sum(kept.summary.n_tokens if of_tokens else kept.summary.n for kept in self.kept)
         n = max(self._where.workers, min(n_keys // _RANGE, _RANGES), 1)
-        how = _Counting(self.metadata.settings.classes, of_tokens, n, self._path)
+        classes = self.metadata.settings.classes
+        messages = tuple(map(self.labels.__getitem__, classes))
+        how = _Counting(classes, messages, of_tokens, n, self._path)
         self._passes.begin("counting", n)
         if self._where.is_here:
             items = [[i, *tables] for i in range(n)]
@@ -158,6 +160,10 @@ class TrainingRun(ExitStack):
         for values in self._where.keep(_range, how, items, 3 if of_tokens else 2):
             self._passes.done()
             yield values
+
+    def telling_alone(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Return the header words that alone tell the classes apart, with their counts."""
+        return [token for (_, some), *_ in self._tokens for token in some]
 
     def fit(self) -> None:
         """Score all messages, each left out, and fit the calibrations to that."""
@@ -289,6 +295,7 @@ class _Features(Spool):
 
 class _Counting(NamedTuple):
     classes: tuple[str, ...]
+    messages: tuple[int, ...]  # of each class
     of_tokens: bool  # or of digests
     ranges: int
     path: str | None
@@ -312,8 +319,8 @@ def _of_classes(table: Table, stored: Stored, classes: tuple[str, ...]) -> Table
 def _range(how: _Counting, item: list[Any]) -> tuple[Any, ...]:
     """Return what is to be known of a range of some tables, the model's lines, and their sum.
 
-    To be known are counts of tokens; of digests, how many two classes share, and the first of them.
-    The sum is of tokens, with their channels.
+    To be known are counts of tokens, and those that alone tell the classes apart; of digests, how
+    many two classes share, and the first of them.  The sum is of tokens, with their channels.
     """
     i, *stored = item
     tables: Iterator[Table] = map(Table.of, stored)
@@ -321,7 +328,7 @@ def _range(how: _Counting, item: list[Any]) -> tuple[Any, ...]:
         pairs = zip(tables, stored, strict=True)
         tables = (_of_classes(t.range(i, how.ranges), own, how.classes) for t, own in pairs)
     table = merged(list(tables))
-    names, rows = table.tokens(), map(tuple, table.counts.T.tolist())
+    names, rows = table.tokens(), list(map(tuple, table.counts.T.tolist()))
     key = token_key if how.of_tokens else digest_key
     text = "\n".join(sorted_lines(zip(names, rows, strict=True), key))
     content = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
@@ -331,7 +338,9 @@ def _range(how: _Counting, item: list[Any]) -> tuple[Any, ...]:
         return (len(shared), [names[i] for i in shared[:_SHARED].tolist()]), lines
     channels = np.array(channels_of(names), np.int64)
     stored_sum = Stored(how.path, **table._asdict(), channels=channels)
-    return counted(table.counts, channels), lines, stored_sum
+    alone = batch_rules.telling_alone(table.counts, channels, how.messages)
+    known = counted(table.counts, channels), [(names[i], rows[i]) for i in alone]
+    return known, lines, stored_sum
 
 
 def _lines_of(_: None, stored: Stored) -> bytes:

@@ -21,7 +21,7 @@ from nbspam.learning.settings import TrainingSettings, first_metadata
 from nbspam.names import HAM, SPAM
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.lookup import Lookup, Model
-from nbspam.store.metadata import Metadata
+from nbspam.store.metadata import Metadata, with_columns
 from nbspam.store.model_file import UnsavedModel, Write, changing, opened, splice, write_lines
 from nbspam.store.writing import DEFAULT_WAIT, LockWait
 from nbspam.tokens.tokenized import RULES, TOKENS_ALONE, TokenizedMessage, Wanted
@@ -66,6 +66,7 @@ class PendingMessages:
         """wanted: the numbers that the model counts beside their tokens."""
         self.found: Counter[tuple[str, str]] = Counter()  # (digest, label) -> times
         self.corpus = Corpus(wanted)
+        self.columns: list[tuple[str, str]] = []  # of the tables that they are from
         self._sources, self._ends = Spool(), array("q", [0])  # the first of each that was found
 
     def add(self, messages: Iterable[TokenizedMessage], model: Path | None = None) -> None:
@@ -208,6 +209,7 @@ def taught(
         return moves(row, [found[message.digest, name] for name in classes])
 
     change, after = _changed(place, model, pending.corpus, settings.base, steps, remember)
+    after = after._replace(metadata=with_columns(after.metadata, pending.columns))
     return change._replace(unchanged=found.total() - change.learned - change.moved), after
 
 

@@ -59,6 +59,14 @@ class Folder(NamedTuple):
     uidnext: int
     messages: int = 0
     keywords: frozenset[str] = frozenset()  # that can be kept, in lower case; "\\*" for any
+    states_uidnext: bool = True  # an old server does not: the number is above the messages' own
+
+    def continues(self, uidvalidity: int, uid: int) -> bool:
+        """Return whether its UIDs are those of before, when it had this one.
+
+        A mailbox that was restored with its UIDVALIDITY, against RFC 3501, begins below it again.
+        """
+        return uidvalidity == self.uidvalidity and (uid < self.uidnext or not self.states_uidnext)
 
 
 class FetchedMessage(NamedTuple):
@@ -149,7 +157,8 @@ class Connection:
 
         folder = self._open = self._ask_of_folder(selected, name)
         if not folder.uidnext:  # an old server
-            folder = folder._replace(uidnext=max(self.search(("ALL",)), default=0) + 1)
+            following = max(self.search(("ALL",)), default=0) + 1
+            folder = folder._replace(uidnext=following, states_uidnext=False)
         return folder
 
     def status(self, name: str) -> Folder:

@@ -161,19 +161,10 @@ class Memory:
     def judged_folder(self, folder: Folder) -> JudgedFolder:
         """Return how far a folder has been judged: not at all if its UIDs are new ones."""
         known = self.folders.get(folder.name)
-        if known is None or known.uidvalidity != folder.uidvalidity or self.is_restored(folder):
-            self.rescued.pop(folder.name, None)
-            return JudgedFolder(folder.uidvalidity, 0, folder.uidnext)
-        return known
-
-    def is_restored(self, folder: Folder) -> bool:
-        """Return whether a folder's UIDs begin again below one that was judged.
-
-        So it is with a mailbox restored from a backup with its UIDVALIDITY, against RFC 3501.
-        """
-        known = self.folders.get(folder.name)
-        is_same = known is not None and known.uidvalidity == folder.uidvalidity
-        return is_same and known is not None and known.uid >= folder.uidnext
+        if known and folder.continues(known.uidvalidity, known.uid):
+            return known
+        self.rescued.pop(folder.name, None)
+        return JudgedFolder(folder.uidvalidity, 0, folder.uidnext)
 
     def set_junked(self, digest: str, mark: JunkMark) -> None:
         """Remember that a message is in the junk folder."""
@@ -190,10 +181,9 @@ class Memory:
     def learned_folder(self, folder: Folder) -> LearnedFolder:
         """Return what of a folder was learned: nothing if its UIDs are new ones."""
         known = self.learned.get(folder.name)
-        is_same = known is not None and known.uidvalidity == folder.uidvalidity
-        if known is None or not is_same or max(known.uids, default=0) >= folder.uidnext:
-            return LearnedFolder(folder.uidvalidity, set(), {}, set())
-        return known
+        if known and folder.continues(known.uidvalidity, max(known.uids, default=0)):
+            return known
+        return LearnedFolder(folder.uidvalidity, set(), {}, set())
 
 
 def _checked(read: T) -> T:

@@ -136,12 +136,13 @@ class MailFilter:
                 f" {lacking[0]}",
                 Remedy.LEAVE_OUT_KEYWORDS,
             )
-        if self._memory.is_restored(folder):
+        before = self._memory.folders.get(folder.name)
+        self._folder, self._start = folder, self._memory.judged_folder(folder)
+        if before and before.uidvalidity == folder.uidvalidity and before != self._start:
             self.say(
                 f"{connection.account.name}: {folder.name}: its messages have lower numbers than"
                 " before, as after a restore; the unread ones are classified again"
             )
-        self._folder, self._start = folder, self._memory.judged_folder(folder)
         self._reached = self._start.uid
         # What was judged, and moved back by the user, before this run.
         self._judged, self._kept = frozenset(self._memory.judged), frozenset(self._memory.kept)

@@ -15,14 +15,15 @@ from functools import partial
 from itertools import accumulate, pairwise, takewhile
 from typing import NamedTuple, TypeVar
 
-from nbspam.errors import NbspamError
+from nbspam.errors import NbspamError, SourceError
 from nbspam.reading import mail, tables
-from nbspam.reading.charsets import is_wide
 from nbspam.reading.compression import MAGIC_BYTES, Taken, unpacking
+from nbspam.reading.lines import Opened, each_line
 from nbspam.reading.message import RawMessage
-from nbspam.reading.rows import Opened, each_line, file_content
+from nbspam.reading.rows import Layout, file_content, layout_of
 from nbspam.reading.source import (
     FILE_LISTS,
+    LINES,
     ReadingOptions,
     ReadingRequest,
     Skipped,
@@ -256,9 +257,8 @@ class Cutter(NamedTuple):
         self, source: Source, kind: SourceKind, request: ReadingRequest
     ) -> list[RangePiece] | None:
         """Return a file's parts; None if it is read whole."""
-        encoding = self.options.table.encoding
         with source.path.open("rb") as stream:
-            if is_wide(encoding) or unpacking(stream.read(MAGIC_BYTES)):  # read from its start
+            if unpacking(stream.read(MAGIC_BYTES)):  # read from its start
                 return None
         if kind is mail.MBOX:
             mail.note_unflagged(source, request)
@@ -266,21 +266,26 @@ class Cutter(NamedTuple):
                 return None
             reader: PartReader = partial(mail.mbox_messages, request.label, request.options.seen)
             return _range_pieces(self._counted(source, of_mails=True), reader)
-        if kind is tables.EACH_LINE:
-            reader = partial(tables.line_messages, request.label, encoding)
-            return _range_pieces(self._counted(source), reader)
-        form = "tsv" if kind is tables.TSV else self.options.input_format
-        content = file_content(source, form, encoding)
-        if content.form not in ("tsv", "csv", "jsonl"):
+        table, told = self.options.table, list[SourceError]()
+        form = LINES if kind is tables.EACH_LINE else self.options.input_format
+        form = "tsv" if kind is tables.TSV else form
+        content = file_content(source, form, table.encoding, told.append)
+        if content.decoding.is_streamed or content.form not in ("tsv", "csv", "jsonl", LINES):
             return None
         counted = self._counted(source)
-        if content.form == "csv" and any(found.has_quotes for _, found in counted):
+        if content.form == LINES:
+            reader = partial(tables.line_messages, request.label, content.decoding)
+        elif content.form == "csv" and any(found.has_quotes for _, found in counted):
             return None
-        has_quoted_cells = any(found.has_quoted_cells for _, found in counted)
-        plan = tables.line_plan(content, request, has_quoted_cells)
-        if plan.layout.is_quoted and content.form != "csv":
-            return None
-        return _range_pieces(counted, plan.read)
+        else:
+            is_bare = content.form == "tsv" and not any(f.has_quoted_cells for _, f in counted)
+            layout = Layout("\t") if is_bare else layout_of(content, table)
+            if layout.is_quoted and content.form != "csv":
+                return None
+            reader = tables.line_plan(content, request, layout).read
+        for what in told:
+            request.options.tell(what)
+        return _range_pieces(counted, reader)
 
     def _counted(
         self, source: Source, of_mails: bool = False

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from html import unescape
 
 from nbspam.errors import SourceError
+from nbspam.reading.lines import decoded_lines, decoding_of
 from nbspam.reading.message import RawMessage
-from nbspam.reading.rows import decoded_lines
 from nbspam.reading.source import ReadingRequest, Source, SourceKind
 
 _SMS = re.compile(
@@ -61,7 +61,8 @@ def _kind(name: str, texts: Callable[[Iterator[str]], Iterator[str]]) -> SourceK
         options = request.options
         options.tell(SourceError(f"{source.path}: is {name}; each of its messages is read as one"))
         encoding = options.table.encoding
-        lines = decoded_lines(source.title, source.opened, encoding, request.skips)
+        decoding = decoding_of(source.title, source.opened, encoding, request.options.tell)
+        lines = decoded_lines(source.title, source.opened, decoding, request.skips)
         found = (text.strip() for text in texts(text for _, text in lines))
         for number, text in enumerate(filter(None, found), 1):
             yield RawMessage(f"{source.title}:{number}", request.label, text)

@@ -52,9 +52,24 @@ def split_header(raw: bytes, limits: set[str], is_part: bool = False) -> tuple[l
     headers = _headers(raw[:end], limits) if lines else []
     is_cut = end == HEADER_LIMIT  # perhaps before the end of a line
     if (headers or is_part) and end < len(raw) and (is_cut or not raw.startswith(b"\n", end)):
-        late, end = _late_headers(raw, end, limits, is_part)
-        headers += late
+        late, late_end = _late_headers(raw, end, limits, is_part)
+        if not (late or is_cut or is_part or "header" in limits):
+            late_end = _without_text(headers, raw, end)
+        headers, end = headers + late, late_end
     return headers, raw[end:].removeprefix(b"\n")
+
+
+def _without_text(headers: list[Header], raw: bytes, end: int) -> int:
+    """Return where the header ends if no blank line ends it; its last fields may be text ("Note:").
+
+    Takes such fields out of `headers`: the last ones that no mail program is known to write.
+    """
+    while len(headers) > 1 and not is_known(headers[-1][0]):
+        del headers[-1]
+        end = raw.rfind(b"\n", 0, end - 1) + 1
+        while raw.startswith((b" ", b"\t"), end):
+            end = raw.rfind(b"\n", 0, end - 1) + 1
+    return end
 
 
 def _late_headers(

@@ -17,8 +17,8 @@ from urllib.parse import unquote
 from nbspam.errors import AccountError, Remedy, SourceError, one_line
 from nbspam.names import is_url, maildir_flags, normal_label, real_name
 from nbspam.reading.compression import is_of_store
+from nbspam.reading.lines import Decoding, Opened, decoded_lines, filled
 from nbspam.reading.message import BYTES_LIMIT, RawMessage
-from nbspam.reading.rows import Opened, decoded_lines, filled
 from nbspam.reading.source import (
     STDIN,
     ReadingRequest,
@@ -429,7 +429,7 @@ def is_index(source: Source, is_asked: bool) -> bool:
 def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     skips, folder = request.skips, source.path.parent
     allowed = real_name(folder.resolve().parent)
-    lines = decoded_lines(source.title, source.opened, None, skips)
+    lines = decoded_lines(source.title, source.opened, Decoding(), skips)
     for number, text in filled(lines):
         where = f"{source.path}:{number}"
         line = _INDEX_LINE.fullmatch(text.strip())

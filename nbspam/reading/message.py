@@ -52,7 +52,9 @@ class Part(NamedTuple):
     text: str  # decoded; empty for what is not text
     is_html: bool = False  # whether mail readers and browsers show the text as a page
     filename: str = ""  # empty if it has none
-    is_doubtful: bool = False  # whether mail programs show another part in its place
+    is_doubtful: bool = (
+        False  # whether mail programs show another part in its place, or it on demand
+    )
 
 
 class Message(NamedTuple):
@@ -327,7 +329,13 @@ class _Node(NamedTuple):
 _MESSAGE = "message/rfc822"
 _PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _READABLE = frozenset({"text/plain", "text/html", "application/xhtml+xml"})
+# What mail programs show without being asked; the Subject of a message within is a part, too.
+_SHOWN = _READABLE | {"text/enriched", "text/richtext", _MESSAGE}
 _TEXTUAL = frozenset({"application/xhtml+xml", "application/xml"})
+# Lines that are joined without a blank: of calendars and cards (RFC 5545), of DelSp (RFC 3676).
+_FOLDED = frozenset("text/calendar text/vcard text/x-vcard text/directory".split())
+_FOLD = lazy_pattern(r"\r?\n[ \t]")
+_FLOW = lazy_pattern(r"(?<!^--) \r?\n>* ?", re.MULTILINE)
 _HTML_NAME = re.compile(r"\.(?:x|s|m)?html?$", re.IGNORECASE)
 _PAGE_BEGINS = lazy_pattern(
     r"\s{0,200}<(?:html|!doctype|head|body|meta|table|div)\b", re.IGNORECASE
@@ -356,7 +364,13 @@ def mime_parts(headers: list[Header], body: bytes, limits: set[str]) -> list[Par
     kinds = [leaf.content_type for leaf in leaves]
     pages = list(map(is_html, kinds, names, texts))
     texts = fitted(texts, pages, TEXT_LIMIT, limits)
-    return list(map(Part, kinds, texts, pages, names, (leaf.is_doubtful for leaf in leaves)))
+    return list(map(Part, kinds, texts, pages, names, map(_is_doubtful, leaves)))
+
+
+def _is_doubtful(leaf: _Node) -> bool:
+    disposition = leaf.fields.get("content-disposition", "").lower()
+    is_attached = disposition.startswith("attachment") or leaf.content_type not in _SHOWN
+    return leaf.is_doubtful or (is_attached and leaf.depth > 0)
 
 
 def is_html(content_type: str, filename: str, text: str) -> bool:
@@ -510,7 +524,11 @@ def _text(leaf: _Node, filename: str, limits: set[str]) -> str:
         if not is_page:  # a page in an attachment is opened with one click
             return ""
     data = decode_transfer(leaf.body, encoding, limits)
-    return decode(data, leaf.parameters.get("charset", ""))
+    text = decode(data, leaf.parameters.get("charset", ""))
+    if leaf.content_type in _FOLDED:
+        return _FOLD.sub("", text)
+    is_flowed = leaf.parameters.get("delsp", "").lower() == "yes"
+    return _FLOW.sub("", text) if is_flowed and leaf.content_type == "text/plain" else text
 
 
 def _split_parts(body: bytes, parameters: dict[str, str], limits: set[str]) -> list[bytes]:

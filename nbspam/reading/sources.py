@@ -90,7 +90,7 @@ def from_program(
     from nbspam.reading.tables import frame_messages, is_data_frame, pair_messages
 
     if is_data_frame(source):
-        yield from frame_messages(source, options.table, skips, needs_labels=True)
+        yield from frame_messages(source, options, skips, needs_labels=True)
     elif isinstance(source, str | os.PathLike):
         yield from labelled(os.fspath(source), options, skips)
     elif source is not None:

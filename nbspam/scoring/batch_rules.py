@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from nbspam.bayes import matrix
 from nbspam.bayes.calibration import Calibrations
 from nbspam.bayes.event_model import log_priors
-from nbspam.bayes.evidence import trait_feature
+from nbspam.bayes.evidence import tells_alone, trait_feature
 from nbspam.bayes.fitting import Inputs, fit_calibration, inputs_of_rows
 from nbspam.bayes.matrix import Chunked, EvidenceRows, Integers, Presence
 from nbspam.scoring.classifier import Classifier
@@ -23,7 +23,7 @@ from nbspam.scoring.rules import (
 )
 from nbspam.store.index import TokenTable, hashes_of
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
-from nbspam.tokens.kinds import HOST, TEXT, channels_of
+from nbspam.tokens.kinds import HEADER, HOST, TEXT, channels_of
 from nbspam.tokens.tokenized import TokenizedMessage
 
 _SCORED = 10_000  # messages whose scores are made at a time
@@ -134,6 +134,8 @@ class BatchEvidence(_Batch):
         """Return the evidence of each training message, itself left out, for each scored class."""
         settings, arrays, rule = metadata.settings, self._arrays(metadata), EvidenceRule(metadata)
         classes, positive = settings.scored_classes, settings.positive_index or 0
+        of_tokens = self._channels.copy()
+        of_tokens[telling_alone(self._counts, of_tokens, metadata.learned.messages)] = HOST
         features = np.zeros((len(classes), presence.shape[0]))
         for i, of_traits in enumerate(self._trait_weights(rule)):
             if of_traits:
@@ -151,12 +153,22 @@ class BatchEvidence(_Batch):
                     if scored != positive:
                         for_spam = arrays.contrasts(piece, labels, positive)
                     weights = np.where((signed.data < 0) & (for_spam < 0), np.nan, weights)
-                channels = self._channels[piece.indices]
+                channels = of_tokens[piece.indices]
                 parts.append(matrix.evidence_of_rows(rows, weights, channels, len(lengths)))
             *of_rows, _ = zip(*parts, strict=True)
             told = feature if settings.has_traits else None
             found.append(EvidenceRows._make([*map(np.concatenate, of_rows), told]))
         return tuple(found)
+
+
+def telling_alone(counts: Integers, channels: Integers, messages: Sequence[float]) -> list[int]:
+    """Return the places of the tokens of the header channel that alone tell the classes apart.
+
+    counts: (n_classes, n_tokens); channels: (n_tokens,); messages: of each class.
+    """
+    places = np.flatnonzero(channels == HEADER).tolist()
+    rows = counts.T[places].tolist()
+    return [i for i, row in zip(places, rows, strict=True) if tells_alone(row, messages)]
 
 
 def scores_of_rows(found: tuple[EvidenceRows, ...], rule: EvidenceRule) -> Iterator[Score]:
@@ -207,7 +219,11 @@ class BulkClassifier:
         ranks = np.zeros(n, np.int64)
         ranks[order] = np.arange(n)
         channels = range(HOST + 1)
-        self._ranks = np.array([ranks + channel * n for channel in channels]).ravel()
+        self._ranks = np.array([ranks + channel * n for channel in channels])
+        messages = classifier.metadata.learned.messages
+        alone = [i for i, counts in enumerate(table.counts) if tells_alone(counts, messages)]
+        self._ranks[HEADER, alone] = self._ranks[HOST, alone]
+        self._ranks = self._ranks.ravel()
         self._weights = [weights[i] for i in order] * len(channels)
         settings = classifier.metadata.settings
         place = settings.scored_classes.index(settings.positive_index or 0)

@@ -137,8 +137,9 @@ def test_no_path_of_this_machine_is_made_of_a_url(tmp_path, monkeypatch):
 )
 def test_no_error_says_the_password_of_a_url(url):
     """Not even one that another library wrote."""
+    rest = url.partition("://")[2]
     for error in (
-        SourceError(f"{url}: cannot be read (no {url}, nor {url[8:]})", Remedy.ALLOW_OUTSIDE),
+        SourceError(f"{url}: cannot be read (no {url}, nor {rest})", Remedy.ALLOW_OUTSIDE),
         ModelError("no model", Remedy.CREATE_MODEL, path=url),
         OSError(1, "refused", url),
         ValueError(f"not a host: {url}"),

@@ -363,3 +363,11 @@ def test_no_link_is_followed_though_it_became_one_since(model, users):
     models = Setup(model, users=UserFiles.of(users)).of_worker({}, is_for_large=False)
     with pytest.raises(ModelError, match="cannot be read"):
         open_user_model(users / "hal.json", CutOffs.of_model, models.use())
+
+
+def test_users_whose_folder_has_gone_are_not_many(tmp_path):
+    """What writes there says what is wrong."""
+    (tmp_path / "users").mkdir(0o700)
+    files = UserFiles.of(tmp_path / "users")
+    (tmp_path / "users").rmdir()
+    assert not files.has_many(1)

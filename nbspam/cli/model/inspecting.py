@@ -89,6 +89,7 @@ def info(*, model: Path = MODEL, form: str = FORM) -> None:
         "model": f"{unbroken(model)} ({size:,} bytes)",
         "learned": _sizes(metadata, learned.messages),
         "ledger": f"remembers {counted(remembered, 'message')}",
+        "columns": "; ".join(f"text {text!r}, label {label!r}" for text, label in learned.columns),
         "tokens": f"{metadata.n_tokens:,}",
         "tokenizer": f"rules {settings.rules}",
         "scoring": f"{settings.scoring}, prior {prior}",
@@ -118,6 +119,7 @@ def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[
     return {
         "classes": settings.classes,
         **counts_json(metadata),
+        "columns": learned.columns,
         "rules": settings.rules,
         "program_rules": RULES,
         "event_model": settings.event_model,

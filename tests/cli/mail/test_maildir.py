@@ -130,6 +130,7 @@ def test_a_keyword_is_the_same_in_another_folder(home, local, here, there, befor
     shutil.rmtree(local.top)
     for folder, text in (("INBOX", here), ("Junk", there), ("Trash", None)):
         local.create(folder)
+        (local.path(folder) / "dovecot-keywords").unlink(missing_ok=True)
         if text is not None:
             (local.path(folder) / "dovecot-keywords").write_text(text, "latin-1")
     for separator, spam in zip(":;", many("spam", 2, seed=6), strict=True):
