@@ -57,7 +57,6 @@ class Remedy(Enum):
     GIVE_LABEL = "give its messages with a label, or give a source with labels"
     GIVE_LABEL_OR_FORMAT = "give its messages with a label, or save it to a file"
     SAY_FORMAT = "save it to a file to have it read as {format}"
-    READ_AS = "have it read as {format}"
     HEADER_IS_MESSAGE = "give it without its first row if that is not so"
     LEAVE_OUT_LABEL = "give it without a label"
     GIVE_OUTSIDE_LABEL = "give it with a label of its own"

@@ -214,8 +214,7 @@ _OF_STORES = lazy_pattern(
     r"|foldertree\.json|table_of_contents|desktop\.ini|.*:zone\.identifier",
     re.IGNORECASE,
 )
-# Characters that no text has but by mistake.  Of random bytes one in ten is one; of a list of files
-# that end with NUL one in thirty.
+# Characters that no text has but by mistake.  Of random bytes one in ten is one.
 _CONTROLS = lazy_pattern("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _LOOKED_AT = 4096  # characters
 _CONTROLS_OF_TEXT = 3
