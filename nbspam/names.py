@@ -72,3 +72,16 @@ def absolute_name(name: object) -> str:
 def real_name(name: object) -> str:
     """Return a file's name with its links followed; a URL as it is."""
     return str(name) if is_url(name) else os.path.realpath(str(name))
+
+
+def doubt_words(labels: Mapping[str, tuple[float, int]]) -> str:
+    """Return how many labels look wrong: "about 26 of 539 ham look like spam"; "" if none does.
+
+    labels: class -> how many of its messages look like another class, and how many it has.
+    """
+    return " and ".join(
+        f"about {max(1, round(wrong)):,} of {n:,} {label} look like"
+        f" {next(other for other in labels if other != label) if len(labels) == 2 else 'others'}"
+        for label, (wrong, n) in labels.items()
+        if wrong >= 0.5
+    )

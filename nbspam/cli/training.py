@@ -347,7 +347,7 @@ def _print_training(
             "model": str(model),
             **counts_json(metadata),
             **training.read(),
-            "label_noise": metadata.label_noise,
+            "label_noise": metadata.by_class(metadata.label_noise),
             "doubted_labels": doubted.as_json(named),
             "leave_one_out": rates.as_json(),
         }
@@ -356,8 +356,6 @@ def _print_training(
     words, wrong, young = counts_words(metadata), doubted.sentence(named), young_sentence(metadata)
     if training.writing.verbose:
         said = [words, estimate_sentence(rates, len(classes))]
-        if wrong:
-            said.append(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
     else:
         said = [words.rpartition("),")[0] + ")"]
         if min(metadata.learned.messages) >= _ESTIMATED:
@@ -367,6 +365,8 @@ def _print_training(
                 "" if str(model) == default_model() else f"-m {unbroken(quote(str(model)))} "
             )
             said.append(f"next: nbspam classify {model_option}message.eml")
+    if wrong:
+        said.append(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
     said[0] = f"{unbroken(model)}: learned {said[0]}"
     if training.limit is not None:
         said.append(cut_off_sentence(metadata, training.limit))
@@ -385,23 +385,25 @@ def left_out_rates_of(run: "TrainingRun") -> "tuple[Figures, DoubtedLabels]":
     from nbspam.evaluation.messages import DoubtedLabels, doubted_labels
     from nbspam.evaluation.metrics import count_verdicts, left_out_rates
 
-    called, verdicts, odds = _Called(), _Called(), array("d")
+    called, verdicts, odds, labels = _Called(), _Called(), array("d"), list[str]()
     for found in run.each("estimating the accuracy, each message left out", _judged):
         called.update(found[0])
         verdicts.update(found[1])
         odds.extend(found[2])
+        labels.extend(found[3])
     positive = run.metadata.settings.positive
     rates = left_out_rates(count_verdicts(called, positive), count_verdicts(verdicts, positive))
     is_calibrated = rule_of(run.metadata).is_calibrated
-    return rates, doubted_labels(odds) if is_calibrated else DoubtedLabels()
+    doubted = doubted_labels(odds, labels, positive) if is_calibrated else DoubtedLabels()
+    return rates, doubted
 
 
 def _judged(
     metadata: Metadata, labels: list[str], scores: Iterator[Score]
-) -> "tuple[_Called, _Called, array[float]]":
+) -> "tuple[_Called, _Called, array[float], list[str]]":
     """Return how often messages of each class are called what, at 0.5 and with the cut-offs.
 
-    And of each message the log-odds of its label.
+    And of each message the log-odds of its label, and that.
     """
     from nbspam.evaluation.results import Outcome
     from nbspam.scoring.verdict import CutOffs, verdict_on
@@ -413,7 +415,7 @@ def _judged(
         odds.append(outcome.odds)
         called[label, outcome.called] += 1
         verdicts[label, outcome.judged.verdict] += 1
-    return called, verdicts, odds
+    return called, verdicts, odds, labels
 
 
 def expectation(rates: "Figures", n_classes: int) -> list[str]:

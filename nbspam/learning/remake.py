@@ -122,6 +122,7 @@ def _metadata(parts: Sequence[Metadata], messages: Counter[str]) -> Metadata:
             calibrations=calibrations,
             calibrated_by=DEFAULT if is_untrained else MERGING,
             recent=(),  # a mean of calibrations has learned only in part from each message
+            before=(),
         ),
     )
 

@@ -117,8 +117,8 @@ class Base:
             parts += [(learned.calibrations[i], learned.fewest(k))] * any(learned.messages)
             known = [part for part in parts if part[0] != untrained] or parts[:1]
             found.append(pooled_pair(settings.scales, known))
-        begun = learned._replace(calibrations=tuple(found), calibrated_by=BASE, recent=())
-        return own._replace(learned=begun)
+        begun = learned._replace(calibrations=tuple(found), calibrated_by=BASE)
+        return own._replace(learned=begun._replace(recent=(), before=()))
 
     def through(self, own: Metadata) -> Metadata:
         """Return the metadata of both models together, whose counts may be fractions.

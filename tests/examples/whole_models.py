@@ -68,7 +68,7 @@ def assert_same_counts(expected: Model, found: Model) -> None:
 
 def without_calibration(metadata: Metadata) -> Metadata:
     """Return metadata without what depends on the order of learning."""
-    return with_learned(metadata, calibrations=(), calibrated_by="", recent=())
+    return with_learned(metadata, calibrations=(), calibrated_by="", recent=(), before=())
 
 
 def assert_same_fit(expected, found, exact: Sequence[str] = ()) -> None:

@@ -19,7 +19,13 @@ from small_models import (
     with_settings,
 )
 
-from nbspam.bayes.calibration import Calibration, Calibrations, scales, unconfoundedness
+from nbspam.bayes.calibration import (
+    Calibration,
+    Calibrations,
+    Lesson,
+    scales,
+    unconfoundedness,
+)
 from nbspam.bayes.trait_model import TRAIT_MODELS
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.store.metadata import (
@@ -102,12 +108,15 @@ def test_any_two_calibrations_survive(seed, run, noise, traits):
         )
 
     both = Calibrations(*map(drawn, scales(with_traits=traits != "none")))
-    recent = tuple(f"{(seed + i) ** 3:032x}" for i in range(seed % 4))
+    sizes = [scale.size for scale in scales(with_traits=traits != "none")]
+    xs = tuple(tuple(chance.normal(size=size).round(3).tolist()) for size in sizes)
+    recent = tuple(Lesson(f"{(seed + i) ** 3:032x}", i % 2, (xs,)) for i in range(seed % 4))
     metadata = with_learned(
         learn(traits=traits).fit.metadata,
         calibrations=(both,),
         calibrated_by=ORIGINS[seed % len(ORIGINS)],
         recent=recent,
+        before=(both,) if recent else (),
     )
     found = loaded_again(metadata)
     assert found == metadata
@@ -118,7 +127,8 @@ def test_any_two_calibrations_survive(seed, run, noise, traits):
 def test_a_model_from_before_labels_could_be_wrong_has_no_noise_and_takes_nothing_back():
     metadata = learn(scoring="evidence").fit.metadata
     fields = fields_of(metadata)
-    del fields["recent"]
+    del fields["lessons"], fields["before_lessons"]
+    fields["recent"] = ["0" * 32]
     for calibration in fields["calibration"]["spam"].values():
         assert calibration.pop("noise") == 0
     assert load_metadata(fields) == metadata
