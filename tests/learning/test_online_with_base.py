@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from based_models import base_of, digest_of, numbered_messages, taught_through, trained
 from channel_models import labelled_mails, many_mails
-from closeness import CLOSE, UNDONE
+from closeness import CLOSE
 from hypothesis import given
 from hypothesis import strategies as st
 from whole_models import THREE, TWO, numbers_of, without_calibration
 
-from nbspam.bayes.calibration import RUN
 from nbspam.bayes import calibration
+from nbspam.bayes.calibration import RUN
 from nbspam.learning.online import OnlineLearner
 from nbspam.scoring.base import STRENGTH
 from nbspam.tokens.tokenized import NO_NUMBERS
