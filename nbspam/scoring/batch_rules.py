@@ -212,10 +212,10 @@ class BulkClassifier:
         # Of each row of the table, by which tokens are found: its weights, and its channel.
         self._weights = [classifier.rule.weights(counts) for counts in table.counts] * len(channels)
         self._channels = np.repeat(channels, len(table.counts))
-        columns = np.array(self._weights, float).reshape(len(self._weights), -1).T
-        self._ranked = [matrix.ranked(column) for column in columns]  # per scored class
-        place = settings.scored_classes.index(settings.positive_index or 0)
-        self._for_spam = columns[place] if len(columns) else np.zeros(0)
+        places = range(len(settings.scored_classes))
+        columns = [np.array([own[i] for own in self._weights], float) for i in places]
+        self._ranked = [matrix.ranked(column) for column in columns]
+        self._for_spam = columns[settings.scored_classes.index(settings.positive_index or 0)]
 
     def scores(
         self, messages: Iterable[TokenizedMessage]
@@ -257,7 +257,8 @@ class BulkClassifier:
         own = np.repeat(np.arange(n), [len(message.tokens) for message in messages])
         found = []
         for i, (ranks, weights) in enumerate(self._ranked):
-            places = np.where(rows < 0, -1, ranks[rows])
+            places = np.full(len(rows), -1)
+            places[rows >= 0] = ranks[rows[rows >= 0]]
             features = None
             if self._classifier.metadata.settings.has_traits:
                 features = np.array([trait_feature(w[i] for w in every or ()) for every in traits])

@@ -480,9 +480,8 @@ def _loaded_lessons(
 
     found = top.take("lessons", _list(is_lesson), "no lessons of its calibrations")
     before = top.inner("before_lessons")
-    return tuple(Lesson(*row) for row in found), _loaded_calibrations(
-        settings, before
-    ) if found else ()
+    calibrations = _loaded_calibrations(settings, before) if found or before.values else ()
+    return tuple(Lesson(*row) for row in found), calibrations
 
 
 def _loaded_histogram(row: dict[str, Any], most: int) -> Histogram:

@@ -199,10 +199,10 @@ def trained(seed, n=40, traits="kernel"):
 @each("traits", ["none", "kernel"])
 def test_a_merged_calibration_is_marked_and_lies_between(traits):
     models = [trained(seed, traits=traits) for seed in (1, 2, 3)]
-    lessons = with_learned(models[0].metadata, recent=("0" * 32,))
+    lessons = with_learned(models[0].metadata, recent=("a lesson",), before=("a calibration",))
     learned = together(models[0]._replace(metadata=lessons), *models[1:]).model.metadata.learned
     assert learned.calibrated_by == MERGING
-    assert learned.recent == ()  # of a mean nothing can be taken back
+    assert (learned.recent, learned.before) == ((), ())  # of a mean nothing can be taken back
     for i, merged in enumerate(learned.calibrations[0]):
         own = [model.metadata.learned.calibrations[0][i] for model in models]
         parts = np.array([calibration.coefficients for calibration in own])

@@ -12,7 +12,7 @@ from one_case import each
 from small_models import assert_one_sentence, with_learned, with_settings
 from whole_models import numbers_of
 
-from nbspam.bayes.calibration import untrained_calibrations
+from nbspam.bayes.calibration import Noise, untrained_calibrations
 from nbspam.errors import ModelError
 from nbspam.learning.remake import merge
 from nbspam.scoring.base import STRENGTH, Base
@@ -122,11 +122,13 @@ def with_noise(metadata, **changes):
 
 def test_a_new_model_begins_as_the_base():
     metadata = with_settings(base_of(many_mails(60)).metadata, spam_cutoff=0.97, alpha=0.2, rules=1)
-    first = Base("base.json", with_noise(metadata, noise=0.03, run=7), no_counts).first()
+    first = Base(
+        "base.json", with_noise(metadata, noise=Noise(0.03, 0.0), run=7), no_counts
+    ).first()
     assert first.settings == metadata.settings._replace(rules=RULES)
     assert first.learned.calibrated_by == BASE
     # The run is of the messages that the base has learned.
-    expected = with_noise(metadata, noise=0.03, run=0).learned.calibrations
+    expected = with_noise(metadata, noise=noise, run=0).learned.calibrations
     assert first.learned.calibrations == expected
     assert (sum(first.learned.messages), first.n_tokens) == (0, 0)
 
@@ -134,15 +136,18 @@ def test_a_new_model_begins_as_the_base():
 def test_what_learned_without_a_base_has_its_calibrations_pooled_with_them_once():
     mails = many_mails(200)
     base, own = base_of(mails[:40]), trained(mails[40:]).fit.metadata
-    own = with_learned(with_noise(own, noise=0.05), recent=("a digest",))
+    own = with_learned(
+        with_noise(own, noise=Noise(0.05, 0.1)), recent=("a lesson",), before=("a calibration",)
+    )
     begun = base.begun(own)
-    assert (begun.learned.calibrated_by, begun.learned.recent) == (BASE, ())
+    assert (begun.learned.calibrated_by, *begun.learned[-2:]) == (BASE, (), ())
     assert begun._replace(learned=own.learned) == own
     every = [each.learned.calibrations[0] for each in (own, base.metadata, begun)]
     for mine, its, both in zip(*every, strict=True):
         mean = 0.8 * np.array(mine.coefficients) + 0.2 * np.array(its.coefficients)
         assert both.coefficients == pytest.approx(mean)
-        assert both.noise == pytest.approx((80 * 0.05 + 20 * its.noise) / 100)
+        assert its.noise == Noise()
+        assert both.noise == pytest.approx((0.04, 0.08))
     assert base.begun(begun) == begun
     assert base.through(begun) == base.through(own)
     # A model of one class has the base's, and a base without any leaves the model's own.

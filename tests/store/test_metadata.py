@@ -23,6 +23,7 @@ from nbspam.bayes.calibration import (
     Calibration,
     Calibrations,
     Lesson,
+    Noise,
     scales,
     unconfoundedness,
 )
@@ -89,7 +90,7 @@ def test_metadata_survives_being_written_and_read(messages, alpha, prior, scorin
 @given(
     st.integers(0, 2**32),
     st.integers(-(10**6), 10**6),
-    st.floats(0, 1, exclude_max=True),
+    st.builds(Noise, *[st.floats(0, 1, exclude_max=True)] * 2),
     st.sampled_from(TRAIT_MODELS),
 )
 def test_any_two_calibrations_survive(seed, run, noise, traits):
@@ -122,17 +123,6 @@ def test_any_two_calibrations_survive(seed, run, noise, traits):
     assert found == metadata
     assert found.learned.calibrations == (both,)
     assert found.learned.recent == recent
-
-
-def test_a_model_from_before_labels_could_be_wrong_has_no_noise_and_takes_nothing_back():
-    metadata = learn(scoring="evidence").fit.metadata
-    fields = fields_of(metadata)
-    del fields["lessons"], fields["before_lessons"]
-    fields["recent"] = ["0" * 32]
-    for calibration in fields["calibration"]["spam"].values():
-        assert calibration.pop("noise") == 0
-    assert load_metadata(fields) == metadata
-    assert metadata.learned.recent == ()
 
 
 @pytest.mark.parametrize("traits", TRAIT_MODELS)

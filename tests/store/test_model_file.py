@@ -70,7 +70,7 @@ def test_the_lines_of_a_small_model(model):
             "coefficients": list(scale.mean),
             "precision": np.diag(scale.precision).tolist(),
             "ranges": [[0.0, 0.0]] * (scale.size - 1),
-            "noise": 0.0,
+            "noise": [0.0, 0.0],
             "run": 0,
         }
         for scale in SCALES
