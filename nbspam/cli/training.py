@@ -14,6 +14,7 @@ import click
 from nbspam.cli.declared import DECIDES, OVERWRITES, option, section
 from nbspam.cli.notes import (
     NoTrace,
+    change_json,
     change_words,
     counts_json,
     counts_words,
@@ -21,13 +22,21 @@ from nbspam.cli.notes import (
     note,
     note_reading,
     note_skips,
+    note_surprising,
     young_sentence,
 )
 from nbspam.cli.options import Cutting, ham_limit_option, make_default_folder
 from nbspam.cli.progress import shown_passes
 from nbspam.errors import Remedy, TrainingError, counted, one_line
 from nbspam.learning.settings import TrainingSettings, class_names
-from nbspam.learning.update import Change, PendingMessages, learn, set_cut_offs, taught
+from nbspam.learning.update import (
+    Change,
+    PendingMessages,
+    learn,
+    rehearsed,
+    set_cut_offs,
+    taught,
+)
 from nbspam.names import FEW, rare_classes
 from nbspam.reading.source import MBOX_FORMAT, Skips
 from nbspam.scoring.rules import Score, rule_of
@@ -159,6 +168,11 @@ class Writing(NamedTuple):
         default=True,
         seldom=True,
     )
+    dry_run: bool = option(
+        "Say what --update would learn, and what looks like another class; change nothing.",
+        typed=DECIDES,
+        seldom=True,
+    )
     seen: bool = option(
         "Read only messages of a Maildir or mbox that were read and not deleted.",
         under="Sources",
@@ -269,11 +283,15 @@ def update_model(pending: PendingMessages, training: Training) -> None:
     model, quiet, remember = training.model, training.quiet, training.writing.ledger
     if remember and len(pending.corpus) and not quiet:
         _note_unnamed(model)
-    with shown_passes(quiet) as passes, training.trace.changes(model, remember):
-        passes.begin(f"adding messages to {model}", 0)
-        change = learn(model, pending, training.settings, remember, training.wait)
-        if training.cutting.is_given:  # the model was not there before
-            set_cut_offs(model, training.cutting.of)
+    if training.writing.dry_run:
+        change = rehearsed(model, pending, training.settings, remember)
+    else:
+        with shown_passes(quiet) as passes, training.trace.changes(model, remember):
+            passes.begin(f"adding messages to {model}", 0)
+            change = learn(model, pending, training.settings, remember, training.wait)
+            training.trace.learned(change)
+            if training.cutting.is_given:  # the model was not there before
+                set_cut_offs(model, training.cutting.of)
     _print_change(change, training)
 
 
@@ -311,19 +329,33 @@ def begin_one_by_one(pending: PendingMessages, training: Training) -> None:
 
 def _print_change(change: Change, training: Training) -> None:
     if training.form == "json":
-        fields = {"model": str(training.model), **change._asdict(), **training.read()}
-        del fields["forgotten"]
-        click.echo(json.dumps(fields))
-    elif not training.quiet:
+        fields = {"model": str(training.model), **change_json(change), **training.read()}
+        click.echo(json.dumps(rounded(fields)))
+        return
+    _note_surprising(change, training)
+    if not training.quiet:
         from nbspam.cli.terminal import echo_sentence, unbroken  # one message is learned silently
 
-        echo_sentence(f"{unbroken(training.model)}: {change_words(change)}")
+        would = "would have " if training.writing.dry_run else ""
+        echo_sentence(f"{unbroken(training.model)}: {would}{change_words(change)}")
         with Lookup(training.model) as lookup:
             metadata = lookup.metadata
         if training.settings.base is not None:
             metadata = training.settings.base.through(metadata)
         if not metadata.is_one_sided and (sentence := young_sentence(metadata)):
             echo_sentence(sentence)
+
+
+def _note_surprising(change: Change, training: Training) -> None:
+    """Say which lessons looked like another class."""
+    if not change.surprising:
+        return
+    from shlex import quote
+
+    place = "" if str(training.model) == default_model() else f"-m {quote(str(training.model))} "
+    files = [one.source for one in change.surprising if Path(one.source).is_file()]
+    remedy = f"nbspam forget {place}{' '.join(map(quote, files)) or 'MESSAGE'}"
+    note_surprising(change, training.quiet, remedy, training.writing.dry_run)
 
 
 def _print_training(

@@ -122,9 +122,8 @@ def with_noise(metadata, **changes):
 
 def test_a_new_model_begins_as_the_base():
     metadata = with_settings(base_of(many_mails(60)).metadata, spam_cutoff=0.97, alpha=0.2, rules=1)
-    first = Base(
-        "base.json", with_noise(metadata, noise=Noise(0.03, 0.0), run=7), no_counts
-    ).first()
+    noise = Noise(0.03, 0.0)
+    first = Base("base.json", with_noise(metadata, noise=noise, run=7), no_counts).first()
     assert first.settings == metadata.settings._replace(rules=RULES)
     assert first.learned.calibrated_by == BASE
     # The run is of the messages that the base has learned.
