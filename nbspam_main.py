@@ -6,10 +6,16 @@ case of failure stand here, in a module that needs nothing but what Python has l
 else is imported under its `try`.  What it cannot catch is in docs/mail-recipes.md.
 """
 
+import _signal  # type: ignore[import-not-found]  # `signal` without what it loads
 import gc
 import os
 import sys
 from _frozen_importlib_external import SourceFileLoader
+
+# Ctrl-C before anything was read ends the program in silence, and not with a traceback.
+_is_silent = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
+if _is_silent:
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
 TYPE_CHECKING = False  # as type checkers know it; importing `typing` takes 9 ms, and memory
 
@@ -66,6 +72,7 @@ def run() -> int:
         SourceFileLoader.set_data = _set_whole_data  # type: ignore[method-assign, assignment]
         from nbspam.cli.program import run_program
 
+        _heed_interrupts()
         code, sentence = run_program(sys.argv[1:], passage)
     except BaseException as error:  # noqa: BLE001 (whatever a damaged file raises)
         code, sentence = described(error)
@@ -74,6 +81,14 @@ def run() -> int:
     if sentence is None and policy.passthrough and not (policy.help or passage.is_over):
         code, sentence = _ERROR, "a file of nbspam is damaged: no verdict; reinstall nbspam"
     return code if sentence is None else _fail(policy, passage, code, sentence)
+
+
+def _heed_interrupts() -> None:
+    """Have Ctrl-C raise KeyboardInterrupt from now on, as Python has it."""
+    global _is_silent
+    if _is_silent:
+        _is_silent = False
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 
 
 def _fail(policy: "FailurePolicy", passage: "Passage", code: int, sentence: str) -> int:

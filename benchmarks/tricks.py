@@ -466,6 +466,133 @@ HIDDEN: dict[str, Trick] = {
 }
 
 
+def nested(style: str, depth: int) -> Trick:
+    """Return a trick that hides 2,000 words of ham by what adds up of a style in itself."""
+    return hidden(f'<div style="{style}">' * depth, "</div>" * depth)
+
+
+def covered(before: str, after: str, head: str = "") -> Trick:
+    """Return a trick that lays the spam over 2,000 words of ham."""
+    return lambda spam, ham, _: page(
+        f"<div>{_words(ham, 2_000)}</div>{before}{spam.html}{after}", head
+    )
+
+
+_TINY_BOX = "overflow:hidden;white-space:nowrap"
+HIDDEN |= {
+    style: styled(style)
+    for style in (
+        "block-size:0;overflow:hidden", "max-inline-size:0;" + _TINY_BOX,
+        "height:.1ex;overflow:hidden", "width:.1cm;" + _TINY_BOX, "height:.1vw;overflow:hidden",
+        "position:absolute;left:9999px", "position:relative;top:900vh", "margin-top:900vh",
+        "text-indent:9999px;" + _TINY_BOX, "padding-left:9999px;" + _TINY_BOX, "padding:400vw",
+        "zoom:.01", "contain:size;overflow:hidden", "rotate:x 90deg", "scale:.01",
+        "offset-path:path('M-9999 0')", "perspective:1px;transform:translateZ(-9999px)",
+        "display:none;display:zork", "display:none;dis/**/play:block",
+        "display:none;x:(;display:block;y:)", "display:none;font-family:(;display:block;color:red)",
+        "opacity:0;-moz-opacity:1", "font-size:0;font-size:12zork", "height:0;overflow:clip",
+        "font-size:clamp(0px,0px,0px)", "font:menu;font-size:min(1px,2px)", "line-height:.01em",
+        "letter-spacing:-.4em", "word-spacing:-9em;letter-spacing:-.5em", "display:table-column",
+        "position:sticky;top:-9999px", "width:1px;" + _TINY_BOX, "white-space:nowrap",
+        "background:currentcolor", "color:canvas", "color:window", "color:#e8e8e8",
+        "color:#000;background:linear-gradient(#000,#000)", "color-scheme:dark;color:#000",
+        "background:#000;color:initial", "color:#000;background:url(data:image/gif;base64,R0lG)",
+        "-webkit-text-security:disc", "-webkit-opacity:0", "content:''", "all:unset;display:none",
+        "max-height:1px;overflow-y:scroll", "clip-path:polygon(0 0,0 0)", "visibility:collapse",
+        "mask:linear-gradient(#0000,#0000)", "display:grid;grid-template-rows:0;overflow:hidden",
+        "display:flex;width:1px;overflow:hidden", "column-width:9999px;height:1px",
+        "animation:x 1s", "background-image:image-set('a.png' 1x)", "border-left:3000px solid #fff",
+    )
+}  # fmt: skip
+HIDDEN |= {
+    "popover": hidden("<div popover>", "</div>"),
+    "sizes that multiply": nested("font-size:.6em", 8),
+    "opacities that multiply": nested("opacity:.7", 12),
+    "paddings that add up": nested("padding-left:90px", 60),
+    "widths that multiply": nested("width:60%;overflow:hidden", 20),
+    "<small> in itself": hidden("<small>" * 20, "</small>" * 20),
+    "<blockquote> in itself": hidden("<blockquote>" * 99, "</blockquote>" * 99),
+    "white links": lambda spam, ham, _: page(
+        f'{spam.html}<a href="#">{_words(ham, 2_000)}</a>', "", ' link="white" vlink="white"'
+    ),
+    "</span> within <p>": hidden('</p><span style="display:none">x<p>y</span>', ""),
+    "</b> around a hidden <p>": hidden('<b><p style="display:none">x</b>', ""),
+    "<font> that outlives </p>": hidden('<p><font color="white">x</p>', ""),
+    "<i> that outlives <p>": hidden('<p><i style="font-size:0">x<p>', ""),
+    "a font in a font that outlives </p>": hidden(
+        '<font color="white"><p><font face="x">y</p></font>', ""
+    ),
+    "a rule that is dropped": ruled(".x1{display:none}.x1{display:zork}"),
+    "a list of selectors that is dropped": ruled(".x1{display:none}.x1,:zork{display:block}"),
+    "@import before": ruled('@import "x.css";.x1{display:none}'),
+    "@charset before": ruled('@charset "utf-8";.x1{visibility:hidden}'),
+    "a rule in a rule": ruled(".x1{p{color:red}display:none}"),
+    "& in a rule": ruled("body{& .x1{display:none}}"),
+    "@media of any width, twice": ruled(
+        "@media (min-width:1px) and (max-width:99999px){.x1{display:none}}"
+    ),
+    "@media of a range": ruled("@media (width>0px){.x1{display:none}}"),
+    "@media screen or unknown": ruled("@media zork,screen{.x1{display:none}}"),
+    "@media not print": ruled("@media not print{.x1{display:none}}"),
+    "@media of light screens": ruled("@media (prefers-color-scheme:light){.x1{color:#fff}}"),
+    "@container": ruled("@container (width>0){.x1{display:none}}"),
+    "@scope": ruled("@scope(body){.x1{display:none}}"),
+    "!important over style=": ruled(
+        ".x1{display:none!important}", '<div class=x1 style="display:block">'
+    ),
+    "[class~=]": ruled("[class~=x1]{font-size:0}"),
+    "a later sibling": ruled("p:first-of-type ~ *{opacity:0}"),
+    "colours of two rules": ruled("body .x1{color:#888}div.x1{background:#888}"),
+    "<td width=1> that clips": hidden(
+        '<table style="table-layout:fixed"><td width=1 style="overflow:hidden">', "</table>"
+    ),
+    "behind a cell of 9,999 pixels": hidden("<table><td width=9999>&nbsp;<td>", "</table>"),
+    "below a box of 99,999 pixels": hidden('<div style="height:99999px"></div><div>', "</div>"),
+    "a black background=": hidden('<table><td background="cid:x">', "</table>"),
+    "<nobr>": hidden("<nobr>", "</nobr>"),
+    "<td nowrap>": hidden("<table><td nowrap>", "</table>"),
+    "<marquee>": hidden("<marquee height=0>", "</marquee>"),
+    "<bdo dir=rtl>": hidden("<bdo dir=rtl>", "</bdo>"),
+    "<datalist>": hidden("<datalist><option>", "</datalist>"),
+    "an overlay that has its colour inside": covered(
+        '<div style="position:absolute;top:0"><table bgcolor="#fff"><td>', "</table></div>"
+    ),
+    "an overlay that is a picture": covered(
+        "", '<div style="position:absolute;top:0"><img src="cid:x" width="900"></div>'
+    ),
+    "an overlay by margin": covered('<div style="margin-top:-999px;background:#fff">', "</div>"),
+    "an overlay of shadow": covered(
+        '<div style="position:relative;box-shadow:0 0 0 40px #fff">', "</div>"
+    ),
+    "an overlay of outline": covered('<div style="outline:999px solid #fff">', "</div>"),
+    "an overlay of border": covered(
+        '<div style="position:absolute;border-top:999px solid #fff;top:0">', "</div>"
+    ),
+    "an overlay by a class": covered(
+        '<div class="x1">', "</div>", "<style>div .x1{position:fixed;top:0;background:#fff}</style>"
+    ),
+    "an overlay by a transform": covered(
+        '<div style="transform:translateY(-100%)"><div style="background:#fff">', "</div></div>"
+    ),
+}
+
+
+def attached(kind: str, more: str = "") -> Trick:
+    """Return a trick that puts 2,000 words of ham into an attachment."""
+    fields = f"Content-Type: {kind}\n{more}\n".encode()
+    return lambda spam, ham, _: multipart(
+        "mixed", [part(page(spam.html)), fields + html.unescape(_words(ham, 2_000)).encode()]
+    )
+
+
+HIDDEN |= {
+    "an attachment of XML": attached("application/xml"),
+    "an attached status of delivery": attached("message/delivery-status"),
+    "an attached table": attached("text/csv"),
+    "an attached text": attached("text/plain", "Content-Disposition: attachment; filename=a.txt\n"),
+}
+
+
 # Visible ham
 
 

@@ -11,11 +11,11 @@ from nbspam.errors import OptionError
 from nbspam.evaluation import protocols
 from nbspam.evaluation.messages import LabelledCorpus
 from nbspam.evaluation.results import Results, compute
-from nbspam.filter import Filter, PathOrName
+from nbspam.filter import Filter, PathOrName, warn, warn_guess
 from nbspam.filter import open as open_model
 from nbspam.learning.settings import TrainingSettings
-from nbspam.names import normal_label
 from nbspam.reading.message import RawMessage
+from nbspam.reading.rows import label_text
 from nbspam.reading.source import Skips, TableOptions
 from nbspam.reading.sources import ReadingOptions, from_program, labelled
 from nbspam.reading.tables import given_messages, is_data_frame, pair_messages
@@ -69,7 +69,7 @@ def matrix(
     """
     from nbspam.bayes.matrix import without_signs
 
-    options = ReadingOptions(TableOptions(text_column, label_column))
+    options = ReadingOptions(TableOptions(text_column, label_column), tell=warn_guess)
     skips = Skips()
     read = _read(_raws(source, options, skips), skips, Wanted(times=times), jobs)
     labels = [label or None for label in read.corpus.labels]
@@ -91,7 +91,7 @@ def evaluate(
     scoring: str = EVIDENCE,
     event_model: str = BERNOULLI,
     traits: str | None = None,
-    spam_label: str | None = None,
+    spam_label: str | bool | int | None = None,
     jobs: int = 1,
 ) -> Results:
     """Return the figures of models trained on some of the messages and tested on others.
@@ -106,10 +106,10 @@ def evaluate(
     for name, n in (*asked.items(), ("seed", seed)):
         if n is not None and (not isinstance(n, Integral) or (name == "seed" and n < 0)):
             raise OptionError(f"{name} must be a whole number, not {n!r}; leave it out")
-    positive = None if spam_label is None else normal_label(str(spam_label))
+    positive = None if spam_label is None else label_text(spam_label) or str(spam_label)
     settings = TrainingSettings(alpha, prior, scoring, positive, event_model, traits)
     settings.check()
-    options = ReadingOptions(TableOptions(text_column, label_column))
+    options = ReadingOptions(TableOptions(text_column, label_column), tell=warn_guess)
     skips = Skips()
     read = _read(from_program(source, (), options, skips), skips, settings.wanted, jobs)
     read, mislabelled = read.without_mislabelled(positive)
@@ -127,17 +127,20 @@ def evaluate(
 
 def _read(raws: Iterator[RawMessage], skips: Skips, wanted: Wanted, jobs: int) -> LabelledCorpus:
     found = tokenized(raws, skips, executor(jobs), True, wanted, skips_empty=True)
-    return LabelledCorpus.of(found, wanted)
+    read = LabelledCorpus.of(found, wanted)
+    if skips.count:
+        warn(skips.sentence(len(read.sources)))
+    return read
 
 
 def _raws(source: Any, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
     if isinstance(source, str | os.PathLike):
         return labelled(os.fspath(source), options, skips)
     if is_data_frame(source) or not hasattr(source, "__iter__"):
-        return given_messages(source, options.table)
+        return given_messages(source, options, Skips())
     items = iter(source)
     first = list(next(zip(items, strict=False), ()))
     every = chain(first, items)
     if first and isinstance(first[0], tuple | list):
         return pair_messages(every, skips)
-    return given_messages(every, options.table)
+    return given_messages(every, options, Skips())

@@ -49,8 +49,10 @@ class Remedy(Enum):
     NAME_LABEL_COLUMN = "name the label column"
     NAME_ANOTHER_LABEL = "name another column as the label"
     NAME_ONE_OF_COLUMNS = "name one of {columns}"
-    NAME_TEXT_COLUMN = "name another column as the text"
-    NAME_UTF = "name the encoding {encoding}"
+    OTHER_LABEL_COLUMN = "label_column names another"
+    NAME_TEXT_COLUMN = "text_column names another"
+    SAVE_SHEET = "save another sheet as CSV to read it"
+    NAME_THE_TEXT = "name the text column"
     NAME_ENCODING = "name another encoding"
     GIVE_LABEL = "give its messages with a label, or give a source with labels"
     GIVE_LABEL_OR_FORMAT = "give its messages with a label, or save it to a file"
@@ -60,12 +62,14 @@ class Remedy(Enum):
     LEAVE_OUT_LABEL = "give it without a label"
     GIVE_OUTSIDE_LABEL = "give it with a label of its own"
     LEAVE_OUT_STRICT = "fix it, or read without strict to skip it"
+    LEAVE_OUT_SEEN = "leave seen out to read all of it"
     NAME_SPAM_LABEL = "say which class is spam"
     NAME_ONE_AS_SPAM = "say which class is spam, {first} or {second}"
     NAME_SPAM_OR_COLUMN = "say which label is spam, or name the label column"
     NAME_CLASS = "learn it under the name of its class"
     LABEL_AS = "label such messages {name}, or train a new model"
     TRAIN_ANEW = "correct the label, or train a new model"
+    TRAIN_AGAIN = "train it again from its messages"
     UPDATE_OR_REPLACE = "update it or replace it"
     REPLACE_OUTPUT = "replace it, or name another file"
     ALLOW_OVERLAP = "merge models of different messages, or allow the overlap"
@@ -98,6 +102,16 @@ def one_line(text: str) -> str:
     return re.sub(_BIDIRECTIONAL, lambda mark: f"\\u{ord(mark[0]):04x}", text)
 
 
+def without_passwords(text: str) -> str:
+    """Return a sentence without the passwords of the URLs in it."""
+    for rest in text.split("://")[1:]:
+        # The last @ before the path ends the password.
+        user = re.split(r"[/\s]", rest, maxsplit=1)[0].rpartition("@")[0]
+        if password := user.partition(":")[2]:
+            text = text.replace(f":{password}@", ":…@")
+    return text
+
+
 def counted(n: int, noun: str) -> str:
     """Return a number of things, as sentences have it: `1 message`, `2,000 messages`."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
@@ -126,10 +140,11 @@ class NbspamError(Exception):
 
     def sentence(self, remedies: Mapping[Remedy, str]) -> str:
         """Return the sentence, with the remedy in the words of whoever reports it."""
-        if self.remedy is None:
-            return one_line(self.problem)
-        remedy = remedies.get(self.remedy, self.remedy.value)
-        return one_line(f"{self.problem}; {remedy.format(**self.values)}")
+        said = self.problem
+        if self.remedy is not None:
+            remedy = remedies.get(self.remedy, self.remedy.value)
+            said = f"{said}; {remedy.format(**self.values)}"
+        return one_line(without_passwords(said))
 
 
 class SourceError(NbspamError):

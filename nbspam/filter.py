@@ -12,13 +12,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.event_model import BERNOULLI
 from nbspam.bayes.trait_model import SMOOTHING, Variances
-from nbspam.errors import ModelError, OptionError, SourceError
-from nbspam.names import HAM, SPAM, absolute_name, normal_label
+from nbspam.errors import (
+    ModelError,
+    OptionError,
+    Remedy,
+    SourceError,
+    TrainingError,
+    counted,
+    one_line,
+)
+from nbspam.names import HAM, SPAM, absolute_name, normal_label, rare_classes
 from nbspam.reading.message import Message, parse, parse_text
 from nbspam.scoring.classifier import Classifier, CountsOf
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import EVIDENCE, Metadata
+from nbspam.store.metadata import EVIDENCE, Metadata, with_columns
 from nbspam.tokens.tokenized import (
     TokenizedMessage,
     Tokenizing,
@@ -126,24 +134,36 @@ class Filter:
         return self.judge(self._tokenized(message))
 
     def classify_many(
-        self, messages: "Messages", *, text_column: str | None = None, jobs: int = 1
+        self,
+        messages: "Messages",
+        *,
+        text_column: str | None = None,
+        strict: bool = False,
+        jobs: int = 1,
     ) -> "list[Verdict] | pd.DataFrame":
         """Return the verdicts on many messages; of a DataFrame, as columns beside its own.
 
-        messages: texts and mails, or a DataFrame with a column of them, which is found by content
-        unless it is named.  jobs: processes.
+        messages: texts and mails, or a DataFrame with a column of them: the one that the model
+        learned from, else found by content, unless it is named.
+        strict: raise SourceError for a row without a text; else it is warned of, and the verdict is
+        that on an empty message.  jobs: processes.
         Raises SourceError for what is no message, OptionError, and TableError.
         """
         from nbspam.reading.tables import is_data_frame
 
-        verdicts = list(self._verdicts(messages, text_column, jobs))
+        verdicts = list(self._verdicts(messages, text_column, jobs, strict))
         if not is_data_frame(messages):
             return verdicts
         names = "verdict", "probability", "log_odds"
         return messages.assign(**{name: [getattr(v, name) for v in verdicts] for name in names})
 
     def probabilities(
-        self, messages: "Messages", *, text_column: str | None = None, jobs: int = 1
+        self,
+        messages: "Messages",
+        *,
+        text_column: str | None = None,
+        strict: bool = False,
+        jobs: int = 1,
     ) -> "Floats":
         """Return the probability of each class for many messages, (n_messages, n_classes).
 
@@ -151,20 +171,27 @@ class Filter:
         """
         import numpy as np
 
-        verdicts = self._verdicts(messages, text_column, jobs)
+        verdicts = self._verdicts(messages, text_column, jobs, strict)
         rows = [verdict.score.probabilities for verdict in verdicts]
         return np.array(rows, float).reshape(-1, len(self.classes))
 
     def _verdicts(
-        self, messages: "Messages", text_column: str | None, jobs: int
+        self, messages: "Messages", text_column: str | None, jobs: int, strict: bool
     ) -> Iterator[Verdict]:
-        from nbspam.reading.source import Skips, TableOptions
+        from nbspam.reading.source import ReadingOptions, Skips, TableOptions
         from nbspam.reading.tables import given_messages
         from nbspam.workers import executor
 
-        raws = given_messages(messages, TableOptions(text_column))
+        table, empty = (
+            TableOptions(text_column, learned=self.metadata.learned.columns),
+            Skips(strict),
+        )
+        raws = given_messages(messages, ReadingOptions(table, tell=warn_guess), empty)
         for message in classified(raws, Skips(strict=True), executor(jobs), self):
             yield message.verdict
+        if empty.count:
+            shown = "; ".join(empty.named[:3]) + "; …" * (empty.count > 3)
+            warn(f"the verdicts on {empty.count:,} rows are those on an empty message ({shown})")
 
     def judge_all(self, messages: Iterable[TokenizedMessage]) -> list[Verdict]:
         """Return the verdicts on tokenized messages; what pays for many is made in time."""
@@ -209,12 +236,10 @@ class Filter:
         Raises ModelError: the model has no such class, is damaged, or cannot be written.
         """
         from nbspam.learning.update import PendingMessages
-        from nbspam.store.writing import temporary_files
 
         pending = PendingMessages(self.wanted)
-        with temporary_files():
-            pending.add(self._tokenized_pairs(messages))
-            return self._changed(self._own_home().learn(pending))
+        pending.add(self._tokenized_pairs(messages))
+        return self._changed(self._own_home().learn(pending))
 
     def forget(self, messages: Iterable[LabelledMessage | AnyMessage]) -> "Change":
         """Take messages out again, with or without their labels; those never learned are ignored.
@@ -288,6 +313,8 @@ class Filter:
             message = parse_text(message)
         elif isinstance(message, bytes):
             message = parse(message)
+            if digest and message.problem:
+                raise SourceError(f"the message {message.problem}")
         return tokenize(message, label=label, digest=digest, wanted=self.wanted)
 
 
@@ -510,6 +537,23 @@ def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage |
 # What a program calls
 
 
+def warn(what: object) -> None:
+    """Warn the program, at the line that called nbspam."""
+    import sys
+    import warnings  # a message in a mail system is classified without
+
+    level, frame = 1, sys._getframe()
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("nbspam."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(one_line(str(what)), stacklevel=level)
+
+
+def warn_guess(what: SourceError) -> None:
+    """Warn the program of how a source was read; not of labels that may be meant."""
+    if what.remedy is not Remedy.NAME_ANOTHER_LABEL:
+        warn(what)
+
+
 def train(
     source: "PathOrName | Pairs | pd.DataFrame | None" = None,
     *,
@@ -527,16 +571,19 @@ def train(
     variance_smoothing: float = SMOOTHING,
     variance_prior: float = 0.0,
     shared_variance: bool = False,
-    spam_label: str | None = None,
+    spam_label: str | bool | int | None = None,
     jobs: int = 1,
 ) -> Filter:
     """Return a filter trained on labelled messages; it has no file until it is saved.
 
     source: the name of a table, of a folder with a sub-folder per class, or of a TREC index file;
-        or (label, text or bytes) pairs; or a DataFrame.  Text is plain text, bytes are a mail.
+        or (label, text or bytes) pairs; or a DataFrame.  Text is plain text, bytes are a mail.  A
+        label is a name, a boolean or a whole number; it is warned of messages that have none, or
+        no text, and of columns that were found by content.
     spam, ham: names of sources without labels: mboxes, Maildirs, folders, single messages.
     text_column, label_column, encoding: of a table or DataFrame; found by content if left out.
-    strict: raise SourceError for the first message that cannot be read, instead of skipping it.
+    strict: raise SourceError for the first message that cannot be read, instead of skipping it,
+        and TrainingError for a class of a few messages beside two large ones.
     alpha: smoothing, in messages.  prior: P(spam), if not the share learned.
     scoring: "evidence", combined and calibrated, or "sum", the textbook's posterior.
     event_model: how tokens are counted: "bernoulli", "multinomial", "complement" or "none".
@@ -547,22 +594,48 @@ def train(
     """
     from nbspam.learning.settings import TrainingSettings
     from nbspam.learning.training import TrainingRun
+    from nbspam.reading.rows import label_text
     from nbspam.reading.source import Skips
     from nbspam.reading.sources import ReadingOptions, TableOptions, from_program
     from nbspam.store.model_file import UnsavedModel
-    from nbspam.store.writing import temporary_files
     from nbspam.workers import PIECE, executor, in_batches
 
-    positive = None if spam_label is None else normal_label(str(spam_label))
+    positive = None if spam_label is None else label_text(spam_label) or str(spam_label)
     variances = Variances(variance_smoothing, variance_prior, shared_variance)
     settings = TrainingSettings(alpha, prior, scoring, positive, event_model, traits, variances)
     settings.check()
-    options = ReadingOptions(TableOptions(text_column, label_column, encoding))
+    columns: list[tuple[str, str]] = []
+    table = TableOptions(text_column, label_column, encoding)
+    heard: list[SourceError] = []
+
+    def hear(what: SourceError) -> None:
+        heard.append(what)
+        warn_guess(what)
+
+    options = ReadingOptions(table, tell=hear, hear_columns=columns.append)
     skips = Skips(strict)
     raws = from_program(source, [(SPAM, spam), (HAM, ham)], options, skips)
-    with temporary_files(), TrainingRun(executor(jobs), settings) as run:
+    with TrainingRun(executor(jobs), settings) as run:
         run.read(in_batches(raws, *PIECE), skips)
-        run.count()
+        if skips.count:
+            warn(skips.sentence(run.labels.total()))
+        for name in rare_classes(run.labels):
+            where = [source for kept in run.kept for source in kept.summary.first.get(name, ())]
+            only = f"{counted(run.labels[name], 'message')} ({', '.join(where)})"
+            problem = (
+                f"the class {name!r} has only {only}, beside two large ones; correct the label"
+            )
+            if strict:
+                raise TrainingError(problem)
+            warn(problem)
+        try:
+            run.count()
+        except TrainingError:
+            for what in heard:  # which column the labels are in that do not fit
+                if what.remedy is Remedy.NAME_ANOTHER_LABEL:
+                    warn(what)
+            raise
+        run.metadata = with_columns(run.metadata, columns)
         run.fit()
         home = Home(UnsavedModel(run.write))
     return Filter(home.classifier(), CutOffs.of_model(run.metadata), home)

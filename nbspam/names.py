@@ -10,6 +10,8 @@ UNSURE = "unsure"  # the verdict that is not a class
 # What a terminal or a file cannot take, and every kind of blank.  Compiled at the first label (`re`
 # keeps it), since one message to classify has none: 0.4 ms.
 _NOT_IN_NAMES = "[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff]+"
+# Marks that turn the direction of all that follows in a table, which are shown as escapes.
+_TURNING = "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 
 
 FEW = 5  # messages; a class of more is not one of typing mistakes
@@ -41,10 +43,12 @@ def cell_label(cell: str) -> str:
 def normal_label(label: str) -> str:
     """Return a label as the model names its class: `Spam` and `HAM ` are `spam` and `ham`.
 
-    Runs of blanks, tabs, line ends and unprintable characters become one blank.
+    Runs of blanks, tabs, line ends and unprintable characters become one blank, and a mark that
+    turns the direction an escape.
     """
     if not label.isprintable() or " " in label:
         label = re.sub(_NOT_IN_NAMES, " ", label).strip()
+        label = re.sub(_TURNING, lambda mark: f"\\u{ord(mark[0]):04x}", label)
     return label.lower() if label.lower() in (SPAM, HAM) else label
 
 
@@ -57,6 +61,19 @@ def rare_classes(sizes: Mapping[str, int]) -> list[str]:
         return []
     second = sorted(sizes.values())[-2]
     return [name for name, n in sizes.items() if n <= FEW and TIMES_LARGER * n <= second]
+
+
+def doubt_words(labels: Mapping[str, tuple[float, int]]) -> str:
+    """Return how many labels look wrong: "about 26 of 539 ham look like spam"; "" if none does.
+
+    labels: class -> how many of its messages look like another class, and how many it has.
+    """
+    return " and ".join(
+        f"about {max(1, round(wrong)):,} of {n:,} {label} look like"
+        f" {next(other for other in labels if other != label) if len(labels) == 2 else 'others'}"
+        for label, (wrong, n) in labels.items()
+        if wrong >= 0.5
+    )
 
 
 def is_url(name: object) -> bool:
@@ -74,14 +91,22 @@ def real_name(name: object) -> str:
     return str(name) if is_url(name) else os.path.realpath(str(name))
 
 
-def doubt_words(labels: Mapping[str, tuple[float, int]]) -> str:
-    """Return how many labels look wrong: "about 26 of 539 ham look like spam"; "" if none does.
+# Maildirs
 
-    labels: class -> how many of its messages look like another class, and how many it has.
+MAILDIR_PARTS = "new", "cur"  # in the order in which messages move
+_FLAGS = r"[^A-Za-z0-9=]2,([A-Za-z]*)(?=[.,]|$)"
+
+
+def maildir_flags(name: str) -> "re.Match[str] | None":
+    """Return where a message's name in a Maildir has its flags, which are group 1.
+
+    Before them is a colon, or what stands for one where file systems have none: `;`, `!`, `-` …
+    Fields that a program adds may follow.
     """
-    return " and ".join(
-        f"about {max(1, round(wrong)):,} of {n:,} {label} look like"
-        f" {next(other for other in labels if other != label) if len(labels) == 2 else 'others'}"
-        for label, (wrong, n) in labels.items()
-        if wrong >= 0.5
-    )
+    return re.search(_FLAGS, name)
+
+
+def unflagged(name: str) -> str:
+    """Return what no program changes of a message's name in a Maildir."""
+    flags = maildir_flags(name)
+    return name[: flags.start() if flags else None].partition(",")[0]

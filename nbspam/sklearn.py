@@ -14,6 +14,7 @@ from nbspam.bayes.event_model import BERNOULLI
 from nbspam.errors import OptionError, SourceError, install_command
 from nbspam.filter import train
 from nbspam.names import SPAM, UNSURE, normal_label
+from nbspam.reading.rows import label_text
 from nbspam.store.metadata import EVIDENCE
 
 try:
@@ -51,10 +52,24 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         self.event_model, self.traits = event_model, traits
         self.spam_label, self.jobs = spam_label, jobs
 
-    def fit(self, X: Any, y: Any) -> "NBSpam":  # noqa: N803 (as scikit-learn has it)
-        """Learn messages (text or bytes) and their labels; raises NbspamError."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "NBSpam":  # noqa: N803 (as there)
+        """Learn messages (text or bytes) and their labels; raises NbspamError.
+
+        sample_weight: how often each is learned, in whole numbers.
+        """
         texts, labels = _texts(X), utils.column_or_1d(y, warn=True)
         utils.check_consistent_length(texts, labels)
+        every = np.asarray(y, object).ravel().tolist()  # where NaN is not "nan" yet
+        missing = np.flatnonzero([label_text(label) == "" for label in every])
+        if len(missing):
+            raise SourceError(
+                f"{len(missing)} of {len(labels)} labels are missing, the first of message"
+                f" {missing[0]}; give each message a label, or leave those out"
+            )
+        if sample_weight is not None:
+            times = _times(sample_weight, len(labels))
+            labels = np.repeat(labels, times)
+            texts = [text for text, n in zip(texts, times, strict=True) for _ in range(n)]
         check_classification_targets(labels)
         self.classes_, which = np.unique(labels, return_inverse=True)
         names = [normal_label(str(label)) for label in self.classes_.tolist()]
@@ -63,7 +78,9 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
             names = [f"class {k}" for k in range(len(names))]
         spam = names[-1] if len(names) == 2 and SPAM not in names else None
         if self.spam_label is not None:
-            places = np.flatnonzero(self.classes_ == self.spam_label).tolist()
+            same = label_text(self.spam_label) or self.spam_label
+            own = [label_text(label) or label for label in self.classes_.tolist()]
+            places = [k for k, label in enumerate(own) if label == same]
             if not places:
                 raise OptionError(
                     f"no message is labelled {self.spam_label!r}; name one of"
@@ -88,6 +105,11 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.filter_.probabilities(_texts(X), jobs=self.jobs)[:, self._places]
 
+    def predict_log_proba(self, X: Any) -> Any:  # noqa: N803
+        """Return the logarithms of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
     def predict(self, X: Any) -> Any:  # noqa: N803
         """Return the most probable class of each message; no cut-off decides."""
         probabilities = self.predict_proba(X)
@@ -98,6 +120,21 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         accepted = tags.input_tags
         accepted.one_d_array, accepted.two_d_array, accepted.string = True, False, True
         return tags
+
+
+def _times(weights: Any, n: int) -> list[int]:
+    """Return how often each of n messages is learned; raises OptionError."""
+    try:
+        found = np.broadcast_to(np.asarray(weights, float), n)
+    except (TypeError, ValueError):  # no numbers, or not as many
+        found = np.full(n, np.nan)
+    times = np.nan_to_num(found).astype(int)
+    if not np.array_equal(times, found) or min(times, default=0) < 0:
+        raise OptionError(
+            "sample_weight says how often a message is learned, which must be a whole number; give"
+            " such numbers, or leave it out"
+        )
+    return times.tolist()  # type: ignore[no-any-return]
 
 
 def _texts(messages: Any) -> list[str | bytes]:

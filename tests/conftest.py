@@ -48,6 +48,9 @@ def pytest_collection_modifyitems(items):
             del rest[next_one]
         for case in rest:
             case.add_marker("long")
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.timeout(1200))
 
 
 def pytest_xdist_auto_num_workers(config):

@@ -5,10 +5,13 @@ import importlib.util
 import itertools
 import marshal
 import os
+import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -240,3 +243,29 @@ def test_the_message_passes_in_any_address_space_that_python_starts_in(installed
             assert_passed_on(done, "not enough memory")
         codes.add(done.returncode)
     assert codes == {0, 75}
+
+
+@pytest.mark.parametrize("before, code, out", [("SIG_DFL", -2, b""), ("SIG_IGN", 0, b"goes on\n")])
+def test_ctrl_c_before_anything_is_read_ends_in_silence(installed, before, code, out):
+    """But not where the shell has it ignored, as after nohup."""
+    heed = partial(signal.signal, signal.SIGINT, getattr(signal, before))
+    typed = "import nbspam_main, os; os.kill(os.getpid(), 2); print('goes on')"
+    done = run(installed, code=typed, preexec_fn=heed)
+    assert (done.returncode, done.stdout, done.stderr) == (code, out, b"")
+
+
+SCANT = """
+import resource, sys, nbspam_main
+size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (size + (4 << 20), -1))
+code = nbspam_main.run()
+print(code, "nbspam.cli.program" in sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="/proc tells the size")
+def test_with_too_little_memory_nothing_is_loaded(installed):
+    mail = b"Subject: prize\n\nwin\n"
+    done = run(installed, "classify", "-p", code=SCANT, input=mail)
+    assert done.stdout == mail
+    assert re.fullmatch(rb"nbspam: not enough memory; .*\n75 False\n", done.stderr)

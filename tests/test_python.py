@@ -1,5 +1,7 @@
 """nbspam in a notebook: many messages at once, data frames, scikit-learn."""
 
+# ruff: noqa: E501
+
 import copy
 import html
 import json
@@ -42,6 +44,112 @@ def command(*arguments):
     done = CliRunner().invoke(group, list(map(str, arguments)))
     assert done.exit_code == 0, done.output
     return done.stdout
+
+
+# What is not learned, and what is guessed
+
+GAPS = pd.DataFrame(
+    [("spam", "win a prize"), ("ham", None), (None, "lunch?"), ("ham", "see you"), ("spam", " ")],
+    columns=["label", "text"],
+)
+RARE = pd.DataFrame(
+    [*[("ham", "see you"), ("spam", "win")] * 20, ("hma", "at nine")], columns=["label", "text"]
+)
+
+
+@each(
+    "call, sentence",
+    [
+        (
+            lambda: nbspam.train(GAPS),
+            "3 of 5 messages were skipped (row:1: the row has no text; row:2: the row has no label; row:4: the row has no text); strict=True stops at the first",
+        ),
+        (
+            lambda: nbspam.train(GAPS.to_csv(CSV, index=False) or CSV),
+            "3 of 5 messages were skipped (CSV:3: the row has no text; CSV:4: the row has no label; CSV:6: the row has no text); strict=True stops at the first",
+        ),
+        (
+            lambda: nbspam.train(
+                [*zip(["ham", "spam", None, np.nan], "abcd", strict=True), ("ham", "")]
+            ),
+            "3 of 5 messages were skipped (pair:2: it has no label, or none of printable characters; pair:3: it has no label, or none of printable characters; pair:4: the message is empty); strict=True stops at the first",
+        ),
+        (
+            lambda: nbspam.evaluate(pd.concat([GAPS] * 9)),
+            "27 of 45 messages were skipped (row:1: the row has no text; row:2: the row has no label; row:4: the row has no text; …); strict=True stops at the first",
+        ),
+        (
+            lambda: nbspam.train(RARE),
+            "the class 'hma' has only 1 message (row:40), beside two large ones; correct the label",
+        ),
+        (
+            lambda: nbspam.train(
+                FRAME.assign(n=range(len(FRAME))).rename(columns={"text": "wording"})
+            ),
+            "the data frame: text: column 'wording' (by content); text_column names another",
+        ),
+        (
+            lambda: nbspam.train(FRAME).classify_many(GAPS),
+            "the verdicts on 1 rows are those on an empty message (row:1: the row has no text)",
+        ),
+        (
+            lambda: nbspam.train(FRAME).classify_many(
+                pd.DataFrame({"words": ["see you all at noon", "bye for now all"]})
+            ),
+            "the data frame: text: column 'words' (the model learned from 'text', which it lacks); text_column names another",
+        ),
+    ],
+)
+def test_what_is_skipped_or_guessed_is_warned_of_at_the_line_of_the_program(
+    call, sentence, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(UserWarning) as warned:
+        call()
+    assert {(str(w.message), w.filename) for w in warned} == {
+        (sentence.replace("CSV", CSV), __file__)
+    }
+
+
+CSV = "messages.csv"
+YES = [True, "1", 1, 1.0, np.bool_(True), np.int64(1)]
+
+
+@each(
+    "labels",
+    [
+        [1, 0],
+        [True, False],
+        [1.0, 0.0],
+        ["1", "0"],
+        pd.array([1, 0], "Int64"),
+        pd.Categorical([1, 0]),
+    ],
+)
+def test_labels_are_booleans_and_whole_numbers_too(labels):
+    texts, labels = ["win a prize", "see you at noon"] * 5, list(labels) * 5
+    for yes in YES:
+        for source in (
+            pd.DataFrame({"label": labels, "text": texts}),
+            list(zip(labels, texts, strict=True)),
+        ):
+            made = nbspam.train(source, spam_label=yes)
+            assert (made.classes, made.metadata.settings.positive) == (("0", "1"), "1")
+            assert nbspam.evaluate(source, spam_label=yes).evaluation.positive == "1"
+        fitted = NBSpam(spam_label=yes).fit(texts, labels)
+        assert fitted.classes_[fitted.filter_.metadata.settings.positive_index] == labels[0]
+    with pytest.warns(UserWarning, match="1 of 11 messages were skipped"):
+        frame = pd.DataFrame({"label": [*map(int, labels), np.nan], "text": [*texts, "x"]})
+        assert nbspam.train(frame, spam_label=1).classes == ("0", "1")
+
+
+def test_the_classifier_takes_weights_and_returns_logarithms():
+    texts, labels = ["win a prize", "see you", "buy now", "at noon"], [1, 0, 1, 0]
+    weighted = NBSpam().fit(texts, labels, sample_weight=[2, 2, 0, 1])
+    repeated = NBSpam().fit(["win a prize"] * 2 + ["see you"] * 2 + ["at noon"], [1, 1, 0, 0, 0])
+    found = weighted.predict_log_proba(texts)
+    assert np.array_equal(found, repeated.predict_log_proba(texts))
+    assert np.allclose(np.exp(found), weighted.predict_proba(texts))
 
 
 # Many messages
@@ -100,6 +208,22 @@ def test_many_messages_are_judged_as_each_and_those_of_a_frame_beside_its_column
         (lambda _: NBSpam().fit(["a", 1], [0, 1]), "Source", "message 1 is of the type int; give"),
         (lambda _: NBSpam(spam_label=2).fit(["a", "b"], [0, 1]), "Option", "2; name one of 0, 1"),
         (lambda _: NBSpam().fit(["a", "b"], [0, 0]), "Training", "give messages of two classes"),
+        (
+            lambda _: NBSpam().fit(["a"] * 3, ["x", None, "y"]),
+            "Source",
+            "1 of 3 labels are missing",
+        ),
+        (lambda _: NBSpam().fit(["a"] * 3, ["x", np.nan, "y"]), "Source", "the first of message 1"),
+        (lambda _: NBSpam().fit(["a"] * 3, [1, 0, np.nan]), "Source", "the first of message 2"),
+        (lambda _: NBSpam().fit(["a", "b"], [0, 1], [1, 0.5]), "Option", "must be a whole number"),
+        (lambda _: NBSpam().fit(["a", "b"], [0, 1], "no"), "Option", "must be a whole number"),
+        (lambda f: f.classify_many(GAPS, strict=True), "Source", "row:1: the row has no text; fix"),
+        (lambda _: nbspam.train(GAPS, strict=True), "Source", "row:1: the row has no text; fix it"),
+        (
+            lambda _: nbspam.train(RARE, strict=True),
+            "Training",
+            "the class 'hma' has only 1 message",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(trained, call, error, said):

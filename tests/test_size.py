@@ -7,7 +7,7 @@ import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CODE, FILES, TESTS, WORDS = 20_800, 120, 30_800, 32_000
+CODE, FILES, TESTS, WORDS = 21_150, 121, 31_450, 33_200
 NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 
 

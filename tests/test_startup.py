@@ -196,7 +196,8 @@ EXPLAINING = [*ONE_MESSAGE, "pathlib"]
 LEARNING = [*EXPLAINING, "array", "fcntl", "hashlib"]
 SERVER = {"asyncio", "ssl", "concurrent", "socket"}
 SLOW = {"email", "argparse", "asyncio", "hashlib", "subprocess", "tempfile", "logging", "traceback"}
-TOML = {"tomllib", "tomllib._parser", "tomllib._re", "tomllib._types", "string", "_string"}
+TOML = {f"tomllib{part}" for part in ("", "._parser", "._re", "._types")}
+TOML |= {"string", "_string", "__future__"}
 
 
 def foreign(names):

@@ -40,6 +40,7 @@ A message has three groups of words: its text; its own fields, which sender and 
 To, the mailer …); and the header channel, which shows the way it came.  Two calibrations use them
 (`calibration.py`): one of the text and the own fields together, which hold for mail from anywhere,
 and one of the text and of the header channel, which is trusted as far as `calibration.trust` says.
+Of the latter, words that alone tell the classes apart are left out (`tells_alone`).
 """
 
 import math
@@ -66,6 +67,23 @@ ALIKE = 0.8
 WORD_FEATURES = 3
 TRAIT_LIMIT, TRAIT_SCALE = 2.0, 5.0
 TRAITS_ENOUGH = 5.0  # messages of the smaller class beside one whose densities are half relied on
+
+# A header word in so much of one class and so little of the others, with so many messages of each,
+# was written by who collected them: a fetcher's folder, another server.  No word of P2, P3, P6 and
+# P7 is one.  Of 200 new spams of trec07p that had the mark of 200 hams learned (the spams learned
+# had another), 6 were called ham with the marks heard, and 2 without.
+_ALONE, _ELSEWHERE, _ENOUGH = 0.9, 0.01, 50
+
+
+def tells_alone(row: Sequence[float], messages: Sequence[float]) -> bool:
+    """Return whether a token is in nearly all messages of one class and in hardly any other.
+
+    row: how many messages of each class have it, of so many.
+    """
+    return min(messages) >= _ENOUGH and any(
+        n >= _ALONE * of and sum(row) - n <= _ELSEWHERE * (sum(messages) - of)
+        for n, of in zip(row, messages, strict=True)
+    )
 
 
 class Group(NamedTuple):

@@ -23,7 +23,6 @@ from nbspam.cli.notes import (
 from nbspam.cli.options import (
     BASE,
     DASK,
-    FORM,
     JOBS,
     MODEL_NAME,
     Cutting,
@@ -104,10 +103,11 @@ def _check(
         reading.check(sources or (STDIN,))
         refuse_stdin_twice(sources)
         return
-    if form != "text" or not reading.is_one_message or sources not in ((), (STDIN,)):
+    is_whole = reading.is_one_message and not reading.attached
+    if form != "text" or not is_whole or sources not in ((), (STDIN,)):
         raise OptionError(
             "--passthrough copies one message from standard input; leave out --format,"
-            " --input-format, --lines and any SOURCE"
+            " --input-format, --lines, --attached and any SOURCE"
         )
     marking.name()  # raises for a header that mail uses itself
     marking.tag()
@@ -123,7 +123,13 @@ def command(
     base: str | None = BASE,
     cutting: Cutting,
     reading: Reading,
-    form: str = FORM,
+    form: str = option(
+        "Print text for people, JSON for programs, or the value of an X-Nbspam header.",
+        "--format",
+        takes=click.Choice(["text", "json", "header"]),
+        under="Output",
+        default="text",
+    ),
     exit_code: bool = option(
         "Exit with 0 for spam, 1 for ham, 2 for unsure, 3 for any error.",
         under="Output",
@@ -159,33 +165,41 @@ def command(
       tail -f chat.log | nbspam classify --lines -
       find ~/mail -type f -print0 | nbspam classify --input-format files0 -
 
-    In a mail system, -p copies the message byte for byte and adds one header, the last; any such
-    header that came with the message is removed:
+    In a mail system, --format header prints the verdict, and the mail program keeps the message:
+    whatever happens to nbspam, it is neither changed nor lost.  With procmail (~/.procmailrc):
 
     \b
-      X-Nbspam: spam, probability=0.998712, version=0.1.0
-
-    If anything fails, even because of a wrong option, the message is passed on unchanged and the
-    exit status is 75: maildrop then keeps it in the queue, and so does procmail with the second
-    recipe.
+      SHELL=/bin/sh
+      PATH=$HOME/.local/bin:/usr/local/bin:/usr/bin:/bin
+      MAILDIR=$HOME/Maildir
+      DEFAULT=$MAILDIR/
+      VERDICT=`nbspam classify --format header;`
 
     \b
-      # ~/.procmailrc                        # ~/.mailfilter
-      :0fw                                   xfilter "nbspam classify -p"
-      | nbspam classify -p                   if (/^X-Nbspam: spam,/)
-      :0e                                    {
-      { EXITCODE=75 HOST }                     to "Maildir/.Junk/"
-      :0:                                    }
-      * ^X-Nbspam: spam,
-      spam
+      :0
+      * ! VERDICT ?? ^^(spam|ham|unsure),
+      { EXITCODE=75 HOST }
+
+    \b
+      :0fhw
+      | formail -fI "X-Nbspam: $VERDICT"
+
+    \b
+      :0
+      * VERDICT ?? ^^spam,
+      .Junk/
+
+    -p copies the message byte for byte and adds the header, the last; any such header that came
+    with the message is removed.  If anything fails, even because of a wrong option, the message is
+    passed on unchanged and the exit status is 75.
 
     --log writes one line for each message: its Message-ID, the user, the verdict, the probability
     and the milliseconds it took; or why there is no verdict.
 
     Exit status: 0 on success, 1 on an error or if no message could be read, 2 for a wrong option;
     with -p 75 for both.  With --exit-code the verdict on the last message: 0 spam, 1 ham, 2 unsure,
-    and 3 for any error (with -p 75), so that `* ? nbspam classify --exit-code` never takes an error
-    for spam.
+    and 3 for any error (with -p 75).  A mail program should ask for the header: it may find 0 where
+    nbspam did not run.
     """
     if marking.passthrough:
         return _pass_on(passage, model, base, cutting, exit_code, marking, trace)
@@ -197,6 +211,7 @@ def command(
     n = 0
     with open_filter(model, cutting.of, base=base) as spam_filter:
         note_lacking(model, spam_filter.metadata)
+        options = options.like(spam_filter.metadata.learned.columns)
         note_typed(names, reading.format == LINES)
         if exit_code:
             _check_positive(spam_filter.metadata)
@@ -220,7 +235,7 @@ def command(
             for done in shown(classified(seen, skips, where, spam_filter, flow.pauses)):
                 judged = done.verdict
                 n += 1
-                click.echo(judged.as_line() if form == "text" else json.dumps(judged.as_json()))
+                click.echo(_line(judged, form))
                 trace.judged(judged)
                 last = _verdict_code(spam_filter, judged)
         if n > 1 or has_reader():  # else a mail program may run it for every mail
@@ -235,6 +250,17 @@ def command(
     if not exit_code:
         return ExitCode.DONE if n or not skips.count else ExitCode.ERROR
     return VerdictCode.ERROR if skips.count else last
+
+
+def _line(judged: Verdict, form: str) -> str:
+    """Return what is printed of a verdict; the form `header` is the value that -p writes."""
+    if form == "text":
+        return judged.as_line()
+    if form == "json":
+        return json.dumps(judged.as_json())
+    from nbspam.serving.passthrough import verdict_value  # which the other forms do without
+
+    return verdict_value(judged.verdict, judged.probability, judged.reason)
 
 
 def _is_small(source: str) -> bool:
@@ -284,7 +310,7 @@ def _pass_on(
     code = _verdict_code(spam_filter, judged)
     marks = passthrough.Marks(
         name=name,
-        verdict=passthrough.verdict_value(judged.verdict, judged.probability, judged.reason),
+        verdict=_line(judged, "header"),
         tag=tag if code == VerdictCode.SPAM else "",
         evidence=evidence,
     )

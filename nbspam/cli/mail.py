@@ -20,6 +20,7 @@ from nbspam.cli.notes import (
     lock_wait,
     note,
     note_lacking,
+    note_older,
     note_skips,
     note_surprising,
 )
@@ -27,10 +28,25 @@ from nbspam.cli.options import FORM, JOBS, MODEL, QUIET, Cutting, make_default_f
 from nbspam.cli.program import CommandFile, LazyGroup
 from nbspam.cli.progress import progress
 from nbspam.cli.training import ClassSizes, Training, Writing, train_whole
-from nbspam.errors import AccountError, LockedError, OptionError, Remedy, counted, one_line
+from nbspam.errors import (
+    AccountError,
+    LockedError,
+    NbspamError,
+    OptionError,
+    Remedy,
+    counted,
+    one_line,
+)
 from nbspam.filter import classified, open_filter
 from nbspam.learning.settings import TrainingSettings
-from nbspam.learning.update import Change, PendingMessages, learn, rehearsed
+from nbspam.learning.update import (
+    Change,
+    OlderRulesError,
+    PendingMessages,
+    learn,
+    opened_to_learn,
+    rehearsed,
+)
 from nbspam.mailbox.account import SCHEME
 from nbspam.mailbox.connection import meant
 from nbspam.mailbox.maildir import Maildir
@@ -210,7 +226,7 @@ def filter_(
     request = Request(model, cutting, sorting, jobs, form, quiet, dry_run, judges_all)
     named = mail_places(accounts)
     if not sorting.learn or dry_run:
-        _positive_class(model, True)  # without a model there is no reason to connect
+        _positive_class(model, True, quiet)  # without a model there is no reason to connect
     _for_each(named, lambda connection: _sort(connection, request, lambda: False), dry_run)
 
 
@@ -238,7 +254,8 @@ def learn_(
 
     Each message is learned once.  One that you move into or out of the junk folder is moved in the
     model.  A message that nbspam itself moved there is not learned until you have seen it there, or
-    --trust-after has passed, so that nbspam does not learn its own errors.
+    --trust-after has passed, so that nbspam does not learn its own errors.  The keywords $Junk and
+    Junk, $NotJunk and NonJunk, which mail programs set, say more than the folder.
 
     If there is no model, one is trained, as by nbspam train.
 
@@ -301,13 +318,17 @@ def watch_(
             f" {', '.join(place.label for place in named)}, and watch the others in other runs"
         )
     if not sorting.learn:
-        _positive_class(model, True)
+        _positive_class(model, True, quiet)
     request = Request(model, cutting, sorting, jobs, form, quiet)
     with Stop() as stop:
 
         def sort(connection: Mailbox) -> None:
             nonlocal request
-            _sort(connection, request, lambda: stop.is_asked)
+            try:
+                _sort(connection, request, lambda: stop.is_asked)
+            except OlderRulesError as error:  # mail is filtered all the same
+                if request.is_first:
+                    note(error.sentence(REMEDIES))
             request = request._replace(is_first=False)
 
         watch(named[0], sort, stop, interval, note)
@@ -320,12 +341,12 @@ def _for_each(
 
     Raises the error of the last account that could not be used; those before it are said.
     """
-    failed: list[AccountError | LockedError] = []
+    failed: list[NbspamError] = []
     for account in accounts:
         try:
             with opened(account, is_dry_run) as connection:
                 work(connection)
-        except (AccountError, LockedError) as error:
+        except (AccountError, LockedError, OlderRulesError) as error:
             failed.append(error)
     for each in failed[:-1]:
         note(each.sentence(REMEDIES))
@@ -363,10 +384,10 @@ def _junk_of(connection: Mailbox, junk: str | None) -> str:
 # Judging
 
 
-def _positive_class(model: Path, is_first: bool) -> str:
+def _positive_class(model: Path, is_first: bool, quiet: bool = True) -> str:
     """Return the class that is moved as spam; raises OptionError and ModelError.
 
-    is_first: whether what the model lacks is not said yet.
+    is_first: whether what the model lacks is not said yet.  quiet: do not say how old it is.
     """
     with Lookup(model) as lookup:
         metadata = lookup.metadata
@@ -376,11 +397,16 @@ def _positive_class(model: Path, is_first: bool) -> str:
         )
     if is_first:
         note_lacking(model, metadata)
+    if not quiet:
+        note_older(model, metadata)
     return metadata.settings.positive
 
 
 def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) -> None:
-    """Learn if that was asked for, then judge and sort what has come; prints what was done."""
+    """Learn if that was asked for, then judge and sort what has come; prints what was done.
+
+    Raises OlderRulesError at the end if the model cannot learn.
+    """
     account, sorting = connection.account, request.sorting
     junk = _junk_of(connection, sorting.junk)
 
@@ -399,11 +425,14 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
                 for message in shown(found):
                     yield message.verdict
 
-    learns = sorting.learn and not request.is_dry_run
+    learns, refusal = sorting.learn and not request.is_dry_run, None
     with held(account.state, lock_wait(request.quiet)) as place:
         memory = Memory(place)
         if learns:
-            _learn_folders(connection, memory, junk, request)
+            try:
+                _learn_folders(connection, memory, junk, request)
+            except OlderRulesError as error:  # after an upgrade mail is filtered all the same
+                refusal = error
         mail = MailFilter(
             Mover(connection, memory, junk),
             judge,
@@ -414,6 +443,7 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
             is_marked=sorting.mark,
             unsure_keyword=sorting.unsure_keyword,
             judges_all=request.judges_all,
+            say=note,
         )
         for folder in mail.folders:
             if not (request.quiet or request.judges_all or folder in memory.folders):
@@ -424,6 +454,8 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
         _print_sorted(mail, request)
     note_skips(connection.skips)
     connection.skips = Skips()
+    if refusal:
+        raise refusal
 
 
 def _print_sorted(mail: MailFilter, request: Request) -> None:
@@ -476,7 +508,7 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
     model, quiet, is_new = request.model, request.quiet, not request.model.exists()
     wanted, labels = TrainingSettings().wanted, (SPAM, HAM)
     if not is_new:
-        with Lookup(model) as lookup:
+        with opened_to_learn(model) as lookup:
             settings = lookup.metadata.settings
         others = [name for name in settings.classes if name != settings.positive]
         if settings.positive is None or (len(others) != 1 and HAM not in others):
@@ -502,6 +534,7 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
 
     if is_new:
         make_default_folder(model)
+        memory.learned.clear()  # by a model that is gone
         plain = (TrainingSettings(), Cutting(None, None, None), _NEW, None)
         beside = (Skips(), NoTrace(), wait, sizes)
         training = Training(model, *plain, request.form, quiet, *beside)

@@ -17,6 +17,7 @@ from nbspam.errors import (
     UnexpectedEndError,
     counted,
     one_line,
+    without_passwords,
 )
 from nbspam.reading.source import Skips
 from nbspam.store.metadata import Metadata
@@ -24,7 +25,7 @@ from nbspam.tokens.tokenized import RULES
 from nbspam_main import described
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from nbspam.errors import SourceError
@@ -182,39 +183,20 @@ def young_sentence(metadata: Metadata) -> str:
     return f"needs {more}; until then it will often answer 'unsure'"
 
 
-def older_sentences(
-    model: "str | Path",
-    metadata: Metadata,
-    base: "tuple[str | Path, Metadata] | None" = None,
-    learns: bool = False,
-) -> "Iterator[str]":
-    """Yield what newer rules of the tokenizer cost a model, and its base, if they do.
-
-    learns: whether the model is changed.
-    """
-    costs = "words that are now read differently are not recognised; for full accuracy"
-    if learns:
-        costs = (
-            "a message that is now read differently counts as new, though it was learned before,"
-            " and cannot be forgotten;"
-        )
-    for name, (settings, _) in [(model, metadata), *([base] if base else [])]:
-        if settings.rules < RULES:
-            yield (
-                f"{name}: was made with tokenizer rules {settings.rules}, and this program has"
-                f" {RULES}: {costs} train again with nbspam train --replace"
-            )
-
-
 def note_older(
     model: "str | Path",
     metadata: Metadata,
     base: "tuple[str | Path, Metadata] | None" = None,
-    learns: bool = False,
+    say: "Callable[[str], object]" = note,
 ) -> None:
-    """Say what `older_sentences` yields."""
-    for sentence in older_sentences(model, metadata, base, learns):
-        note(sentence)
+    """Say what newer rules of the tokenizer cost a model, and its base, if they do."""
+    for name, (settings, _) in [(model, metadata), *([base] if base else [])]:
+        if settings.rules < RULES:
+            say(
+                f"{name}: was made with tokenizer rules {settings.rules}, and this program has"
+                f" {RULES}: words that are now read differently are not recognised, and it learns"
+                " nothing more; train again with nbspam train --replace"
+            )
 
 
 def has_reader() -> bool:
@@ -240,8 +222,10 @@ REMEDIES = {
     Remedy.NAME_LABEL_COLUMN: "name the label column with --label-column",
     Remedy.NAME_ANOTHER_LABEL: "name another column with --label-column",
     Remedy.NAME_ONE_OF_COLUMNS: ("name one of {columns} with --label-column or --text-column"),
-    Remedy.NAME_TEXT_COLUMN: "name another column with --text-column",
-    Remedy.NAME_UTF: "add --encoding {encoding}",
+    Remedy.OTHER_LABEL_COLUMN: "--label-column names another",
+    Remedy.NAME_TEXT_COLUMN: "--text-column names another",
+    Remedy.SAVE_SHEET: "save another sheet as CSV to read it",
+    Remedy.NAME_THE_TEXT: "name the text column with --text-column",
     Remedy.NAME_ENCODING: "name another encoding with --encoding",
     Remedy.GIVE_LABEL: (
         "give it with --spam or --ham, or give a table, an index, or a folder with a sub-folder"
@@ -258,6 +242,7 @@ REMEDIES = {
     ),
     Remedy.GIVE_OUTSIDE_LABEL: "give it with --spam or --ham",
     Remedy.LEAVE_OUT_STRICT: "fix it, or leave out --strict to skip it",
+    Remedy.LEAVE_OUT_SEEN: "read all of it with --no-seen",
     Remedy.NAME_SPAM_LABEL: "name the spam class with --spam-label when training",
     Remedy.NAME_ONE_AS_SPAM: "add --spam-label {first} or --spam-label {second}",
     Remedy.NAME_SPAM_OR_COLUMN: (
@@ -266,6 +251,7 @@ REMEDIES = {
     Remedy.NAME_CLASS: "learn it with nbspam train --update --label NAME=SOURCE",
     Remedy.LABEL_AS: "give such messages with --label {name}=SOURCE",
     Remedy.TRAIN_ANEW: "correct the label, or train a new model with --replace",
+    Remedy.TRAIN_AGAIN: "train it again with nbspam train --replace",
     Remedy.UPDATE_OR_REPLACE: "add --update to add to it, or --replace to overwrite it",
     Remedy.REPLACE_OUTPUT: "add --replace to overwrite it, or name another file",
     Remedy.ALLOW_OVERLAP: "merge models of different messages, or add --allow-overlap",
@@ -350,4 +336,5 @@ def outcome(error: BaseException) -> tuple[int, str]:
                 " with: pip install numpy scipy rich"
             )
         case _:
-            return described(error)
+            code, sentence = described(error)
+            return code, without_passwords(sentence)

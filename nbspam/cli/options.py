@@ -27,7 +27,15 @@ from nbspam.cli.declared import (
 from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
 from nbspam.names import is_url
-from nbspam.reading.source import FILE_LISTS, INPUT_FORMATS, LINES, MESSAGE, TABLE_FORMATS, Flow
+from nbspam.reading.source import (
+    FILE_LISTS,
+    INPUT_FORMATS,
+    LINES,
+    MBOX_FORMAT,
+    MESSAGE,
+    TABLE_FORMATS,
+    Flow,
+)
 from nbspam.reading.sources import STDIN, ReadingOptions, TableOptions
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import Metadata
@@ -128,7 +136,7 @@ FORM = option(
     under="Output",
     default="text",
 )
-QUIET = option("Print only results and errors.", "-q --quiet", under="Output")
+QUIET = option("Print only results, errors and guesses.", "-q --quiet", under="Output")
 JOBS = option(
     "Use N processes for many messages.",
     "-j --jobs N",
@@ -199,7 +207,7 @@ class Reading(NamedTuple):
         seldom=True,
     )
     encoding: str | None = option(
-        "Encoding of a table. [default: UTF-8, else Windows-1252]",
+        "Encoding of a table. [default: UTF-8, else recognised]",
         "NAME",
         formats=("tsv", "csv", "jsonl", "json", LINES),
         seldom=True,
@@ -208,6 +216,13 @@ class Reading(NamedTuple):
         "Read files outside the sources, too: targets of links in a folder, and files that an index"
         " names outside its parent folder.",
         formats=(),  # of an index or a folder, which are not formats
+        seldom=True,
+    )
+    attached: bool = option(
+        "Read the messages that are attached to mails, forwarded as message/rfc822, and not the"
+        " mails.",
+        formats=(MBOX_FORMAT, MESSAGE, *FILE_LISTS),
+        typed=READS,
         seldom=True,
     )
     strict: bool = STRICT
@@ -275,16 +290,29 @@ class Reading(NamedTuple):
             self.format,
             from_file,
             seen,
+            self.attached,
             needs_content,
             self.outside,
             flow=flow,
             at_server=_at_server,
         )
-        return options if quiet else options._replace(tell=_tell)
+        return options._replace(tell=_tell_guess if quiet else _tell)
 
 
 def _tell(what: SourceError) -> None:
     if what.remedy is not Remedy.NAME_ANOTHER_LABEL:  # `train` says it of labels that do not fit
+        note_reading(what)
+
+
+# What the program guessed of a table, which even a quiet command does not do silently.
+_GUESSES = {
+    *(Remedy.NAME_TEXT_COLUMN, Remedy.OTHER_LABEL_COLUMN, Remedy.NAME_ENCODING),
+    *(Remedy.HEADER_IS_MESSAGE, Remedy.SAVE_SHEET),
+}
+
+
+def _tell_guess(what: SourceError) -> None:
+    if what.remedy in _GUESSES:
         note_reading(what)
 
 

@@ -9,7 +9,7 @@ import click
 
 from nbspam.cli.configured import LOGS, configured
 from nbspam.cli.declared import is_typed, option, section
-from nbspam.cli.notes import note, note_lacking, older_sentences
+from nbspam.cli.notes import note, note_lacking, note_older
 from nbspam.cli.options import BASE, MODEL, QUIET, Cutting
 from nbspam.errors import OptionError
 from nbspam.names import is_url
@@ -209,10 +209,7 @@ def command(
     opened_model = current.use()
     of_model = opened_model.filter.metadata
     note_lacking(model, of_model)
-    for sentence in older_sentences(
-        opened_model.path, of_model, opened_model.filter.classifier.base
-    ):
-        say_good(sentence)
+    note_older(opened_model.path, of_model, opened_model.filter.classifier.base, say_good)
     del opened_model
     with ExitStack() as opened:
 

@@ -12,7 +12,7 @@ import click
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, option, without_settings
 from nbspam.cli.learning_options import Learning, Sources
-from nbspam.cli.notes import NoTrace, lock_wait, note_older, note_skips, note_typed
+from nbspam.cli.notes import NoTrace, lock_wait, note_skips, note_typed
 from nbspam.cli.options import (
     BASE,
     DASK,
@@ -37,12 +37,11 @@ from nbspam.cli.training import (
 )
 from nbspam.errors import OptionError, counted
 from nbspam.learning.settings import first_metadata
-from nbspam.learning.update import PendingMessages, forget
+from nbspam.learning.update import PendingMessages, forget, opened_to_learn
 from nbspam.names import is_url
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import LINES, Skipped, Skips
 from nbspam.reading.sources import STDIN, any_kind
-from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import ModelExistsError, check_replaceable
 from nbspam.workers import PIECE, executor, in_batches, rare_collections, tokenized
@@ -120,7 +119,7 @@ def command(
       nbspam train --update --seen -q --ham ~/Maildir --spam ~/Maildir/.Junk
       nbspam train --update --spam - < message.eml
     \f
-    Gzip, bzip2 and xz files are read directly.
+    Compressed files (gzip, bzip2, xz, zstd, lz4) are read directly.
 
     After training it prints what to expect on new messages: each message is classified with a model
     trained on all the others (leave-one-out).  -v prints the whole estimate.
@@ -148,14 +147,14 @@ def command(
     before = _updated(sources, model, writing, cutting, learning)
     options, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
     sizes = ClassSizes()
-    options = options if quiet else options._replace(tell=sizes.hear)
+    options = options._replace(hear_columns=sizes.columns.append)
+    options = options._replace(tell=partial(sizes.hear, options.tell))
+    options = options if before is None else options.like(before.learned.columns)
     names = sources.names()
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message
     is_seen = writing.verbose or sys.stdout.isatty()
     silent = quiet or (writing.update and is_one and not is_seen)
-    if before is not None and not silent:
-        note_older(model, before, learns=True)
     note_typed(names, reading.format == LINES)
     with (
         sizes.fitting(),
@@ -188,8 +187,8 @@ def command(
                 pending.add(trace.digested(messages), model if writing.ledger else None)
             else:
                 pending.add(messages)
-        if not quiet:
-            sizes.note_small()
+        sizes.note_small(skips.strict)
+        pending.columns = sizes.columns
         sizes.report_shared(*pending.shared(), quiet, skips.strict)
         note_skips(skips)
         make_default_folder(model)
@@ -219,7 +218,7 @@ def _updated(
             f"{model}: has cut-offs of its own; change them with nbspam model set, and leave them"
             " out here"
         )
-    with Lookup(model) as lookup:
+    with opened_to_learn(model) as lookup:
         metadata = lookup.metadata
     of_model = Learning.of_model(metadata.settings)
     for name in learning.given():
@@ -285,10 +284,8 @@ def forget_command(
     is_one = names == [STDIN] and reading.is_one_message
     silent = quiet or (is_one and not sys.stdout.isatty())
     note_typed(names, reading.format == LINES)
-    with Lookup(model) as lookup:
+    with opened_to_learn(model) as lookup:
         wanted = lookup.metadata.settings.wanted
-        if not silent:
-            note_older(model, lookup.metadata, learns=True)
     noted = trace.noted(raws)
     messages = tokenized(noted, skips, executor(jobs), digests=True, wanted=wanted)
     digested, wait = trace.digested(messages), lock_wait(quiet)

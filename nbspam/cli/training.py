@@ -42,7 +42,7 @@ from nbspam.reading.source import MBOX_FORMAT, Skips
 from nbspam.scoring.rules import Score, rule_of
 from nbspam.scoring.verdict import rounded
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import Metadata
+from nbspam.store.metadata import Metadata, with_columns
 from nbspam.store.model_file import ModelExistsError, put_model, write_model
 from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import Executor
@@ -65,16 +65,17 @@ class ClassSizes:
 
     def __init__(self) -> None:
         self.n_shared: int | None = None  # messages in two or more classes; None: unknown
+        self.columns: list[tuple[str, str]] = []  # of the tables: with texts and labels
         self._columns: list[SourceError] = []
         self._sizes: dict[str, int] = {}
         self._first: dict[str, list[str]] = {}  # the first sources of each, FEW at most
 
-    def hear(self, what: "SourceError") -> None:
+    def hear(self, say: Callable[["SourceError"], None], what: "SourceError") -> None:
         """Say how a source was read; which column its labels are in, only if they do not fit."""
         if what.remedy is Remedy.NAME_ANOTHER_LABEL:
             self._columns.append(what)
         else:
-            note_reading(what)
+            say(what)
 
     def note_columns(self) -> None:
         """Say in which columns labels are that are neither ham nor spam."""
@@ -128,9 +129,19 @@ class ClassSizes:
             own = self._first.setdefault(name, [])
             own += first[name][: FEW - len(own)]
 
-    def note_small(self) -> None:
-        """Say which classes are of a few messages beside two large ones, and where these are."""
+    def note_small(self, strict: bool) -> None:
+        """Say which classes are of a few messages beside two large ones, and where these are.
+
+        Raises TrainingError if strict.
+        """
         small = rare_classes(self._sizes)
+        if small and strict:
+            where = ", ".join(map(one_line, self._first[small[0]]))
+            only = counted(self._sizes[small[0]], "message")
+            raise TrainingError(
+                f"the class {small[0]!r} has only {only} ({where}); correct the label, or leave out"
+                " --strict"
+            )
         for name in small[:_SHOWN]:
             only = f"{counted(self._sizes[name], 'message')} of {sum(self._sizes.values()):,}"
             where = ", ".join(map(one_line, self._first[name]))
@@ -231,15 +242,17 @@ def train_whole(
         run.read(pieces, training.skips)
         for kept in run.kept:
             training.sizes.add(kept.summary.messages, kept.summary.first)
-        if not quiet:
-            training.sizes.note_small()
+        training.sizes.note_small(training.skips.strict)
         note_skips(training.skips)
         make_default_folder(model)
         if instead is not None and len(run.labels) < 2:
             instead(run.messages())
             return
         run.count()
+        run.metadata = with_columns(run.metadata, training.sizes.columns)
         training.sizes.report_shared(*run.shared(), quiet, training.skips.strict)
+        if not quiet:
+            _note_alone(run)
         run.fit()
         if training.limit is not None:
             run.choose_cut_offs(training.limit)
@@ -271,9 +284,28 @@ def train_whole(
     _print_training(run.metadata, rates, doubted, named, training)
 
 
+def _note_alone(run: "TrainingRun") -> None:
+    """Say which header words stand in nearly all messages of one class and in hardly any other."""
+    (settings, learned), found = run.metadata, run.telling_alone()
+    if not found:
+        return
+    shown = []
+    for token, row in sorted(found, key=lambda each: (-max(each[1]), each[0]))[:_NAMED]:
+        sizes = zip(row, learned.messages, settings.classes, strict=True)
+        where = ", ".join(f"in {n:,} of {of:,} {one_line(name)}" for n, of, name in sizes)
+        shown.append(f"{token!r} ({where})")
+    shown += [f"{len(found) - _NAMED:,} more"] if len(found) > _NAMED else []
+    each, they = ("each of ", "they are") if len(found) > 1 else ("", "it is")
+    note(
+        f"{each}{', '.join(shown)} alone tells {' from '.join(settings.classes)}: {they} not used,"
+        " since a program that fetches or sorts mail may have written that"
+    )
+
+
 def update_instead(messages: Iterable[TokenizedMessage], training: Training) -> None:
     """Learn messages one by one that were to be learned at once, with `--update`."""
     pending = PendingMessages(training.settings.wanted)
+    pending.columns = training.sizes.columns
     pending.add(messages, training.model if training.writing.ledger else None)
     update_model(pending, training)
 

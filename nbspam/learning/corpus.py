@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Any
 
+from nbspam.store.writing import temporary_files
 from nbspam.tokens.kinds import TRAITS, channels_of
 from nbspam.tokens.tokenized import TOKENS_ALONE, Numbers, TokenizedMessage, Wanted
 
@@ -40,19 +41,21 @@ class Spool:
         if len(self._last) + memoryview(data).nbytes <= self._in_memory:
             self._last += data
             return
-        if self._file is None:
-            from tempfile import TemporaryFile
+        with temporary_files():
+            if self._file is None:
+                from tempfile import TemporaryFile
 
-            self._file = TemporaryFile()  # noqa: SIM115  # as long as the bytes
-            weakref.finalize(self, self._file.close)
-        self._on_disk += self._file.write(self._last) + self._file.write(data)
+                self._file = TemporaryFile()  # noqa: SIM115  # as long as the bytes
+                weakref.finalize(self, self._file.close)
+            self._on_disk += self._file.write(self._last) + self._file.write(data)
         self._last.clear()
 
     def part(self, start: int, end: int) -> bytes:
         """Return the bytes of the units from start to end."""
         start, end, found = start * self._unit, end * self._unit, b""
         if self._file is not None and start < self._on_disk:
-            self._file.flush()
+            with temporary_files():
+                self._file.flush()
             found = os.pread(self._file.fileno(), min(end, self._on_disk) - start, start)
         low, high = start + len(found) - self._on_disk, end - self._on_disk
         return found + self._last[low:high] if low < high else found

@@ -24,6 +24,8 @@ import tempfile
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_UN, flock
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -39,6 +41,7 @@ from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped
 from nbspam.store.metadata import TraitHistograms
+from nbspam.store.writing import temporary_files
 from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.kinds import TRAITS
 from nbspam.tokens.tokenized import TokenizedMessage, Tokenizing, Wanted, tokenize_batch
@@ -46,37 +49,63 @@ from nbspam.tokens.tokenized import TokenizedMessage, Tokenizing, Wanted, tokeni
 _ALIGNED = 8  # bytes
 
 
+@contextmanager
+def file_of_run() -> Iterator[str]:
+    """Make a file for all that is `Stored` in a run; yields the path by which processes open it.
+
+    No folder names it, so a run that is killed leaves nothing; where the system has no /proc, it
+    has a name until the run ends.
+    """
+    has_no_name = Path("/proc/self/fd").exists()
+    with temporary_files():
+        file: Any = (tempfile.TemporaryFile if has_no_name else tempfile.NamedTemporaryFile)()
+    with file:
+        yield f"/proc/{os.getpid()}/fd/{file.fileno()}" if has_no_name else file.name
+
+
 class Stored:
     """Named arrays in a file.
 
-    In a folder of this machine it goes to another process by its name, and the folder's owner
-    removes it.  Without a folder it is a worker's of a cluster: it goes elsewhere with its bytes,
-    and its file goes when nothing refers to it any more.
+    In the file of a run, it goes to another process of this machine by the file's path.  Without
+    one it is a worker's of a cluster: it goes elsewhere with its bytes, and its own file goes when
+    nothing refers to it any more.
     """
 
-    def __init__(self, folder: str | None, **arrays: NDArray[Any]) -> None:
-        """Write the arrays."""
-        self._stays, self._size = folder is not None, 0
+    def __init__(self, path: str | None, **arrays: NDArray[Any]) -> None:
+        """Write the arrays; path: of the run's file."""
+        self._stays, self._size, self._start = path is not None, 0, 0
         self._layout: dict[str, tuple[str, tuple[int, ...], int]] = {}  # type, shape, place
-        with self._created(folder) as file:
-            for name, array in arrays.items():
-                own = np.ascontiguousarray(array)
-                self._layout[name] = own.dtype.str, own.shape, self._size
+        contents = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        for name, own in contents.items():
+            self._layout[name] = own.dtype.str, own.shape, self._size
+            self._size += own.nbytes + -own.nbytes % _ALIGNED
+        with temporary_files(), Path(path).open("r+b") if path else self._created() as file:
+            if path:
+                self._path = Path(path)
+                self._reserve(file)
+            for own in contents.values():
                 file.write(own.data)
-                self._size += own.nbytes + file.write(bytes(-own.nbytes % _ALIGNED))
+                file.write(bytes(-own.nbytes % _ALIGNED))
 
-    def _created(self, folder: str | None) -> IO[bytes]:
-        """Return its new file; in None: in the folder of a cluster's worker."""
-        if folder is None:
-            from distributed import get_worker
+    def _reserve(self, file: IO[bytes]) -> None:
+        """Go to a place in the run's file that no other process writes to."""
+        flock(file, LOCK_EX)
+        n = -(-os.fstat(file.fileno()).st_size // mmap.ALLOCATIONGRANULARITY)
+        self._start = n * mmap.ALLOCATIONGRANULARITY
+        file.truncate(self._start + self._size)
+        flock(file, LOCK_UN)
+        file.seek(self._start)
 
-            try:
-                folder = get_worker().local_directory
-            except ValueError:  # this is no worker
-                folder = tempfile.gettempdir()
+    def _created(self) -> IO[bytes]:
+        """Return a new file in the folder of a cluster's worker."""
+        from distributed import get_worker
+
+        try:
+            folder = get_worker().local_directory
+        except ValueError:  # this is no worker
+            folder = tempfile.gettempdir()
         self._path = Path(folder) / f"nbspam-{uuid4().hex}"
-        if not self._stays:
-            weakref.finalize(self, self._path.unlink, missing_ok=True)
+        weakref.finalize(self, self._path.unlink, missing_ok=True)
         return open(self._path, "xb", opener=partial(os.open, mode=0o600))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -88,7 +117,7 @@ class Stored:
         content = state.pop("content")
         vars(self).update(state)
         if content is not None:
-            with self._created(None) as file:
+            with temporary_files(), self._created() as file:
                 file.write(content)
 
     def __sizeof__(self) -> int:
@@ -105,7 +134,8 @@ class Stored:
         if 0 in shape:
             return np.empty(shape, kind)
         with self._path.open("rb") as file:
-            pages = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            how = {"access": mmap.ACCESS_READ, "offset": self._start}
+            pages = mmap.mmap(file.fileno(), self._size, **how)
         return np.frombuffer(pages, kind, int(np.prod(shape)), place).reshape(shape)
 
 
@@ -236,7 +266,7 @@ class Reading(NamedTuple):
 
     wanted: Wanted
     seed: bytes  # of the keys
-    folder: str | None  # None: of a cluster's worker
+    path: str | None  # of the run's file; None: of a cluster's worker
 
 
 class Summary(NamedTuple):
@@ -311,7 +341,7 @@ def read_piece(
     ledger, _ = _counted(named, how.seed, codes, len(place))
     packed = _packed(place)
     messages = Stored(
-        how.folder,
+        how.path,
         columns=columns,
         rows=np.cumsum([0, *lengths]),
         codes=codes,
@@ -330,7 +360,7 @@ def read_piece(
         excerpts,
     )
     of_tokens, of_digests = (
-        Stored(how.folder, **each._asdict(), labels=packed) for each in (table, ledger)
+        Stored(how.path, **each._asdict(), labels=packed) for each in (table, ledger)
     )
     return summary, messages, of_tokens, of_digests
 

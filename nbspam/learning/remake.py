@@ -26,6 +26,7 @@ from nbspam.store.metadata import (
     MESSAGES_LIMIT,
     Metadata,
     ModelSettings,
+    with_columns,
     with_counts,
 )
 from nbspam.store.model_file import replacing, write_lines
@@ -112,11 +113,10 @@ def _metadata(parts: Sequence[Metadata], messages: Counter[str]) -> Metadata:
     settings, learned = counted_metadata(parts[0], messages, (), traits)
     calibrations = tuple(_calibrations(parts, settings.classes[k]) for k in settings.scored_classes)
     is_untrained = set(calibrations) == {untrained_calibrations(settings.has_traits)}
-    return Metadata(
+    merged = Metadata(
         settings._replace(
             spam_cutoff=max(part.settings.spam_cutoff for part in parts),
             ham_cutoff=max(part.settings.ham_cutoff for part in parts),
-            rules=min(part.settings.rules for part in parts),
         ),
         learned._replace(
             calibrations=calibrations,
@@ -125,6 +125,7 @@ def _metadata(parts: Sequence[Metadata], messages: Counter[str]) -> Metadata:
             before=(),
         ),
     )
+    return with_columns(merged, (pair for part in parts for pair in part.learned.columns))
 
 
 def _check_alike(path: Path, own: ModelSettings, other_path: Path, other: ModelSettings) -> None:
@@ -133,6 +134,7 @@ def _check_alike(path: Path, own: ModelSettings, other_path: Path, other: ModelS
         {
             "classes": ", ".join(sorted(some.classes)),
             "positive class": some.positive,
+            "tokenizer rules": some.rules,
             "event model": some.event_model,
             "scoring": some.scoring,
             "alpha": some.alpha,

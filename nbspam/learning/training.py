@@ -14,7 +14,6 @@ of the vocabulary in memory.  A rule that needs all counts to leave a message ou
 
 import itertools
 import os
-import tempfile
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,6 +33,7 @@ from nbspam.learning.pieces import (
     Stored,
     Summary,
     Table,
+    file_of_run,
     in_sample,
     merged,
     names_in,
@@ -90,15 +90,14 @@ class TrainingRun(ExitStack):
         self._where, self._settings = where, settings
         self._near = Executor() if where.is_here else where  # where a file is only read
         self._passes, self._fit_limit = passes or Passes(), fit_limit
-        self._folder = None
+        self._path = None
         self.kept: list[Kept] = []
         self.labels: Counter[str] = Counter()  # how many messages each has
         self._tokens: list[Any] = []  # of each range, what `_range` returns
         self._digests: list[Any] = []
         self.metadata: Metadata
         if where.is_here:
-            folder = tempfile.TemporaryDirectory(prefix="nbspam-", ignore_cleanup_errors=True)
-            self._folder = self.enter_context(folder)
+            self._path = self.enter_context(file_of_run())
         for what in (self.kept, self._tokens, self._digests):
             self.callback(what.clear)
 
@@ -108,7 +107,7 @@ class TrainingRun(ExitStack):
         wanted: other than the model counts.
         """
         self._passes.begin("reading", None)
-        how = Reading(wanted or self._settings.wanted, os.urandom(16), self._folder)
+        how = Reading(wanted or self._settings.wanted, os.urandom(16), self._path)
         for summary, *parts, digests in self._where.keep(read_piece, how, pieces, 4):
             if self.kept:  # whoever reads has begun, and later passes have it when they are forked
                 import scipy.sparse  # noqa: F401
@@ -136,7 +135,7 @@ class TrainingRun(ExitStack):
             self._tokens.extend(self._merged(of_tokens=True))
         self._digests.extend(self._merged(of_tokens=False))
         traits = ((kept.summary.messages, kept.summary.traits) for kept in self.kept)
-        tokens = (found for found, *_ in self._tokens)
+        tokens = (found for (found, _), *_ in self._tokens)
         self.metadata = counted_metadata(self.metadata, self.labels, tokens, traits)
 
     def _merged(self, of_tokens: bool) -> Iterator[Any]:
@@ -147,7 +146,9 @@ class TrainingRun(ExitStack):
         tables = [kept.parts[1] if of_tokens else kept.digests for kept in self.kept]
         n_keys = sum(kept.summary.n_tokens if of_tokens else kept.summary.n for kept in self.kept)
         n = max(self._where.workers, min(n_keys // _RANGE, _RANGES), 1)
-        how = _Counting(self.metadata.settings.classes, of_tokens, n, self._folder)
+        classes = self.metadata.settings.classes
+        messages = tuple(map(self.labels.__getitem__, classes))
+        how = _Counting(classes, messages, of_tokens, n, self._path)
         self._passes.begin("counting", n)
         if self._where.is_here:
             items = [[i, *tables] for i in range(n)]
@@ -160,6 +161,10 @@ class TrainingRun(ExitStack):
             self._passes.done()
             yield values
 
+    def telling_alone(self) -> list[tuple[str, tuple[int, ...]]]:
+        """Return the header words that alone tell the classes apart, with their counts."""
+        return [token for (_, some), *_ in self._tokens for token in some]
+
     def fit(self) -> None:
         """Score all messages, each left out, and fit the calibrations to that."""
         settings, learned = self.metadata
@@ -171,7 +176,7 @@ class TrainingRun(ExitStack):
         labels = [np.empty(0, np.uint8)]  # of 100 classes at most
         self._passes.begin("scoring", len(self.kept))
         pieces = ([*kept.parts, self._tables] for kept in self.kept)
-        found = self._where.keep(_scored, (self.metadata, self._fit_limit, self._folder), pieces, 2)
+        found = self._where.keep(_scored, (self.metadata, self._fit_limit, self._path), pieces, 2)
         for i, ((own, inputs), evidence) in enumerate(found):
             self._passes.done(len(own))
             self.kept[i] = self.kept[i]._replace(evidence=evidence)
@@ -290,16 +295,17 @@ class _Features(Spool):
 
 class _Counting(NamedTuple):
     classes: tuple[str, ...]
+    messages: tuple[int, ...]  # of each class
     of_tokens: bool  # or of digests
     ranges: int
-    folder: str | None
+    path: str | None
 
 
 def _grouped_parts(how: _Counting, pieces: list[Stored]) -> tuple[Any, ...]:
     """Return nothing to be known, and the sum of tables, as the parts of the ranges."""
     whole = merged([_of_classes(Table.of(piece), piece, how.classes) for piece in pieces])
     parts = (whole.range(i, how.ranges) for i in range(how.ranges))
-    return None, *(Stored(how.folder, **part._asdict()) for part in parts)
+    return None, *(Stored(how.path, **part._asdict()) for part in parts)
 
 
 def _of_classes(table: Table, stored: Stored, classes: tuple[str, ...]) -> Table:
@@ -313,8 +319,8 @@ def _of_classes(table: Table, stored: Stored, classes: tuple[str, ...]) -> Table
 def _range(how: _Counting, item: list[Any]) -> tuple[Any, ...]:
     """Return what is to be known of a range of some tables, the model's lines, and their sum.
 
-    To be known are counts of tokens; of digests, how many two classes share, and the first of them.
-    The sum is of tokens, with their channels.
+    To be known are counts of tokens, and those that alone tell the classes apart; of digests, how
+    many two classes share, and the first of them.  The sum is of tokens, with their channels.
     """
     i, *stored = item
     tables: Iterator[Table] = map(Table.of, stored)
@@ -322,17 +328,19 @@ def _range(how: _Counting, item: list[Any]) -> tuple[Any, ...]:
         pairs = zip(tables, stored, strict=True)
         tables = (_of_classes(t.range(i, how.ranges), own, how.classes) for t, own in pairs)
     table = merged(list(tables))
-    names, rows = table.tokens(), map(tuple, table.counts.T.tolist())
+    names, rows = table.tokens(), list(map(tuple, table.counts.T.tolist()))
     key = token_key if how.of_tokens else digest_key
     text = "\n".join(sorted_lines(zip(names, rows, strict=True), key))
     content = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
-    lines = Stored(how.folder, lines=content)
+    lines = Stored(how.path, lines=content)
     if not how.of_tokens:
         shared = np.flatnonzero((table.counts > 0).sum(axis=0) > 1)
         return (len(shared), [names[i] for i in shared[:_SHARED].tolist()]), lines
     channels = np.array(channels_of(names), np.int64)
-    stored_sum = Stored(how.folder, **table._asdict(), channels=channels)
-    return counted(table.counts, channels), lines, stored_sum
+    stored_sum = Stored(how.path, **table._asdict(), channels=channels)
+    alone = batch_rules.telling_alone(table.counts, channels, how.messages)
+    known = counted(table.counts, channels), [(names[i], rows[i]) for i in alone]
+    return known, lines, stored_sum
 
 
 def _lines_of(_: None, stored: Stored) -> bytes:
@@ -344,9 +352,9 @@ def _scored(
 ) -> tuple[tuple[Integers, list[list[Floats]]], Stored]:
     """Return classes and features of a piece's messages, each left out; and what they are of.
 
-    how: the metadata, the size of the sample (`in_sample`), and the folder.
+    how: the metadata, the size of the sample (`in_sample`), and the run's file.
     """
-    (metadata, limit, folder), (messages, table, ranges) = how, item
+    (metadata, limit, path), (messages, table, ranges) = how, item
     kept, settings = KeptPiece(messages, table), metadata.settings
     labels = kept.classes(settings.classes)
     counts, channels = _counts_of(kept.table, ranges, len(settings.classes))
@@ -360,7 +368,7 @@ def _scored(
         for name, array in own._asdict().items()
         if array is not None
     }
-    return (labels[chosen], inputs), Stored(folder, **arrays)
+    return (labels[chosen], inputs), Stored(path, **arrays)
 
 
 def _in_ranges(table: Table, ranges: list[Stored]) -> Iterator[tuple[Stored, Table, Integers]]:

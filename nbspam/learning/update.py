@@ -22,10 +22,10 @@ from nbspam.names import HAM, SPAM
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.lookup import Lookup, Model
-from nbspam.store.metadata import Metadata
+from nbspam.store.metadata import Metadata, with_columns
 from nbspam.store.model_file import UnsavedModel, Write, changing, opened, splice, write_lines
-from nbspam.store.writing import DEFAULT_WAIT, LockWait, temporary_files
-from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted
+from nbspam.store.writing import DEFAULT_WAIT, LockWait
+from nbspam.tokens.tokenized import RULES, TOKENS_ALONE, TokenizedMessage, Wanted
 
 if TYPE_CHECKING:
     from nbspam.scoring.base import Base
@@ -83,6 +83,7 @@ class PendingMessages:
         """wanted: the numbers that the model counts beside their tokens."""
         self.found: Counter[tuple[str, str]] = Counter()  # (digest, label) -> times
         self.corpus = Corpus(wanted)
+        self.columns: list[tuple[str, str]] = []  # of the tables that they are from
         self._sources, self._ends = Spool(), array("q", [0])  # the first of each that was found
 
     def add(self, messages: Iterable[TokenizedMessage], model: Path | None = None) -> None:
@@ -138,6 +139,34 @@ def _looked_up(
 
 
 Place = Path | UnsavedModel  # where a model is
+
+
+class OlderRulesError(ModelError):
+    """Older rules of the tokenizer made the model, so it learns nothing; nothing was changed."""
+
+
+def opened_to_learn(place: Place) -> Lookup:
+    """Return a model that can learn, opened; raises ModelError."""
+    lookup = opened(place)
+    try:
+        check_rules(place, lookup.metadata)
+    except ModelError:
+        lookup.close()
+        raise
+    return lookup
+
+
+def check_rules(place: Place, metadata: Metadata) -> None:
+    """Raise OlderRulesError unless today's rules of the tokenizer made a model.
+
+    By others a message has other tokens, and another digest: all of a mailbox would count twice.
+    """
+    if metadata.settings.rules != RULES:
+        raise OlderRulesError(
+            f"{place}: was made with tokenizer rules {metadata.settings.rules}, and this program"
+            f" has {RULES}, so it cannot tell which messages it has learned",
+            Remedy.TRAIN_AGAIN,
+        )
 
 
 def learn(
@@ -212,6 +241,7 @@ def taught(
 
     surprising = tuple(_surprises(model, pending, settings.base))
     change, after = _changed(place, model, pending.corpus, settings.base, steps, remember)
+    after = after._replace(metadata=with_columns(after.metadata, pending.columns))
     unchanged = found.total() - change.learned - change.moved
     return change._replace(unchanged=unchanged, surprising=surprising), after
 
@@ -261,6 +291,7 @@ def _changed(
     and fro.
     steps_of: a message, its row of the ledger, and the learner.
     """
+    check_rules(place, model.metadata)
     if base is not None:
         base.check(str(place), model.metadata.settings)
     learner = OnlineLearner(model.metadata, dict(model.counts), base)
@@ -315,7 +346,6 @@ def _spliced(old: Lookup, before: Model, after: Model) -> Write:
     return lambda file: splice(file, old, after.metadata, counts, learned)
 
 
-@temporary_files()
 def forget(
     place: Place,
     messages: Iterable[TokenizedMessage],
@@ -336,7 +366,7 @@ def forget(
     """
     asked = 0
     labels: set[str] = set()
-    with opened(place) as lookup:  # which of them the model may have learned
+    with opened_to_learn(place) as lookup:  # which of them the model may have learned
         corpus = Corpus(lookup.metadata.settings.wanted)
         for message, named in _looked_up(lookup, messages):
             asked += 1

@@ -24,6 +24,8 @@ from nbspam.reading.source import Skips
 R = TypeVar("R")
 DELETED = "\\Deleted"
 READ = ("SEEN", "UNDELETED")  # what a search asks for
+# Keywords by which users say what a message is: registered with IANA, and Thunderbird's.
+JUNK_KEYWORDS, HAM_KEYWORDS = ("$Junk", "Junk"), ("$NotJunk", "NonJunk")
 _UIDS_LISTED = 1_000_000  # messages for which an answer has room: ten digits and a blank each
 _UIDS_DESCRIBED = 500  # at a time
 _UIDS_FETCHED = 100
@@ -57,6 +59,14 @@ class Folder(NamedTuple):
     uidnext: int
     messages: int = 0
     keywords: frozenset[str] = frozenset()  # that can be kept, in lower case; "\\*" for any
+    states_uidnext: bool = True  # an old server does not: the number is above the messages' own
+
+    def continues(self, uidvalidity: int, uid: int) -> bool:
+        """Return whether its UIDs are those of before, when it had this one.
+
+        A mailbox that was restored with its UIDVALIDITY, against RFC 3501, begins below it again.
+        """
+        return uidvalidity == self.uidvalidity and (uid < self.uidnext or not self.states_uidnext)
 
 
 class FetchedMessage(NamedTuple):
@@ -147,7 +157,8 @@ class Connection:
 
         folder = self._open = self._ask_of_folder(selected, name)
         if not folder.uidnext:  # an old server
-            folder = folder._replace(uidnext=max(self.search(("ALL",)), default=0) + 1)
+            following = max(self.search(("ALL",)), default=0) + 1
+            folder = folder._replace(uidnext=following, states_uidnext=False)
         return folder
 
     def status(self, name: str) -> Folder:
@@ -188,6 +199,17 @@ class Connection:
             query = ["UID", ",".join(map(str, some)), *criteria]
             found.update(set(some).intersection(self._ask(partial(self._client.search, query))))
         return sorted(found)
+
+    def marked(self) -> tuple[set[int], set[int]]:
+        """Return the UIDs of what is marked as spam, and as ham: by a user, or as spam by us.
+
+        What is marked as both is ham: the second mark corrects the first.
+        """
+        spam, ham = (
+            set(self.search(("UNDELETED", "OR", "KEYWORD", one, "KEYWORD", other)))
+            for one, other in (JUNK_KEYWORDS, HAM_KEYWORDS)
+        )
+        return spam - ham, ham
 
     def beginnings(self, uids: Sequence[int]) -> Iterator[FetchedMessage]:
         """Yield the beginnings of messages."""

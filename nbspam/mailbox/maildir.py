@@ -14,23 +14,32 @@ import socket
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from itertools import count
 from operator import ge
 from pathlib import Path
+from string import ascii_lowercase
 from typing import NamedTuple
 
 from nbspam.errors import AccountError, Remedy
 from nbspam.mailbox.account import INBOX, missing_folder, state_file
-from nbspam.mailbox.connection import BEGINNING, FetchedMessage, Folder, ListedFolder, meant
+from nbspam.mailbox.connection import (
+    BEGINNING,
+    HAM_KEYWORDS,
+    JUNK_KEYWORDS,
+    FetchedMessage,
+    Folder,
+    ListedFolder,
+    meant,
+)
 from nbspam.mailbox.memory import held, load, store
-from nbspam.reading.message import BYTES_LIMIT
+from nbspam.names import MAILDIR_PARTS, maildir_flags, unflagged
+from nbspam.reading.compression import decompressed
+from nbspam.reading.message import BYTES_LIMIT, problem_of
 from nbspam.reading.source import Skips
 from nbspam.store.writing import QUIET_WAIT
 
-_PARTS = ("new", "cur")
-_FLAGS = re.compile(r"[:;!]2,([A-Za-z]*)$")  # Windows and some mail programs have no colon
 _SIZES = re.compile(r",[SW]=[0-9]+")  # what Dovecot and Courier keep in a name
 # Special folders by their last names (RFC 6154), as mail programs call them.
 JUNK, OLD_JUNK = "\\junk", "old junk"  # such as Archive.Spam beside Junk
@@ -76,7 +85,7 @@ class _Message(NamedTuple):
     flags: str
 
     def meets(self, criteria: Sequence[str]) -> bool:
-        """Return whether it meets criteria of IMAP's search; a Maildir has no keywords."""
+        """Return whether it meets criteria of IMAP's search, but for keywords."""
         seen, deleted = "S" in self.flags, "T" in self.flags
         facts = {"SEEN": seen, "UNSEEN": not seen, "UNDELETED": not deleted}
         return all(facts.get(each, True) for each in criteria)
@@ -116,7 +125,8 @@ class LocalFolders:
             os.listdir(top)  # noqa: PTH208 (raises, which os.walk does not: lost+found is no matter)
         for folder, inside, _ in os.walk(top):
             above = Path(folder).relative_to(top).parts
-            inside[:] = sorted({*inside} - {*_PARTS, "tmp"}) if len(above) <= _DEPTH_LIMIT else []
+            is_deep = len(above) > _DEPTH_LIMIT
+            inside[:] = [] if is_deep else sorted({*inside} - {*MAILDIR_PARTS, "tmp"})
             for place in (Path(folder, name) for name in inside):
                 if is_maildir(place):
                     names = (name.removeprefix(".") for name in (*above, place.name))
@@ -168,7 +178,7 @@ class LocalFolders:
             return False
         one, two = self._places[name], self._places[other]
         with _telling(str(one)):
-            return any((one / part).samefile(two / part) for part in _PARTS)
+            return any((one / part).samefile(two / part) for part in MAILDIR_PARTS)
 
     def _listed(self, name: str) -> dict[str, _Message]:
         """Return the messages of a folder by the part of their names that stays, oldest first.
@@ -178,13 +188,13 @@ class LocalFolders:
         found: dict[str, _Message] = {}
         for _ in range(_ATTEMPTS):
             before = self._stamps(name)
-            for part in _PARTS:
+            for part in MAILDIR_PARTS:
                 folder = self._places[name] / part
                 with _telling(str(folder)):
                     names = [n for n in os.listdir(folder) if n[0] != "."]  # noqa: PTH208 (faster)
                 for each in sorted(names):
-                    path, flags = f"{folder}/{each}", _FLAGS.search(each)
-                    base = re.split("[,:;!]", each, maxsplit=1)[0]  # what no program changes
+                    path, flags = f"{folder}/{each}", maildir_flags(each)
+                    base = unflagged(each)
                     same = found.get(base)
                     if same and same.path != path and os.path.lexists(same.path):
                         base = each
@@ -201,7 +211,7 @@ class LocalFolders:
         with held(self._file, QUIET_WAIT) as place:
             if self._remembers or not self._uids:
                 load(place, self._take)
-            validity, following, numbers = self._uids.get(name, (int(time.time()), 1, {}))
+            validity, following, numbers = self._uids.get(name, (time.time_ns(), 1, {}))
             # One that was missed in a listing keeps its number.
             if len(numbers) > 2 * len(found) + _KEPT:
                 numbers = {base: numbers[base] for base in found if base in numbers}
@@ -238,6 +248,17 @@ class LocalFolders:
         there = self._messages
         return sorted(uid for uid in wanted if uid in there and there[uid].meets(criteria))
 
+    def marked(self) -> tuple[set[int], set[int]]:
+        """Return the numbers of what a user has marked as spam, and as ham, in Dovecot."""
+        named = _keywords(self._places[self._open])
+        found: list[set[int]] = []
+        for keywords in (JUNK_KEYWORDS, HAM_KEYWORDS):
+            names = {keyword.casefold() for keyword in keywords}
+            letters = {letter for letter, name in named.items() if name.casefold() in names}
+            there = self._messages.items()
+            found.append({n for n, m in there if letters & {*m.flags} and "T" not in m.flags})
+        return found[0] - found[1], found[1]
+
     def beginnings(self, uids: Sequence[int]) -> Iterator[FetchedMessage]:
         """Yield the beginnings of messages."""
         return self._read_each(uids, BEGINNING)
@@ -264,11 +285,14 @@ class LocalFolders:
                 except FileNotFoundError:
                     continue
                 except OSError as error:
-                    if path not in self._unreadable:
-                        self._unreadable.add(path)
-                        self.skips(path, f"{error.strerror}; correct its owner and permissions")
-                    break
-                if content is not None:
+                    content = None
+                    problem = f"{error.strerror}; correct its owner and permissions"
+                else:
+                    problem = problem_of(content, path) if content else ""
+                if problem and path not in self._unreadable:
+                    self._unreadable.add(path)
+                    self.skips(path, problem)
+                elif content is not None and not problem:
                     yield FetchedMessage(uid, "S" in flags, content)
                 break
 
@@ -277,12 +301,13 @@ class LocalFolders:
     def move(self, uids: Sequence[int], folder: str) -> list[int]:
         """Move messages of the open folder to another one; returns those that were still there."""
         moved = []
+        keywords = _translated(self._places[self._open], self._places[folder])
         for uid in uids:
             for _ in range(_ATTEMPTS):  # while their owner sets flags, which renames them
                 if uid not in self._messages:
                     break
                 old = Path(self._messages[uid].path)
-                new = self._places[folder] / old.parent.name / _new_name(old.name)
+                new = self._places[folder] / old.parent.name / _new_name(old.name, keywords)
                 with _telling(str(old)):
                     try:
                         old.rename(new)
@@ -315,7 +340,7 @@ class LocalFolders:
     def _stamps(self, name: str) -> list[int]:
         folder = self._places[name]
         with _telling(str(folder)):
-            return [(folder / part).stat().st_mtime_ns for part in _PARTS]
+            return [(folder / part).stat().st_mtime_ns for part in MAILDIR_PARTS]
 
 
 @contextmanager
@@ -340,15 +365,42 @@ def _telling(path: str) -> Iterator[None]:
 
 def is_maildir(path: Path) -> bool:
     """Return whether a folder is a Maildir."""
-    return all(os.path.isdir(path / part) for part in _PARTS)  # noqa: PTH112 (a closed one raises)
+    return all(os.path.isdir(path / part) for part in MAILDIR_PARTS)  # noqa: PTH112 (a closed one raises)
 
 
-def _new_name(name: str) -> str:
-    """Return a new unique name that keeps the sizes and flags of a message's name."""
+def _new_name(name: str, keywords: Mapping[int, str]) -> str:
+    """Return a new unique name that keeps the sizes and flags of a message's name.
+
+    keywords: letters for the letters of keywords, as `str.translate` takes them.
+    """
     now, host = time.time(), re.sub(r"[/:,]", "_", socket.gethostname())
     unique = f"{now:.0f}.M{now % 1 * 1e6:.0f}P{os.getpid()}Q{next(_numbers)}.{host}"
-    flags = _FLAGS.search(name)
-    return unique + "".join(_SIZES.findall(name)) + (flags[0] if flags else "")
+    flags = maildir_flags(name)
+    end = "" if not flags else name[flags.start() : flags.start(1)] + flags[1].translate(keywords)
+    return unique + "".join(_SIZES.findall(name)) + end
+
+
+def _translated(old: Path, new: Path) -> dict[int, str]:
+    """Return for each letter of a keyword in a folder the letter in another one, or "" for none.
+
+    Dovecot numbers the keywords of each folder.  Where it has not, letters mean the same anywhere.
+    """
+    names, others = _keywords(old), _keywords(new)
+    letters = {name.casefold(): letter for letter, name in others.items() if letter <= "z"}
+    if not (names or letters):
+        return {}
+    return {ord(c): letters.get(names.get(c, "").casefold(), "") for c in ascii_lowercase}
+
+
+def _keywords(folder: Path) -> dict[str, str]:
+    """Return the keywords of a folder by their letters among the flags in a message's name.
+
+    Dovecot's list has a number and a name on each line, 0 for a (its wiki, MailboxFormat/Maildir).
+    """
+    with suppress(OSError):
+        text = (folder / "dovecot-keywords").read_text("utf-8", "replace")
+        return {chr(ord("a") + int(n)): name for n, name in re.findall(r"(?m)^(\d\d?) (.*)", text)}
+    return {}
 
 
 def _content(path: str, limit: int) -> bytes | None:
@@ -357,5 +409,5 @@ def _content(path: str, limit: int) -> bytes | None:
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         return None
-    with os.fdopen(handle, "rb") as file:
+    with decompressed(os.fdopen(handle, "rb")) as file:
         return file.read(limit)

@@ -12,7 +12,7 @@ from nbspam.mailbox.connection import BEGINNING, Folder
 from nbspam.store.writing import LockWait, locked, unwritable, write_atomically
 
 T = TypeVar("T", bound=tuple[Any, ...])
-_VERSION = 2  # of the file
+_VERSION = 3  # of the file
 _BYTES = 12  # of a digest: 2^48 messages before two of them are likely to share one
 # Digests kept, the newest: of what was judged and of what was in the junk folder.  20,000 make a
 # file of 1 MB.
@@ -98,6 +98,7 @@ class LearnedFolder(NamedTuple):
     uidvalidity: int
     uids: set[int]
     waiting: dict[int, str]  # in the junk folder, moved by nbspam and not confirmed: UID -> digest
+    against: set[int]  # of the UIDs, those whose keywords contradict the folder
 
 
 class PendingMove(NamedTuple):
@@ -121,6 +122,7 @@ class Memory:
         self.judged: dict[str, None] = {}  # digests, oldest first
         self.junked: dict[str, JunkMark] = {}  # by digest, oldest first
         self.kept: dict[str, None] = {}  # what the user has moved back, oldest first
+        self.marked: dict[str, None] = {}  # what nbspam has marked as spam, oldest first
         self.pending: PendingMove | None = None
         self.folders: dict[str, JudgedFolder] = {}
         self.learned: dict[str, LearnedFolder] = {}
@@ -134,11 +136,12 @@ class Memory:
                 " the file to start again"
             )
         self.judged, self.kept = dict.fromkeys(found["judged"]), dict.fromkeys(found["kept"])
+        self.marked = dict.fromkeys(found["marked"])
         self.junked = {digest: _checked(JunkMark(*m)) for digest, m in found["junked"].items()}
         self.folders = {name: _checked(JudgedFolder(*f)) for name, f in found["folders"].items()}
-        for name, (validity, uids, waiting) in found["learned"].items():
+        for name, (validity, uids, waiting, against) in found["learned"].items():
             digests = {int(uid): str(digest) for uid, digest in waiting.items()}
-            learned = LearnedFolder(validity, {*map(int, uids)}, digests)
+            learned = LearnedFolder(validity, {*map(int, uids)}, digests, {*map(int, against)})
             self.learned[name] = _checked(learned)
         self.rescued = {name: [*map(int, uids)] for name, uids in found["rescued"].items()}
         if found["pending"] is not None:
@@ -149,7 +152,7 @@ class Memory:
 
     def save(self) -> None:
         """Write the file; raises ModelError when that cannot be done."""
-        for digests in (self.judged, self.junked, self.kept):
+        for digests in (self.judged, self.junked, self.kept, self.marked):
             for digest in list(digests)[: max(0, len(digests) - _KEPT)]:
                 del digests[digest]
         facts = {name: value for name, value in vars(self).items() if name != "path"}
@@ -158,10 +161,10 @@ class Memory:
     def judged_folder(self, folder: Folder) -> JudgedFolder:
         """Return how far a folder has been judged: not at all if its UIDs are new ones."""
         known = self.folders.get(folder.name)
-        if known is None or known.uidvalidity != folder.uidvalidity:
-            self.rescued.pop(folder.name, None)
-            return JudgedFolder(folder.uidvalidity, 0, folder.uidnext)
-        return known
+        if known and folder.continues(known.uidvalidity, known.uid):
+            return known
+        self.rescued.pop(folder.name, None)
+        return JudgedFolder(folder.uidvalidity, 0, folder.uidnext)
 
     def set_junked(self, digest: str, mark: JunkMark) -> None:
         """Remember that a message is in the junk folder."""
@@ -178,9 +181,9 @@ class Memory:
     def learned_folder(self, folder: Folder) -> LearnedFolder:
         """Return what of a folder was learned: nothing if its UIDs are new ones."""
         known = self.learned.get(folder.name)
-        if known is None or known.uidvalidity != folder.uidvalidity:
-            return LearnedFolder(folder.uidvalidity, set(), {})
-        return known
+        if known and folder.continues(known.uidvalidity, max(known.uids, default=0)):
+            return known
+        return LearnedFolder(folder.uidvalidity, set(), {}, set())
 
 
 def _checked(read: T) -> T:

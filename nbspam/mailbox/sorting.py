@@ -8,8 +8,10 @@ is not there any more was moved out by the user, and stays; so does one that was
 Learned is the junk folder as spam, and the folders of kept mail as ham.  What nbspam itself has
 moved to the junk folder teaches nothing until the user has seen it there: a filter that believes
 its own verdicts makes more of its errors.  What somebody else put there teaches at once.  Of kept
-mail only what was read teaches, and what the user has moved back from the junk folder.  Each
-message is fetched once per folder; what it was learned as before is in the model's ledger.
+mail only what was read teaches, and what the user has moved back from the junk folder.  A keyword
+by which the user calls a message spam or ham is over all this; one that nbspam has set is not the
+user's.  Each message is fetched once per folder and keyword; what it was learned as before is in
+the model's ledger.
 """
 
 import os
@@ -25,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nbspam.errors import AccountError, AwayError, LockedError, Remedy
 from nbspam.filter import ClassifiedMessage, Filter
 from nbspam.mailbox.account import Account
-from nbspam.mailbox.connection import READ, Connection, meant
+from nbspam.mailbox.connection import JUNK_KEYWORDS, READ, Connection, meant
 from nbspam.mailbox.maildir import OLD_JUNK, LocalFolders, Maildir
 from nbspam.mailbox.memory import JunkMark, LearnedFolder, Memory, identity_of
 from nbspam.mailbox.moves import KnownMessage, Mailbox, Mover, select_again
@@ -38,13 +40,11 @@ from nbspam.workers import Executor, in_batches
 if TYPE_CHECKING:
     from nbspam.tokens.tokenized import Batch
 
-JUNK_KEYWORD = "$Junk"  # registered with IANA, as mail programs know it
+JUNK_KEYWORD = JUNK_KEYWORDS[0]
 TAUGHT_AS_HAM = "taught as ham"  # the reason beside a verdict of spam on what is not to be moved
 # Verdicts after which spam is moved and what was done is saved, all of it, whose file grows with
 # the messages: a fiftieth of them, within these bounds.  A run that is killed judges so many again.
 _TOGETHER, _MOST_TOGETHER = 100, 500
-# Kept mail that somebody has marked as spam is not ham: nbspam without moving it, or Thunderbird.
-_NOT_MARKED = ("UNKEYWORD", JUNK_KEYWORD, "UNKEYWORD", "Junk")
 _UNUSUAL = frozenset(("\\junk", OLD_JUNK, "\\trash", "\\drafts"))  # RFC 6154
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 900.0  # seconds before the next attempt; each is twice as long
 
@@ -108,6 +108,7 @@ class MailFilter:
     is_marked: bool  # set a keyword and move nothing
     unsure_keyword: str | None
     judges_all: bool  # old mail too
+    say: Callable[[str], None]  # called with a sentence that is no error
 
     def run(self) -> Iterator[SortedMessage]:
         """Judge and sort what has come; yields what was done.  Raises AccountError."""
@@ -135,7 +136,13 @@ class MailFilter:
                 f" {lacking[0]}",
                 Remedy.LEAVE_OUT_KEYWORDS,
             )
+        before = self._memory.folders.get(folder.name)
         self._folder, self._start = folder, self._memory.judged_folder(folder)
+        if before and before.uidvalidity == folder.uidvalidity and before != self._start:
+            self.say(
+                f"{connection.account.name}: {folder.name}: its messages have lower numbers than"
+                " before, as after a restore; the unread ones are classified again"
+            )
         self._reached = self._start.uid
         # What was judged, and moved back by the user, before this run.
         self._judged, self._kept = frozenset(self._memory.judged), frozenset(self._memory.kept)
@@ -225,6 +232,8 @@ class MailFilter:
             if unsure and self.unsure_keyword:
                 self._connection.add_flag(unsure, self.unsure_keyword)
             if spam and self.is_marked:
+                self._memory.marked |= dict.fromkeys(message.digest for message in spam)
+                self._memory.save()  # before: what nobody else has marked teaches nothing
                 self._connection.add_flag([message.uid for message in spam], JUNK_KEYWORD)
             elif spam:
                 self.mover.move(self._folder, spam)
@@ -336,6 +345,7 @@ class Lessons:
         known = memory.learned_folder(folder)
         there = set(connection.search(("UNDELETED",)))
         seen = set(connection.search(READ))
+        spam, ham = connection.marked()
         digests = {uid: digest for uid, digest in known.waiting.items() if uid in there}
         taught: set[int] = set()
         for message in connection.beginnings(sorted(there - known.uids - known.waiting.keys())):
@@ -348,15 +358,21 @@ class Lessons:
                 self._new_in_junk.add(digest)
                 place = time.time(), folder.uidvalidity, message.uid
                 memory.set_junked(digest, JunkMark(*place, was_seen=False, is_own=False))
-        trusted = {uid for uid, digest in digests.items() if self._is_trusted(digest, uid in seen)}
+        trusted = {
+            uid
+            for uid, digest in digests.items()
+            if uid in ham
+            or (uid in spam and digest not in memory.marked)
+            or self._is_trusted(digest, uid in seen)
+        }
         waiting = {uid: digest for uid, digest in digests.items() if uid not in trusted}
-        self._learned[folder.name] = LearnedFolder(
-            folder.uidvalidity, (known.uids & there) | trusted | taught, waiting
-        )
+        uids = (known.uids & there) | trusted | taught
+        self._learned[folder.name] = LearnedFolder(folder.uidvalidity, uids, waiting, ham & uids)
         self._new_in_junk |= {digests[uid] for uid in trusted}
-        for message in connection.messages(sorted(trusted | taught)):
+        again = known.uids & there & (ham ^ known.against)
+        for message in connection.messages(sorted(trusted | taught | again)):
             source = connection.source(folder.name, message.uid)
-            yield RawMessage(source, self._labels[0], message.content)
+            yield RawMessage(source, self._labels[message.uid in ham], message.content)
 
     def _is_trusted(self, digest: str, is_seen: bool) -> bool:
         """Return whether the user has confirmed a message that nbspam moved."""
@@ -371,16 +387,23 @@ class Lessons:
         connection = self._connection
         folder = connection.select(name, readonly=True)
         known = self._memory.learned_folder(folder)
-        there = set(connection.search((*READ, *_NOT_MARKED)))
-        there.update(connection.existing(self._memory.rescued.get(folder.name, []), "UNDELETED"))
-        learned = LearnedFolder(folder.uidvalidity, set(known.uids), {})
+        spam, ham = connection.marked()
+        others = {*self._memory.rescued.get(folder.name, []), *(known.against - spam)}
+        there = {*connection.search(READ), *spam, *ham, *connection.existing(others, "UNDELETED")}
+        learned = known._replace(uids=known.uids.copy(), waiting={}, against=known.against & spam)
         self._learned[folder.name] = learned
-        for message in connection.messages(sorted(there - known.uids)):
+        same = known.uids - (spam ^ known.against)
+        for message in connection.messages(sorted(there - same)):
             # What is in the junk folder too, since the user is just moving it, is for the next run.
-            if identity_of(message.content) not in self._new_in_junk:
-                learned.uids.add(message.uid)
+            if (digest := identity_of(message.content)) in self._new_in_junk:
+                continue
+            is_spam = message.uid in spam
+            learned.uids.add(message.uid)
+            if is_spam:
+                learned.against.add(message.uid)
+            if not (is_spam and digest in self._memory.marked):
                 source = connection.source(folder.name, message.uid)
-                yield RawMessage(source, self._labels[1], message.content)
+                yield RawMessage(source, self._labels[not is_spam], message.content)
 
 
 # Waiting

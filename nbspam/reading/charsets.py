@@ -104,6 +104,7 @@ _NOT_BASE64 = bytes(set(range(256)) - set(_BASE64))  # for bytes.translate
 _PADDING = lazy_pattern(rb"={1,3}[ \t]*(?:\n|\Z)")
 _NEXT_LINE = lazy_pattern(rb"\n*([A-Za-z0-9+/]+={0,2})[ \t]*(?:\n|\Z)")
 _PIECES_LIMIT = 50_000  # of base64, each with padding of its own, that are read: 20 ms
+_SOFT_BREAK = lazy_pattern(rb"=[ \t]++(?:\n|\Z)")  # gateways add blanks
 _UU_BEGIN = lazy_pattern(rb"^begin [0-7]{3,4} [^\n]*\n", re.MULTILINE)
 _UU_LINES_LIMIT = 100_000  # of up to 45 bytes each
 
@@ -115,7 +116,7 @@ def decode_transfer(body: bytes, encoding: str, limits: set[str]) -> bytes:
     limits: gets "encoding" if not all is decoded.
     """
     if "quoted-printable" in encoding:
-        return binascii.a2b_qp(body)
+        return binascii.a2b_qp(_SOFT_BREAK.sub(b"=\n", body))
     if "base64" in encoding:
         return decode_base64(body, limits)
     if "uue" in encoding:
@@ -185,33 +186,17 @@ def decode_uu(data: bytes, limits: set[str]) -> bytes:
     return b"".join(pieces)
 
 
-_MARKS = b"\n\r\t,;|"  # what a table, and nearly every text, has
+# Byte order marks
+
+_BYTE_ORDER_MARKS = {
+    b"\xff\xfe\0\0": "utf-32",
+    b"\0\0\xfe\xff": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+    b"\xef\xbb\xbf": "utf-8-sig",
+}
 
 
-def is_wide(encoding: str | None) -> bool:
-    """Return whether a line end is more than one byte."""
-    name = (encoding or "").lower().replace("_", "-")
-    return name.startswith(("utf-16", "utf-32", "utf16", "utf32"))
-
-
-def wide_encoding(first: bytes) -> str | None:
-    """Return the encoding of a text whose characters have two or four bytes; None of any other.
-
-    first: the first bytes of the text.
-    A byte order mark shows it; without one, that most delimiters and line ends have a NUL beside
-    them, where UTF-16 has it.  A stray NUL in a text of single bytes does not matter.
-    """
-    if first.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
-        return "utf-32"
-    if first.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "utf-16"
-    if b"\0" not in first:
-        return None
-    places = [i for i, byte in enumerate(first) if byte in _MARKS]
-    for encoding, width in (("utf-32", 4), ("utf-16", 2)):
-        zeros = bytes(width - 1)
-        little = sum(i % width == 0 and first[i + 1 : i + width] == zeros for i in places)
-        big = sum(i % width == width - 1 and first[i - width + 1 : i] == zeros for i in places)
-        if 2 * max(little, big) > len(places):
-            return f"{encoding}-le" if little > big else f"{encoding}-be"
-    return None
+def marked_encoding(first: bytes) -> str | None:
+    """Return the encoding that a byte order mark shows; None without one."""
+    return next((name for mark, name in _BYTE_ORDER_MARKS.items() if first.startswith(mark)), None)

@@ -1,14 +1,35 @@
-"""Files by their first bytes: archives, which are decompressed, and what is not read at all."""
+"""Bytes that are no message yet: archives, which are decompressed, and what is not read at all.
+
+What mail stores compress with (Dovecot: gzip, bzip2, xz, lz4, zstd) is decompressed by what is in a
+file, whatever its name is.
+"""
 
 import io
+import re
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any
+
+from nbspam.errors import install_command
+from nbspam.patterns import lazy_pattern
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-# The first bytes of an archive, and the module that unpacks it.
-_PACKED = {b"\x1f\x8b\x08": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "lzma"}
+# The first bytes of an archive, and the modules that unpack it: the first one that is there.
+_DOVECOT_LZ4 = b"Dovecot-LZ4\r\x2a\x9b\xc5"
+_PACKED = {
+    b"\x1f\x8b\x08": ("gzip",),
+    b"BZh": ("bz2",),
+    b"\xfd7zXZ\x00": ("lzma",),
+    b"\x28\xb5\x2f\xfd": ("compression.zstd", "zstandard"),
+    b"\x04\x22\x4d\x18": ("lz4.frame",),
+    _DOVECOT_LZ4: ("lz4.block",),
+}
+MAGIC_BYTES = len(_DOVECOT_LZ4)  # that `unpacking` needs
+_BLOCK_LIMIT = 1 << 20  # bytes; Dovecot's have 64 KiB
+_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".lz4")
 
 
 class Taken(io.RawIOBase):
@@ -45,17 +66,16 @@ def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
     """Return a stream of another's content, decompressed if it is an archive."""
     if not isinstance(stream, io.BufferedReader):  # in memory
         return stream
-    module = unpacking(stream.peek(6))
+    module = unpacking(stream.peek(MAGIC_BYTES))
     if module is None:
         return stream
-    from importlib import import_module
-
-    inner: IO[bytes] = import_module(module).open(stream)
+    inner = stream if module.__name__ == "lz4.block" else module.open(stream)
+    read = _dovecot_blocks(module, stream) if inner is stream else inner.read
 
     def take(n: int) -> bytes:
         """Return bytes; its failures are all OSErrors, like those of a plain file."""
         try:
-            return inner.read(n)
+            return read(n)
         except Exception as error:  # EOFError, zlib.error, and what the others have
             if isinstance(error, MemoryError) or getattr(error, "strerror", None):
                 raise  # the machine or the disk fails, not the archive
@@ -71,23 +91,53 @@ def packed_stream(stream: IO[bytes]) -> IO[bytes]:
     return raw.inner[-1] if isinstance(raw, Taken) else stream
 
 
-def unpacking(magic: bytes) -> str | None:
-    """Return the module that unpacks a file which begins so; None of any other; magic: 6 bytes."""
-    return next((module for first, module in _PACKED.items() if magic.startswith(first)), None)
+def unpacking(magic: bytes) -> Any:
+    """Return the module that unpacks a file which begins so; None if there is none.
+
+    magic: MAGIC_BYTES bytes.
+    """
+    for name in next((names for first, names in _PACKED.items() if magic.startswith(first)), ()):
+        with suppress(ImportError):  # Python has no zstd before 3.14, and no lz4
+            return import_module(name)
+    return None
+
+
+def unpacked(data: bytes, most: int) -> bytes:
+    """Return bytes, decompressed if they are an archive that can be read; at most so many."""
+    if unpacking(data[:MAGIC_BYTES]) is not None:
+        with suppress(OSError):  # damaged: what it is says `no_message`
+            return decompressed(io.BufferedReader(io.BytesIO(data))).read(most)
+    return data
+
+
+def _dovecot_blocks(block: Any, stream: IO[bytes]) -> Callable[[int], bytes]:
+    """Return what reads the blocks of LZ4 that Dovecot writes: each with its length before it."""
+    most, rest = int.from_bytes(stream.read(MAGIC_BYTES + 4)[MAGIC_BYTES:], "big"), b""
+    if most > _BLOCK_LIMIT:
+        raise OSError(0, f"damaged archive: blocks of {most:,} bytes")
+
+    def read(n: int) -> bytes:
+        nonlocal rest
+        if not rest and (length := stream.read(4)):
+            packed = stream.read(min(int.from_bytes(length, "big"), _BLOCK_LIMIT))
+            rest = block.decompress(packed, uncompressed_size=most)
+        data, rest = rest[:n], rest[n:]
+        return data
+
+    return read
 
 
 def bare_suffix(path: "Path") -> str:
     """Return the suffix that shows the format, in lower case: ".csv" of `mail.CSV.gz`."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] in (".gz", ".bz2", ".xz"):
+    if suffixes and suffixes[-1] in _SUFFIXES:
         suffixes.pop()
     return suffixes[-1] if suffixes else ""
 
 
-# Files that are certainly neither mail, text nor a table.  Only a file that is named as a source is
-# refused for it.  A message on standard input is judged whatever it begins with, and so is each
-# file in a folder of messages: who sends a mail must not choose that it is not judged.
-
+# What is neither mail, text nor a table.  A source that is named is refused for its first bytes
+# alone.  A message, on standard input or in a folder, must be binary too: who sends a text must not
+# choose that it is not classified, and mail begins with what the receiving server wrote.
 
 WORKBOOKS = (".xlsx", ".xlsm")  # which are read
 _ARCHIVE = "unpack it, and give the folder or the file in it"
@@ -95,6 +145,7 @@ _FRAME = "save its table as CSV or Parquet, and use that"
 _ZIP = f"is a zip archive; {_ARCHIVE}"
 _WORKBOOK = "is an Excel workbook; save it as CSV, and use that"
 _DOCUMENT = "is an office document; save it as text or CSV, and use that"
+_DOVEADM = "read it over IMAP, or export it with doveadm fetch"
 _BERKELEY_DB = (
     "is a Berkeley DB; write bogofilter's words with bogoutil -d, and read them with nbspam model"
     " import"
@@ -107,6 +158,12 @@ FORMATS = (
     (0, b"PK\x05\x06", "is an empty zip archive; give a file with messages"),
     (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", _DOCUMENT),
     (0, b"!BDN", "is an Outlook mailbox; convert it to mbox with readpst, and use that"),
+    (0, b"\xcf\xad\x12\xfe", "is an Outlook Express folder; convert it to mbox with undbx"),
+    (0, b"\x78\x9f\x3e\x22", "is an Outlook attachment (TNEF); unpack it with tnef, and use that"),
+    (0, b"\x01\x01\x01\x01\n", "is an MMDF mailbox; save it as mbox with mutt, and use that"),
+    (0, b"BABYL OPTIONS:", "is an Rmail file; convert it to mbox with unrmail, and use that"),
+    (0, b"CRYPTED\x03\x07", f"is encrypted by Dovecot (mail_crypt); {_DOVEADM}"),
+    (0, b"Salted__", "is encrypted; decrypt it, and use that"),
     (0, b"SQLite format 3\0", "is an SQLite database; export the table as CSV, and use that"),
     *((0, b"\x80%c" % protocol, f"is a Python pickle; {_FRAME}") for protocol in (2, 3, 4, 5)),
     (0, b"ARROW1\0\0", f"is an Arrow file; {_FRAME}"),
@@ -116,7 +173,8 @@ FORMATS = (
     (0, b"Rar!\x1a\x07", f"is a RAR archive; {_ARCHIVE}"),
     (0, b"7z\xbc\xaf\x27\x1c", f"is a 7z archive; {_ARCHIVE}"),
     (257, b"ustar", f"is a tar archive; {_ARCHIVE}"),
-    (0, b"\x28\xb5\x2f\xfd", "is compressed with zstd; decompress it, and use that"),
+    (0, b"\x1f\x9d", "is compressed with compress; decompress it, and use that"),
+    (0, b"LZIP", "is compressed with lzip; decompress it, and use that"),
     (0, b"%PDF-", "is a PDF; save its text, and use that"),
     *((0, first, "is a picture; give its text") for first in _PICTURES),
     *((12, magic, _BERKELEY_DB) for one in _BERKELEY_MAGIC for magic in (one, one[::-1])),
@@ -125,7 +183,8 @@ FORMATS = (
 _BY_SUFFIX = {
     ".xls": _WORKBOOK,
     ".docx": _DOCUMENT,
-    ".msg": "is an Outlook message; save it as .eml, and use that",
+    ".msg": "is an Outlook message; save it as .eml, or convert it with msgconvert, and use that",
+    ".olm": "is an archive of Outlook for Mac; convert it to mbox, and use that",
 }
 _IN_ZIP = ((b"xl/", _WORKBOOK), (b"word/", _DOCUMENT), (b"opendocument", _DOCUMENT))
 
@@ -135,6 +194,13 @@ def foreign_format(sample: bytes, suffix: str) -> str | None:
 
     sample: its first bytes.  suffix: as `bare_suffix` returns it.
     """
+    if packed := next(
+        (names for first, names in _PACKED.items() if sample.startswith(first)), None
+    ):
+        if unpacking(sample[:MAGIC_BYTES]) is not None:
+            return "is a damaged archive, or one in another; unpack it, and use that"
+        package = packed[-1].partition(".")[0]
+        return f"is compressed; decompress it, or install {package}: {install_command(package)}"
     said = next((s for offset, first, s in FORMATS if sample.startswith(first, offset)), None)
     if said == _ZIP and suffix in WORKBOOKS:
         return None
@@ -144,3 +210,42 @@ def foreign_format(sample: bytes, suffix: str) -> str | None:
         return next((known for name, known in _IN_ZIP if name in sample), said)
     is_workbook = said == _DOCUMENT and "Workbook".encode("utf-16-le") in sample
     return _WORKBOOK if is_workbook else said
+
+
+# Files that mail programs keep beside messages; those that begin with a dot are never read.
+_DBOX = lazy_pattern(rb"2 M[0-9a-f]+ C[0-9a-f]+\n\x01\x02")
+_OF_STORES = lazy_pattern(
+    r"dovecot.*|maildir(?:size|folder)|subscriptions|courier(?:imap|pop3).*|cyrus\..*|cmds|context"
+    r"|.*\.(?:msf|cmeta|ev-summary|ibex\..*|toc|snm|emlxpart|plist|lock)|msgfilterrules\.dat"
+    r"|foldertree\.json|table_of_contents|desktop\.ini|.*:zone\.identifier",
+    re.IGNORECASE,
+)
+# Characters that no text has but by mistake.  Of random bytes one in ten is one; of a list of files
+# that end with NUL one in thirty.
+_CONTROLS = lazy_pattern("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_LOOKED_AT = 4096  # characters
+_CONTROLS_OF_TEXT = 3
+_SHARE, _SHARE_OF_KNOWN = 1 / 20, 1 / 50
+
+
+def no_message(data: bytes, text: str, name: str) -> str:
+    """Return why bytes without a mail's header are no message, and what to do; "" for a text.
+
+    text: the bytes decoded.  name: of their file, "" if they have none.
+    """
+    name = name.rpartition("/")[2]
+    if _DBOX.match(data):
+        return f"is mail in Dovecot's dbox; {_DOVEADM}"
+    if name and is_of_store(name):
+        return "is a mail program's own file, not a message; leave it out"
+    text = text[:_LOOKED_AT]
+    if (controls := len(_CONTROLS.findall(text))) > _CONTROLS_OF_TEXT:
+        known = foreign_format(data, name[name.rfind(".") :].lower())
+        if controls > len(text) * (_SHARE_OF_KNOWN if known else _SHARE):
+            return known or "is not text; convert it to text or .eml, or leave it out"
+    return ""
+
+
+def is_of_store(name: str) -> bool:
+    """Return whether a file is a mail program's own, by its name."""
+    return _OF_STORES.fullmatch(name) is not None

@@ -12,17 +12,18 @@ What could not be read comes as data too, in its place.
 import io
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import accumulate, islice, pairwise, takewhile
+from itertools import accumulate, pairwise, takewhile
 from typing import NamedTuple, TypeVar
 
-from nbspam.errors import NbspamError
+from nbspam.errors import NbspamError, SourceError
 from nbspam.reading import mail, tables
-from nbspam.reading.charsets import is_wide
-from nbspam.reading.compression import Taken, unpacking
+from nbspam.reading.compression import MAGIC_BYTES, Taken, unpacking
+from nbspam.reading.lines import Opened, each_line
 from nbspam.reading.message import RawMessage
-from nbspam.reading.rows import Opened, each_line, file_content
+from nbspam.reading.rows import Layout, file_content, layout_of
 from nbspam.reading.source import (
     FILE_LISTS,
+    LINES,
     ReadingOptions,
     ReadingRequest,
     Skipped,
@@ -30,7 +31,7 @@ from nbspam.reading.source import (
     Source,
     SourceKind,
 )
-from nbspam.reading.sources import existing, failing_as, recognised
+from nbspam.reading.sources import attached_messages, existing, failing_as, recognised
 
 A = TypeVar("A")
 
@@ -229,12 +230,23 @@ class Cutter(NamedTuple):
 
     def _cut(self, source: Source, request: ReadingRequest) -> Iterator[SourcePiece | RawMessage]:
         kind = recognised(source, request)
-        if any(kind is listing for listing in _LISTINGS):
-            raws, n, lists = kind.read(source, request), max(_FILES, self.size // _MAIL), 0
-            while own := list(islice(raws, min(n << (lists // _LISTS), _FILES_LIMIT))):
-                names, labels, _ = zip(*own, strict=True)
-                yield FileList(names, labels)
-                lists += 1
+        if self.options.attached:
+            yield from attached_messages(kind.read(source, request), request)
+        elif any(kind is listing for listing in _LISTINGS):
+            n, files, lists = max(_FILES, self.size // _MAIL), [], 0
+            for raw in kind.read(source, request):
+                is_file = not isinstance(raw.content, bytes)  # and not of an mbox
+                if is_file:
+                    files.append(raw)
+                if files and not (
+                    is_file and len(files) < min(n << (lists // _LISTS), _FILES_LIMIT)
+                ):
+                    yield _file_list(files)
+                    files, lists = [], lists + 1
+                if not is_file:
+                    yield raw
+            if files:
+                yield _file_list(files)
         # Only this machine can read a stream, or know where the messages of a list are.
         elif source.is_at_server or not source.is_file or self.options.input_format in FILE_LISTS:
             yield from kind.read(source, request)
@@ -245,28 +257,35 @@ class Cutter(NamedTuple):
         self, source: Source, kind: SourceKind, request: ReadingRequest
     ) -> list[RangePiece] | None:
         """Return a file's parts; None if it is read whole."""
-        encoding = self.options.table.encoding
         with source.path.open("rb") as stream:
-            if is_wide(encoding) or unpacking(stream.read(6)):  # read from its start
+            if unpacking(stream.read(MAGIC_BYTES)):  # read from its start
                 return None
         if kind is mail.MBOX:
+            mail.note_unflagged(source, request)
+            if mail.body_end(source.sample):  # where messages begin depends on all before them
+                return None
             reader: PartReader = partial(mail.mbox_messages, request.label, request.options.seen)
             return _range_pieces(self._counted(source, of_mails=True), reader)
-        if kind is tables.EACH_LINE:
-            reader = partial(tables.line_messages, request.label, encoding)
-            return _range_pieces(self._counted(source), reader)
-        form = "tsv" if kind is tables.TSV else self.options.input_format
-        content = file_content(source, form, encoding)
-        if content.form not in ("tsv", "csv", "jsonl"):
+        table, told = self.options.table, list[SourceError]()
+        form = LINES if kind is tables.EACH_LINE else self.options.input_format
+        form = "tsv" if kind is tables.TSV else form
+        content = file_content(source, form, table.encoding, told.append)
+        if content.decoding.is_streamed or content.form not in ("tsv", "csv", "jsonl", LINES):
             return None
         counted = self._counted(source)
-        if content.form == "csv" and any(found.has_quotes for _, found in counted):
+        if content.form == LINES:
+            reader = partial(tables.line_messages, request.label, content.decoding)
+        elif content.form == "csv" and any(found.has_quotes for _, found in counted):
             return None
-        has_quoted_cells = any(found.has_quoted_cells for _, found in counted)
-        plan = tables.line_plan(content, request, has_quoted_cells)
-        if plan.layout.is_quoted and content.form != "csv":
-            return None
-        return _range_pieces(counted, plan.read)
+        else:
+            is_bare = content.form == "tsv" and not any(f.has_quoted_cells for _, f in counted)
+            layout = Layout("\t") if is_bare else layout_of(content, table)
+            if layout.is_quoted and content.form != "csv":
+                return None
+            reader = tables.line_plan(content, request, layout).read
+        for what in told:
+            request.options.tell(what)
+        return _range_pieces(counted, reader)
 
     def _counted(
         self, source: Source, of_mails: bool = False
@@ -278,6 +297,11 @@ class Cutter(NamedTuple):
         cuts = [whole * i // n for i in range(n + 1)]
         parts = [ByteRange(name, whole, *ends, of_mails) for ends in pairwise(cuts)]
         return list(zip(parts, self.survey(parts), strict=True))
+
+
+def _file_list(raws: list[RawMessage]) -> FileList:
+    names, labels, _ = zip(*raws, strict=True)
+    return FileList(names, labels)
 
 
 def _range_pieces(

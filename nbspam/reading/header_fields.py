@@ -10,6 +10,7 @@ import re
 
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.charsets import decode, decode_base64
+from nbspam.reading.marks import is_known
 
 # Far above the mail in the corpora (longest header block 21 KB).
 HEADER_LIMIT = 256 << 10  # bytes of one header block
@@ -29,6 +30,7 @@ _MIME_FIELD = lazy_pattern(
     rb"^content-(?:type|transfer-encoding|disposition)[ \t]*:[^\n]*+(?:\n[ \t][^\n]*+){0,50}",
     re.MULTILINE | re.IGNORECASE,
 )
+_FIELD_LINE = lazy_pattern(rb"[ \t]|[!-9;-~]+[ \t]*:")  # or a continuation of one
 _PARAMETER = lazy_pattern(r';\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;]*))')
 # Some mailers do not encode question marks in a word; the bound keeps the pattern linear.
 _ENCODED_WORD = lazy_pattern(r"=\?([^?\s]{1,40})\?([bBqQ])\?([^?\n]*(?:\?(?!=)[^?\n]*){0,20})\?=")
@@ -39,8 +41,9 @@ def split_header(raw: bytes, limits: set[str], is_part: bool = False) -> tuple[l
 
     The block ends at the first line that is neither a header nor the continuation of one; if that
     is a blank line, it belongs to neither.  As in mail readers, it goes on after such a line if
-    a field of MIME follows before the blank line.  Beyond HEADER_LIMIT and HEADERS_LIMIT only the
-    fields of MIME are read, and "header" is added to `limits`.
+    a field of MIME follows before the blank line, or other known ones and few such lines.  Beyond
+    HEADER_LIMIT and HEADERS_LIMIT only the fields of MIME are read, and "header" is added to
+    `limits`.
 
     is_part: of a multipart; it may begin with lines that are none, as no text can stand there.
     """
@@ -49,12 +52,29 @@ def split_header(raw: bytes, limits: set[str], is_part: bool = False) -> tuple[l
     headers = _headers(raw[:end], limits) if lines else []
     is_cut = end == HEADER_LIMIT  # perhaps before the end of a line
     if (headers or is_part) and end < len(raw) and (is_cut or not raw.startswith(b"\n", end)):
-        late, end = _late_headers(raw, end, limits)
-        headers += late
+        late, late_end = _late_headers(raw, end, limits, is_part)
+        if not (late or is_cut or is_part or "header" in limits):
+            late_end = _without_text(headers, raw, end)
+        headers, end = headers + late, late_end
     return headers, raw[end:].removeprefix(b"\n")
 
 
-def _late_headers(raw: bytes, end: int, limits: set[str]) -> tuple[list[Header], int]:
+def _without_text(headers: list[Header], raw: bytes, end: int) -> int:
+    """Return where the header ends if no blank line ends it; its last fields may be text ("Note:").
+
+    Takes such fields out of `headers`: the last ones that no mail program is known to write.
+    """
+    while len(headers) > 1 and not is_known(headers[-1][0]):
+        del headers[-1]
+        end = raw.rfind(b"\n", 0, end - 1) + 1
+        while raw.startswith((b" ", b"\t"), end):
+            end = raw.rfind(b"\n", 0, end - 1) + 1
+    return end
+
+
+def _late_headers(
+    raw: bytes, end: int, limits: set[str], is_part: bool
+) -> tuple[list[Header], int]:
     """Return the headers after a line that is none, or beyond the limit, and where they end."""
     is_long = end > HEADER_LIMIT // 2
     stop = len(raw) if is_long else end + _JUNK_LIMIT
@@ -65,9 +85,14 @@ def _late_headers(raw: bytes, end: int, limits: set[str]) -> tuple[list[Header],
         limits.add("header")
         found = list(itertools.islice(_MIME_FIELD.finditer(raw, end, last), _LATE_LIMIT))
         return _headers(b"\n".join(match[0] for match in found), limits), last
+    late = _headers(raw[end:last], limits)
     if not _MIME_FIELD.search(raw, end, last):
-        return [], end
-    return _headers(raw[end:last], limits), last
+        # Where the blank line is missing, this is text, which has such lines by chance.
+        is_text = is_part or not any(is_known(name) for name, _ in late)
+        odd = sum(not _FIELD_LINE.match(line) for line in raw[end : last - 1].split(b"\n"))
+        if is_text or odd > len(late):
+            return [], end
+    return late, last
 
 
 def _headers(block: bytes, limits: set[str]) -> list[Header]:

@@ -7,15 +7,18 @@ trains.
 
 import os
 import re
+from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import IO
 from urllib.parse import unquote
 
 from nbspam.errors import AccountError, Remedy, SourceError, one_line
-from nbspam.names import is_url, normal_label, real_name
+from nbspam.names import is_url, maildir_flags, normal_label, real_name
+from nbspam.reading.compression import is_of_store
+from nbspam.reading.lines import Decoding, Opened, decoded_lines, filled
 from nbspam.reading.message import BYTES_LIMIT, RawMessage
-from nbspam.reading.rows import Opened, decoded_lines, filled
 from nbspam.reading.source import (
     STDIN,
     ReadingRequest,
@@ -33,16 +36,27 @@ from nbspam.reading.source import (
 # required, since only some writers quote body lines that begin with `From `; those that do put a
 # `>` before them (mboxrd: before `>From ` too), and one such `>` is removed.
 #
+# Where a message has a Content-Length (mboxcl2), and a message begins there or the file ends, what
+# looks like a From_ line before that is in its body.
+#
 # Source: RFC 4155, and the mboxo/mboxrd/mboxcl family as qmail's mbox(5) describes it.
 
 _CHUNK = 1 << 20
 _BORDER = 2_000  # longer than any separator with the first byte of the header after it
 _DATE = rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +(?:[A-Z][a-z][a-z] +\d?\d|\d?\d +[A-Z][a-z][a-z])\b"
 _FROM_LINE = rb"From [^\n]{0,500}?" + _DATE + rb"[^\n]{0,500}\n(?=[!-9;-~]+[ \t]*:|>?From )"
-_FIRST = re.compile(rb"\s*" + _FROM_LINE)
+_FIRST = re.compile(rb"(?:\xef\xbb\xbf)?\s*" + _FROM_LINE)
 _SEPARATOR = re.compile(rb"\n(?=\r?\n" + _FROM_LINE + rb")")
 _STATUS = re.compile(rb"^(X-|)Status:[ \t]*([A-Za-z]*)", re.MULTILINE)
+_ENDS = 4  # bytes of line ends at the end of a message, which some count
 _HEADER_LIMIT = 1 << 17  # bytes in which a Status line is searched
+# Thunderbird's flags stand before all that was received: no sender can write them.
+_MOZILLA = re.compile(
+    rb"(?:X-(?:Account-Key|UIDL|Mozilla-\w+)[ \t]*:[^\n]*\n)*?X-Mozilla-Status:[ \t]*([\da-f]{4})",
+    re.IGNORECASE,
+)
+_MOZILLA_READ, _MOZILLA_EXPUNGED = 0x0001, 0x0008
+_LENGTH = re.compile(rb"^Content-Length:[ \t]*(\d{1,9})[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 
 
@@ -74,14 +88,31 @@ def message_starts(stream: IO[bytes], at: int) -> Iterator[int]:
         place, buffer = place + kept, buffer[kept:]
 
 
-def is_read(message: bytes) -> bool:
-    """Return whether a message's Status lines say that its owner has read and not deleted it.
+def is_read(message: bytes) -> bool | None:
+    """Return whether its owner has read and not deleted a message; None if no line says so.
 
-    Source: the convention of mail readers since Berkeley's: R is read, and in X-Status D deleted.
+    Source: the convention of mail readers since Berkeley's: R is read, and in X-Status D deleted;
+    of Thunderbird, nsMsgMessageFlags.
     """
+    if found := _MOZILLA.match(message):
+        return int(found[1], 16) & (_MOZILLA_READ | _MOZILLA_EXPUNGED) == _MOZILLA_READ
     header = message[:_HEADER_LIMIT].replace(b"\r\n", b"\n").partition(b"\n\n")[0]
     flags = dict(_STATUS.findall(header))
-    return b"R" in flags.get(b"", b"") and b"D" not in flags.get(b"X-", b"")
+    return (b"R" in flags.get(b"", b"") and b"D" not in flags.get(b"X-", b"")) if flags else None
+
+
+def _is_expunged(message: bytes) -> bool:
+    """Return whether Thunderbird shows a message no more, and will remove it from the mbox."""
+    found = _MOZILLA.match(message)
+    return found is not None and bool(int(found[1], 16) & _MOZILLA_EXPUNGED)
+
+
+def body_end(piece: bytes) -> int:
+    """Return where a message with its From_ line ends by its Content-Length; 0 if it has none."""
+    header, blank, _ = piece[:_HEADER_LIMIT].replace(b"\r\n", b"\n").partition(b"\n\n")
+    claimed = _LENGTH.search(header) if blank else None
+    crs = piece.count(b"\r\n", 0, len(header) + 2) if claimed and b"\r" in piece[:2_000] else 0
+    return len(header) + len(blank) + crs + int(claimed[1]) if claimed else 0
 
 
 def messages(stream: IO[bytes], limit: int) -> Iterator[bytes]:
@@ -90,11 +121,30 @@ def messages(stream: IO[bytes], limit: int) -> Iterator[bytes]:
     limit: bytes kept of a message; the rest of a larger one is read and dropped.
     Memory is bounded by the limit, not by the size of the mailbox.
     """
+    pieces = _pieces(stream, limit)
+    waiting: deque[bytes] = deque()
+    while waiting or (waiting := deque(islice(pieces, 1))):
+        piece = waiting.popleft()
+        end, n, size = body_end(piece), 0, len(piece)
+        while size < end - _ENDS and end < limit:
+            if n == len(waiting):
+                waiting.extend(islice(pieces, 1))
+            if n == len(waiting):
+                break
+            size += 1 + len(waiting[n])
+            n += 1
+        if n and abs(size - end) <= _ENDS:
+            piece = b"\n".join([piece, *(waiting.popleft() for _ in range(n))])
+        yield _unquoted(piece, limit)
+
+
+def _pieces(stream: IO[bytes], limit: int) -> Iterator[bytes]:
+    """Yield what is between separators, with the From_ lines."""
     kept, tail = b"", b""  # a message's bytes so far; what may be the start of a separator
     while chunk := stream.read(_CHUNK):
         *whole, last = _SEPARATOR.split(tail + chunk)
         for piece in whole:
-            yield _unquoted(kept + piece, limit)
+            yield kept + piece
             kept = b""
         # A separator across two chunks is found once it is whole: From_ lines are short.
         border = max(0, len(last) - _BORDER)
@@ -102,7 +152,7 @@ def messages(stream: IO[bytes], limit: int) -> Iterator[bytes]:
             kept = (kept + last[:border])[: limit + _BORDER]
         tail = last[border:]
     if (kept + tail).strip():
-        yield _unquoted(kept + tail, limit)
+        yield kept + tail
 
 
 def _unquoted(piece: bytes, limit: int) -> bytes:
@@ -120,13 +170,24 @@ def mbox_messages(
     """
     with opened() as stream:
         for number, raw in enumerate(messages(stream, BYTES_LIMIT), first):
-            if not seen or is_read(raw):
+            if is_read(raw) if seen else not _is_expunged(raw):
                 yield RawMessage(f"{name}:{number}", label, raw)
 
 
+def note_unflagged(source: Source, request: ReadingRequest) -> None:
+    """Say of an mbox in a file that `seen` leaves out all of it, if no message has a flag."""
+    if request.options.seen and source.is_file:
+        with source.opened() as stream:
+            flags = map(is_read, messages(stream, _HEADER_LIMIT))
+            if all(flag is None for flag in flags):
+                reason = "no message has a Status line, so which were read is unknown"
+                request.skips.note(source.title, reason, Remedy.LEAVE_OUT_SEEN)
+
+
 def _read_mbox(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    note_unflagged(source, request)
     seen = request.options.seen
-    return mbox_messages(request.label, seen, source.title, source.opened, request.skips)
+    yield from mbox_messages(request.label, seen, source.title, source.opened, request.skips)
 
 
 MBOX = SourceKind(_read_mbox, "an mbox has no labels")
@@ -151,6 +212,7 @@ ONE_MESSAGE = SourceKind(read_one, "one message has no labels")
 # Folders: one message per file
 
 _DEPTH_LIMIT = 100  # folders inside one another
+_MH_LIMIT = 10_000_000  # the highest number of a message
 
 
 def is_within(path: object, folder: str) -> bool:
@@ -197,17 +259,67 @@ def _entries(folder: Path) -> list[Path]:
     return [one for one in sorted(folder.iterdir(), key=str) if not one.name.startswith(".")]
 
 
-def _is_maildir(path: Path) -> bool:
-    return all((path / name).is_dir() for name in ("cur", "new"))
+def _maildir_parts(path: Path) -> list[Path]:
+    """Return the folders of a Maildir with mail in them; none of another folder.
+
+    Thunderbird's has no `new`.  tmp holds mail that is still being written.
+    """
+    new = path / "new"
+    if not (path / "cur").is_dir() or not (new.is_dir() or (path / "tmp").is_dir()):
+        return []
+    return [path / "cur", new] if new.is_dir() else [path / "cur"]
+
+
+def _read_in_maildir(parts: list[Path], request: ReadingRequest) -> list[Path]:
+    """Return what is in a Maildir; on request without what its owner has not read, or deleted."""
+    if not request.options.seen:
+        return [entry for part in parts for entry in _entries(part)]
+    if not parts[0].with_name("new").is_dir():
+        raise _not_recorded(parts[0].parent)
+    entries = (entry for part in parts if part.name == "cur" for entry in _entries(part))
+    found = [(entry, maildir_flags(entry.name)) for entry in entries]
+    return [entry for entry, flags in found if flags and "S" in flags[1] and "T" not in flags[1]]
+
+
+_UNSEEN = re.compile(r"^unseen:(.*)$", re.MULTILINE)
+
+
+def _in_folder(path: Path, request: ReadingRequest) -> tuple[list[Path], bool]:
+    """Return what is in a folder that is no Maildir, and whether it records what was read.
+
+    MH does, in a file: what is unseen is left out on request, and what is deleted always.
+    """
+    entries = _entries(path)
+    try:
+        sequences = (path / ".mh_sequences").read_text("utf-8", "replace")
+    except OSError:
+        return entries, False
+    unseen: set[str] = set()
+    if request.options.seen and (line := _UNSEEN.search(sequences)):
+        for first, _, last in (part.partition("-") for part in line[1].split()):
+            if first.isdecimal() and (last or first).isdecimal():
+                unseen.update(map(str, range(int(first), min(int(last or first), _MH_LIMIT) + 1)))
+    return [one for one in entries if one.name[0] not in ",#" and one.name not in unseen], True
+
+
+def _not_recorded(path: Path) -> SourceError:
+    return SourceError(f"{path}: does not record which messages were read", Remedy.LEAVE_OUT_SEEN)
+
+
+def _is_box(entry: Path, names: set[str]) -> bool:
+    """Return whether a file in a folder is an mbox by its name, and by its beginning.
+
+    So Thunderbird keeps folders (each with an .msf beside it), and Apple Mail and Google export.
+    names: of all files in the folder.
+    """
+    named = entry.suffix.lower() == ".mbox" or entry.name == "mbox" or f"{entry.name}.msf" in names
+    return named and is_mbox(Source(str(entry)).sample)
 
 
 def _files(
     path: Path, request: ReadingRequest, root: str, visited: set[Path], depth: int = 0
 ) -> Iterator[RawMessage]:
     """Yield the files of a folder and its sub-folders, sorted by name, without dot files.
-
-    A Maildir consists of its cur and new: tmp holds mail that is still being written.  On request,
-    the mail of a Maildir is left out that its owner has not read, or has deleted.
 
     root: as `_is_left_out` takes it.
     visited: the folders read so far, with links resolved: a link may lead back to one of them.
@@ -220,16 +332,12 @@ def _files(
         request.skips(str(path), f"the folder is more than {_DEPTH_LIMIT} folders deep")
         return
     visited.add(real)
-    if _is_maildir(path):
-        only_read = request.options.seen
-        parts = [path / name for name in ("cur", "new")[: 1 if only_read else 2]]
+    if parts := _maildir_parts(path):
         parts = [part for part in parts if not _is_left_out(part, root, request)]
-        entries = [entry for part in parts for entry in _entries(part)]
-        if only_read:  # and not deleted
-            flags = [entry.name.partition(":2,")[2] for entry in entries]
-            entries = [e for e, f in zip(entries, flags, strict=True) if "S" in f and "T" not in f]
+        entries, records = _read_in_maildir(parts, request) if parts else [], True
     else:
-        entries = _entries(path)
+        entries, records = _in_folder(path, request)
+    inside = {entry.name for entry in entries}
     # To resolve the path of each file would take as long as to list them.
     names = {given.rpartition(os.sep)[2] for given in request.options.given}
     for entry in entries:
@@ -238,12 +346,19 @@ def _files(
             continue
         if _is_left_out(entry, root, request):
             continue
+        if is_folder and entry.name == "Attachments" and "Messages" in inside:
+            continue  # of Apple Mail, which keeps them beside the messages
         if is_folder:
             try:
                 yield from _files(entry, request, root, visited, depth + 1)
             except PermissionError as error:
                 request.skips(str(entry), f"the folder cannot be read ({error.strerror})")
         elif entry.is_file():
+            if not parts and _is_box(entry, inside):
+                yield from _read_mbox(Source(str(entry)), request)
+                continue
+            if request.options.seen and not records and not is_of_store(entry.name):
+                raise _not_recorded(path)
             yield RawMessage(str(entry), request.label, entry)
 
 
@@ -270,7 +385,7 @@ def _read_class_folders(source: Source, request: ReadingRequest) -> Iterator[Raw
 
 def has_classes(path: Path) -> bool:
     """Return whether a folder may have one sub-folder for each class."""
-    return bool(_class_folders(path)) and not _is_maildir(path)
+    return bool(_class_folders(path)) and not _maildir_parts(path)
 
 
 CLASS_FOLDERS = SourceKind(_read_class_folders)
@@ -314,7 +429,7 @@ def is_index(source: Source, is_asked: bool) -> bool:
 def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     skips, folder = request.skips, source.path.parent
     allowed = real_name(folder.resolve().parent)
-    lines = decoded_lines(source.title, source.opened, None, skips)
+    lines = decoded_lines(source.title, source.opened, Decoding(), skips)
     for number, text in filled(lines):
         where = f"{source.path}:{number}"
         line = _INDEX_LINE.fullmatch(text.strip())

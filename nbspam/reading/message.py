@@ -9,13 +9,14 @@ Sources: RFC 2045 and 2046.
 """
 
 import re
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.errors import SourceError
+from nbspam.names import MAILDIR_PARTS, unflagged
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.charsets import decode, decode_transfer, is_identity
-from nbspam.reading.compression import open_bytes
+from nbspam.reading.compression import no_message, open_bytes, unpacked
 from nbspam.reading.header_fields import (
     HEAD,
     MIME_FIELDS,
@@ -30,6 +31,7 @@ from nbspam.reading.header_fields import (
 from nbspam.reading.marks import is_known, unmarked
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
+    from io import BufferedReader
     from pathlib import Path
 
 # Bounds.  A spammer chooses the input, so each is a limit on time and memory, far above the mail
@@ -50,7 +52,9 @@ class Part(NamedTuple):
     text: str  # decoded; empty for what is not text
     is_html: bool = False  # whether mail readers and browsers show the text as a page
     filename: str = ""  # empty if it has none
-    is_doubtful: bool = False  # whether mail programs show another part in its place
+    is_doubtful: bool = (
+        False  # whether mail programs show another part in its place, or it on demand
+    )
 
 
 class Message(NamedTuple):
@@ -59,6 +63,7 @@ class Message(NamedTuple):
     headers: list[Header]  # (name in lower case, value unfolded but not decoded), in order
     parts: list[Part]
     limits: frozenset[str] = frozenset()  # the names of the bounds that it met
+    problem: str = ""  # why what was read is no message, and what to do; then it has nothing in it
 
     @property
     def is_empty(self) -> bool:
@@ -71,6 +76,28 @@ class Message(NamedTuple):
 
 
 FROM_LINE = lazy_pattern(rb">?From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [^\n]*\d:\d\d[^\n]*\n?")
+# What may stand before a header: blank lines, an mbox's From_ line, those of UUCP and of a mail
+# that was piped twice.  And odd lines, before what is a header by several fields of every mail.
+_BEFORE = lazy_pattern(rb"(?:[ \t]*\n|>*From [^\n]*\n)+")
+_MAY_BEGIN = b"\n", b" ", b"\t", b">", b"From "  # tried first: to compile a pattern takes longer
+_ODD_LINES, _ODD_LIMIT, _FIELDS_AFTER = 3, 1_000, 2  # lines, bytes of one, fields
+_USUAL = frozenset("from to subject date message-id received return-path mime-version".split())
+# Apple Mail's .emlx: how many bytes the message has, the message, and a property list.
+_EMLX = lazy_pattern(rb"(\d{1,10})[ \t]*\n")
+_PLIST = lazy_pattern(rb"\s*<\?xml[^>]*>\s*<!DOCTYPE plist")
+_ORIGINAL = b"x-spam-type"
+_REPORTING = "x-spam-", "x-amavis-"
+# Received fields: of a filter, which writes the report; and of machines that mail came from.  Above
+# the filter's stands what was written here; if another machine is named there, a sender wrote the
+# report.  Or a spam could attach a ham, which would be classified in its place.
+_FILTERING = lazy_pattern(r"\bwith SpamAssassin\b|\bamavisd")
+_FETCHING = lazy_pattern(r"\bwith (?:IMAP|POP3|LMTP|local)\b")
+_ADDRESS = lazy_pattern(
+    r"(?<![\d.])(?!127\.|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.)\d{1,3}(?:\.\d{1,3}){3}(?![\d.])"
+    r"|\[(?:IPv6:)?(?!::1\])[0-9a-f]*:[0-9a-f:]+\]",
+    re.IGNORECASE,
+)
+_REPORTS_LIMIT = 4  # of a message in a report in a report
 _FILE_MARK = lazy_pattern(rb"\r?\n(?:\xff\xfe|\xfe\xff|\xef\xbb\xbf)")
 
 
@@ -85,34 +112,55 @@ def _text_message(text: str, limits: set[str]) -> Message:
     return Message([], [Part("text/plain", text, is_page)], frozenset(limits))
 
 
-def parse(raw: bytes, marks: tuple[str, ...] = ()) -> Message:
+def parse(raw: bytes, marks: tuple[str, ...] = (), name: str = "") -> Message:
     """Return the message in `raw`, whatever it holds; never raises.
 
-    raw: a mail with its headers, or plain text.  A first mbox `From ` line is not part of it (but
-    "From 9 on I am free" is a text), nor are the marks of nbspam in its header.
-    marks: headers that are marks whatever their value.
+    raw: a mail with its headers, or plain text; perhaps compressed.  Lines before the header are
+    not part of it (but "From 9 on I am free" is a text), nor are the marks of nbspam in it.  Of
+    what a spam filter has attached to its report the message is what was attached.
+    marks: headers that are marks whatever their value.  name: of the file.
     Reads BYTES_LIMIT bytes and TEXT_LIMIT characters of text at most.
     """
+    raw = unpacked(raw, BYTES_LIMIT)
     limits = {"bytes"} if len(raw) >= BYTES_LIMIT else set()
-    raw = unmarked(raw[:BYTES_LIMIT], marks)
+    data = raw = _without_plist(unmarked(raw[:BYTES_LIMIT], marks))
     # An empty line before a text may be of nbspam's marks, which are gone: it is never looked at.
     if _FILE_MARK.match(raw):
         raw = raw.lstrip(b"\r\n")
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):  # a file saved as "Unicode"
         raw = raw.decode("utf-16", "replace").encode("utf-8")
     raw = _lf(raw)
-    headers, body = split_header(_after_from_line(raw), limits)
-    if not _is_known(headers):
+    headers, body = _split_mail(raw, limits)
+    for _ in range(_REPORTS_LIMIT):
+        if _ORIGINAL not in body or not (original := _original(headers, body)):
+            break
+        inner, rest = _split_mail(original, limits)
+        if not inner:
+            break
+        headers, body = inner, rest
+    if not headers:
+        text = raw
         if from_line := FROM_LINE.match(raw):
-            raw = raw[from_line.end() :]
-        return _text_message(decode(raw.lstrip(b"\n"), ""), limits)
+            text = raw[from_line.end() :]
+        decoded = decode(text.lstrip(b"\n"), "")
+        if problem := no_message(data, decoded, name):
+            return Message([], [], problem=problem)
+        return _text_message(decoded, limits)
     parts = mime_parts(headers, body, limits)
     return Message(headers, parts, frozenset(limits))
 
 
 def is_mail(sample: bytes) -> bool:
     """Return whether a file that begins with `sample` begins with a mail's header."""
-    return _is_known(split_header(_after_from_line(_lf(sample)), set())[0])
+    return bool(_split_mail(_lf(sample), set())[0])
+
+
+def problem_of(content: bytes, name: str) -> str:
+    """Return why the content of a file is no message, and what to do; "" if it is one.
+
+    content: all of it, or its first bytes.
+    """
+    return "" if is_mail(content) else parse(content, name=name).problem
 
 
 def _lf(raw: bytes) -> bytes:
@@ -123,12 +171,65 @@ def _lf(raw: bytes) -> bytes:
     return raw
 
 
-def _after_from_line(raw: bytes) -> bytes:
-    return raw.partition(b"\n")[2] if raw.startswith((b"From ", b">From ")) else raw
+def _split_mail(raw: bytes, limits: set[str]) -> tuple[list[Header], bytes]:
+    """Return the header of a mail and its body; no header if it is none."""
+    if raw.startswith(_MAY_BEGIN) and (before := _BEFORE.match(raw)):
+        raw = raw[before.end() :]
+    headers, body = split_header(raw, limits)
+    if any(is_known(name) for name, _ in headers):
+        return headers, body
+    at = 0
+    for _ in range(_ODD_LINES):
+        begin, at = at, raw.find(b"\n", at, at + _ODD_LIMIT) + 1
+        if not at or min(raw[begin:at]) < 9:  # as in an archive
+            break
+        headers, body = split_header(raw[at:], limits)
+        if len({name for name, _ in headers} & _USUAL) >= _FIELDS_AFTER:
+            return headers, body
+    return [], raw
 
 
-def _is_known(headers: list[Header]) -> bool:
-    return any(is_known(name) for name, _ in headers)
+def _without_plist(raw: bytes) -> bytes:
+    """Return the message of an .emlx, and any other as it is."""
+    if raw[:1].isdigit() and (first := _EMLX.match(raw)):
+        end = first.end() + int(first[1])
+        if _PLIST.match(raw, end):
+            return raw[first.end() : end]
+    return raw
+
+
+def _original(headers: list[Header], body: bytes) -> bytes:
+    """Return the message that SpamAssassin or amavis has attached to its report; b"" if none.
+
+    A report has two parts: a text, and the original as message/rfc822 (`report_safe 1`) or as text
+    (`report_safe 2`).
+    """
+    received = (value for name, value in headers if name == "received")
+    above = takewhile(lambda value: not _FILTERING.search(value), received)
+    if any(_ADDRESS.search(value) and not _FETCHING.search(value) for value in above):
+        return b""
+    if not any(name.startswith(_REPORTING) or "SpamAssassin" in value for name, value in headers):
+        return b""
+    parts = _opened(_node(headers, body, 0), set())
+    if len(parts) != 2 or parts[1].parameters.get("x-spam-type") != "original":
+        return b""
+    encoding = parts[1].fields.get("content-transfer-encoding", "")
+    return decode_transfer(parts[1].body, encoding, set())
+
+
+def attached(raw: bytes) -> list[bytes]:
+    """Return the messages that are attached to a mail, as they were forwarded."""
+    limits: set[str] = set()
+    found: list[bytes] = []
+    nodes = [_node(*_split_mail(_lf(unpacked(raw, BYTES_LIMIT)), limits), 0)]
+    while nodes and len(found) < PARTS_LIMIT:
+        node = nodes.pop()
+        if node.content_type == _MESSAGE or node.filename.lower().endswith(".eml"):
+            encoding = node.fields.get("content-transfer-encoding", "")
+            found.append(decode_transfer(node.body, encoding, limits))
+        elif node.content_type.startswith("multipart/") and node.depth < DEPTH_LIMIT:
+            nodes += reversed(_opened(node, limits))
+    return found
 
 
 class RawMessage(NamedTuple):
@@ -149,14 +250,33 @@ class RawMessage(NamedTuple):
         if isinstance(content, bytes):
             return parse(content)
         try:
-            with open_bytes(content) as stream:
+            with opened_again(content) as stream:
                 # Reading 16 MiB at once costs 32 µs per file; this costs 12.
                 data = stream.read(_MOST)
                 if len(data) == _MOST:
                     data += stream.read(BYTES_LIMIT - _MOST)
         except OSError as error:
             raise SourceError(f"{content}: cannot be read ({error.strerror}); check it") from error
-        return parse(data)
+        message = parse(data, name=str(content))
+        if message.problem:
+            raise SourceError(f"{content}: {message.problem}")
+        return message
+
+
+def opened_again(path: "Path") -> "BufferedReader":
+    """Open a file of one message, decompressed; one of a Maildir also by its new name.
+
+    Mail programs set flags, which renames it, while a folder is read.  Raises OSError.
+    """
+    try:
+        return open_bytes(path)
+    except FileNotFoundError:
+        base = unflagged(path.name)
+        for part in MAILDIR_PARTS if path.parent.name in MAILDIR_PARTS else ():
+            for other in path.parent.with_name(part).iterdir():
+                if other.name.startswith(base) and unflagged(other.name) == base:
+                    return open_bytes(other)
+        raise
 
 
 _MOST = 1 << 16  # bytes; most mails have fewer
@@ -177,7 +297,7 @@ def identity(raw: RawMessage) -> Identity:
     if isinstance(content, bytes):
         return Identity(message_id(content), len(content))
     try:
-        with open_bytes(content) as stream:
+        with opened_again(content) as stream:
             return Identity(message_id(stream.read(HEAD)), content.stat().st_size)
     except OSError:
         return Identity()  # whoever reads it whole says so
@@ -209,7 +329,13 @@ class _Node(NamedTuple):
 _MESSAGE = "message/rfc822"
 _PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _READABLE = frozenset({"text/plain", "text/html", "application/xhtml+xml"})
+# What mail programs show without being asked; the Subject of a message within is a part, too.
+_SHOWN = _READABLE | {"text/enriched", "text/richtext", _MESSAGE}
 _TEXTUAL = frozenset({"application/xhtml+xml", "application/xml"})
+# Lines that are joined without a blank: of calendars and cards (RFC 5545), of DelSp (RFC 3676).
+_FOLDED = frozenset("text/calendar text/vcard text/x-vcard text/directory".split())
+_FOLD = lazy_pattern(r"\r?\n[ \t]")
+_FLOW = lazy_pattern(r"(?<!^--) \r?\n>* ?", re.MULTILINE)
 _HTML_NAME = re.compile(r"\.(?:x|s|m)?html?$", re.IGNORECASE)
 _PAGE_BEGINS = lazy_pattern(
     r"\s{0,200}<(?:html|!doctype|head|body|meta|table|div)\b", re.IGNORECASE
@@ -238,7 +364,13 @@ def mime_parts(headers: list[Header], body: bytes, limits: set[str]) -> list[Par
     kinds = [leaf.content_type for leaf in leaves]
     pages = list(map(is_html, kinds, names, texts))
     texts = fitted(texts, pages, TEXT_LIMIT, limits)
-    return list(map(Part, kinds, texts, pages, names, (leaf.is_doubtful for leaf in leaves)))
+    return list(map(Part, kinds, texts, pages, names, map(_is_doubtful, leaves)))
+
+
+def _is_doubtful(leaf: _Node) -> bool:
+    disposition = leaf.fields.get("content-disposition", "").lower()
+    is_attached = disposition.startswith("attachment") or leaf.content_type not in _SHOWN
+    return leaf.is_doubtful or (is_attached and leaf.depth > 0)
 
 
 def is_html(content_type: str, filename: str, text: str) -> bool:
@@ -392,7 +524,11 @@ def _text(leaf: _Node, filename: str, limits: set[str]) -> str:
         if not is_page:  # a page in an attachment is opened with one click
             return ""
     data = decode_transfer(leaf.body, encoding, limits)
-    return decode(data, leaf.parameters.get("charset", ""))
+    text = decode(data, leaf.parameters.get("charset", ""))
+    if leaf.content_type in _FOLDED:
+        return _FOLD.sub("", text)
+    is_flowed = leaf.parameters.get("delsp", "").lower() == "yes"
+    return _FLOW.sub("", text) if is_flowed and leaf.content_type == "text/plain" else text
 
 
 def _split_parts(body: bytes, parameters: dict[str, str], limits: set[str]) -> list[bytes]:

@@ -1,86 +1,38 @@
-"""The rows of a text and the columns of a table.
+"""The rows of a table: lines of TSV and CSV, well-formed or not, and JSON lines; all are streamed.
 
-Rows are lines, TSV and CSV, well-formed or not, and JSON lines; all are streamed.  How they are
-laid out is decided by their beginning.  Of a file that may be read to its end; of a stream, which
-cannot be read twice, it is what has come so far, kept in memory.
-
-Columns are the text's and the label's: each is found by the name that the user gives, else by a
-usual name, else by its content.  And whether the first row names them.
+How they are laid out is decided by their beginning.  Of a file that may be read to its end; of a
+stream, which cannot be read twice, it is what has come so far, kept in memory.
 """
 
 import csv
 import io
 import itertools
 import json
+import math
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
-from nbspam.errors import Remedy, TableError
-from nbspam.names import HAM, SPAM, answer_label, cell_label, normal_label
-from nbspam.reading.charsets import is_wide, wide_encoding
+from nbspam.names import normal_label
+from nbspam.reading.columns import Nested
 from nbspam.reading.compression import Taken
+from nbspam.reading.lines import (
+    Decoding,
+    Line,
+    Opened,
+    Tell,
+    decoded_lines,
+    decoding_of,
+    filled,
+)
 from nbspam.reading.source import Skips, Source, TableOptions, has_more
 
-Opened = Callable[[], io.BufferedReader]
-Line = tuple[int, str]  # its number, its text with the line end
 TableRow = tuple[int, Sequence[str]]  # the line on which a row begins, and its cells
 
 SAMPLE_ROWS = 200  # rows in which the columns are searched
 SAMPLE_CHARACTERS = 1 << 20  # of those rows, so that huge cells are not all kept in memory
-_LINE_LIMIT = 4 << 20  # bytes of one line
-_WIDE_SAMPLE = 4 << 10  # bytes in which UTF-16 is recognised
-
-
-# Lines
-
-
-def decoded_lines(
-    name: str, opened: Opened, encoding: str | None, skips: Skips, first: int = 1
-) -> Iterator[Line]:
-    """Yield (line number, text with its line end) of a text, split at LF alone.
-
-    name: the text's, in errors.  opened: called for its bytes when the first line is asked for.
-    encoding: None is UTF-8, and Windows-1252 for a line that is not UTF-8.
-    first: the number of the first line, of a part of a text.
-    Raises TableError for UTF-16 and UTF-32 without their names.
-    """
-    with opened() as stream:
-        if is_wide(encoding):
-            text = io.TextIOWrapper(stream, encoding, errors="replace", newline="\n")
-            for number, wide_line in enumerate(text, 1):
-                yield number, wide_line.removeprefix("\ufeff") if number == 1 else wide_line
-            return
-        sample = stream.peek(1)[:_WIDE_SAMPLE] if isinstance(stream, io.BufferedReader) else b""
-        if first == 1 and not encoding and (wide := wide_encoding(sample)):
-            kind = wide.upper()[: len("utf-16")]
-            raise TableError(f"{name}: the file is {kind}", Remedy.NAME_UTF, encoding=wide)
-        for number, line in enumerate(each_line(stream), first):
-            if number == 1:
-                line = line.removeprefix(b"\xef\xbb\xbf")
-            try:
-                yield number, line.decode(encoding or "utf-8")
-            except UnicodeError as error:
-                if encoding:
-                    reason = getattr(error, "reason", error)
-                    skips(f"{name}:{number}", f"the line is not {encoding} ({reason})")
-                else:
-                    yield number, line.decode("cp1252", "replace")
-
-
-def each_line(stream: io.BufferedReader) -> Iterator[bytes]:
-    """Yield the lines of a text as bytes, which is what is numbered; a long one is several."""
-    while line := stream.readline(_LINE_LIMIT):
-        yield line
-
-
-def filled(lines: Iterator[Line]) -> Iterator[Line]:
-    """Yield the lines that are not blank, without their line ends."""
-    for number, line in lines:
-        if line.strip():
-            yield number, line.rstrip("\r\n")
 
 
 # The bytes of a table
@@ -91,6 +43,7 @@ PATIENCE = 0.5
 _CHUNK = 1 << 16
 PARQUET = b"PAR1"  # the first bytes of every Parquet file
 _FORMS = {".tab": "tsv", ".ndjson": "jsonl", ".xlsm": "xlsx"}
+_BINARY = ("parquet", "xlsx")
 
 
 class Content(NamedTuple):
@@ -98,22 +51,30 @@ class Content(NamedTuple):
 
     name: str  # in errors, and of its rows
     form: str  # "tsv", "csv", "jsonl", "json", "parquet" or "xlsx"
-    encoding: str | None
+    decoding: Decoding
     whole: Opened  # opens all of it; of a stream once
     beginning: Opened  # opens what its layout is decided by
     is_cut: bool = False  # whether more follows the beginning
 
     def first_lines(self) -> Iterator[Line]:
         """Yield the lines that its layout is decided by."""
-        return decoded_lines(self.name, self.beginning, self.encoding, Skips())
+        return decoded_lines(self.name, self.beginning, self.decoding, Skips())
 
 
-def file_content(source: Source, form: str | None = None, encoding: str | None = None) -> Content:
-    """Return a file's bytes; form: that of its name, if None."""
+def file_content(
+    source: Source,
+    form: str | None = None,
+    encoding: str | None = None,
+    tell: Tell = lambda _: None,
+) -> Content:
+    """Return a file's bytes; form: that of its name, if None.  tell: told of its charset."""
     form = form or _FORMS.get(source.suffix, source.suffix[1:])
     if source.sample.startswith(PARQUET):
         form = "parquet"
-    return Content(source.title, form, encoding, source.opened, source.opened)
+    decoding, opened = Decoding(), source.opened
+    if form not in _BINARY:
+        decoding = decoding_of(source.title, opened, encoding, tell)
+    return Content(source.title, form, decoding, opened, opened)
 
 
 def stream_content(
@@ -122,6 +83,7 @@ def stream_content(
     form: str,
     encoding: str | None,
     patience: float | None = None,
+    tell: Tell = lambda _: None,
 ) -> Content:
     """Return a stream's bytes, its first ones read.
 
@@ -149,7 +111,8 @@ def stream_content(
     def begun() -> io.BufferedReader:
         return io.BufferedReader(io.BytesIO(beginning))
 
-    return Content(name, form, encoding, whole, begun, is_cut)
+    decoding = Decoding() if form in _BINARY else decoding_of(name, begun, encoding, tell)
+    return Content(name, form, decoding, whole, begun, is_cut)
 
 
 # Rows
@@ -158,6 +121,10 @@ CELL_LIMIT = 16 << 20  # characters of a quoted cell
 _ROW_LINES_LIMIT = 1_000  # a row of more lines has an opening quote that is never closed
 _FAILURES_LIMIT = 20  # rows that fail before the table is read as one row per line
 _QUOTED = re.compile(r'"[^"]*"')
+_DELIMITERS = ",;\t|"
+_SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # Excel's first line
+_PATHS, _DEPTH = 20, 6  # of the fields within an object that are told
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Layout(NamedTuple):
@@ -166,28 +133,34 @@ class Layout(NamedTuple):
     delimiter: str  # "" of JSON lines
     is_quoted: bool = False
     names: list[str] | None = None  # of the columns, where the format has them
+    n_above: int = 0  # lines above the table
 
 
-def layout_of(content: Content) -> Layout:
+def layout_of(content: Content, options: TableOptions) -> Layout:
     """Return the layout of a TSV, a CSV or JSON lines.
 
-    In a CSV file the delimiter may be another than the comma: it is the one in most lines; of
-    several, the one that is first in the first line.  JSON's first object names the columns.
+    In a CSV file the delimiter may be another than the comma: Excel's `sep=;` names it, or it is
+    the one in most lines, as often in each; of several, the one that is first in the first line.
+    The first rows of JSON name the columns, and the user fields within them.
     """
     lines = content.first_lines()
     if content.form == "jsonl":
-        names = next((list(found) for _, found in _objects("", lines, Skips())), None)
-        return Layout("", names=names)
+        objects = itertools.islice(_objects("", lines, Skips()), SAMPLE_ROWS)
+        return Layout("", names=field_names([values for _, values in objects], options))
     delimiter = "\t"
     if content.form == "csv":
-        sample = [text for _, text in first_rows(lines)]
-        first = _QUOTED.sub("", sample[0]) if sample else ""
+        texts = [text for _, text in first_rows(filled(lines))]
+        if named := _SEPARATOR.fullmatch(texts[0].strip(" ")) if texts else None:
+            return Layout(named[1], is_quoted=True, n_above=1)
+        sample = [_QUOTED.sub("", text) for text in texts]
+        first = next((line for line in sample if any(mark in line for mark in _DELIMITERS)), "")
 
         def rank(mark: str) -> tuple[int, int]:
-            at = first.find(mark)
-            return sum(mark in line for line in sample) if at >= 0 else 0, -at
+            counts = [line.count(mark) for line in sample if mark in line]
+            alike = max(map(counts.count, set(counts)), default=0)
+            return len(counts) + alike, -(first.find(mark) % (len(first) + 1))
 
-        delimiter = max(",;\t|", key=rank)
+        delimiter = max(_DELIMITERS, key=rank)
     return Layout(delimiter, is_quoted=delimiter != "\t" or _is_quoted_tsv(content))
 
 
@@ -241,9 +214,11 @@ def first_rows(rows: Iterator[tuple[int, S]]) -> Iterator[tuple[int, S]]:
 
 def rows_of(name: str, lines: Iterator[Line], layout: Layout, skips: Skips) -> Iterator[TableRow]:
     """Yield (number of its first line, cells) of each row of some lines of a table."""
+    if layout.n_above:
+        lines = itertools.dropwhile(lambda line: line[0] <= layout.n_above, lines)
     if not layout.delimiter:
         for number, values in _objects(name, lines, skips):
-            yield number, [cell_text(values.get(column)) for column in layout.names or ()]
+            yield number, [cell_text(field(values, one)) for one in layout.names or ()]
     elif layout.is_quoted:
         yield from _csv_rows(name, lines, layout.delimiter, skips)
     else:
@@ -313,260 +288,76 @@ def _csv_rows(name: str, lines: Iterator[Line], delimiter: str, skips: Skips) ->
         failures += 1
 
 
-# Columns
-
-# As `column_key` has them.
-_YES_NO_NAMES = ("spam", "isspam", "junk", "isjunk")
-LABEL_NAMES = "label class category v1 spam isspam type target verdict junk isjunk".split()
-TEXT_NAMES = (
-    *("text", "message", "sms", "body", "content", "v2", "email", "mail"),
-    *("teks", "texto", "texte", "nachricht", "messages", "messagetext", "smstext"),
-)
-_CLASSES_LIMIT = 20  # a column with more distinct values than this is not a label
-LABEL_LENGTH = 24  # characters; a column with a longer value is not a label
-_NAMES_SHOWN, _NAME_SHOWN = 20, 40  # columns, and characters of each, in an error
-_SURROGATES = re.compile("[\ud800-\udfff]")
+# Cells
 
 
-class Columns(NamedTuple):
-    """Where the cells of a message are in a row."""
+def cell_text(value: Any) -> str:
+    """Return a value of JSON, Parquet or a data frame as a CSV file would have it.
 
-    text: int
-    label: int | None
-    width: int  # cells in a usual row
-    is_yes_no: bool  # the label column says whether a message is spam
-
-    def text_of(self, cells: Sequence[str]) -> str | None:
-        """Return the text of a row, or None if it has none."""
-        text = self.text
-        if len(cells) <= text:
-            return None
-        if len(cells) > self.width and text == self.width - 1:
-            # An unquoted delimiter in the text.
-            return " ".join(filter(None, cells[text:]))
-        return cells[text]
-
-    def label_of(self, cells: Sequence[str]) -> str | None:
-        """Return the label of a row, or None if it has none."""
-        if self.label is None or self.label >= len(cells):
-            return None
-        label = normal_label(cells[self.label])
-        return (cell_label(label) if self.is_yes_no else label) or None
-
-
-def cell_text(value: object) -> str:
-    """Return a value of JSON, Parquet or a data frame as a CSV file would have it."""
+    A list of one is its value; an object, and a list of more, is `Nested`.
+    """
+    if isinstance(value, str):
+        # JSON can contain an unpaired surrogate, which cannot be encoded.
+        return value if value.isascii() else _SURROGATES.sub("\ufffd", value)
     if value is None:
         return ""
+    if getattr(value, "ndim", None) is not None:  # of numpy
+        value = value.tolist()
+    if isinstance(value, list | tuple) and len(value) < 2:
+        return cell_text(value[0]) if value else ""
+    if isinstance(value, list | tuple | Mapping):
+        cell = Nested(str(value))
+        cell.paths = tuple(itertools.islice(_paths(value, ""), _PATHS))
+        return cell
     if isinstance(value, bool):
         return "1" if value else "0"
-    # JSON can contain an unpaired surrogate, which cannot be encoded.
-    return _SURROGATES.sub("\ufffd", value if isinstance(value, str) else str(value))
+    return "" if isinstance(value, float) and math.isnan(value) else str(value)
 
 
-def column_key(name: str) -> str:
-    """Return what names of columns are compared by: `Is spam?` is `is_spam`."""
-    return re.sub(r"[\s_?]+", "", name.lower())
+def _paths(value: Any, path: str) -> Iterator[str]:
+    """Yield the paths to the texts and numbers within an object; a list of one is its value."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    while isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, Mapping) and path.count(".") < _DEPTH:
+        for name, inner in value.items():
+            yield from _paths(inner, f"{path}.{name}")
+    elif path and not isinstance(value, list | Mapping):
+        yield path
 
 
-def names_columns(cells: Sequence[str], options: TableOptions) -> bool:
-    """Return whether the first row of a table names its columns."""
-    names = [column_key(cell) for cell in cells]
-    wanted = {column_key(name) for name in (options.text_column, options.label_column) if name}
-    if wanted & set(names):
-        return True
-    if {SPAM, "junk"} & set(names) and not any(name in TEXT_NAMES for name in names):
-        return False  # a column may be called spam, but so may the class of the first row
-    return any(name in LABEL_NAMES or name in TEXT_NAMES for name in names)
+def label_text(value: Any) -> str | None:
+    """Return a label of a program as the model names it; "" if it is missing, None if it is none.
 
-
-def find_columns(
-    table: str,
-    header: Sequence[str] | None,
-    sample: Sequence[Sequence[str]],
-    options: TableOptions,
-    needs_labels: bool,
-    first: Sequence[str] = (),
-) -> Columns:
-    """Return the columns of a table.
-
-    table: its name in an error.  header: the names of the columns, if it has any.
-    first: the first row where there is no header; perhaps it is one of which a name was mistyped.
-    Raises TableError when there is no such column as the user names, or no label and one is needed.
+    It may be a text, a boolean or a whole number, as a float too.
     """
-    widths = [len(row) for row in sample] or [0]
-    width = len(header) if header else max(set(widths), key=widths.count)  # the usual one
-    names = list(header or ()) or [str(number + 1) for number in range(width)]
-    contents = [[row[i] for row in sample if i < len(row)] for i in range(len(names))]
-
-    label = _named(table, names, options.label_column, LABEL_NAMES if header else (), first)
-    if label is None:
-        label = label_by_content(contents)
-    text = _named(table, names, options.text_column, TEXT_NAMES if header else (), first)
-    if text is None or (text == label and options.text_column is None):
-        text = text_by_content(contents, label)
-    if text is None:
-        text, label = 0, None  # the only column looked like a label; it is the text
-    elif text == label:
-        label = None
-    if needs_labels and label is None:
-        problem = f"{table}: no column among {_shown(names)} looks like a label"
-        raise TableError(problem, Remedy.NAME_LABEL_COLUMN)
-    is_yes_no = label is not None and column_key(names[label]) in _YES_NO_NAMES
-    return Columns(text, label, width, is_yes_no)
+    if isinstance(value, str):
+        return normal_label(value)
+    text = cell_text(value)
+    if text in ("", "nan", "NaT", "<NA>"):
+        return ""
+    return text.removesuffix(".0") if re.fullmatch(r"-?\d+(?:\.0)?", text) else None
 
 
-def _named(
-    table: str, names: list[str], wanted: str | None, usual: Sequence[str], first: Sequence[str]
-) -> int | None:
-    """Return the column that the user names, or else the first with a usual name, if there is one.
+def field(values: Any, path: str) -> Any:
+    """Return a field of an object, or one in a field of it: `a.b`; None if there is none.
 
-    Raises TableError if there is no such column as the user names.
+    A list of one is its value.
     """
-    # As it is typed first: two names may differ in no more than a blank.
-    keys = [name.lower() for name in names] + [column_key(name) for name in names]
-    tried = usual if wanted is None else [wanted.lower(), column_key(wanted)]
-    found = next((keys.index(name) % len(names) for name in tried if name in keys), None)
-    if found is not None or wanted is None:
-        return found
-    row = [cell.strip() for cell in first]
-    if row and len(set(row)) == len(row) and all(len(cell) <= _NAME_SHOWN for cell in row):
-        names = row
-    problem = f"{table}: there is no column {wanted!r}"
-    raise TableError(problem, Remedy.NAME_ONE_OF_COLUMNS, columns=_shown(names))
+    values = values.tolist() if hasattr(values, "tolist") else values
+    while isinstance(values, list) and len(values) == 1:
+        values = values[0]
+    if not isinstance(values, Mapping) or path in values:
+        return values.get(path) if isinstance(values, Mapping) else None
+    outer, _, inner = path.partition(".")
+    return field(values.get(outer), inner) if inner else None
 
 
-def _shown(names: list[str]) -> str:
-    """Return the names as an error lists them."""
-    not_empty = [name for name in names if name]
-    shown = ", ".join(repr(name[:_NAME_SHOWN]) for name in not_empty[:_NAMES_SHOWN])
-    more = len(not_empty) - _NAMES_SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
-def label_by_content(columns: list[list[str]]) -> int | None:
-    """Return the column with the values ham or spam, else the one with the fewest short values.
-
-    A column that never changes is the last choice; a few bad rows without a value do not matter.
-    """
-    ranks = []
-    for i, column in enumerate(columns):
-        cells = [cell.strip() for cell in column if cell.strip()]
-        values = set(cells)
-        if (
-            len(columns) > 1
-            and 4 * len(cells) >= 3 * len(column)
-            and 0 < len(values) <= min(_CLASSES_LIMIT, max(2, len(cells) // 2))
-            and max(map(len, values)) <= LABEL_LENGTH
-        ):
-            usual = {SPAM, HAM} & {value.lower() for value in values}
-            ranks.append((not usual, len(values) == 1, len(values), i))
-    return min(ranks)[-1] if ranks else None
-
-
-def text_by_content(columns: list[list[str]], label: int | None) -> int | None:
-    """Return the column with the longest cells, apart from the label's; None if there is none."""
-    lengths = [(sum(map(len, c)), -i) for i, c in enumerate(columns) if i != label]
-    return -max(lengths)[1] if lengths else None
-
-
-# Whether the first row of a table names its columns, though no name in it is a usual one.
-#
-# Taken for a message, a header is a class of its own (`y,x` over rows of 0 and 1: classes 0, 1, y);
-# taken for a header, a message is lost.  So a row is a header only if all of this holds:
-#
-# - Each of its cells could be a name: short, not a number, none twice.  pandas writes two other
-#   kinds: an empty cell over the index, which is a column of numbers, none twice; and 0, 1, 2 …
-#   where the columns have no names.
-# - The cell over the texts is one bare word, and most of the texts are not: of SMS one or two in a
-#   hundred are ("Ok").  It may be several words ("Message text", "What they wrote") if one of them
-#   is a usual name, if there are three columns or more, or if the cell over the labels of two
-#   classes cannot well be a third: they are 0 and 1, or yes and no, and it is no such answer, or
-#   it has several words ("Verdict of reviewer") and they, in 20 rows or more, have one.  Then
-#   no cell of the row has a digit.
-# - The cell over the labels occurs there only once, while the others repeat, and it is neither ham
-#   nor spam, unless it is over numbers.  In a table of two classes the label of a first message
-#   always repeats, unless the rest of the sample is of the other class, as in a sorted file: then a
-#   row is a header only over numbers or over ham and spam, or with an index.  Where no column looks
-#   like a label, the row must be one of words over a column of numbers or dates; that is enough
-#   where there is one beside the labels, too.  Names that pandas counted may be like the labels
-#   below them.
-#
-# What is left is the message of one word (of a few, in three columns, or if its class is "not sure"
-# beside ham and spam) that is the only one of its class in the sample, and is first, and the
-# message "1" of class 0; whoever has it is told that its row was taken for a header.
-
-_NAME_LENGTH = 40  # characters
-_WORD = re.compile(r"[^\W\d]\w*(?:[.-]\w+)*")  # a bare word, as an identifier is
-_TITLE = re.compile(r"[^\W\d_][^\d.!,;:]*")  # a few words
-_INDEX = re.compile(r"[0-9]+")
-_DIGIT = re.compile(r"\d")
-_NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*")
-_ROWS_OF_ONE_WORD = 20  # labels, at least, beside which one of several words is none
-
-
-def is_header_row(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
-    """Return whether a table's first row names its columns, by the rows of the sample below it."""
-    names = [cell.strip() for cell in first]
-    while names and not names[-1]:
-        names.pop()
-    if len(names) < 2:
-        return False
-    columns = [[row[i].strip() for row in others if i < len(row)] for i in range(len(names))]
-    columns = [[cell for cell in column if cell] for column in columns]
-    # The index of a data frame; the rows may be shuffled.
-    index = columns[0] if not names[0] else []
-    has_index = 2 < len(index) == len(set(index)) and all(map(_INDEX.fullmatch, index))
-    own = names[1:] if has_index else names
-    are_counted = own == [str(number) for number in range(len(own))]
-    if not are_counted and not (
-        len({name.lower() for name in own}) == len(own)
-        and all(0 < len(name) <= _NAME_LENGTH and not _NUMBER.fullmatch(name) for name in own)
-    ):
-        return False
-    label = label_by_content(columns)
-    text = text_by_content(columns, label)
-    labels = [] if label is None else [normal_label(cell) for cell in columns[label]]
-    classes, name = set(labels), "" if label is None else normal_label(names[label])
-    if text is None or not (
-        are_counted
-        or _WORD.fullmatch(names[text])
-        or _is_title(names[text], own, _is_no_class(name, labels))
-    ):
-        return False
-    words = sum(_WORD.fullmatch(cell) is not None for cell in columns[text])
-    if len(columns[text]) < 2 or 4 * words > len(columns[text]):
-        return False
-    has_numbers = has_index or any(
-        all(map(_DIGIT.search, column or [""])) and not _DIGIT.search(names[i])
-        for i, column in enumerate(columns)
-        if i not in (text, label)
-    )
-    if label is None:
-        return has_numbers
-    are_numbers = all(map(_NUMBER.fullmatch, labels))
-    if not are_counted and (name in classes or (name in (HAM, SPAM) and not are_numbers)):
-        return False
-    if are_numbers or has_numbers:
-        return len(labels) > 1
-    return len(labels) >= 2 * len(classes) and (len(classes) > 1 or classes <= {HAM, SPAM})
-
-
-def _is_title(name: str, names: Sequence[str], is_header: bool) -> bool:
-    """Return whether several words name the column of the texts, beside those of the others."""
-    is_usual = any(word in TEXT_NAMES for word in re.findall(r"\w+", name.lower()))
-    return (
-        (is_usual or len(names) > 2 or is_header)
-        and _TITLE.fullmatch(name) is not None
-        and not any(map(_DIGIT.search, names))
-    )
-
-
-def _is_no_class(name: str, labels: list[str]) -> bool:
-    """Return whether a cell looks like none of the labels below it, which are of two classes."""
-    classes = set(labels)
-    answers = {answer_label(label) for label in classes - {SPAM, HAM}}
-    if len(classes) == 2 and answers == {SPAM, HAM}:
-        return answer_label(name) not in answers
-    many = len(classes) == 2 and len(labels) >= _ROWS_OF_ONE_WORD
-    return many and " " in name and not any(" " in label for label in classes)
+def field_names(sample: Sequence[Mapping[str, Any]], options: TableOptions) -> list[str]:
+    """Return the names of all fields of some rows, and those within them that are asked for."""
+    names = dict.fromkeys(name for values in sample for name in values)
+    learned = (name for pair in options.learned for name in pair)
+    for name in (options.text_column, options.label_column, *learned):
+        if name and "." in name and any(field(values, name) is not None for values in sample):
+            names[name] = None
+    return list(names)

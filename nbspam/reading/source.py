@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from nbspam.errors import Remedy, SourceError
+from nbspam.errors import Remedy, SourceError, one_line
 from nbspam.names import is_url
+from nbspam.reading.charsets import marked_encoding
 from nbspam.reading.compression import bare_suffix, decompressed, open_bytes, packed_stream
-from nbspam.reading.message import BYTES_LIMIT, RawMessage
+from nbspam.reading.message import BYTES_LIMIT, RawMessage, problem_of
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
@@ -28,6 +29,7 @@ FILE_LISTS = {"files": b"\n", "files0": b"\0"}  # what ends each name
 INPUT_FORMATS = (*TABLE_FORMATS, LINES, MBOX_FORMAT, *FILE_LISTS, MESSAGE)
 SAMPLE_BYTES = 1 << 16  # in which a source's kind is recognised
 NAMED_LIMIT = 10  # enough to see what is wrong; a log of a million bad rows helps nobody
+_WARNED = 3  # of them, in a warning
 _DRAINED = 4_096  # MiB of a pipe that are read and dropped, at most: /dev/zero has no end
 
 
@@ -76,6 +78,13 @@ class Skips:
         self.count += other.count
         self._first += other._first[: NAMED_LIMIT - len(self._first)]
 
+    def sentence(self, n: int) -> str:
+        """Return what a program is told of them; n: how many messages were read."""
+        shown = "; ".join(map(one_line, self.named[:_WARNED]))
+        more = "; …" * (self.count > _WARNED)
+        of = f"{self.count:,} of {n + self.count:,} messages were skipped"
+        return f"{of} ({shown}{more}); strict=True stops at the first"
+
     @property
     def named(self) -> list[str]:
         """The first things skipped, each with the reason."""
@@ -105,6 +114,8 @@ class TableOptions(NamedTuple):
     label_column: str | None = None
     encoding: str | None = None
     header_row: bool | None = None  # whether the first row names the columns
+    # Names of the columns with texts and labels that the model has learned from.
+    learned: tuple[tuple[str, str], ...] = ()
 
 
 def has_more(stream: io.BufferedReader, patience: float) -> bool:
@@ -137,9 +148,11 @@ class ReadingOptions(NamedTuple):
     input_format: str | None = None  # of what is no folder: one of `INPUT_FORMATS`
     is_format_default: bool = False  # a folder need not be told that it has none
     seen: bool = False  # of a Maildir or mbox, only mail that its owner has read and not deleted
+    attached: bool = False  # what is attached to messages, as it was forwarded, and not they
     needs_content: bool = False  # an empty message is none: it is not to be learned
     outside: bool = False  # an index may name any file, and links may lead anywhere
     tell: Callable[[SourceError], None] = lambda _: None  # called with what is no error, to be said
+    hear_columns: Callable[[tuple[str, str]], None] = lambda _: None  # called with such names
     flow: Flow | None = None  # of messages that are to be answered as they come
     # Real paths of the sources that are given -> their labels ("": their own): what is inside a
     # folder that is given too is read as itself, and not as a part of the folder.
@@ -147,6 +160,10 @@ class ReadingOptions(NamedTuple):
     # Yields of the messages of an IMAP folder the address and the bytes; called with the
     # folder's address and whether only mail is wanted that was read.  Raises AccountError.
     at_server: Callable[[str, bool], Iterator[tuple[str, bytes]]] | None = None
+
+    def like(self, columns: tuple[tuple[str, str], ...]) -> "ReadingOptions":
+        """Return them for tables that have the columns which a model learned from, perhaps."""
+        return self._replace(table=self.table._replace(learned=columns))
 
 
 class ReadingRequest(NamedTuple):
@@ -223,7 +240,7 @@ class Source:
     @cached_property
     def lines(self) -> list[str]:
         """The whole lines of the sample that are not blank."""
-        text = self.sample.decode("utf-8", "replace")
+        text = self.sample.decode(marked_encoding(self.sample) or "utf-8", "replace")
         if len(self.sample) == SAMPLE_BYTES:
             text = text.rpartition("\n")[0]
         return [line for line in text.split("\n") if line.strip()]
@@ -270,6 +287,8 @@ def read_one(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     if source.name != STDIN:
         stream.close()
     if not request.options.needs_content or content.strip():
+        if request.options.needs_content and (problem := problem_of(content, "")):
+            raise SourceError(f"{source.name}: {problem}")
         yield RawMessage(source.name, request.label, content)
     elif source.is_file:
         tell_empty(source, request)

@@ -14,7 +14,14 @@ from typing import Any
 
 from nbspam.errors import Remedy, SourceError
 from nbspam.reading.compression import foreign_format
-from nbspam.reading.message import RawMessage, is_mail
+from nbspam.reading.message import (
+    BYTES_LIMIT,
+    RawMessage,
+    attached,
+    is_mail,
+    opened_again,
+    problem_of,
+)
 from nbspam.reading.source import (
     FILE_LISTS,
     LINES,
@@ -83,7 +90,7 @@ def from_program(
     from nbspam.reading.tables import frame_messages, is_data_frame, pair_messages
 
     if is_data_frame(source):
-        yield from frame_messages(source, options.table, skips, needs_labels=True)
+        yield from frame_messages(source, options, skips, needs_labels=True)
     elif isinstance(source, str | os.PathLike):
         yield from labelled(os.fspath(source), options, skips)
     elif source is not None:
@@ -96,7 +103,28 @@ def from_program(
 def _messages(name: str, request: ReadingRequest) -> Iterator[RawMessage]:
     source = existing(name)
     with failing_as(source):
-        yield from recognised(source, request).read(source, request)
+        raws = recognised(source, request).read(source, request)
+        yield from attached_messages(raws, request)
+
+
+def attached_messages(raws: Iterator[RawMessage], request: ReadingRequest) -> Iterator[RawMessage]:
+    """Yield messages, or on request those that are attached to them."""
+    if not request.options.attached:
+        yield from raws
+        return
+    for raw in raws:
+        content = raw.content
+        if not isinstance(content, bytes | str):
+            with opened_again(content) as stream:
+                content = stream.read(BYTES_LIMIT)
+        found = attached(content) if isinstance(content, bytes) else []
+        problem = "no message is attached; forward it as an attachment"
+        if not found and raw.source == STDIN:  # who forwarded it is told
+            raise SourceError(f"{STDIN}: {problem}")
+        if not found:
+            request.skips(raw.source, problem)
+        for number, message in enumerate(found, 1):
+            yield RawMessage(f"{raw.source}:{number}", raw.label, message)
 
 
 @contextmanager
@@ -184,6 +212,7 @@ def _kind_of_file(source: Source, request: ReadingRequest) -> SourceKind:
     does is a message.  Where the user gives a label it is neither, unless its suffix says so.
     """
     from nbspam.reading import mail, rows, tables
+    from nbspam.reading.exports import export_kind
 
     sample = source.sample
     if source.suffix in tables.TABLE_SUFFIXES:
@@ -196,10 +225,17 @@ def _kind_of_file(source: Source, request: ReadingRequest) -> SourceKind:
         return mail.MBOX
     if source.suffix == ".eml" or is_mail(sample):
         return mail.MAIL
+    if kind := export_kind(source):
+        return kind
     if not request.has_label and mail.is_index(source, request.needs_labels):
         return mail.INDEX
     if not request.has_label and tables.are_labelled_lines(source.lines):
         return tables.TSV
+    if not (request.has_label or request.needs_labels) and (
+        problem := problem_of(sample, str(source.path))
+    ):
+        request.options.tell(SourceError(f"{source.path}: {problem}"))
+        return mail.ONE_MESSAGE  # which is unsure, where a file of a folder is skipped
     return mail.TEXT
 
 

@@ -1,8 +1,8 @@
 """Texts and tables as sources: TSV, CSV, JSON, JSON lines, Parquet and Excel, a message a row.
 
-And data frames, and what a text looks like that was given as one message.  Rows of lines are
-streamed (`rows.py`).  Text is UTF-8, line by line, and a line that is not UTF-8 is Windows-1252 (as
-files from Excel and Kaggle often are).
+And data frames, and what a text looks like that was given as one message.  `lines.py` decodes
+lines, `rows.py` streams rows of them, and `columns.py` finds the columns and the row that names
+them.  What is not certain is told, and said otherwise by an option.
 
 Other packages read the other tables: openpyxl reads Excel, pandas Parquet and JSON documents, these
 in each form in which it writes a data frame.  A file that is called .json and has an object on each
@@ -22,20 +22,37 @@ import itertools
 import json
 import os
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from nbspam.errors import OptionError, Remedy, SourceError, TableError, counted, install_command
-from nbspam.names import HAM, SPAM, normal_label
+from nbspam.names import HAM, SPAM
 from nbspam.reading import rows
+from nbspam.reading.columns import (
+    LABEL_LENGTH,
+    LABEL_NAMES,
+    TEXT_NAMES,
+    Columns,
+    Nested,
+    are_both_names,
+    column_key,
+    find_columns,
+    is_header_row,
+    label_by_content,
+    measure,
+    names_columns,
+)
+from nbspam.reading.lines import Decoding, Opened, decoded_lines, filled
 from nbspam.reading.mail import count_separators, is_mbox
 from nbspam.reading.message import RawMessage
-from nbspam.reading.rows import Columns, Content, Layout, Opened, TableRow
+from nbspam.reading.rows import Content, Layout, TableRow, cell_text, field, field_names, label_text
 from nbspam.reading.source import (
+    LINES,
     SAMPLE_BYTES,
     TABLE_FORMATS,
+    ReadingOptions,
     ReadingRequest,
     Skips,
     Source,
@@ -51,6 +68,7 @@ TABLE_SUFFIXES = frozenset(
 )
 _SAME_TEXTS = 10  # rows, at least, of which one text is told
 _LABELS_SHOWN = 3
+_ROWS_ABOVE = 9  # a header, at most
 _LINES_SEEN = 2  # lines that are objects each, and so no document together
 
 
@@ -62,32 +80,53 @@ class TablePlan(NamedTuple):
 
     columns: Columns
     needs_labels: bool
-    header_line: int | None = None  # the row on it names the columns
+    header_line: int = 0  # the row on it names the columns, and what is above it is no message
     layout: Layout = Layout("\t")  # of a table of lines
-    encoding: str | None = None
+    decoding: Decoding = Decoding()
 
     def read(self, name: str, opened: Opened, skips: Skips, first: int = 1) -> Iterator[RawMessage]:
         """Yield the messages of a table of lines, or of a part whose first line has this number."""
-        lines = rows.decoded_lines(name, opened, self.encoding, skips, first)
+        lines = decoded_lines(name, opened, self.decoding, skips, first)
         return self.messages(name, rows.rows_of(name, lines, self.layout, skips), skips)
 
     def messages(self, name: str, found: Iterator[TableRow], skips: Skips) -> Iterator[RawMessage]:
         """Yield rows of the table called `name` as messages."""
-        columns = self.columns
+        columns, number, width = self.columns, self.columns.text, self.columns.width
+        keys = [column_key(name) for name in columns.names]
         for line, row in found:
-            if line == self.header_line:
+            if line <= self.header_line:
                 continue
-            source = f"{name}:{line}"
-            text = columns.text_of(row)
+            source, cells = f"{name}:{line}", row if len(row) == width else columns.fitted(row)
+            text = cells[number] if number < len(cells) else None
+            if keys and _is_header(source, cells, keys):
+                skips.note(source, "the header again")
             # A row to classify is answered, also an empty one; there is nothing to learn of it.
-            if text is None or (self.needs_labels and not text.strip()):
+            elif text is None or (self.needs_labels and not text.strip()):
                 skips(source, "the row has no text")
-                continue
-            label = columns.label_of(row)
-            if self.needs_labels and not label:
+            elif isinstance(text, Nested):
+                skips(source, "its text is an object or a list")
+            elif not (label := columns.label_of(cells)) and self.needs_labels:
                 skips(source, "the row has no label")
-                continue
-            yield RawMessage(source, label, text)
+            elif self.needs_labels and isinstance(cells[columns.label or 0], Nested):
+                skips(source, "its label is an object or a list")
+            else:
+                yield RawMessage(source, label, text)
+
+
+def _is_header(source: str, cells: Sequence[str], keys: list[str]) -> bool:
+    """Return whether a row names the columns once more, where files were joined.
+
+    keys: their names.  Raises TableError if it names them in another order.
+    """
+    if not cells or column_key(cells[0][:LABEL_LENGTH]) not in keys:
+        return False
+    row = [column_key(cell) for cell in cells[: len(keys)]]
+    if row != keys and sorted(row) == sorted(keys):
+        raise TableError(
+            f"{source}: names the columns in another order than the rows above; save what follows"
+            " as a table of its own"
+        )
+    return row == keys
 
 
 def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage]:
@@ -97,35 +136,29 @@ def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage
     there are any.
     Raises TableError when the columns cannot be found, OSError when the file cannot be read.
     """
-    name, skips = content.name, request.skips
+    name, skips, options = content.name, request.skips, request.options
     if content.form == "json":
-        lines = itertools.islice(rows.filled(content.first_lines()), _LINES_SEEN)
+        lines = itertools.islice(filled(content.first_lines()), _LINES_SEEN)
         first = [line for _, line in lines]
         if len(first) == _LINES_SEEN and rows.are_json_lines(first):
             content = content._replace(form="jsonl")
     if content.form in LIMITS:
-        names, found = table_rows(content, request.options.table)
+        names, found = table_rows(content, request)
         sample = list(rows.first_rows(found))
         plan = _plan(name, names, sample, request)
         yield from plan.messages(name, itertools.chain(sample, found), skips)
     else:
-        yield from line_plan(content, request).read(name, content.whole, skips)
+        layout = rows.layout_of(content, options.table)
+        yield from line_plan(content, request, layout).read(name, content.whole, skips)
 
 
-def line_plan(
-    content: Content, request: ReadingRequest, has_quoted_cells: bool = True
-) -> TablePlan:
-    """Return the plan of a TSV, a CSV or JSON lines; raises TableError.
-
-    has_quoted_cells: whether a cell of a TSV may begin with a quote.
-    """
-    layout = Layout("\t")
-    if has_quoted_cells or content.form != "tsv":
-        layout = rows.layout_of(content)
+def line_plan(content: Content, request: ReadingRequest, layout: Layout) -> TablePlan:
+    """Return the plan of a TSV, a CSV or JSON lines; raises TableError."""
     name, lines = content.name, content.first_lines()
     sample = list(rows.first_rows(rows.rows_of(name, lines, layout, Skips())))
     plan = _plan(name, layout.names, sample, request)
-    return plan._replace(layout=layout, encoding=content.encoding)
+    columns = plan.columns._replace(joint=layout.delimiter)
+    return plan._replace(columns=columns, layout=layout, decoding=content.decoding)
 
 
 def _plan(
@@ -133,44 +166,69 @@ def _plan(
 ) -> TablePlan:
     """Return how a table's rows become messages, by the first of them; raises TableError.
 
-    Tells the user if nothing but its look says that the first row names the columns, and if the
-    texts of the sample are all the same: a date, or the name of a file.
+    Tells the user what is not certain: by what columns were found if not by their names, and if the
+    texts of the sample are all the same, as dates or names of files may be.
     """
-    options, header_line = request.options, None
+    options, header_line = request.options, 0
     if not sample:
         raise TableError(
             f"{name}: the table is empty; give one with a label and a text in each row"
         )
-    first, *others = cells = [row for _, row in sample]
-    if header is None:
-        is_header = options.table.header_row
-        if is_header is None:
-            is_header = rows.names_columns(first, options.table)
-            if not is_header and (is_header := rows.is_header_row(first, others)):
-                names = ", ".join(cell.strip() for cell in first if cell.strip())
-                problem = f"{name}: its first row names the columns ({names})"
-                options.tell(SourceError(problem, Remedy.HEADER_IS_MESSAGE))
-        if is_header:
-            header_line, cells = sample[0][0], others
-            header = [cell.strip() for cell in first]
-            while header and not header[-1]:  # Kaggle's `v1,v2,,,`: the text continues there
-                header.pop()
-    columns = rows.find_columns(
-        name, header, cells, options.table, request.needs_labels, () if header else first
+    cells = [row for _, row in sample]
+    first = cells[0]
+    if header is None and (place := _header_place(name, sample, request)) is not None:
+        header_line = sample[place][0]
+        header = [cell.strip(" \ufeff\t") for cell in cells[place]]
+        while header and not header[-1]:  # Kaggle's `v1,v2,,,`: the text continues there
+            header.pop()
+        cells = cells[place + 1 :]
+    mistyped = () if header else first
+    columns = find_columns(
+        name, header, cells, options.table, request.needs_labels, mistyped, options.tell
     )
-    labels = dict.fromkeys(filter(None, map(columns.label_of, cells)))
-    is_odd = len(labels) > 1 and not {SPAM, HAM} & {*labels}
-    if request.needs_labels and header and columns.label is not None and is_odd:
-        shown = ", ".join(list(labels)[:_LABELS_SHOWN]) + ", …" * (len(labels) > _LABELS_SHOWN)
-        problem = f"{name}: labels are read from column {header[columns.label]!r} ({shown})"
-        options.tell(SourceError(problem, Remedy.NAME_ANOTHER_LABEL))
-    texts = {columns.text_of(row) for row in cells}
+    if header and request.needs_labels and columns.label is not None:
+        label = header[columns.label]
+        options.hear_columns((header[columns.text], label))
+        labels = dict.fromkeys(filter(None, map(columns.label_of, map(columns.fitted, cells))))
+        if labels and not {SPAM, HAM} & {*labels}:
+            shown = ", ".join(list(labels)[:_LABELS_SHOWN]) + ", …" * (len(labels) > _LABELS_SHOWN)
+            problem = f"{name}: labels are read from column {label!r} ({shown})"
+            options.tell(SourceError(problem, Remedy.NAME_ANOTHER_LABEL))
+    number = columns.text
+    texts = {row[number] if number < len(row) else None for row in map(columns.fitted, cells)}
     if len(cells) >= _SAME_TEXTS and len(texts) == 1:
-        number = columns.text
         column = header[number] if header and number < len(header) else str(number + 1)
         problem = f"{name}: the texts in column {column!r} are all the same"
         options.tell(SourceError(problem, Remedy.NAME_TEXT_COLUMN))
     return TablePlan(columns, request.needs_labels, header_line)
+
+
+def _header_place(name: str, sample: list[TableRow], request: ReadingRequest) -> int | None:
+    """Return which row of a sample names the columns, if one does.
+
+    A title may be above it: rows with fewer cells.  Tells the user if nothing but its look, or its
+    place, says so.
+    """
+    options, cells = request.options, [row for _, row in sample]
+    if options.table.header_row is False:
+        return None
+    sizes, most = [sum(cell.strip() != "" for cell in row) for row in cells], 0
+    above = range(min(_ROWS_ABOVE + 1, len(cells)))
+    sure = next((i for i in above if are_both_names(cells[i])), None)
+    for i in above if sure is None or options.table.header_row else [sure]:
+        others = [other for other in cells[i + 1 :] if other != cells[i]]
+        is_usual = options.table.header_row or names_columns(cells[i], options.table)
+        is_wide = sizes[i] > most and (sizes[i] > 1 or i == 0 or max(sizes) < 2)
+        most = max(most, sizes[i])
+        if i != sure and not (is_wide and (is_usual or is_header_row(cells[i], others))):
+            continue
+        if i or not is_usual:
+            names = ", ".join(cell.strip() for cell in cells[i] if cell.strip())
+            which = f"its row {i + 1}" if i else "its first row"
+            problem = f"{name}: {which} names the columns ({names})"
+            options.tell(SourceError(problem, Remedy.HEADER_IS_MESSAGE))
+        return i
+    return None
 
 
 # Tables that other packages read
@@ -189,7 +247,7 @@ _NAME = "the data frame"
 
 
 def table_rows(
-    content: Content, options: TableOptions
+    content: Content, request: ReadingRequest
 ) -> tuple[list[str] | None, Iterator[TableRow]]:
     """Return the names of the columns, if there are any, and the rows of a table in a file.
 
@@ -200,15 +258,17 @@ def table_rows(
     with _failing(content):
         _check_size(content, len(data))
         if content.form == "xlsx":
-            return None, _sheet_rows(content, data)
+            return None, _sheet_rows(content, data, request)
         import pandas as pd
 
+        options = request.options.table
         if content.form == "parquet":
             frame = pd.read_parquet(io.BytesIO(data))
         else:
-            frame = _document_frame(_document(data, content.encoding), content.name, options)
+            frame = _document_frame(_document(data, content.decoding), content.name, options)
+        frame = _with_fields(frame, options)
         names = None if frame.columns.dtype.kind == "i" else [str(name) for name in frame.columns]
-        cells = ([rows.cell_text(value) for value in row] for row in frame_rows(frame))
+        cells = ([cell_text(value) for value in row] for row in frame_rows(frame))
     return names, enumerate(cells, 1)
 
 
@@ -239,8 +299,8 @@ def _check_size(content: Content, size: int) -> None:
         )
 
 
-def _sheet_rows(content: Content, data: bytes) -> Iterator[TableRow]:
-    """Yield the rows of a workbook's first sheet that have a cell.
+def _sheet_rows(content: Content, data: bytes, request: ReadingRequest) -> Iterator[TableRow]:
+    """Yield the rows that have a cell, of the sheet of a workbook that reads like messages.
 
     Without pandas, which makes all rows as wide as the widest: a cell far to the right and below
     would take all memory.
@@ -253,19 +313,50 @@ def _sheet_rows(content: Content, data: bytes) -> Iterator[TableRow]:
         from openpyxl import load_workbook  # type: ignore[import-untyped]
 
         with warnings.catch_warnings(action="ignore"):  # of styles that are not known
-            sheet = load_workbook(io.BytesIO(data), read_only=True, data_only=True).worksheets[0]
-        sheet.reset_dimensions()  # what the file says of them may be wrong
-        found = sheet.iter_rows(max_row=_SHEET_ROWS, values_only=True)
-        for number, row in enumerate(found, 1):
-            if any(cells := [rows.cell_text(value) for value in row]):
-                yield number, cells
+            sheets = load_workbook(io.BytesIO(data), read_only=True, data_only=True).worksheets
+        ranks = (
+            [
+                (_sheet_rank(content.name, _rows_in(sheet), request), -i)
+                for i, sheet in enumerate(sheets)
+            ]
+            if len(sheets) > 1
+            else [((), 0)]
+        )
+        place = -max(ranks)[1]
+        others = [sheets[-i].title for rank, i in ranks if -i != place and rank[-1]]
+        if others:
+            shown = ", ".join(map(repr, others[:_LABELS_SHOWN])) + ", …" * (
+                len(others) > _LABELS_SHOWN
+            )
+            problem = f"{content.name}: sheet {sheets[place].title!r} is read, and not {shown}"
+            request.options.tell(SourceError(problem, Remedy.SAVE_SHEET))
+        yield from _rows_in(sheets[place])
 
 
-def _document(data: bytes, encoding: str | None) -> Any:
+def _rows_in(sheet: Any) -> Iterator[TableRow]:
+    sheet.reset_dimensions()  # what the file says of them may be wrong
+    for number, row in enumerate(sheet.iter_rows(max_row=_SHEET_ROWS, values_only=True), 1):
+        if any(cells := [cell_text(value) for value in row]):
+            yield number, cells
+
+
+def _sheet_rank(name: str, found: Iterator[TableRow], request: ReadingRequest) -> tuple[int, ...]:
+    """Return how much a sheet is a table of messages; last, how many of its first rows it has."""
+    sample, silent = list(rows.first_rows(found)), ReadingOptions(request.options.table)
     try:
-        text = data.decode(encoding or "utf-8")
+        columns, _, line, *_ = _plan(name, None, sample, request._replace(options=silent))
+    except TableError:
+        return 0, 0, len(sample)
+    cells = [columns.fitted(row) for number, row in sample if number > line]
+    texts = [row[columns.text] for row in cells if columns.text < len(row)]
+    return 1, measure(texts).is_text, len(sample)
+
+
+def _document(data: bytes, decoding: Decoding) -> Any:
+    try:
+        text = data.decode(decoding.codec)
     except UnicodeDecodeError:
-        text = data.decode(encoding or "cp1252", "replace")
+        text = data.decode(decoding.fallback or decoding.codec, "replace")
     return json.loads(text.removeprefix("\ufeff")) if text.strip() else []
 
 
@@ -297,13 +388,25 @@ def _document_frame(document: Any, name: str, options: TableOptions) -> "pd.Data
 
 def _is_by_index(document: dict[str, dict[str, object]], options: TableOptions) -> bool:
     """Return whether an object of objects has one for each row, and not one for each column."""
-    named = [rows.column_key(name) for name in (options.label_column, options.text_column) if name]
-    usual = {*rows.LABEL_NAMES, *rows.TEXT_NAMES, *named}
+    named = [column_key(name) for name in (options.label_column, options.text_column) if name]
+    usual = {*LABEL_NAMES, *TEXT_NAMES, *named}
     outer, inner = list(document), list(next(iter(document.values())))
     for names, is_index in ((outer, False), (inner, True)):
-        if any(rows.column_key(name) in usual for name in names):
+        if any(column_key(name) in usual for name in names):
             return is_index
     return outer == [str(number) for number in range(len(outer))] and inner != outer
+
+
+def _with_fields(frame: "pd.DataFrame", options: TableOptions) -> "pd.DataFrame":
+    """Return a frame with columns of the fields within its objects that are asked for."""
+    names = [str(name) for name in frame.columns]
+    sample = [
+        dict(zip(names, row, strict=True)) for row in frame_rows(frame.head(rows.SAMPLE_ROWS))
+    ]
+    for path in field_names(sample, options)[len({*names}) :]:
+        outer, _, inner = path.partition(".")
+        frame = frame.assign(**{path: [field(value, inner) for value in frame[outer]]})
+    return frame
 
 
 def frame_rows(frame: "pd.DataFrame") -> Iterator[tuple[object, ...]]:
@@ -321,7 +424,7 @@ def is_data_frame(source: object) -> "TypeGuard[pd.DataFrame]":
 
 
 def frame_messages(
-    frame: "pd.DataFrame", options: TableOptions, skips: Skips, needs_labels: bool
+    frame: "pd.DataFrame", options: ReadingOptions, skips: Skips, needs_labels: bool
 ) -> Iterator[RawMessage]:
     """Yield the rows of a data frame as messages; the source of the first is `row:0`.
 
@@ -329,33 +432,38 @@ def frame_messages(
     needs_labels: as `read_table` heeds it.
     Raises TableError when the columns cannot be found.
     """
-    header = [str(name) for name in frame.columns]
-    if not header:
+    frame = _with_fields(frame, options.table)
+    names = [str(name) for name in frame.columns]
+    if not names:
         raise TableError(f"{_NAME}: it has no columns; give one with labels and texts")
-    sample = [
-        [
-            cell.decode("latin-1") if isinstance(cell, bytes) else rows.cell_text(cell)
-            for cell in row
-        ]
-        for row in frame_rows(frame.head(rows.SAMPLE_ROWS))
+    sample: list[TableRow] = [
+        (n, [one.decode("latin-1") if isinstance(one, bytes) else cell_text(one) for one in row])
+        for n, row in enumerate(frame_rows(frame.head(rows.SAMPLE_ROWS)))
     ]
-    columns = rows.find_columns(_NAME, header, sample, options, needs_labels)
+    request = ReadingRequest(options, skips, needs_labels=needs_labels)
+    if not sample:
+        return
+    columns = _plan(_NAME, names, sample, request).columns
     used = [columns.text] if columns.label is None else [columns.text, columns.label]
-    own = columns._replace(text=0, label=len(used) - 1 or None, width=len(used))
+    own = columns._replace(names=(), text=0, label=len(used) - 1 or None, width=len(used))
     found: Iterator[tuple[int, list[Any]]] = (
-        (number, [cell if isinstance(cell, bytes) else rows.cell_text(cell) for cell in row])
+        (number, [cell if isinstance(cell, bytes) else cell_text(cell) for cell in row])
         for number, row in enumerate(frame_rows(frame.iloc[:, used]))
     )
-    yield from TablePlan(own, needs_labels).messages("row", found, skips)
+    yield from TablePlan(own, needs_labels, header_line=-1).messages("row", found, skips)
 
 
-def given_messages(messages: object, options: TableOptions) -> Iterator[RawMessage]:
+def given_messages(messages: object, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
     """Yield every one of texts and mails, or of the rows of a data frame; the first is `message:0`.
 
+    A row without a text is one of an empty message; `skips` is told.
     Raises SourceError for what is neither, and OptionError where there are not several.
     """
     if is_data_frame(messages):
-        yield from frame_messages(messages, options, Skips(strict=True), needs_labels=False)
+        for raw in frame_messages(messages, options, Skips(strict=True), needs_labels=False):
+            if raw.content == "":
+                skips(raw.source, "the row has no text")
+            yield raw
         return
     if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
         raise OptionError(
@@ -370,7 +478,9 @@ def given_messages(messages: object, options: TableOptions) -> Iterator[RawMessa
         yield RawMessage(f"message:{number}", None, content)
 
 
-def pair_messages(pairs: Iterable[tuple[str, str | bytes]], skips: Skips) -> Iterator[RawMessage]:
+def pair_messages(
+    pairs: Iterable[tuple[object, str | bytes]], skips: Skips
+) -> Iterator[RawMessage]:
     """Yield the messages of (label, text or bytes) pairs; the source of the first is `pair:0`.
 
     Text is plain text, and bytes are a mail.  A pair without a printable label is skipped.
@@ -386,15 +496,18 @@ def pair_messages(pairs: Iterable[tuple[str, str | bytes]], skips: Skips) -> Ite
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise SourceError(f"{source}: is not a pair; give (label, text or bytes)")
         label, content = pair
-        if not isinstance(label, str) or not isinstance(content, str | bytes):
+        name = label_text(label)
+        if name is None or not isinstance(content, str | bytes):
             raise SourceError(
                 f"{source}: is a pair of {type(label).__name__} and {type(content).__name__};"
                 " give a label, and the message as text or bytes"
             )
-        if label := normal_label(label):
-            yield RawMessage(source, label, content)
+        if not name:
+            skips(source, "it has no label, or none of printable characters")
+        elif not content.strip():
+            skips(source, "the message is empty")
         else:
-            skips(source, "the label has no printable character")
+            yield RawMessage(source, name, content)
 
 
 # Kinds
@@ -406,47 +519,48 @@ def are_labelled_lines(lines: list[str]) -> bool:
     labels = {label for label, _, _ in pairs}
     return (
         all(label and tab for label, tab, _ in pairs)
-        and max(map(len, labels), default=rows.LABEL_LENGTH + 1) <= rows.LABEL_LENGTH
+        and max(map(len, labels), default=LABEL_LENGTH + 1) <= LABEL_LENGTH
         and (len(labels) <= max(2, len(pairs) // 4) or {HAM, SPAM} >= labels)
     )
 
 
 def _read_as(form: str | None, source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     """Yield the rows of a file, standard input or a pipe; form: that of its name, if None."""
-    encoding = request.options.table.encoding
+    yield from read_table(_content(source, form, request, rows.PATIENCE), request)
+
+
+def _content(source: Source, form: str | None, request: ReadingRequest, patience: float) -> Content:
+    """Return the bytes of a file, standard input or a pipe.
+
+    patience: as of `stream_content`, of what is to be answered as it comes.
+    """
+    options, encoding = request.options, request.options.table.encoding
     if source.is_file:
-        content = rows.file_content(source, form, encoding)
-    else:
-        patience = rows.PATIENCE if request.options.flow else None
-        stream = _followed(source, request)
-        content = rows.stream_content(source.title, stream, form or "", encoding, patience)
-    yield from read_table(content, request)
-
-
-def _followed(source: Source, request: ReadingRequest) -> io.BufferedReader:
+        return rows.file_content(source, form, encoding, options.tell)
     stream = source.opened()
-    if request.options.flow:
-        request.options.flow.stream = stream
-    return stream
+    if options.flow:
+        options.flow.stream = stream
+    wait = patience if options.flow else None
+    return rows.stream_content(source.title, stream, form or "", encoding, wait, options.tell)
 
 
 def line_messages(
-    label: str | None, encoding: str | None, name: str, opened: Opened, skips: Skips, first: int = 1
+    label: str | None, decoding: Decoding, name: str, opened: Opened, skips: Skips, first: int = 1
 ) -> Iterator[RawMessage]:
     """Yield the lines of a text as messages; first: the number of the first line."""
-    for number, line in rows.filled(rows.decoded_lines(name, opened, encoding, skips, first)):
+    for number, line in filled(decoded_lines(name, opened, decoding, skips, first)):
         yield RawMessage(f"{name}:{number}", label, line)
 
 
 def _read_each_line(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    opened, encoding = partial(_followed, source, request), request.options.table.encoding
-    return line_messages(request.label, encoding, source.title, opened, request.skips)
+    name, _, decoding, whole, *_ = _content(source, LINES, request, 0.0)
+    yield from line_messages(request.label, decoding, name, whole, request.skips)
 
 
 def _read_labelled(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     """Yield the rows of the table in a stream that must have labels, so cannot be a message."""
-    encoding = request.options.table.encoding
-    content = rows.stream_content(source.title, source.opened(), "", encoding)
+    encoding, tell = request.options.table.encoding, request.options.tell
+    content = rows.stream_content(source.title, source.opened(), "", encoding, tell=tell)
     with content.beginning() as beginning:
         look = looks_like(beginning.read(SAMPLE_BYTES))
     if look is None or look[1] not in TABLE_FORMATS:
@@ -519,13 +633,13 @@ def _looks_like_table(lines: list[str]) -> tuple[str, str] | None:
             continue
         # A column of labels has few values, or ham and spam: between a text's commas are many.
         columns = [[row[i] for row in regular] for i in range(width)]
-        label = rows.label_by_content(columns)
+        label = label_by_content(columns)
         values = {cell.strip().lower() for cell in columns[label]} if label is not None else set()
         has_labels = len(values) > 1 and (4 * len(values) <= len(regular) or values & {HAM, SPAM})
         if (
             has_labels
-            or rows.names_columns(table[0], TableOptions())
-            or rows.is_header_row(regular[0], regular[1:])
+            or names_columns(table[0], TableOptions())
+            or is_header_row(regular[0], regular[1:])
         ):
             return (f"a table of {counted(width, 'column')}", form)
     return None

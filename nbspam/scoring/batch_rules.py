@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from nbspam.bayes import matrix
 from nbspam.bayes.calibration import Calibrations
 from nbspam.bayes.event_model import log_priors
-from nbspam.bayes.evidence import trait_feature
+from nbspam.bayes.evidence import tells_alone, trait_feature
 from nbspam.bayes.fitting import Inputs, fit_calibration, inputs_of_rows
 from nbspam.bayes.matrix import Chunked, EvidenceRows, Integers, Presence
 from nbspam.scoring.classifier import Classifier
@@ -24,7 +24,7 @@ from nbspam.scoring.rules import (
 )
 from nbspam.store.index import TokenTable, hashes_of
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
-from nbspam.tokens.kinds import HOST, TEXT, channels_of
+from nbspam.tokens.kinds import HEADER, HOST, TEXT, channels_of
 from nbspam.tokens.tokenized import TokenizedMessage
 
 _SCORED = 10_000  # messages whose scores are made at a time
@@ -137,6 +137,8 @@ class BatchEvidence(_Batch):
         """Return the evidence of each training message, itself left out, for each scored class."""
         settings, arrays, rule = metadata.settings, self._arrays(metadata), EvidenceRule(metadata)
         classes, positive = settings.scored_classes, settings.positive_index or 0
+        of_tokens = self._channels.copy()
+        of_tokens[telling_alone(self._counts, of_tokens, metadata.learned.messages)] = HOST
         features = np.zeros((len(classes), presence.shape[0]))
         for i, of_traits in enumerate(self._trait_weights(rule)):
             if of_traits:
@@ -157,7 +159,7 @@ class BatchEvidence(_Batch):
                     nats = np.where(is_hidden, np.nan_to_num(for_spam), 0.0)
                     is_ham = np.bincount(rows, nats, len(lengths)) <= 0
                     weights[is_hidden & (for_spam < 0) & is_ham[rows]] = np.nan
-                channels = self._channels[piece.indices]
+                channels = of_tokens[piece.indices]
                 ranks, different = matrix.ranked(weights)
                 parts.append(
                     matrix.evidence_of_rows(rows, ranks, different, channels, len(lengths))
@@ -166,6 +168,16 @@ class BatchEvidence(_Batch):
             told = feature if settings.has_traits else None
             found.append(EvidenceRows._make([*map(np.concatenate, of_rows), told]))
         return tuple(found)
+
+
+def telling_alone(counts: Integers, channels: Integers, messages: Sequence[float]) -> list[int]:
+    """Return the places of the tokens of the header channel that alone tell the classes apart.
+
+    counts: (n_classes, n_tokens); channels: (n_tokens,); messages: of each class.
+    """
+    places = np.flatnonzero(channels == HEADER).tolist()
+    rows = counts.T[places].tolist()
+    return [i for i, row in zip(places, rows, strict=True) if tells_alone(row, messages)]
 
 
 def scores_of_rows(found: tuple[EvidenceRows, ...], rule: EvidenceRule) -> Iterator[Score]:
@@ -211,7 +223,11 @@ class BulkClassifier:
         settings, channels = classifier.metadata.settings, range(HOST + 1)
         # Of each row of the table, by which tokens are found: its weights, and its channel.
         self._weights = [classifier.rule.weights(counts) for counts in table.counts] * len(channels)
-        self._channels = np.repeat(channels, len(table.counts))
+        of_rows = np.repeat([channels], len(table.counts), axis=0).T
+        messages = classifier.metadata.learned.messages
+        alone = [i for i, counts in enumerate(table.counts) if tells_alone(counts, messages)]
+        of_rows[HEADER, alone] = HOST
+        self._channels = of_rows.ravel()
         places = range(len(settings.scored_classes))
         columns = [np.array([own[i] for own in self._weights], float) for i in places]
         self._ranked = [matrix.ranked(column) for column in columns]

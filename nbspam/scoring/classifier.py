@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING
 
 from nbspam.bayes.event_model import Row
+from nbspam.bayes.evidence import tells_alone
 from nbspam.scoring.rules import KnownWords, Score, ScoringRule, Weights, rule_of
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.kinds import HOST, TEXT, channels_of
+from nbspam.tokens.kinds import HEADER, HOST, TEXT, channels_of
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 
 if TYPE_CHECKING:
@@ -58,7 +59,12 @@ class Classifier:
         counts = self.counts(new)
         for token, channel in zip(new, channels_of(new), strict=True):
             row = counts.get(token)
-            self._words[token] = _UNKNOWN[channel] if row is None else (channel, self._weights(row))
+            if row is None:
+                self._words[token] = _UNKNOWN[channel]
+                continue
+            if channel == HEADER and tells_alone(row, self.metadata.learned.messages):
+                channel = HOST
+            self._words[token] = channel, self._weights(row)
 
     def known_words(
         self, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS, left_out: int | None = None

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from nbspam.bayes import calibration, event_model, evidence
 from nbspam.bayes.calibration import Calibrations, Experience, Lesson, Prediction, Vector
 from nbspam.bayes.event_model import Row
-from nbspam.bayes.evidence import TRAIT_SCALE, WORD_FEATURES, Evidence, Group
+from nbspam.bayes.evidence import TRAIT_SCALE, WORD_FEATURES, Evidence, Group, tells_alone
 from nbspam.bayes.trait_model import TraitModel, against_rest, trait_model
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
-from nbspam.tokens.kinds import FIELDS, HEADER, IN_EVIDENCE, TEXT, channels_of
+from nbspam.tokens.kinds import FIELDS, HEADER, HOST, IN_EVIDENCE, TEXT, channels_of
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 
 Weights = tuple[float, ...]
@@ -27,7 +27,7 @@ class KnownWords(NamedTuple):
     text: list[Weights]
     fields: list[Weights]
     header: list[Weights]
-    host: list[Weights]  # evidence for the sum rule alone
+    host: list[Weights]  # and what alone tells the classes: evidence for the sum rule only
     text_tokens: int  # of the text, known or not
     traits: list[Weights] | None = None  # per trait that the rule heeds; None of a model without
 
@@ -294,7 +294,10 @@ class EvidenceRule:
         i = self._scored.index(k)
         evidences, tau = score.evidences[i], score.trust
         weights = [self.weights(row)[i] for _, row in found]
-        channels = channels_of(token for token, _ in found)
+        channels = [
+            HOST if channel == HEADER and tells_alone(row, self._learned.messages) else channel
+            for channel, (_, row) in zip(channels_of(t for t, _ in found), found, strict=True)
+        ]
         traits = [row[i] for row in self.trait_weights(numbers.traits)]
         constants = dict.fromkeys((CALIBRATION, LENGTH, CAUTION, PRIOR), 0.0)
         shares = [0.0] * (len(weights) + len(traits))

@@ -24,7 +24,7 @@ from nbspam.serving import spamd
 from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
 from nbspam.serving.spamd import REPORT_IFSPAM, RefusedError, Request
 from nbspam.tokens.kinds import is_fragment
-from nbspam.tokens.tokenized import TokenizedMessage, tokenize
+from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
 
 THRESHOLD = 5.0
 _POINTS_LIMIT = 100.0  # points, positive or negative; a plain sum's log-odds reach thousands
@@ -48,6 +48,14 @@ class Judged(NamedTuple):
     def line(self) -> str:
         """The value of `Spam:`."""
         return f"{self.spam} ; {self.tenths / 10:.1f} / {THRESHOLD:.1f}"
+
+
+def message_to_learn(message: bytes, wanted: Wanted) -> TokenizedMessage:
+    """Return a message tokenized, to be learned or forgotten; raises RefusedError if it is none."""
+    parsed = parse(message)
+    if parsed.problem:
+        raise RefusedError(spamd.DATA, f"the message {parsed.problem}")
+    return tokenize(parsed, digest=True, wanted=wanted)
 
 
 def judge(spam_filter: Filter, message: TokenizedMessage) -> Judged:

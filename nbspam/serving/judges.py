@@ -27,12 +27,11 @@ from threading import Semaphore
 from typing import IO, Any
 
 from nbspam.errors import NbspamError
-from nbspam.reading.message import parse
-from nbspam.serving.answer import Answer, answer
+from nbspam.serving.answer import Answer, answer, message_to_learn
 from nbspam.serving.clients import Say
 from nbspam.serving.models import CurrentModel, Handles, Setup, UserModels
 from nbspam.serving.spamd import SOFTWARE, TEMPORARY, UNUSABLE, RefusedError, Request
-from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Wanted, tokenize
+from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Wanted
 
 # Those that the server heeds.  Its threads and processes have them blocked.
 SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
@@ -264,7 +263,7 @@ def _reply(
         request = Request(command, tuple(version), body, *fields)
         message = request.message(setup.limits.max_size)
         if wanted:
-            found = tokenize(parse(message), digest=True, wanted=Wanted(*wanted))
+            found = message_to_learn(message, Wanted(*wanted))
             times, traits, perhaps = found.numbers
             content = "\n".join(found.tokens).encode("utf-8", "surrogatepass")
             return (0, (found.digest, times, traits, sorted(perhaps))), content

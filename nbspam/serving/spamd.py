@@ -17,6 +17,8 @@ import zlib
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from nbspam.reading.compression import MAGIC_BYTES, unpacking
+
 # Bytes.  Larger messages share a room in memory and are read in a process of their own.  The
 # costliest shapes known keep the interpreter for 20 to 35 ms with 128 KiB, 40 to 70 with 256 KiB.
 # Of the 6,047 mails of SpamAssassin's corpus 5 are larger.
@@ -76,7 +78,11 @@ class Request(NamedTuple):
     @property
     def is_large(self) -> bool:
         """Whether it is for the process that reads large messages."""
-        return self.compressed or len(self.body) > LARGE
+        return (
+            self.compressed
+            or len(self.body) > LARGE
+            or unpacking(bytes(self.body[:MAGIC_BYTES])) is not None
+        )
 
     def message(self, max_size: int) -> bytes:
         """Return the message, decompressed if necessary; raises RefusedError."""

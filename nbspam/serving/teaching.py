@@ -16,18 +16,17 @@ from typing import NamedTuple
 from nbspam.bayes.event_model import Row
 from nbspam.errors import LockedError, ModelError, Remedy
 from nbspam.learning.settings import TrainingSettings
-from nbspam.learning.update import PendingMessages, forget, learn
+from nbspam.learning.update import PendingMessages, forget, learn, opened_to_learn
 from nbspam.names import HAM
-from nbspam.reading.message import parse
 from nbspam.scoring.base import Base, open_base
+from nbspam.serving.answer import message_to_learn
 from nbspam.serving.clients import Say
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED
 from nbspam.serving.models import Setup
 from nbspam.serving.spamd import PROTOCOL, TEMPORARY, UNAVAILABLE, RefusedError
-from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import ModelSettings
 from nbspam.store.writing import LockWait
-from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
+from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 
 # Bytes of the messages that one save is for, a large one aside, which is alone: their tokens take
 # some 100 times as much.  Users' models that are taught at the same time share it.
@@ -73,7 +72,7 @@ def apply_requests(
         todo: list[_Todo] = []
         for message, is_spam in requests:
             if isinstance(message, bytes):
-                todo.append((is_spam, tokenize(parse(message), digest=True, wanted=wanted)))
+                todo.append((is_spam, message_to_learn(message, wanted)))
             else:
                 todo.append((is_spam, message(wanted)))
         for save in _saves(todo):
@@ -147,7 +146,7 @@ def _known(
     """
     if base is not None and not path.exists():
         return {}, base.metadata.settings
-    with Lookup(path) as lookup:
+    with opened_to_learn(path) as lookup:
         return lookup.learned(digests), lookup.metadata.settings
 
 

@@ -481,6 +481,14 @@ def read_model(path: "str | Path", whole: bool = True) -> Model:
         return lookup.model()
 
 
+def checked_model(path: "str | Path") -> Model:
+    """Return the model in a file; raises ModelError also if its numbers contradict each other."""
+    model, wrong = disagreements(path)
+    if wrong:
+        raise ModelError(f"{path}: {'; '.join(wrong)}; restore it from a copy or train again")
+    return model
+
+
 _TOLERANCE = 2e-6  # of the bias, in nats, which has six decimals
 
 

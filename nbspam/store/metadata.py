@@ -10,7 +10,7 @@ The file has it as JSON, which is read with nothing trusted.
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
@@ -72,6 +72,10 @@ _NO_HOSTS: HostRows = MappingProxyType({})
 TraitHistograms = tuple[tuple[Values, ...], ...]  # per trait, in the order of TRAITS; per class
 
 
+TableColumns = tuple[tuple[str, str], ...]  # names of those with texts and labels
+_COLUMNS_LIMIT, _COLUMN_NAME_LIMIT = 10, 200  # pairs, and characters of a name
+
+
 class ModelSettings(NamedTuple):
     """What was chosen when the model was made."""
 
@@ -130,6 +134,7 @@ class LearnedState(NamedTuple):
     calibrated_by: str = DEFAULT  # one of ORIGINS
     host_rows: HostRows = _NO_HOSTS  # of the hosts that took mails in
     trait_histograms: TraitHistograms = ()  # per trait and class; none in a model without traits
+    columns: TableColumns = ()  # of the tables that it was learned from
     recent: tuple[Lesson, ...] = ()  # the last messages that refined the calibrations
     before: tuple[Calibrations, ...] = ()  # the calibrations before those, if there are any
 
@@ -211,6 +216,14 @@ def histograms_of(rows: Collection[Row], n_classes: int) -> tuple[Counter[int], 
     return tuple(Counter(column) for column in columns)
 
 
+def with_columns(metadata: Metadata, columns: Iterable[tuple[str, str]]) -> Metadata:
+    """Return the metadata with names of columns that were learned from, the first ones."""
+    known = dict.fromkeys((*metadata.learned.columns, *columns))
+    usable = [pair for pair in known if max(map(len, pair)) <= _COLUMN_NAME_LIMIT]
+    learned = metadata.learned._replace(columns=tuple(usable[:_COLUMNS_LIMIT]))
+    return metadata._replace(learned=learned)
+
+
 def with_counts(metadata: Metadata, counts: Mapping[str, Row]) -> Metadata:
     """Return the metadata with what follows from the counts of all tokens."""
     learned = metadata.learned._replace(
@@ -264,6 +277,7 @@ def dump_metadata(metadata: Metadata) -> str:
         "scoring": settings.scoring,
         "calibration": _dumped(settings, learned.calibrations),
         "calibrated_by": learned.calibrated_by,
+        **({"columns": learned.columns} if learned.columns else {}),
         "lessons": learned.recent,
         "before_lessons": _dumped(settings, learned.before) if learned.recent else {},
         "spam_cutoff": settings.spam_cutoff,
@@ -443,6 +457,7 @@ def _loaded_state(top: _Fields, settings: ModelSettings, messages: Row) -> Learn
         load_histograms(histograms, classes, messages, settings.rules < RULES)
         if settings.has_traits
         else (),
+        top.take("columns", _list(_is_pair, None)) if "columns" in top.values else (),
         *_loaded_lessons(top, settings),
     )
 
@@ -572,6 +587,12 @@ def _is_object(value: Any) -> bool:
 
 def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= MESSAGES_LIMIT
+
+
+def _is_pair(value: Any) -> bool:
+    """Return whether a value of the file is the names of two columns."""
+    are_names = _list(lambda name: isinstance(name, str) and len(name) <= _COLUMN_NAME_LIMIT, 2)
+    return are_names(value)
 
 
 def is_digest(value: object) -> bool:

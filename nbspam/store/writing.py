@@ -1,8 +1,9 @@
 """Writing a model: one writer at a time, and the new file replaces the old one in one step.
 
 The lock is on a file beside the model, since the model's own inode changes with every write.  It
-stays, but where no model came of it; whoever gets a lock looks whether its file is still there,
-since a third writer could lock a new one while the second still waits for the old one.
+stays, but where no model came of it, and holds a stamp of what was written last.  A writer that
+gets a lock looks whether its file is still there, since a third one could lock a new file while the
+second still waits for the old one.
 
 A writer asks again and again rather than waiting in the system, where only a signal could end the
 wait, and Python delivers signals to one thread alone.
@@ -98,6 +99,27 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object], what: str
         _sync_folder(path.parent)
     except OSError as error:
         raise unwritable(path, error, what) from error
+    with suppress(OSError):  # a full disk: it will be checked
+        handle = os.open(_lock_of(path), os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW)
+        with os.fdopen(handle, "wb") as lock:
+            lock.write(_stamp(path))
+
+
+def is_as_written(path: Path) -> bool:
+    """Return whether nobody has changed or replaced a file since `write_atomically` wrote it."""
+    try:
+        return _lock_of(path).read_bytes() == _stamp(path)
+    except OSError:
+        return False
+
+
+def _stamp(path: Path) -> bytes:
+    s = path.stat()
+    return b"%d %d %d %d" % (s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns)
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_name(f".{path.name}.lock")
 
 
 _BUFFER = 1 << 18
@@ -156,15 +178,18 @@ _NO_ROOM = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
 
 @contextmanager
 def temporary_files() -> Iterator[None]:
-    """Raise ModelError where a temporary file has no room, or there is no folder for any."""
+    """Raise ModelError if a temporary file has no room, or there is no folder for any."""
     try:
         yield
     except OSError as error:
         is_nowhere = error.errno == errno.ENOENT and not error.filename  # as `tempfile` says it
         if error.errno not in _NO_ROOM and not is_nowhere:
             raise  # it may be of what a program gives to be learned
+        import tempfile  # with random 5 ms, which one message does without
+
+        where = "TMPDIR" if is_nowhere else tempfile.gettempdir()
         raise ModelError(
-            f"the model: a temporary file cannot be written ({error.strerror}); free some space, or"
+            f"{where}: a temporary file cannot be written ({error.strerror}); free some space, or"
             " set TMPDIR to a folder that has some"
         ) from error
 
@@ -248,7 +273,7 @@ def locked(path: Path, wait: LockWait = DEFAULT_WAIT) -> Iterator[Path]:
         raise ModelError(f"{path}: is a folder", Remedy.NAME_MODEL)
     if not stat.S_ISREG(mode):
         raise ModelError(f"{path}: is not a regular file", Remedy.NAME_MODEL)
-    lock = path.with_name(f".{path.name}.lock")
+    lock = _lock_of(path)
     handle = _acquired(path, lock, wait)
     try:
         yield path

@@ -12,26 +12,13 @@ perhaps hidden: its words count where they speak for spam, and never for ham.
 import re
 from collections import defaultdict
 from collections.abc import Collection
-from typing import NamedTuple
+from functools import lru_cache
+from typing import NamedTuple, TypeVar, cast
 
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.message import ATTRIBUTES, COMMENT, END
-from nbspam.tokens.styles import (
-    BLACK,
-    NO_LOOK,
-    NO_RULES,
-    WHITE,
-    Colour,
-    Declarations,
-    Look,
-    StyleSheet,
-    are_alike,
-    attributes,
-    declarations,
-    either,
-    look,
-    unescaped,
-)
+from nbspam.tokens import styles
+from nbspam.tokens.styles import NO_LOOK, Declarations, Look, Pair, StyleSheet, either, laid_over
 from nbspam.tokens.text import Memo
 
 # Elements whose text is not HTML, and not shown.
@@ -43,15 +30,15 @@ _LINK = lazy_pattern(
 # Tags that a word ends at; it goes on behind all others, and those that no browser knows:
 # `v<b>ia</b>g<wbr>ra` is one word to the reader.
 _BLOCK = frozenset(
-    "address article aside base blockquote body br button caption center col colgroup dd "
+    "address article aside base blockquote body br caption center col colgroup dd "
     "details dialog dir div dl dt embed fieldset figcaption figure footer form frame frameset "
-    "h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe img input label legend li link main "
+    "h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe img input legend li link main "
     "map menu meta nav noframes noscript object ol optgroup option p param pre script section "
     "select style summary svg table tbody td template textarea tfoot th thead title tr ul "
     "video".split()
 )
 # Of these the opening tag parts a word, as what they show does, unless they are of no size.
-_INLINE = frozenset("embed iframe img input object svg video".split())
+_INLINE = frozenset("br embed hr iframe img input object svg video".split())
 _SIZELESS = lazy_pattern(
     r"(?:width|height|font-size)\s{0,9}[=:]\s{0,9}[\"']?\s{0,9}0{0,9}[01]?(?:px|pt)?(?![\d.%a-z])"
     r"|display\s{0,9}:\s{0,9}none|[\s\"'/]hidden(?=[\s=/>])"
@@ -59,7 +46,10 @@ _SIZELESS = lazy_pattern(
 _VOID = frozenset("area base br col embed hr img input link meta param source wbr".split())
 # Attributes that may change the look of a text; classes and ids do with a style sheet only, for
 # which the tags of a mail are looked at one by one.
-_LOOKS = lazy_pattern("style|color|text|hidden|open")
+_LOOKS = lazy_pattern(
+    r"style|color|text|hidden|open|popover|[\s\"']link|nowrap|background|(?:width|height)\W{1,5}\d{4}"
+)
+_ALT = lazy_pattern(r"\balt\s{0,9}=\s{0,9}([\"']?)([^\W\d_]{1,99})(?:\1|$)(?=[\s/>])")
 
 
 class Tag(NamedTuple):
@@ -86,7 +76,7 @@ def _tag(source: str) -> Tag:
     name, closes, inside = found[3].lower(), bool(found[2]), source[found.end() :].lower()
     is_gap = name in _BLOCK
     if name in _INLINE and is_gap:
-        is_gap = not closes and _SIZELESS.search(inside) is None
+        is_gap = (name == "br" or not closes) and _SIZELESS.search(inside) is None
     return Tag(
         " " if is_gap else "",
         name,
@@ -144,11 +134,12 @@ def page_of(source: str) -> Page:
     sheet = StyleSheet("".join(sheets)) if sheets else None
     text, certain = visible(texts, [tags[tag] for tag in sources], sheet, links, tricks)
     is_certain = certain is text
-    text = unescaped(text)
+    text = styles.unescaped(text)
     if is_certain:
         return Page(text, text, links, tricks)
-    tricks.add("trick:perhaps-hidden")
-    return Page(text, unescaped(certain), links, tricks)
+    if 2 * len(certain.split()) <= len(text.split()):
+        tricks.add("trick:perhaps-hidden")
+    return Page(text, styles.unescaped(certain), links, tricks)
 
 
 def _has_comment_in_word(texts: list[str], sources: list[str]) -> bool:
@@ -162,15 +153,36 @@ def _has_comment_in_word(texts: list[str], sources: list[str]) -> bool:
 
 
 # Attributes that are as good as a declaration.
-_PRESENTATION = {"color": "color", "text": "color", "bgcolor": "background-color"}
+_PRESENTATION = dict(
+    pair.split("=")
+    for pair in "color=color:{} text=color:{} bgcolor=background-color:{} width=width:{}"
+    " height=min-height:{} hidden=display:none popover=display:none nowrap=white-space:nowrap"
+    " background=background-image:{}".split()
+)
 # Elements that show nothing of the text in them, whatever their style, and those of which only some
-# programs do.
+# programs do, or not all of it.
 _UNSEEN = frozenset({"template", "datalist", "audio", "canvas"})
-_SELDOM_SEEN = frozenset("dialog math noscript object progress meter rp svg video".split())
-_SPECIAL = _UNSEEN | _SELDOM_SEEN | {"details", "summary", "select"}
+_SELDOM_SEEN = frozenset(
+    "bdo dialog marquee math noscript object progress meter rp svg textarea video".split()
+)
+# The size of letters in some, in those of what is around them; the pixels that are empty beside it.
+_SCALES = {"small": 0.83, "sub": 0.83, "sup": 0.83, "h5": 0.83, "h6": 0.67, "rt": 0.5}
+_INDENTS = dict.fromkeys(("blockquote", "ul", "ol", "dd", "menu", "dir"), 40)
+_UNBROKEN = frozenset({"nobr", "pre", "xmp", "listing"})
+_SPECIAL = _UNSEEN | _SELDOM_SEEN | _UNBROKEN | _SCALES.keys() | _INDENTS.keys()
+_SPECIAL |= {"details", "select", "summary"}
+# Tags that browsers open again where what is around them ended first.
+_FORMATTING = frozenset("a b big code em font i nobr s small strike strong tt u".split())
+_REOPENED, _REOPENED_LIMIT = 8, 1_000  # at once, and of a page
 
 _FEW_WORDS = 5
-_FEW_COLOURS = 8  # that a text may have by rules in doubt
+_FEW_COLOURS = 8  # pairs that a text may have by rules in doubt
+# Hidden text that a page begins with is shown in the list of mails, and no trick.
+_PREHEADER_LIMIT = 250
+_FILLER = lazy_pattern(r"&[#\w]{1,9};|\W")
+# What is seen for certain: letters of so many pixels, lines with room for so many.
+_LEAST_SIZE, _FAIR_SIZE, _MOST_SIZE, _LEAST_ROOM = 4, 6.5, 200, 40
+_MOST_CHARACTERS = 300  # in a line that does not break
 # Why text is hidden, and the token for it where that has another name.
 _INVISIBLE, _CLOSED, _CHOICE, _DOUBT = "invisible", "closed", "choice", "doubt"
 _LASTING = frozenset({"hidden", _CHOICE, _DOUBT})  # whatever is inside
@@ -197,8 +209,11 @@ _ENDS = {
 _CELLS = frozenset({"caption", "col", "colgroup", "tbody", "td", "tfoot", "th", "thead", "tr"})
 _TABLE_PARTS = frozenset({"td", "th", "tr", "table", "tbody", "thead", "tfoot", "html", "body"})
 
-_attributes_of = Memo(attributes, limit=1 << 12)
-_declarations_of = Memo(declarations, limit=1 << 12)
+_attributes_of = Memo(styles.attributes, limit=1 << 12)
+_declarations_of = Memo(styles.declarations, limit=1 << 12)
+
+
+_CLIPPED = lazy_pattern(r"overflow|width\W{1,5}\d{4}")
 
 
 class _Element(NamedTuple):
@@ -208,8 +223,21 @@ class _Element(NamedTuple):
     besides: Look | None  # what it may be besides
     is_open: bool
 
+    # What is remembered of one (`_reading_in`) is found without looking into it: of those that are
+    # alike `_only` returns one.
+    __hash__, __eq__ = object.__hash__, object.__eq__  # type: ignore[misc]
+
 
 _PLAIN = _Element(NO_LOOK, None, False)
+_Kind = TypeVar("_Kind", bound=tuple[object, ...])
+_alike: dict[tuple[object, ...], tuple[object, ...]] = {}
+
+
+def _only(value: _Kind) -> _Kind:
+    """Return the first of the values that are alike."""
+    if len(_alike) > 1 << 13:
+        _alike.clear()
+    return cast("_Kind", _alike.setdefault(tuple(value), value))
 
 
 def _element(
@@ -218,17 +246,27 @@ def _element(
     """Return what the attributes of a tag, in lower case, and rules make of the text in it."""
     given = _attributes_of[inside]
     inline, is_open = _declarations_of[given.get("style", "")], "open" in given
-    style = {"display": "none"} if "hidden" in given else {}
-    style |= {_PRESENTATION[name]: given[name] for name in _PRESENTATION if name in given}
-    found = look(style | rules | inline)
+    style: Declarations = {}
+    for name in given.keys() & _PRESENTATION.keys():
+        value = given[name]
+        # A box that does not clip its text is as large as it.  Most programs ask before they fetch
+        # a picture; with these in doubt too, P3 has 73 errors and .2587 in place of 66 and .2452.
+        if (name == "width" and not _CLIPPED.search(inside)) or (
+            name == "background" and not value.startswith(("cid:", "data:"))
+        ):
+            continue
+        style |= styles.declarations(
+            _PRESENTATION[name].format(f"{value}px" if value.isdigit() else value)
+        )
+    found = styles.look(style | rules | inline)
     if found == NO_LOOK and besides is None and not is_open:
         return _PLAIN
     if is_important and not rules.keys().isdisjoint(inline):
-        other = look(style | inline | rules)
+        other = styles.look(style | inline | rules)
         if other != found:
             known = (found, other) if besides is None else (found, other, besides)
             besides = either(known)._replace(shows=True)
-    return _Element(found, besides, is_open)
+    return _only(_Element(found, besides, is_open))
 
 
 _unruled = Memo(lambda inside: _element(inside, {}), limit=1 << 12)
@@ -246,33 +284,45 @@ def visible(
     pieces: list[str] = []
     certain: list[str] = []
     unseen: list[str] = []
+    preheader = 0  # characters of hidden text before all other
+    line = 0  # characters in a line that does not break
     opened = _OpenTags(sheet)
-    for text, tag in zip(texts, [*tags, Tag("")], strict=True):
-        sure, doubted, _, _ = opened.reading
+    for i, (text, tag) in enumerate(zip(texts, [*tags, Tag("")], strict=True)):
+        sure, doubted, _, _, _, _, _, is_unbroken = opened.reading
         is_blank = not text or text.isspace()
+        if is_unbroken:
+            line += max(map(len, text.split("\n"))) if opened.places["pre"] else len(text)
+            doubted = doubted or (_DOUBT if line > _MOST_CHARACTERS else "")
         if not (sure and doubted):
             pieces.append(text)
             if is_blank or not (sure or doubted):
                 certain.append(text)
+            if not is_blank:
+                preheader = _PREHEADER_LIMIT
         elif not is_blank:
-            if trick := _TRICKS.get(sure, sure):
+            preheader += len(_FILLER.sub("", text)) if preheader < _PREHEADER_LIMIT else 1
+            if (trick := _TRICKS.get(sure, sure)) and preheader > _PREHEADER_LIMIT:
                 tricks.add(f"trick:{trick}")
             unseen.append(text)
-        gap, name, closes, opens, its_links, inside, has_look, has_text = tag  # quicker than dots
+        _, name, _, _, its_links, inside, _, has_text = tag  # quicker than dots
         if its_links:
             links += its_links
         if has_text:
             tricks.add("trick:hidden")
+        was_gone = sure and opened.is_gone
+        gap = opened.follow(tag)
         # What is not shown parts no word, nor does a cell outside of a table.
-        if gap and ((sure and opened.is_gone) or (name in _CELLS and not opened.places["table"])):
-            gap = ""
-        if opens:
-            opened.begin(name, inside, has_look)
-        elif closes:
-            opened.end(name)
-        if gap and not (opened.reading.hidden and opened.is_gone):
+        if (
+            gap
+            and not (was_gone or (opened.reading.hidden and opened.is_gone))
+            and (name not in _CELLS or opened.places["table"])
+        ):
+            if name == "img" and (text[-1:].isalpha() or texts[i + 1][:1].isalpha()):
+                alt = _ALT.search(inside)  # shown by programs that show no pictures
+                gap = alt[2] if alt else gap
             pieces.append(gap)
             certain.append(gap)
+            line = 0
     text = "".join(pieces)
     # Rules that were not read may hide and show anything.
     if sheet is not None and sheet.met_limit:
@@ -291,10 +341,18 @@ class _Reading(NamedTuple):
 
     hidden: str = ""  # why it is hidden if nothing in doubt hides it; empty if it is not
     doubted: str = ""  # why if all that is in doubt hides it
-    colours: tuple[Colour | None, ...] = (BLACK,)  # that it may have; None: not to be seen
-    backgrounds: tuple[Colour, ...] = (WHITE,)
+    pairs: tuple[Pair, ...] = (
+        ((styles.BLACK, 1.0), (styles.WHITE, 1.0)),
+    )  # the colours that it may have
+    size: float = 16.0  # of its letters, in pixels
+    opacity: float = 1.0
+    room: float = 1_000.0  # in its line, in pixels
+    moves: bool = False  # whether it may lie over other text
+    is_unbroken: bool = False  # whether its lines are as long as they are written
 
-    def within(self, name: str, element: _Element, besides: Look | None) -> "_Reading":
+    __hash__, __eq__ = object.__hash__, object.__eq__  # type: ignore[misc]
+
+    def within(self, name: str, element: _Element, besides: Look) -> "_Reading":
         """Return what text in one more tag looks like.
 
         besides: what is in doubt of it.
@@ -302,32 +360,58 @@ class _Reading(NamedTuple):
         own, as in the layout of newsletters.
         """
         look = element.look
-        colours = look.colours or self.colours
-        backgrounds = look.backgrounds or self.backgrounds
-        hidden = doubted = ""
-        if besides is not None:
-            colours += tuple(c for c in besides.colours if c not in colours)
-            backgrounds += tuple(c for c in besides.backgrounds if c not in backgrounds)
-            are_many = max(len(self.colours), len(self.backgrounds)) >= _FEW_COLOURS
-            if besides.is_doubted or besides.shows or are_many:
-                doubted = self.doubted if self.doubted in _LASTING else _DOUBT
-        if besides is None or not besides.shows or self.hidden in _LASTING:
-            hidden = _why_hidden(self.hidden, name, element)
-        if besides is None and self.doubted == self.hidden:  # most tags
+        pixels, times = look.size or (0.0, _SCALES.get(name, 1.0))
+        size = pixels + times * self.size
+        opacity = self.opacity * look.opacity
+        room = self.room - look.indent - besides.indent - _INDENTS.get(name, 0)
+        pairs = self.pairs
+        if look.pairs != NO_LOOK.pairs:
+            pairs = laid_over(pairs, look.pairs)
+        if besides.pairs != NO_LOOK.pairs:
+            pairs = tuple(dict.fromkeys(pairs + laid_over(pairs, besides.pairs)))
+        hidden = _why_hidden(self.hidden, name, element, size)
+        may_show = besides.shows and hidden != "" and self.hidden not in _LASTING
+        hidden = "" if may_show else hidden
+        is_doubted = (
+            may_show
+            or besides.is_doubted
+            or room < _LEAST_ROOM
+            or _LEAST_SIZE <= size < _FAIR_SIZE
+            or size > _MOST_SIZE
+            or len(pairs) > _FEW_COLOURS
+            or ((look.is_short or besides.is_short) and name not in _TABLE_PARTS)
+        )
+        if is_doubted:
+            doubted = self.doubted if self.doubted in _LASTING else _DOUBT
+        elif self.doubted == self.hidden:  # most tags
             doubted = hidden
-        elif not doubted:
-            doubted = _why_hidden(self.doubted, name, element)
-        if not (hidden and doubted):
-            unseen = [
-                one is None or are_alike(one, behind) for one in colours for behind in backgrounds
-            ]
-            hidden = hidden or ("same-colour" if all(unseen) else "")
-            doubted = doubted or ("same-colour" if any(unseen) else "")
-        return _Reading(hidden, doubted, colours[:_FEW_COLOURS], backgrounds[:_FEW_COLOURS])
+        else:
+            doubted = _why_hidden(self.doubted, name, element, size)
+        is_as_before = pairs is self.pairs and opacity == self.opacity and not self.doubted
+        if not is_as_before and not (hidden and doubted):
+            shades = [opacity * _contrast(pair) for pair in pairs]
+            if doubted != _DOUBT and max(shades) < styles.SAME:  # what is in doubt may be colours
+                hidden = "same-colour"
+            if min(shades) < styles.FAINT:
+                doubted = doubted or "same-colour"
+        moves = self.moves or look.moves or besides.moves
+        is_unbroken = self.is_unbroken or name in _UNBROKEN
+        if look.is_unbroken is not None:
+            is_unbroken = look.is_unbroken
+        pairs = pairs[:_FEW_COLOURS]
+        return _Reading(hidden, doubted, pairs, size, opacity, room, moves, is_unbroken)
 
 
-def _why_hidden(before: str, name: str, element: _Element) -> str:
-    """Return why text in a tag is hidden, whatever its colour; before: why what is around it is."""
+def _contrast(pair: Pair) -> float:
+    (a, strength), (b, _) = pair  # type: ignore[misc]  # a page has both
+    return float(strength * (abs(a[0] - b[0]) + abs(a[1] - b[1]) + abs(a[2] - b[2])))
+
+
+def _why_hidden(before: str, name: str, element: _Element, size: float) -> str:
+    """Return why text in a tag is hidden, whatever its colour; before: why what is around it is.
+
+    size: of its letters.
+    """
     look = element.look
     if before in _LASTING:
         return before
@@ -340,21 +424,66 @@ def _why_hidden(before: str, name: str, element: _Element) -> str:
     is_inherited = before == _INVISIBLE and look.visibility is None
     if look.visibility in ("hidden", "collapse") or is_inherited:
         return _INVISIBLE
-    return "tiny" if look.is_tiny or (before == "tiny" and look.is_tiny is None) else ""
+    return "tiny" if size < _LEAST_SIZE else ""
 
 
+# An open tag: its name, what it makes of the text in it, and what held before it.
+_Open = tuple[str, _Element, _Reading]
 _IN_DOUBT = Look(is_doubted=True)
+
+
+def _link_of(value: str) -> _Element:
+    """Return what a link is, whose colour an attribute of <body> names."""
+    rgb, strength = styles.colour(value)
+    paint = (rgb, strength) if rgb else (styles.LINK, 1.0)
+    return _Element(NO_LOOK, Look(pairs=((paint, None),)), False)
+
+
+_DEFAULT_LINK = _link_of("")
+
+
+@lru_cache(1 << 12)
+def _linked(element: _Element, link: _Element) -> _Element:
+    """Return an element that may have the colour of a link."""
+    looks = [one.besides for one in (element, link) if one.besides is not None]
+    return _only(element._replace(besides=either(looks)))
+
+
+def _covers(moves: bool, element: _Element, is_picture: bool) -> bool:
+    """Return whether an element may lie over text, or lead out of sight.
+
+    moves: whether what is around it may.
+    """
+    return any(
+        (moves or one.moves) and not one.hides and (one.paints or is_picture)
+        for one in (element.look, element.besides or NO_LOOK)
+    )
+
+
+_ROOT = _Reading()
+
+
+@lru_cache(1 << 12)
+def _reading_in(reading: _Reading, name: str, element: _Element) -> tuple[_Reading, bool]:
+    """Return what text looks like in one more tag, and whether it may lie over other text."""
+    besides = element.besides or NO_LOOK
+    if element.look.is_doubted or (name in _SELDOM_SEEN and not element.is_open):
+        besides = besides._replace(is_doubted=True)
+    reading = _only(reading.within(name, element, besides))
+    return reading, _covers(reading.moves, element, False)
 
 
 class _OpenTags:
     """Which tags are open, and how the text in them looks by either reading."""
 
     def __init__(self, sheet: StyleSheet | None) -> None:
-        self.reading = _Reading()
+        self.reading = _ROOT
         self.is_covered = False  # whether something may lie over the text
         self._sheet = sheet
+        self._link = _DEFAULT_LINK
         self._ruled: dict[str, _Element] = {}  # by name and attributes, if there is a sheet
-        self._stack: list[tuple[str, _Reading]] = []  # each tag, and what held before it
+        self._stack: list[_Open] = []
+        self._n_reopened = 0
         self.places: dict[str, list[int]] = defaultdict(list)  # of each name in the stack
 
     @property
@@ -362,66 +491,98 @@ class _OpenTags:
         """Whether what is in the open tags takes no room, by either reading."""
         return self.reading.hidden == "hidden" and self.reading.doubted in ("hidden", _DOUBT)
 
-    def begin(self, name: str, inside: str, has_look: bool) -> None:
-        """Open a tag.  inside: its attributes; has_look: whether they may say how text looks."""
-        if name in _ENDS:
-            self._close(*_ENDS[name])
-        self.places[name].append(len(self._stack))
-        self._stack.append((name, self.reading))
-        if self._sheet is not None:
-            element = self._element(self._sheet, name, inside)
-        elif has_look or name in _SPECIAL:
-            element = _unruled[inside]
-        else:
-            return
-        if element is not _PLAIN or name in _SPECIAL:
-            self._apply(name, element)
-
-    def end(self, name: str) -> None:
-        """Close a tag."""
-        if places := self.places[name]:
-            if places[-1] == len(self._stack) - 1:  # nine in ten
+    def follow(self, tag: Tag) -> str:
+        """Open or close a tag, and return what a reader sees in its place."""
+        gap, name, closes, opens, _, inside, has_look, _ = tag
+        if closes:
+            places = self.places[name]
+            if places and places[-1] == len(self._stack) - 1:  # nine in ten
                 del places[-1]
-                _, self.reading = self._stack.pop()
+                _, element, self.reading = self._stack.pop()
             else:
-                self._close((name,), () if name in _TABLE_PARTS else _TABLE)
-        if name == "html":
-            self.reading = self.reading._replace(doubted=_DOUBT)
+                is_scoped = name in _BLOCK or name in _FORMATTING
+                bounds = () if name in _TABLE_PARTS else _TABLE if is_scoped else _BLOCK
+                element = self._close((name,), bounds)
+            if name == "html":
+                self.reading = self.reading._replace(doubted=_DOUBT)
+        elif opens:
+            if name in _ENDS:
+                self._close(*_ENDS[name])
+            element = _PLAIN
+            if has_look or self._sheet is not None:
+                element = self._element(name, inside)
+            if name == "a" and "href" in inside and not element.look.pairs[0][0]:
+                element = _linked(element, self._link)
+            elif name == "body" and "link" in inside:
+                self._link = _link_of(_attributes_of[inside].get("link", ""))
+            self.places[name].append(len(self._stack))
+            self._stack.append((name, element, self.reading))
+            if element is not _PLAIN or name in _SPECIAL:
+                self._enter(name, element)
+        elif name and (has_look or self._sheet is not None or self.reading.moves):
+            element = self._element(name, inside)
+            if _covers(self.reading.moves, element, name in _INLINE):
+                self.is_covered = True
+            return "" if element.look.hides else gap
+        else:
+            return gap
+        if element is _PLAIN or element.look.gap is None:  # nine in ten
+            return gap
+        return element.look.gap
 
-    def _element(self, sheet: StyleSheet, name: str, inside: str) -> _Element:
+    def _enter(self, name: str, element: _Element) -> None:
+        self.reading, covers = _reading_in(self.reading, name, element)
+        self.is_covered = self.is_covered or covers
+
+    def _element(self, name: str, inside: str) -> _Element:
         """Return what attributes and style sheets make of the text in a tag."""
+        if self._sheet is None:
+            return _unruled[inside]
         key = f"{name} {inside}"
         found = self._ruled.get(key)
         if found is None:
             given = _attributes_of[inside]
             classes = dict.fromkeys(given.get("class", "").split())
-            rules = sheet.rules_for(name, classes, given.get("id", "").strip())
-            found = _unruled[inside] if rules == NO_RULES else _element(inside, *rules)
+            rules = self._sheet.rules_for(name, classes, given.get("id", "").strip())
+            found = _unruled[inside] if rules == styles.NO_RULES else _element(inside, *rules)
+            if "data-ogs" in inside:  # Outlook adds it, and its rules were passed over
+                found = found._replace(besides=_IN_DOUBT)
             self._ruled[key] = found
         return found
 
-    def _apply(self, name: str, element: _Element) -> None:
-        besides = element.besides
-        if element.look.is_doubted or (name in _SELDOM_SEEN and not element.is_open):
-            besides = _IN_DOUBT if besides is None else besides._replace(is_doubted=True)
-        if element.look.covers or (besides is not None and besides.covers):
-            self.is_covered = True
-        self.reading = self.reading.within(name, element, besides)
-
-    def _close(self, names: Collection[str], bounds: Collection[str]) -> None:
-        """Close the innermost tag of some names and all within it.
+    def _close(self, names: Collection[str], bounds: Collection[str]) -> _Element:
+        """Close the innermost tag of some names and all within it, and return what it made of it.
 
         Not if there is none, or if it is outside of a tag of the `bounds`.
         """
         if not any(map(self.places.get, names)):  # two in three
-            return
+            return _PLAIN
         place = self._innermost(names)
         if place < self._innermost(bounds):
-            return
-        for name, _ in reversed(self._stack[place:]):
-            self.places[name].pop()
-        self.reading = self._stack[place][1]
+            return _PLAIN
+        (closed, element, self.reading), *inner = self._stack[place:]
         del self._stack[place:]
+        self.places[closed].pop()
+        for name, _, _ in inner:
+            self.places[name].pop()
+        if inner and closed not in _TABLE and closed not in _TABLE_PARTS:
+            self._reopen(inner, closed in _FORMATTING)
+        return element
+
+    def _reopen(self, inner: list[_Open], are_all: bool) -> None:
+        """Open tags again, as browsers do where what is around them ended (HTML, 13.2.4.3)."""
+        found = [tag for tag in inner if are_all or tag[0] in _FORMATTING]
+        kept = found[-_REOPENED:]
+        self._n_reopened += len(kept)
+        # A browser opens no more than three that are alike.
+        if any(tag[1] is not _PLAIN for tag in found[:-_REOPENED]) or (
+            self._n_reopened > _REOPENED_LIMIT
+        ):
+            self.is_covered = True
+        for name, element, _ in kept:
+            self.places[name].append(len(self._stack))
+            self._stack.append((name, element, self.reading))
+            self._enter(name, element)
 
     def _innermost(self, names: Collection[str]) -> int:
         """Return the place of the innermost tag of some names; -1 if none is open."""

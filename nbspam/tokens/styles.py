@@ -1,20 +1,26 @@
 """What styles and colours say of text: that it is seen for certain, hidden for certain, or neither.
 
-No browser is rebuilt here.  Declarations of `style` attributes count, and rules of style sheets
-whose selectors are simple: a tag, a class, an id, or a tag with one of these.  Every other
-selector, medium or value that could hide a text is one of which nobody but the browser knows what
-it does: the text that it may concern is *perhaps* hidden (`html.py`).
+No browser is rebuilt here.  Text is seen for certain if every declaration that concerns it is in a
+table of harmless properties and values, and if what adds up along nesting (the size of its letters,
+its opacity, the room in its line) leaves it legible.  Few declarations hide it for certain.  All
+others, and rules whose selectors or media are not simple, are in doubt: the text that they concern
+is *perhaps* hidden (`html.py`).
+
+The reader is one with a light screen and a window of `_WINDOW`.  What a sheet declares for
+telephones, dark screens and printers alone hides nothing from him.
 
 Source: CSS 2.1, chapters 4 to 6 and 14; HTML, 15.3.
 """
 
 import colorsys
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.message import ATTRIBUTES, END
+from nbspam.tokens.text import Memo
 
 # Of any length: what a limit cut off a style would be unknown.  Nothing is tried twice.
 _ATTRIBUTE = lazy_pattern(
@@ -30,10 +36,13 @@ _LONG_ENTITY = lazy_pattern(r"&#(?:[0-9]{8}|[xX][0-9a-fA-F]{7})[0-9a-fA-F]{0,100
 Colour = tuple[int, int, int]  # red, green, blue: 0 to 255
 BLACK: Colour = (0, 0, 0)
 WHITE: Colour = (255, 255, 255)
-# Colours nearer than this, added over red, green and blue, are one to the eye.
-_SAME = 48
-# Alpha below which text is not seen for certain, and perhaps.
-_CLEAR, _PALE = 0.1, 0.5
+LINK: Colour = (0, 0, 238)
+# Colours nearer than this, added over red, green and blue, are one to the eye; perhaps they are.
+SAME, FAINT = 48, 160
+Paint = (
+    tuple[Colour, float] | None
+)  # and how much of what is behind it covers; None: none of its own
+Pair = tuple[Paint, Paint]  # of letters, and of what is behind them
 # The names of CSS near white or black, where text is hidden, and those that mails use most.
 _NAMED = {
     pair[:-7]: pair[-6:]
@@ -54,67 +63,90 @@ _NAMED = {
     ).split()
 }
 _FUNCTION = lazy_pattern(r"(rgb|hsl)a?\(\s{0,9}([^()]{1,60})\)")
+_HEX = lazy_pattern(r"(?:[0-9a-f]{2}){3,4}\Z")
 _NUMBERS = re.compile(r"-?\d{0,9}\.?\d{1,9}%?")
 
 Declarations = dict[str, str]
 _COMMENT = lazy_pattern(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
 _ESCAPE = lazy_pattern(r"\\(?:([0-9a-f]{1,6})\s?|(.))", re.DOTALL)
 
-_SMALL = r"0{0,9}[01](?:\.\d{0,9})?(?:px|pt|em|rem|ex|%|vh|vw|in|cm|mm)?|0{0,9}\.\d{1,9}[a-z%]{0,3}"
-_FAR = r"-\s{0,3}\d{3}"
-_ZERO = r"0{1,9}(?:\.0\d{0,9})?|\.0\d{0,9}"
-# Property -> the values that hide for certain, and those that may.
-_HIDING: Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]] = {
-    name: (lazy_pattern(certain), lazy_pattern(perhaps))
-    for names, certain, perhaps in (
-        ("display", r"none\b", r".{0,99}\("),
-        ("visibility", r"(?!)", r".{0,99}\("),
-        ("opacity", rf"(?:{_ZERO})(?![\d.])|\d(?:\.\d{{0,9}})?%", r"0?\.[0-4]|[1-4]\d%|.{0,99}\("),
-        ("mso-hide", r"all\b", r".{0,99}\("),
-        ("max-height", r"0(?![.\d])", r"(?!)"),
-        ("content-visibility", r"hidden\b", r"auto|.{0,99}\("),
-        ("clip", r"rect\(\s{0,3}[01](?:px)?[\s,]{1,3}[01](?:px)?[\s,]", r"(?!auto|none)"),
-        ("clip-path", r"(?:circle|ellipse)\(\s{0,3}0|inset\(\s{0,3}(?:[5-9]\d|100)%", r"(?!none)"),
-        (
-            "transform",
-            rf".{{0,99}}scale(?:3d|x|y)?\(\s{{0,3}}(?:{_ZERO})\s{{0,3}}[,)]",
-            r"(?!none|initial)",
-        ),
-        ("scale", rf"(?:{_ZERO})(?![\d.])", r"(?!none|1)"),
-        ("zoom", rf"(?:{_ZERO})(?![\d.])", r"0|\.|.{0,99}\("),
-        ("filter", r"opacity\(\s{0,3}0[^.1-9]", r"(?!none|progid|alpha|drop-shadow)"),
-        ("mix-blend-mode", r"(?!)", r"(?!normal)"),
-        (
-            "mask mask-image -webkit-mask -webkit-mask-image animation animation-name translate",
-            r"(?!)",
-            r"(?!none)",
-        ),
-        ("-webkit-text-fill-color", r"transparent", r"(?!inherit|currentcolor)"),
-        ("unicode-bidi", r"(?!)", r"bidi-override|isolate-override"),
-        ("z-index", r"(?!)", r"-"),
-        ("letter-spacing", r"-\d{2}", r"-\.?[1-9]|-0?\.[1-9]\d?em|-0\.[1-9]|.{0,99}\("),
-        ("line-height", r"(?!)", rf"(?:{_ZERO})(?:px|pt|em|%)?$|.{{0,99}}\("),
-        ("text-indent", _FAR, r"-|.{0,99}\("),
-        ("margin-left margin-top", _FAR, r"-\s{0,3}\d{2}|.{0,99}\("),
-        ("margin", f".{{0,40}}{_FAR}", r".{0,40}-\s{0,3}\d{2}|.{0,99}\("),
-    )
-    for name in names.split()
-}
-_NO_SIZE = lazy_pattern(rf"(?:{_SMALL})\s{{0,9}}$")
-_SIZES = ("height", "max-height", "width", "max-width")
-_PLACES = ("left", "top", "right", "bottom")
-_OUTSIDE = lazy_pattern(_FAR)
-_TINY = lazy_pattern(
-    r"[0-3](?:\.\d{0,3})?\s?(?:px|pt)|0?\.[0-2]\d{0,3}\s?r?em|0(?![.\d])|\d(?:\.\d{0,3})?%"
-)
-_FONT_SIZE = lazy_pattern(r"(?:|.{0,99}?\s)((?:\d{0,4}\.?\d{1,4}(?:px|pt|r?em|%)|0)(?=[\s/]))")
-_COLOUR_IN = lazy_pattern(r"(?:(?:rgb|hsl)a?\([^()]{1,60}\)|#[0-9a-f]{3,8}|[a-z]{3,20})")
-_URL = lazy_pattern(r"url\([^()]*\)?")
-# Properties that a rule is kept for.
-_LOOKS = frozenset(_HIDING) | {
-    *_SIZES, *_PLACES, "overflow", "overflow-x", "overflow-y", "position", "font-size", "font",
-    "color", "background", "background-color", "background-image",
+# Pixels of a unit.  Lines have 1,000, boxes in them 600, letters 16.
+_UNITS = {
+    "px": 1.0, "pt": 4 / 3, "pc": 16.0, "in": 96.0, "cm": 37.8, "mm": 3.78, "em": 16.0, "rem": 16.0,
+    "ex": 8.0, "ch": 8.0, "%": 6.0, "vw": 10.0, "vh": 10.0, "vmin": 10.0, "vmax": 10.0,
 }  # fmt: skip
+_OF_LETTERS = _UNITS | {"": 16.0, "%": 0.16}
+_SHARES = {"": 1.0, "%": 0.01}
+_LENGTH = lazy_pattern(r"([-+]?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))([a-z]{0,4}|%)\Z")
+_FAR = 2_000.0  # pixels: nobody looks for text beyond
+_SIDE = r"(?:-(?:left|right|top|bottom))?"
+_LINE = r"none hidden solid dashed dotted double groove ridge inset outset thin medium thick"
+# Properties, and their values that hide no text: words (*: all, #: colours), lengths in pixels.
+# Of all other values and properties nobody but the browser knows.
+_HARMLESS = [
+    (re.compile(names), frozenset(words.replace("_", " ") for words in values.split()), *ends)
+    for names, values, *ends in (
+        (
+            r"font-(?:family|weight|style|stretch|variant)\Z|(?:-[a-z]+-)?(?:text-(?:align|decoration"
+            r"|transform|rendering|overflow|underline)|overflow|word-(?:wrap|break)|line-break|hyphens"
+            r"|float\Z|clear\Z|direction|box-sizing|table-layout|empty-cells|caption-side|cursor"
+            rf"|border(?:-collapse|-(?:top-|bottom-)?(?:left-|right-)?radius|{_SIDE}-(?:color|style))"
+            r"|list-style|background-(?:repeat|position|size|attachment)|object-fit|page-break|orphans"
+            r"|break-inside|widows|user-select|pointer-events|transition|(?:osx-)?font-smoothing"
+            r"|interpolation-mode|tap-highlight-color|tab-interval|v?align\Z|appearance)|mso-(?!hide)|-premailer-|--",
+            "*", 1, 0,
+        ),
+        # What is said by these, `look` knows.
+        (r"(?:font|font-size|color|background|background-color|opacity)\Z", "*", 1, 0),
+        (rf"padding{_SIDE}\Z", "", 0, 600),
+        (rf"margin{_SIDE}\Z", "auto", 0, 600),
+        (rf"border{_SIDE}(?:-width)?\Z", f"# {_LINE} transparent currentcolor", 0, 50),
+        (r"(?:text-indent|border-spacing)\Z", "", 0, 100),
+        (r"(?:left|right|top|bottom)\Z", "auto", -5, 5),
+        (r"(?:(?:max-)?width|min-width|min-height)\Z", "auto none fit-content", 0, _FAR),
+        (r"(?:max-)?height\Z", "auto none 100%", 1, 0),
+        (r"vertical-align\Z", "top middle bottom baseline sub super text-top text-bottom", -20, 20),
+        (r"(?:letter|word)-spacing\Z", "normal", -1, 20),
+        (r"line-height\Z", "normal", 8, 400),
+        (r"z-index\Z", "auto", 0, 1e9),
+        (r"visibility\Z", "visible hidden collapse", 1, 0),
+        (
+            r"display\Z",
+            "none block inline inline-block inline-table list-item table table-row table-cell"
+            " table-caption table-row-group table-header-group table-footer-group", 1, 0,
+        ),
+        (r"position\Z", "static relative", 1, 0),
+        (r"white-space\Z", "normal nowrap pre-wrap pre-line break-spaces", 1, 0),
+        (r"(?:(?:-[a-z]+-)?text-size-adjust|zoom)\Z", "none auto normal 1 100%", 1, 0),
+        (r"(?:outline|(?:text|box)-shadow|background-image|transform|filter)\Z", "none", 0, 0),
+        (r"(?:-webkit-|-moz-)?box-shadow\Z", "# inset none", -20, 50),
+        (r"(?:supported-)?color-schemes?\Z", "light light_dark dark_light only_light", 1, 0),
+        (r"(?:background-clip|unicode-bidi|clip)\Z", "border-box padding-box normal auto", 1, 0),
+        (r"\Z", "*", 1, 0),
+    )
+]  # fmt: skip
+_INHERITED = frozenset({"", "inherit", "initial", "unset", "revert"})
+# What may stand in brackets and quotes in a harmless value, and the signs that may not without.
+_QUOTED = lazy_pattern(r"\"[^\"]*\"|'[^']*'|(?:rgb|hsl)a?\([^()\"']*\)")
+_BRACKET = lazy_pattern(r"[\"'()\[\]{}\\@]")
+_SHORTHAND = lazy_pattern(r"padding|margin|border|box-shadow")
+# Of these the others than the harmless values move a box, which may come to lie over other text.
+_MOVING = lazy_pattern(
+    r"margin|left|right|top|bottom|position|inset|trans|scale|rotate|zoom|offset|grid|order|all\Z"
+    r"|border|outline|box-shadow|animation|float|perspective"
+)
+_PAINTING = lazy_pattern(r"background|border(?!-(?:collapse|spacing))|outline|box-shadow")
+# What narrows a line: by one side, or by both.
+_INDENT = lazy_pattern(r"(?:padding|margin|border|text-indent)(-left|-right)?(?:-width)?\Z")
+_SHOWING = frozenset("display mso-hide max-height height visibility opacity font font-size".split())
+_LETTERS = {"x-small": 10.0, "small": 13.0, "medium": 16.0, "large": 18.0, "initial": 16.0}
+_RELATIVE = {"smaller": 0.83, "larger": 1.2, "inherit": 1.0, "unset": 1.0, "": 1.0}
+_FONT = lazy_pattern(r"(?:(?:[a-z-]++|[1-9]00) )*+([\d.]++(?:[a-z]++|%)?)(?: ?/ ?(\S++))?(?: |\Z)")
+_FUNCTION_CALL = lazy_pattern(r"(?:rgb|hsl)a?\([^()]*\)")
+_NO_COLOURS = _INHERITED | frozenset(
+    "none no-repeat repeat repeat-x repeat-y center left right top bottom scroll fixed".split()
+)
+_OWN_COLOURS = frozenset({"", "inherit", "currentcolor", "unset"})
 
 
 def unescaped(text: str) -> str:
@@ -155,22 +187,13 @@ def colour(text: str) -> tuple[Colour | None, float]:
             scale, parts = 255.0, colorsys.hls_to_rgb(a / 360 % 1, lightness, saturation)
         red, green, blue = (round(min(max(scale * part, 0), 255)) for part in parts)
         return (red, green, blue), strength
-    digits = _NAMED.get(text, text).lstrip("#")
+    digits = _NAMED.get(text, text).removeprefix("#")
     if len(digits) in (3, 4):
         digits = "".join(2 * digit for digit in digits)
-    strength = 0.0 if text == "transparent" else 1.0
-    if text.startswith("#") and len(digits) == 8 and not digits[6:].strip("0123456789abcdef"):
-        strength = int(digits[6:], 16) / 255  # #rgba, #rrggbbaa
-    try:
-        value = int(digits[:6], 16) if len(digits) in (6, 8) else None
-    except ValueError:
-        value = None
-    return None if value is None else (value >> 16, value >> 8 & 255, value & 255), strength
-
-
-def are_alike(a: Colour, b: Colour) -> bool:
-    """Return whether an eye takes two colours for one."""
-    return abs(a[0] - b[0]) + abs(a[1] - b[1]) + abs(a[2] - b[2]) < _SAME
+    if _HEX.match(digits) is None:
+        return None, 0.0 if text == "transparent" else 1.0
+    red, green, blue, cover = bytes.fromhex(f"{digits}ff"[:8])
+    return (red, green, blue), cover / 255
 
 
 def declarations(style: str) -> Declarations:
@@ -180,7 +203,9 @@ def declarations(style: str) -> Declarations:
     for piece in plain(style).split(";"):
         name, colon, value = piece.partition(":")
         if colon:
-            value, mark, _ = value.partition("!")
+            value, mark, word = value.partition("!")
+            if mark and word.strip() != "important":  # a browser passes it over
+                value += mark
             (important if mark else found)[name.strip()] = value.strip()
     return found | important
 
@@ -188,7 +213,7 @@ def declarations(style: str) -> Declarations:
 def plain(style: str) -> str:
     """Return a style in lower case without comments and escapes."""
     if "/*" in style:
-        style = _COMMENT.sub("", style)
+        style = _COMMENT.sub(" ", style)  # within a word it makes two
     return _ESCAPE.sub(_unescaped, style).lower() if "\\" in style else style
 
 
@@ -204,80 +229,171 @@ class Look(NamedTuple):
 
     hides: bool = False  # whatever its size and colour
     visibility: str | None = None
-    is_tiny: bool | None = None  # None: it has no size of its own
-    colours: tuple[Colour | None, ...] = ()  # None: one that is not seen; empty: none of its own
-    backgrounds: tuple[Colour, ...] = ()
+    size: tuple[float, float] | None = None  # of letters: pixels, multiple of those around it
+    opacity: float = 1.0
+    pairs: tuple[Pair, ...] = ((None, None),)  # the colours that it may have
+    indent: float = 0.0  # pixels that are empty beside it
+    is_short: bool = False  # whether it is of a height that its text may be too much for
+    is_unbroken: bool | None = None  # whether its lines are as long as they are written
+    gap: str | None = None  # what is before and behind it; None: what its name says
     is_doubted: bool = False  # whether another reading of the style hides the text
-    covers: bool = False  # whether it may lie over other text
+    moves: bool = False  # whether it may lie over other text, or lead out of sight
+    paints: bool = False  # whether what lies under it is not seen
     shows: bool = False  # whether it may undo what hides the text otherwise
+
+
+def _pixels(length: str, units: Mapping[str, float] = _UNITS) -> float:
+    """Return a length in pixels; not a number if it is none."""
+    found = _LENGTH.match(length)
+    number = float(found[1]) if found else math.nan
+    return number * units.get(found[2], math.nan) if found and number else number
+
+
+def _harmless(declaration: str) -> bool:
+    """Return whether a declaration, `name:value`, by itself hides no text."""
+    name, _, value = declaration.partition(":")
+    units = {"line-height": _OF_LETTERS, "z-index": _SHARES}.get(name, _UNITS)
+    rest = _QUOTED.sub("", value)
+    parts = rest.split()
+    has_parts = len(parts) == 1 or (1 < len(parts) < 5 and _SHORTHAND.match(name))
+    for names, words, least, most in _HARMLESS:
+        if names.match(name) and (
+            value in words
+            or value in _INHERITED
+            or ("*" in words and not _BRACKET.search(rest))
+            or (
+                has_parts
+                and all(
+                    least <= _pixels(part, units) <= most
+                    or (least <= most and part in words)
+                    or ("#" in words and colour(part)[0] is not None)
+                    for part in parts
+                )
+            )
+        ):
+            return True
+    return False
+
+
+_is_harmless = Memo(_harmless, limit=1 << 13)
+
+
+def _letters(value: str) -> tuple[float, float] | None:
+    """Return the size of letters as `Look` has it; None if it is unknown."""
+    if value in _RELATIVE:
+        return 0.0, _RELATIVE[value]
+    is_relative = value.endswith("%") or (value.endswith("em") and not value.endswith("rem"))
+    pixels = _LETTERS.get(value, _pixels(value, _OF_LETTERS if is_relative else _UNITS))
+    return None if math.isnan(pixels) else (0.0, pixels / 16) if is_relative else (pixels, 0.0)
+
+
+def _paint(value: str) -> Paint:
+    """Return the paint that a value names; None if none or an unknown one."""
+    if value in ("initial", "windowtext"):
+        return BLACK, 1.0
+    rgb, strength = colour(value)
+    return None if rgb is None and strength else (rgb or BLACK, strength)
 
 
 def look(style: Declarations) -> Look:
     """Return what a style makes of text."""
     get = style.get
-    hides = is_doubted = False
+    odd = [name for name, value in style.items() if not _is_harmless[f"{name}:{value}"]]
+    is_doubted = any(name != "height" or "display" in style for name in odd)
+    size_text, line = get("font-size"), ""
+    if size_text is None and "font" in style:
+        font = _FONT.match(" ".join(style["font"].split()))
+        size_text, line = (font[1], font[2] or "") if font else (style["font"], "")
+    size = None if size_text is None else _letters(size_text)
+    opacity = max(_pixels(get("opacity", "1"), _SHARES), 0.0)
+    if math.isnan(opacity):
+        opacity, is_doubted = 1.0, True
+    letters, behind = _paint(get("color", "")), None
+    unknown = letters is None and get("color", "") not in _OWN_COLOURS
+    for name in ("background", "background-color"):
+        value = get(name, "")
+        for word in [*_FUNCTION_CALL.findall(value), *_FUNCTION_CALL.sub(" ", value).split()]:
+            if word not in _NO_COLOURS and math.isnan(_pixels(word)):
+                paint = _paint(word)
+                behind, unknown = paint or behind, unknown or paint is None
+    far = [name for name in odd if any(abs(_pixels(one)) > _FAR for one in style[name].split())]
+    indent, clips = 0.0, False
     for name, value in style.items():
-        if name in _HIDING:
-            certain, perhaps = _HIDING[name]
-            hides = hides or certain.match(value) is not None
-            is_doubted = is_doubted or perhaps.match(value) is not None
-    if any("hidden" in get(name, "") or "clip" in get(name, "") for name in _OVERFLOWS):
-        sizes = [style[name] for name in _SIZES if name in style]
-        hides = hides or any(map(_NO_SIZE.match, sizes))
-        is_doubted = is_doubted or any("(" in size for size in sizes)
-    covers = False
-    if get("position") in ("absolute", "fixed", "sticky"):
-        places = [style[name] for name in _PLACES if name in style]
-        hides = hides or any(map(_OUTSIDE.match, places))
-        is_doubted = is_doubted or any("(" in place or "-" in place for place in places)
-        covers = any(name in style for name in ("background", "background-color", "z-index"))
-    size = get("font-size")
-    if size is None and "font" in style:
-        found = _FONT_SIZE.match(style["font"])
-        size = found[1] if found else None
-        is_doubted = is_doubted or (size is None and "(" in style["font"])
-    is_doubted = is_doubted or (size is not None and "(" in size)
-    value = get("color", "")
-    own: tuple[Colour | None, ...] = ()
-    if value:
-        rgb, strength = colour(value)
-        own = (None,) if strength < _CLEAR else () if rgb is None else (rgb,)
-        is_doubted = is_doubted or _CLEAR <= strength < _PALE or ("(" in value and rgb is None)
-    value = get("background-color") or get("background", "")
-    shade = _COLOUR_IN.search(_URL.sub("", value) if "url(" in value else value)
-    behind = colour(shade[0])[0] if shade else None
-    is_doubted = is_doubted or ("(" in value and behind is None and "url(" not in value)
+        clips = clips or (name.startswith("overflow") and value not in ("visible", "auto"))
+        if side := _INDENT.match(name):
+            is_double = side[1] is None and name != "text-indent"
+            indent += max(map(abs, map(_pixels, value.split())), default=0.0) * (1 + is_double)
+    room = min(_pixels(get(name, "100%"), _ROOM) for name in ("width", "max-width"))
+    display = get("display", "")
     return Look(
-        hides,
-        get("visibility"),
-        None if size is None else _TINY.match(size) is not None,
-        own,
-        () if behind is None else (behind,),
-        is_doubted,
-        covers,
+        opacity < 0.1
+        or display == "none"
+        or get("mso-hide") == "all"
+        or get("max-height") in ("0", "0px")
+        or get("content-visibility") == "hidden",
+        None if get("visibility", "") in _OWN_COLOURS else style["visibility"],
+        size,
+        opacity,
+        ((letters, behind),),
+        indent,
+        "height" in odd,
+        get("white-space") == "nowrap" if "white-space" in style else None,
+        None if not display else "" if display.startswith("inline") else " ",
+        is_doubted
+        or unknown
+        or (size_text is not None and size is None)
+        or not _is_harmless[f"line-height:{line}"]
+        or (clips and not room - indent > 99),
+        bool(far)
+        or any(map(_MOVING.match, odd))
+        or ("position" in style and "box-shadow" in style),
+        bool(far) or any(map(_PAINTING.match, style)),
         not _SHOWING.isdisjoint(style),
     )
 
 
-_OVERFLOWS = ("overflow", "overflow-x", "overflow-y")
-_SHOWING = frozenset({*_HIDING, *_SIZES, *_PLACES, *_OVERFLOWS, "position", "font-size", "font"})
 NO_LOOK = Look()
-_FEW = 4  # colours that a text may have; of more it is in doubt whether it is seen
+_ROOM = _UNITS | {"%": 1.2} | dict.fromkeys(("", "auto", "none"), math.inf)
+_FEW = 4  # pairs of colours by rules in doubt; with more a text is in doubt
+
+
+def laid_over(below: Iterable[Pair], above: Iterable[Pair]) -> tuple[Pair, ...]:
+    """Return every pair of colours laid over every other."""
+    pairs = [(a or c, _blend(d, b) if b else d) for c, d in below for a, b in above]
+    return tuple(dict.fromkeys(pairs) if len(pairs) > 1 else pairs)
+
+
+def _blend(below: Paint, above: tuple[Colour, float]) -> Paint:
+    if below is None or above[1] >= 1:
+        return above
+    red, green, blue = (
+        round(a + (b - a) * above[1]) for a, b in zip(below[0], above[0], strict=True)
+    )
+    return (red, green, blue), 1.0
 
 
 def either(looks: Collection[Look]) -> Look:
-    """Return the look of what may have any of these looks, or none."""
-    colours = {colour for one in looks for colour in one.colours}
-    backgrounds = {colour for one in looks for colour in one.backgrounds}
-    is_doubted = max(len(colours), len(backgrounds)) > _FEW or any(
-        one.hides or one.is_doubted or one.is_tiny or one.visibility not in (None, "visible")
+    """Return the look of what may have any of these looks, several, or none."""
+    pairs = NO_LOOK.pairs
+    for one in (*looks, *looks):  # in any order
+        if one.pairs != NO_LOOK.pairs and len(pairs) <= _FEW:
+            pairs = tuple(dict.fromkeys([*pairs, *laid_over(pairs, one.pairs)]))
+    is_doubted = len(pairs) > _FEW or any(
+        one.hides
+        or one.is_doubted
+        or one.opacity < 1
+        or (one.size is not None and sum(one.size) < (1 if one.size[1] else 9))
+        or one.visibility not in (None, "visible")
         for one in looks
     )
     return Look(
-        colours=tuple(colours)[:_FEW],
-        backgrounds=tuple(backgrounds)[:_FEW],
+        pairs=NO_LOOK.pairs if is_doubted else pairs,
+        indent=max(one.indent for one in looks),
+        is_short=any(one.is_short for one in looks),
+        is_unbroken=any(one.is_unbroken for one in looks) or None,
         is_doubted=is_doubted,
-        covers=any(one.covers for one in looks),
+        moves=any(one.moves for one in looks),
+        paints=any(one.paints for one in looks),
         shows=any(one.shows for one in looks),
     )
 
@@ -287,15 +403,22 @@ _RULE_PIECE = lazy_pattern(r"[{}]|[^{}]+")
 _SHEET = lazy_pattern(
     rf"<style({ATTRIBUTES})>?(.*?)(?:</style{END}|\Z)", re.I | re.DOTALL | re.ASCII
 )
-_QUERY = lazy_pattern(
-    r"\s*(?:only\s+)?(?:screen|all)?(?:\s+and\b)?\s*(?:\(\s*min-(?:device-)?width\s*:\s*\d{1,3}(?:\.\d*)?px\s*\)\s*)?$"
-)
-_OTHER_MEDIUM = lazy_pattern(r"\s*(?:only\s+)?(?:print|speech)\b")
+# Whether a rule applies: it does, it may, for other readers alone, for none.
+_ALWAYS, _PERHAPS, _ELSEWHERE, _NEVER = 3, 2, 1, 0
+_WINDOW = 960, 1400  # pixels: how wide the reader's window may be
+_WIDTH = lazy_pattern(r"\( ?(min|max)-(?:device-)?width ?: ?(\d{1,5}(?:\.\d{0,5})?)(px|r?em) ?\)\Z")
+_SCREENS = frozenset({"", "screen", "all"})
+_DARK = lazy_pattern(r"\( ?prefers-color-scheme ?: ?dark ?\)\Z")
 _BRACKETS = lazy_pattern(r"\[[^\[\]]*\]|:[\w-]+")
 _COMBINATORS = lazy_pattern(r"[\s>+~]+")
 _COMPOUND = lazy_pattern(r"([a-z][\w-]*|\*|)([.#][\w-]+)?")
-# Parts of selectors that concern no text as it stands before a reader touches it.
-_UNTOUCHED = lazy_pattern(r":(?:hover|active|focus|visited|before|after|selection)\b")
+# Parts of selectors that concern no text before a reader touches it, or on dark screens alone.
+_UNTOUCHED = lazy_pattern(r":(?:hover|active|focus|visited|before|after|selection)\b|\[data-ogs")
+_PRELUDE_LIMIT = 500  # characters of an @media that are read
+_KNOWN_SELECTORS = lazy_pattern(
+    r"(?:[a-z0-9\s*>+~,._#-]++|:(?:root|link|hover|active|focus|visited|:?(?:before|after)"
+    r"|first-child|last-child|:?first-letter|:?first-line|:selection)(?![\w-])|\[[^\[\]]*\])*+"
+)
 _RULES_LIMIT = 2_000  # of a message that are kept: those that can hide
 
 
@@ -312,9 +435,9 @@ class StyleSheet:
         n = 0
         for inside, sheet in _SHEET.findall(source):
             given = attributes(inside.lower())
-            applies_here = _applies(f"@media {given.get('media', '')}", True)
-            if given.get("type", "text/css") != "text/css" and applies_here:
-                applies_here = False  # to most programs it is no sheet
+            applies_here = _applies(f"@media {given.get('media', '')}", _ALWAYS)
+            if given.get("type", "text/css") != "text/css":  # to most programs it is no sheet
+                applies_here = min(applies_here, _PERHAPS)
             # Old mail has its sheets in comments, for browsers that knew none.
             sheet = sheet.lower().replace("<!--", "").replace("-->", "")
             is_plain = "\\" not in sheet  # an escape in a name changes what the rule applies to
@@ -325,15 +448,17 @@ class StyleSheet:
                     self.met_limit = True
                     return
                 for key, is_simple in found:
-                    if applies and is_simple:
+                    if applies == _ALWAYS and is_simple:
                         if is_important:
                             self._important.add(key)
                         before = self._certain.get(key, (0, 0, {}))[2]
                         rank = 4 * ("#" in key) + 2 * ("." in key) + (key[0] not in "*.#")
                         self._certain[key] = rank, n, before | style
                     else:
-                        before_it = self._doubtful.get(key, NO_LOOK)
-                        self._doubtful[key] = either((before_it, look(style)))
+                        made = look(style)
+                        if applies == _ELSEWHERE:
+                            made = Look(shows=made.shows)
+                        self._doubtful[key] = either((self._doubtful.get(key, NO_LOOK), made))
 
     def rules_for(
         self, name: str, classes: Iterable[str], own_id: str
@@ -361,48 +486,62 @@ class StyleSheet:
 NO_RULES: tuple[Declarations, bool, Look | None] = {}, False, None
 
 
-def _rules_of(
-    sheet: str, applies_here: bool | None
-) -> Iterator[tuple[str, Declarations, bool, bool]]:
+def _rules_of(sheet: str, applies_here: int) -> Iterator[tuple[str, Declarations, int, bool]]:
     """Yield the selectors and declarations of the rules that say what text looks like.
 
-    And whether they apply for certain, as far as their medium and conditions go, and whether one of
-    them is `!important`.
+    And whether they apply, as far as their medium and conditions go, and whether one of them is
+    `!important`.
     """
-    prelude = selectors = ""
-    applies: list[bool | None] = []  # of each block that is open, those around it included
+    prelude = ""
+    blocks = [("", applies_here)]  # what is open: what stands before it, whether it applies
     for piece in _RULE_PIECE.findall(sheet):
         if piece == "{":
-            outer = applies[-1] if applies else applies_here
-            applies.append(outer if outer is None else _applies(prelude, outer))
-            selectors, prelude = prelude, ""
+            outer, applies = blocks[-1]
+            if outer and not outer.startswith("@"):  # a rule in a rule
+                applies = min(applies, _PERHAPS)
+            blocks.append((prelude, _applies(prelude, applies)))
+            prelude = ""
         elif piece == "}":
-            if applies:
-                applies.pop()
+            del blocks[max(1, len(blocks) - 1) :]
             prelude = ""
         else:
-            prelude = piece.strip()
-            is_certain = applies[-1] if applies else None
-            if is_certain is not None and ":" in piece and not selectors.startswith("@"):
-                style = {k: v for k, v in declarations(piece).items() if k in _LOOKS}
-                if style:
-                    yield selectors, style, is_certain, "!" in piece
+            prelude = _STATEMENTS.sub("", piece).strip()
+            selectors, applies = blocks[-1]
+            if applies and selectors and ":" in piece and not selectors.startswith("@"):
+                yield selectors, declarations(piece), applies, "!" in piece
 
 
-def _applies(prelude: str, outer: bool) -> bool | None:
-    """Return whether what is in a block applies: None if not, False if that is in doubt."""
+_STATEMENTS = lazy_pattern(r"\A(?:\s*+@[^;]*+;)++")  # @import, @charset
+
+
+def _applies(prelude: str, outer: int) -> int:
+    """Return whether what is in a block applies."""
     if not prelude.startswith("@"):
         return outer
-    queries = prelude.removeprefix("@media").split(",")
-    if not prelude.startswith("@media") or len(prelude) > 500:
-        return False
-    if all(_OTHER_MEDIUM.match(query) for query in queries):
-        return None
-    return outer and any(_QUERY.match(query) is not None for query in queries)
+    if not prelude.startswith("@media") or len(prelude) > _PRELUDE_LIMIT:
+        return min(outer, _PERHAPS)
+    queries = " ".join(prelude.removeprefix("@media").split()).split(",")
+    parts = (query.strip().removeprefix("only ").split(" and ") for query in queries)
+    return min(outer, max(min(map(_feature, query)) for query in parts))
+
+
+def _feature(feature: str) -> int:
+    """Return whether a part of a media query is true."""
+    if feature in _SCREENS or feature.isalpha():
+        return _ALWAYS if feature in _SCREENS else _NEVER
+    width = _WIDTH.match(feature)
+    if width is None:
+        return _ELSEWHERE if _DARK.match(feature) else _PERHAPS
+    edge = float(width[2]) * (1 if width[3] == "px" else 16)
+    holds = [edge <= one if width[1] == "min" else edge >= one for one in _WINDOW]
+    return _ALWAYS if all(holds) else _PERHAPS if any(holds) else _ELSEWHERE
 
 
 def _keys(selectors: str) -> list[tuple[str, bool]]:
-    """Return what each selector needs, and whether that is all that it asks for."""
+    """Return what each selector needs, and whether that is all that it asks for.
+
+    A browser passes over the whole list if it knows one of them not.
+    """
     if "(" in selectors:
         return [("*", False)]
     keys = []
@@ -412,9 +551,10 @@ def _keys(selectors: str) -> list[tuple[str, bool]]:
         selector = selector.strip()
         last = _COMBINATORS.split(_BRACKETS.sub("", selector))[-1]
         name, suffix = _COMPOUND.match(last).groups("")  # type: ignore[union-attr]  # may be empty
-        key = name + suffix
+        key = "html" if selector == ":root" else name + suffix
         if suffix and name == "*":
             key = suffix
         is_odd = not key or "[" in last or "]" in last or '"' in last
-        keys.append(("*", False) if is_odd else (key, key == selector or f"*{key}" == selector))
-    return keys
+        keys.append(("*", False) if is_odd else (key, selector in (key, f"*{key}", ":root")))
+    is_known = _KNOWN_SELECTORS.fullmatch(selectors) is not None
+    return keys if is_known else [(key, False) for key, _ in keys]

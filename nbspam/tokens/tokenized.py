@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.errors import SourceError
-from nbspam.reading.header_fields import Header, decode_words
+from nbspam.patterns import lazy_pattern
+from nbspam.reading.header_fields import Header
 from nbspam.reading.message import Message, Part, RawMessage
 from nbspam.reading.source import Skipped
-from nbspam.tokens.headers import header_tokens
+from nbspam.tokens.headers import header_tokens, subject_of
 from nbspam.tokens.kinds import amount, count, share
 from nbspam.tokens.text import (
     SHORT,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:  # classifying shows nothing of a message
 # Stored in the model: counts taken by another tokenizer or other rules do not fit these tokens.  To
 # be raised when a message would give other tokens, or other times or traits.
 NAME = "nbspam"
-RULES = 6
+RULES = 7
 # Tokens of one message, far above the mail in the corpora (18,430 in the largest of 10,546): a mail
 # of 104,000 different words took 2.9 s to learn, and the model grew by 3 MB.
 TOKENS_LIMIT = 20_000
@@ -44,6 +45,7 @@ _DIGEST_BYTES = 16  # 2^64 messages before two of them are likely to share a dig
 # they mostly are.  If they never speak for ham whatever they say, 1-ROCA% is .0139 (P2) and .1268
 # (P5) in place of .0133 and .1261; if they always do, any ham can stand there.
 _SAME = 0.8
+_QUOTED = lazy_pattern(">+From ")  # in an mbox, at the beginning of a line
 _NO_MEDIA_TYPE = re.compile(r"[^\w.+/-]+")
 
 
@@ -137,6 +139,8 @@ def _visible_text(part: Part, tokens: dict[str, None]) -> VisibleText:
         found.update(*map(target_tokens, set(targets)))
         tokens |= dict.fromkeys(sorted(found))
     is_certain = certain is text
+    if ">From " in text:
+        text, certain = _QUOTED.sub("From ", text), _QUOTED.sub("From ", certain)
     text, tricks = undo_tricks(text)
     tokens |= dict.fromkeys(sorted(tricks))
     return VisibleText(text, targets, None if is_certain else undo_tricks(certain)[0])
@@ -258,7 +262,7 @@ def repeated_tokens(texts: Sequence[VisibleText], is_mail: bool) -> dict[str, in
 
 def digest_of(
     tokens: Iterable[str],
-    headers: Sequence[Header],
+    headers: list[Header],
     times: Mapping[str, int] = NO_NUMBERS.times,
     traits: Sequence[int] = (),
     texts: Iterable[str] = (),
@@ -280,13 +284,14 @@ def digest_of(
 
     for name, value in headers:
         if name == "message-id" and value.strip("<> "):
-            identity = value.encode("utf-8", "replace")
+            identity = "".join(value.split()).encode("utf-8", "replace")
             break
     else:
-        subject = next((decode_words(value) for name, value in headers if name == "subject"), "")
         # White space and the quotes of an mbox differ from folder to folder.
         identity = (
-            (subject + "".join(texts)).encode("utf-8", "replace").translate(None, b" \t\r\n>")
+            (subject_of(headers) + "".join(texts))
+            .encode("utf-8", "replace")
+            .translate(None, b" \t\r\n>")
         )
     known = blake2b(identity, digest_size=_DIGEST_BYTES)
     lines = ["", *tokens, *(f"{times[token]} {token}" for token in sorted(times))]
@@ -388,6 +393,8 @@ def tokenize_raw(raw: RawMessage, how: Tokenizing) -> TokenizedMessage | Skipped
         message = raw.message()
     except SourceError as error:
         return Skipped(raw.source, str(error).removeprefix(f"{raw.source}: "))
+    if how.skips_empty and message.problem:
+        return Skipped(raw.source, message.problem)
     if how.skips_empty and not isinstance(raw.content, str) and message.is_empty:
         return Skipped(raw.source, "the message is empty", is_error=False)
     size = len(raw.content) if isinstance(raw.content, bytes | str) else 0

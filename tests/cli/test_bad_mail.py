@@ -150,6 +150,14 @@ def test_every_mail_gets_a_verdict_in_bounded_time_and_memory(name, sms_model, p
     assert memory <= program + MOST_MEMORY
 
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize("unit", [b"word", b"free\n", "ع".encode(), b"i'", b"<b>w</b>"])
+def test_half_a_megabyte_of_one_word_takes_little_memory(unit, sms_model):
+    for kind in (UTF_8, "text/html"):
+        memory = classified(typed(kind, repeated(unit, MB // 2)), sms_model)[2]
+        assert memory <= 100 * MB
+
+
 SMALL = (
     *("empty", "a NUL", "a part in each charset", "messages 1,000 deep", "HTML that never closes"),
     *("10,000 headers", "MIME 1,000 deep", "Chinese", "Unicode tricks"),

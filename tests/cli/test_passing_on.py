@@ -391,6 +391,32 @@ def test_a_message_passes_in_small_pieces(tmp_path, monkeypatch, most):
     assert sink.read_bytes() == mail
 
 
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_what_was_read_last_passes_once_whether_it_was_kept_already(tmp_path, monkeypatch, is_kept):
+    """An interrupt comes before or after the piece is kept; memory is then free to write it."""
+    mail = b"Subject: prize\n\n" + b"win a free prize\n" * 10_000
+    (tmp_path / "in").write_bytes(mail)
+
+    class Pending(list):
+        def append(self, piece):
+            if is_kept or not self:
+                super().append(piece)
+            if len(self) == 1 + is_kept and (is_kept or piece is not self[0]):
+                raise KeyboardInterrupt
+
+    with (tmp_path / "in").open() as source, (tmp_path / "out").open("w") as sink:
+        passage = nbspam_main.Passage(source, sink)
+        assert len(passage._reserve) == 256 << 10
+        passage._pending = Pending()
+        with pytest.raises(KeyboardInterrupt):
+            passage.take(1 << 20)
+        write, free = os.write, []
+        monkeypatch.setattr(os, "write", lambda *to: (free.append(passage._reserve), write(*to))[1])
+        assert passage.rescue()
+    assert (tmp_path / "out").read_bytes() == mail
+    assert set(free) == {b""}
+
+
 def test_without_any_memory_it_is_to_be_tried_again(tmp_path, monkeypatch, capsys):
     (tmp_path / "in").write_bytes(b"Subject: x\n\n")
 

@@ -160,3 +160,31 @@ def test_a_wait_is_told_and_then_it_is_learned(shared, quiet):
     assert shared.read_bytes() != before
     waiting = f"nbspam: {shared}: waiting for its lock {shared.parent}/.model.json"
     assert quiet or said.startswith(waiting)
+
+
+@each(
+    "marks, says",
+    [
+        (
+            ("inbox", "junk"),
+            "each of 'header:inbox' (in 50 of 50 ham, in 0 of 50 spam), 'header:junk' (in 0 of 50"
+            " ham, in 50 of 50 spam) alone tells ham from spam: they are not used,",
+        ),
+        (
+            ("", "junk one two three"),
+            "'header:three' (in 0 of 50 ham, in 50 of 50 spam), 1 more alone tells ham from spam",
+        ),
+        (("same", "same"), ""),
+    ],
+)
+def test_words_that_alone_tell_the_classes_are_named(nbspam, tmp_path, marks, says):
+    for name, mark in zip(("ham", "spam"), marks, strict=True):
+        for number in range(50):
+            mail = tmp_path / name / str(number)
+            mail.parent.mkdir(exist_ok=True)
+            mail.write_text(f"Errors-To: x-errors {mark}\nMessage-ID: <{number}>\n\nhello {name}\n")
+    found = nbspam("train", "--replace", "-m", "model.json", tmp_path)
+    assert found.code == 0
+    assert says in found.err
+    assert ("alone" in found.err) is bool(says)
+    assert nbspam("train", "-q", "--replace", "-m", "model.json", tmp_path).err == ""

@@ -202,9 +202,10 @@ class Mailbox:
         self.client.select_folder(folder, readonly=True)
         return self.client.search(criteria)
 
-    def flag(self, folder, flags, criteria="ALL"):
+    def flag(self, folder, flags, criteria="ALL", gone=()):
         self.client.select_folder(folder)
         self.client.add_flags(self.client.search(criteria), flags)
+        self.client.remove_flags(self.client.search(criteria), gone)
 
     def move(self, source, target, *messages):
         """Move these messages as a mail program does; all if none is named."""

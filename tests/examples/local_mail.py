@@ -4,6 +4,7 @@ import os
 from itertools import count
 
 _LETTERS = {b"\\Seen": "S", b"\\Deleted": "T", b"\\Flagged": "F", b"$Forwarded": "P"}
+_KEYWORDS = (b"Work", b"$junk", b"Junk", b"$NotJunk", b"NonJunk")
 _numbers = count(1)
 
 
@@ -24,6 +25,17 @@ class LocalMailbox:
     def create(self, folder):
         for part in ("cur", "new", "tmp"):
             (self.path(folder) / part).mkdir(parents=True)
+        lines = [b"%d %s\n" % (n, keyword) for n, keyword in enumerate(self.keywords(folder))]
+        (self.path(folder) / "dovecot-keywords").write_bytes(b"".join(lines))
+
+    def keywords(self, folder):
+        """Return the keywords of a folder, from the letter a on."""
+        return _KEYWORDS if folder == "INBOX" else _KEYWORDS[::-1]
+
+    def letters(self, folder, flags):
+        keywords = [keyword.lower() for keyword in self.keywords(folder)]
+        own = {f: chr(ord("a") + keywords.index(f.lower())) for f in flags if f.lower() in keywords}
+        return {own.get(flag) or _LETTERS[flag] for flag in flags}
 
     def files(self, folder):
         paths = [p for part in ("cur", "new") for p in (self.path(folder) / part).iterdir()]
@@ -39,7 +51,8 @@ class LocalMailbox:
 
     def put(self, *messages, folder="INBOX", flags=(), date=None):
         for message in messages:
-            part = f"cur/{next(_numbers):06}.host:2,{letters(flags)}"
+            letters = "".join(sorted(self.letters(folder, flags)))
+            part = f"cur/{next(_numbers):06}.host:2,{letters}"
             path = self.path(folder) / (part if flags else f"new/{next(_numbers):06}.host")
             path.write_bytes(message)
             if date:
@@ -56,10 +69,12 @@ class LocalMailbox:
     def mails(self, folder="INBOX"):
         return [mail for mail, flags, _ in self.all(folder) if "T" not in flags]
 
-    def flag(self, folder, flags):
+    def flag(self, folder, flags, gone=()):
+        """Set flags of all messages of a folder; gone: those that are taken away."""
         for path in self.files(folder):
             base, _, old = path.name.partition(":2,")
-            path.rename(self.path(folder) / "cur" / f"{base}:2,{letters(flags, old)}")
+            new = ({*old} - self.letters(folder, gone)) | self.letters(folder, flags)
+            path.rename(self.path(folder) / "cur" / f"{base}:2,{''.join(sorted(new))}")
 
     def move(self, source, target, *messages):
         """Move these messages as a mail program does, under new names; all if none is named."""
@@ -69,10 +84,6 @@ class LocalMailbox:
             part, flags = path.parent.name, path.name.partition(":")[2]
             name = f"{next(_numbers):06}.host" + (f":{flags}" if flags else "")
             path.rename(self.path(target) / part / name)
-
-
-def letters(flags, old=""):
-    return "".join(sorted({_LETTERS[flag] for flag in flags} | set(old)))
 
 
 def everywhere(mailbox, gone=None):

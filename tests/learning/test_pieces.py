@@ -87,8 +87,8 @@ def test_another_run_has_other_keys():
     assert one[0] != other[0]
 
 
-def test_a_piece_keeps_its_messages_as_they_were_tokenized(tmp_path):
-    from nbspam.learning.pieces import KeptPiece
+def test_a_piece_keeps_its_messages_as_they_were_tokenized():
+    from nbspam.learning.pieces import KeptPiece, file_of_run
     from nbspam.reading.source import Skips
     from nbspam.workers import Executor, tokenized
 
@@ -101,9 +101,11 @@ def test_a_piece_keeps_its_messages_as_they_were_tokenized(tmp_path):
         RawMessage("a:4", "spam", "\u514d\u8d39 \u00e9t\u00e9"),
     ]
     for wanted in (Wanted(), Wanted(times=True, traits=True), Wanted(traits=True)):
-        summary, messages, table, _ = read_piece(Reading(wanted, SEED, str(tmp_path)), raws)
+        with file_of_run() as path:
+            summary, messages, table, _ = read_piece(Reading(wanted, SEED, path), raws)
+            kept = list(KeptPiece(messages, table).messages())
         expected = [m._replace(size=0) for m in tokenized(raws, Skips(), Executor(), True, wanted)]
-        assert list(KeptPiece(messages, table).messages()) == expected
+        assert kept == expected
         assert any(m.numbers.perhaps_hidden for m in expected)
         assert summary.messages == {"ham": 2, "spam": 2}
         assert summary.first == {"ham": ["a\nb", "a:3"], "spam": ["a:1", "a:4"]}

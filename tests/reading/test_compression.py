@@ -183,7 +183,7 @@ def test_text_is_no_such_format(tmp_path_factory, text):
 
 
 @each("name", FILES)
-def test_as_a_message_it_is_judged_all_the_same(name, tmp_path):
+def test_as_a_message_it_is_judged_all_the_same_and_in_a_folder_if_it_is_text(name, tmp_path):
     folder = tmp_path / "mail"
     folder.mkdir()
     path = folder / name
@@ -191,4 +191,9 @@ def test_as_a_message_it_is_judged_all_the_same(name, tmp_path):
     as_message = ReadingOptions(input_format="message")
     for source, options in ((path, as_message), (folder, ReadingOptions())):
         [raw] = any_kind(str(source), options, Skips(strict=True))
-        raw.message()
+        try:
+            message = raw.message()
+        except SourceError as error:
+            assert (source, str(error)) == (folder, f"{path}: {FILES[name][1]}")
+        else:
+            assert source == path or message.parts[0].text

@@ -14,7 +14,7 @@ from nbspam.errors import Remedy
 from nbspam.reading.cutting import Asked, Cutter, ElsewhereError
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped, Skips
-from nbspam.reading.sources import ReadingOptions, TableOptions
+from nbspam.reading.sources import ReadingOptions
 
 FROM = b"From a@b.example Thu Jan  1 00:00:00 2026\n"
 MAIL_LINES = st.sampled_from([b"text", b"", b"From me to you", b">From here", FROM[:-1], b"a: b"])
@@ -61,19 +61,20 @@ def test_a_table_is_cut_but_not_one_with_quoted_line_ends(tmp_path):
     assert {type(row) for row in rows} == {RawMessage}
 
 
-@each("name", ["a.tsv.gz", "a.json", "a.parquet", "utf16.tsv"])
+@each("name", ["a.tsv.gz", "a.json", "a.parquet", "utf16.tsv", "cr.csv"])
 def test_what_cannot_be_cut_is_read_here(tmp_path, name):
-    path, options = tmp_path / name, ReadingOptions()
+    path = tmp_path / name
     if name.endswith(".gz"):
         path.write_bytes(gzip.compress(b"ham\tone\nspam\ttwo\n" * 50))
     elif name.endswith(".parquet"):
         pandas.DataFrame({"text": ["x", "y"] * 50, "spam": [0, 1] * 50}).to_parquet(path)
     elif name.endswith(".json"):
         path.write_text(json.dumps([{"label": "ham", "text": "x"}, {"label": "spam", "text": "y"}]))
+    elif name == "cr.csv":
+        path.write_bytes(b"ham,one\rspam,two\r" * 50)
     else:
         path.write_text("ham\tone\nspam\ttwo\n" * 50, "utf-16")
-        options = ReadingOptions(TableOptions(encoding="utf-16"))
-    rows = check(Asked(str(path), needs_labels=True), 100, options)
+    rows = check(Asked(str(path), needs_labels=True), 100)
     assert {type(row) for row in rows} == {RawMessage}
 
 

@@ -64,9 +64,7 @@ def test_encodings_and_a_packed_document(tmp_path):
         path.write_bytes(content.encode(encoding))
         assert rows(path) == expected
     path.write_bytes(content.encode("utf-16"))
-    assert rows(path, encoding="utf-16") == expected
-    with pytest.raises(TableError, match="the file is UTF-16; name the encoding utf-16"):
-        rows(path)
+    assert rows(path, encoding="utf-16") == rows(path) == expected
     path = tmp_path / "a.json.gz"
     path.write_bytes(gzip.compress(content.encode()))
     assert rows(path) == expected
@@ -87,7 +85,9 @@ MAIL = b"Subject: hello\n\nthe body\n"
 
 
 def read(frame, skips=None, needs_labels=True, **options):
-    raws = frame_messages(frame, TableOptions(**options), skips or Skips(strict=True), needs_labels)
+    raws = frame_messages(
+        frame, ReadingOptions(TableOptions(**options)), skips or Skips(strict=True), needs_labels
+    )
     return [tuple(raw) for raw in raws]
 
 
@@ -122,7 +122,7 @@ def test_category_string_and_bytes_columns():
     assert skips.named == ["row:1: the row has no text"]
     assert len(read(frame, needs_labels=False)) == 2
     frame = pd.DataFrame({"a": ["ham", "spam", "ham"], "b": [MAIL, MAIL, MAIL]})
-    raws = list(frame_messages(frame, TableOptions(), Skips(strict=True), needs_labels=True))
+    raws = list(frame_messages(frame, ReadingOptions(), Skips(strict=True), needs_labels=True))
     assert raws[1] == RawMessage("row:1", "spam", MAIL)
     assert raws[1].message().header("subject") == "hello"
 
@@ -158,12 +158,16 @@ def test_data_frame_is_recognised_without_loading_pandas():
 
 
 def test_text_and_mail():
-    pairs = [("Spam", "win now"), ["ham", MAIL], ("\x00 ", "one")]
+    pairs = [("Spam", "win now"), ["ham", MAIL], ("\x00 ", "one"), (None, "two"), (np.nan, "x")]
     skips = Skips()
     raws = list(pair_messages(iter(pairs), skips))
     assert raws == [RawMessage("pair:0", "spam", "win now"), RawMessage("pair:1", "ham", MAIL)]
     assert raws[1].message().header("subject") == "hello"
-    assert skips.named == ["pair:2: the label has no printable character"]
+    told = "it has no label, or none of printable characters"
+    assert skips.named == [f"pair:{i}: {told}" for i in (2, 3, 4)]
+    labels = [1, 0, True, False, np.bool_(True), np.int64(0), 1.0]
+    raws = pair_messages([(label, "x") for label in labels], Skips())
+    assert [raw.label for raw in raws] == list("1010101")
     assert list(pair_messages([], Skips())) == []
 
 
@@ -175,7 +179,9 @@ OTHERS = "; give a label, and the message"
     "pair, sentence",
     [
         *((pair, NO_PAIR) for pair in ("ab", b"ab", ("ham",), ("ham", "x", "y"), None, 7)),
-        ((1, "x"), f"is a pair of int and str{OTHERS}"),
+        ((b"ham", "x"), f"is a pair of bytes and str{OTHERS}"),
+        ((1.5, "x"), f"is a pair of float and str{OTHERS}"),
+        ((["ham", "spam"], "x"), f"is a pair of list and str{OTHERS}"),
         (("ham", None), f"is a pair of str and NoneType{OTHERS}"),
     ],
 )

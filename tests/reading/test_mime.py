@@ -90,6 +90,12 @@ def test_of_alternatives_and_related_parts_all_but_one_are_in_doubt_and_a_line_m
     within = mixed(plain, page).replace(b"mixed", b"alternative").partition(b"\n")[2]
     within = within.replace(b"=b", b"=c").replace(b"--b", b"--c")
     assert doubts(within, plain) == [True, True, False]
+    for kind in (b"application/xml", b"message/delivery-status", b"text/csv"):
+        attached = b"Content-Type: %s\n\nx" % kind
+        assert doubts(plain, attached, kind=b"mixed") == [False, True]
+        assert not parse(attached).parts[0].is_doubtful  # there is nothing else to show
+    attached = b"Content-Disposition: ATTACHMENT; filename=a\n\nx"
+    assert doubts(plain, attached, kind=b"mixed") == [False, True]
     assert texts(mixed(b"no field here\n" + CODED)) == [PAGE.decode()]
     text = b"\na text, then\nContent-Type: text/html\n\nmore"
     assert texts(mixed(text)) == [text.removeprefix(b"\n").decode()]

@@ -10,14 +10,9 @@ from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.errors import SourceError
-from nbspam.reading.rows import (
-    decoded_lines,
-    file_content,
-    filled,
-    is_header_row,
-    layout_of,
-    rows_of,
-)  # fmt: skip
+from nbspam.reading.columns import is_header_row
+from nbspam.reading.lines import Decoding, decoded_lines, filled
+from nbspam.reading.rows import file_content, layout_of, rows_of
 from nbspam.reading.source import ReadingOptions, Skips, Source, TableOptions
 from nbspam.reading.sources import labelled
 
@@ -32,8 +27,8 @@ def field_size_limit():
 
 def rows_in(path, skips):
     content = file_content(Source(str(path)))
-    lines = decoded_lines(str(path), content.whole, None, skips)
-    return list(rows_of(str(path), lines, layout_of(content), skips))
+    lines = decoded_lines(str(path), content.whole, Decoding(), skips)
+    return list(rows_of(str(path), lines, layout_of(content, TableOptions()), skips))
 
 
 @each("long", ["x" * 200, '"' + "x" * 200 + '"'])
@@ -59,12 +54,12 @@ def test_tsv_with_a_cell_beyond_the_limit_is_not_quoted(tmp_path, monkeypatch):
 
 
 def lines(opened):
-    return list(filled(decoded_lines("-", opened, None, Skips())))
+    return list(filled(decoded_lines("-", opened, Decoding(), Skips())))
 
 
 @each("length", [99, 100, 101, 250])
 def test_huge_line_is_cut(length, monkeypatch):
-    monkeypatch.setattr("nbspam.reading.rows._LINE_LIMIT", 100)
+    monkeypatch.setattr("nbspam.reading.lines._LINE_LIMIT", 100)
     stream = io.BufferedReader(io.BytesIO(b"x" * length + b"\ny\n"))
     texts = [text for _, text in lines(lambda: stream)]
     assert max(map(len, texts)) <= 100
@@ -155,7 +150,8 @@ def test_it_is_no_message_and_the_user_is_told(name, tmp_path):
     classes, sources, told = read(path)
     assert classes == {"ham", "spam"}
     assert sources[0] == f"{path}:2"
-    (sentence,) = told
+    sentence, *others = told
+    assert all(": text: column " in other for other in others)
     names = WRITTEN[name].split("\n")[0].replace(";", ",").replace("\t", ",").split(",")
     header = ", ".join(filter(None, names))
     assert sentence.startswith(f"{path}: its first row names the columns ({header}); ")
@@ -172,4 +168,5 @@ def test_a_usual_name_needs_no_note_and_the_user_may_say_otherwise(tmp_path):
     path.write_text("good,Ok\njunk,win\njunk,buy\njunk,cash\n")
     assert read(path)[0] == {"good", "junk"}
     assert read(path, header_row=True)[0] == {"junk"}
-    assert read(path, header_row=True)[2] == []
+    (sentence,) = read(path, header_row=True)[2]
+    assert "labels are read from column 'good' (junk)" in sentence

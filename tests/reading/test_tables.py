@@ -58,6 +58,18 @@ def rows(path, skips=None, needs_labels=True, **options):
     return found
 
 
+def told(path, **options):
+    said = []
+    table = ReadingOptions(TableOptions(**options), tell=said.append)
+    list(
+        read_table(
+            file_content(Source(str(path)), tell=said.append),
+            ReadingRequest(table, Skips(), needs_labels=True),
+        )
+    )
+    return list(map(str, said))
+
+
 def file(tmp_path, name, content):
     path = tmp_path / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -120,13 +132,10 @@ def test_wide_encodings_when_not_told(name, text, encoding, tmp_path):
     delimiter = "," if name == "a.csv" else "\t"
     table = "".join(f'{label}{delimiter}"{text} {i}"\n' for i, label in enumerate(["ham"] * 9))
     path = file(tmp_path, name, table.encode(encoding))
-    kind = encoding[:6].upper()
-    with pytest.raises(TableError, match=f"the file is {kind}; name the encoding {encoding}$"):
-        rows(path)
-    assert len(rows(path, encoding=encoding)) == 9
-    path = file(tmp_path, "a.tsv", FORMATS["a.tsv"].decode().encode("utf-16"))
-    with pytest.raises(TableError, match=r"a\.tsv: the file is UTF-16; name the encoding utf-16$"):
-        rows(path)
+    kind = encoding.upper()
+    assert told(path) == [f"{path}: is not UTF-8, and is read as {kind}; name another encoding"]
+    assert rows(path) == rows(path, encoding=encoding)
+    assert len(rows(path)) == 9
 
 
 def test_parquet_by_its_first_bytes_and_with_numbers_nothing_and_booleans(tmp_path):
@@ -265,7 +274,7 @@ def test_quote_that_never_closes_costs_its_own_row_only(tmp_path):
 
 
 def test_an_error_shows_a_few_of_the_columns(tmp_path):
-    for content in (b"x" * 500 + b"," * 20_000 + b"\n1,2,3\n", b"a,b" * 20_000 + b"\n1,2\n"):
+    for content in (b"x" * 500 + b"," * 20_000 + b"\n", b"a,b" * 20_000 + b"\n"):
         with pytest.raises(TableError, match=r"'20' and \d+ more|xxx") as error:
             rows(file(tmp_path, "a.csv", content), label_column="colour")
         assert len(str(error.value)) < 1_000
@@ -293,23 +302,12 @@ def test_strict_stops_at_a_bad_row_where_labels_are_needed(tmp_path):
             rows(path)
 
 
-def told(path, **options):
-    said = []
-    table = ReadingOptions(TableOptions(**options), tell=said.append)
-    list(
-        read_table(
-            file_content(Source(str(path))), ReadingRequest(table, Skips(), needs_labels=True)
-        )
-    )
-    return list(map(str, said))
-
-
 def test_texts_that_are_all_the_same_are_told(tmp_path):
     lines = [f"{'ham' if i % 3 else 'spam'},2024-01-01,see you {i}" for i in range(30)]
     path = file(tmp_path, "a.csv", "\n".join(["label,date,text", *lines]))
     assert told(path) == []
     assert told(path, text_column="date") == [
-        f"{path}: the texts in column 'date' are all the same; name another column as the text"
+        f"{path}: the texts in column 'date' are all the same; text_column names another"
     ]
     path = file(tmp_path, "b.csv", "\n".join(["label,date,text", *lines[:9]]))
     assert told(path, text_column="date") == []  # they are too few

@@ -9,7 +9,8 @@ from golden_tables import golden_table
 from one_case import each
 from web_servers import web_server
 
-from nbspam.errors import SourceError
+from nbspam.cli.notes import outcome
+from nbspam.errors import ModelError, Remedy, SourceError
 from nbspam.names import real_name
 from nbspam.reading import remote
 from nbspam.reading.remote import RemotePath
@@ -128,3 +129,23 @@ def test_no_path_of_this_machine_is_made_of_a_url(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "lstat", lambda *_: pytest.fail("a path was looked up"))
     assert real_name("https://h/m") == "https://h/m"
     assert real_name(Source("https://h/m").path) == "https://h/m"
+
+
+@each(
+    "url",
+    ["https://hal:se:c@ret@127.0.0.1:1/x.mbox", "https://:sec@ret@[::1]:1/x", "ftp://a:sec@ret@h"],
+)
+def test_no_error_says_the_password_of_a_url(url):
+    """Not even one that another library wrote."""
+    rest = url.partition("://")[2]
+    for error in (
+        SourceError(f"{url}: cannot be read (no {url}, nor {rest})", Remedy.ALLOW_OUTSIDE),
+        ModelError("no model", Remedy.CREATE_MODEL, path=url),
+        OSError(1, "refused", url),
+        ValueError(f"not a host: {url}"),
+    ):
+        for said in (str(error), outcome(error)[1])[isinstance(error, OSError | ValueError) :]:
+            assert "ret@" not in said
+            assert ":…@" in said
+    for said in ("imaps://hal@a@h:993/a:b@c: d@e", "https://h:1/a:b@c: d", "no ://", "a:b@c"):
+        assert str(SourceError(said)) == said

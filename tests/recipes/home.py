@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "sample_data" / "mail"
 GOLDEN = ROOT / "tests" / "golden" / "recipes"
 _DOCS = ROOT / "docs"
+_PYTHON = shlex.quote(sys.executable)
 _SWITCHING = (_DOCS / "switching.md").read_text(encoding="utf-8")
 _OURS = re.compile(rb"^X-Nbspam: (spam|ham|unsure), .*\n", re.M)
 
@@ -26,14 +28,26 @@ class Ended(NamedTuple):
     err: str
 
 
-# What no program can catch in itself; each leaves the mail to the program that called it.
-BROKEN = {
-    "missing": None,
-    "without its Python": "#!/nowhere/bin/python3\n",
-    "that Python cannot load": f"#!{sys.executable}\nfrom nowhere import main\n",
-    "killed": "#!/bin/sh\nhead -c 20\nkill -9 $$\n",
+# What may be in the place of the program, of mode 0755 but for one; REAL is the program itself.
+FAULTS = {
+    "missing, and a folder has its name": None,
+    "missing, and a mailbox has its name": None,
+    "a folder": None,
+    "not executable": "#!/bin/sh\necho spam, probability=1.000000\n",
+    "an empty file": "",
+    "silent": "#!/bin/sh\ncat > /dev/null\n",
+    "silent, and reads nothing": "#!/bin/sh\n",
+    "killed": "#!/bin/sh\nhead -c 400\nkill -9 $$\n",
     "killed at once": "#!/bin/sh\nkill -9 $$\n",
-    "without the memory for Python": f"#!/bin/sh\nulimit -v 9000\nexec {sys.executable}\n",
+    "a copy of the mail": "#!/bin/sh\ncat\n",
+    "a copy of the mail, and 75": "#!/bin/sh\ncat\nexit 75\n",
+    "75": "#!/bin/sh\nexit 75\n",
+    "without its Python": "#!/nowhere/bin/python3\n",
+    "that Python cannot load": f"#!/bin/sh\nexec {_PYTHON} -c 'from nowhere import main'\n",
+    "without the memory for Python": "#!/bin/sh\nulimit -v 9000\nexec REAL\n",
+    "without the memory for itself": '#!/bin/sh\nulimit -v 20000\nexec REAL "$@"\n',
+    "on a full disk": '#!/bin/sh\nexec REAL "$@" > /dev/full\n',
+    "without a model": '#!/bin/sh\nNBSPAM_MODEL=/nowhere exec REAL "$@" -m /nowhere\n',
 }
 
 
@@ -55,8 +69,8 @@ class Home:
         # the program of this source tree, where a user would have it installed
         self.program = self.write(
             ".local/bin/nbspam",
-            f"#!/bin/sh\nPYTHONPATH={ROOT} PYTHONWARNINGS=error "
-            f'exec {sys.executable} -m nbspam "$@"\n',
+            f"#!/bin/sh\nPYTHONPATH={shlex.quote(str(ROOT))} PYTHONWARNINGS=error "
+            f'exec {_PYTHON} -m nbspam "$@"\n',
             0o755,
         )
         for folder in (self.maildir, self.maildir / ".Junk"):
@@ -97,10 +111,25 @@ class Home:
         numbers = dict(zip(found["classes"], found["messages"], strict=True))
         return numbers["ham"], numbers["spam"]
 
-    def break_program(self, how):
-        self.program.unlink(missing_ok=True)
-        if BROKEN[how]:
-            self.write(self.program.relative_to(self.path), BROKEN[how], 0o755)
+    def break_program(self, fault):
+        """Put a fault in the place of the program, and its name where a mail program may look."""
+        real = self.program.rename(self.path / "nbspam-real")
+        if fault == "a folder":
+            self.program.mkdir()
+        elif (text := FAULTS[fault]) is not None:
+            mode = 0o644 if fault == "not executable" else 0o755
+            self.write(self.program.relative_to(self.path), text.replace("REAL", str(real)), mode)
+        for folder in (self.path, self.maildir):
+            if "mailbox" in fault:
+                (folder / "nbspam").write_text("echo spam, probability=1.000000, version=0.1.0\n")
+            else:
+                (folder / "nbspam").mkdir()
+
+    def mend_program(self):
+        """Put the program back."""
+        if self.program.is_dir():
+            self.program.rmdir()
+        (self.path / "nbspam-real").rename(self.program)
 
     def add_model(self, model):
         self.model.parent.mkdir(parents=True)
@@ -154,12 +183,23 @@ def verdict(delivered):
 
 
 def bare(delivered):
-    """Return a message without its one header of ours, which must be the last one."""
-    assert verdict(delivered)
+    """Return a message without its one header of ours."""
     header, blank, body = delivered.partition(b"\n\n")
-    lines = (header + b"\n").splitlines(keepends=True)
-    assert _OURS.fullmatch(lines[-1]), header
-    return b"".join(lines[:-1]) + blank[1:] + body
+    rest, times = _OURS.subn(b"", header + b"\n")
+    assert times == 1, header
+    return rest + blank[1:] + body
+
+
+def unmarked(delivered):
+    """Return a message without any X-Nbspam header, renamed ones too."""
+    header, blank, body = delivered.partition(b"\n\n")
+    return re.sub(rb"(?m)^(Old-)?X-Nbspam: .*\n", b"", header + b"\n") + blank[1:] + body
+
+
+def forged(message):
+    """Return a message with the verdict that its sender would like best, or least."""
+    mark = b"X-Nbspam: spam, probability=1.000000, version=0.1.0\n"
+    return message.replace(b"Subject:", mark + b"Subject:", 1)
 
 
 def sent(delivered):
@@ -168,7 +208,8 @@ def sent(delivered):
 
 def recipes():
     """Return the recipes by name: the fenced blocks with a name after their kind."""
-    text = (_DOCS / "mail-recipes.md").read_text(encoding="utf-8") + _SWITCHING
+    pages = [(_DOCS / name).read_text(encoding="utf-8") for name in ("mail-recipes.md", "serve.md")]
+    text = "".join([*pages, _SWITCHING])
     found = re.findall(r"^```\S+ (\S+)\n(.*?)^```$", text, re.M | re.S)
     assert text.count("\n```") == 2 * len(found), "a block without a name"
     assert len(dict(found)) == len(found), "two blocks of one name"
@@ -178,4 +219,4 @@ def recipes():
 def changes():
     """Return what stands for what, by the table's first column; bogofilter's wording first."""
     rows = re.findall(r"^\| ([^|]+) \| `([^`]+)` \| `([^`]+)` \|$", _SWITCHING, re.M)
-    return {what: (old, new) for what, old, new in rows}
+    return {what: (old, new.replace("\\|", "|")) for what, old, new in rows}

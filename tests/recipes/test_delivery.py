@@ -1,10 +1,30 @@
 """procmail and maildrop."""
 
+import email
+import subprocess
+import textwrap
+from email.message import EmailMessage
+
 import mails
 import pytest
-from home import BROKEN, SAMPLE, bare, need, verdict
+from home import (
+    FAULTS,
+    GOLDEN,
+    ROOT,
+    SAMPLE,
+    bare,
+    changes,
+    forged,
+    need,
+    recipes,
+    unmarked,
+    verdict,
+)
+from junk_mails import TEXTS, mail
+from waiting import wait_until
 
 THREE = mails.SPAM, mails.HAM, mails.ODD
+BIG = mail(**TEXTS["SPAM"], size=300_000)  # more than a pipe holds
 
 
 @pytest.fixture
@@ -21,94 +41,113 @@ def maildrop():
 
 @pytest.fixture(params=["procmail", "maildrop"])
 def agent(request, recipe):
-    """Return who delivers, the recipe, and what is added to a message that is filtered."""
-    # the empty line is procmail's, after any filter
-    end = b"\n" if request.param == "procmail" else b""
+    """Return who delivers, and the recipe."""
     names = {"procmail": "procmail-filter", "maildrop": "maildrop-filter"}
-    return request.getfixturevalue(request.param), recipe(names[request.param]), end
+    return request.getfixturevalue(request.param), recipe(names[request.param])
 
 
 def test_spam_goes_to_junk_and_ham_to_the_inbox(trained, agent):
-    deliver, rules, end = agent
-    forged = mails.SPAM.replace(b"Subject:", b"X-Nbspam: ham, probability=0.0\nSubject:")
-    for message in (*THREE, forged):  # a forged header does not help
+    deliver, rules = agent
+    for message in (*THREE, mails.ODD.rstrip(), forged(mails.HAM)):
         assert deliver(trained, rules, message) == (0, b"", "")
-    assert [bare(found) for found in trained.mails(".Junk")] == [mails.SPAM + end] * 2
-    assert [bare(found) for found in trained.mails()] == [mails.HAM + end, mails.ODD + end]
-    assert [verdict(found) for found in trained.mails()] == ["ham", "ham"]
+    assert [bare(found) for found in trained.mails(".Junk")] == [mails.SPAM]
+    inbox = trained.mails()
+    assert [verdict(found) for found in inbox] == ["ham"] * 4
+    end = b"\n" if "xfilter" in rules else b""  # maildrop's, for any message that lacks it
+    expected = [mails.HAM, mails.ODD, mails.ODD.rstrip() + end, mails.HAM]
+    assert [unmarked(found) for found in inbox] == expected
 
 
-def test_without_a_model_or_a_program_the_mail_stays_queued(trained, agent):
-    deliver, rules, _ = agent
-    trained.model.unlink()
-    ended = deliver(trained, rules, mails.HAM)
-    assert ended.code == 75
-    assert str(trained.model) in ended.err
-    for how, message in zip(BROKEN, [mails.SPAM, mails.HAM + b"x" * 300_000] * 3, strict=True):
-        trained.break_program(how)
-        assert deliver(trained, rules, message).code == 75, how
+def test_readme_and_help_have_the_recipe(home, recipe):
+    rules = recipe("procmail-filter")
+    assert f"```procmail\n{rules}```\n" in (ROOT / "README.md").read_text()
+    assert textwrap.indent(rules, "    ") in home.nbspam("classify", "--help-all").out.decode()
+
+
+def test_mails_that_are_forwarded_to_an_address_are_learned(trained, procmail, recipe):
+    """And not the mail around them, which goes to the inbox if there is none in it."""
+    before = trained.learned()
+    first = recipe("teach-by-mail")
+    rules = recipe("procmail-filter").replace("VERDICT=", f"{first}\nVERDICT=")
+    mail = EmailMessage()
+    mail["From"], mail["To"], mail["Subject"] = "hal@x.example", "hal+junk-7k2x@x.example", "Fwd"
+    mail.set_content("Learn these")
+    nothing = mail.as_bytes()
+    for message in mails.CHATTY_SPAM[:2]:
+        mail.add_attachment(email.message_from_bytes(message))
+    for _ in range(2):  # each is learned once
+        assert procmail(trained, rules, mail.as_bytes()) == (0, b"", "")
+        assert trained.learned() == (before[0], before[1] + 2)
     assert trained.everything() == []
+    known = trained.nbspam("train", "--update", "--spam", "-", stdin=mails.CHATTY_SPAM[0])
+    assert (known.code, trained.learned()) == (0, (before[0], before[1] + 2))
+    assert "no message is attached" in procmail(trained, rules, nothing).err
+    assert len(trained.everything()) == 1
 
 
 def test_a_sender_that_is_never_spam_is_sorted_before_the_filter(trained, procmail, recipe):
     first = recipe("never-spam")
-    rules = recipe("procmail-filter").replace(":0fw", f"{first}\n:0fw")
+    rules = recipe("procmail-filter").replace("VERDICT=", f"{first}\nVERDICT=")
     known = mails.mail("Roz <roz@example.org>", "Claim your prize", "Dear winner, claim it now")
     for message in (known, mails.SPAM):
         assert procmail(trained, rules, message) == (0, b"", "")
     assert trained.mails() == [known]
-    assert [bare(found) for found in trained.mails(".Junk")] == [mails.SPAM + b"\n"]
-
-
-@pytest.mark.parametrize(
-    ("who", "name", "old", "new"),
-    [
-        ("procmail", "procmail-filter", ":0e\n{ EXITCODE=75 HOST }\n", ""),
-        ("maildrop", "maildrop-filter", "classify -p", "classify -p --on-error deliver"),
-    ],
-)
-def test_on_request_what_is_not_judged_is_delivered_as_it_was(
-    home, recipe, request, who, name, old, new
-):
-    text = recipe(name).replace(old, new)
-    assert text != recipe(name)
-    assert request.getfixturevalue(who)(home, text, mails.SPAM).code == 0
-    assert home.mails() == [mails.SPAM]
+    assert [bare(found) for found in trained.mails(".Junk")] == [mails.SPAM]
 
 
 def test_mail_that_may_be_spam_goes_to_the_inbox(home, procmail, recipe):
     """A model of few mails is not sure of this one."""
     sources = ("--ham", SAMPLE / "ham.mbox", "--spam", SAMPLE / "spam.mbox")
     assert home.nbspam("train", *sources).code == 0
-    for name in ("procmail-filter", "procmail-condition"):
-        assert procmail(home, recipe(name), mails.LOUD_HAM[1]) == (0, b"", "")
+    assert procmail(home, recipe("procmail-filter"), mails.LOUD_HAM[1]) == (0, b"", "")
     assert home.mails(".Junk") == []
-    filtered, sorted_only = home.mails()
-    assert (verdict(filtered), bare(filtered)) == ("unsure", mails.LOUD_HAM[1] + b"\n")
-    assert sorted_only == mails.LOUD_HAM[1]
+    [found] = home.mails()
+    assert (verdict(found), bare(found)) == ("unsure", mails.LOUD_HAM[1])
 
 
 @pytest.mark.long
-def test_with_r_the_mail_is_the_same_to_the_last_byte(trained, procmail, recipe):
-    text = recipe("procmail-filter").replace(":0fw\n", ":0fwr\n")
-    assert text != recipe("procmail-filter")
-    for message in (*THREE, mails.ODD.rstrip()):
-        assert procmail(trained, text, message).code == 0
-    assert [bare(found) for found in trained.mails(".Junk")] == [mails.SPAM]
-    expected = [mails.HAM, mails.ODD, mails.ODD.rstrip()]
-    assert expected == [bare(found) for found in trained.mails()]
-
-
-def test_a_condition_sorts_without_a_header_and_takes_an_error_for_ham(trained, procmail, recipe):
-    rules = recipe("procmail-condition")
-    for message in THREE:
-        assert procmail(trained, rules, message) == (0, b"", "")
+def test_spamc_sorts_as_long_as_there_is_a_server(trained, procmail, recipe):
+    need("spamc")
+    socket = trained.path / "socket"
+    rules = recipe("spamc").replace("/run/nbspam.sock", str(socket))
+    command = [trained.program, "serve", "-q", "-m", trained.model, "--socket", socket]
+    with subprocess.Popen(command) as server:
+        wait_until(socket.exists)
+        for message in (mails.SPAM, forged(mails.HAM)):
+            assert procmail(trained, rules, message) == (0, b"", "")
+        server.terminate()
+    assert procmail(trained, rules, forged(mails.SPAM)).code == 0
     assert trained.mails(".Junk") == [mails.SPAM]
-    trained.model.unlink()
-    ended = procmail(trained, rules, mails.SPAM)
-    assert ended.code == 0
-    assert str(trained.model) in ended.err
-    for how in BROKEN:
-        trained.break_program(how)
-        assert procmail(trained, rules, mails.SPAM).code == 0, how
-    assert trained.mails() == [mails.HAM, mails.ODD, *[mails.SPAM] * (1 + len(BROKEN))]
+    assert trained.mails() == [forged(mails.HAM), forged(mails.SPAM)]
+
+
+# Each recipe with each fault, as it is and as its page says it may be
+
+FILTER, MAILDROP, SPAMC = map(recipes().get, ("procmail-filter", "maildrop-filter", "spamc"))
+CONDITION = (GOLDEN / "bogofilter-condition.procmailrc").read_text()
+QUEUED, INBOX = (75, 0), (0, 1)  # the exit code, and how many are in the inbox
+WAYS = {
+    "procmail": (FILTER, QUEUED),
+    "procmail, no queue": (FILTER.replace("{ EXITCODE=75 HOST }", "$DEFAULT"), INBOX),
+    "procmail, a condition": (CONDITION.replace(*changes()["a condition (of `:0HB`)"]), INBOX),
+    "procmail, spamc": (SPAMC.replace("/usr/bin/spamc", "$HOME/.local/bin/nbspam"), INBOX),
+    "maildrop": (MAILDROP, QUEUED),
+    "maildrop, no queue": (MAILDROP.replace("EXITCODE=75", 'to "$HOME/Maildir"'), INBOX),
+}
+
+
+@pytest.mark.few(9)
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("way", WAYS)
+def test_with_a_broken_nbspam_the_mail_is_whole_and_not_junk(trained, request, way, fault):
+    rules, expected = WAYS[way]
+    assert "nbspam" in rules
+    deliver = request.getfixturevalue(way.partition(",")[0])
+    trained.break_program(fault)
+    for message in (mails.SPAM, BIG):
+        ended = deliver(trained, rules, forged(message))
+        assert trained.mails(".Junk") == []
+        assert (ended.code, len(trained.mails())) == expected, ended
+        for path in trained.files():
+            assert unmarked(path.read_bytes()) == message
+            path.unlink()

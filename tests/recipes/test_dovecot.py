@@ -1,6 +1,7 @@
 """A real Dovecot on a loopback port, with its own settings and folders, run by an ordinary user."""
 
 import imaplib
+import operator
 import os
 import shutil
 import smtplib
@@ -10,12 +11,14 @@ from string import Template
 
 import mails
 import pytest
-from home import BROKEN, GOLDEN, Home, bare, need, recipes, sent, verdict
+from home import FAULTS, GOLDEN, Home, bare, forged, need, recipes, sent, verdict
 from imap_servers import StartedDovecot, free_port, need_dovecot
+from junk_mails import TEXTS, mail
 from waiting import running, wait_until
 
 # What a system's own settings would say: the folders, one user, and no TLS.
 SETTINGS = (GOLDEN / "dovecot.conf").read_text()
+MBSYNC = Template((GOLDEN / "mbsyncrc").read_text())
 
 
 def become_ordinary(home):
@@ -49,7 +52,7 @@ class Dovecot(StartedDovecot):
         texts = recipes()
         for name in ("deliver.sieve", "learn-spam.sieve", "learn-ham.sieve"):
             self.write(f"sieve/{name}", texts[name])
-        for name in ("nbspam-filter", "nbspam-learn"):
+        for name in ("nbspam-verdict", "nbspam-learn"):
             self.write(f"bin/{name}", texts[name]).chmod(0o755)
         places = {"/etc/dovecot/sieve": "sieve", "/usr/local/lib/nbspam": "bin"}
         settings = texts["dovecot.conf"]
@@ -138,18 +141,18 @@ def test_dovecot_lda_sorts_as_lmtp_does(server):
     assert [bare(found) for found in server.home.mails()] == [mails.HAM]
 
 
-def test_without_a_model_or_a_program_the_mail_goes_to_the_inbox_as_it_was(server):
-    server.home.model.unlink()
-    for n, how in enumerate((None, *BROKEN), 1):
-        if how:
-            server.home.break_program(how)
-            server.give()
-        server.deliver(mails.SPAM)
-        assert [sent(found) for found in server.home.mails()] == [mails.SPAM] * n, how
-        assert len(server.home.everything()) == n
-        if not how:
-            wait_until(lambda: "nbspam-filter" in server.log(), said=server.log)
-            wait_until(lambda: "exit code 75" in server.log(), said=server.log)
+@pytest.mark.few(3)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_with_a_broken_nbspam_the_mail_goes_to_the_inbox(server, fault):
+    server.home.break_program(fault)
+    server.give()
+    both = mails.SPAM, mail(**TEXTS["SPAM"], size=300_000)  # the second is more than a pipe holds
+    for message in both:
+        server.deliver(forged(message))
+    assert [sent(found) for found in server.home.mails()] == [*both]
+    assert len(server.home.everything()) == 2
+    if fault == "without a model":
+        wait_until(lambda: "model not found" in server.log(), said=server.log)
 
 
 def test_a_move_teaches_and_the_way_to_trash_does_not(server):
@@ -197,29 +200,118 @@ def test_a_move_is_done_though_nothing_can_be_learned(server):
     assert server.home.model.read_text() == "no model"
 
 
+@pytest.fixture
+def mbsync(server):
+    """Return a home that mbsync keeps like the server's, and how to do so.
+
+    It returns how many ham and spam more the server's model has than at first.
+    """
+    need("mbsync")
+    away = Home(server.top / f"{server.user}-away")
+    settings = MBSYNC.substitute(path=away.path, port=server.port, user=server.user)
+    command = ("mbsync", "-qac", away.write(".mbsyncrc", settings))
+    first = server.home.learned()
+
+    def synchronize():
+        server.give()
+        ended = away.run(*server.ordinary, *command)
+        assert ended == (0, b"", ""), ended
+        return tuple(map(operator.sub, server.home.learned(), first))
+
+    return away, synchronize
+
+
+def move(home, source, target, *messages):
+    """Move files as mbsync demands: the number that it gave does not go with them."""
+    texts = [message.partition(b"\n\n")[2] for message in messages]
+    for path in home.files(source):
+        if path.read_bytes().partition(b"\n\n")[2] in texts:
+            name = path.name.partition(",U=")[0]
+            path.rename(home.maildir / target / "cur" / f"{name}:2,S")
+
+
+def test_mbsync_teaches_what_the_user_moved_and_not_what_a_filter_filed(server, mbsync):
+    away, synchronize = mbsync
+    for message in (*mails.CHATTY_SPAM[:2], mails.SPAM):  # two misjudged, one filed by Sieve
+        server.deliver(message)
+    assert synchronize() == (0, 0)
+    move(away, ".", ".Junk", *mails.CHATTY_SPAM[:2])
+    move(away, ".Junk", ".", mails.SPAM)
+    assert synchronize() == (1, 2)
+
+    away.put(".Junk", forged(mails.CHATTY_SPAM[2]))  # as another filter here would
+    away.put(".", mails.ODD)
+    assert synchronize() == (1, 2)
+    away.put(".Junk", mails.CHATTY_SPAM[3])  # from the user's other account
+    assert synchronize() == (1, 3)
+
+
 @pytest.mark.long
-def test_fetchmail_leaves_on_the_server_what_procmail_could_not_filter(server, trained, recipe):
-    need("fetchmail", "procmail")
-    client = server.login()
-    for message in (mails.SPAM, mails.HAM):
-        client.append("INBOX", None, None, message.replace(b"\n", b"\r\n"))
-    client.logout()
+def test_what_mbsync_brings_back_is_unlearned(server, mbsync):
+    away, synchronize = mbsync
+    for message in (mails.CHATTY_SPAM[0], mails.SPAM):
+        server.deliver(message)
+    assert synchronize() == (0, 0)
+    move(away, ".", ".Junk", mails.CHATTY_SPAM[0])
+    move(away, ".Junk", ".", mails.SPAM)
+    assert synchronize() == (1, 1)
+    move(away, ".Junk", ".", mails.CHATTY_SPAM[0])
+    move(away, ".", ".Junk", mails.SPAM)
+    assert synchronize() == (0, 0)
+
+
+# Programs that fetch mail from the server
+
+
+def fetchmail(server, home, text):
+    text = text.replace("imap.example.org", f"127.0.0.1 port {server.port}")
+    text = text.replace(" ssl ", " sslproto '' ")
+    settings = home.write(".fetchmailrc", text)
+    return ("fetchmail", "-f", settings, "--pidfile", home.path / "pid", "--nodetach")
+
+
+def getmail(server, home, text):
+    text = text.replace("SSLRetriever", "Retriever").replace("imap.example.org", "127.0.0.1")
+    text = text.replace("[destination]", f"port = {server.port}\n\n[destination]")
+    path, *arguments = text.partition("path = ")[2].partition("\n")[0].split()
+    text = text.replace(f"{path} {' '.join(arguments)}", f"{path}\narguments = {tuple(arguments)}")
+    (home.path / "getmail").mkdir(exist_ok=True)
+    return ("getmail", "--getmaildir", home.path / "getmail", "-r", home.write("getmailrc", text))
+
+
+def fdm(server, home, text):
+    text = text.replace("imaps server", "imap server").replace("%h", str(home.path))
+    text = text.replace('"imap.example.org"', f'"127.0.0.1" port {server.port}')
+    text = text.replace("~/.local", f"{home.path}/.local")
+    settings = home.write(".fdm.conf", f'set lock-file "{home.path}/lock"\n{text}')
+    return ("fdm", "-f", settings, "fetch")
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("program", [fetchmail, getmail, fdm])
+def test_with_a_broken_nbspam_the_mail_stays_on_the_server(server, model, recipe, program, fault):
+    need(program.__name__, "procmail")
+    client, away = server.login(), Home(server.top / f"{server.user}-away")
+    away.add_model(model)
+    client.append("INBOX", None, None, forged(mails.SPAM).replace(b"\n", b"\r\n"))
     # the server, which has no TLS, the user and the user's home are this test's
-    text = recipe("fetchmail").replace("imap.example.org", f"127.0.0.1 port {server.port}")
-    text = text.replace('user "hal"', f'user "{server.user}"').replace(" ssl ", " sslproto '' ")
-    rules = trained.write(".procmailrc", recipe("procmail-filter"))
-    text = text.replace("/usr/bin/procmail", f"/usr/bin/procmail HOME={trained.path} {rules}")
-    settings = trained.write(".fetchmailrc", text, 0o600)
-    fetch = ("fetchmail", "-f", settings, "--pidfile", trained.path / "pid", "--nodetach")
+    rules = away.write(".procmailrc", recipe("procmail-filter"))
+    text = recipe(program.__name__).replace("hal", server.user).replace("secret", "any")
+    text = text.replace("/usr/bin/procmail", f"/usr/bin/procmail HOME={away.path} {rules}")
+    command = program(server, away, text)
+    away.break_program(fault)
+    server.give()
+    away.run(*server.ordinary, *command)
+    assert away.everything() == []
+    assert client.select("INBOX") == ("OK", [b"1"])
 
-    kept = trained.model.rename(trained.path / "kept.json")
-    failed = trained.run(*fetch)
-    assert "model not found" in failed.err
-    assert trained.everything() == []
-    assert len(server.home.mails()) == 2
-
-    kept.rename(trained.model)
-    assert trained.run(*fetch).code == 0
-    assert server.home.mails() == []
-    assert [bare(sent(m)) for m in trained.mails(".Junk")] == [mails.SPAM + b"\n"]
-    assert [bare(sent(m)) for m in trained.mails()] == [mails.HAM + b"\n"]
+    away.mend_program()
+    ended = away.run(*server.ordinary, *command)
+    assert ended.code == 0, ended
+    [found] = away.mails(".Junk")
+    own = b"X-getmail-retrieved-from-mailbox: INBOX\n"
+    assert sent(bare(found)).replace(own, b"") == mails.SPAM
+    assert away.mails() == []
+    assert client.select("INBOX") == ("OK", [b"0"])
+    client.logout()

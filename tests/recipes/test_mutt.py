@@ -16,8 +16,8 @@ def mutt(recipe):
     """Return a function that opens the Maildir in mutt, presses keys and gives what it showed."""
     need("mutt", "setsid")
 
-    def run(home, *keys, folder="."):
-        rules = home.write(".muttrc", recipe("mutt-macros"))
+    def run(home, *keys, folder=".", more=""):
+        rules = home.write(".muttrc", recipe("mutt-macros") + more + "\n")
         terminal, end = os.openpty()
         environment = home.environment | {
             "PATH": f"{home.program.parent}:/usr/bin:/bin",
@@ -86,6 +86,16 @@ def test_a_key_learns_spam_and_saves_it_in_junk(trained, mutt, nightly):
     known = trained.model.read_bytes()
     assert nightly(trained) == (0, b"", "")
     assert known == trained.model.read_bytes()
+
+
+def test_a_key_learns_each_of_several_tagged_messages(trained, mutt):
+    spam = mails.CHATTY_SPAM[:3]
+    trained.put(".", *spam)
+    before = trained.learned()
+    tag = (rb"Mutt: .*Msgs:3", b"T~A\rS")
+    mutt(trained, tag, (rb"Del", b"qy"), more="set auto_tag")
+    assert (before[0], before[1] + 3) == trained.learned()
+    assert sorted(map(by_mutt, trained.mails(".Junk"))) == sorted(spam)
 
 
 @pytest.mark.long

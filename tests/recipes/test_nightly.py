@@ -106,9 +106,8 @@ def read(home, path, folder="."):
 
 
 def find(home, folder, messages):
-    wanted = [message + b"\n" for message in messages]
     new = [path for path in home.files(folder) if b"\nX-Nbspam: " in path.read_bytes()]
-    return [path for path in new if bare(path.read_bytes()) in wanted]
+    return [path for path in new if bare(path.read_bytes()) in messages]
 
 
 def misjudged(home, spam, ham):

@@ -1,5 +1,8 @@
 """Requests to learn are applied once, in order, and together."""
 
+import bz2
+import gzip
+import lzma
 import os
 import re
 import subprocess
@@ -7,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from random import Random
 from unittest.mock import patch
 
 import pytest
@@ -91,6 +95,23 @@ def test_an_empty_message_is_not_learned(serving, model):
             for header in ("Message-class: spam\r\nSet: local", "Remove: local"):
                 assert served.ask(request("TELL", empty, header)) == OK + b"\r\n\r\n", empty
                 assert model.read_bytes() == before
+
+
+def test_compressed_mail_is_read_and_what_is_no_message_is_unsure_and_not_learned(serving, model):
+    """Large or not; what waits for the same save is learned."""
+    noise = b"CRYPTED\x03\x07" + Random(1).randbytes(300_000)
+    before = known(model)[0]
+    with serving(model, tell=True) as served:
+        plain = served.ask(request("CHECK", SPAM))
+        for packed in (gzip.compress(SPAM), bz2.compress(SPAM), lzma.compress(SPAM)):
+            assert served.ask(request("CHECK", packed)) == plain
+        for binary in (noise, noise[:3_000]):
+            assert b"NBSPAM_UNSURE" in served.ask(request("SYMBOLS", binary))
+            refused = served.ask(request("TELL", binary, *AS_SPAM))
+            assert refused.startswith(b"SPAMD/1.0 65 Message refused: the message is encrypted by")
+        assert served.ask(request("TELL", gzip.compress(NEW), *AS_SPAM)) == LEARNED
+        assert served.ask(request("TELL", NEW, *AS_SPAM)) == OK + b"\r\n\r\n"
+    assert known(model)[0] == {**before, "spam": before["spam"] + 1}
 
 
 def test_many_at_once_are_one_save(model, monkeypatch):
@@ -196,14 +217,21 @@ def test_a_wait_is_limited_by_the_oldest_request_and_by_the_end():
 
 
 def test_who_waits_for_those_before_him_is_told_in_time():
-    free = threading.Event()
+    """And is not learned after that, with the next message."""
+    free, applied, teachers = threading.Event(), [], []
     threading.Timer(0.5, free.set).start()
-    first, late = submitted(
-        lambda requests, _: free.wait(20) and ["learned"] * len(requests), [SPAM, HAM], learning=0.2
-    )
+
+    def apply(requests, *_):
+        applied.extend(request.message for request in requests)
+        return ["learned"] * len(requests) if free.wait(20) else []
+
+    first, late = submitted(apply, [SPAM, HAM], teachers.append, learning=0.2)
     assert first == "learned"
     assert isinstance(late, RefusedError)
     assert late.code == 75
+    with patch("nbspam.serving.teaching.apply_requests", lambda _, asked, *__: apply(asked)):
+        assert teachers[0].submit(Path("model.json"), LearnRequest(NEW, True)) == "learned"
+    assert applied == [SPAM, NEW]
 
 
 def test_the_end_waits_for_what_is_being_learned():

@@ -123,19 +123,26 @@ def test_one_slip_of_a_user_changes_little(serving, model, users):
 
 
 def test_a_model_of_an_earlier_version_goes_on_with_the_common_one(serving, model, users):
-    """One that learned without it: its calibrations are pooled; and one of older rules."""
+    """One that learned without it: its calibrations are pooled; one of older rules only answers."""
     own, old = users / "hal.json", b'"rules": %d}' % (RULES - 1)
     train(own, "xyzzy")
-    own.write_bytes(own.read_bytes().replace(b'"rules": %d}' % RULES, old))
     assert b'"calibrated_by": "training"' in own.read_bytes()
     with serving(model, users=users) as served:
         assert verdict(served, "hal", mail(b"xyzzy")) == b"NBSPAM_SPAM"
         assert probability(served, "hal", SPAM) == by_file(own, model, SPAM)
         assert tell(served, "hal", mail(b"plugh"), *AS_SPAM) == LEARNED
         assert verdict(served, "hal", mail(b"xyzzy")) == b"NBSPAM_SPAM"
-    assert served.said == []
-    for part in (old, b'"calibrated_by": "base"', b'"messages": [30, 31]'):
-        assert part in own.read_bytes()
+        assert served.said == []
+        for part in (b'"calibrated_by": "base"', b'"messages": [30, 31]'):
+            assert part in own.read_bytes()
+        own.write_bytes(own.read_bytes().replace(b'"rules": %d}' % RULES, old))
+        before = own.read_bytes()
+        assert verdict(served, "hal", mail(b"xyzzy")) == b"NBSPAM_SPAM"
+        for how in (AS_SPAM, AS_HAM, ("Remove: local",)):
+            reply = tell(served, "hal", mail(b"plugh"), *how)
+            assert reply.startswith(b"SPAMD/1.0 74 ")
+            assert b"was made with tokenizer rules" in reply
+        assert own.read_bytes() == before
 
 
 def test_a_common_model_that_is_replaced_is_beneath_open_models_too(serving, model, users):
@@ -356,3 +363,11 @@ def test_no_link_is_followed_though_it_became_one_since(model, users):
     models = Setup(model, users=UserFiles.of(users)).of_worker({}, is_for_large=False)
     with pytest.raises(ModelError, match="cannot be read"):
         open_user_model(users / "hal.json", CutOffs.of_model, models.use())
+
+
+def test_users_whose_folder_has_gone_are_not_many(tmp_path):
+    """What writes there says what is wrong."""
+    (tmp_path / "users").mkdir(0o700)
+    files = UserFiles.of(tmp_path / "users")
+    (tmp_path / "users").rmdir()
+    assert not files.has_many(1)

@@ -1,6 +1,7 @@
 """Every kind of damage that a derived number or the layout shows, and no more."""
 
 import json
+import re
 from collections import Counter
 
 import pytest
@@ -12,6 +13,8 @@ from whole_models import THREE, TWO, numbered, taught
 
 from nbspam.bayes.calibration import scales
 from nbspam.errors import ModelError
+from nbspam.learning.update import set_cut_offs
+from nbspam.scoring.verdict import CutOffs
 from nbspam.store.lookup import TOKENS_LINE, Model, disagreements
 from nbspam.store.metadata import histograms_of, with_counts
 from nbspam.store.model_file import write_lines
@@ -121,9 +124,29 @@ DAMAGES = [
 def test_what_disagrees_is_named(path, old, new, said, not_said):
     whole = path.read_bytes()
     found = wrong_with(change(path, (old, new)))
+    with pytest.raises(ModelError, match=re.escape(f"{path}: {found}; restore it")):
+        set_cut_offs(path, CutOffs.of_model)
     path.write_bytes(whole)
     assert said in found
     assert not_said not in found
+
+
+def test_a_model_is_checked_before_it_changes_unless_nobody_else_has_changed_it(path, monkeypatch):
+    checked = []
+    monkeypatch.setattr("nbspam.store.model_file.checked_model", checked.append)
+    for others, times in (
+        (lambda: None, 1),  # that it was written here is not known
+        (lambda: None, 0),
+        (lambda: path.write_bytes(path.read_bytes()), 1),
+        (lambda: path.with_name("copy").write_bytes(path.read_bytes()), 0),
+        (lambda: path.with_name("copy").rename(path), 1),
+        (lambda: path.with_name(f".{path.name}.lock").unlink(), 1),
+    ):
+        others()
+        checked.clear()
+        for _ in range(2):
+            set_cut_offs(path, CutOffs.of_model)
+        assert checked == times * [path]
 
 
 def test_the_number_of_tokens(path):

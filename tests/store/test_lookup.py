@@ -320,9 +320,9 @@ def test_a_model_laid_out_by_another_program_is_refused(model):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_model_without_permission_names_the_permissions(model):
+def test_a_model_without_permission_names_its_mode(model):
     model.chmod(0)
-    with refused(model, "permissions"):
+    with refused(model, "has mode 0000"):
         Lookup(model)
 
 

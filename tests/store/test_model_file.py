@@ -2,6 +2,7 @@ import json
 import math
 import os
 import re
+import signal
 import time
 from pathlib import Path
 
@@ -137,6 +138,25 @@ def test_what_reading_refuses_is_told(model, tmp_path):
         refuses(read, tmp_path, "not a file")
     os.mkfifo(tmp_path / "pipe")
     refuses(learn().save, tmp_path / "pipe", "is not a regular file")
+
+
+def test_a_pipe_in_a_models_place_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    signal.alarm(20)
+    for read in READERS:
+        refuses(read, tmp_path / "pipe", "is not a file")
+    signal.alarm(0)
+
+
+def test_no_more_metadata_is_read_than_a_model_has(model):
+    """A crafted one would take seconds and hundreds of megabytes."""
+    raw = model.read_bytes()
+    for size, is_read in ((4 << 20, False), ((4 << 20) - 100 - len(raw), True)):
+        model.write_bytes(raw.replace(b'"classes"', b'"x": "%s",\n"classes"' % (b"x" * size), 1))
+        if is_read:
+            assert read_model(model)
+        else:
+            refuses(read_model, model, "it is truncated")
 
 
 NOT_MODELS = [

@@ -64,7 +64,7 @@ def test_a_file_is_made_and_replaced_and_its_lock_stays(model):
         assert file.read() == b"old"  # a reader keeps the old file
     assert model.read_bytes() == b"new"
     assert before.st_ino == lock_of(model).stat().st_ino
-    assert (before.st_size, mode_of(lock_of(model)), mode_of(model)) == (0, 0o600, 0o600)
+    assert (mode_of(lock_of(model)), mode_of(model)) == (0o600, 0o600)
     assert names_in(model.parent) == ["model.json"]
 
 
@@ -135,6 +135,28 @@ def test_what_was_left_is_not_followed(model, tmp_path):
     assert other.read_bytes() == b"precious"
     assert model.read_bytes() == b"new"
     assert not model.is_symlink()
+
+
+def test_a_new_file_is_nobody_elses_from_the_beginning(model, monkeypatch):
+    """Neither one that comes in its place at the last moment, nor for others to read."""
+    modes, chmod, unlink = [], os.fchmod, Path.unlink
+    monkeypatch.setattr(os, "fchmod", lambda h, m: (modes.append(os.fstat(h).st_mode), chmod(h, m)))
+    before = os.umask(0)
+    put(model, b"new")
+    os.umask(before)
+    assert stat.S_IMODE(modes[0]) == 0o600
+    new, planted = model.with_name(".model.json.new"), model.with_name("planted")
+
+    def late(path, missing_ok=False):
+        unlink(path, missing_ok=missing_ok)
+        planted.hardlink_to(model) if not planted.exists() else None
+        if path == new:
+            path.symlink_to(planted)
+
+    monkeypatch.setattr(Path, "unlink", late)
+    with pytest.raises(ModelError, match="File exists"):
+        put(model, b"newer")
+    assert planted.read_bytes() == b"new"
 
 
 # Links
@@ -225,17 +247,18 @@ def test_each_reason_has_its_own_remedy(model):
 
 def test_the_file_is_on_the_disk_before_it_has_the_name(model, monkeypatch):
     """A disk that cannot sync a folder is no hindrance."""
-    seen, sync = [], os.fsync
+    seen, sync, new = [], os.fsync, model.with_name(".model.json.new")
 
     def note(handle):
-        seen.append((stat.S_ISDIR(os.fstat(handle).st_mode), model.read_bytes()))
-        if seen[-1][0]:
+        is_folder = stat.S_ISDIR(os.fstat(handle).st_mode)
+        seen.append((is_folder, model.read_bytes(), new.exists() and new.read_bytes()))
+        if is_folder:
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         sync(handle)
 
     monkeypatch.setattr(os, "fsync", note)
     put(model, b"new")
-    assert seen == [(False, b"old"), (True, b"new")]
+    assert seen == [(False, b"old", b"new"), (True, b"new", False)]
     assert model.read_bytes() == b"new"
 
 

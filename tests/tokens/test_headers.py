@@ -3,16 +3,21 @@ import string
 import time
 
 import pytest
-from any_mail import NEVER, mails
+from any_mail import NEVER
 from golden_tables import golden_table
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.reading.message import parse
-from nbspam.tokens.headers import channel_tokens, collecting_host, has_name_token, header_tokens
+from nbspam.tokens import headers as headers_module
+from nbspam.tokens.headers import collecting_host, fields_of, has_name_token, header_tokens
 from nbspam.tokens.kinds import FIELDS, HEADER, HOST, TEXT, channel_of, kind_of
 from nbspam.tokens.tokenized import message_tokens
+
+
+def channel_tokens(headers):
+    return headers_module.channel_tokens(fields_of(headers))
 
 
 def tokens_of(name, value):
@@ -66,24 +71,24 @@ def test_fields_of_sender_and_mailer_have_their_prefix(name, prefix):
     assert {channel_of(token) for token in found} == {FIELDS}
 
 
-@each("name", ["received", "date", "x-spam-status", "x-nbspam", "list-id", "x-foo", "status"])
+@each("name", ["received", "date", "x-spam-status", "x-nbspam", "list-id", "x-loop", "status"])
 def test_other_fields_have_tokens_in_the_header_channel_alone(name):
     assert tokens_of(name, "Yes, by relay 10 Jan <a@b.example>") == set()
 
 
 def test_fields_of_one_name_are_read_together_and_empty_ones_not():
-    found = header_tokens([("to", "alice"), ("x-foo", "bar"), ("to", ""), ("cc", "bob")])
+    found = header_tokens([("to", "alice"), ("errors-to", "bar"), ("to", ""), ("cc", "bob")])
     assert {"to:alice", "to:bob"} <= found
     assert header_tokens([]) == header_tokens([("subject", ""), ("to", "")]) == {"by:-"}
 
 
 def test_ten_thousand_fields_or_a_huge_one_give_a_bounded_number_of_tokens():
-    headers = [(f"x-{i}", f"word{'abcdefghij'[i % 10]} a{i}b") for i in range(10_000)]
+    headers = [("errors-to", f"word{'abcdefghij'[i % 10]} a{i}b") for i in range(10_000)]
     assert len(header_tokens(headers)) < 2_000
     assert len(header_tokens([("to", f"alice{i}") for i in range(10_000)])) < 2_000
     letters = "abcdefghijklmnopqrst", "aeiouy" * 5, "xyzuvw"
     value = " ".join(map("".join, itertools.product(*letters)))
-    for name in ("subject", "from", "received", "x-foo", "list-id"):
+    for name in ("subject", "from", "received", "errors-to", "list-id"):
         assert "limit:header" not in tokens_of(name, value[:3_000])
         found = header_tokens([(name, value * 100)])
         assert len(found) < 5_000
@@ -164,7 +169,7 @@ def test_five_fields_have_a_prefix_of_their_own_and_no_name_token(name, prefix):
 @each(
     "name",
     "list-id list-unsubscribe precedence x-mailer user-agent reply-to sender mime-version"
-    " content-type x-foo organization delivered-to x-originating-ip resent-from".split(),
+    " content-type errors-to organization resent-from".split(),
 )
 def test_every_other_field_has_its_words_and_its_name(name):
     assert channel_words(name, "Some Words") == {f"header:{name}:", "header:some", "header:words"}
@@ -172,7 +177,7 @@ def test_every_other_field_has_its_words_and_its_name(name):
 
 
 def test_an_empty_value_the_subject_and_the_date_have_no_tokens():
-    for name in ("x-foo", "list-id", "message-id", "received", "to"):
+    for name in ("errors-to", "list-id", "message-id", "received", "to"):
         assert channel_words(name, "") == set()
     for name in ("subject", "date"):
         assert channel_words(name, "Wed, some words relay.example") == set()
@@ -182,26 +187,13 @@ def test_an_empty_value_the_subject_and_the_date_have_no_tokens():
 @each("name", NEVER)
 def test_verdicts_and_what_is_written_after_arrival_are_never_tokens(name):
     headers = [(name.lower(), "Yes, score=9.9 spam by evil.example <a@b.example> 192.0.2.7")]
-    assert channel_tokens(headers) == {"by:-"}
+    assert header_tokens(headers) == {"by:-"}
     assert not has_name_token(name.lower())
 
 
 ANY_VALUE = st.text(st.sampled_from(string.ascii_letters + string.digits + ' .-_@<>[]();:="'))
-
-
-@given(mails(), st.lists(st.tuples(st.sampled_from(NEVER), ANY_VALUE), max_size=6), st.data())
-def test_the_same_message_has_the_same_tokens_in_every_folder(raw, added, data):
-    message = parse(raw)
-    headers = message.headers[:]
-    if not headers:
-        return
-    for name, value in added:
-        headers.insert(data.draw(st.integers(0, len(headers))), (name.lower(), value))
-    assert message_tokens(message._replace(headers=headers)) == message_tokens(message)
-
-
 FIELD_NAMES = st.sampled_from(
-    "received return-path from to cc subject date message-id references x-foo list-id".split()
+    "received return-path from to cc subject date message-id references errors-to list-id".split()
 )
 FIELD = st.tuples(FIELD_NAMES, st.text() | ANY_VALUE | st.just("from a by b.example; x"))
 
@@ -246,7 +238,7 @@ def test_the_order_of_the_fields_matters_for_the_topmost_received_alone(headers,
 )
 def test_the_host_that_took_the_mail_in(value, host):
     headers = [("subject", "by evil.example"), ("received", value)]
-    assert collecting_host(headers) == host
+    assert collecting_host(value) == host
     assert f"by:{host}" in channel_tokens(headers)
 
 
@@ -254,18 +246,18 @@ def test_the_host_that_took_the_mail_in(value, host):
 def test_no_greeting_of_one_word_names_it(greeting):
     """The sender chooses the name after `from`, and that in the comment of some servers."""
     value = f"from {greeting} (HELO {greeting}) (evil.example [192.0.2.1]) by mx.example.org; 3 Jan"
-    assert collecting_host([("received", value)]) == "mx.example.org"
+    assert collecting_host(value) == "mx.example.org"
 
 
 def test_the_topmost_received_line_alone_names_it_and_without_it_is_not_known():
     """A sender may write as many more as they like, but only below."""
     below = ("received", "from x by forged.example; 3 Jan")
     for top, host in (("from a by mx.example.org", "mx.example.org"), ("from a", "-"), ("", "-")):
-        found = channel_tokens([("x-foo", "by y.example"), ("received", top), below, below])
+        found = channel_tokens([("errors-to", "by y.example"), ("received", top), below, below])
         assert {token for token in found if channel_of(token) == HOST} == {f"by:{host}"}
-    assert collecting_host([]) == "-"
+    assert collecting_host("") == "-"
     assert channel_tokens([("from", "a@example.org by b.example")]) >= {"by:-"}
-    assert collecting_host([("x-received", "by mx.example.org with SMTP")]) == "-"
+    assert channel_tokens([("x-received", "by mx.example.org with SMTP")]) == {"by:-"}
 
 
 # Bounds
@@ -273,15 +265,14 @@ def test_the_topmost_received_line_alone_names_it_and_without_it_is_not_known():
 
 def test_a_list_of_recipients_does_not_crowd_out_the_relays():
     others = [("to", ", ".join(f"a{chr(97 + i % 26)}{chr(97 + i // 26)}x" for i in range(676)))]
-    relays = [("received", "from relay.example by mx.example"), ("from", "anna"), ("x-foo", "bar")]
+    relays = [
+        ("received", "from relay.example by mx.example"),
+        ("from", "anna"),
+        ("errors-to", "bar"),
+    ]
     for headers in (others * 20 + relays, relays + others * 20):
         found = channel_tokens(headers)
-        assert {"received:relay.example", "sender:anna", "header:x-foo:", "header:bar"} <= found
-
-
-def test_the_name_of_a_field_is_cut_and_ten_thousand_give_a_bounded_number_of_tokens():
-    assert max(map(len, channel_words("x-" + "a" * 10_000, "word"))) < 50
-    assert len(channel_tokens([(f"x-{i}", f"word{i}") for i in range(10_000)])) < 4_000
+        assert {"received:relay.example", "sender:anna", "header:errors-to:", "header:bar"} <= found
 
 
 @pytest.mark.few(1)
@@ -290,10 +281,11 @@ def test_the_name_of_a_field_is_cut_and_ten_thousand_give_a_bounded_number_of_to
     [
         ("received", "from host{}.example by mx.example; 3 Jan"),
         ("x-{}", "word{}"),
+        ("errors-to", "word{}"),
         ("from", "anna@lists.example.org, "),
         ("references", "<1@a.example> " * 5),
         ("x-spam-status", "Yes, score=9"),
-        ("x-foo", "word " * 400),
+        ("errors-to", "word " * 400),
     ],
 )
 def test_a_hundred_thousand_header_lines_take_bounded_time(name, value):
@@ -312,6 +304,6 @@ def test_a_hundred_thousand_header_lines_take_bounded_time(name, value):
 def test_a_value_of_any_make_takes_bounded_time(pattern):
     text = pattern * (1_000_000 // len(pattern))
     start = time.process_time()
-    for name in ("received", "message-id", "from", "x-foo"):
+    for name in ("received", "message-id", "from", "errors-to"):
         channel_tokens([(name, text)])
     assert time.process_time() - start < SECONDS

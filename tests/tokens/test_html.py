@@ -6,6 +6,7 @@ import sys
 from golden_tables import golden_table
 from hypothesis import given
 from hypothesis import strategies as st
+from newsletters import NEWSLETTERS
 from one_case import each
 
 from nbspam.tokens.html import page_of
@@ -16,9 +17,9 @@ HIDE = 'style="display:none"'
 
 def seen(source):
     """Return the visible words, with a ? those that are perhaps hidden, and the tricks."""
-    text, certain, _, tricks = page_of(source)
+    text, certain, _, tricks = page_of(f"0 {source}")  # hidden text at the beginning is no trick
     sure = certain.split()
-    words = [word if word in sure else f"{word}?" for word in text.split()]
+    words = [word if word in sure else f"{word}?" for word in text.split()[1:]]
     return words, {trick.removeprefix("trick:") for trick in tricks}
 
 
@@ -78,6 +79,29 @@ def test_a_page_of_which_nothing_is_to_be_seen_is_misread_and_seen():
     text = "claim your million pounds today and send the money to us"
     assert seen(f"<div {HIDE}>{text}</div>")[0] == [f"{word}?" for word in text.split()]
     assert seen(f"<div {HIDE}>{text}</div>one two three four five six")[0][0] == "one"
+
+
+def test_of_newsletters_most_is_seen_and_nothing_is_a_trick():
+    for page in NEWSLETTERS:
+        text, certain, _, tricks = page_of(page)
+        assert len(certain.split()) > 0.9 * len(text.split())
+        assert tricks == set()
+
+
+def test_hidden_text_is_no_trick_if_it_is_short_and_the_first():
+    short, long = "new recipes &#847;&zwnj;&nbsp;" * 9, "new recipes" * 30
+    text = "what a reader sees of it"
+    assert page_of(f"<div {HIDE}>{short}</div>{text}") == (text, text, [], set())
+    for page in (f"<div {HIDE}>{long}</div>{text}", f"{text}<div {HIDE}>{short}</div>"):
+        assert page_of(page)[3] == {"trick:hidden"}
+
+
+def test_a_line_that_does_not_break_is_seen_as_far_as_a_screen_is_wide():
+    for before, after in (("<td nowrap>", "</td>"), ("<nobr>", "</nobr>"), ("<pre>", "</pre>")):
+        words, _ = seen(f"<table>{before}{'ham ' * 90}{after}</table><p>seen")
+        assert words == ["ham?"] * 90 + ["seen"]
+        assert seen(f"<table>{before}ham{after}</table>")[0] == ["ham"]
+    assert seen(f"<pre>{f'ham{chr(10)}' * 90}")[0].count("ham") > 0
 
 
 @each("source, targets", golden_table("tokens/html.table", 2, "links"))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.tokens.styles import StyleSheet, are_alike, colour, declarations, look
+from nbspam.tokens.styles import StyleSheet, colour, declarations, look
 
 
 @each("text, expected", golden_table("tokens/styles.table", 2, "colours"))
@@ -29,11 +29,6 @@ def test_any_text_is_a_colour_or_none(text):
     assert found is None or all(0 <= part <= 255 for part in found)
 
 
-def test_what_an_eye_takes_for_one():
-    assert are_alike((255, 255, 255), (255, 255, 208))  # 47 apart in all
-    assert not are_alike((255, 255, 255), (255, 255, 207))
-
-
 @each("style, expected", golden_table("tokens/styles.table", 2, "declarations"))
 def test_of_each_property_the_declaration_that_holds(style, expected):
     assert declarations(style) == literal_eval(expected)
@@ -46,22 +41,24 @@ SHOWING = list(golden_table("tokens/styles.table", 1, "shows"))
 
 
 def test_styles_that_hide_those_in_doubt_and_those_that_show():
-    assert [style for style in HIDING if not look(declarations(style)).hides] == []
-    found = {style: look(declarations(style)) for style in DOUBTFUL}
-    assert [style for style in found if found[style].hides or not found[style].is_doubted] == []
-    found = {style: look(declarations(style)) for style in [*SHOWING, ""]}
-    assert [style for style in found if found[style].hides or found[style].is_doubted] == []
+    for kind, styles in (("hides", HIDING), ("may", DOUBTFUL), ("shows", [*SHOWING, ""])):
+        found = {style: look(declarations(style)) for style in styles}
+        kinds = {
+            style: "hides" if one.hides else ("may" if one.is_doubted or one.is_short else "shows")
+            for style, one in found.items()
+        }
+        assert [style for style in styles if kinds[style] != kind] == []
 
 
 @each("style, expected", golden_table("tokens/styles.table", 2, "sizes"))
 def test_sizes(style, expected):
-    assert look(declarations(style)).is_tiny is literal_eval(expected)
+    assert look(declarations(style)).size == literal_eval(expected)
 
 
 @each("style, expected", golden_table("tokens/styles.table", 2, "backgrounds"))
 def test_backgrounds(style, expected):
-    backgrounds = look(declarations(style)).backgrounds
-    assert backgrounds == tuple(filter(None, [literal_eval(expected)]))
+    [(_, behind)] = look(declarations(style)).pairs
+    assert (behind and behind[0]) == literal_eval(expected)
 
 
 def found_by(rule):

@@ -189,39 +189,6 @@ def test_a_digest_is_32_hexadecimal_digits(tokens):
     assert len(found) == 32
 
 
-def after_the_header(line):
-    return lambda mail: mail.replace(b"\n\n", b"\n" + line + b"\n\n", 1)
-
-
-@each("mail", [MAIL, WITHOUT_ID])
-@each(
-    "on_the_way",
-    [
-        after_the_header(b"X-Nbspam: spam, probability=0.998712, version=1.0"),
-        after_the_header(b"X-Nbspam-Evidence: meeting noon"),
-        lambda mail: after_the_header(
-            b"X-Nbspam: spam, probability=0.998712, version=1.0\nX-Nbspam-Tag: [SPAM]"
-        )(mail.replace(b"Subject: ", b"Subject: [SPAM] ")),
-        after_the_header(b"Status: O\nX-Status: AF\nX-Keywords: later\nX-UID: 17\nLines: 3"),
-        after_the_header(b"Content-Length: 38"),
-        after_the_header(b"X-Bogosity: Ham, tests=bogofilter"),
-        after_the_header(b"X-Spam-Status: No, score=0.1"),
-        lambda mail: b"From ann@example.org Fri Mar  1 10:00:00 2024\n" + mail,
-        lambda mail: mail.replace(b"\n", b"\r\n"),
-        lambda mail: (b"From a@b.org Fri Mar  1 10:00:00 2024\n" + mail).replace(b"\n", b"\r\n"),
-        lambda mail: mail + b"\n",
-        lambda mail: mail.rstrip(b"\n"),
-        lambda mail: mail.replace(b"Hello", b"Hello ").replace(b"noon?", b"noon?\t\n\n"),
-    ],
-)
-def test_what_software_adds_on_the_way_is_no_part_of_a_message(mail, on_the_way):
-    assert on_the_way(mail) != mail
-    both = Wanted(times=True, traits=True)
-    one, other = (tokenize(parse(m), digest=True, wanted=both) for m in (mail, on_the_way(mail)))
-    assert one.numbers == other.numbers
-    assert (one.tokens, one.digest) == (other.tokens, other.digest)
-
-
 @each("mail", [MAIL, WITHOUT_ID])
 def test_a_message_out_of_an_mbox_is_the_one_that_was_put_in(tmp_path, mail):
     body = mail + b"From here on it is another line.\n"

@@ -303,7 +303,7 @@ def test_of_another_text_beside_a_page_it_is_in_doubt_whether_it_is_shown(plain,
 
 
 def test_of_text_that_is_in_doubt_the_tokens_are_known_that_nothing_else_has():
-    page = "<p>hello you<p style='opacity:.3'>you there</p>"
+    page = "<p>hello you<p style='opacity:.1'>you there</p>"
     perhaps = set()
     message = Message([], [Part("text/html", page, True)])
     found = message_tokens(message, perhaps_hidden=perhaps)

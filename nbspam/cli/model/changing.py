@@ -13,7 +13,7 @@ import click
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, OVERWRITES, WRITES, argument, option
 from nbspam.cli.learning_options import Learning
-from nbspam.cli.notes import counts_json, counts_words, note, note_lacking, note_older, note_skips
+from nbspam.cli.notes import counts_json, counts_words, note, note_lacking, note_skips
 from nbspam.cli.options import (
     FILE_PATH,
     FORM,
@@ -171,7 +171,6 @@ def merge(
             f"{output}: none of the models was calibrated, so the calibration is the default; train"
             " --update with a few hundred new messages refines it"
         )
-    note_older(output, metadata, learns=True)
     settings, state = metadata
     if form == "json":
         fields = {

@@ -15,13 +15,13 @@ from nbspam.cli.declared import argument
 from nbspam.cli.notes import arrival_words, counts_json, note_older, young_sentence
 from nbspam.cli.options import FORM, MODEL, refuse_stdin_twice
 from nbspam.cli.terminal import echo_paragraph, echo_sentence, unbroken
-from nbspam.errors import ModelError, OptionError, counted, one_line
+from nbspam.errors import OptionError, counted, one_line
 from nbspam.names import doubt_words
 from nbspam.reading.sources import STDIN
 from nbspam.scoring.explanation import WordCount, word_counts
 from nbspam.scoring.rules import rule_of
 from nbspam.scoring.verdict import rounded
-from nbspam.store.lookup import Lookup, disagreements
+from nbspam.store.lookup import Lookup, checked_model
 from nbspam.store.metadata import BASE, DEFAULT, MERGING, TRAINING, Metadata
 from nbspam.tokens.kinds import COLLECTED_BY
 from nbspam.tokens.tokenized import RULES
@@ -91,6 +91,7 @@ def info(*, model: Path = MODEL, form: str = FORM) -> None:
         "model": f"{unbroken(model)} ({size:,} bytes)",
         "learned": _sizes(metadata, learned.messages),
         "ledger": f"remembers {counted(remembered, 'message')}",
+        "columns": "; ".join(f"text {text!r}, label {label!r}" for text, label in learned.columns),
         "tokens": f"{metadata.n_tokens:,}",
         "tokenizer": f"rules {settings.rules}",
         "scoring": f"{settings.scoring}, prior {prior}",
@@ -120,6 +121,7 @@ def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[
     return {
         "classes": settings.classes,
         **counts_json(metadata),
+        "columns": learned.columns,
         "rules": settings.rules,
         "program_rules": RULES,
         "event_model": settings.event_model,
@@ -154,12 +156,9 @@ def check(*, model: Path = MODEL) -> None:
     Example:
       nbspam model check -m mail.json
     """
-    whole, wrong = disagreements(model)
-    if wrong:
-        raise ModelError(f"{model}: {'; '.join(wrong)}; restore it from a copy or train again")
+    n_tokens = len(checked_model(model).counts)
     echo_sentence(
-        f"{unbroken(model)}: intact; {counted(len(whole.counts), 'token')} and all derived numbers"
-        " agree"
+        f"{unbroken(model)}: intact; {counted(n_tokens, 'token')} and all derived numbers agree"
     )
 
 

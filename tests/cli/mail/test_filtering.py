@@ -9,7 +9,9 @@ from imap_servers import LACKING, PASSWORD, Proxy
 from junk_mails import mail, many
 from local_mail import everywhere, folders_of, unmoved
 
+from nbspam.errors import AccountError
 from nbspam.mailbox.connection import Connection
+from nbspam.mailbox.sorting import MailFilter
 
 ODD = (
     b"From: Ilse <ilse@example.org>\nSubject: Fotos\nMessage-ID: <odd@example.org>\n\n"
@@ -101,6 +103,24 @@ def test_a_message_like_one_in_junk_is_judged(home, anywhere):
     home.mail("filter")
     assert anywhere.mails("Junk") == spam * 3
     assert anywhere.mails() == []
+
+
+def test_what_was_put_off_is_for_the_next_run_if_this_one_ends_early(home, anywhere, monkeypatch):
+    """The same bytes again, before a message that was classified already."""
+    spam, ham = many("spam", 1), many("ham", 2)
+    anywhere.put(*spam)
+    home.mail("filter")
+    anywhere.put(ham[0], *spam, ham[1])
+
+    def end(_):
+        raise AccountError("the server has gone; try again")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MailFilter, "_without_rescued", end)
+        assert "has gone" in home.run("mail", "filter").err
+    assert anywhere.mails("Junk") == spam
+    assert "classified 2 messages, 1 moved" in home.mail("filter").out
+    assert anywhere.mails("Junk") == spam * 2
 
 
 def test_several_folders_and_an_object_of_json_for_each_message(home, account):
@@ -287,3 +307,20 @@ def test_two_runs_on_one_machine_follow_each_other(home, mailbox):
     assert [process.returncode for process in processes] == [0, 0], outs
     assert sorted(out.decode().count("classified 80 messages") for out, _ in outs) == [0, 1]
     assert len(mailbox.mails("Junk")) == 40
+
+
+def test_a_mark_above_the_next_uid_is_begun_again_and_said(home, anywhere):
+    """Of a mailbox restored with its UIDVALIDITY; what was learned is learned again, once."""
+    anywhere.put(*many("ham", 2), flags=[b"\\Seen"])
+    home.mail("filter", "--learn")
+    learned, state = home.learned(), home.state()
+    state["folders"]["INBOX"][1] = 90
+    state["learned"]["INBOX"][1] = [1, 2, 3, 4, 90]
+    home.memory().write_text(json.dumps(state))
+    anywhere.put(*many("spam", 1))
+    anywhere.put(*many("campaign", 1), flags=[b"\\Seen"])
+    done = home.mail("filter", "--learn", "-q")
+    assert "INBOX: its messages have lower numbers than before" in done.err
+    assert len(anywhere.mails("Junk")) == 1
+    assert home.learned() == (learned[0] + 1, learned[1])
+    assert home.mail("filter", "--learn", "-q").err == ""

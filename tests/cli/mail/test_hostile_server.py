@@ -137,3 +137,11 @@ def test_a_folder_with_new_uids_is_not_opened_again():
         select_again(client, folder, readonly=False)
         with pytest.raises(bounded.AwayError, match="have just been renumbered"):
             select_again(client, folder._replace(uidvalidity=2), readonly=False)
+
+
+def test_an_old_server_states_no_next_uid_and_its_last_message_may_go():
+    server = Scripted(EXAMINE=b"* 1 EXISTS\r\n* OK [UIDVALIDITY 1] ok\r\n")
+    with server, Connection(server.account()) as client:
+        folder = client.select("INBOX", readonly=True)
+    assert folder.uidnext == 2
+    assert [folder.continues(*before) for before in ((1, 9), (1, 1), (2, 1))] == [True, True, False]

@@ -2,6 +2,7 @@
 
 import time
 
+import pytest
 from imap_servers import Mailbox
 from junk_mails import many
 
@@ -130,6 +131,15 @@ def test_what_is_remembered_is_bounded_and_holds_nothing_of_the_mail(home, anywh
         assert word not in text
 
 
+def test_twenty_thousand_digests_are_remembered_the_newest(tmp_path):
+    remembered = memory.Memory(tmp_path / "state.json")
+    digests = [memory.identity_of(b"%d" % i) for i in range(20_001)]
+    remembered.judged = dict.fromkeys(digests)
+    remembered.save()
+    assert list(memory.Memory(remembered.path).judged) == digests[1:]
+    assert remembered.path.stat().st_size < 1_000_000
+
+
 def test_two_accounts_in_turn(home, dovecot, account):
     one = account()
     first = home.config.read_text()
@@ -156,3 +166,70 @@ def test_an_empty_message_teaches_nothing_and_is_not_read_again(home, anywhere):
     assert home.learned() == (before[0], before[1] + 1)
     home.mail("learn")
     assert home.learned() == (before[0], before[1] + 1)
+
+
+KEYWORDS = [(b"$Junk", b"$NotJunk"), (b"Junk", b"NonJunk")]
+
+
+@pytest.mark.parametrize("junk, not_junk", KEYWORDS)
+def test_keywords_say_more_than_the_folder(home, anywhere, junk, not_junk):
+    """What was not read too; and what was learned by the folder, or by a keyword, is moved."""
+    anywhere.put(*many("spam", 2), flags=[junk])
+    anywhere.put(*many("ham", 3), folder="Junk", flags=[not_junk])
+    ham, spam = home.learned()
+    home.mail("learn")
+    assert home.learned() == (ham + 3, spam + 2)
+    assert "already known" not in home.mail("learn").out
+    for folder, of_folder, others in (("INBOX", not_junk, junk), ("Junk", junk, not_junk)):
+        anywhere.flag(folder, [of_folder], gone=[others])
+    assert "moved 5 to another class" in home.mail("learn").out
+    assert home.learned() == (ham + 2, spam + 3)
+    anywhere.flag("INBOX", [junk], gone=[not_junk])
+    anywhere.flag("Junk", [not_junk])  # with the other one: the correction counts
+    home.mail("learn")
+    assert home.learned() == (ham + 3, spam + 2)
+    anywhere.flag("INBOX", [b"\\Seen"], gone=[junk])
+    anywhere.flag("Junk", [], gone=[junk, not_junk])
+    home.mail("learn")
+    assert home.learned() == (ham + 2, spam + 3)
+    state = home.state()
+    home.mail("learn")
+    assert home.state() == state
+
+
+def test_a_keyword_confirms_what_nbspam_moved(home, anywhere):
+    anywhere.put(*many("spam", 2))
+    home.mail("filter")
+    ham, spam = home.learned()
+    home.mail("learn")
+    assert home.learned() == (ham, spam)
+    anywhere.flag("Junk", [b"Junk"])
+    home.mail("learn")
+    assert home.learned() == (ham, spam + 2)
+    anywhere.flag("Junk", [b"\\Deleted", b"NonJunk"])  # it is as if it were gone
+    home.mail("learn")
+    assert home.learned() == (ham, spam + 2)
+
+
+def test_what_nbspam_marked_teaches_nothing_until_the_user_corrects_it(home, mailbox):
+    mailbox.put(*many("spam", 2), *many("ham", 2))
+    home.mail("filter", "--mark")
+    assert len(mailbox.uids(criteria="KEYWORD $Junk")) == 2
+    before = ham, spam = home.learned()
+    mailbox.flag("INBOX", [b"\\Seen"], "KEYWORD $Junk")
+    for _ in range(2):
+        home.mail("learn")
+        assert home.learned() == before
+    mailbox.flag("INBOX", [b"NonJunk"], "KEYWORD $Junk")
+    home.mail("learn")
+    assert home.learned() == (ham + 2, spam)
+
+
+def test_another_model_learns_from_the_beginning(home, anywhere):
+    home.model.unlink()
+    anywhere.put(*many("ham", 3), flags=[b"\\Seen"])
+    anywhere.put(*many("spam", 4), folder="Junk")
+    home.mail("learn")
+    home.model.unlink()
+    home.mail("learn")
+    assert home.learned() == (3, 4)

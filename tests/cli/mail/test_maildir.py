@@ -1,9 +1,13 @@
 """`nbspam mail` with Maildirs: what a server does not have."""
 
+import bz2
 import errno
+import gzip
 import json
+import lzma
 import math
 import os
+import shutil
 import signal
 import time
 from contextlib import suppress
@@ -11,11 +15,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
+import zstandard
 from junk_mails import many
 from local_mail import everywhere, folders_of, unmoved
 from one_case import each
 
 from nbspam.mailbox.maildir import LocalFolders, Maildir
+
+SAME = {kind: many(kind, 20, seed=9) for kind in ("ham", "spam")}
 
 
 @pytest.mark.parametrize("moments", [4, pytest.param(50, marks=pytest.mark.long)])
@@ -67,6 +74,72 @@ def test_an_end_before_and_after_a_move(home, local, monkeypatch, is_moved):
     before = home.learned()
     assert "not learning from 4 messages" in home.mail("learn", local.top).out
     assert home.learned() == before
+
+
+@each("pack", [bytes, gzip.compress, zstandard.compress])
+def test_what_is_compressed_is_filtered_and_what_is_no_message_is_never_moved(home, local, pack):
+    """And the same is said and learned of a mail whether it is compressed or not."""
+    shutil.rmtree(local.top)
+    for folder in ("INBOX", "Junk", "Trash"):
+        local.create(folder)
+    spam, ham = many("spam", 3, seed=5), many("ham", 2, seed=5)
+    noise = [b"CRYPTED\x03\x07" + Random(1).randbytes(900), Random(2).randbytes(900)]
+    local.put(*map(pack, [*spam, *ham]), *noise)
+    done = home.run("mail", "filter", "--all", local.top)
+    assert sorted(local.mails("Junk")) == sorted(map(pack, spam))
+    assert len(local.mails()) == 4
+    assert "is encrypted by Dovecot (mail_crypt); read it over IMAP, or export it" in done.err
+    assert "is not text" in done.err
+    local.flag("INBOX", [b"\\Seen"])
+    local.flag("Junk", [b"\\Seen"])
+    before = home.learned()
+    done = home.run("mail", "learn", local.top)
+    assert "mail_crypt" in done.err
+    assert home.learned() == (before[0] + 2, before[1] + 3)
+    places = ("--ham", local.path("INBOX"), "--spam", local.path("Junk"))
+    assert "learned 0 new" in home.run("train", "--update", *places).out
+
+
+def test_each_compression_makes_the_same_model(home, local):
+    models = []
+    for pack in (bytes, gzip.compress, bz2.compress, lzma.compress, zstandard.compress):
+        for folder in ("INBOX", "Junk"):
+            for path in local.files(folder):
+                path.unlink()
+        for kind, folder in (("ham", "INBOX"), ("spam", "Junk")):
+            local.put(*map(pack, SAME[kind]), folder=folder)
+        places = ("--ham", local.path("INBOX"), "--spam", local.path("Junk"))
+        assert home.run("train", "-q", "--replace", *places).code == 0
+        models.append(home.model.read_bytes())
+    assert len({*models}) == 1
+
+
+@each(
+    "here, there, before, after",
+    [
+        ("0 Important\n", "0 $Forwarded\n", "Sa", "S"),
+        ("0 Important\n3 Work\n", "1 work\n2 Important\n", "FSad", "FScb"),
+        ("0 Important\n", None, "Sa", "S"),
+        (None, "0 Important\n", "Sa", "S"),
+        (None, None, "Sa", "Sa"),
+        ("x\n99 Odd\n0 Far\n", "0 Odd\n40 Far\n\xff", "Sab", "S"),
+    ],
+)
+def test_a_keyword_is_the_same_in_another_folder(home, local, here, there, before, after):
+    """Dovecot gives keywords letters, in each folder others."""
+    shutil.rmtree(local.top)
+    for folder, text in (("INBOX", here), ("Junk", there), ("Trash", None)):
+        local.create(folder)
+        (local.path(folder) / "dovecot-keywords").unlink(missing_ok=True)
+        if text is not None:
+            (local.path(folder) / "dovecot-keywords").write_text(text, "latin-1")
+    for separator, spam in zip(":;", many("spam", 2, seed=6), strict=True):
+        path = local.path("INBOX") / "cur" / f"7.host,S=7{separator}2,{before}"
+        path.write_bytes(spam)
+        home.mail("filter", "--all", local.top)
+        [moved] = local.files("Junk")
+        assert moved.name.endswith(f"{separator}2,{after}")
+        moved.unlink()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -124,7 +197,7 @@ def test_a_damaged_file_of_what_is_remembered_is_one_sentence(home, local, keys,
     for key in keys[:-1]:
         place = place[key]
     place[keys[-1]] = value
-    for text in (json.dumps(found), "[" * 100_000, "", "[]", "\0", '{"version": 2}', NEWER):
+    for text in (json.dumps(found), "[" * 100_000, "", "[]", "\0", '{"version": 3}', NEWER):
         path.write_text(text)
         done = home.run("mail", "filter", local.top)
         assert (done.code, done.err.count("\n")) == (1, 1), done
