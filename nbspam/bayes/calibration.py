@@ -26,7 +26,7 @@ it at z and -z (Jaakkola and Jordan 2000, "Bayesian parameter estimation via var
 The second derivative there, p (1 - p), is near 0 where messages are easy, though b could not move
 far without their loss: 20 spams of 756 mails taught as ham then turned its signs, and 100 % of spam
 was missed; with c 9.6 %, and 9.4 % with the calibration left alone.
-A message is taken back out, or gets another label, by learning the later ones again (`Lesson`).
+A message is taken back out by learning the later ones again (`Lesson`).
 
 People err, and mostly in one direction: who never looks into Junk leaves spam in the inbox, and the
 inbox is learned as ham.  So a label is wrong with one of two probabilities (`Noise`; Bootkrajang

@@ -1,7 +1,7 @@
 """A model in memory that scores and learns in turn, with the standard library alone."""
 
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from nbspam.bayes.calibration import Calibrations, Lesson, taught
@@ -59,7 +59,7 @@ class OnlineLearner:
         ]
         # The calibrations before each of the last lessons, as far as those were learned here.
         self._before: deque[tuple[Calibrations, ...]] = deque(maxlen=RECENT)
-        self._is_stale = False  # whether a lesson went, or got another label, since it was learned
+        self._is_stale = False  # whether a lesson went since it was learned
         self._left_out: dict[int, Classifier] = {}  # per class, of which a message is left out
 
     @property
@@ -212,45 +212,13 @@ class OnlineLearner:
         """
         k = self._settings.classes.index(label)
         self._take_out(k, tokens, numbers)
-        if (place := self._place(digest, k)) is not None:
-            self._teach_again(place, [])
-
-    def move(
-        self,
-        label: str,
-        target: str,
-        tokens: Sequence[str],
-        numbers: Numbers = NO_NUMBERS,
-        digest: str = "",
-    ) -> bool:
-        """Move a learned message to another class; return whether its lesson moved with it.
-
-        If not, `refine` teaches it anew.  A lesson keeps its place among the others and its
-        features, so the order in which messages are moved does not matter.
-        """
-        k, other = map(self._settings.classes.index, (label, target))
-        self._take_out(k, tokens, numbers)
-        self.learn(target, tokens, numbers)
-        if (place := self._place(digest, k)) is None:
-            return False
-        lesson = self._learned.recent[place]
-        is_whole = all(x for both in lesson.inputs for x in both)  # else part of it was in a run
-        self._teach_again(place, [lesson._replace(label=other)] if is_whole else [])
-        return is_whole
-
-    def _place(self, digest: str, k: int) -> int | None:
-        """Return which of the recent lessons a message of class k was, the last one."""
-        recent = enumerate(self._learned.recent)
-        places = [i for i, one in recent if digest and (one.digest, one.label) == (digest, k)]
-        return places[-1] if places else None
-
-    def _teach_again(self, place: int, instead: list[Lesson]) -> None:
-        """Have the recent lessons learned again, with others in place of one."""
         recent = self._learned.recent
-        lessons = (*recent[:place], *instead, *recent[place + 1 :])
-        self._learned = self._learned._replace(recent=lessons)
-        self._before.clear()
-        self._is_stale = True
+        places = [i for i, one in enumerate(recent) if (one.digest, one.label) == (digest, k)]
+        if digest and places:
+            lessons = recent[: places[-1]] + recent[places[-1] + 1 :]
+            self._learned = self._learned._replace(recent=lessons)
+            self._before.clear()
+            self._is_stale = True
 
     def _take_out(self, k: int, tokens: Iterable[str], numbers: Numbers) -> None:
         self._messages[k] -= 1

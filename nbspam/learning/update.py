@@ -286,7 +286,7 @@ def _changed(
 ) -> tuple[Change, Model]:
     """Take steps with each message; return what was done, and the model after that.
 
-    All are counted, then each that is new refines the calibration.  They come in the order of
+    All are counted, then each that was learned refines the calibration.  They come in the order of
     their digests, which is effectively random: a folder of spam after one of ham would push it to
     and fro.
     steps_of: a message, its row of the ledger, and the learner.
@@ -296,13 +296,12 @@ def _changed(
         base.check(str(place), model.metadata.settings)
     learner = OnlineLearner(model.metadata, dict(model.counts), base)
     learned, classes = dict(model.learned), model.metadata.settings.classes
-    targets: list[list[int]] = []  # per message: the classes in which it refines the calibration
+    targets: list[list[int]] = []  # per message: the classes that learned it
     new = moved = forgotten = 0
     for message in corpus.messages():
         content = message.tokens, message.numbers
         row = list(learned.get(message.digest) or (0,) * len(classes))
         steps = steps_of(message, row, learner)
-        lessons: list[int] = []
         for source, target in steps:
             if source is not None:
                 row[source] -= 1
@@ -311,22 +310,16 @@ def _changed(
                         f"{place}: the model is damaged: a message of its ledger is not in its"
                         " counts; restore it from a copy or train again"
                     )
-            if target is None:
-                forgotten += 1
-                learner.unlearn(classes[source or 0], *content, message.digest)
-                continue
-            row[target] += 1
-            if source is None:
-                new += 1
+                learner.unlearn(classes[source], *content, message.digest)
+            if target is not None:
+                row[target] += 1
                 learner.learn(classes[target], *content)
-                lessons.append(target)
-            else:
-                moved += 1
-                both = classes[source], classes[target]
-                lessons += [] if learner.move(*both, *content, message.digest) else [target]
+            new += source is None
+            forgotten += target is None
+            moved += source is not None and target is not None
         if steps and remember:
             learned[message.digest] = tuple(row)
-        targets.append(lessons)
+        targets.append([target for _, target in steps if target is not None])
     for message, own in zip(corpus.messages(), targets, strict=True):
         for target in own:
             digest = message.digest if remember else ""
