@@ -555,8 +555,8 @@ def _print_change(
         fields = {"account": account.label, "model": str(request.model), **change_json(change)}
         click.echo(json.dumps(rounded(fields | {"waiting": waiting})))
         return
-    remedy = f"move them into {one_line(junk)}, or out of it, and learn again"
-    note_surprising(change, request.quiet, remedy, request.is_dry_run)
+    remedy = f"move them into {junk}, or out of it, and learn again"
+    note_surprising(change, request.quiet, lambda _: remedy, request.is_dry_run)
     if not request.quiet and (change.learned or change.moved or waiting):
         more = ""
         if waiting:

@@ -139,10 +139,12 @@ def change_json(change: "Change") -> dict[str, object]:
 _SURPRISING = 3  # lessons named of each kind
 
 
-def note_surprising(change: "Change", quiet: bool, remedy: str, is_dry_run: bool = False) -> None:
+def note_surprising(
+    change: "Change", quiet: bool, remedy: "Callable[[list[str]], str]", is_dry_run: bool
+) -> None:
     """Say which lessons looked like another class; quiet: only how many.
 
-    remedy: what to do if that is a mistake.
+    remedy: returns what to do with some sources if they were a mistake.
     """
     kinds = Counter((one.looks_like, one.label) for one in change.surprising)
     for (looks_like, label), n in kinds.items():
@@ -157,7 +159,7 @@ def note_surprising(change: "Change", quiet: bool, remedy: str, is_dry_run: bool
             every = [one.source for one in change.surprising if one[2:0:-1] == kind]
             more = [f"and {n - _SURPRISING:,} more"] if n > _SURPRISING else []
             sentence += f": {', '.join(every[:_SURPRISING] + more)}"
-            sentence += "" if is_dry_run else f"; if that is a mistake: {remedy}"
+            sentence += "" if is_dry_run else f"; if that is a mistake: {remedy(every)}"
         note(sentence)
 
 

@@ -380,13 +380,15 @@ def _print_change(change: Change, training: Training) -> None:
 
 def _note_surprising(change: Change, training: Training) -> None:
     """Say which lessons looked like another class."""
-    if not change.surprising:
-        return
-    from shlex import quote
 
-    place = "" if str(training.model) == default_model() else f"-m {quote(str(training.model))} "
-    files = [one.source for one in change.surprising if Path(one.source).is_file()]
-    remedy = f"nbspam forget {place}{' '.join(map(quote, files)) or 'MESSAGE'}"
+    def remedy(sources: list[str]) -> str:
+        from shlex import quote
+
+        own = str(training.model)
+        place = "" if own == default_model() else f"-m {quote(own)} "
+        files = [quote(source) for source in sources if Path(source).is_file()]
+        return f"nbspam forget {place}{' '.join(files) or 'MESSAGE'}"
+
     note_surprising(change, training.quiet, remedy, training.writing.dry_run)
 
 
