@@ -191,7 +191,9 @@ def test_a_command_loads_of_ours_what_it_needs(model, command, prefixes, expecte
 
 # All that one message needs of other packages and the standard library; what is added costs every
 # message of every user.  Learning needs some more.
-ONE_MESSAGE = "binascii bisect click encodings.cp1252 gc json json.decoder locale math runpy".split()
+ONE_MESSAGE = (
+    "binascii bisect click encodings.cp1252 gc json json.decoder locale math runpy".split()
+)
 EXPLAINING = [*ONE_MESSAGE, "pathlib"]
 LEARNING = [*EXPLAINING, "array", "fcntl", "hashlib"]
 SERVER = {"asyncio", "ssl", "concurrent", "socket"}

@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -59,6 +60,9 @@ class NoTrace:
         """
         return contextlib.nullcontext()
 
+    def learned(self, change: "Change") -> None:
+        """Note which lessons looked like another class, for `changes`."""
+
     def trained(self, model: "Path", n: int) -> None:
         """Log that a whole model was trained on `n` messages, in one line."""
 
@@ -111,6 +115,42 @@ def change_words(change: "Change") -> str:
         f"learned {counted(change.learned, 'new message')}, moved {change.moved:,} to another"
         f" class, {change.unchanged:,} already known"
     )
+
+
+def change_json(change: "Change") -> dict[str, object]:
+    """Return it as JSON has it."""
+    keys = "source", "label", "looks_like", "probability"
+    surprising = [{key: getattr(one, key) for key in keys} for one in change.surprising]
+    fields = change._asdict() | {"surprising": surprising}
+    del fields["forgotten"]
+    return fields
+
+
+_SURPRISING = 3  # lessons named of each kind
+
+
+def note_surprising(
+    change: "Change", quiet: bool, remedy: "Callable[[list[str]], str]", is_dry_run: bool
+) -> None:
+    """Say which lessons looked like another class; quiet: only how many.
+
+    remedy: returns what to do with some sources if they were a mistake.
+    """
+    kinds = Counter((one.looks_like, one.label) for one in change.surprising)
+    for (looks_like, label), n in kinds.items():
+        learned = "would be" if is_dry_run else "was" if n == 1 else "were"
+        look = "looks" if n == 1 else "look"
+        sentence = (
+            f"{n:,} of {counted(change.learned, 'new message')} {look} like {looks_like} and"
+            f" {learned} learned as {label}"
+        )
+        if not quiet:
+            kind = looks_like, label
+            every = [one.source for one in change.surprising if one[2:0:-1] == kind]
+            more = [f"and {n - _SURPRISING:,} more"] if n > _SURPRISING else []
+            sentence += f": {', '.join(every[:_SURPRISING] + more)}"
+            sentence += "" if is_dry_run else f"; if that is a mistake: {remedy(every)}"
+        note(sentence)
 
 
 def arrival_words(metadata: Metadata) -> str:

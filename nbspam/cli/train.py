@@ -65,6 +65,11 @@ def _check(
             f"{model}: a model at a URL is written whole; leave out --update, or copy it to a file"
             " and add to that"
         )
+    if writing.dry_run and not (writing.update and model.exists()):
+        raise OptionError(
+            f"--dry-run: says what --update would add to a model, and {model} is not updated; add"
+            " --update and name a model that exists, or leave it out"
+        )
     cutting.of_new()  # raises for those of no new model
     if not (writing.update and model.exists() and not model.is_dir()):
         learning.settings()  # raises for a senseless value

@@ -122,8 +122,8 @@ class Base:
             going_on = mine if has_more and mine != untrained else its
             # The run is of messages that the other has not learned.
             found.append(Calibrations(*(one._replace(run=0) for one in going_on)))
-        begun = learned._replace(calibrations=tuple(found), calibrated_by=BASE, recent=())
-        return own._replace(learned=begun)
+        begun = learned._replace(calibrations=tuple(found), calibrated_by=BASE)
+        return own._replace(learned=begun._replace(recent=(), before=()))
 
     def through(self, own: Metadata) -> Metadata:
         """Return the metadata of both models together, whose counts may be fractions.

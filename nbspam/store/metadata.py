@@ -19,6 +19,8 @@ from nbspam.bayes.calibration import (
     Calibration,
     Calibrations,
     HostRow,
+    Lesson,
+    Noise,
     Scale,
     is_positive_definite,
     scales,
@@ -132,7 +134,8 @@ class LearnedState(NamedTuple):
     host_rows: HostRows = _NO_HOSTS  # of the hosts that took mails in
     trait_histograms: TraitHistograms = ()  # per trait and class; none in a model without traits
     columns: TableColumns = ()  # of the tables that it was learned from
-    recent: tuple[str, ...] = ()  # digests of the last messages that refined the calibrations
+    recent: tuple[Lesson, ...] = ()  # the last messages that refined the calibrations
+    before: tuple[Calibrations, ...] = ()  # the calibrations before those, if there are any
 
     def fewest(self, k: int) -> int:
         """Return how many messages class k has, or the others together if those are fewer."""
@@ -166,10 +169,17 @@ class Metadata(NamedTuple):
         return {name: math.ceil(YOUNG - n) for name, n in learned if n < YOUNG}
 
     @property
-    def label_noise(self) -> float:
-        """The share of the labels that looked wrong when the calibrations were fitted."""
-        both = (pair for pairs in self.learned.calibrations for pair in pairs)
-        return max((calibration.noise for calibration in both), default=0.0)
+    def label_noise(self) -> tuple[float, ...]:
+        """The share of each class's labels that looked wrong when the calibrations were fitted."""
+        messages, scored = self.learned.messages, self.settings.scored_classes
+        shares = [0.0] * len(messages)
+        for k, both in zip(scored, self.learned.calibrations, strict=True):
+            for calibration in both:
+                own, rest = calibration.noise.among(messages[k], sum(messages) - messages[k])
+                shares[k] = max(shares[k], own)
+                if len(scored) < len(messages):
+                    shares[1 - k] = max(shares[1 - k], rest)
+        return tuple(shares)
 
     @property
     def host_trust(self) -> tuple[float, float]:
@@ -264,13 +274,11 @@ def dump_metadata(metadata: Metadata) -> str:
         "prior": settings.prior,
         "positive": settings.positive,
         "scoring": settings.scoring,
-        "calibration": {
-            settings.classes[k]: {name: own._asdict() for name, own in both._asdict().items()}
-            for k, both in zip(settings.scored_classes, learned.calibrations, strict=True)
-        },
+        "calibration": _dumped(settings, learned.calibrations),
         "calibrated_by": learned.calibrated_by,
         **({"columns": learned.columns} if learned.columns else {}),
-        "recent": learned.recent,
+        "lessons": learned.recent,
+        "before_lessons": _dumped(settings, learned.before) if learned.recent else {},
         "spam_cutoff": settings.spam_cutoff,
         "ham_cutoff": settings.ham_cutoff,
         "derived": derived_fields(metadata),
@@ -278,6 +286,14 @@ def dump_metadata(metadata: Metadata) -> str:
     lines = [f'{{"format": "{FORMAT}", "version": {VERSION},']
     lines += [f'"{key}": {json.dumps(value, ensure_ascii=False)},' for key, value in fields.items()]
     return "\n".join(lines) + "\n"
+
+
+def _dumped(settings: ModelSettings, calibrations: Sequence[Calibrations]) -> dict[str, Any]:
+    """Return the calibrations of each scored class as the file has them."""
+    return {
+        settings.classes[k]: {name: one._asdict() for name, one in both._asdict().items()}
+        for k, both in zip(settings.scored_classes, calibrations, strict=True)
+    }
 
 
 def dump_histograms(
@@ -423,23 +439,52 @@ def _loaded_state(top: _Fields, settings: ModelSettings) -> LearnedState:
             _loaded_histogram(row, m if not repeats else m and MESSAGES_LIMIT)
             for row, m in zip(rows, messages, strict=True)
         ),
-        tuple(
-            Calibrations(
-                *(
-                    _loaded_calibration(scale, calibrations.inner(classes[k]))
-                    for scale in settings.scales
-                )
-            )
-            for k in settings.scored_classes
-        ),
+        _loaded_calibrations(settings, calibrations),
         top.choice("calibrated_by", ORIGINS),
         _loaded_host_rows(derived, messages),
         load_histograms(histograms, classes, messages, settings.rules < RULES)
         if settings.has_traits
         else (),
         top.take("columns", _list(_is_pair, None)) if "columns" in top.values else (),
-        top.take("recent", _list(is_digest)) if "recent" in top.values else (),
+        *_loaded_lessons(top, settings),
     )
+
+
+def _loaded_calibrations(settings: ModelSettings, fields: _Fields) -> tuple[Calibrations, ...]:
+    return tuple(
+        Calibrations(
+            *(
+                _loaded_calibration(scale, fields.inner(settings.classes[k]))
+                for scale in settings.scales
+            )
+        )
+        for k in settings.scored_classes
+    )
+
+
+def _loaded_lessons(
+    top: _Fields, settings: ModelSettings
+) -> tuple[tuple[Lesson, ...], tuple[Calibrations, ...]]:
+    """Return the lessons that can be taken back, and the calibrations before them."""
+    sizes, classes = [scale.size for scale in settings.scales], range(len(settings.classes))
+    is_pair = _list(_list(_is_in_nats), len(sizes))
+
+    def is_lesson(row: Any) -> bool:
+        if not _list(lambda _: True, len(Lesson._fields))(row):
+            return False
+        digest, label, inputs = row
+        return (
+            (digest == "" or is_digest(digest))
+            and type(label) is int
+            and label in classes
+            and _list(is_pair, len(settings.scored_classes))(inputs)
+            and all(len(x) in (0, sizes[i]) for both in inputs for i, x in enumerate(both))
+        )
+
+    found = top.take("lessons", _list(is_lesson), "no lessons of its calibrations")
+    before = top.inner("before_lessons")
+    calibrations = _loaded_calibrations(settings, before) if found or before.values else ()
+    return tuple(Lesson(*row) for row in found), calibrations
 
 
 def _loaded_histogram(row: dict[str, Any], most: int) -> Histogram:
@@ -473,10 +518,7 @@ def _loaded_calibration(scale: Scale, both: _Fields) -> Calibration:
         fields.take("coefficients", _list(_is_in_nats, size)),
         precision,
         fields.take("ranges", _list(lambda ends: is_range(ends) and ends[0] <= ends[1], size - 1)),
-        # Models of before it have no noise.
-        fields.take("noise", lambda e: _number(0, 1)(e) and e < 1)
-        if "noise" in fields.values
-        else 0.0,
+        Noise(*fields.take("noise", _list(lambda e: _number(0, 1)(e) and e < 1, 2))),
         fields.take("run", lambda run: type(run) is int and abs(run) <= MESSAGES_LIMIT),
     )
 

@@ -9,7 +9,7 @@ from one_case import each
 from small_models import assert_one_sentence, learn, with_learned, with_settings
 from whole_models import numbers_of
 
-from nbspam.bayes.calibration import untrained_calibrations
+from nbspam.bayes.calibration import Noise, untrained_calibrations
 from nbspam.errors import ModelError
 from nbspam.scoring.base import STRENGTH, Base
 from nbspam.scoring.classifier import Classifier
@@ -120,11 +120,12 @@ def with_noise(metadata, **changes):
 
 def test_a_new_model_begins_as_the_base():
     metadata = with_settings(base_of(many_mails(60)).metadata, spam_cutoff=0.97, alpha=0.2, rules=1)
-    first = Base("base.json", with_noise(metadata, noise=0.03, run=7), no_counts).first()
+    noise = Noise(0.03, 0.0)
+    first = Base("base.json", with_noise(metadata, noise=noise, run=7), no_counts).first()
     assert first.settings == metadata.settings._replace(rules=RULES)
     assert first.learned.calibrated_by == BASE
     # The run is of the messages that the base has learned.
-    expected = with_noise(metadata, noise=0.03, run=0).learned.calibrations
+    expected = with_noise(metadata, noise=noise, run=0).learned.calibrations
     assert first.learned.calibrations == expected
     assert (sum(first.learned.messages), first.n_tokens) == (0, 0)
 
@@ -135,9 +136,10 @@ def test_what_learned_without_a_base_goes_on_with_the_calibrations_of_more_messa
 ):
     mails = many_mails(200)
     base, own = base_of(mails[:80]), trained(mails[80 : 80 + 2 * own_mails]).fit.metadata
-    own = with_learned(with_noise(own, noise=0.05, run=3), recent=("a digest",))
+    own = with_noise(own, noise=Noise(0.05, 0.1), run=3)
+    own = with_learned(own, recent=("a lesson",), before=("a calibration",))
     begun = base.begun(own)
-    assert (begun.learned.calibrated_by, begun.learned.recent) == (BASE, ())
+    assert (begun.learned.calibrated_by, *begun.learned[-2:]) == (BASE, (), ())
     assert begun._replace(learned=own.learned) == own
     expected = with_noise(own if is_own else base.metadata, run=0).learned.calibrations
     assert begun.learned.calibrations == expected

@@ -19,7 +19,14 @@ from small_models import (
     with_settings,
 )
 
-from nbspam.bayes.calibration import Calibration, Calibrations, scales, unconfoundedness
+from nbspam.bayes.calibration import (
+    Calibration,
+    Calibrations,
+    Lesson,
+    Noise,
+    scales,
+    unconfoundedness,
+)
 from nbspam.bayes.trait_model import TRAIT_MODELS
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.store.metadata import (
@@ -83,7 +90,7 @@ def test_metadata_survives_being_written_and_read(messages, alpha, prior, scorin
 @given(
     st.integers(0, 2**32),
     st.integers(-(10**6), 10**6),
-    st.floats(0, 1, exclude_max=True),
+    st.builds(Noise, *[st.floats(0, 1, exclude_max=True)] * 2),
     st.sampled_from(TRAIT_MODELS),
 )
 def test_any_two_calibrations_survive(seed, run, noise, traits):
@@ -102,27 +109,20 @@ def test_any_two_calibrations_survive(seed, run, noise, traits):
         )
 
     both = Calibrations(*map(drawn, scales(with_traits=traits != "none")))
-    recent = tuple(f"{(seed + i) ** 3:032x}" for i in range(seed % 4))
+    sizes = [scale.size for scale in scales(with_traits=traits != "none")]
+    xs = tuple(tuple(chance.normal(size=size).round(3).tolist()) for size in sizes)
+    recent = tuple(Lesson(f"{(seed + i) ** 3:032x}", i % 2, (xs,)) for i in range(seed % 4))
     metadata = with_learned(
         learn(traits=traits).fit.metadata,
         calibrations=(both,),
         calibrated_by=ORIGINS[seed % len(ORIGINS)],
         recent=recent,
+        before=(both,) if recent else (),
     )
     found = loaded_again(metadata)
     assert found == metadata
     assert found.learned.calibrations == (both,)
     assert found.learned.recent == recent
-
-
-def test_a_model_from_before_labels_could_be_wrong_has_no_noise_and_takes_nothing_back():
-    metadata = learn(scoring="evidence").fit.metadata
-    fields = fields_of(metadata)
-    del fields["recent"]
-    for calibration in fields["calibration"]["spam"].values():
-        assert calibration.pop("noise") == 0
-    assert load_metadata(fields) == metadata
-    assert metadata.learned.recent == ()
 
 
 @pytest.mark.parametrize("traits", TRAIT_MODELS)
