@@ -63,6 +63,19 @@ def rare_classes(sizes: Mapping[str, int]) -> list[str]:
     return [name for name, n in sizes.items() if n <= FEW and TIMES_LARGER * n <= second]
 
 
+def doubt_words(labels: Mapping[str, tuple[float, int]]) -> str:
+    """Return how many labels look wrong: "about 26 of 539 ham look like spam"; "" if none does.
+
+    labels: class -> how many of its messages look like another class, and how many it has.
+    """
+    return " and ".join(
+        f"about {max(1, round(wrong)):,} of {n:,} {label} look like"
+        f" {next(other for other in labels if other != label) if len(labels) == 2 else 'others'}"
+        for label, (wrong, n) in labels.items()
+        if wrong >= 0.5
+    )
+
+
 def is_url(name: object) -> bool:
     """Return whether a file is named by a URL; a folder at a mail server is, too."""
     return "://" in str(name)

@@ -3,7 +3,7 @@
 Naive Bayes multiplies a likelihood for each token.  An event model says what is counted, which
 counts are possible, and which weights follow from them; everything else (evidence, calibration, the
 model file, learning) is the same for all of them.  Counts, messages and histograms are integers per
-class, so that learning in any order, merging and forgetting are exact whatever the event model.
+class, so that learning in any order and forgetting are exact whatever the event model.
 
 A new event model is a subclass of `EventModel`, and an entry of EVENT_MODELS; `EventArrays`
 (`matrix.py`) has the same formulas for many messages at once, each left out.
@@ -60,12 +60,22 @@ def pair_weight(
     )
 
 
+# Weights are multiples of 1 / GRID nats.  So two that are equal on paper are equal in floating
+# point, on all processors, and sums of weights are exact up to 2^21 nats, in any order.
+GRID = 2.0**32
+
+
+def on_grid(value: float) -> float:
+    """Return the nearest multiple of 1 / GRID."""
+    return round(value * GRID) / GRID
+
+
 def contrast(row: Row, size: Size, k: int, alpha: float) -> float:
-    """Return a present token's weight for class k against all others, in nats."""
+    """Return a present token's weight for class k against all others, in nats, on the grid."""
     messages, trials = size.messages, size.trials
     alphas = class_alphas((sum(messages) - messages[k], messages[k]), alpha)
     rest = sum(trials) - trials[k]
-    return pair_weight(row[k], trials[k], sum(row) - row[k], rest, alphas, size.outcomes)
+    return on_grid(pair_weight(row[k], trials[k], sum(row) - row[k], rest, alphas, size.outcomes))
 
 
 class EventModel:

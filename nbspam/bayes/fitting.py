@@ -8,8 +8,11 @@ import numpy as np
 from nbspam.bayes.calibration import (
     DECIMALS,
     FEWEST,
+    INPUT_DECIMALS,
+    LEAST_ODDS,
     TEXT,
     Calibration,
+    Noise,
     Range,
     Scale,
     settled,
@@ -23,12 +26,16 @@ _STEPS = 100
 # neither halved nor compared; from it two steps of Newton's method lead to the last digits of b.
 _SMALL_DECREMENT, _LAST_STEPS = 1e-7, 2
 # EM starts high: from .005 it stays in a poor optimum where 10 % of the labels are wrong, finds
-# .011 and misses 55.7 % of spam in place of 17 (P10).  The prior of e is worth 100 messages, half a
-# one wrong (with 200 and 1, e is .0093 where .0126 of P10's SMS are wrong).
+# .011 and misses 55.7 % of spam in place of 17 (P10).  And it starts with the prior's coefficients:
+# those fitted without noise have learned from the wrong labels, and where classes are far apart
+# it takes more than 100 steps from there (of 20 and 2 % it finds 2.2 and 1.3).  The prior of the
+# shares is worth 100 messages, half a one wrong (with 200 and 1, one e is .0093 where .0126 of
+# P10's SMS are wrong).
 _FIRST_NOISE, _PRIOR_WRONG, _PRIOR_MESSAGES = 0.2, 0.5, 100.0
-# What e must add to the log-likelihood, in nats: it is one parameter more (Akaike).  Where all
-# labels are right, e takes the few hardest messages for mistakes: P6.1's errors 72 -> 91, with a
-# gain of -1.0, as in P1 to P3; with 3 of 2,702 labels wrong the gain is 2.1 to 2.5.
+# What each share must add to the log-likelihood, in nats: it is a parameter (Akaike).  Where all
+# labels are right, one e takes the few hardest messages for mistakes: P6.1's errors 72 -> 91, with
+# a gain of -1.0, as in P1 to P3.  Two gain less than 1 there, and 15 to 21 with 20 of 202 spams
+# labelled ham.
 _LEAST_GAIN = 1.0
 BLOCK = 1 << 16  # messages whose inputs are in memory together while a calibration is fitted
 
@@ -46,7 +53,7 @@ def inputs_of_rows(scale: Scale, evidence: EvidenceRows) -> Floats:
         columns += [*evidence.header[:, :3].T]
     if evidence.traits is not None:
         columns.append(evidence.traits)
-    return np.round(np.column_stack(columns), DECIMALS)
+    return np.round(np.column_stack(columns), INPUT_DECIMALS)
 
 
 class Inputs(Protocol):
@@ -60,60 +67,85 @@ class Inputs(Protocol):
 
 
 def fit_calibration(scale: Scale, x: Inputs, is_spam: Booleans) -> Calibration:
-    """Return the calibration fitted to leave-one-out inputs: the mode of b, and the precision.
+    """Return the calibration fitted to leave-one-out inputs: the mode of b, and its precision.
 
     x: (n, scale.size); is_spam: (n,).
-    Labels are wrong with probability e, which EM estimates with b (`calibration.py`), unless labels
-    without noise are as likely.  Sums over the messages are sums of blocks, so that only one of
+    EM estimates with b how many labels are wrong (`calibration.py`), unless labels without noise
+    are as likely.  Sums over the messages are sums of blocks, so that only one of
     them need be in memory.
     """
     n_spam = int(is_spam.sum())
     if min(n_spam, len(is_spam) - n_spam) < FEWEST:
         return untrained(scale)
     data = _Blocks(x, is_spam, np.array(scale.mean), np.array(scale.precision))
-    plain = data.mode(np.array(scale.mean))
-    surprise = data.surprise(plain, 0.0)
-    b = plain
+    b = np.array(scale.mean)
+    plain = data.mode(b)
 
-    def doubted(noise: float) -> float:
+    def p_wrong(noise: Noise) -> Floats:
         nonlocal b
-        total = data.weigh(b, noise)
+        wrong = data.weigh(b, noise)
         b = data.mode(b)
-        return total
+        return wrong
 
-    noise = _share_wrong(doubted, len(is_spam))
-    if round(surprise - data.surprise(b, noise), DECIMALS) < _LEAST_GAIN:
-        b, noise = plain, 0.0
+    noise = _shares_wrong(p_wrong, len(is_spam), is_spam)
+    gain = data.surprise(plain, Noise()) - data.surprise(b, noise)
+    if round(gain, DECIMALS) < 2 * _LEAST_GAIN:
+        b, noise = plain, Noise()
         data.weigh(b, noise)
-    hessian = data.derivatives(b)[1]
-    precision = tuple(map(tuple, hessian.tolist()))
+    precision = tuple(map(tuple, data.precision(b).tolist()))
     return settled(Calibration(tuple(b.tolist()), precision, data.ranges(), noise))
 
 
-def label_noise(odds: Floats) -> float:
-    """Return e, the share of the labels that are wrong, given log-odds that do not depend on it.
+def wrong_labels(odds: Floats, is_spam: Booleans | None) -> Floats:
+    """Return the probability that each label is wrong, (n,), given odds that do not depend on it.
 
-    odds: (n,), of the class that each message is labelled as, in nats.  0 where that is as likely.
+    odds: (n,), of the class that each message is labelled as, in nats.  is_spam: (n,); None of
+    three or more classes, whose labels are wrong with one probability.
+    All are 0 where labels without noise are as likely.
     """
     right, wrong = _sigmoid(odds), _sigmoid(-odds)
 
-    def doubted(noise: float) -> float:
-        return float((noise * wrong / ((1 - noise) * right + noise * wrong)).sum())
+    def p_wrong(noise: Noise) -> Floats:
+        return 1 - _p_right(right, is_spam, noise)
 
-    noise = _share_wrong(doubted, len(odds))
-    gain = float((np.log((1 - noise) * right + noise * wrong) - np.log(right)).sum())
-    return noise if round(gain, DECIMALS) >= _LEAST_GAIN else 0.0
+    n = len(odds)
+    noise = _shares_wrong(p_wrong, n, is_spam)
+    left, joined = _by_label(noise, is_spam)
+    gain = float((np.log((1 - left) * right + joined * wrong) - np.log(right)).sum())
+    least = _LEAST_GAIN if is_spam is None else 2 * _LEAST_GAIN
+    return p_wrong(noise) if round(gain, DECIMALS) >= least else np.zeros(n)
 
 
-def _share_wrong(doubted: Callable[[float], float], n: int) -> float:
-    """Return e of n labels, by EM; doubted: what the 1 - w add up to with an e."""
-    noise = _FIRST_NOISE
+def _shares_wrong(p_wrong: Callable[[Noise], Floats], n: int, is_spam: Booleans | None) -> Noise:
+    """Return the shares of wrong labels among n, by EM; p_wrong: 1 - w of each."""
+    noise = Noise(_FIRST_NOISE, _FIRST_NOISE)
     for _ in range(_STEPS):
-        before, wrong = noise, doubted(noise) + _PRIOR_WRONG
-        noise = round(wrong / (n + _PRIOR_MESSAGES), DECIMALS)
-        if abs(noise - before) < 1e-4 * noise:
+        before, wrong = noise, p_wrong(noise)
+        if is_spam is None:
+            shares = [(float(wrong.sum()) + _PRIOR_WRONG) / (n + _PRIOR_MESSAGES)] * 2
+        else:
+            missing, foreign = float(wrong[~is_spam].sum()), float(wrong[is_spam].sum())
+            n_spam = float(is_spam.sum()) + missing - foreign
+            shares = [
+                (doubted + _PRIOR_WRONG / 2) / (of + _PRIOR_MESSAGES / 2)
+                for doubted, of in ((missing, n_spam), (foreign, n - n_spam))
+            ]
+        noise = Noise(*(round(share, DECIMALS) for share in shares))
+        if all(abs(new - old) < 1e-4 * new for new, old in zip(noise, before, strict=True)):
             break
     return noise
+
+
+def _by_label(noise: Noise, is_spam: Booleans | None) -> tuple[Floats, Floats]:
+    """Return for each label what its class loses to the other, and what it gets from there."""
+    own = True if is_spam is None else is_spam
+    return np.where(own, *noise), np.where(own, *noise[::-1])
+
+
+def _p_right(r: Floats, is_spam: Booleans | None, noise: Noise) -> Floats:
+    """Return w of each message; r: the probability of its label without noise."""
+    left, joined = _by_label(noise, is_spam)
+    return np.asarray((1 - left) * r / ((1 - left) * r + joined * (1 - r)))
 
 
 class _Blocks:
@@ -123,29 +155,28 @@ class _Blocks:
         self._x, self._is_spam, self._mean, self._precision = x, is_spam, mean, precision
         self._right = np.ones(len(is_spam))
 
-    def _each(self) -> Iterator[tuple[Floats, Floats, Floats]]:
-        """Yield the x of each block; 1 for spam and -1 for others; and the weights."""
+    def _each(self) -> Iterator[tuple[Floats, Booleans, Floats]]:
+        """Yield the x of each block, which are spam, and the weights."""
         for first in range(0, len(self._is_spam), BLOCK):
             place = slice(first, first + BLOCK)
             x = np.ascontiguousarray(self._x[place])
-            yield x, np.where(self._is_spam[place], 1.0, -1.0), self._right[place]
+            yield x, self._is_spam[place], self._right[place]
 
     def _penalty(self, b: Floats) -> float:
         return float(0.5 * (self._precision * (b - self._mean) ** 2).sum())
 
-    def weigh(self, b: Floats, noise: float) -> float:
-        """Let each message weigh as much as its label is likely right; return the sum of 1 - w."""
-        for x, sign, right in self._each():
-            r = _sigmoid(sign * (x @ b))
-            right[:] = (1 - noise) * r / ((1 - noise) * r + noise * (1 - r)) if noise else 1.0
-        return float((1 - self._right).sum())
+    def weigh(self, b: Floats, noise: Noise) -> Floats:
+        """Let each message weigh as much as its label is likely right; return 1 - w of each."""
+        for x, is_spam, right in self._each():
+            right[:] = _p_right(_sigmoid(_signs(is_spam) * (x @ b)), is_spam, noise)
+        return 1 - self._right
 
-    def surprise(self, b: Floats, noise: float) -> float:
+    def surprise(self, b: Floats, noise: Noise) -> float:
         """Return the negative log-likelihood of the labels, and of b under the prior, in nats."""
         total = self._penalty(b)
-        for x, sign, _ in self._each():
-            z = sign * (x @ b)
-            total -= float(np.log((1 - noise) * _sigmoid(z) + noise * _sigmoid(-z)).sum())
+        for x, is_spam, _ in self._each():
+            z, (left, joined) = _signs(is_spam) * (x @ b), _by_label(noise, is_spam)
+            total -= float(np.log((1 - left) * _sigmoid(z) + joined * _sigmoid(-z)).sum())
         return total
 
     def mode(self, b: Floats) -> Floats:
@@ -172,24 +203,37 @@ class _Blocks:
     def _loss(self, b: Floats) -> float:
         """Return the weighted negative log-likelihood of b, in nats."""
         total = self._penalty(b)
-        for x, sign, right in self._each():
-            total += float((right * np.logaddexp(0, -sign * (x @ b))).sum())
+        for x, is_spam, right in self._each():
+            total += float((right * np.logaddexp(0, -_signs(is_spam) * (x @ b))).sum())
         return total
 
     def derivatives(self, b: Floats) -> tuple[Floats, Floats]:
         """Return the gradient and the Hessian of the weighted fit's objective."""
         gradient, hessian = self._precision * (b - self._mean), np.diag(self._precision)
-        for x, sign, right in self._each():
+        for x, is_spam, right in self._each():
+            sign = _signs(is_spam)
             r = _sigmoid(-sign * (x @ b))
             gradient = gradient - x.T @ (right * sign * r)
             hessian = hessian + (x * (right * r * (1 - r))[:, None]).T @ x
         return gradient, hessian
+
+    def precision(self, b: Floats) -> Floats:
+        """Return L, with the curvature c of each message (`calibration.curvature`)."""
+        precision = np.diag(self._precision)
+        for x, _, right in self._each():
+            z = np.maximum(np.abs(x @ b), LEAST_ODDS)
+            precision = precision + (x * (right * np.tanh(z / 2) / (2 * z))[:, None]).T @ x
+        return precision
 
     def ranges(self) -> tuple[Range, ...]:
         """Return the lowest and highest value of each feature, but for the constant."""
         low = np.min([x[:, 1:].min(axis=0) for x, *_ in self._each()], axis=0)
         high = np.max([x[:, 1:].max(axis=0) for x, *_ in self._each()], axis=0)
         return tuple(zip(low.tolist(), high.tolist(), strict=True))
+
+
+def _signs(is_spam: Booleans) -> Floats:
+    return np.where(is_spam, 1.0, -1.0)
 
 
 def _sigmoid(z: Floats) -> Floats:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbspam.bayes import evidence
-from nbspam.bayes.event_model import EventModel, Size, class_alphas
+from nbspam.bayes.event_model import GRID, EventModel, Size, class_alphas
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -172,7 +172,7 @@ class EventArrays:
             )
             against = _logs_of_counts(self._totals[tokens] - times - counts, rest) - below_rest
             found[entries] = (_logs_of_counts(counts, inside) - below) - against
-        return found
+        return _on_grid(found)
 
     def joints(self, presence: Presence, labels: Integers, log_prior: Floats | None) -> Floats:
         """Return each message's joint log-likelihoods, itself left out, (n_messages, n_classes).
@@ -218,6 +218,11 @@ class EventArrays:
         return joints
 
 
+def _on_grid(values: Floats) -> Floats:
+    """Return the values as `on_grid` does."""
+    return np.asarray(np.rint(values * GRID) / GRID)
+
+
 def _logs_of_counts(counts: Integers, alpha: float) -> Floats:
     """Return log(counts + alpha), by `math` as for one message; few counts differ."""
     known = np.flatnonzero(np.bincount(counts))
@@ -226,15 +231,15 @@ def _logs_of_counts(counts: Integers, alpha: float) -> Floats:
     return np.asarray(logs[counts])
 
 
-# The evidence of many messages: a sparse matrix of n_rows rows is given by `rows` and
-# `weights`, the row and the weight of each of its entries (nnz,), rows ascending; `groups` says
-# which group of words each entry is in.
+# The evidence of many messages: a sparse matrix of n_rows rows is given by `rows` and `ranks`, the
+# row and the rank of the weight of each of its entries (nnz,), rows ascending; `groups` says which
+# group of words each entry is in.
 
 TEXT, FIELDS, HEADER = 0, 1, 2  # the groups of words; others are of none
 
 
 class EvidenceRows(NamedTuple):
-    """The evidence of many messages: of each group an array (n_messages, 6), a `Group` a row."""
+    """The evidence of many messages: of each group an array (n_messages, 7), a `Group` a row."""
 
     text_and_fields: Floats
     text: Floats
@@ -255,45 +260,66 @@ class EvidenceRows(NamedTuple):
         return zip(map(evidence.Evidence, words, text, header, traits), tokens, strict=True)
 
 
-def evidence_of_rows(
-    rows: Integers, weights: Floats, groups: Integers, n_rows: int
-) -> EvidenceRows:
-    """Return the evidence of each message; entries with a NaN weight are ignored."""
+def ranked(weights: Floats) -> tuple[Integers, Floats]:
+    """Return the rank of each weight among the different ones, -1 of NaN, and those.
+
+    The strongest come first.
+    """
     known = ~np.isnan(weights)
+    different = np.unique(weights[known])
+    order = np.argsort(-np.abs(different), kind="stable")
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    ranks = np.full(len(weights), -1, np.int64)
+    ranks[known] = place[different.searchsorted(weights[known])]
+    return ranks, different[order]
+
+
+def evidence_of_rows(
+    rows: Integers, ranks: Integers, weights: Floats, groups: Integers, n_rows: int
+) -> EvidenceRows:
+    """Return the evidence of each message; entries of rank -1 are ignored.
+
+    weights: the different ones, as `ranked` has them.
+    """
+    known = ranks >= 0
     text, header = known & (groups == TEXT), known & (groups == HEADER)
     words = text | (known & (groups == FIELDS))
-    # Few strengths differ.  A look-up takes half as long as np.unique's inverse.
-    strengths = np.unique(np.abs(weights[known]))
-    rank, base = strengths.searchsorted(np.abs(weights)), len(strengths)
+    bits = len(weights).bit_length()
 
     def summary(of: Booleans, most: int) -> Floats:
-        own, some = rows[of], weights[of]
-        n = np.bincount(own, minlength=n_rows)
+        # Words alike of a message stand together, the strongest first.
+        keys = np.sort((rows[of] << bits) + ranks[of])
+        starts = np.flatnonzero(np.diff(keys, prepend=-1))
+        counts = np.diff(starts, append=len(keys))
+        own, some = keys[starts] >> bits, weights[keys[starts] & ((1 << bits) - 1)]
+        strengths = np.abs(some)
+        times = np.array([evidence.alike(m) for m in range(counts.max(initial=0) + 1)])[counts]
+        nats = _on_grid(times * some)
+
+        def total(values: Floats) -> Floats:
+            return np.asarray(np.bincount(own, values, n_rows), float)
+
+        def above(edges: Floats | float) -> tuple[Floats, Floats]:
+            """Return for each row the sum of the weights above a soft edge, and their number."""
+            parts = np.clip((strengths - edges) / evidence.SOFT + 0.5, 0, 1)
+            return total(_on_grid(parts * nats)), total(_on_grid(parts * times))
+
+        n = total(times)
         edges, is_long = np.full(n_rows, -evidence.SOFT), n > most
-        if is_long.any():
-            ordered = np.sort(own * base + (base - 1 - rank[of]))  # in a row the strongest first
-            last = np.cumsum(n) - n + most - 1
-            edges[is_long] = strengths[base - 1 - ordered[last[is_long]] % base]
-        strongest, n_strongest = _above_in_rows(own, some, edges[own], n_rows)
-        strong, n_strong = _above_in_rows(own, some, evidence.STRONG, n_rows)
-        positive = np.bincount(own, np.maximum(some, 0), n_rows)
-        negative = np.bincount(own, np.minimum(some, 0), n_rows)
-        total = (positive + negative) / (evidence.SUM_SCALE * np.sqrt(np.maximum(n, 1)))
+        last = np.cumsum(times).searchsorted((np.cumsum(n) - n)[is_long] + most)
+        edges[is_long] = strengths[last]
+        strongest, n_strongest = above(edges[own])
+        strong, n_strong = above(evidence.STRONG)
+        positive, negative = total(np.maximum(nats, 0)), total(np.minimum(nats, 0))
+        sums = (negative + positive) / (evidence.SUM_SCALE * np.sqrt(np.maximum(n, 1)))
         strongest = strongest / np.where(n_strongest > 0, n_strongest, 1)
         strong = strong / (n_strong + evidence.STRONG_SHRINK)
-        return np.column_stack([strongest, total, strong, n, positive, negative])
+        of_all = np.bincount(rows[of], minlength=n_rows)
+        return np.column_stack([strongest, sums, strong, n, positive, negative, of_all])
 
     text_tokens = np.bincount(rows[groups == TEXT], minlength=n_rows)
     of_text = summary(text, evidence.STRONGEST)
     return EvidenceRows(
         summary(words, evidence.STRONGEST), of_text, summary(header, evidence.HEADERS), text_tokens
     )
-
-
-def _above_in_rows(
-    rows: Integers, weights: Floats, edges: Floats | float, n_rows: int
-) -> tuple[Floats, Floats]:
-    """Return for each row the sum of the weights above a soft edge, and their number."""
-    parts: Floats = np.clip((np.abs(weights) - edges) / evidence.SOFT + 0.5, 0, 1)
-    total = np.bincount(rows, parts * weights, n_rows)
-    return np.asarray(total, float), np.asarray(np.bincount(rows, parts, n_rows), float)

@@ -15,12 +15,14 @@ from nbspam.cli.declared import DECIDES, argument, option, section
 from nbspam.cli.notes import (
     REMEDIES,
     NoTrace,
+    change_json,
     change_words,
     lock_wait,
     note,
     note_lacking,
     note_older,
     note_skips,
+    note_surprising,
 )
 from nbspam.cli.options import FORM, JOBS, MODEL, QUIET, Cutting, make_default_folder
 from nbspam.cli.program import CommandFile, LazyGroup
@@ -43,6 +45,7 @@ from nbspam.learning.update import (
     PendingMessages,
     learn,
     opened_to_learn,
+    rehearsed,
 )
 from nbspam.mailbox.account import SCHEME
 from nbspam.mailbox.connection import meant
@@ -62,7 +65,7 @@ from nbspam.mailbox.sorting import (
 from nbspam.names import HAM, SPAM, UNSURE
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
-from nbspam.scoring.verdict import Verdict
+from nbspam.scoring.verdict import Verdict, rounded
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import PIECE, executor, in_batches, tokenized
@@ -76,7 +79,7 @@ _FILES = {
 _FEW = 20
 _KEYWORD = re.compile(r"[$A-Za-z0-9_.+-]{1,60}")
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_NEW = Writing(True, False, ledger=True, seen=False, verbose=False, max_ham_blocked=None)
+_NEW = Writing(True, False, True, False, False, verbose=False, max_ham_blocked=None)
 
 
 @click.group("mail", cls=LazyGroup, files=_FILES)
@@ -234,6 +237,12 @@ def learn_(
     model: Path = MODEL,
     junk: str | None = _JUNK,
     trust_after: str | None = _TRUST_AFTER,
+    dry_run: bool = option(
+        "Say what would be learned, and what looks like another class; change nothing.",
+        under="Mail",
+        typed=DECIDES,
+        seldom=True,
+    ),
     form: str = FORM,
     quiet: bool = QUIET,
     jobs: int = JOBS,
@@ -259,7 +268,9 @@ def learn_(
       nbspam mail learn --trust-after 7d -q
     """
     sorting = Sorting(True, junk, False, None, trust_after, False)
-    request = Request(model, Cutting(None, None, None), sorting, jobs, form, quiet)
+    request = Request(model, Cutting(None, None, None), sorting, jobs, form, quiet, dry_run)
+    if dry_run:
+        Lookup(model).close()  # without a model all would be new
 
     def learn_from(connection: Mailbox) -> None:
         found = _junk_of(connection, junk)
@@ -267,7 +278,7 @@ def learn_(
             _learn_folders(connection, Memory(place), found, request)
         note_skips(connection.skips)
 
-    _for_each(mail_places(accounts), learn_from)
+    _for_each(mail_places(accounts), learn_from, dry_run)
 
 
 @configured("watch", check_sorting)
@@ -514,13 +525,15 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
         pending = PendingMessages(wanted)
         pending.add(messages, model)
         change = Change()
-        if pending.found:
+        if request.is_dry_run:
+            change = rehearsed(model, pending, TrainingSettings())
+        elif pending.found:
             change = learn(model, pending, TrainingSettings(), wait=wait)
         _print_change(change, lessons.waiting, junk, connection.account, request)
         return pending
 
-    make_default_folder(model)
     if is_new:
+        make_default_folder(model)
         memory.learned.clear()  # by a model that is gone
         plain = (TrainingSettings(), Cutting(None, None, None), _NEW, None)
         beside = (Skips(), NoTrace(), wait, sizes)
@@ -531,21 +544,25 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
         with progress(quiet, [SCHEME]) as shown:
             pending = learn_each(shown(found))
         sizes.report_shared(*pending.shared(), quiet, strict=False)
-    lessons.commit()
+    if not request.is_dry_run:
+        lessons.commit()
 
 
 def _print_change(
     change: Change, waiting: int, junk: str, account: Place, request: Request
 ) -> None:
     if request.form == "json":
-        fields = {"account": account.label, "model": str(request.model), **change._asdict()}
-        del fields["forgotten"]
-        click.echo(json.dumps(fields | {"waiting": waiting}))
-    elif not request.quiet and (change.learned or change.moved or waiting):
+        fields = {"account": account.label, "model": str(request.model), **change_json(change)}
+        click.echo(json.dumps(rounded(fields | {"waiting": waiting})))
+        return
+    remedy = f"move them into {junk}, or out of it, and learn again"
+    note_surprising(change, request.quiet, lambda _: remedy, request.is_dry_run)
+    if not request.quiet and (change.learned or change.moved or waiting):
         more = ""
         if waiting:
             more = (
                 f"; not learning from {counted(waiting, 'message')} that nbspam moved; open them in"
                 f" {one_line(junk)} first"
             )
-        click.echo(f"{account.name}: {change_words(change)}{more}")
+        would = "would have " if request.is_dry_run else ""
+        click.echo(f"{account.name}: {would}{change_words(change)}{more}")

@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -59,6 +60,9 @@ class NoTrace:
         """
         return contextlib.nullcontext()
 
+    def learned(self, change: "Change") -> None:
+        """Note which lessons looked like another class, for `changes`."""
+
     def trained(self, model: "Path", n: int) -> None:
         """Log that a whole model was trained on `n` messages, in one line."""
 
@@ -69,16 +73,6 @@ _CLASSES_SHOWN = 3  # of those that a young model has too few messages of
 def note(sentence: str) -> None:
     """Say a sentence, of which no name in it can break the line."""
     click.echo(f"nbspam: {one_line(sentence)}", err=True)
-
-
-def note_typed(names: "Iterable[str]", lines: bool = False) -> None:
-    """Say what is waited for where a message is read from a keyboard.
-
-    names: of the sources.  lines: whether each line is a message.
-    """
-    if "-" in names and sys.stdin and sys.stdin.isatty():
-        what = "one message per line" if lines else "or paste a message"
-        note(f"type {what}, then press Ctrl-D on a line of its own")
 
 
 def lock_wait(quiet: bool) -> "LockWait":
@@ -121,6 +115,42 @@ def change_words(change: "Change") -> str:
         f"learned {counted(change.learned, 'new message')}, moved {change.moved:,} to another"
         f" class, {change.unchanged:,} already known"
     )
+
+
+def change_json(change: "Change") -> dict[str, object]:
+    """Return it as JSON has it."""
+    keys = "source", "label", "looks_like", "probability"
+    surprising = [{key: getattr(one, key) for key in keys} for one in change.surprising]
+    fields = change._asdict() | {"surprising": surprising}
+    del fields["forgotten"]
+    return fields
+
+
+_SURPRISING = 3  # lessons named of each kind
+
+
+def note_surprising(
+    change: "Change", quiet: bool, remedy: "Callable[[list[str]], str]", is_dry_run: bool
+) -> None:
+    """Say which lessons looked like another class; quiet: only how many.
+
+    remedy: returns what to do with some sources if they were a mistake.
+    """
+    kinds = Counter((one.looks_like, one.label) for one in change.surprising)
+    for (looks_like, label), n in kinds.items():
+        learned = "would be" if is_dry_run else "was" if n == 1 else "were"
+        look = "looks" if n == 1 else "look"
+        sentence = (
+            f"{n:,} of {counted(change.learned, 'new message')} {look} like {looks_like} and"
+            f" {learned} learned as {label}"
+        )
+        if not quiet:
+            kind = looks_like, label
+            every = [one.source for one in change.surprising if one[2:0:-1] == kind]
+            more = [f"and {n - _SURPRISING:,} more"] if n > _SURPRISING else []
+            sentence += f": {', '.join(every[:_SURPRISING] + more)}"
+            sentence += "" if is_dry_run else f"; if that is a mistake: {remedy(every)}"
+        note(sentence)
 
 
 def arrival_words(metadata: Metadata) -> str:
@@ -197,7 +227,6 @@ REMEDIES = {
         "give it with --spam or --ham, or name the table's format with --input-format"
     ),
     Remedy.SAY_FORMAT: "add --input-format {format} to read each of them",
-    Remedy.READ_AS: "read it with --input-format {format}",
     Remedy.HEADER_IS_MESSAGE: "add --header-row no if that is a message",
     Remedy.LEAVE_OUT_LABEL: (
         "give it without --spam or --ham, or add --lines if it has one message per line"
@@ -216,12 +245,8 @@ REMEDIES = {
     Remedy.TRAIN_AGAIN: "train it again with nbspam train --replace",
     Remedy.UPDATE_OR_REPLACE: "add --update to add to it, or --replace to overwrite it",
     Remedy.REPLACE_OUTPUT: "add --replace to overwrite it, or name another file",
-    Remedy.ALLOW_OVERLAP: "merge models of different messages, or add --allow-overlap",
-    Remedy.NAME_EACH_ONCE: "name each model once, or add --allow-overlap",
     Remedy.NAME_MODEL: "name another file with --model or --output",
     Remedy.CREATE_MODEL: "run nbspam train -m {path}, or name another model with -m",
-    Remedy.USE_CSV: "export it with --form csv",
-    Remedy.SEE_CSV: "see what nbspam model export --form csv writes",
     Remedy.LEAVE_OUT_LIMIT: "leave out --max-ham-blocked",
     Remedy.ONE_PROCESS: "run it again with --jobs 1",
     Remedy.ALLOW_OUTSIDE: "add --outside to read it",

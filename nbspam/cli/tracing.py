@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from nbspam.bayes.event_model import Row
 from nbspam.cli.notes import NoTrace, outcome
 from nbspam.errors import NbspamError, counted
+from nbspam.learning.update import Change
 from nbspam.reading.header_fields import message_id
 from nbspam.reading.message import Identity, RawMessage, identity
 from nbspam.scoring.verdict import Verdict
@@ -45,6 +46,7 @@ class Trace(NoTrace):
         self._started: float | None = time.perf_counter()
         self._identities: dict[str, Identity] = {}  # by source
         self._learning: dict[str, tuple[str, str]] = {}  # digest -> source, label
+        self._notes: dict[str, str] = {}  # digest -> what else is to be said
 
     def __enter__(self) -> "Trace":
         return self
@@ -108,7 +110,12 @@ class Trace(NoTrace):
             for digest, (source, label) in self._learning.items():
                 result = _result(before.get(digest), after.get(digest)) if remember else ""
                 if result != UNCHANGED or len(self._learning) == 1:
-                    self._add(source, label=label, result=result)
+                    note = self._notes.get(digest, "")
+                    self._add(source, label=label, result=result, note=note)
+
+    def learned(self, change: Change) -> None:
+        """Note which lessons looked like another class, for `changes`."""
+        self._notes = {one.digest: f"looks like {one.looks_like}" for one in change.surprising}
 
     def trained(self, model: "Path", n: int) -> None:
         """Log that a whole model was trained on `n` messages, in one line."""

@@ -12,7 +12,7 @@ import click
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, option, without_settings
 from nbspam.cli.learning_options import Learning, Sources
-from nbspam.cli.notes import NoTrace, lock_wait, note_skips, note_typed
+from nbspam.cli.notes import NoTrace, lock_wait, note_skips
 from nbspam.cli.options import (
     BASE,
     DASK,
@@ -40,7 +40,7 @@ from nbspam.learning.settings import first_metadata
 from nbspam.learning.update import PendingMessages, forget, opened_to_learn
 from nbspam.names import is_url
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import LINES, Skipped, Skips
+from nbspam.reading.source import Skipped, Skips
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import ModelExistsError, check_replaceable
@@ -64,6 +64,11 @@ def _check(
         raise OptionError(
             f"{model}: a model at a URL is written whole; leave out --update, or copy it to a file"
             " and add to that"
+        )
+    if writing.dry_run and not (writing.update and model.exists()):
+        raise OptionError(
+            f"--dry-run: says what --update would add to a model, and {model} is not updated; add"
+            " --update and name a model that exists, or leave it out"
         )
     cutting.of_new()  # raises for those of no new model
     if not (writing.update and model.exists() and not model.is_dir()):
@@ -150,7 +155,6 @@ def command(
     is_one = names == [STDIN] and reading.is_one_message
     is_seen = writing.verbose or sys.stdout.isatty()
     silent = quiet or (writing.update and is_one and not is_seen)
-    note_typed(names, reading.format == LINES)
     with (
         sizes.fitting(),
         opened_base(base) as beneath,
@@ -278,7 +282,6 @@ def forget_command(
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message
     silent = quiet or (is_one and not sys.stdout.isatty())
-    note_typed(names, reading.format == LINES)
     with opened_to_learn(model) as lookup:
         wanted = lookup.metadata.settings.wanted
     noted = trace.noted(raws)

@@ -14,6 +14,7 @@ import click
 from nbspam.cli.declared import DECIDES, OVERWRITES, option, section
 from nbspam.cli.notes import (
     NoTrace,
+    change_json,
     change_words,
     counts_json,
     counts_words,
@@ -21,13 +22,21 @@ from nbspam.cli.notes import (
     note,
     note_reading,
     note_skips,
+    note_surprising,
     young_sentence,
 )
 from nbspam.cli.options import Cutting, ham_limit_option, make_default_folder
 from nbspam.cli.progress import shown_passes
 from nbspam.errors import Remedy, TrainingError, counted, one_line
 from nbspam.learning.settings import TrainingSettings, class_names
-from nbspam.learning.update import Change, PendingMessages, learn, set_cut_offs, taught
+from nbspam.learning.update import (
+    Change,
+    PendingMessages,
+    learn,
+    rehearsed,
+    set_cut_offs,
+    taught,
+)
 from nbspam.names import FEW, rare_classes
 from nbspam.reading.source import MBOX_FORMAT, Skips
 from nbspam.scoring.rules import Score, rule_of
@@ -170,6 +179,11 @@ class Writing(NamedTuple):
         default=True,
         seldom=True,
     )
+    dry_run: bool = option(
+        "Say what --update would learn, and what looks like another class; change nothing.",
+        typed=DECIDES,
+        seldom=True,
+    )
     seen: bool = option(
         "Read only messages of a Maildir or mbox that were read and not deleted.",
         under="Sources",
@@ -301,11 +315,15 @@ def update_model(pending: PendingMessages, training: Training) -> None:
     model, quiet, remember = training.model, training.quiet, training.writing.ledger
     if remember and len(pending.corpus) and not quiet:
         _note_unnamed(model)
-    with shown_passes(quiet) as passes, training.trace.changes(model, remember):
-        passes.begin(f"adding messages to {model}", 0)
-        change = learn(model, pending, training.settings, remember, training.wait)
-        if training.cutting.is_given:  # the model was not there before
-            set_cut_offs(model, training.cutting.of)
+    if training.writing.dry_run:
+        change = rehearsed(model, pending, training.settings, remember)
+    else:
+        with shown_passes(quiet) as passes, training.trace.changes(model, remember):
+            passes.begin(f"adding messages to {model}", 0)
+            change = learn(model, pending, training.settings, remember, training.wait)
+            training.trace.learned(change)
+            if training.cutting.is_given:  # the model was not there before
+                set_cut_offs(model, training.cutting.of)
     _print_change(change, training)
 
 
@@ -320,7 +338,7 @@ def _note_unnamed(model: Path) -> None:
     if unnamed:
         note(
             f"{model}: has learned {counted(unnamed, 'message')} that its ledger does not name"
-            " (imported, or learned with --no-ledger); one that is given again is counted twice, so"
+            " (learned with --no-ledger); one that is given again is counted twice, so"
             " give only newer mail"
         )
 
@@ -343,19 +361,35 @@ def begin_one_by_one(pending: PendingMessages, training: Training) -> None:
 
 def _print_change(change: Change, training: Training) -> None:
     if training.form == "json":
-        fields = {"model": str(training.model), **change._asdict(), **training.read()}
-        del fields["forgotten"]
-        click.echo(json.dumps(fields))
-    elif not training.quiet:
+        fields = {"model": str(training.model), **change_json(change), **training.read()}
+        click.echo(json.dumps(rounded(fields)))
+        return
+    _note_surprising(change, training)
+    if not training.quiet:
         from nbspam.cli.terminal import echo_sentence, unbroken  # one message is learned silently
 
-        echo_sentence(f"{unbroken(training.model)}: {change_words(change)}")
+        would = "would have " if training.writing.dry_run else ""
+        echo_sentence(f"{unbroken(training.model)}: {would}{change_words(change)}")
         with Lookup(training.model) as lookup:
             metadata = lookup.metadata
         if training.settings.base is not None:
             metadata = training.settings.base.through(metadata)
         if not metadata.is_one_sided and (sentence := young_sentence(metadata)):
             echo_sentence(sentence)
+
+
+def _note_surprising(change: Change, training: Training) -> None:
+    """Say which lessons looked like another class."""
+
+    def remedy(sources: list[str]) -> str:
+        from shlex import quote
+
+        own = str(training.model)
+        place = "" if own == default_model() else f"-m {quote(own)} "
+        files = [quote(source) for source in sources if Path(source).is_file()]
+        return f"nbspam forget {place}{' '.join(files) or 'MESSAGE'}"
+
+    note_surprising(change, training.quiet, remedy, training.writing.dry_run)
 
 
 def _print_training(
@@ -379,7 +413,7 @@ def _print_training(
             "model": str(model),
             **counts_json(metadata),
             **training.read(),
-            "label_noise": metadata.label_noise,
+            "label_noise": metadata.by_class(metadata.label_noise),
             "doubted_labels": doubted.as_json(named),
             "leave_one_out": rates.as_json(),
         }
@@ -388,8 +422,6 @@ def _print_training(
     words, wrong, young = counts_words(metadata), doubted.sentence(named), young_sentence(metadata)
     if training.writing.verbose:
         said = [words, estimate_sentence(rates, len(classes))]
-        if wrong:
-            said.append(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
     else:
         said = [words.rpartition("),")[0] + ")"]
         if min(metadata.learned.messages) >= _ESTIMATED:
@@ -399,6 +431,8 @@ def _print_training(
                 "" if str(model) == default_model() else f"-m {unbroken(quote(str(model)))} "
             )
             said.append(f"next: nbspam classify {model_option}message.eml")
+    if wrong:
+        said.append(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
     said[0] = f"{unbroken(model)}: learned {said[0]}"
     if training.limit is not None:
         said.append(cut_off_sentence(metadata, training.limit))
@@ -417,23 +451,25 @@ def left_out_rates_of(run: "TrainingRun") -> "tuple[Figures, DoubtedLabels]":
     from nbspam.evaluation.messages import DoubtedLabels, doubted_labels
     from nbspam.evaluation.metrics import count_verdicts, left_out_rates
 
-    called, verdicts, odds = _Called(), _Called(), array("d")
+    called, verdicts, odds, labels = _Called(), _Called(), array("d"), list[str]()
     for found in run.each("estimating the accuracy, each message left out", _judged):
         called.update(found[0])
         verdicts.update(found[1])
         odds.extend(found[2])
+        labels.extend(found[3])
     positive = run.metadata.settings.positive
     rates = left_out_rates(count_verdicts(called, positive), count_verdicts(verdicts, positive))
     is_calibrated = rule_of(run.metadata).is_calibrated
-    return rates, doubted_labels(odds) if is_calibrated else DoubtedLabels()
+    doubted = doubted_labels(odds, labels, positive) if is_calibrated else DoubtedLabels()
+    return rates, doubted
 
 
 def _judged(
     metadata: Metadata, labels: list[str], scores: Iterator[Score]
-) -> "tuple[_Called, _Called, array[float]]":
+) -> "tuple[_Called, _Called, array[float], list[str]]":
     """Return how often messages of each class are called what, at 0.5 and with the cut-offs.
 
-    And of each message the log-odds of its label.
+    And of each message the log-odds of its label, and that.
     """
     from nbspam.evaluation.results import Outcome
     from nbspam.scoring.verdict import CutOffs, verdict_on
@@ -445,7 +481,7 @@ def _judged(
         odds.append(outcome.odds)
         called[label, outcome.called] += 1
         verdicts[label, outcome.judged.verdict] += 1
-    return called, verdicts, odds
+    return called, verdicts, odds, labels
 
 
 def expectation(rates: "Figures", n_classes: int) -> list[str]:

@@ -19,13 +19,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.bayes.fitting import label_noise
+from nbspam.bayes.fitting import wrong_labels
 from nbspam.bayes.matrix import Integers
 from nbspam.errors import OptionError, Remedy, SourceError, one_line
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
-from nbspam.names import FEW, HAM, SPAM, TIMES_LARGER, rare_classes
+from nbspam.names import FEW, HAM, SPAM, TIMES_LARGER, doubt_words, rare_classes
 from nbspam.store.metadata import ModelSettings
 from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted
@@ -208,7 +208,8 @@ class LabelCheck:
 class DoubtedLabels(NamedTuple):
     """What labels of messages look wrong to a model that has not seen the messages."""
 
-    share: float = 0.0  # of the labels that look wrong, 0 to 1; 0: no more than chance explains
+    # Label -> how many of its messages look like another class, and how many it has.
+    by_label: Mapping[str, tuple[float, int]] = MappingProxyType({})
     messages: tuple[int, ...] = ()  # which are more likely wrong than right, the worst first
 
     def sentence(self, names: Sequence[tuple[str, str]]) -> str:
@@ -221,30 +222,35 @@ class DoubtedLabels(NamedTuple):
         named = [f"{one_line(source)} ({label})" for source, label in names[:_NAMED]]
         if more := len(self.messages) - len(named):
             named.append(f"and {more:,} more")
-        return (
-            f"about {100 * self.share:.2g} % of the labels look wrong and get little weight:"
-            f" {', '.join(named)}"
-        )
+        return f"{doubt_words(self.by_label)}, and get little weight: {', '.join(named)}"
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The share of each label's messages that look like another class."""
+        return {label: wrong / max(1, n) for label, (wrong, n) in self.by_label.items()}
 
     def as_json(self, names: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
         """Return where the worst of them are."""
         return [{"source": source, "label": label} for source, label in names[:LISTED]]
 
 
-def doubted_labels(odds: Sequence[float]) -> DoubtedLabels:
-    """Return what labels look wrong, by EM for their share alone (`bayes/calibration.py`).
+def doubted_labels(
+    odds: Sequence[float], labels: Sequence[str], positive: str | None
+) -> DoubtedLabels:
+    """Return what labels look wrong, by EM for their shares alone (`bayes/calibration.py`).
 
     odds: of each message, the calibrated log-odds of the class that it is labelled as, in nats, of
     a model that has not seen it.
     """
-    z = np.asarray(odds, dtype=float)
-    share = label_noise(z)
-    if not share:
-        return DoubtedLabels()
-    wrong = np.flatnonzero(z < np.log(share / (1 - share)))  # there w is below 1/2
-    worst = wrong[np.argsort(z[wrong], kind="stable")]
-    # One may be a hard message: of sample_data's 304, the hardest would be named.
-    return DoubtedLabels(share, tuple(worst.tolist())) if len(wrong) > 1 else DoubtedLabels()
+    z, names = np.asarray(odds, dtype=float), np.array(labels)
+    classes, n = np.unique(names, return_counts=True)
+    p_wrong = wrong_labels(z, names == positive if len(classes) == 2 else None)
+    wrong = np.flatnonzero(p_wrong > 0.5)
+    if len(wrong) < 2:  # one may be a hard message: of sample_data's 304 the hardest would be named
+        p_wrong, wrong = np.zeros(len(z)), wrong[:0]
+    sums = [float(p_wrong[names == label].sum()) for label in classes]
+    by_label = dict(zip(classes.tolist(), zip(sums, n.tolist(), strict=True), strict=True))
+    return DoubtedLabels(by_label, tuple(wrong[np.argsort(z[wrong], kind="stable")].tolist()))
 
 
 # Messages that were learned before

@@ -142,7 +142,8 @@ class Results:
         outcomes = self.evaluation.outcomes
         if self.evaluation.learned_before or not all(o.judged.score.evidences for o in outcomes):
             return DoubtedLabels()
-        return doubted_labels([outcome.odds for outcome in outcomes])
+        odds, labels = [o.odds for o in outcomes], [o.label for o in outcomes]
+        return doubted_labels(odds, labels, self.evaluation.positive)
 
     @property
     def doubted_sources(self) -> list[tuple[str, str]]:
@@ -263,7 +264,7 @@ def as_json(results: Results, errors: int) -> str:
         "unsure": sum(o.judged.verdict == UNSURE for o in evaluation.outcomes),
         "skipped": evaluation.skipped,
         "mislabelled": evaluation.mislabelled.messages,
-        "label_noise": results.doubted.share,
+        "label_noise": results.doubted.shares,
         "learned": before and before.learned,
         "learned_left_out": before and before.left_out,
         "not_in_ledger": before and before.unnamed,

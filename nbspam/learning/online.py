@@ -1,13 +1,14 @@
 """A model in memory that scores and learns in turn, with the standard library alone."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from nbspam.bayes.calibration import Calibrations, Lesson, taught
 from nbspam.bayes.event_model import Row
 from nbspam.scoring.classifier import Classifier, Counts
 from nbspam.scoring.rules import EvidenceRule, rule_of
-from nbspam.store.metadata import BASE, Metadata
+from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import is_host
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
     from nbspam.scoring.base import Base
 
 
-# Messages whose lessons to the calibration can be taken back: a digest each, 40 bytes of metadata,
-# which each message reads.  A slip is noticed within days; a folder taught by mistake refines the
+# Messages whose lessons to the calibration can be taken back: 150 bytes of metadata each, which
+# every message reads.  A slip is noticed within days; a folder taught by mistake refines the
 # calibration some 20 times (`calibration.RUN`).
 RECENT = 50
 
@@ -56,6 +57,9 @@ class OnlineLearner:
         self._trait_histograms = [
             [Counter(values) for values in of_trait] for of_trait in learned.trait_histograms
         ]
+        # The calibrations before each of the last lessons, as far as those were learned here.
+        self._before: deque[tuple[Calibrations, ...]] = deque(maxlen=RECENT)
+        self._is_stale = False  # whether a lesson went since it was learned
         self._left_out: dict[int, Classifier] = {}  # per class, of which a message is left out
 
     @property
@@ -65,7 +69,14 @@ class OnlineLearner:
         return self._counts
 
     def _settle(self) -> None:
-        """Write the rows and the histograms of what was added since."""
+        """Write the rows and histograms of what was added; learn the lessons again if one went."""
+        if self._is_stale:
+            self._is_stale = False
+            learned, calibrations = self._learned, self._learned.before
+            for lesson in learned.recent:
+                calibrations = self._taught(calibrations, lesson)
+            before = learned.before if learned.recent else ()
+            self._learned = learned._replace(calibrations=calibrations, before=before)
         for k, added in enumerate(self._added):
             if added:
                 self._added[k] = Counter()
@@ -137,6 +148,7 @@ class OnlineLearner:
         k = self._settings.classes.index(label)
         if not self._is_calibrated or (self._base is None and sum(map(bool, self._without(k))) < 2):
             return
+        self._settle()
         if not self._event_model.repeats:
             classifier = self._without_one(k)
             known = classifier.known_words(tokens, numbers, left_out=k)
@@ -146,14 +158,22 @@ class OnlineLearner:
             classifier = self.classifier()
             known = classifier.known_words(tokens, numbers)
             self.learn(label, tokens, numbers)
-        before = self._learned.calibrations
         assert isinstance(classifier.rule, EvidenceRule)
-        refined = classifier.rule.refined(before, known, k)
-        recent = self._learned.recent
-        # In a run some of three classes' calibrations may learn, and only all can be taken back.
-        if digest and all(own != other for own, other in zip(refined, before, strict=True)):
-            recent = (*recent, digest)[-RECENT:]
-        self._learned = self._learned._replace(calibrations=refined, recent=recent)
+        learned, now = self._learned, self._learned.calibrations
+        lesson = classifier.rule.lesson(now, known, k, digest)
+        if not any(x for both in lesson.inputs for x in both):
+            return
+        before, recent = learned.before or now, (*learned.recent, lesson)
+        self._before.append(now)
+        if len(recent) > RECENT:
+            is_known = len(self._before) == RECENT
+            before = self._before[0] if is_known else self._taught(before, recent[0])
+        self._learned = learned._replace(
+            calibrations=self._taught(now, lesson), recent=recent[-RECENT:], before=before
+        )
+
+    def _taught(self, before: tuple[Calibrations, ...], lesson: Lesson) -> tuple[Calibrations, ...]:
+        return taught(self._settings.scales, self._settings.scored_classes, before, lesson)
 
     def _without(self, k: int) -> list[int]:
         """Return the messages per class without one of class k."""
@@ -186,23 +206,19 @@ class OnlineLearner:
         """Take a message out of the counts again, and what it taught the calibration lately.
 
         A token that was pruned since, or that no message of the class has, is skipped.
-        digest: as `refine` was given it.  What is long ago, or was fitted, stays in the
-        calibration.
+        digest: as `refine` was given it.  The later lessons are learned again, so the order in
+        which messages are taken out does not matter.  What is long ago, or was fitted, stays in
+        the calibration.
         """
-        k, tokens = self._settings.classes.index(label), list(tokens)
+        k = self._settings.classes.index(label)
         self._take_out(k, tokens, numbers)
-        learned = self._learned
-        # Without its base the features of a message are others than those that were learned from.
-        if digest not in learned.recent or (learned.calibrated_by == BASE and not self._base):
-            return
-        classifier = self.classifier()
-        known = classifier.known_words(tokens, numbers)
-        assert isinstance(classifier.rule, EvidenceRule)
-        last = max(i for i, recent in enumerate(learned.recent) if recent == digest)
-        self._learned = learned._replace(
-            calibrations=classifier.rule.refined(learned.calibrations, known, k, undo=True),
-            recent=(*learned.recent[:last], *learned.recent[last + 1 :]),
-        )
+        recent = self._learned.recent
+        places = [i for i, one in enumerate(recent) if (one.digest, one.label) == (digest, k)]
+        if digest and places:
+            lessons = recent[: places[-1]] + recent[places[-1] + 1 :]
+            self._learned = self._learned._replace(recent=lessons)
+            self._before.clear()
+            self._is_stale = True
 
     def _take_out(self, k: int, tokens: Iterable[str], numbers: Numbers) -> None:
         self._messages[k] -= 1

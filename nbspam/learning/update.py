@@ -19,6 +19,7 @@ from nbspam.learning.corpus import Corpus, Spool
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, first_metadata
 from nbspam.names import HAM, SPAM
+from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.lookup import Lookup, Model
 from nbspam.store.metadata import Metadata, with_columns
@@ -50,6 +51,21 @@ _BATCH = 500  # messages looked up in the ledger at a time
 _NAMED = 3  # messages of two or more classes that are named
 
 
+# A lesson surprises where the label had less than this probability before.  It finds 96 to 97 % of
+# 20 spams taught as ham to models of 756 mails, and .16 to .25 % of right lessons.
+SURPRISE = 0.1
+
+
+class Surprise(NamedTuple):
+    """A new message that looked like another class than the one it was learned in."""
+
+    source: str
+    label: str
+    looks_like: str
+    probability: float  # of the label, before anything of the command was learned
+    digest: str
+
+
 class Change(NamedTuple):
     """What a command did to a model, in messages."""
 
@@ -57,6 +73,7 @@ class Change(NamedTuple):
     moved: int = 0  # from one class to another
     forgotten: int = 0
     unchanged: int = 0  # already known; or to be forgotten, but never learned
+    surprising: tuple[Surprise, ...] = ()  # of those learned
 
 
 class PendingMessages:
@@ -90,6 +107,11 @@ class PendingMessages:
                 if self.found[key] > (row[classes.index(label)] if row and label in classes else 0):
                     self.corpus.add(message)
 
+    def source(self, digest: str, label: str) -> str:
+        """Return where the first of these messages was found."""
+        i = list(self.found).index((digest, label))
+        return self._sources.part(*self._ends[i : i + 2]).decode("utf-8", "surrogatepass")
+
     def shared(self) -> tuple[int, list[dict[str, str]]]:
         """Return how many messages are in two or more classes; of the first ones, where they are.
 
@@ -97,10 +119,9 @@ class PendingMessages:
         """
         labels = Counter(digest for digest, _ in self.found)
         twice: dict[str, dict[str, str]] = {}
-        for i, (digest, label) in enumerate(self.found):
+        for digest, label in self.found:
             if labels[digest] > 1 and (digest in twice or len(twice) < _NAMED):
-                source = self._sources.part(*self._ends[i : i + 2])
-                twice.setdefault(digest, {})[label] = source.decode("utf-8", "surrogatepass")
+                twice.setdefault(digest, {})[label] = self.source(digest, label)
         return sum(n > 1 for n in labels.values()), list(twice.values())
 
 
@@ -178,6 +199,16 @@ def learn(
         return change
 
 
+def rehearsed(
+    path: Path, pending: PendingMessages, settings: TrainingSettings, remember: bool = True
+) -> Change:
+    """Return what `learn` would do to the model at `path`, which stays as it is."""
+    with Lookup(path) as old:
+        digests = {digest for digest, _ in pending.found} if remember else ()
+        before = _part(old, pending.corpus, digests)
+    return taught(path, before, pending, settings, remember)[0]
+
+
 def taught(
     place: Place,
     model: Model | None,
@@ -208,9 +239,36 @@ def taught(
         # All occurrences of a digest are learned at once.
         return moves(row, [found[message.digest, name] for name in classes])
 
+    surprising = tuple(_surprises(model, pending, settings.base))
     change, after = _changed(place, model, pending.corpus, settings.base, steps, remember)
     after = after._replace(metadata=with_columns(after.metadata, pending.columns))
-    return change._replace(unchanged=found.total() - change.learned - change.moved), after
+    unchanged = found.total() - change.learned - change.moved
+    return change._replace(unchanged=unchanged, surprising=surprising), after
+
+
+def _surprises(model: Model, pending: PendingMessages, base: "Base | None") -> Iterator[Surprise]:
+    """Yield the new messages that look like another class to a model, as it is before."""
+    metadata, counts = model.metadata, model.counts
+    classes = metadata.settings.classes
+
+    def counts_of(tokens: Iterable[str]) -> dict[str, Row]:
+        return {token: counts[token] for token in tokens if token in counts}
+
+    with_base = Classifier if base is None else base.classifier
+    classifier = with_base(metadata, counts_of)
+    if classifier.metadata.is_one_sided or not classifier.rule.is_calibrated:
+        return
+    for digest, label, tokens, numbers in (
+        (one.digest, one.label or "", one.tokens, one.numbers)
+        for one in pending.corpus.messages()
+        if one.digest not in model.learned
+    ):
+        probabilities = classifier.score(tokens, numbers).probabilities
+        probability = probabilities[classes.index(label)]
+        if probability < SURPRISE:
+            looks_like = classes[max(range(len(classes)), key=probabilities.__getitem__)]
+            source = pending.source(digest, label)
+            yield Surprise(source, label, looks_like, probability, digest)
 
 
 def _part(old: Lookup, corpus: Corpus, digests: Iterable[str]) -> Model:

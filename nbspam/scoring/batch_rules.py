@@ -19,6 +19,7 @@ from nbspam.scoring.rules import (
     Score,
     ScoringRule,
     SumRule,
+    Weights,
     score_of_log_scores,
 )
 from nbspam.store.index import TokenTable, hashes_of
@@ -27,6 +28,8 @@ from nbspam.tokens.kinds import HEADER, HOST, TEXT, channels_of
 from nbspam.tokens.tokenized import TokenizedMessage
 
 _SCORED = 10_000  # messages whose scores are made at a time
+Rows = NDArray[np.int32]  # of a table of tokens
+Traits = list[Weights] | None  # the weights of a message's traits; None of a model without
 
 
 class _Batch:
@@ -148,13 +151,19 @@ class BatchEvidence(_Batch):
                 lengths = np.diff(piece.indptr)
                 rows = np.repeat(np.arange(len(lengths)), lengths)
                 weights = arrays.contrasts(piece, labels, scored)
-                if piece is not signed:  # what is perhaps hidden never speaks for ham
+                if piece is not signed:  # what is perhaps hidden does not speak for ham
                     for_spam = weights
                     if scored != positive:
                         for_spam = arrays.contrasts(piece, labels, positive)
-                    weights = np.where((signed.data < 0) & (for_spam < 0), np.nan, weights)
+                    is_hidden = signed.data < 0
+                    nats = np.where(is_hidden, np.nan_to_num(for_spam), 0.0)
+                    is_ham = np.bincount(rows, nats, len(lengths)) <= 0
+                    weights[is_hidden & (for_spam < 0) & is_ham[rows]] = np.nan
                 channels = of_tokens[piece.indices]
-                parts.append(matrix.evidence_of_rows(rows, weights, channels, len(lengths)))
+                ranks, different = matrix.ranked(weights)
+                parts.append(
+                    matrix.evidence_of_rows(rows, ranks, different, channels, len(lengths))
+                )
             *of_rows, _ = zip(*parts, strict=True)
             told = feature if settings.has_traits else None
             found.append(EvidenceRows._make([*map(np.concatenate, of_rows), told]))
@@ -211,23 +220,18 @@ class BulkClassifier:
     def __init__(self, classifier: Classifier, table: TokenTable) -> None:
         """Score as `classifier` does, with a table of the tokens of its model."""
         self._classifier, self._table = classifier, table
-        weights = [classifier.rule.weights(counts) for counts in table.counts]
-        # A row's rank has the same channel, and within it the place in the order of the weights:
-        # sorted ranks of a message are its weights, sorted, channel by channel.
-        self._n = n = len(weights)
-        order = sorted(range(n), key=weights.__getitem__)
-        ranks = np.zeros(n, np.int64)
-        ranks[order] = np.arange(n)
-        channels = range(HOST + 1)
-        self._ranks = np.array([ranks + channel * n for channel in channels])
+        settings, channels = classifier.metadata.settings, range(HOST + 1)
+        # Of each row of the table, by which tokens are found: its weights, and its channel.
+        self._weights = [classifier.rule.weights(counts) for counts in table.counts] * len(channels)
+        of_rows = np.repeat([channels], len(table.counts), axis=0).T
         messages = classifier.metadata.learned.messages
         alone = [i for i, counts in enumerate(table.counts) if tells_alone(counts, messages)]
-        self._ranks[HEADER, alone] = self._ranks[HOST, alone]
-        self._ranks = self._ranks.ravel()
-        self._weights = [weights[i] for i in order] * len(channels)
-        settings = classifier.metadata.settings
-        place = settings.scored_classes.index(settings.positive_index or 0)
-        self._is_against = np.array([own[place] < 0 for own in weights] * len(channels), bool)
+        of_rows[HEADER, alone] = HOST
+        self._channels = of_rows.ravel()
+        places = range(len(settings.scored_classes))
+        columns = [np.array([own[i] for own in self._weights], float) for i in places]
+        self._ranked = [matrix.ranked(column) for column in columns]
+        self._for_spam = columns[settings.scored_classes.index(settings.positive_index or 0)]
 
     def scores(
         self, messages: Iterable[TokenizedMessage]
@@ -244,33 +248,56 @@ class BulkClassifier:
         if not taken:
             return iter(())
         rows = self._table.find(np.concatenate(hashes))
-        return zip(taken, map(rule.score, self._words(rows, taken)), strict=True)
+        if rule.heeds_doubt:
+            self._unhear(rows, taken)
+        tokens = [token for message in taken for token in message.tokens]
+        unknown = np.flatnonzero(rows < 0).tolist()
+        marked = [i for i in unknown if ":" in tokens[i]]
+        channels = np.full(len(rows), TEXT)
+        channels[rows >= 0] = self._channels[rows[rows >= 0]]
+        channels[marked] = channels_of(tokens[i] for i in marked)
+        traits = [self._classifier.trait_weights(message.numbers) for message in taken]
+        if isinstance(rule, EvidenceRule):
+            found = self._evidence(rows, channels, taken, traits)
+            return zip(taken, scores_of_rows(found, rule), strict=True)
+        return zip(taken, map(rule.score, self._words(rows, channels, taken, traits)), strict=True)
+
+    def _evidence(
+        self, rows: Rows, channels: Integers, messages: list[TokenizedMessage], traits: list[Traits]
+    ) -> tuple[EvidenceRows, ...]:
+        """Return the evidence of the messages for each scored class.
+
+        rows, channels: of the tokens of all messages.  traits: of each message.
+        """
+        n = len(messages)
+        own = np.repeat(np.arange(n), [len(message.tokens) for message in messages])
+        found = []
+        for i, (ranks, weights) in enumerate(self._ranked):
+            places = np.full(len(rows), -1)
+            places[rows >= 0] = ranks[rows[rows >= 0]]
+            features = None
+            if self._classifier.metadata.settings.has_traits:
+                features = np.array([trait_feature(w[i] for w in every or ()) for every in traits])
+            of_rows = matrix.evidence_of_rows(own, places, weights, channels, n)
+            found.append(of_rows._replace(traits=features))
+        return tuple(found)
 
     def _words(
-        self, rows: NDArray[np.int32], messages: list[TokenizedMessage]
+        self, rows: Rows, channels: Integers, messages: list[TokenizedMessage], traits: list[Traits]
     ) -> Iterator[KnownWords]:
-        """Yield the words of each message; rows: of the tokens of all."""
-        if self._classifier.rule.heeds_doubt:
-            self._unhear(rows, messages)
-        lengths = [len(message.tokens) for message in messages]
-        starts = np.cumsum([0, *lengths])
-        known = rows >= 0
-        unknown = np.flatnonzero(~known)
-        others = np.split(unknown, unknown.searchsorted(starts[1:-1]))
-        n_ranks = len(self._ranks)
-        firsts = np.arange(len(messages)) * n_ranks
-        found = np.sort(np.repeat(firsts, lengths)[known] + self._ranks[rows[known]])
-        ends = found.searchsorted(firsts[:, None] + np.arange(HOST + 2) * self._n).tolist()
-        weights = [self._weights[i] for i in (found % max(1, n_ranks)).tolist()]
-        for message, start, other, places in zip(messages, starts, others, ends, strict=False):
-            tokens = message.tokens
-            marked = [t for i in (other - start).tolist() if ":" in (t := tokens[i])]
-            n_unknown = len(other) - len(marked) + channels_of(marked).count(TEXT)
-            text, fields, header, host = (weights[a:b] for a, b in itertools.pairwise(places))
-            traits = self._classifier.trait_weights(message.numbers)
-            yield KnownWords(text, fields, header, host, len(text) + n_unknown, traits)
+        """Yield the words of each message for the sum rule."""
+        found = zip(rows.tolist(), channels.tolist(), strict=True)
+        for message, of_traits in zip(messages, traits, strict=True):
+            groups: list[list[Weights]] = [[] for _ in range(HOST + 1)]
+            n = 0
+            for row, channel in itertools.islice(found, len(message.tokens)):
+                n += channel == TEXT
+                if row >= 0:
+                    groups[channel].append(self._weights[row])
+            text, fields, header, host = groups
+            yield KnownWords(text, fields, header, host, n, of_traits)
 
-    def _unhear(self, rows: NDArray[np.int32], messages: list[TokenizedMessage]) -> None:
+    def _unhear(self, rows: Rows, messages: list[TokenizedMessage]) -> None:
         """Take for unknown what `Classifier.unheard` says; rows: of the tokens of all messages."""
         end = 0
         for message in messages:
@@ -279,4 +306,6 @@ class BulkClassifier:
                 of = rows[start:end]
                 is_hidden = np.fromiter(map(hidden.__contains__, message.tokens), bool)
                 places = np.flatnonzero(is_hidden & (of >= 0))
-                of[places[self._is_against[of[places]]]] = -1
+                nats = self._for_spam[of[places]]
+                if nats.sum() <= 0:
+                    of[places[nats < 0]] = -1

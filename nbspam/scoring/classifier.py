@@ -95,6 +95,8 @@ class Classifier:
     def unheard(self, numbers: Numbers) -> set[str]:
         """Return the tokens that only perhaps hidden text has and that speak for ham.
 
+        None if all tokens of such text add up to evidence of spam: no ham was hidden there to any
+        effect.  A page that is in doubt as a whole is then classified by all of its words.
         The sum rule, which is the textbook's, hears all.
         """
         if not numbers.perhaps_hidden or not self.rule.heeds_doubt:
@@ -103,7 +105,8 @@ class Classifier:
         settings = self.metadata.settings
         place = settings.scored_classes.index(settings.positive_index or 0)
         found = ((token, self._words[token][1]) for token in numbers.perhaps_hidden)
-        return {token for token, weights in found if weights is not None and weights[place] < 0}
+        nats = {token: weights[place] for token, weights in found if weights is not None}
+        return set() if sum(nats.values()) > 0 else {t for t, w in nats.items() if w < 0}
 
     def trait_weights(self, numbers: Numbers, left_out: int | None = None) -> list[Weights] | None:
         """Return the weights of a message's traits; None of a model without."""

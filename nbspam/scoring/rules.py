@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from nbspam.bayes import calibration, event_model, evidence
-from nbspam.bayes.calibration import Calibrations, Experience, Prediction, Vector
+from nbspam.bayes.calibration import Calibrations, Experience, Lesson, Prediction, Vector
 from nbspam.bayes.event_model import Row
 from nbspam.bayes.evidence import TRAIT_SCALE, WORD_FEATURES, Evidence, Group, tells_alone
 from nbspam.bayes.trait_model import TraitModel, against_rest, trait_model
@@ -265,7 +265,7 @@ class EvidenceRule:
                 )
             ]
             score = score_of_log_scores(self._settings, log_scores)
-        known = int(evidences[0].text.n)
+        known = int(evidences[0].text.known)
         return score._replace(evidences=evidences, trust=tau, known=known, text=text_tokens)
 
     def predictions(
@@ -343,37 +343,27 @@ class EvidenceRule:
         constants[OTHER_CLASSES] = event_model.odds_of_class(score.log_scores, k) - known
         return Terms(THE_REST, constants, weights, shares)
 
-    def refined(
-        self,
-        calibrations: Sequence[Calibrations],
-        words: KnownWords,
-        label: int,
-        undo: bool = False,
-    ) -> tuple[Calibrations, ...]:
-        """Return the calibrations after a message that was scored as if it had not been learned.
+    def lesson(
+        self, calibrations: Sequence[Calibrations], words: KnownWords, label: int, digest: str
+    ) -> Lesson:
+        """Return what a message, scored as if it had not been learned, teaches the calibrations.
 
         words: of the message, as a model knows them that has not learned it.
         A long run of one class teaches nothing more (`calibration.is_run`).
-        undo: without the message, from which they have learned.
         """
         messages = self._metadata.learned.messages
         total = sum(messages) + 1  # with the message itself
-        refined = []
+        inputs = []
         for k, both, found in zip(self._scored, calibrations, self._evidences(words), strict=True):
             is_own = label == k
             n = messages[k] + 1 if is_own else total - messages[k]
             share = (n + 1) / (total + 2)
-            pairs = []
-            known = zip(self._settings.scales, both, calibration.inputs(found), strict=True)
-            for scale, before, x in known:
-                if undo:
-                    pairs.append(calibration.undone(scale, before, x, is_own))
-                elif calibration.is_run(before, is_own, share):
-                    pairs.append(before)
-                else:
-                    pairs.append(calibration.update(scale, before, x, is_own))
-            refined.append(Calibrations(*pairs))
-        return tuple(refined)
+            text, full = (
+                () if calibration.is_run(before, is_own, share) else calibration.learned_inputs(x)
+                for before, x in zip(both, calibration.inputs(found), strict=True)
+            )
+            inputs.append((text, full))
+        return Lesson(digest, label, tuple(inputs))
 
 
 ScoringRule = EvidenceRule | SumRule

@@ -185,7 +185,7 @@ class Server:
             if isinstance(result, Exception):
                 return self._refused(result, entry)
             reply = spamd.tell_reply(request, result != UNCHANGED)
-            return reply, entry._replace(result=result), 0
+            return reply, entry._replace(result=result, note=getattr(result, "note", "")), 0
         self.current.use()  # to tell what is wrong with it
         if request.is_large:
             with client.parked():

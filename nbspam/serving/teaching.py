@@ -44,6 +44,12 @@ class LearnRequest(NamedTuple):
     is_spam: bool | None  # None: forget it
 
 
+class Done(str):
+    """LEARNED, MOVED, FORGOTTEN or UNCHANGED; and what a log has to say of it."""
+
+    note = ""
+
+
 # Of a request: LEARNED, MOVED, FORGOTTEN or UNCHANGED, or why it was not applied.
 Result = str | Exception
 
@@ -120,7 +126,12 @@ def _applied(
         elif messages:
             pending = PendingMessages(wanted)
             pending.add(messages, path)
-            learn(path, pending, TrainingSettings(base=base), wait=wait)
+            change = learn(path, pending, TrainingSettings(base=base), wait=wait)
+            looks_like = {one.digest: one.looks_like for one in change.surprising}
+            for i, (_, message) in enumerate(save):
+                if message.digest in looks_like:
+                    done[i] = surprised = Done(done[i])
+                    surprised.note = f"looks like {looks_like[message.digest]}"
     except LockedError as error:
         return [error.with_traceback(None)] * len(save)
     return done

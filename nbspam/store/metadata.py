@@ -19,6 +19,8 @@ from nbspam.bayes.calibration import (
     Calibration,
     Calibrations,
     HostRow,
+    Lesson,
+    Noise,
     Scale,
     is_positive_definite,
     scales,
@@ -49,10 +51,9 @@ EVIDENCE = "evidence"  # features of the same weights, combined and calibrated
 SCORINGS = (EVIDENCE, SUM)
 # Where the calibration began; `update` refines it, whatever it was.
 TRAINING = "training"  # fitted to every training message, each left out
-MERGING = "merging"  # combined from the calibrations of the models that were merged
 DEFAULT = "default"  # not fitted: the prior
 BASE = "base"  # of the base that it is read through (`scoring/base.py`)
-ORIGINS = (TRAINING, MERGING, DEFAULT, BASE)
+ORIGINS = (TRAINING, DEFAULT, BASE)
 # Above the limit every weight is 0; below the minimum logarithms run out of digits.
 ALPHA_MIN, ALPHA_LIMIT = 1e-300, 1e6
 MESSAGES_LIMIT = 2**53  # counts are exact in floating point up to here
@@ -133,7 +134,8 @@ class LearnedState(NamedTuple):
     host_rows: HostRows = _NO_HOSTS  # of the hosts that took mails in
     trait_histograms: TraitHistograms = ()  # per trait and class; none in a model without traits
     columns: TableColumns = ()  # of the tables that it was learned from
-    recent: tuple[str, ...] = ()  # digests of the last messages that refined the calibrations
+    recent: tuple[Lesson, ...] = ()  # the last messages that refined the calibrations
+    before: tuple[Calibrations, ...] = ()  # the calibrations before those, if there are any
 
     def fewest(self, k: int) -> int:
         """Return how many messages class k has, or the others together if those are fewer."""
@@ -167,10 +169,17 @@ class Metadata(NamedTuple):
         return {name: math.ceil(YOUNG - n) for name, n in learned if n < YOUNG}
 
     @property
-    def label_noise(self) -> float:
-        """The share of the labels that looked wrong when the calibrations were fitted."""
-        both = (pair for pairs in self.learned.calibrations for pair in pairs)
-        return max((calibration.noise for calibration in both), default=0.0)
+    def label_noise(self) -> tuple[float, ...]:
+        """The share of each class's labels that looked wrong when the calibrations were fitted."""
+        messages, scored = self.learned.messages, self.settings.scored_classes
+        shares = [0.0] * len(messages)
+        for k, both in zip(scored, self.learned.calibrations, strict=True):
+            for calibration in both:
+                own, rest = calibration.noise.among(messages[k], sum(messages) - messages[k])
+                shares[k] = max(shares[k], own)
+                if len(scored) < len(messages):
+                    shares[1 - k] = max(shares[1 - k], rest)
+        return tuple(shares)
 
     @property
     def host_trust(self) -> tuple[float, float]:
@@ -265,13 +274,11 @@ def dump_metadata(metadata: Metadata) -> str:
         "prior": settings.prior,
         "positive": settings.positive,
         "scoring": settings.scoring,
-        "calibration": {
-            settings.classes[k]: {name: own._asdict() for name, own in both._asdict().items()}
-            for k, both in zip(settings.scored_classes, learned.calibrations, strict=True)
-        },
+        "calibration": _dumped(settings, learned.calibrations),
         "calibrated_by": learned.calibrated_by,
         **({"columns": learned.columns} if learned.columns else {}),
-        "recent": learned.recent,
+        "lessons": learned.recent,
+        "before_lessons": _dumped(settings, learned.before) if learned.recent else {},
         "spam_cutoff": settings.spam_cutoff,
         "ham_cutoff": settings.ham_cutoff,
         "derived": derived_fields(metadata),
@@ -279,6 +286,14 @@ def dump_metadata(metadata: Metadata) -> str:
     lines = [f'{{"format": "{FORMAT}", "version": {VERSION},']
     lines += [f'"{key}": {json.dumps(value, ensure_ascii=False)},' for key, value in fields.items()]
     return "\n".join(lines) + "\n"
+
+
+def _dumped(settings: ModelSettings, calibrations: Sequence[Calibrations]) -> dict[str, Any]:
+    """Return the calibrations of each scored class as the file has them."""
+    return {
+        settings.classes[k]: {name: one._asdict() for name, one in both._asdict().items()}
+        for k, both in zip(settings.scored_classes, calibrations, strict=True)
+    }
 
 
 def dump_histograms(
@@ -305,12 +320,8 @@ class MetadataError(ValueError):
     """The metadata cannot be used by this program; the text is a clause that says why."""
 
 
-def load_metadata(fields: Any, whole: bool = True) -> Metadata:
-    """Return the metadata in a model file's parsed JSON; raises MetadataError, trusts nothing.
-
-    whole: False for no more than what the counts are of, whatever tokenizer, traits and calibration
-    the model has: enough to export them.
-    """
+def load_metadata(fields: Any) -> Metadata:
+    """Return the metadata in a model file's parsed JSON; raises MetadataError, trusts nothing."""
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         raise MetadataError("is not an nbspam model; name a file that nbspam train wrote")
     version = fields.get("version")
@@ -320,23 +331,11 @@ def load_metadata(fields: Any, whole: bool = True) -> Metadata:
         raise MetadataError(
             f"has version {shown(version)}, newer than this program's {VERSION}; update nbspam"
         )
-    rules = _rules(fields.get("tokenizer")) if whole else RULES
+    rules = _rules(fields.get("tokenizer"))
     try:
         top = _Fields(fields)
-        classes = top.take("classes", _are_classes, _NO_CLASSES)
-        settings = ModelSettings(
-            classes,
-            positive=classes[-1],
-            alpha=ALPHA_LIMIT,
-            event_model=top.choice("event_model", EVENT_MODELS),
-            rules=rules,
-        )
-        are_counts = _list(_is_count, len(classes))
-        messages = top.take("messages", are_counts, "no message count per class")
-        if not whole:
-            return Metadata(settings, LearnedState(messages, (), ()))
-        settings = _loaded_settings(top, settings)
-        return Metadata(settings, _loaded_state(top, settings, messages))
+        settings = _loaded_settings(top, rules)
+        return Metadata(settings, _loaded_state(top, settings))
     except KeyError as error:
         raise damage(f"it has no {shown(error.args[0])}") from None
     except (TypeError, ValueError, OverflowError) as error:
@@ -358,8 +357,7 @@ def _rules(tokenizer: Any) -> int:
     if named.get("name") != NAME or type(rules) is not int or rules < 1:
         raise MetadataError(
             f"was made with the tokenizer {shown(tokenizer)}, and this program has"
-            f" {NAME!r} with rules {RULES}; train again, or take its counts with nbspam model"
-            " export"
+            f" {NAME!r} with rules {RULES}; train again"
         )
     if rules > RULES:
         raise MetadataError(
@@ -398,16 +396,19 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _loaded_settings(top: _Fields, known: ModelSettings) -> ModelSettings:
-    classes, traits = known.classes, top.inner("traits")
+def _loaded_settings(top: _Fields, rules: int) -> ModelSettings:
+    classes = top.take("classes", _are_classes, _NO_CLASSES)
+    traits = top.inner("traits")
     allowed = classes[1:] if len(classes) == 2 else (None, *classes)
     is_smoothing = _number(0, ALPHA_LIMIT)
     spam_cutoff = top.take("spam_cutoff", _number(0, 1))
-    return known._replace(
+    return ModelSettings(
+        classes,
         positive=top.take("positive", lambda name: name in allowed),
         alpha=top.take("alpha", _number(ALPHA_MIN, ALPHA_LIMIT)),
         prior=top.take("prior", lambda p: p is None or (_number(0, 1)(p) and 0 < p < 1)),
         scoring=top.choice("scoring", SCORINGS),
+        event_model=top.choice("event_model", EVENT_MODELS),
         traits=traits.choice("model", TRAIT_MODELS),
         variances=Variances(
             traits.take("variance_smoothing", is_smoothing),
@@ -416,11 +417,14 @@ def _loaded_settings(top: _Fields, known: ModelSettings) -> ModelSettings:
         ),
         spam_cutoff=spam_cutoff,
         ham_cutoff=top.take("ham_cutoff", _number(0, spam_cutoff)),
+        rules=rules,
     )
 
 
-def _loaded_state(top: _Fields, settings: ModelSettings, messages: Row) -> LearnedState:
-    classes, n, repeats = settings.classes, len(messages), settings.counts.repeats
+def _loaded_state(top: _Fields, settings: ModelSettings) -> LearnedState:
+    classes, repeats = settings.classes, settings.counts.repeats
+    n = len(classes)
+    messages = top.take("messages", _list(_is_count, n), "no message count per class")
     derived, traits, calibrations = map(top.inner, ("derived", "traits", "calibration"))
     # Of the derived numbers the counts are used; the others are validated and recomputed.
     derived.take("tokens", _is_count)
@@ -435,23 +439,52 @@ def _loaded_state(top: _Fields, settings: ModelSettings, messages: Row) -> Learn
             _loaded_histogram(row, m if not repeats else m and MESSAGES_LIMIT)
             for row, m in zip(rows, messages, strict=True)
         ),
-        tuple(
-            Calibrations(
-                *(
-                    _loaded_calibration(scale, calibrations.inner(classes[k]))
-                    for scale in settings.scales
-                )
-            )
-            for k in settings.scored_classes
-        ),
+        _loaded_calibrations(settings, calibrations),
         top.choice("calibrated_by", ORIGINS),
         _loaded_host_rows(derived, messages),
         load_histograms(histograms, classes, messages, settings.rules < RULES)
         if settings.has_traits
         else (),
         top.take("columns", _list(_is_pair, None)) if "columns" in top.values else (),
-        top.take("recent", _list(is_digest)) if "recent" in top.values else (),
+        *_loaded_lessons(top, settings),
     )
+
+
+def _loaded_calibrations(settings: ModelSettings, fields: _Fields) -> tuple[Calibrations, ...]:
+    return tuple(
+        Calibrations(
+            *(
+                _loaded_calibration(scale, fields.inner(settings.classes[k]))
+                for scale in settings.scales
+            )
+        )
+        for k in settings.scored_classes
+    )
+
+
+def _loaded_lessons(
+    top: _Fields, settings: ModelSettings
+) -> tuple[tuple[Lesson, ...], tuple[Calibrations, ...]]:
+    """Return the lessons that can be taken back, and the calibrations before them."""
+    sizes, classes = [scale.size for scale in settings.scales], range(len(settings.classes))
+    is_pair = _list(_list(_is_in_nats), len(sizes))
+
+    def is_lesson(row: Any) -> bool:
+        if not _list(lambda _: True, len(Lesson._fields))(row):
+            return False
+        digest, label, inputs = row
+        return (
+            (digest == "" or is_digest(digest))
+            and type(label) is int
+            and label in classes
+            and _list(is_pair, len(settings.scored_classes))(inputs)
+            and all(len(x) in (0, sizes[i]) for both in inputs for i, x in enumerate(both))
+        )
+
+    found = top.take("lessons", _list(is_lesson), "no lessons of its calibrations")
+    before = top.inner("before_lessons")
+    calibrations = _loaded_calibrations(settings, before) if found or before.values else ()
+    return tuple(Lesson(*row) for row in found), calibrations
 
 
 def _loaded_histogram(row: dict[str, Any], most: int) -> Histogram:
@@ -485,10 +518,7 @@ def _loaded_calibration(scale: Scale, both: _Fields) -> Calibration:
         fields.take("coefficients", _list(_is_in_nats, size)),
         precision,
         fields.take("ranges", _list(lambda ends: is_range(ends) and ends[0] <= ends[1], size - 1)),
-        # Models of before it have no noise.
-        fields.take("noise", lambda e: _number(0, 1)(e) and e < 1)
-        if "noise" in fields.values
-        else 0.0,
+        Noise(*fields.take("noise", _list(lambda e: _number(0, 1)(e) and e < 1, 2))),
         fields.take("run", lambda run: type(run) is int and abs(run) <= MESSAGES_LIMIT),
     )
 

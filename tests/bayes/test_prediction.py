@@ -207,11 +207,11 @@ def test_an_ill_conditioned_precision_gives_finite_log_odds(case, seed, size):
 
 
 def test_a_spread_below_0_by_rounding_is_no_spread():
-    x = inputs(evidence([3.0] * 5, [], [2.0]))[0]
+    x = inputs(evidence([3.0, 3.1, 3.2, 3.3, 3.4], [], [2.0]))[0]
     case = Case(
         0,
         untrained_calibrations(with_traits=False).text,
-        evidence([3.0] * 5, [], []),
+        evidence([3.0, 3.1, 3.2, 3.3, 3.4], [], []),
         Experience(10**15, 10**15),
     )
     covariance = tuple(tuple(-1e9 * (i == j) for j in range(5)) for i in range(5))

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
-# A calibration from which a lesson was taken back: it keeps 6 decimals of its precision.
-UNDONE = {"rtol": 1e-5, "atol": 5e-6}
 
 
 def close(expected):

@@ -2,10 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Sequence
 
-import numpy as np
-from closeness import UNDONE
 from hypothesis import strategies as st
 from small_models import with_learned
 
@@ -68,21 +65,7 @@ def assert_same_counts(expected: Model, found: Model) -> None:
 
 def without_calibration(metadata: Metadata) -> Metadata:
     """Return metadata without what depends on the order of learning."""
-    return with_learned(metadata, calibrations=(), calibrated_by="", recent=())
-
-
-def assert_same_fit(expected, found, exact: Sequence[str] = ()) -> None:
-    """Hold the calibrations of two models to be the same but for what undoing rounds.
-
-    exact: the names of what else must be equal; ranges and runs are not taken back.
-    """
-    for both, others in zip(expected, found, strict=True):
-        for one, other in zip(both, others, strict=True):
-            for name in ("coefficients", "precision"):
-                np.testing.assert_allclose(getattr(other, name), getattr(one, name), **UNDONE)
-            assert other.noise == one.noise
-            for name in exact:
-                assert getattr(one, name) == getattr(other, name)
+    return with_learned(metadata, calibrations=(), calibrated_by="", recent=(), before=())
 
 
 def message(label, *tokens, number=0, traits_of=None):

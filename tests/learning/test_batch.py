@@ -10,7 +10,7 @@ from one_case import each
 from small_models import ALPHAS, MESSAGES, PRIORS, SCORINGS, learn
 from whole_models import without_calibration
 
-from nbspam.bayes.calibration import inputs, untrained_calibrations
+from nbspam.bayes.calibration import INPUT_DECIMALS, inputs, untrained_calibrations
 from nbspam.errors import TrainingError
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
@@ -95,7 +95,8 @@ def test_the_ranges_are_those_of_the_features_each_message_left_out():
     (both,) = learned.fit.metadata.learned.calibrations
     for i, calibration in enumerate(both):
         x = np.array([inputs(score.evidences[0])[i] for score in left_out_scores(learned)])
-        np.testing.assert_allclose(calibration.ranges, np.stack([x.min(0), x.max(0)])[:, 1:].T)
+        ends = np.stack([x.min(0), x.max(0)])[:, 1:].T.round(INPUT_DECIMALS)
+        np.testing.assert_array_equal(calibration.ranges, ends)
     assert learn(many_mails(60)).fit.metadata.learned.calibrations == (
         untrained_calibrations(with_traits=False),
     )

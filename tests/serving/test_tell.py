@@ -88,6 +88,12 @@ def test_learn_move_forget(model):
     assert known(model) == start
 
 
+def test_what_looks_like_the_other_class_is_learned_and_noted(model):
+    found = told(model, (SPAM, False), (NEW, None), (HAM, False))
+    assert found == ["learned", "unchanged", "learned"]
+    assert [getattr(one, "note", "") for one in found] == ["looks like spam", "", ""]
+
+
 def test_an_empty_message_is_not_learned(serving, model):
     before = model.read_bytes()
     with serving(model, tell=True) as served:

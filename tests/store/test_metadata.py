@@ -19,7 +19,14 @@ from small_models import (
     with_settings,
 )
 
-from nbspam.bayes.calibration import Calibration, Calibrations, scales, unconfoundedness
+from nbspam.bayes.calibration import (
+    Calibration,
+    Calibrations,
+    Lesson,
+    Noise,
+    scales,
+    unconfoundedness,
+)
 from nbspam.bayes.trait_model import TRAIT_MODELS
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.store.metadata import (
@@ -83,7 +90,7 @@ def test_metadata_survives_being_written_and_read(messages, alpha, prior, scorin
 @given(
     st.integers(0, 2**32),
     st.integers(-(10**6), 10**6),
-    st.floats(0, 1, exclude_max=True),
+    st.builds(Noise, *[st.floats(0, 1, exclude_max=True)] * 2),
     st.sampled_from(TRAIT_MODELS),
 )
 def test_any_two_calibrations_survive(seed, run, noise, traits):
@@ -102,27 +109,20 @@ def test_any_two_calibrations_survive(seed, run, noise, traits):
         )
 
     both = Calibrations(*map(drawn, scales(with_traits=traits != "none")))
-    recent = tuple(f"{(seed + i) ** 3:032x}" for i in range(seed % 4))
+    sizes = [scale.size for scale in scales(with_traits=traits != "none")]
+    xs = tuple(tuple(chance.normal(size=size).round(3).tolist()) for size in sizes)
+    recent = tuple(Lesson(f"{(seed + i) ** 3:032x}", i % 2, (xs,)) for i in range(seed % 4))
     metadata = with_learned(
         learn(traits=traits).fit.metadata,
         calibrations=(both,),
         calibrated_by=ORIGINS[seed % len(ORIGINS)],
         recent=recent,
+        before=(both,) if recent else (),
     )
     found = loaded_again(metadata)
     assert found == metadata
     assert found.learned.calibrations == (both,)
     assert found.learned.recent == recent
-
-
-def test_a_model_from_before_labels_could_be_wrong_has_no_noise_and_takes_nothing_back():
-    metadata = learn(scoring="evidence").fit.metadata
-    fields = fields_of(metadata)
-    del fields["recent"]
-    for calibration in fields["calibration"]["spam"].values():
-        assert calibration.pop("noise") == 0
-    assert load_metadata(fields) == metadata
-    assert metadata.learned.recent == ()
 
 
 @pytest.mark.parametrize("traits", TRAIT_MODELS)
@@ -179,33 +179,8 @@ def test_counts_of_newer_rules_or_another_tokenizer_are_refused():
             load_metadata(of_tokenizer(name, rules))
         assert str(error.value) == (
             f"was made with the tokenizer {{'name': {name!r}, 'rules': {rules!r}}}, and this"
-            f" program has 'nbspam' with rules {RULES}; train again, or take its counts with nbspam"
-            " model export"
+            f" program has 'nbspam' with rules {RULES}; train again"
         )
-
-
-@each(
-    "key, value, why",
-    [
-        ("version", 2, "update nbspam"),
-        ("format", "other", "is not an nbspam model"),
-        ("classes", ["ham"], "is damaged: it has no list of two or more class names"),
-        ("messages", [1], "is damaged: it has no message count per class"),
-        ("event_model", "other", "is damaged: it has an unknown event model"),
-        ("event_model", [], "is damaged: "),
-    ],
-)
-def test_what_counts_are_of_is_needed_to_export_them(key, value, why):
-    metadata = learn().fit.metadata
-    fields = of_tokenizer("other", 17)
-    found = load_metadata(fields, whole=False)
-    assert found.settings.classes == metadata.settings.classes
-    assert found.settings.event_model == metadata.settings.event_model
-    assert found.learned.messages == metadata.learned.messages
-    with pytest.raises(MetadataError, match=why):
-        load_metadata(fields | {key: value}, whole=False)
-    with pytest.raises(MetadataError):
-        load_metadata({name: kept for name, kept in fields.items() if name != key}, whole=False)
 
 
 def test_odd_classes_survive_too():

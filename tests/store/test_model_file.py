@@ -25,7 +25,7 @@ from small_models import (
     with_learned,
 )
 
-from nbspam.bayes.calibration import SCALES
+from nbspam.bayes.calibration import SCALES, Lesson
 from nbspam.errors import ModelError
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
@@ -71,7 +71,7 @@ def test_the_lines_of_a_small_model(model):
             "coefficients": list(scale.mean),
             "precision": np.diag(scale.precision).tolist(),
             "ranges": [[0.0, 0.0]] * (scale.size - 1),
-            "noise": 0.0,
+            "noise": [0.0, 0.0],
             "run": 0,
         }
         for scale in SCALES
@@ -206,7 +206,10 @@ def texts(place):
             learned = learn([*SEVERAL, *more], scoring=scoring)
             row = (1,) + (0,) * (len(learned.fit.metadata.settings.classes) - 1)
             ledger = [(digest, row) for digest in DIGESTS]
-            metadata = with_learned(learned.fit.metadata, recent=tuple(DIGESTS))
+            calibrations = learned.fit.metadata.learned.calibrations
+            xs = tuple(tuple(own.coefficients for own in both) for both in calibrations)
+            lessons = tuple(Lesson(digest, 0, xs) for digest in DIGESTS)
+            metadata = with_learned(learned.fit.metadata, recent=lessons, before=calibrations)
             write_model(place, Model(metadata, learned.counts, dict(ledger)))
             found.append(place.read_bytes())
     return found

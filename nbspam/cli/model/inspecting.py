@@ -16,12 +16,13 @@ from nbspam.cli.notes import arrival_words, counts_json, note_older, young_sente
 from nbspam.cli.options import FORM, MODEL, refuse_stdin_twice
 from nbspam.cli.terminal import echo_paragraph, echo_sentence, unbroken
 from nbspam.errors import OptionError, counted, one_line
+from nbspam.names import doubt_words
 from nbspam.reading.sources import STDIN
 from nbspam.scoring.explanation import WordCount, word_counts
 from nbspam.scoring.rules import rule_of
 from nbspam.scoring.verdict import rounded
 from nbspam.store.lookup import Lookup, checked_model
-from nbspam.store.metadata import BASE, DEFAULT, MERGING, TRAINING, Metadata
+from nbspam.store.metadata import BASE, DEFAULT, TRAINING, Metadata
 from nbspam.tokens.kinds import COLLECTED_BY
 from nbspam.tokens.tokenized import RULES
 
@@ -30,7 +31,6 @@ _MANY = 100  # known words of a header, as of most mails
 # Where the calibration comes from, in words.
 _CALIBRATED = {
     TRAINING: "fitted to the messages it was trained on, each left out",
-    MERGING: "combined from those of the merged models",
     DEFAULT: "the default, not fitted; train --update refines it",
     BASE: "begun as that of its base; train --update --base refines it",
 }
@@ -68,9 +68,9 @@ def info(*, model: Path = MODEL, form: str = FORM) -> None:
         traits += f"; variance smoothing {smoothing:g}, variance prior {variance:g}"
         traits += ", shared variance" if shared else ""
     labels = "none look wrong"
-    if metadata.label_noise:
-        share = 100 * metadata.label_noise
-        labels = f"about {share:.2g} % looked wrong in training, and have little influence"
+    shares = zip(metadata.label_noise, learned.messages, strict=True)
+    if doubt := doubt_words(metadata.by_class([(share * n, n) for share, n in shares])):
+        labels = f"{doubt}, and have little influence: eval --leave-one-out --errors 20 shows some"
     cut_offs = "none: the verdict is the most probable class"
     if len(settings.classes) == 2:
         spam, ham = settings.spam_cutoff, settings.ham_cutoff
@@ -133,7 +133,7 @@ def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[
         "positive": settings.positive,
         "scoring": settings.scoring,
         "calibrated_by": learned.calibrated_by if is_calibrated else None,
-        "label_noise": metadata.label_noise if is_calibrated else None,
+        "label_noise": metadata.by_class(metadata.label_noise) if is_calibrated else None,
         "remembered": remembered,
         "spam_cutoff": settings.spam_cutoff,
         "ham_cutoff": settings.ham_cutoff,

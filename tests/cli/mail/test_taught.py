@@ -105,3 +105,19 @@ def test_a_message_larger_than_what_is_fetched_is_known_again(home, mailbox, mon
     home.mail("filter", *_LOW, "--all")
     assert mailbox.mails() == spam[:1]
     assert mailbox.mails("Junk") == spam[1:]
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_spam_that_was_read_and_left_is_named_before_and_when_it_is_learned(home, anywhere, quiet):
+    spam = many("spam", 4)
+    anywhere.put(*many("ham", 2), *spam, flags=[b"\\Seen"])
+    home.mail("filter")
+    before, state = home.model.read_bytes(), home.state()
+    options = ["-q"] * quiet
+    found = home.mail("learn", "--dry-run", *options).err
+    assert "4 of 6 new messages look like spam and would be learned as ham" in found
+    assert (home.model.read_bytes(), home.state()) == (before, state)
+    done = home.mail("learn", *options)
+    assert "4 of 6 new messages look like spam and were learned as ham" in done.err
+    assert ("and 1 more; if that is a mistake: move them into Junk" in done.err) != quiet
+    assert home.mail("learn", *options).err == ""
