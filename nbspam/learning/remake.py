@@ -123,6 +123,7 @@ def _metadata(parts: Sequence[Metadata], messages: Counter[str]) -> Metadata:
             calibrated_by=DEFAULT if is_untrained else MERGING,
             recent=(),  # a mean of calibrations has learned only in part from each message
             before=(),
+            doubted={d: both for _, its in parts for d, both in its.doubted.items()},
         ),
     )
     return with_columns(merged, (pair for part in parts for pair in part.learned.columns))
