@@ -176,7 +176,7 @@ def calls_that_open(module: str) -> list[str]:
     ]
 
 
-# What they open is no message: what eval writes, the output of export, the config file,
+# What they open is no message: what eval writes, the config file,
 # what the system says, a password, what is remembered of an account, what a worker keeps.
 MAY_OPEN = {
     "nbspam.learning.pieces": 4,
@@ -188,7 +188,6 @@ MAY_OPEN = {
     "nbspam.mailbox.account": 1,
     "nbspam.mailbox.maildir": 3,  # and the keywords of Dovecot
     "nbspam.mailbox.memory": 1,
-    "nbspam.cli.model.changing": 1,
     "nbspam.serving.metrics": 2,
 }
 

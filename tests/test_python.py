@@ -196,7 +196,7 @@ def test_many_messages_are_judged_as_each_and_those_of_a_frame_beside_its_column
         (lambda _: nbspam.train(FRAME, alpha="1"), "Option", "at most 1e+06, not 1: without"),
         (lambda _: nbspam.train(FRAME, prior="1"), "Option", "between 0 and 1, not 1; leave it"),
         (lambda _: nbspam.train(FRAME, spam_label=7), "Training", "no message is labelled '7'"),
-        (lambda _: nbspam.open(b"no\0ne"), "Model", "the model cannot be read (embedded null"),
+        (lambda _: nbspam.open(b"no\0ne"), "Model", "embedded null"),
         (lambda f: f.save("no\0ne"), "Model", "no file can have this name; name the model file"),
         (lambda f: f.learn(FRAME), "Source", "are of the type DataFrame; give a list of them"),
         (lambda f: f.learn(["win"]), "Source", "is of the type str, without a label; give each as"),

@@ -54,17 +54,6 @@ Processors add in different orders, and their logarithms differ in the last digi
 has the same bytes on all of them, the inputs that it learns from are rounded (`learned_inputs`),
 and so are the numbers that it keeps (`settled`), where the noise is about 1e-14.
 
-Calibrations that were learned from different messages are combined by `pooled`:
-
-    b = sum_i n_i b_i / sum_i n_i,   e likewise,   L = P + sum_i (L_i - P)
-
-n_i is the number of messages in the smaller class of model i, P the precision of the prior, so
-that L_i - P is what its messages contributed.
-By the textbook (each posterior is prior times likelihood, and likelihoods multiply) b would solve
-L b = P m + sum_i (L_i b_i - P m).  But models of different mail do not differ by chance alone,
-and where they disagree, that b can lie outside the range of theirs: docs/research/ideas-tried.md
-has both measured.
-
 From the inputs x of a message to its log-odds, and how sure few words and few messages can be:
 starting from the prior log-odds p of the class, the calibration moves them to
 
@@ -94,10 +83,10 @@ collection is confounded, and the headers deserve no trust:
 n_hk: mails of class k collected by host h; n_h, n_k, n their sums.  L is the surprise of each
 mail's class given its host, itself left out, and L0 without the host.  A host of one mail says
 nothing by itself, so those are one host together (left out, one of each class ranked P7 at 20.9
-1-ROCA% and not 17.4); messages without a host (texts, imported counts) are one more, since their
+1-ROCA% and not 17.4); messages without a host (texts) are one more, since their
 words are counted too.  w: known words of the header channel in the message at
 hand; m: mails with a host in the smaller class, times the share of such mails in all messages.
-From counts alone, so it merges, is unlearned and updated as counts are.
+From counts alone, so it is unlearned and updated as counts are.
 (docs/research/ideas-tried.md has what was tried.)
 
 Standard library only: prediction and update are on the one-message path.
@@ -382,49 +371,6 @@ def is_run(before: Calibration, is_spam: bool, share: float) -> bool:
     """
     run = before.run if is_spam else -before.run
     return run * (1 - share) >= RUN
-
-
-def pooled_pair(
-    scales: Sequence[Scale], parts: Sequence[tuple[Calibrations, float]]
-) -> Calibrations:
-    """Return both calibrations of all messages together; scales, parts: as of `pooled`."""
-    return Calibrations(
-        *(pooled(scale, [(both[i], few) for both, few in parts]) for i, scale in enumerate(scales))
-    )
-
-
-def pooled(scale: Scale, parts: Sequence[tuple[Calibration, float]]) -> Calibration:
-    """Return the calibration of all messages together, from calibrations that learned from parts.
-
-    parts: each calibration, with the number of messages in the smaller class of its part.
-    One stays as it is, but for its run, which is of those messages.
-    """
-    if len(parts) == 1:
-        return parts[0][0]._replace(run=0)
-    weights = [max(1, few) for _, few in parts]
-    coefficients = tuple(
-        _mean([part.coefficients[i] for part, _ in parts], weights) for i in range(scale.size)
-    )
-    noise = Noise(
-        *(_mean(shares, weights) for shares in zip(*(part.noise for part, _ in parts), strict=True))
-    )
-    rows = [list(row) for row in parts[0][0].precision]
-    for part, _ in parts[1:]:
-        for i, row in enumerate(part.precision):
-            for j, value in enumerate(row):
-                rows[i][j] += value - (scale.precision[i] if i == j else 0.0)
-    if not is_positive_definite(rows):  # some part is less precise than the prior: made elsewhere
-        for i, precision in enumerate(scale.precision):
-            rows[i][i] += (len(parts) - 1) * precision
-    ranges = tuple(
-        (min(low for low, _ in same), max(high for _, high in same))
-        for same in zip(*(part.ranges for part, _ in parts), strict=True)
-    )
-    return settled(Calibration(coefficients, tuple(map(tuple, rows)), ranges, noise))
-
-
-def _mean(values: Sequence[float], weights: Sequence[float]) -> float:
-    return math.fsum(w * v for w, v in zip(weights, values, strict=True)) / math.fsum(weights)
 
 
 def is_positive_definite(matrix: Sequence[Sequence[float]]) -> bool:

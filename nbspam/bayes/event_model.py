@@ -3,7 +3,7 @@
 Naive Bayes multiplies a likelihood for each token.  An event model says what is counted, which
 counts are possible, and which weights follow from them; everything else (evidence, calibration, the
 model file, learning) is the same for all of them.  Counts, messages and histograms are integers per
-class, so that learning in any order, merging and forgetting are exact whatever the event model.
+class, so that learning in any order and forgetting are exact whatever the event model.
 
 A new event model is a subclass of `EventModel`, and an entry of EVENT_MODELS; `EventArrays`
 (`matrix.py`) has the same formulas for many messages at once, each left out.

@@ -4,7 +4,7 @@ Naive Bayes multiplies likelihoods, one for each feature, of whatever kind: thos
 of each trait (an integer on a scale of its own, `tokens/kinds.py`) the density of its value among
 the messages of a class.  A trait model says which density.  All that is learned of a trait is a
 histogram of its values per class: integers that add, from which mean, variance and kernels follow.
-So learning in any order gives the same numbers, merging and forgetting are exact, and a message is
+So learning in any order gives the same numbers, forgetting is exact, and a message is
 left out by taking its value out of the histogram.
 """
 

@@ -18,7 +18,6 @@ from nbspam.cli.notes import (
     note_lacking,
     note_older,
     note_skips,
-    note_typed,
 )
 from nbspam.cli.options import (
     BASE,
@@ -34,7 +33,7 @@ from nbspam.filter import Filter, classified, open_filter
 from nbspam.names import is_url
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, RawMessage, parse
-from nbspam.reading.source import LINES, Flow, Skipped, Skips
+from nbspam.reading.source import Flow, Skipped, Skips
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
@@ -153,8 +152,8 @@ def command(
       echo "You have won a prize" | nbspam classify --format json
       nbspam classify --spam-cutoff 0.99 --ham-cutoff 0.1 ~/Maildir
     \f
-    Lines come in the order of the input.  With --input-format standard input is a table, lines, an
-    mbox or a list of files; each message is answered as it arrives.
+    Lines come in the order of the input.  With --input-format standard input is a table, lines or
+    an mbox; each message is answered as it arrives.
 
     A message is unsure whatever its probability if the model knows fewer than 1 in 10 tokens of its
     text (for spam: none), or has learned only one class.  The line then ends with the reason, `too
@@ -163,7 +162,7 @@ def command(
     \b
     More examples:
       tail -f chat.log | nbspam classify --lines -
-      find ~/mail -type f -print0 | nbspam classify --input-format files0 -
+      find ~/mail -type f -exec nbspam classify {} +
 
     In a mail system, --format header prints the verdict, and the mail program keeps the message:
     whatever happens to nbspam, it is neither changed nor lost.  With procmail (~/.procmailrc):
@@ -212,7 +211,6 @@ def command(
     with open_filter(model, cutting.of, base=base) as spam_filter:
         note_lacking(model, spam_filter.metadata)
         options = options.like(spam_filter.metadata.learned.columns)
-        note_typed(names, reading.format == LINES)
         if exit_code:
             _check_positive(spam_filter.metadata)
         seen: Iterable[RawMessage | Skipped | SourcePiece]
@@ -292,7 +290,6 @@ def _pass_on(
     from nbspam.serving import passthrough  # what a message that stays does without
 
     name, tag = marking.name(), marking.tag()
-    note_typed([STDIN])
     taken = passage.take(BYTES_LIMIT)
     trace.begin(taken)
     with open_filter(model, cutting.of, base=base) as spam_filter:

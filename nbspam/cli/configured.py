@@ -19,7 +19,7 @@ from nbspam.cli.declared import (
 from nbspam.cli.notes import NoTrace
 from nbspam.errors import OptionError
 
-LOGS = ["syslog", "journal", "stderr"]  # as nbspam.serving.log has them, which is not loaded here
+LOGS = ["syslog", "stderr"]  # as nbspam.serving.log has them, which is not loaded here
 _ABSENT = getattr(click.core, "UNSET", ())  # since click 8.3
 
 _WHOLE = "nbspam.whole"  # of a context's `meta`: that all is shown
@@ -73,7 +73,7 @@ class Command(click.Command):
                     if isinstance(each, Declaration)
                 ]
         if logs:
-            text = "Log a line for each message to syslog, the systemd journal or standard error."
+            text = "Log a line for each message to syslog or standard error."
             log = option(text, takes=click.Choice(LOGS), seldom=True)
             params.append(log.parameter("log", str, MORE))
         if any(isinstance(each, Option) and each.declared.seldom for each in params):

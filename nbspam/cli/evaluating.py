@@ -281,7 +281,7 @@ class OutputFiles:
     def guarded(self, raws: Iterable[A]) -> Iterator[A]:
         """Yield messages or pieces; raises SourceError at one that is in a file to write.
 
-        So what a folder, an index or a list of files names is guarded too.
+        So what a folder or an index names is guarded too.
         """
         last = ""
         for raw in raws:

@@ -19,7 +19,6 @@ from nbspam.cli.notes import (
     note_lacking,
     note_older,
     note_skips,
-    note_typed,
 )
 from nbspam.cli.options import BASE, MODEL, Cutting, Reading
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
@@ -117,7 +116,6 @@ def command(
         note_lacking(model, spam_filter.metadata)
         if has_reader():
             note_older(model, spam_filter.metadata, spam_filter.classifier.base)
-        note_typed([source])
         raw = _one(source, options, skips)
         note_skips(skips)
         limit = _HTML_LIMIT if form == _HTML else _LIMIT

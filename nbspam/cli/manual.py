@@ -54,8 +54,6 @@ _OTHERS = {
     "nbspam": ("bogofilter(1)", "procmailrc(5)", "spamc(1)"),
     "nbspam classify": ("bogofilter(1)", "maildropfilter(7)", "procmailrc(5)"),
     "nbspam serve": ("spamc(1)", "systemd.socket(5)"),
-    "nbspam model export": ("bogoutil(1)",),
-    "nbspam model import": ("bogoutil(1)",),
 }
 _COLUMNS = 78
 _Path = tuple[str, ...]  # the words of a command

@@ -75,16 +75,6 @@ def note(sentence: str) -> None:
     click.echo(f"nbspam: {one_line(sentence)}", err=True)
 
 
-def note_typed(names: "Iterable[str]", lines: bool = False) -> None:
-    """Say what is waited for where a message is read from a keyboard.
-
-    names: of the sources.  lines: whether each line is a message.
-    """
-    if "-" in names and sys.stdin and sys.stdin.isatty():
-        what = "one message per line" if lines else "or paste a message"
-        note(f"type {what}, then press Ctrl-D on a line of its own")
-
-
 def lock_wait(quiet: bool) -> "LockWait":
     """Return how long to wait for a model's lock; a second of it is said, unless quiet."""
     from nbspam.store.writing import DEFAULT_WAIT, QUIET_WAIT  # to classify needs no lock
@@ -237,7 +227,6 @@ REMEDIES = {
         "give it with --spam or --ham, or name the table's format with --input-format"
     ),
     Remedy.SAY_FORMAT: "add --input-format {format} to read each of them",
-    Remedy.READ_AS: "read it with --input-format {format}",
     Remedy.HEADER_IS_MESSAGE: "add --header-row no if that is a message",
     Remedy.LEAVE_OUT_LABEL: (
         "give it without --spam or --ham, or add --lines if it has one message per line"
@@ -256,12 +245,8 @@ REMEDIES = {
     Remedy.TRAIN_AGAIN: "train it again with nbspam train --replace",
     Remedy.UPDATE_OR_REPLACE: "add --update to add to it, or --replace to overwrite it",
     Remedy.REPLACE_OUTPUT: "add --replace to overwrite it, or name another file",
-    Remedy.ALLOW_OVERLAP: "merge models of different messages, or add --allow-overlap",
-    Remedy.NAME_EACH_ONCE: "name each model once, or add --allow-overlap",
     Remedy.NAME_MODEL: "name another file with --model or --output",
     Remedy.CREATE_MODEL: "run nbspam train -m {path}, or name another model with -m",
-    Remedy.USE_CSV: "export it with --form csv",
-    Remedy.SEE_CSV: "see what nbspam model export --form csv writes",
     Remedy.LEAVE_OUT_LIMIT: "leave out --max-ham-blocked",
     Remedy.ONE_PROCESS: "run it again with --jobs 1",
     Remedy.ALLOW_OUTSIDE: "add --outside to read it",

@@ -28,7 +28,6 @@ from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
 from nbspam.names import is_url
 from nbspam.reading.source import (
-    FILE_LISTS,
     INPUT_FORMATS,
     LINES,
     MBOX_FORMAT,
@@ -188,8 +187,8 @@ class Reading(NamedTuple):
 
     input_format: str | None = option(
         "Input format of files and pipes: a table (tsv, csv, jsonl, json, parquet), a message per"
-        " line (lines), mbox, message, or a list of files, separated by newlines (files) or NUL"
-        " (files0). [default: one message on standard input; files are recognised]",
+        " line (lines), mbox or message. [default: one message on standard input; files are"
+        " recognised]",
         "FORMAT",
         takes=click.Choice(INPUT_FORMATS),
         overrules="--lines",
@@ -221,7 +220,7 @@ class Reading(NamedTuple):
     attached: bool = option(
         "Read the messages that are attached to mails, forwarded as message/rfc822, and not the"
         " mails.",
-        formats=(MBOX_FORMAT, MESSAGE, *FILE_LISTS),
+        formats=(MBOX_FORMAT, MESSAGE),
         typed=READS,
         seldom=True,
     )
@@ -265,7 +264,7 @@ class Reading(NamedTuple):
                         f"--{name.replace('_', '-')} applies to tables only, and standard input is"
                         " read as one message; name its format with --input-format, or leave it out"
                     )
-        elif form not in FILE_LISTS and (flag := next(typed_without_use(form), None)):
+        elif flag := next(typed_without_use(form), None):
             shown = "--lines" if self.lines else f"--input-format {form}"
             raise OptionError(f"{flag} has no effect with {shown}; leave one of them out")
 

@@ -137,7 +137,7 @@ _FILES = {
     "forget": CommandFile("train", "Unlearn messages", "forget_command"),
     "serve": CommandFile("serve", "Serve SpamAssassin's spamc and other spamd clients"),
     "mail": CommandFile("mail", "Filter the mail of IMAP accounts and Maildirs, and learn from it"),
-    "model": CommandFile("model", "Inspect, check, change, merge, prune, export or import a model"),
+    "model": CommandFile("model", "Inspect, check, change or prune a model"),
     "config": CommandFile("config", "Print the settings of the config file and their origin"),
 }
 

@@ -98,8 +98,7 @@ class Serving(NamedTuple):
         seldom=True,
     )
     log: str | None = option(
-        "Log a line for each message and each problem of the server to syslog, the systemd journal"
-        " or standard error.",
+        "Log a line for each message and each problem of the server to syslog or standard error.",
         takes=click.Choice(LOGS),
     )
     user_models: Path | None = option(
@@ -174,8 +173,8 @@ def command(
       spamc -U ~/.nbspam.sock < message.eml
       nbspam serve --listen 127.0.0.1:7830 --tell
       spamc -p 7830 -L spam < message.eml
-      nbspam serve --socket nbspam.sock --log journal --metrics 127.0.0.1:9783
-      journalctl -t nbspam NBSPAM_VERDICT=spam --since today
+      nbspam serve --socket nbspam.sock --log syslog --metrics 127.0.0.1:9783
+      journalctl -t nbspam --grep verdict=spam --since today
     """
     log = Log(serving.log) if serving.log else None
     say = log.say if log else _say

@@ -12,7 +12,7 @@ import click
 from nbspam.cli.configured import configured
 from nbspam.cli.declared import DECIDES, option, without_settings
 from nbspam.cli.learning_options import Learning, Sources
-from nbspam.cli.notes import NoTrace, lock_wait, note_skips, note_typed
+from nbspam.cli.notes import NoTrace, lock_wait, note_skips
 from nbspam.cli.options import (
     BASE,
     DASK,
@@ -40,7 +40,7 @@ from nbspam.learning.settings import first_metadata
 from nbspam.learning.update import PendingMessages, forget, opened_to_learn
 from nbspam.names import is_url
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import LINES, Skipped, Skips
+from nbspam.reading.source import Skipped, Skips
 from nbspam.reading.sources import STDIN, any_kind
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import ModelExistsError, check_replaceable
@@ -155,7 +155,6 @@ def command(
     is_one = names == [STDIN] and reading.is_one_message
     is_seen = writing.verbose or sys.stdout.isatty()
     silent = quiet or (writing.update and is_one and not is_seen)
-    note_typed(names, reading.format == LINES)
     with (
         sizes.fitting(),
         opened_base(base) as beneath,
@@ -283,7 +282,6 @@ def forget_command(
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message
     silent = quiet or (is_one and not sys.stdout.isatty())
-    note_typed(names, reading.format == LINES)
     with opened_to_learn(model) as lookup:
         wanted = lookup.metadata.settings.wanted
     noted = trace.noted(raws)

@@ -338,7 +338,7 @@ def _note_unnamed(model: Path) -> None:
     if unnamed:
         note(
             f"{model}: has learned {counted(unnamed, 'message')} that its ledger does not name"
-            " (imported, or learned with --no-ledger); one that is given again is counted twice, so"
+            " (learned with --no-ledger); one that is given again is counted twice, so"
             " give only newer mail"
         )
 

@@ -1,1 +1,1 @@
-"""From messages to a model: training, updating, forgetting, merging and pruning."""
+"""From messages to a model: training, updating, forgetting and pruning."""

@@ -146,11 +146,6 @@ _ZIP = f"is a zip archive; {_ARCHIVE}"
 _WORKBOOK = "is an Excel workbook; save it as CSV, and use that"
 _DOCUMENT = "is an office document; save it as text or CSV, and use that"
 _DOVEADM = "read it over IMAP, or export it with doveadm fetch"
-_BERKELEY_DB = (
-    "is a Berkeley DB; write bogofilter's words with bogoutil -d, and read them with nbspam model"
-    " import"
-)
-_BERKELEY_MAGIC = b"\x61\x15\x06\0", b"\x62\x31\x05\0"  # in either order
 _PICTURES = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a"
 # Where they have which bytes, and what is said.
 FORMATS = (
@@ -177,7 +172,6 @@ FORMATS = (
     (0, b"LZIP", "is compressed with lzip; decompress it, and use that"),
     (0, b"%PDF-", "is a PDF; save its text, and use that"),
     *((0, first, "is a picture; give its text") for first in _PICTURES),
-    *((12, magic, _BERKELEY_DB) for one in _BERKELEY_MAGIC for magic in (one, one[::-1])),
 )
 # What a zip archive or an Office file is, by its suffix and by a name in it.
 _BY_SUFFIX = {
@@ -220,8 +214,7 @@ _OF_STORES = lazy_pattern(
     r"|foldertree\.json|table_of_contents|desktop\.ini|.*:zone\.identifier",
     re.IGNORECASE,
 )
-# Characters that no text has but by mistake.  Of random bytes one in ten is one; of a list of files
-# that end with NUL one in thirty.
+# Characters that no text has but by mistake.  Of random bytes one in ten is one.
 _CONTROLS = lazy_pattern("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _LOOKED_AT = 4096  # characters
 _CONTROLS_OF_TEXT = 3

@@ -22,7 +22,6 @@ from nbspam.reading.lines import Opened, each_line
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import Layout, file_content, layout_of
 from nbspam.reading.source import (
-    FILE_LISTS,
     LINES,
     ReadingOptions,
     ReadingRequest,
@@ -247,8 +246,8 @@ class Cutter(NamedTuple):
                     yield raw
             if files:
                 yield _file_list(files)
-        # Only this machine can read a stream, or know where the messages of a list are.
-        elif source.is_at_server or not source.is_file or self.options.input_format in FILE_LISTS:
+        # Only this machine can read a stream.
+        elif source.is_at_server or not source.is_file:
             yield from kind.read(source, request)
         else:
             yield from self._parts(source, kind, request) or kind.read(source, request)

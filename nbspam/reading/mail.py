@@ -1,4 +1,4 @@
-"""Sources of mail: mboxes, folders, Maildirs, single files, index files, lists, IMAP folders.
+"""Sources of mail: mboxes, folders, Maildirs, single files, index files, IMAP folders.
 
 A link that leads out of a folder is not followed unasked, nor may an index file name any file:
 whoever wrote either may be somebody else, who wants to know what is in a file of the one who
@@ -20,7 +20,6 @@ from nbspam.reading.compression import is_of_store
 from nbspam.reading.lines import Decoding, Opened, decoded_lines, filled
 from nbspam.reading.message import BYTES_LIMIT, RawMessage
 from nbspam.reading.source import (
-    STDIN,
     ReadingRequest,
     Skips,
     Source,
@@ -465,62 +464,6 @@ def _is_beneath(name: str) -> bool:
 
 
 INDEX = SourceKind(_read_index)
-
-
-# Names of files in a stream, as `find -print0` writes them and `bogofilter -b` reads them
-
-_NAME_LIMIT = 1 << 16  # bytes; a system's own limit is 4,096
-
-
-def listed_files(source: Source, separator: bytes, skips: Skips) -> Iterator[str]:
-    """Yield the names of the files in a list; what is no file or pipe is skipped and named.
-
-    separator: what ends each name.  Raises SourceError for a list with the other separator.
-    """
-    for number, raw in enumerate(_listed(source, separator), 1):
-        name = os.fsdecode(raw.removesuffix(separator))
-        if number == 1:
-            _check_separator(source, separator, raw)
-        if name == STDIN:
-            name = f"./{name}"
-        where, shown = f"{source.name}:{number}", repr(name[:200])
-        try:
-            if Source(name).is_folder:
-                skips(where, f"{shown} is a folder, not a file")
-                continue
-        except (OSError, ValueError) as error:
-            skips(where, f"cannot read {shown} ({getattr(error, 'strerror', None) or error})")
-            continue
-        yield name
-
-
-def _listed(source: Source, separator: bytes) -> Iterator[bytes]:
-    """Yield the names of a list that are not empty, each with what ends it, if anything does."""
-    rest = b""
-    with source.opened() as stream:
-        while chunk := stream.read1(_NAME_LIMIT):
-            *names, rest = (rest + chunk).split(separator)
-            yield from (name + separator for name in names if name)
-            if len(rest) > _NAME_LIMIT:  # it is no list; said once, as a name that is too long
-                break
-    if rest:
-        yield rest
-
-
-def _check_separator(source: Source, separator: bytes, first: bytes) -> None:
-    """Raise SourceError if the names of a list end with another separator than the one given.
-
-    first: the first name, with what ends it.  A name has no NUL; it may have a line end, but a list
-    with no NUL at all is one of lines, unless there is such a file.
-    """
-    if separator == b"\n" and b"\0" in first:
-        ends, form = "NUL", "files0"
-    elif separator == b"\0" and b"\n" in first and not (b"\0" in first or os.path.exists(first)):  # noqa: PTH110 (of bytes)
-        ends, form = "a line end", "files"
-    else:
-        return
-    problem = f"{source.name}: each name of this list ends with {ends}"
-    raise SourceError(problem, Remedy.READ_AS, format=form)
 
 
 def _read_at_server(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:

@@ -610,7 +610,7 @@ _UNSEEN = lazy_pattern(
     re.IGNORECASE | re.DOTALL | re.ASCII,
 )
 _BARE_INLINE = lazy_pattern(
-    r"</?(?!(?:br|p|div|t[dhr]|table|tbody|li|[uo]l|dl|d[dt]|h[1-6]|hr|body|html|head|title|style"
+    r"</?(?=[a-z])(?!(?:br|p|div|t[dhr]|table|tbody|li|[uo]l|dl|d[dt]|h[1-6]|hr|body|html|head|title|style"
     r"|template|noframes|select|option|details|textarea|center|blockquote|pre|form|section)\b)"
     r"[a-z][a-z0-9]{0,15}\s{0,9}/?>",
     re.IGNORECASE,

@@ -25,8 +25,7 @@ _AT_SERVER = ("imaps://", "imap://")  # what the name of an IMAP folder begins w
 # How a source may be said to be read; `sources.py` has the kind of source of each.
 MESSAGE, LINES, MBOX_FORMAT = "message", "lines", "mbox"
 TABLE_FORMATS = ("tsv", "csv", "jsonl", "json", "parquet")
-FILE_LISTS = {"files": b"\n", "files0": b"\0"}  # what ends each name
-INPUT_FORMATS = (*TABLE_FORMATS, LINES, MBOX_FORMAT, *FILE_LISTS, MESSAGE)
+INPUT_FORMATS = (*TABLE_FORMATS, LINES, MBOX_FORMAT, MESSAGE)
 SAMPLE_BYTES = 1 << 16  # in which a source's kind is recognised
 NAMED_LIMIT = 10  # enough to see what is wrong; a log of a million bad rows helps nobody
 _WARNED = 3  # of them, in a warning

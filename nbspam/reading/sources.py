@@ -23,7 +23,6 @@ from nbspam.reading.message import (
     problem_of,
 )
 from nbspam.reading.source import (
-    FILE_LISTS,
     LINES,
     MBOX_FORMAT,
     MESSAGE,
@@ -195,8 +194,6 @@ def _kind_of(source: Source, request: ReadingRequest) -> SourceKind:
             options.tell(SourceError(f"{source.path}: is a folder, {but}"))
         by_class = request.needs_labels and mail.has_classes(source.path)
         return mail.CLASS_FOLDERS if by_class else mail.FOLDER
-    if input_format in FILE_LISTS:
-        return _FILE_LIST
     if input_format is not None:
         more = {MESSAGE: mail.ONE_MESSAGE, MBOX_FORMAT: mail.MBOX, LINES: tables.EACH_LINE}
         return more.get(input_format) or tables.FORMS[input_format]
@@ -239,21 +236,6 @@ def _kind_of_file(source: Source, request: ReadingRequest) -> SourceKind:
     return mail.TEXT
 
 
-def _read_listed(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    """Yield the messages of the files that a list names, each as if it were named itself."""
-    from nbspam.reading.mail import listed_files
-
-    skips, separator = request.skips, FILE_LISTS[request.options.input_format or ""]
-    request = request._replace(options=request.options._replace(input_format=None))
-    for name in listed_files(source, separator, skips):
-        try:
-            yield from _messages(name, request)
-        except SourceError as error:
-            if skips.strict:
-                raise
-            skips(name, str(error).removeprefix(f"{name}: "))
-
-
 def _read_unsaid(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     """Yield the one message of a stream; tells the user if it looks like many."""
     for raw in read_one(source, request):
@@ -262,8 +244,8 @@ def _read_unsaid(source: Source, request: ReadingRequest) -> Iterator[RawMessage
         first = raw.content[:SAMPLE_BYTES] if isinstance(raw.content, bytes) else b""
         if first.startswith(b"From "):
             may_be_many = b"\nFrom " in first
-        else:  # several lines or names, and no mail
-            begins = first.startswith((b"/", b"./", b"[", b"{"))
+        else:  # several lines, and no mail
+            begins = first.startswith((b"[", b"{"))
             may_be_many = (begins or b"\n" in first.strip() or b"\0" in first) and not is_mail(
                 first
             )
@@ -278,4 +260,3 @@ def _read_unsaid(source: Source, request: ReadingRequest) -> Iterator[RawMessage
 
 
 STREAM = SourceKind(_read_unsaid)  # standard input, or a pipe such as <(command)
-_FILE_LIST = SourceKind(_read_listed, "the files of a list have no labels")

@@ -20,7 +20,6 @@ import csv
 import io
 import itertools
 import json
-import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -581,8 +580,6 @@ EACH_LINE = SourceKind(_read_each_line, "lines of text have no labels")
 
 # What a text looks like that was given as one message
 
-_PATHS_TRIED = 3
-
 
 def looks_like(first: bytes) -> tuple[str, str] | None:
     """Return what many messages a text looks like by its first bytes; None for one message.
@@ -599,13 +596,6 @@ def looks_like(first: bytes) -> tuple[str, str] | None:
     lines = [line for line in text.split("\n")[: rows.SAMPLE_ROWS] if line.strip()]
     if not lines:
         return None
-    separator = "\0" if "\0" in text else "\n"
-    names = [name for name in text.split(separator)[:_PATHS_TRIED] if name.strip()]
-    try:
-        if names and all("/" in name and os.path.exists(name) for name in names):  # noqa: PTH110
-            return ("a list of files", "files0" if separator == "\0" else "files")
-    except ValueError:
-        pass
     # One object could be a row; a whole table has objects or lists in it.
     if rows.are_json_lines(lines) and (
         len(lines) > 1

@@ -17,7 +17,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from nbspam.bayes.calibration import pooled_pair, untrained_calibrations
+from nbspam.bayes.calibration import Calibrations, untrained_calibrations
 from nbspam.bayes.event_model import BERNOULLI, Row
 from nbspam.errors import ModelError
 from nbspam.names import real_name
@@ -105,18 +105,23 @@ class Base:
     def begun(self, own: Metadata) -> Metadata:
         """Return a personal model's metadata with calibrations that go on from the base's.
 
-        One that learned without a base before has its own pooled with them, once, as `merge` does.
+        One that learned without a base before keeps its own if it has learned more messages than
+        the base counts as.  Enron 1 -> 2 and 2 -> 3, models of the first 50 to 2,000 messages, the
+        next 1,000 tested: 223 errors of 12,000, log-loss .0530; with their weighted mean 224 and
+        .0534, with the model's own 274 and .0650.
         """
         settings, learned = own
         if learned.calibrated_by == BASE:
             return own
         base, untrained = self.metadata.learned, untrained_calibrations(settings.has_traits)
         found = []
-        for i, k in enumerate(settings.scored_classes):
-            parts = [(base.calibrations[i], self._r * base.fewest(k))]
-            parts += [(learned.calibrations[i], learned.fewest(k))] * any(learned.messages)
-            known = [part for part in parts if part[0] != untrained] or parts[:1]
-            found.append(pooled_pair(settings.scales, known))
+        for k, its, mine in zip(
+            settings.scored_classes, base.calibrations, learned.calibrations, strict=True
+        ):
+            has_more = its == untrained or learned.fewest(k) > self._r * base.fewest(k)
+            going_on = mine if has_more and mine != untrained else its
+            # The run is of messages that the other has not learned.
+            found.append(Calibrations(*(one._replace(run=0) for one in going_on)))
         begun = learned._replace(calibrations=tuple(found), calibrated_by=BASE)
         return own._replace(learned=begun._replace(recent=(), before=()))
 

@@ -150,13 +150,11 @@ class Lookup:
         self,
         path: "str | Path",
         handle: int | None = None,
-        whole: bool = True,
     ) -> None:
         """Open the model and read its metadata; raises ModelError.
 
         handle: a descriptor of the file if it is open already, which `close` will close; the path
         is its name in errors.
-        whole: as `load_metadata` takes it.
         """
         self._path = path
         self._handle = open_model_file(path) if handle is None else handle
@@ -167,7 +165,7 @@ class Lookup:
             self._size = os.fstat(self._handle).st_size
             self.metadata: Metadata
             self.derived: Any  # of the metadata, as the file states it
-            start = self._read_metadata(whole)
+            start = self._read_metadata()
         except BaseException:
             os.close(self._handle)
             raise
@@ -438,7 +436,7 @@ class Lookup:
             )
         return chunk
 
-    def _read_metadata(self, whole: bool) -> int:
+    def _read_metadata(self) -> int:
         """Read the metadata; return where the lines of the tokens begin."""
         text = self.read(0, min(_METADATA_CHUNK, self._size))
         if not text.startswith(b'{"format": "%s"' % FORMAT.encode()):
@@ -456,7 +454,7 @@ class Lookup:
             fields = json.loads(
                 text[:end] + b'\n"tokens": 0, "learned": 0}', object_pairs_hook=_without_duplicates
             )
-            self.metadata, self.derived = load_metadata(fields, whole), fields.get("derived")
+            self.metadata, self.derived = load_metadata(fields), fields.get("derived")
         except MetadataError as error:
             raise ModelError(f"{self._path}: {error}") from None
         except (ValueError, RecursionError):
@@ -472,12 +470,12 @@ class Lookup:
         )
 
 
-def read_model(path: "str | Path", whole: bool = True) -> Model:
-    """Return the model in a file, every line of it validated; whole: as of `load_metadata`.
+def read_model(path: "str | Path") -> Model:
+    """Return the model in a file, every line of it validated.
 
     Raises ModelError: no such file, not a model, damaged, newer than this program.
     """
-    with Lookup(path, whole=whole) as lookup:
+    with Lookup(path) as lookup:
         return lookup.model()
 
 

@@ -51,10 +51,9 @@ EVIDENCE = "evidence"  # features of the same weights, combined and calibrated
 SCORINGS = (EVIDENCE, SUM)
 # Where the calibration began; `update` refines it, whatever it was.
 TRAINING = "training"  # fitted to every training message, each left out
-MERGING = "merging"  # combined from the calibrations of the models that were merged
 DEFAULT = "default"  # not fitted: the prior
 BASE = "base"  # of the base that it is read through (`scoring/base.py`)
-ORIGINS = (TRAINING, MERGING, DEFAULT, BASE)
+ORIGINS = (TRAINING, DEFAULT, BASE)
 # Above the limit every weight is 0; below the minimum logarithms run out of digits.
 ALPHA_MIN, ALPHA_LIMIT = 1e-300, 1e6
 MESSAGES_LIMIT = 2**53  # counts are exact in floating point up to here
@@ -332,12 +331,8 @@ class MetadataError(ValueError):
     """The metadata cannot be used by this program; the text is a clause that says why."""
 
 
-def load_metadata(fields: Any, whole: bool = True) -> Metadata:
-    """Return the metadata in a model file's parsed JSON; raises MetadataError, trusts nothing.
-
-    whole: False for no more than what the counts are of, whatever tokenizer, traits and calibration
-    the model has: enough to export them.
-    """
+def load_metadata(fields: Any) -> Metadata:
+    """Return the metadata in a model file's parsed JSON; raises MetadataError, trusts nothing."""
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         raise MetadataError("is not an nbspam model; name a file that nbspam train wrote")
     version = fields.get("version")
@@ -347,23 +342,11 @@ def load_metadata(fields: Any, whole: bool = True) -> Metadata:
         raise MetadataError(
             f"has version {shown(version)}, newer than this program's {VERSION}; update nbspam"
         )
-    rules = _rules(fields.get("tokenizer")) if whole else RULES
+    rules = _rules(fields.get("tokenizer"))
     try:
         top = _Fields(fields)
-        classes = top.take("classes", _are_classes, _NO_CLASSES)
-        settings = ModelSettings(
-            classes,
-            positive=classes[-1],
-            alpha=ALPHA_LIMIT,
-            event_model=top.choice("event_model", EVENT_MODELS),
-            rules=rules,
-        )
-        are_counts = _list(_is_count, len(classes))
-        messages = top.take("messages", are_counts, "no message count per class")
-        if not whole:
-            return Metadata(settings, LearnedState(messages, (), ()))
-        settings = _loaded_settings(top, settings)
-        return Metadata(settings, _loaded_state(top, settings, messages))
+        settings = _loaded_settings(top, rules)
+        return Metadata(settings, _loaded_state(top, settings))
     except KeyError as error:
         raise damage(f"it has no {shown(error.args[0])}") from None
     except (TypeError, ValueError, OverflowError) as error:
@@ -385,8 +368,7 @@ def _rules(tokenizer: Any) -> int:
     if named.get("name") != NAME or type(rules) is not int or rules < 1:
         raise MetadataError(
             f"was made with the tokenizer {shown(tokenizer)}, and this program has"
-            f" {NAME!r} with rules {RULES}; train again, or take its counts with nbspam model"
-            " export"
+            f" {NAME!r} with rules {RULES}; train again"
         )
     if rules > RULES:
         raise MetadataError(
@@ -425,16 +407,19 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _loaded_settings(top: _Fields, known: ModelSettings) -> ModelSettings:
-    classes, traits = known.classes, top.inner("traits")
+def _loaded_settings(top: _Fields, rules: int) -> ModelSettings:
+    classes = top.take("classes", _are_classes, _NO_CLASSES)
+    traits = top.inner("traits")
     allowed = classes[1:] if len(classes) == 2 else (None, *classes)
     is_smoothing = _number(0, ALPHA_LIMIT)
     spam_cutoff = top.take("spam_cutoff", _number(0, 1))
-    return known._replace(
+    return ModelSettings(
+        classes,
         positive=top.take("positive", lambda name: name in allowed),
         alpha=top.take("alpha", _number(ALPHA_MIN, ALPHA_LIMIT)),
         prior=top.take("prior", lambda p: p is None or (_number(0, 1)(p) and 0 < p < 1)),
         scoring=top.choice("scoring", SCORINGS),
+        event_model=top.choice("event_model", EVENT_MODELS),
         traits=traits.choice("model", TRAIT_MODELS),
         variances=Variances(
             traits.take("variance_smoothing", is_smoothing),
@@ -443,11 +428,14 @@ def _loaded_settings(top: _Fields, known: ModelSettings) -> ModelSettings:
         ),
         spam_cutoff=spam_cutoff,
         ham_cutoff=top.take("ham_cutoff", _number(0, spam_cutoff)),
+        rules=rules,
     )
 
 
-def _loaded_state(top: _Fields, settings: ModelSettings, messages: Row) -> LearnedState:
-    classes, n, repeats = settings.classes, len(messages), settings.counts.repeats
+def _loaded_state(top: _Fields, settings: ModelSettings) -> LearnedState:
+    classes, repeats = settings.classes, settings.counts.repeats
+    n = len(classes)
+    messages = top.take("messages", _list(_is_count, n), "no message count per class")
     derived, traits, calibrations = map(top.inner, ("derived", "traits", "calibration"))
     # Of the derived numbers the counts are used; the others are validated and recomputed.
     derived.take("tokens", _is_count)

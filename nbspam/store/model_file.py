@@ -41,9 +41,6 @@ from nbspam.store.writing import (
     write_atomically,
 )
 
-# Of an imported token, in characters; the tokenizer's own are far shorter.  A longer one could make
-# a line that `lookup.py` would report as damage.
-TOKEN_LIMIT = 1_000
 _BATCH = 20_000  # tokens joined at a time when writing
 Write = Callable[[IO[bytes]], None]
 digest_key = ' "{}"'.format  # as its line begins; the blank tells it from a token's
@@ -157,24 +154,19 @@ def changing(
 _SAMPLE = 4 << 10  # bytes
 
 
-def check_replaceable(path: "Path", counts: tuple[bytes, ...] = ()) -> None:
+def check_replaceable(path: "Path") -> None:
     """Raise ModelError unless what is at `path` may be overwritten: a model, or nothing.
 
     A damaged model may be, and one that another program has formatted; a mailbox named by a slip
     may not.
-    counts: for an export, what those begin with that may be overwritten in place of models.
     """
     if not path.exists():
         return
     with os.fdopen(open_model_file(path), "rb") as file:
         sample = file.read(_SAMPLE)
-    if counts:
-        what, is_one = "an export", sample.startswith(counts)
-    else:
-        what, is_one = "a model", _begins_model(sample)
-    if sample and not is_one:
+    if sample and not _begins_model(sample):
         raise ModelError(
-            f"{path}: is not {what}, and would be lost; name another file, or remove it first"
+            f"{path}: is not a model, and would be lost; name another file, or remove it first"
         )
 
 

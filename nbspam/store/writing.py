@@ -237,7 +237,7 @@ def _warn(sentence: str) -> None:
 class LockWait(NamedTuple):
     """How long a writer waits for a lock, and who hears of it."""
 
-    # Seconds.  The longest that nbspam itself holds a lock is a merge or a pruning: a minute for
+    # Seconds.  The longest that nbspam itself holds a lock is a pruning: a minute for
     # five million tokens.
     limit: float = 300.0
     say: Callable[[str], None] = _warn  # called once, with a sentence; by default it is logged

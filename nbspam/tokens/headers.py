@@ -120,24 +120,21 @@ _field_tokens = Memo(_tokens_of, limit=1 << 12)
 #
 # No list can name all that fetchers, filters and mail stores write after arrival, so this one names
 # what senders, mailers and lists write: of the registry of message headers (IANA) what is text and
-# written before, and fields of list software.  Of 70 X- fields of mailers and lists in the training
-# halves of P2 and P6 only the own fields are worth it (left out .0164 and .0218; with all .0167 and
-# .0220; the first 5,000 of P6 online .0259 and .0301).
+# written before, and X- fields, chosen on the training halves (docs/research/ideas-tried.md).
 _OTHER = OTHER_FIELD.prefix
-HEARD = dict.fromkeys(
-    [
-        *_FIELDS,
-        *"auto-submitted bcc comments content-description content-disposition content-id".split(),
-        *"content-language content-location content-transfer-encoding content-type".split(),
-        *"disposition-notification-to errors-to feedback-id in-reply-to keywords".split(),
-        *"list-archive list-help list-id list-owner list-post list-subscribe".split(),
-        *"list-unsubscribe list-unsubscribe-post mail-followup-to mailing-list".split(),
-        *"mime-version newsgroups old-return-path precedence priority references".split(),
-        *"resent-cc resent-from resent-message-id resent-reply-to resent-sender".split(),
-        *"resent-to return-receipt-to sender sensitivity thread-topic".split(),
-    ],
-    _OTHER,
-) | {
+_WRITTEN_BEFORE = (
+    "approved auto-submitted bcc comment comments content-base content-class content-description "
+    "content-disposition content-id content-language content-location content-transfer-encoding "
+    "content-type disposition-notification-to encoding error-to errors-to expires feedback-id "
+    "in-reply-to keywords list-archive list-help list-id list-owner list-post list-subscribe "
+    "list-unsubscribe list-unsubscribe-post mail-followup-to mailing-list message-type "
+    "mime-version newsgroups old-return-path precedence priority references reply-by resent-cc "
+    "resent-from resent-message-id resent-reply-to resent-sender resent-to return-receipt-to "
+    "sender sensitivity thread-topic x-accept-language x-authentication-warning x-beenthere "
+    "x-complaints-to x-loop x-mailing-list x-mailman-version x-mime-autoconverted x-mimeole "
+    "x-original-date x-originalarrivaltime x-originating-email x-originating-ip x-sender"
+).split()
+HEARD = dict.fromkeys([*_FIELDS, *_WRITTEN_BEFORE], _OTHER) | {
     "subject": "",
     "received": RECEIVED.prefix,
     "return-path": RETURN_PATH.prefix,

@@ -5,7 +5,7 @@ never meet.  A kind says what it stands for, which channel of the evidence it be
 whether an explanation shows its tokens one by one.  Their worth: docs/research/tokens.md.
 
 A trait says what a message is in numbers, whatever its words say.  Each is an integer on one of
-three scales, so that learning them in any order, merging and forgetting are exact, and a histogram
+three scales, so that learning them in any order and forgetting are exact, and a histogram
 of them is small:
 
     AMOUNT  round(8 log2(1 + n)) of a number n: eight steps to each doubling, so what is twice as

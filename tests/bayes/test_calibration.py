@@ -30,7 +30,6 @@ from nbspam.bayes.calibration import (
     is_positive_definite,
     is_run,
     p_right,
-    pooled,
     scales,
     solve,
     untrained,
@@ -562,85 +561,6 @@ def test_learning_one_by_one_ends_near_the_fit_of_all(scale):
     for labels in ([], [1], [1, 1, 1], [0, 0], [1, 0], [1, 1, 1, 0], [0, 0, 0, 1]):
         few = np.array(labels, dtype=bool)  # fewer than two of a class are no basis for a fit
         assert fit_calibration(scale, x[: len(few)], few) == untrained(scale)
-
-
-@st.composite
-def parts_of_one_scale(draw, wild=True):
-    """Draw a scale and calibrations of it, each with the messages in its smaller class.
-
-    wild: also such as no training could have left: any precision, coefficients far off.
-    """
-    scale = draw(st.sampled_from(EVERY))
-    of_training = st.builds(after, st.just(scale), histories(scale))
-    one = of_training | (any_calibrations(scale) if wild else st.nothing())
-    return scale, draw(st.lists(st.tuples(one, st.integers(0, 1000)), min_size=1, max_size=5))
-
-
-@st.composite
-def any_calibrations(draw, scale):
-    n = scale.size
-    chance = np.random.default_rng(draw(st.integers(0, 2**32)))
-    root = chance.normal(size=(n, n)) * 10.0 ** draw(st.integers(-2, 3))
-    rows = tuple(map(tuple, (root @ root.T + 1e-3 * np.eye(n)).tolist()))
-    coefficients = tuple((100 * chance.normal(size=n)).tolist())
-    return Calibration(coefficients, rows, draw(st.tuples(*[ENDS] * (n - 1))), draw(NOISE))
-
-
-@given(parts_of_one_scale())
-def test_calibrations_together_are_one_between_them(drawn):
-    scale, parts = drawn
-    found = pooled(scale, parts)
-    assert_sound(scale, found)
-    every = np.array([calibration.coefficients for calibration, _ in parts])
-    b, room = np.array(found.coefficients), 1e-9 * (1 + abs(every).max())
-    assert (every.min(axis=0) - room <= b).all()
-    assert (b <= every.max(axis=0) + room).all()
-    ends = np.array([calibration.ranges for calibration, _ in parts])
-    expected = np.stack([ends[:, :, 0].min(axis=0), ends[:, :, 1].max(axis=0)])
-    np.testing.assert_array_equal(expected.T, found.ranges)
-    assert found.run == 0
-    calibration, few = parts[0]  # one alone stays as it is
-    alone = pooled(scale, [(calibration, few)])
-    for a, b in zip(arrays(alone), arrays(calibration), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
-    assert alone.ranges == calibration.ranges
-    assert alone.noise == pytest.approx(calibration.noise, rel=1e-12)
-
-
-@given(parts_of_one_scale(wild=False), st.randoms(use_true_random=False))
-def test_the_order_of_calibrations_does_not_matter(drawn, chance):
-    scale, parts = drawn
-    one, other = pooled(scale, parts), pooled(scale, chance.sample(parts, len(parts)))
-    for a, b in zip(arrays(one), arrays(other), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
-    assert one.ranges == other.ranges
-
-
-def fitted(scale, chance, n):
-    """Return a fit to `n` messages, half of them spam."""
-    is_spam = np.arange(n) % 2 == 1
-    features = chance.normal(size=(n, scale.size - 1)) + is_spam[:, None]
-    return fit_calibration(scale, np.column_stack((np.ones(n), features)), is_spam)
-
-
-@each("scale", EVERY)
-def test_what_messages_brought_adds_up_and_the_prior_counts_once(scale):
-    chance = np.random.default_rng(4)
-    a, b = fitted(scale, chance, 60), fitted(scale, chance, 200)
-    a, b = a._replace(noise=Noise(0.21, 0.42)), b._replace(noise=Noise())
-    found = pooled(scale, [(a, 10), (b, 200)])
-    prior = np.diag(scale.precision)
-    brought = [np.array(part.precision) - prior for part in (a, b)]
-    np.testing.assert_allclose(sum(brought) + prior, np.array(found.precision), rtol=1e-9)
-    # The calibration of more messages weighs more.
-    of_a, of_b = (np.array(c.coefficients) for c in (a, b))
-    np.testing.assert_allclose((10 * of_a + 200 * of_b) / 210, found.coefficients)
-    assert found.noise == pytest.approx((0.01, 0.02))
-    # One less sure than its prior keeps all it has.
-    unsure = np.diag([p / 100 for p in scale.precision])
-    calibration = untrained(scale)._replace(precision=tuple(map(tuple, unsure.tolist())))
-    found = np.array(pooled(scale, [(calibration, 10), (calibration, 10)]).precision)
-    np.testing.assert_allclose(2 * unsure, found)
 
 
 @given(st.integers(0, 2**32), st.integers(1, 6), st.floats(-3, 3))

@@ -181,7 +181,6 @@ IN_USE = {
     "model-info": "-m MODEL",
     "model-check": "-m MODEL",
     "model-prune": "-m MODEL --max-tokens 40",
-    "model-export": "-m MODEL",
 }
 # Values of options, where not any will do.
 SENSIBLE = {

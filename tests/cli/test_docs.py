@@ -53,9 +53,7 @@ PRINTING = {
     "model info": "model info",
     "model words": "model words prize",
     "model set": "model set --spam-cutoff 0.99",
-    "model merge": "model merge model.json copy.json --allow-overlap -o new.json",
     "model prune": "model prune --min-count 2",
-    "model import": "model import counts.csv -m new.json",
     "config": "config classify",
 }
 
@@ -67,7 +65,6 @@ def folder(nbspam, model, monkeypatch, few_resamples):
     monkeypatch.setenv("NBSPAM_MODEL", "model.json")
     (folder / "mail.eml").write_text("Subject: free prize\n\nclaim the free prize\n")
     (folder / "copy.json").write_bytes(model.read_bytes())
-    assert nbspam("model", "export", "--form", "csv", "-o", "counts.csv").code == 0
     return folder
 
 

@@ -201,7 +201,7 @@ def sentence_on(path):
     "command",
     [
         *("classify -p", "classify --exit-code", "classify", "explain", "model info"),
-        *("model check", "model export", "model words free"),
+        *("model check", "model words free"),
     ],
 )
 def test_it_is_one_sentence_and_a_message_passes_unchanged(shared, command, named):
@@ -213,18 +213,9 @@ def test_it_is_one_sentence_and_a_message_passes_unchanged(shared, command, name
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize(
-    "folder, command",
-    [
-        (True, "classify -m MODEL"),
-        (True, "train --update --spam - -m MODEL"),
-        (False, "model merge MODEL OTHER -o /dev/null"),
-    ],
-)
-def test_a_closed_folder_is_told_and_merging_names_the_model(shared, model, folder, command):
-    closed = shared.parent if folder else shared
-    paths = {"MODEL": shared, "OTHER": model}
-    done = run_closed(closed, *(paths.get(word, word) for word in command.split()))
+@pytest.mark.parametrize("command", ["classify", "train --update --spam -"])
+def test_a_closed_folder_is_told(shared, command):
+    done = run_closed(shared.parent, *command.split(), "-m", shared)
     assert (done.returncode, done.stdout) == (1, b"")
     said = done.stderr.decode()
     assert said.startswith(f"nbspam: {shared}: ")

@@ -147,7 +147,7 @@ def test_a_young_model_is_told_of_once_and_on_a_terminal(
     assert re.fullmatch(rf"ham\t0\.\d+\t{mail}\s+", shown)
 
 
-# A message that is typed: what is waited for is said, and one Ctrl-D ends it
+# A message that is typed: one Ctrl-D ends it
 
 
 @each(
@@ -172,7 +172,7 @@ def test_one_ctrl_d_ends_a_message(model, command, said):
     out, err = process.communicate(timeout=30)
     os.close(ours)
     assert (process.returncode, said in out) == (0, True)
-    assert err == "nbspam: type or paste a message, then press Ctrl-D on a line of its own\n"
+    assert err == ""
 
 
 def test_a_source_without_a_message_is_named_to_a_person(nbspam, model):
@@ -307,9 +307,6 @@ model info -m one.json
 model check
 model words free prize subject:free
 model set --spam-cutoff 0.99
-model export -o words.txt
-model import words.txt -m imported.json
-model merge model.json one.json -o merged.json --allow-overlap
 model prune --min-count 2
 forget --spam mail.txt
 config

@@ -83,24 +83,19 @@ train --update -q more.tsv
 forget messages.tsv
 forget -q messages.tsv
 model set --spam-cutoff 0.8
-model prune --min-count 2
-model merge --replace -o model.json model.json other.json
-model import --replace counts.csv""".splitlines()
+model prune --min-count 2""".splitlines()
 
 
 @pytest.fixture
-def shared(nbspam, model, make_model, tmp_path, monkeypatch):
+def shared(model, tmp_path, monkeypatch):
     """Return a model that everybody may read, beside what the commands need."""
     for name, text in (
-        ("other.tsv", "spam\tprize\nham\tlunch\n"),
         ("more", "claim a free prize now\n"),
         ("more.tsv", "ham\tclaim a free prize now\n"),
     ):
         (tmp_path / name).write_text(text)
-    make_model(tmp_path / "other.tsv", name="other.json")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NBSPAM_MODEL", "model.json")
-    nbspam("model", "export", "--form", "csv", "-o", "counts.csv")
     model.chmod(0o644)
     return model
 

@@ -115,15 +115,6 @@ def test_what_changes_a_model_needs_a_file_and_what_cannot_be_read_is_one_senten
     assert "s3://mail/no.json: model not found" in said
 
 
-def test_models_at_urls_merge_into_a_file(store, tmp_path):
-    run("train", "-q", "--replace", "-j1", "s3://mail/rows.tsv", "-m", "s3://mail/one.json")
-    run("train", "-q", "-j1", SAMPLE / "sms.tsv", "-m", tmp_path / "two.json")
-    both = "s3://mail/one.json", tmp_path / "two.json"
-    assert "spam: " in run("model", "merge", *both, "-o", tmp_path / "both.json")
-    said = run("model", "merge", *both, "-o", "s3://mail/both.json", code=1)
-    assert "s3://mail/both.json: a model at a URL cannot be locked" in said
-
-
 @pytest.fixture(scope="module")
 def web():
     """Return a server of the sample data, which has no bytes from the middle of a file."""

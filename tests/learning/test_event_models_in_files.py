@@ -1,4 +1,4 @@
-"""Learning, forgetting and merging, with every event model, traits and scoring, on model files."""
+"""Learning and forgetting, with every event model, traits and scoring, on model files."""
 
 import pytest
 from counted_models import (
@@ -16,7 +16,6 @@ from counted_models import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nbspam.learning.remake import merge_files
 from nbspam.learning.update import Change, forget
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
@@ -79,9 +78,7 @@ def test_what_was_learned_and_forgotten_leaves_no_trace(folder, kind, scoring, m
 @by_combination
 @settings(max_examples=2)
 @given(counted_messages(per_class=1, told=False), st.data())
-def test_any_order_makes_the_same_file_and_so_do_merged_halves(
-    folder, kind, scoring, messages, data
-):
+def test_any_order_makes_the_same_file(folder, kind, scoring, messages, data):
     chosen = settings_of(kind, scoring)
     classes = {one.label for one in messages}
     first = begun(classes)
@@ -94,11 +91,6 @@ def test_any_order_makes_the_same_file_and_so_do_merged_halves(
     teach(path, mixed[half:], chosen)
     assert contents(path) == contents(whole)
     assert is_whole(path)
-    parts = [train(folder / "a.json", first, chosen), train(folder / "b.json", messages, chosen)]
-    merge_files(parts, folder / "ab.json")
-    merge_files(parts[::-1], folder / "ba.json")
-    assert contents(folder / "ab.json") == contents(folder / "ba.json") == contents(whole)
-    assert is_whole(folder / "ab.json")
 
 
 @pytest.mark.few(5)

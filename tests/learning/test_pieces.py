@@ -92,7 +92,7 @@ def test_a_piece_keeps_its_messages_as_they_were_tokenized():
     from nbspam.reading.source import Skips
     from nbspam.workers import Executor, tokenized
 
-    hidden = b"<p>buy now</p><p style='opacity:.3'>meeting notes</p>"
+    hidden = b"<p>buy now</p><p style='font-size:5px'>meeting notes</p>"
     mail = b"Subject: hi hi\nContent-Type: text/html\n\n" + hidden
     raws = [
         RawMessage("a:1", "spam", "free free prize"),

@@ -11,7 +11,6 @@ from contextlib import suppress
 
 import pandas as pd
 import pytest
-from golden_tables import golden_table
 from one_case import each
 
 from nbspam.errors import SourceError
@@ -125,92 +124,15 @@ def test_quotes_of_a_tsv_are_decided_by_its_beginning(quoted, stdin):
     assert len(raws) == (10_000 if quoted else 15_000)
 
 
-@each("name, end", [("files", "\n"), ("files0", "\0")])
-def test_lists_of_files(name, end, stdin, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    files = {"a.eml": b"Subject: x\n\ny\n", "b.mbox": BOX, "c d.tsv": TABLES["tsv"], "-": b"hello"}
-    for file, content in files.items():
-        (tmp_path / file).write_bytes(content)
-    (tmp_path / "folder").mkdir()
-    listed = ["a.eml", "gone", "folder", "b.mbox", "", "c d.tsv", "-", "a\x01b"]
-    given(stdin, end.join(listed).encode())
-    skips = Skips()
-    sources = [raw.source for raw in read(name, skips=skips)]
-    assert sources[:4] == ["a.eml", "b.mbox:1", "b.mbox:2", "c d.tsv:1"]
-    assert len(sources) == 3 + len(ROWS) + 1
-    assert sources[-1].endswith("-")
-    assert skips.named == [
-        "-:2: cannot read 'gone' (No such file or directory)",
-        "-:3: 'folder' is a folder, not a file",
-        "-:7: cannot read 'a\\x01b' (No such file or directory)",
-    ]
-
-
-@each("pack", [bytes, gzip.compress])
-@each("name, end", [("files", b"\n"), ("files0", b"\0")])
-def test_a_file_may_be_a_list_of_files_too(name, end, pack, tmp_path):
-    box, listed = tmp_path / "a.mbox", tmp_path / "list"
-    box.write_bytes(BOX)
-    listed.write_bytes(pack(os.fsencode(box) + end + b"/gone" + end))
-    options, skips = ReadingOptions(input_format=name), Skips()
-    raws = list(unlabelled(str(listed), "ham", options, skips))
-    assert [(raw.source, raw.label) for raw in raws] == [(f"{box}:{i}", "ham") for i in (1, 2)]
-    assert skips.named == [f"{listed}:2: cannot read '/gone' (No such file or directory)"]
-    with pytest.raises(SourceError, match="the files of a list have no labels"):
-        list(labelled(str(listed), options, skips))
-
-
 @each("name", INPUT_FORMATS)
 def test_a_format_means_the_same_for_a_file_as_for_a_stream(name, stdin, tmp_path):
-    mail = tmp_path / "a.eml"
-    mail.write_bytes(b"Subject: x\n\ny\n")
-    end = {"files": b"\n", "files0": b"\0"}.get(name, b"")
-    content = {**TABLES, "mbox": BOX, "lines": b"a\nb\n", "message": BOX}.get(
-        name, os.fsencode(mail) + end
-    )
+    content = {**TABLES, "mbox": BOX, "lines": b"a\nb\n", "message": BOX}[name]
     path = tmp_path / "some"
     path.write_bytes(content)
     given(stdin, content)
     from_stream = [(raw.source.removeprefix("-"), raw.content) for raw in read(name)]
     raws = any_kind(str(path), ReadingOptions(input_format=name), Skips(strict=True))
     assert [(raw.source.removeprefix(str(path)), raw.content) for raw in raws] == from_stream
-
-
-@each(
-    "name, content, form",
-    golden_table("reading/sources.table", 3, "lists with the other separator"),
-)
-def test_a_list_with_the_other_separator_is_one_sentence(name, content, form, stdin, tmp_path):
-    text, many, _ = content.partition("…")
-    content = text.encode() * (30_000 if many else 1)
-    path = tmp_path / "list"
-    path.write_bytes(content)
-    for source in ("-", str(path)):
-        given(stdin, content)
-        with pytest.raises(SourceError, match=f"^{source}: .* ends with .* read as {form}$"):
-            list(any_kind(source, ReadingOptions(input_format=name), Skips()))
-
-
-def test_a_name_may_have_a_line_end_and_a_bad_name_a_nul(stdin, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a\nb").write_bytes(b"hello")
-    for content in (b"a\nb", b"a\nb\0"):
-        given(stdin, content)
-        assert [raw.source for raw in read("files0")] == ["a\nb"]
-    skips = Skips()
-    given(stdin, b"c\nd\0a\nb\0")
-    assert len(read("files0", skips=skips)) == skips.count == 1
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a").write_bytes(b"hello")
-    given(stdin, b"a\nb\0c\na\n")
-    skips = Skips()
-    assert len(read("files", skips=skips)) == 2
-    assert skips.count == 1
-    given(stdin, b"x" * 300_000)
-    skips = Skips()
-    assert read("files0", skips=skips) == []
-    assert skips.count == 1
-    assert len(skips.named[0]) < 400
 
 
 @each("name", sorted({*INPUT_FORMATS} - set(TABLES)))

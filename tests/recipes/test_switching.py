@@ -1,4 +1,4 @@
-"""Leaving bogofilter: its word list is taken over, and the same procmail file works on."""
+"""Leaving bogofilter: its folders train a model, and the same procmail file works on."""
 
 import mailbox
 import operator
@@ -45,11 +45,10 @@ def bogofilter(home):
 
 
 @pytest.fixture
-def imported(bogofilter, recipe):
-    home = bogofilter
-    ended = home.shell(recipe("bogofilter-import"))
-    assert ended.code == 0, ended.err
-    return home
+def trained(bogofilter):
+    mail = [part for label in ("ham", "spam") for part in (f"--{label}", SAMPLE / f"{label}.mbox")]
+    bogofilter.nbspam("train", *mail)
+    return bogofilter
 
 
 @pytest.mark.long
@@ -60,34 +59,34 @@ def test_the_procmail_file_works_with_bogofilter(bogofilter, deliver):
 
 
 @pytest.mark.long
-def test_a_condition_works_with_both(imported, deliver):
+def test_a_condition_works_with_both(trained, deliver):
     for rules in (CONDITION, switched(CONDITION, "a condition (of `:0HB`)")):
-        deliver(imported, rules, mails.SPAM, mails.HAM)
-    assert imported.mails(".Junk") == [mails.SPAM] * 2
-    assert imported.mails() == [mails.HAM] * 2
+        deliver(trained, rules, mails.SPAM, mails.HAM)
+    assert trained.mails(".Junk") == [mails.SPAM] * 2
+    assert trained.mails() == [mails.HAM] * 2
 
 
 @pytest.mark.long
-def test_the_rules_work_with_nbspam_and_the_commands_of_the_table_too(imported, deliver, recipe):
+def test_the_rules_work_with_nbspam_and_the_commands_of_the_table_too(trained, deliver, recipe):
     [filtering, *_] = recipe("procmail-filter").partition("\n\n:0\n* VERDICT ?? ^^spam")
     _, _, sorting = switched(FILTER, "the header in a rule").partition("EXITCODE=75 HOST }")
     rules = f"{filtering}\n{sorting}"
-    deliver(imported, rules, mails.SPAM, mails.HAM, mails.ODD)
-    assert [bare(found) for found in imported.mails(".Junk")] == [mails.SPAM]
-    assert [bare(found) for found in imported.mails()] == [mails.HAM, mails.ODD]
+    deliver(trained, rules, mails.SPAM, mails.HAM, mails.ODD)
+    assert [bare(found) for found in trained.mails(".Junk")] == [mails.SPAM]
+    assert [bare(found) for found in trained.mails()] == [mails.HAM, mails.ODD]
 
     def run(what, message):
-        assert imported.shell(changes()[what][1], stdin=message) == (0, b"", "")
-        return imported.learned()
+        assert trained.shell(changes()[what][1], stdin=message) == (0, b"", "")
+        return trained.learned()
 
-    ham, spam = imported.learned()
-    before = imported.probabilities(mails.CHATTY_SPAM[3:])
+    ham, spam = trained.learned()
+    before = trained.probabilities(mails.CHATTY_SPAM[3:])
     assert run("learn a spam", mails.CHATTY_SPAM[0]) == (ham, spam + 1)
     assert run("unlearn a spam", mails.CHATTY_SPAM[0]) == (ham, spam)
-    imported.nbspam("train", "--update", "--ham", "-", stdin=mails.CHATTY_SPAM[0])
-    assert imported.learned() == (ham + 1, spam)
+    trained.nbspam("train", "--update", "--ham", "-", stdin=mails.CHATTY_SPAM[0])
+    assert trained.learned() == (ham + 1, spam)
     assert run("a spam that was learned as ham", mails.CHATTY_SPAM[0]) == (ham, spam + 1)
-    assert all(map(operator.gt, imported.probabilities(mails.CHATTY_SPAM[3:]), before))
+    assert all(map(operator.gt, trained.probabilities(mails.CHATTY_SPAM[3:]), before))
 
 
 # Every recipe of the page, and every command of its table, is run by a test

@@ -1,24 +1,19 @@
 """A model read through a base: the counts of both, as if one model had learned them."""
 
-from pathlib import Path
-
-import numpy as np
 import pytest
 from based_models import base_of, no_counts, numbered_messages, taught_through, trained
 from channel_models import labelled_mails, many_mails
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
-from small_models import assert_one_sentence, with_learned, with_settings
+from small_models import assert_one_sentence, learn, with_learned, with_settings
 from whole_models import numbers_of
 
 from nbspam.bayes.calibration import Noise, untrained_calibrations
 from nbspam.errors import ModelError
-from nbspam.learning.remake import merge
 from nbspam.scoring.base import STRENGTH, Base
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
-from nbspam.store.lookup import Model
 from nbspam.store.metadata import BASE
 from nbspam.tokens.tokenized import RULES
 
@@ -47,17 +42,20 @@ def scores(classifier, mails, traits):
 
 @given(mails_of_both())
 def test_a_small_base_is_as_if_one_model_had_learned_the_messages_of_both(drawn):
-    """With r = 1 every count is that of the merged model, so every score is, too."""
+    """With r = 1 every count is that of such a model, so every score is, too."""
     base_mails, own_mails, traits = drawn
     base, own = base_of(base_mails, traits), trained(own_mails, traits, first=50)
     through = base.classifier(own.fit.metadata, own.classifier.counts)
-    parts = [trained(base_mails, traits), own]
-    models = [(Path(f"{i}.json"), Model(p.fit.metadata, p.counts, {})) for i, p in enumerate(parts)]
-    merged = merge(models).model
-    calibrations = through.metadata.learned.calibrations
-    assert calibrations == merged.metadata.learned.calibrations
+    numbers = numbered_messages(base_mails, traits)
+    both = learn(
+        [*base_mails, *own_mails],
+        numbers and [*numbers, *numbered_messages(own_mails, traits, 50)],
+        scoring="evidence",
+        traits=traits,
+    )
     one = Classifier(
-        merged.metadata, lambda ts: {t: merged.counts[t] for t in ts if t in merged.counts}
+        with_learned(both.fit.metadata, calibrations=through.metadata.learned.calibrations),
+        both.classifier.counts,
     )
     mails = [*base_mails, *own_mails, ("", NEW)]
     for mine, its in zip(scores(through, mails, traits), scores(one, mails, traits), strict=True):
@@ -132,32 +130,35 @@ def test_a_new_model_begins_as_the_base():
     assert (sum(first.learned.messages), first.n_tokens) == (0, 0)
 
 
-def test_what_learned_without_a_base_has_its_calibrations_pooled_with_them_once():
+@each("own_mails, is_own", [(80, True), (30, False), (40, False)])
+def test_what_learned_without_a_base_goes_on_with_the_calibrations_of_more_messages(
+    own_mails, is_own
+):
     mails = many_mails(200)
-    base, own = base_of(mails[:40]), trained(mails[40:]).fit.metadata
-    own = with_learned(
-        with_noise(own, noise=Noise(0.05, 0.1)), recent=("a lesson",), before=("a calibration",)
-    )
+    base, own = base_of(mails[:80]), trained(mails[80 : 80 + 2 * own_mails]).fit.metadata
+    own = with_noise(own, noise=Noise(0.05, 0.1), run=3)
+    own = with_learned(own, recent=("a lesson",), before=("a calibration",))
     begun = base.begun(own)
     assert (begun.learned.calibrated_by, *begun.learned[-2:]) == (BASE, (), ())
     assert begun._replace(learned=own.learned) == own
-    every = [each.learned.calibrations[0] for each in (own, base.metadata, begun)]
-    for mine, its, both in zip(*every, strict=True):
-        mean = 0.8 * np.array(mine.coefficients) + 0.2 * np.array(its.coefficients)
-        assert both.coefficients == pytest.approx(mean)
-        assert its.noise == Noise()
-        assert both.noise == pytest.approx((0.04, 0.08))
+    expected = with_noise(own if is_own else base.metadata, run=0).learned.calibrations
+    assert begun.learned.calibrations == expected
     assert base.begun(begun) == begun
     assert base.through(begun) == base.through(own)
-    # A model of one class has the base's, and a base without any leaves the model's own.
+
+
+def test_calibrations_that_were_never_fitted_are_not_gone_on_with():
+    base, own = base_of(many_mails(40)), trained(many_mails(20)).fit.metadata
     untrained = (untrained_calibrations(with_traits=False),)
     young = with_learned(
-        base.first(), messages=(3, 0), calibrated_by="default", calibrations=untrained
+        base.first(), messages=(50, 50), calibrated_by="default", calibrations=untrained
     )
-    assert base.begun(young).learned.calibrations == base.metadata.learned.calibrations
-    imported = Base("base.json", with_learned(base.metadata, calibrations=untrained), no_counts)
-    assert imported.begun(own).learned.calibrations == own.learned.calibrations
-    assert imported.first().learned.calibrations == untrained
+    fitted = with_noise(base.metadata, run=0).learned.calibrations
+    assert base.begun(young).learned.calibrations == fitted
+    unfitted = Base("base.json", with_learned(base.metadata, calibrations=untrained), no_counts)
+    kept = with_noise(own, run=0).learned.calibrations
+    assert unfitted.begun(own).learned.calibrations == kept
+    assert unfitted.first().learned.calibrations == untrained
 
 
 @each("classes", [TWO, THREE])

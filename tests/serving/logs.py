@@ -1,4 +1,4 @@
-"""A syslog or journal of the tests' own: a datagram socket, and what came to it."""
+"""A syslog of the tests' own: a datagram socket, and what came to it."""
 
 import re
 import shlex

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from logs import fields, log_daemon
 
-from nbspam.serving.log import JOURNAL, STDERR, SYSLOG, Entry, Log, own_user, safe
+from nbspam.serving.log import STDERR, SYSLOG, Entry, Log, own_user, safe
 
 WHOLE = Entry(
     action="classify",
@@ -49,6 +49,11 @@ def test_a_line_has_each_value_that_there_is():
     )
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other places")
+def test_where_the_system_has_its_logs():
+    assert Log(SYSLOG).path == "/dev/log"
+
+
 HOSTILE = [
     *("<1@x>\r\n action=classify verdict=ham", "<1@x>\nNBSPAM_VERDICT=ham", "<1@x> verdict=ham"),
     "<1@x>\nNov 22 06:05:26 host nbspam[1]: action=classify verdict=ham",
@@ -82,54 +87,15 @@ def test_any_text_is_a_value_and_a_usual_message_id_is_written_as_it_is(mid, use
     assert safe("message-id", usual[:250]) == usual[:250]
 
 
-def test_the_journal_gets_fields(daemon):
-    log = Log(JOURNAL, daemon.path)
-    assert log.write(WHOLE._replace(error=""))
-    [packet] = daemon.packets()
-    assert packet.endswith(b"\n")
-    lines = [line.partition("=") for line in packet.decode().splitlines()]
-    assert all(equals for _, equals, _ in lines)  # no field of lines, which would have its length
-    assert {key: value for key, _, value in lines} == {
-        "MESSAGE": WHOLE._replace(error="").line(),
-        "PRIORITY": "6",
-        "SYSLOG_FACILITY": "2",
-        "SYSLOG_IDENTIFIER": "nbspam",
-        "NBSPAM_ACTION": "classify",
-        "NBSPAM_COMMAND": "CHECK",
-        "NBSPAM_MESSAGE_ID": "<1@example.org>",
-        "NBSPAM_USER": "hal",
-        "NBSPAM_VERDICT": "spam",
-        "NBSPAM_PROBABILITY": "0.998712",
-        "NBSPAM_REASON": "too few known words",
-        "NBSPAM_CLASS": "ham",
-        "NBSPAM_RESULT": "learned",
-        "NBSPAM_BYTES": "4312",
-        "NBSPAM_MILLISECONDS": "2.3",
-        "NBSPAM_NOTE": "it began",
-    }
-    assert log.write(WHOLE)
-    assert b"\nPRIORITY=4\n" in daemon.packets()[0]
-
-
-def test_no_value_is_another_field_of_the_journal(daemon):
-    for value in HOSTILE:
-        assert Log(JOURNAL, daemon.path).write(Entry("classify", message_id=value, verdict="spam"))
-        [packet] = daemon.packets()
-        names = [line.partition("=")[0] for line in packet.decode("ascii").split("\n")[:-1]]
-        own = ["NBSPAM_ACTION", "NBSPAM_MESSAGE_ID", "NBSPAM_VERDICT"]
-        assert names == ["MESSAGE", "PRIORITY", "SYSLOG_FACILITY", "SYSLOG_IDENTIFIER", *own]
-
-
 def test_what_is_not_there_is_not_waited_for(tmp_path):
     (tmp_path / "file").write_bytes(b"")
-    for kind in (SYSLOG, JOURNAL):
-        log = Log(kind, str(tmp_path / "none"), patience=60)
-        started = time.monotonic()
-        assert not log.write(WHOLE)
-        assert time.monotonic() - started < 30
-        assert "none: 1 log line could not be written (No such file" in log.problem
-        assert not Log(kind, str(tmp_path / "file")).write(WHOLE)
-        assert not Log(kind, str(tmp_path / ("x" * 300))).write(WHOLE)  # too long for a socket
+    log = Log(SYSLOG, str(tmp_path / "none"), patience=60)
+    started = time.monotonic()
+    assert not log.write(WHOLE)
+    assert time.monotonic() - started < 30
+    assert "none: 1 log line could not be written (No such file" in log.problem
+    assert not Log(SYSLOG, str(tmp_path / "file")).write(WHOLE)
+    assert not Log(SYSLOG, str(tmp_path / ("x" * 300))).write(WHOLE)  # too long for a socket
 
 
 def test_a_daemon_that_does_not_read_is_not_waited_for(daemon):

@@ -211,7 +211,7 @@ def test_the_tag_goes_before_the_subject(came, wanted):
 def test_what_is_no_tag_of_ours_stays_and_hides_nothing():
     raw = b"Subject: [SPAM] win\n\nb"
     assert raw == cleaned(raw, "X-Nbspam")
-    assert "subject:spam" in tokens(raw)
+    assert tokens(raw) == tokens(b"Subject: win\n\nb")  # a filter's, which is not what was sent
     for tag in (b"x" * (TAG_LIMIT + 1), b"caf\xe9", b"", b"a\n b"):
         subject = b"Subject: " + tag.replace(b"\n", b"") + b" win\n\nb"
         assert subject == cleaned(b"X-Nbspam-Tag: " + tag + b"\n" + subject, "X-Nbspam")

@@ -245,7 +245,7 @@ def test_who_does_not_say_what_he_wants_must_go(serving, model):
 
 
 def test_who_does_not_take_his_reply_must_go(serving, model):
-    with serving(model, timeout=0.05) as served, served.connect() as client:
+    with serving(model, timeout=0.5) as served, served.connect() as client:
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.send(request("PROCESS", SPAM + b"x" * 4_000_000))
         client.end()

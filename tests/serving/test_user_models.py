@@ -123,7 +123,7 @@ def test_one_slip_of_a_user_changes_little(serving, model, users):
 
 
 def test_a_model_of_an_earlier_version_goes_on_with_the_common_one(serving, model, users):
-    """One that learned without it: its calibrations are pooled; one of older rules only answers."""
+    """One that learned without it goes on learning; one of older rules only answers."""
     own, old = users / "hal.json", b'"rules": %d}' % (RULES - 1)
     train(own, "xyzzy")
     assert b'"calibrated_by": "training"' in own.read_bytes()

@@ -179,33 +179,8 @@ def test_counts_of_newer_rules_or_another_tokenizer_are_refused():
             load_metadata(of_tokenizer(name, rules))
         assert str(error.value) == (
             f"was made with the tokenizer {{'name': {name!r}, 'rules': {rules!r}}}, and this"
-            f" program has 'nbspam' with rules {RULES}; train again, or take its counts with nbspam"
-            " model export"
+            f" program has 'nbspam' with rules {RULES}; train again"
         )
-
-
-@each(
-    "key, value, why",
-    [
-        ("version", 2, "update nbspam"),
-        ("format", "other", "is not an nbspam model"),
-        ("classes", ["ham"], "is damaged: it has no list of two or more class names"),
-        ("messages", [1], "is damaged: it has no message count per class"),
-        ("event_model", "other", "is damaged: it has an unknown event model"),
-        ("event_model", [], "is damaged: "),
-    ],
-)
-def test_what_counts_are_of_is_needed_to_export_them(key, value, why):
-    metadata = learn().fit.metadata
-    fields = of_tokenizer("other", 17)
-    found = load_metadata(fields, whole=False)
-    assert found.settings.classes == metadata.settings.classes
-    assert found.settings.event_model == metadata.settings.event_model
-    assert found.learned.messages == metadata.learned.messages
-    with pytest.raises(MetadataError, match=why):
-        load_metadata(fields | {key: value}, whole=False)
-    with pytest.raises(MetadataError):
-        load_metadata({name: kept for name, kept in fields.items() if name != key}, whole=False)
 
 
 def test_odd_classes_survive_too():

@@ -303,12 +303,12 @@ def test_a_file_is_the_owners_alone_until_it_is_whole_and_a_mode_given_meanwhile
     assert (seen, mode_of(model)) == ([0o600], 0o640)
 
 
-def written_by(uid, gid, path):
+def written_by(uid, gid, path, groups=()):
     """Write the file as another user, in a process of its own."""
     code = (
         "import os, sys; from pathlib import Path\n"
         "from nbspam.store.writing import locked, write_atomically\n"
-        f"os.setgroups([]); os.setgid({gid}); os.setuid({uid})\n"
+        f"os.setgroups({list(groups)}); os.setgid({gid}); os.setuid({uid})\n"
         "with locked(Path('model.json')) as place:\n"
         "    write_atomically(place, lambda file: file.write(b'new'))"
     )
@@ -318,16 +318,20 @@ def written_by(uid, gid, path):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another")
 def test_who_is_not_in_the_group_does_not_open_the_file_to_another():
     """The bits of the model's group are not for the group of whoever writes."""
-    for writer, mode in ((1235, 0o640), (77, 0o600)):
+    for writer, groups, mode, group in (
+        (1235, [], 0o640, 1235),
+        (77, [1235], 0o640, 1235),
+        (77, [], 0o600, 77),
+    ):
         with tempfile.TemporaryDirectory() as folder:  # pytest's own folders are closed to others
             model = Path(folder, "model.json")
             model.write_bytes(b"old")
             os.chown(model, 1234, 1235)
             model.chmod(0o640)
             model.parent.chmod(0o777)
-            written_by(4321, writer, model)
+            written_by(4321, writer, model, groups)
             assert model.read_bytes() == b"new"
-            assert (mode_of(model), model.stat().st_gid) == (mode, writer)
+            assert (mode_of(model), model.stat().st_gid) == (mode, group)
 
 
 def access_list(*entries):

@@ -22,7 +22,7 @@ from nbspam.scoring.explanation import WordCount, word_counts
 from nbspam.scoring.rules import rule_of
 from nbspam.scoring.verdict import rounded
 from nbspam.store.lookup import Lookup, checked_model
-from nbspam.store.metadata import BASE, DEFAULT, MERGING, TRAINING, Metadata
+from nbspam.store.metadata import BASE, DEFAULT, TRAINING, Metadata
 from nbspam.tokens.kinds import COLLECTED_BY
 from nbspam.tokens.tokenized import RULES
 
@@ -31,7 +31,6 @@ _MANY = 100  # known words of a header, as of most mails
 # Where the calibration comes from, in words.
 _CALIBRATED = {
     TRAINING: "fitted to the messages it was trained on, each left out",
-    MERGING: "combined from those of the merged models",
     DEFAULT: "the default, not fitted; train --update refines it",
     BASE: "begun as that of its base; train --update --base refines it",
 }
