@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from nbspam.bayes import calibration, event_model, evidence
 from nbspam.bayes.calibration import Calibrations, Experience, Lesson, Prediction, Vector
-from nbspam.bayes.event_model import Row
+from nbspam.bayes.event_model import BERNOULLI, Row
 from nbspam.bayes.evidence import TRAIT_SCALE, WORD_FEATURES, Evidence, Group, tells_alone
 from nbspam.bayes.trait_model import TraitModel, against_rest, trait_model
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
@@ -159,7 +159,9 @@ class EvidenceRule:
     def __init__(self, metadata: Metadata) -> None:
         settings, learned = self._settings, self._learned = metadata
         self._metadata = metadata
-        self._size = metadata.size
+        self._size, self._wrong = metadata.size, metadata.wrong
+        if settings.event_model != BERNOULLI:
+            self._wrong.clear()
         every = range(len(learned.trait_histograms))
         # Without tokens, the form of a mail is told by its traits alone.
         self.traits = IN_EVIDENCE if every and settings.counts.has_tokens else every
@@ -187,8 +189,11 @@ class EvidenceRule:
 
     def weights(self, row: Row) -> tuple[float, ...]:
         """Return a token's weight for each scored class against the others, in nats."""
-        alpha = self._settings.alpha
-        return tuple(event_model.contrast(row, self._size, k, alpha) for k in self._scored)
+        alpha, size = self._settings.alpha, self._size
+        if self._wrong:
+            row, sizes = event_model.without_wrong(row, size.messages, self._wrong)
+            size = size._replace(messages=sizes, trials=sizes)
+        return tuple(event_model.contrast(row, size, k, alpha) for k in self._scored)
 
     @functools.cached_property
     def _densities(self) -> list[TraitModel | None]:

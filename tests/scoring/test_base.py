@@ -139,7 +139,8 @@ def test_what_learned_without_a_base_goes_on_with_the_calibrations_of_more_messa
     own = with_noise(own, noise=Noise(0.05, 0.1), run=3)
     own = with_learned(own, recent=("a lesson",), before=("a calibration",))
     begun = base.begun(own)
-    assert (begun.learned.calibrated_by, *begun.learned[-2:]) == (BASE, (), ())
+    now = begun.learned
+    assert (now.calibrated_by, now.recent, now.before) == (BASE, (), ())
     assert begun._replace(learned=own.learned) == own
     expected = with_noise(own if is_own else base.metadata, run=0).learned.calibrations
     assert begun.learned.calibrations == expected
