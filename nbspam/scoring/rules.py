@@ -160,7 +160,7 @@ class EvidenceRule:
         settings, learned = self._settings, self._learned = metadata
         self._metadata = metadata
         self._size, self._wrong = metadata.size, metadata.wrong
-        if settings.event_model != BERNOULLI:
+        if settings.counts.repeats:  # a class has no number of messages that its counts are of
             self._wrong.clear()
         every = range(len(learned.trait_histograms))
         # Without tokens, the form of a mail is told by its traits alone.
