@@ -379,7 +379,9 @@ def _print_change(change: Change, training: Training) -> None:
 
 
 def _note_surprising(change: Change, training: Training) -> None:
-    """Say which lessons looked like another class."""
+    """Say which lessons looked like another class; not of one message that is learned silently."""
+    if training.quiet and all(one.source == "-" for one in change.surprising):
+        return
 
     def remedy(sources: list[str]) -> str:
         from shlex import quote

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from nbspam.bayes import calibration, event_model, evidence
 from nbspam.bayes.calibration import Calibrations, Experience, Lesson, Prediction, Vector
-from nbspam.bayes.event_model import BERNOULLI, Row
+from nbspam.bayes.event_model import Row
 from nbspam.bayes.evidence import TRAIT_SCALE, WORD_FEATURES, Evidence, Group, tells_alone
 from nbspam.bayes.trait_model import TraitModel, against_rest, trait_model
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
@@ -160,7 +160,7 @@ class EvidenceRule:
         settings, learned = self._settings, self._learned = metadata
         self._metadata = metadata
         self._size, self._wrong = metadata.size, metadata.wrong
-        if settings.counts.repeats:  # a class has no number of messages that its counts are of
+        if settings.counts.repeats:  # a message has more of some tokens
             self._wrong.clear()
         every = range(len(learned.trait_histograms))
         # Without tokens, the form of a mail is told by its traits alone.
