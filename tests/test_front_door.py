@@ -140,7 +140,8 @@ def test_sources_without_labels(tmp_path):
 def test_learning_and_forgetting_in_memory(trained):
     made = nbspam.train(SMS)
     before = made.classify(SPAM)
-    assert made.learn([("ham", SPAM), ("ham", HAM)]) == (2, 0, 0, 0)
+    *numbers, surprising = made.learn([("ham", SPAM), ("ham", HAM)])
+    assert (*numbers, [one.looks_like for one in surprising]) == (2, 0, 0, 0, ["spam"])
     assert made.classify(SPAM).log_odds < before.log_odds
     assert made.learn([("ham", SPAM)]).unchanged == 1
     assert made.learn([("spam", SPAM)]).moved == 1
