@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from nbspam.bayes.event_model import Row
 from nbspam.cli.notes import NoTrace, outcome
 from nbspam.errors import NbspamError, counted
-from nbspam.learning.update import Change
 from nbspam.reading.header_fields import message_id
 from nbspam.reading.message import Identity, RawMessage, identity
 from nbspam.scoring.verdict import Verdict
@@ -28,6 +27,8 @@ from nbspam.tokens.tokenized import TokenizedMessage
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from nbspam.learning.update import Change
 
 
 _PATIENCE = 1.0  # seconds that the lines of many messages may wait together
@@ -113,7 +114,7 @@ class Trace(NoTrace):
                     note = self._notes.get(digest, "")
                     self._add(source, label=label, result=result, note=note)
 
-    def learned(self, change: Change) -> None:
+    def learned(self, change: "Change") -> None:
         """Note which lessons looked like another class, for `changes`."""
         self._notes = {one.digest: f"looks like {one.looks_like}" for one in change.surprising}
 

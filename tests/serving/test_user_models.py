@@ -367,7 +367,8 @@ def test_no_link_is_followed_though_it_became_one_since(model, users):
 
 def test_users_whose_folder_has_gone_are_not_many(tmp_path):
     """What writes there says what is wrong."""
-    (tmp_path / "users").mkdir(0o700)
+    (tmp_path / "users").mkdir()
+    (tmp_path / "users").chmod(0o755)  # others may look, and write nothing
     files = UserFiles.of(tmp_path / "users")
     (tmp_path / "users").rmdir()
     assert not files.has_many(1)
