@@ -145,7 +145,7 @@ def test_learning_and_forgetting_in_memory(trained):
     assert made.classify(SPAM).log_odds < before.log_odds
     assert made.learn([("ham", SPAM)]).unchanged == 1
     assert made.learn([("spam", SPAM)]).moved == 1
-    assert made.forget([SPAM, ("ham", HAM), "never learned"]) == (0, 0, 2, 1)
+    assert made.forget([SPAM, ("ham", HAM), "never learned"])[:4] == (0, 0, 2, 1)
     assert made.metadata.learned.messages == trained.metadata.learned.messages
     assert made.learn([("spam", f"number {n}") for n in range(6)]).learned == 6
     assert made.forget(["number 1"] * 2).forgotten == 1

@@ -7,7 +7,7 @@ import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CODE, FILES, TESTS, WORDS = 21_950, 122, 32_500, 34_800
+CODE, FILES, TESTS, WORDS = 22_000, 122, 32_550, 35_000
 NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 
 

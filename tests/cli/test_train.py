@@ -175,11 +175,12 @@ def test_a_wait_is_told_and_then_it_is_learned(shared, quiet):
 def test_words_that_alone_tell_the_classes_are_named(nbspam, tmp_path, marks, says):
     for name, mark in zip(("ham", "spam"), marks, strict=True):
         for number in range(50):
-            mail = tmp_path / name / str(number)
-            mail.parent.mkdir(exist_ok=True)
+            mail = tmp_path / "mails" / name / str(number)
+            mail.parent.mkdir(parents=True, exist_ok=True)
             mail.write_text(f"Errors-To: x-errors {mark}\nMessage-ID: <{number}>\n\nhello {name}\n")
-    found = nbspam("train", "--replace", "-m", "model.json", tmp_path)
+    source = tmp_path / "model.json", tmp_path / "mails"
+    found = nbspam("train", "--replace", "-m", *source)
     assert found.code == 0
     assert says in found.err
     assert ("alone" in found.err) is bool(says)
-    assert nbspam("train", "-q", "--replace", "-m", "model.json", tmp_path).err == ""
+    assert nbspam("train", "-q", "--replace", "-m", *source).err == ""
