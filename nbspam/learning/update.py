@@ -329,7 +329,7 @@ def _changed(
         for digest, both in model.metadata.learned.doubted.items()
         if digest not in learned or learned[digest][classes.index(both[0])]
     }
-    if remember:
+    if remember and not model.metadata.settings.counts.repeats:
         doubted |= {one.digest: (one.label, one.looks_like) for one in surprising}
     learner.doubt(doubted)
     for message, own in zip(corpus.messages(), targets, strict=True):

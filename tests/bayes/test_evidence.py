@@ -212,7 +212,7 @@ def test_the_shares_add_up_to_the_coefficients_times_the_features(
     of_weight: dict[float, float] = {}
     for w, share in zip(weights, shares, strict=True):
         assert close(of_weight.setdefault(w, share)) == share
-        if -w in of_weight:
+        if -w in of_weight and weights.count(w) == weights.count(-w):  # words alike count less
             assert close(-of_weight[-w]) == share
     # A word's share does not depend on its place.
     places = chance.sample(range(len(weights)), len(weights))

@@ -67,7 +67,7 @@ def older():
 def test_a_reader_of_one_message_is_told(model, older, tmp_path, command):
     (tmp_path / "mail").write_bytes(SPAM)
     shown = on_a_terminal(command, "-m", older(model), tmp_path / "mail")
-    assert shown.count(f"{SAYS}words that are now read differently are not recognised; ") == 1
+    assert shown.count(f"{SAYS}words that are now read differently are not recognised, ") == 1
 
 
 def test_a_mailbox_that_is_read_differently_does_not_double_a_model(

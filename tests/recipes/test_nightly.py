@@ -139,7 +139,9 @@ def test_a_day_in_the_life(settled, deliver, nightly):
     count = len(home.everything())
 
     # at night the line learns what was read: two usual and two moved ham, four moved spam
-    assert nightly(home) == (0, b"", "")
+    code, out, err = nightly(home)
+    assert (code, out) == (0, b"")
+    assert all("new messages look" in line for line in err.splitlines())
     assert (ham + 4, spam + 4) == home.learned()
     assert len(home.everything()) == count
 
