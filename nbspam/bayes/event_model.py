@@ -23,7 +23,7 @@ say 1.06 : 1.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 Row = tuple[int, ...]  # a number per class
 Histogram = Mapping[int, int]  # count -> how many tokens have it
@@ -76,28 +76,6 @@ def contrast(row: Row, size: Size, k: int, alpha: float) -> float:
     alphas = class_alphas((sum(messages) - messages[k], messages[k]), alpha)
     rest = sum(trials) - trials[k]
     return on_grid(pair_weight(row[k], trials[k], sum(row) - row[k], rest, alphas, size.outcomes))
-
-
-# Of a class's messages, the share that is taken for another's at most: a folder of a new kind of
-# ham surprises as a whole.
-_MOST_WRONG = 0.1
-
-
-def without_wrong(row: Row, messages: Row, wrong: Mapping[tuple[int, int], int]) -> tuple[Row, Row]:
-    """Return a token's counts, and the messages, without those whose labels look wrong; fractions.
-
-        c_k' = max(0, c_k - R_kj c_j / N_j),  N_k' = N_k - R_kj
-
-    wrong: (k, j) -> R_kj, messages labelled k that look like j.  They are in the counts of class k,
-    so a word is in as many of them, about, as it is in others of class j.
-    """
-    counts, sizes = list(map(float, row)), list(map(float, messages))
-    for (k, j), n in sorted(wrong.items()):
-        share = min(n, _MOST_WRONG * messages[k])
-        counts[k] -= share * row[j] / max(1, messages[j])
-        sizes[k] -= share
-    left = tuple(min(max(0.0, c), n) for c, n in zip(counts, sizes, strict=True))
-    return cast(Row, left), cast(Row, tuple(sizes))
 
 
 class EventModel:

@@ -1,7 +1,7 @@
 """A model in memory that scores and learns in turn, with the standard library alone."""
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from nbspam.bayes.calibration import Calibrations, Lesson, taught
@@ -60,8 +60,7 @@ class OnlineLearner:
         # The calibrations before each of the last lessons, as far as those were learned here.
         self._before: deque[tuple[Calibrations, ...]] = deque(maxlen=RECENT)
         self._is_stale = False  # whether a lesson went since it was learned
-        # Per class, of which a message is left out, and its digest if its label is doubted.
-        self._left_out: dict[tuple[int, str], Classifier] = {}
+        self._left_out: dict[int, Classifier] = {}  # per class, of which a message is left out
 
     @property
     def counts(self) -> dict[str, Row]:
@@ -138,11 +137,6 @@ class OnlineLearner:
             added.update(tokens)
         self._count_traits(k, numbers, 1)
 
-    def doubt(self, doubted: Mapping[str, tuple[str, str]]) -> None:
-        """Take note of the messages whose labels are doubted, by digest, and of no others."""
-        self._learned = self._learned._replace(doubted=doubted)
-        self._left_out.clear()
-
     def refine(
         self, label: str, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS, digest: str = ""
     ) -> None:
@@ -156,7 +150,7 @@ class OnlineLearner:
             return
         self._settle()
         if not self._event_model.repeats:
-            classifier = self._without_one(k, digest)
+            classifier = self._without_one(k)
             known = classifier.known_words(tokens, numbers, left_out=k)
         else:  # what is left without the message depends on the message
             tokens = list(tokens)
@@ -185,20 +179,15 @@ class OnlineLearner:
         """Return the messages per class without one of class k."""
         return [n - (i == k) for i, n in enumerate(self._messages)]
 
-    def _without_one(self, k: int, digest: str) -> Classifier:
+    def _without_one(self, k: int) -> Classifier:
         """Return a classifier whose counts have not learned a message of class k; its traits have.
 
-        Whatever the message, it is one less of class k, unless its label is doubted.
+        Whatever the message, it is one less of class k.
         """
-        doubted = self._learned.doubted
-        key = k, digest if digest in doubted else ""
-        if key in self._left_out:
-            return self._left_out[key]
+        if k in self._left_out:
+            return self._left_out[k]
         # The count histograms stay as they were: the features do not depend on them.
-        learned = self.metadata.learned._replace(
-            messages=tuple(self._without(k)),
-            doubted={name: both for name, both in doubted.items() if name != digest},
-        )
+        learned = self.metadata.learned._replace(messages=tuple(self._without(k)))
         less: dict[Row, Row] = {}
         counts = self.counts  # and not the learner, which keeps the classifier: no cycle
 
@@ -208,8 +197,8 @@ class OnlineLearner:
                 less[row] = (*row[:k], row[k] - 1, *row[k + 1 :])
             return {token: less[row] for token, row in rows.items() if any(less[row])}
 
-        self._left_out[key] = self._classifier_with(Metadata(self._settings, learned), counts_of)
-        return self._left_out[key]
+        self._left_out[k] = self._classifier_with(Metadata(self._settings, learned), counts_of)
+        return self._left_out[k]
 
     def unlearn(
         self, label: str, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS, digest: str = ""

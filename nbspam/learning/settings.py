@@ -166,7 +166,7 @@ def empty_metadata(
     chosen = ModelSettings(classes, positive, alpha, prior, scoring, event_model, traits, variances)
     n = len(classes)
     calibrations = (untrained_calibrations(chosen.has_traits),) * len(chosen.scored_classes)
-    learned = LearnedState((0,) * n, ({},) * n, calibrations, doubted={})
+    learned = LearnedState((0,) * n, ({},) * n, calibrations)
     if chosen.has_traits:
         learned = learned._replace(trait_histograms=no_histograms(n))
     return Metadata(chosen, learned)

@@ -240,9 +240,7 @@ def taught(
         return moves(row, [found[message.digest, name] for name in classes])
 
     surprising = tuple(_surprises(model, pending, settings.base))
-    change, after = _changed(
-        place, model, pending.corpus, settings.base, steps, remember, surprising
-    )
+    change, after = _changed(place, model, pending.corpus, settings.base, steps, remember)
     after = after._replace(metadata=with_columns(after.metadata, pending.columns))
     unchanged = found.total() - change.learned - change.moved
     return change._replace(unchanged=unchanged, surprising=surprising), after
@@ -285,7 +283,6 @@ def _changed(
     base: "Base | None",
     steps_of: Callable[[TokenizedMessage, list[int], OnlineLearner], list[Step]],
     remember: bool = True,
-    surprising: tuple[Surprise, ...] = (),
 ) -> tuple[Change, Model]:
     """Take steps with each message; return what was done, and the model after that.
 
@@ -323,15 +320,6 @@ def _changed(
         if steps and remember:
             learned[message.digest] = tuple(row)
         targets.append([target for _, target in steps if target is not None])
-    # Those that left the class of which they were doubted are not any longer.
-    doubted = {
-        digest: both
-        for digest, both in model.metadata.learned.doubted.items()
-        if digest not in learned or learned[digest][classes.index(both[0])]
-    }
-    if remember and not model.metadata.settings.counts.repeats:
-        doubted |= {one.digest: (one.label, one.looks_like) for one in surprising}
-    learner.doubt(doubted)
     for message, own in zip(corpus.messages(), targets, strict=True):
         for target in own:
             digest = message.digest if remember else ""

@@ -159,9 +159,7 @@ class EvidenceRule:
     def __init__(self, metadata: Metadata) -> None:
         settings, learned = self._settings, self._learned = metadata
         self._metadata = metadata
-        self._size, self._wrong = metadata.size, metadata.wrong
-        if settings.counts.repeats:  # a message has more of some tokens
-            self._wrong.clear()
+        self._size = metadata.size
         every = range(len(learned.trait_histograms))
         # Without tokens, the form of a mail is told by its traits alone.
         self.traits = IN_EVIDENCE if every and settings.counts.has_tokens else every
@@ -189,11 +187,8 @@ class EvidenceRule:
 
     def weights(self, row: Row) -> tuple[float, ...]:
         """Return a token's weight for each scored class against the others, in nats."""
-        alpha, size = self._settings.alpha, self._size
-        if self._wrong:
-            row, sizes = event_model.without_wrong(row, size.messages, self._wrong)
-            size = size._replace(messages=sizes, trials=sizes)
-        return tuple(event_model.contrast(row, size, k, alpha) for k in self._scored)
+        alpha = self._settings.alpha
+        return tuple(event_model.contrast(row, self._size, k, alpha) for k in self._scored)
 
     @functools.cached_property
     def _densities(self) -> list[TraitModel | None]:

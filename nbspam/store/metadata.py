@@ -136,8 +136,6 @@ class LearnedState(NamedTuple):
     columns: TableColumns = ()  # of the tables that it was learned from
     recent: tuple[Lesson, ...] = ()  # the last messages that refined the calibrations
     before: tuple[Calibrations, ...] = ()  # the calibrations before those, if there are any
-    # Digest -> the class that a message was learned in, and the one that it looked like.
-    doubted: Mapping[str, tuple[str, str]] = MappingProxyType({})
 
     def fewest(self, k: int) -> int:
         """Return how many messages class k has, or the others together if those are fewer."""
@@ -182,14 +180,6 @@ class Metadata(NamedTuple):
                 if len(scored) < len(messages):
                     shares[1 - k] = max(shares[1 - k], rest)
         return tuple(shares)
-
-    @property
-    def wrong(self) -> Counter[tuple[int, int]]:
-        """How many messages learned in class k look like class j: (k, j) -> messages."""
-        place = self.settings.classes.index
-        return Counter(
-            (place(label), place(other)) for label, other in self.learned.doubted.values()
-        )
 
     @property
     def host_trust(self) -> tuple[float, float]:
@@ -289,7 +279,6 @@ def dump_metadata(metadata: Metadata) -> str:
         **({"columns": learned.columns} if learned.columns else {}),
         "lessons": learned.recent,
         "before_lessons": _dumped(settings, learned.before) if learned.recent else {},
-        "doubted": dict(sorted(learned.doubted.items())),
         "spam_cutoff": settings.spam_cutoff,
         "ham_cutoff": settings.ham_cutoff,
         "derived": derived_fields(metadata),
@@ -458,7 +447,6 @@ def _loaded_state(top: _Fields, settings: ModelSettings) -> LearnedState:
         else (),
         top.take("columns", _list(_is_pair, None)) if "columns" in top.values else (),
         *_loaded_lessons(top, settings),
-        _loaded_doubts(top, settings),
     )
 
 
@@ -497,14 +485,6 @@ def _loaded_lessons(
     before = top.inner("before_lessons")
     calibrations = _loaded_calibrations(settings, before) if found or before.values else ()
     return tuple(Lesson(*row) for row in found), calibrations
-
-
-def _loaded_doubts(top: _Fields, settings: ModelSettings) -> dict[str, tuple[str, str]]:
-    rows = top.inner("doubted").values
-    is_pair = _list(lambda name: isinstance(name, str) and name in settings.classes, 2)
-    if not all(is_digest(digest) and is_pair(both) for digest, both in rows.items()):
-        raise ValueError("no lessons that looked like another class")
-    return {digest: (label, other) for digest, (label, other) in rows.items()}
 
 
 def _loaded_histogram(row: dict[str, Any], most: int) -> Histogram:

@@ -33,7 +33,6 @@ from nbspam.bayes.event_model import (
     pair_weight,
     sigmoid,
     softmax,
-    without_wrong,
 )
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import empty_metadata
@@ -411,21 +410,3 @@ def test_a_class_without_messages_is_impossible():
     probabilities = learner.classifier().score(["a"]).probabilities
     assert probabilities[1] == 0
     assert probabilities[0] > probabilities[2] > 0
-
-
-@pytest.mark.parametrize(
-    "row, messages, wrong, counts, sizes",
-    [
-        ((5, 40), (100, 80), {}, (5, 40), (100, 80)),
-        ((5, 40), (100, 80), {(0, 1): 4}, (3, 40), (96, 80)),  # half of spam has it
-        ((1, 40), (100, 80), {(0, 1): 4}, (0, 40), (96, 80)),
-        ((100, 0), (100, 80), {(0, 1): 4}, (96, 0), (96, 80)),
-        ((50, 40), (100, 80), {(0, 1): 60}, (45, 40), (90, 80)),  # a tenth at most
-        ((10, 40), (100, 80), {(0, 1): 4, (1, 0): 5}, (8, 39.5), (96, 75)),
-        ((1, 2), (2, 0), {(0, 1): 1}, (0.6, 0), (1.8, 0)),
-    ],
-)
-def test_counts_without_the_messages_that_look_like_another_class(
-    row, messages, wrong, counts, sizes
-):
-    assert without_wrong(row, messages, wrong) == (close(counts), close(sizes))

@@ -32,13 +32,13 @@ def begun(classes):
     return [one for one in BEGUN if one.label in classes]
 
 
-def contents(path, history=(b'"calibrat', b'"lessons', b'"before_', b'"doubted')):
+def contents(path, history=(b'"calibrat', b'"lessons', b'"before_')):
     """Return the lines of a file, but for those that depend on the order of learning."""
     return [line for line in path.read_bytes().splitlines() if not line.startswith(history)]
 
 
 def lines_but_calibration(path):
-    return contents(path, (b'"calibration"', b'"lessons', b'"before_', b'"doubted'))
+    return contents(path, (b'"calibration"', b'"lessons', b'"before_'))
 
 
 def is_whole(path):

@@ -6,13 +6,12 @@ import pytest
 from channel_models import many_mails
 from hypothesis import given
 from hypothesis import strategies as st
-from small_models import SCORINGS, refused, with_learned
+from small_models import SCORINGS, refused
 from small_models import learn as fitted
 from whole_models import THREE, TWO, message, pending, save, taught
 
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages, forget, learn
-from nbspam.scoring.rules import rule_of
 from nbspam.store.lookup import Model
 from nbspam.store.model_file import UnsavedModel, write_lines
 
@@ -160,28 +159,3 @@ def test_what_cannot_be_learned_is_refused_under_the_name_of_the_model():
     for act in (lambda: learn(place, pending([promo]), TrainingSettings()), partial(forget, place)):
         with refused("the model", "'promo'", "ham, spam"):
             act(*[[promo]] * isinstance(act, partial))
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_lessons_that_look_like_another_class_count_less_and_leave_nothing(order):
-    """What they share with spam is hardly ham; what only they have is as much ham as before."""
-    model, mails = mail_model(TWO, "kernel", 0)
-    slips = [one._replace(label="ham") for one in mails if one.label == "spam"][:9]
-    slips = [one._replace(tokens=sorted([*one.tokens, "own"])) for one in slips]
-    taught = teach(model, *slips)
-    doubted = taught.metadata.learned.doubted
-    assert set(doubted.values()) == {("ham", "spam")}
-    assert doubted.keys() <= {one.digest for one in slips}
-    rule = rule_of(taught.metadata)
-    hearing = rule_of(with_learned(taught.metadata, doubted={}))
-    rows = [taught.counts[token] for one in slips for token in one.tokens]
-    shared = max(rows, key=lambda row: row[1] - row[0])
-    own = taught.counts["own"]
-    more, little = (rule.weights(row)[0] - hearing.weights(row)[0] for row in (shared, own))
-    assert more > 2 * abs(little)
-    moved = next(one for one in slips if one.digest in doubted)
-    after = teach(taught, moved._replace(label="spam")).metadata.learned.doubted
-    assert after.keys() == doubted.keys() - {moved.digest}
-    for one in slips[::order]:
-        taught = unteach(taught, one)
-    assert taught == model
