@@ -489,9 +489,10 @@ def test_the_fit_is_the_best_of_coefficients_and_noise_together(scale, shares):
     ]
     least = min(best, key=lambda one: one.fun)
     # The weights leave out what a wrong label says of the other class: more where more are wrong.
-    assert own == pytest.approx(least.fun, abs=0.02 if sum(shares) < 0.05 else 0.1)
+    few = sum(shares) < 0.05
+    assert own == pytest.approx(least.fun, abs=0.02 if few else 0.1)
     assert found.noise == pytest.approx(expit(least.x[-2:]), rel=0.02)
-    np.testing.assert_allclose(found.coefficients, least.x[:-2], atol=0.1)
+    np.testing.assert_allclose(found.coefficients, least.x[:-2], atol=0.1 if few else 0.2)
 
 
 @each(
