@@ -127,14 +127,6 @@ class Log:
         lines = counted(self.n_dropped, "log line")
         return f"{self.path}: {lines} could not be written ({self._reason})"
 
-    def say(self, sentence: str) -> None:
-        """Write what is about no message, as an error."""
-        self.write(Entry("serve", error=sentence))
-
-    def say_good(self, sentence: str) -> None:
-        """Write what is about no message, and no error."""
-        self.write(Entry("serve", note=sentence))
-
     def _send_datagram(self, packet: bytes) -> None:
         # A socket for each line: a daemon that was restarted gets the next one.
         sender = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)

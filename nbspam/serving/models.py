@@ -10,6 +10,7 @@ link.  The folder is the server's own: where others can write, a file could beco
 two looks at it.
 """
 
+import logging
 import os
 import re
 import stat
@@ -26,9 +27,11 @@ from nbspam.filter import CutOffsOf, Filter
 from nbspam.scoring.base import Base
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.clients import Limits, Say
+from nbspam.serving.clients import Limits
 from nbspam.store.lookup import Lookup, open_model_file
 from nbspam.store.metadata import Metadata
+
+_logger = logging.getLogger(__name__)
 
 Stamp = tuple[object, ...]  # differs between versions of a file; empty: there is none
 Handles = Mapping[Path, int]  # of open files
@@ -36,11 +39,9 @@ NO_HANDLES: Handles = {}
 
 
 class Opening(NamedTuple):
-    """How models are opened, what they keep in memory, and who is told of what is wrong."""
+    """How models are opened, and what they keep in memory."""
 
     cut_offs: CutOffsOf
-    say: Say = lambda _: None
-    say_good: Say | None = None  # tells that a model can be used again; None for `say`
     # Tokens whose weights are cached between messages, 20 MB.  On 2,000 real mails, shuffled, 57 %
     # of a mail's tokens were in the cache; 47 % with half as many, 73 % with three times as many.
     words: int = 100_000
@@ -141,12 +142,11 @@ class CurrentModel:
                     self._model = self._opened()
                 except NbspamError as error:
                     self._is_unusable = True
-                    self._how.say(f"{error}; the server keeps using the previous model")
+                    _logger.warning(f"{error}; the server keeps using the previous model")
                 else:
                     if self._is_unusable:
                         self._is_unusable = False
-                        say = self._how.say_good or self._how.say
-                        say(f"{self._path}: the model can be used again and was opened")
+                        _logger.info(f"{self._path}: the model can be used again and was opened")
             return self._model
 
 

@@ -38,6 +38,7 @@ _NOT_PRINTABLE = re.compile("[^ -~]+")
 
 # Exit codes of <sysexits.h>, and spamd's own for a timeout.
 DATA, UNAVAILABLE, SOFTWARE, UNUSABLE, TEMPORARY, PROTOCOL, TIMEOUT = 65, 69, 70, 74, 75, 76, 79
+DISCONNECTED = -1  # of no reply: the client has gone before it
 _TITLES = {  # between the code and the reason
     DATA: "Message refused",
     UNAVAILABLE: "Service Unavailable",

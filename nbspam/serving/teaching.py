@@ -6,6 +6,7 @@ has not been learned, and will not be.
 """
 
 import itertools
+import logging
 import math
 import threading
 import time
@@ -20,13 +21,14 @@ from nbspam.learning.update import PendingMessages, forget, learn, opened_to_lea
 from nbspam.names import HAM
 from nbspam.scoring.base import Base, open_base
 from nbspam.serving.answer import message_to_learn
-from nbspam.serving.clients import Say
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED
 from nbspam.serving.models import Setup
 from nbspam.serving.spamd import PROTOCOL, TEMPORARY, UNAVAILABLE, RefusedError
 from nbspam.store.metadata import ModelSettings
 from nbspam.store.writing import LockWait
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
+
+_logger = logging.getLogger(__name__)
 
 # Bytes of the messages that one save is for, a large one aside, which is alone: their tokens take
 # some 100 times as much.  Users' models that are taught at the same time share it.
@@ -179,9 +181,8 @@ class Teacher:
     model that another program has locked keeps one thread busy, and its users waiting.
     """
 
-    def __init__(self, setup: Setup, say: Say) -> None:
-        """say: tells what is wrong."""
-        self._setup, self._limits, self._say = setup, setup.limits, say
+    def __init__(self, setup: Setup) -> None:
+        self._setup, self._limits = setup, setup.limits
         self._changed = threading.Condition()
         self._queue: list[_Waiting] = []  # those that are not being applied yet
         self._busy: set[Path] = set()  # models; a model is never taught twice at the same time
@@ -259,7 +260,9 @@ class Teacher:
     def _settle(self, path: Path, batch: list[_Waiting]) -> None:
         """Apply requests together; if that fails one by one, so that a bad one fails alone."""
         ends = min(one.ends for one in batch)
-        wait = LockWait(math.inf, self._say, lambda: time.monotonic() >= min(ends, self._latest))
+        wait = LockWait(
+            math.inf, _logger.warning, lambda: time.monotonic() >= min(ends, self._latest)
+        )
         base = self._setup.path if self._setup.users else self._setup.base
         try:
             results = apply_requests(path, [one.request for one in batch], wait, base)
@@ -273,7 +276,7 @@ class Teacher:
                 for one in batch:
                     self._settle(path, [one])
 
-    def hurry(self, seconds: float) -> None:
+    def limit_waits(self, seconds: float) -> None:
         """Let no request wait for longer than so many seconds from now on."""
         with self._changed:
             self._latest = time.monotonic() + seconds

@@ -15,7 +15,7 @@ from served_programs import SPAM
 from servers import AS_HAM, AS_SPAM, OK, put, request
 
 from nbspam.reading.marks import MARK
-from nbspam.serving import judges
+from nbspam.serving import pool
 from nbspam.serving.passthrough import cleaned
 from nbspam.serving.spamd import LARGE
 from nbspam.serving.teaching import LearnRequest, apply_requests
@@ -80,9 +80,9 @@ def test_what_cannot_be_read_there_is_refused(serving, model, monkeypatch):
         assert served.said == []
     with monkeypatch.context() as patch:
         less = "; j.limit_memory = lambda n, real=j.limit_memory: real(n // 3)"
-        less = f"\nimport nbspam.serving.judges as j{less}; be_judge("
-        code = judges._CODE.replace("\nbe_judge(", less)
-        patch.setattr(judges, "_CODE", code)
+        less = f"\nimport nbspam.serving.pool as j{less}; run_worker("
+        code = pool._CODE.replace("\nrun_worker(", less)
+        patch.setattr(pool, "_CODE", code)
         with serving(model) as served:
             found = served.ask(request("CHECK", padded(SPAM, 31 * MIB)))
             assert found == b"SPAMD/1.0 75 Try again later: (it takes too much memory)\r\n"
@@ -93,7 +93,7 @@ def test_what_cannot_be_read_there_is_refused(serving, model, monkeypatch):
 
     with serving(model) as served:
         assert served.ask(request("CHECK", SPAM)).startswith(OK)
-        monkeypatch.setattr(judges.subprocess, "Popen", fail)
+        monkeypatch.setattr(pool.subprocess, "Popen", fail)
         assert served.ask(request("CHECK", padded(SPAM))).startswith(b"SPAMD/1.0 75 ")
         assert served.ask(request("CHECK", SPAM)).startswith(OK)
     assert "Resource temporarily unavailable" in served.said[0]

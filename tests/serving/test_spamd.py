@@ -22,7 +22,7 @@ from nbspam.reading.marks import MARK
 from nbspam.reading.message import parse
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs, verdict_on
-from nbspam.serving import judges
+from nbspam.serving import pool
 from nbspam.serving.clients import Client
 from nbspam.serving.log import LEARNED, UNCHANGED
 from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
@@ -172,9 +172,9 @@ def test_a_failure_of_ours_is_a_status_line_too(serving, model, monkeypatch):
 from nbspam.serving import answer
 def marked(*_): raise RecursionError("too deep")
 answer.marked = marked
-be_judge("""
-    code = judges._CODE.replace("\nbe_judge(", fault)
-    monkeypatch.setattr(judges, "_CODE", code)
+run_worker("""
+    code = pool._CODE.replace("\nrun_worker(", fault)
+    monkeypatch.setattr(pool, "_CODE", code)
     with serving(model) as served:
         reply = served.ask(request("PROCESS", SPAM))
         assert reply == b"SPAMD/1.0 70 Internal error: RecursionError\r\n"
