@@ -21,7 +21,7 @@ from nbspam.reading.marks import MARK
 from nbspam.reading.message import parse
 from nbspam.scoring.verdict import Verdict
 from nbspam.serving import spamd
-from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
+from nbspam.serving.passthrough import VerdictHeader, cleaned, marked, verdict_value
 from nbspam.serving.spamd import REPORT_IFSPAM, RefusedError, Request
 from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
@@ -159,7 +159,7 @@ def rewritten(message: bytes, judged: Judged, x_spam: bool = False) -> bytes:
     for name, value in fields:
         message = cleaned(message, name)
         if value:
-            message = marked(message, Marks(name, value))
+            message = marked(message, VerdictHeader(name, value))
     return message
 
 
