@@ -20,7 +20,6 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from nbspam.errors import counted
@@ -42,7 +41,7 @@ _MOST = {"message-id": 250, "note": 500, "error": 500}
 _MOST_OF_OTHERS = 64
 _NAP = 0.002  # seconds, if lines may wait
 _NOT_PLAIN = r"[^ !#-\[\]-~]"
-_PARTS_WORDS = re.compile(r"[ =]").search
+_NEEDS_QUOTES = re.compile(r"[ =]").search
 
 
 _KEYS = {"message_id": "message-id", "label": "class", "size": "bytes", "seconds": "milliseconds"}
@@ -66,21 +65,16 @@ class Entry(NamedTuple):
     note: str = ""
     error: str = ""
 
-    def fields(self) -> Iterator[tuple[str, str]]:
-        """Yield the keys and values of the line; the values are safe."""
+    def line(self) -> str:
+        """Return the line: a value with a blank or `=` is in quotes, as in logfmt."""
+        pairs = []
         for name, value in zip(self._fields, self, strict=True):
             if value not in ("", None):
                 key = _KEYS.get(name, name)
-                if name == "seconds":
-                    value = 1000 * value
-                yield key, safe(key, _FORMATS.get(name, "{}").format(value))
-
-    def line(self) -> str:
-        """Return the line: what has a blank or `=` is in quotes, as in logfmt."""
-        return " ".join(
-            f'{key}="{value}"' if _PARTS_WORDS(value) else f"{key}={value}"
-            for key, value in self.fields()
-        )
+                value = 1000 * value if name == "seconds" else value
+                text = safe(key, _FORMATS.get(name, "{}").format(value))
+                pairs.append(f'{key}="{text}"' if _NEEDS_QUOTES(text) else f"{key}={text}")
+        return " ".join(pairs)
 
 
 def safe(key: str, value: str) -> str:
@@ -135,13 +129,12 @@ class Log:
             while True:
                 try:
                     sender.sendto(packet, self.path)
+                    return
                 except BlockingIOError:
                     if self.patience <= 0:
                         raise
                     self.patience -= _NAP
                     time.sleep(_NAP)
-                else:
-                    return
         finally:
             sender.close()
 

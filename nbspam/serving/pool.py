@@ -68,7 +68,6 @@ class WorkerPool:
         n_long = 1 if is_for_large else setup.n_workers  # long messages at a time
         n = n_long + (not is_for_large)
         self._workers = [Worker(setup, current, is_for_large) for _ in range(n)]
-        self._messages = "large messages" if is_for_large else "messages"
         self._free = list(self._workers)
         self._long, self._any = Semaphore(n_long), Semaphore(n)
         self._is_closed = False
@@ -128,18 +127,13 @@ class WorkerPool:
                 worker.end()  # its reply would be taken for the next one's
                 if not isinstance(error, OSError | EOFError | pickle.UnpicklingError):
                     raise
+                has_ended = not isinstance(error, OSError) or isinstance(error, ConnectionError)
+                reason = "the process that reads it has ended" if has_ended else str(error)
                 if isinstance(error, TimeoutError):
-                    sentence = f"gave up on a message after {self._seconds:g} s"
-                    reason = f"(it took longer than {self._seconds:g} s)"
-                else:
-                    has_ended = not isinstance(error, OSError) or isinstance(error, ConnectionError)
-                    why = "it has ended" if has_ended else error
-                    sentence = f"the process that reads {self._messages} failed ({why})"
-                    sentence += "; a new one is started"
-                    reason = "(the process that reads it has ended)"
+                    reason = f"it took longer than {self._seconds:g} s"
                 if not self._is_closed:
-                    _logger.warning(sentence)
-                raise RefusedError(TEMPORARY, reason) from None
+                    _logger.warning(f"gave up on a message ({reason})")
+                raise RefusedError(TEMPORARY, f"({reason})") from None
             finally:
                 self._free.append(worker)
         if code == UNUSABLE:

@@ -25,7 +25,7 @@ from nbspam.scoring.verdict import CutOffs, verdict_on
 from nbspam.serving import pool
 from nbspam.serving.clients import Client
 from nbspam.serving.log import LEARNED, UNCHANGED
-from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
+from nbspam.serving.passthrough import VerdictHeader, cleaned, marked, verdict_value
 from nbspam.serving.spamd import LINE_LIMIT
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import tokenize
@@ -69,7 +69,7 @@ def parts(served, judged, spam_lines):
     for name, message in {"spam": SPAM, "ham": HAM, "empty": b"", "odd": ODD_WORDS}.items():
         verdict = judged(message)  # marked as by `classify --passthrough`
         value = verdict_value(verdict.verdict, verdict.probability, verdict.reason)
-        whole = marked(cleaned(message, MARK), Marks(MARK, value))
+        whole = marked(cleaned(message, MARK), VerdictHeader(MARK, value))
         found |= {name: message, f"{name} line": spam_lines[message], f"{name} marked": whole}
         found[f"{name} head"] = whole.removesuffix(message.partition(b"\n\n")[2])
     lengths = {f"{name} length": b"%d" % len(part) for name, part in found.items()}
