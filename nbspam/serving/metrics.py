@@ -1,4 +1,4 @@
-"""What the server counts, and the page of it that Prometheus reads; loaded for `--metrics` only.
+"""What the server counts, and the page of it that Prometheus reads; of the extra `serve`.
 
 No label comes from a mail or a user, so the number of time series depends on the model's classes
 alone.  The page is served by HTTP: `GET /metrics`, and nothing else.  Its clients are bounded as
@@ -11,10 +11,9 @@ import resource
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
 
 import prometheus_client as prometheus
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -23,11 +22,11 @@ from prometheus_client.registry import Collector
 from nbspam import __version__
 from nbspam.names import UNSURE
 from nbspam.serving import spamd
-from nbspam.serving.clients import Client, Clients, Limits
-from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED, Entry
-
-if TYPE_CHECKING:
-    from nbspam.serving.server import Server
+from nbspam.serving.clients import Client, Clients, Limits, MemoryBudget
+from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED, Entry, Log
+from nbspam.serving.models import CurrentModel
+from nbspam.serving.pool import WorkerPool
+from nbspam.serving.teaching import Teacher
 
 # Upper ends, in seconds: a small mail takes 1 to 5 ms, a large one up to 60 s.
 _ENDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -53,15 +52,25 @@ _LINES = 64  # of a request; Prometheus sends seven
 class Metrics(Collector):
     """Counts what a server does, and answers Prometheus."""
 
-    def __init__(self, server: "Server") -> None:
-        self._server = server
+    def __init__(
+        self,
+        current: CurrentModel,
+        log: Log | None,
+        clients: Clients,
+        budgets: Mapping[str, MemoryBudget],
+        pools: Sequence[WorkerPool],
+        teacher: Teacher | None,
+    ) -> None:
+        """Of a server's parts; budgets: by the `room` of their metric."""
+        self._current, self._log, self._served = current, log, clients
+        self._budgets, self._pools, self._teacher = budgets, pools, teacher
         self._started = time.time()
         self.clients = Clients(_LIMITS, self._serve)
         self._turns = threading.Semaphore(_ANSWERS)
         prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]  # twice the time series, of no use
         self._registry = registry = prometheus.CollectorRegistry()
         registry.register(self)
-        verdicts = [*map(_label, server.current.use().filter.classes), UNSURE]
+        verdicts = [*map(_label, current.use().filter.classes), UNSURE]
         self._requests = self._counter("requests", "Complete requests.", command=spamd.COMMANDS)
         self._verdicts = self._counter(
             "judged_messages",
@@ -107,28 +116,26 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield what is not counted here, for the page."""
-        server = self._server
-        modified = server.current.use().modified
-        waiting = server.teacher.n_waiting if server.teacher else 0
-        budgets = {"judging": server.classifying.used, "learning": server.learning.used}
+        served, modified = self._served, self._current.use().modified
+        n_lessons = self._teacher.n_waiting if self._teacher else 0
         for name, text, value in (
-            ("connections", "Open connections.", server.clients.n_open),
-            ("parked_connections", "Connections that wait for the server.", server.clients.n_idle),
-            ("learning_queue_messages", "Messages that wait to be learned.", waiting),
+            ("connections", "Open connections.", served.n_open),
+            ("parked_connections", "Connections that wait for the server.", served.n_idle),
+            ("learning_queue_messages", "Messages that wait to be learned.", n_lessons),
             ("model_modified_timestamp_seconds", "Unix time of the model file.", modified),
-            ("unusable_models", "Model files that are missing or bad.", server.current.n_unusable),
+            ("unusable_models", "Model files that are missing or bad.", self._current.n_unusable),
         ):
             yield GaugeMetricFamily(f"nbspam_{name}", text, value)
         text = "Memory that large messages hold."
         family = GaugeMetricFamily("nbspam_room_used_bytes", text, labels=["room"])
-        for name, used in budgets.items():
-            family.add_metric([name], used)
+        for room, budget in self._budgets.items():
+            family.add_metric([room], budget.used)
         yield family
         family = GaugeMetricFamily("nbspam_build_info", "The version.", labels=["version"])
         family.add_metric([__version__], 1)
         yield family
         n_dropped, text = (
-            server.log.n_dropped if server.log else 0,
+            self._log.n_dropped if self._log else 0,
             "Log lines that were not written.",
         )
         yield CounterMetricFamily("nbspam_dropped_log_lines", text, n_dropped)
@@ -137,7 +144,7 @@ class Metrics(Collector):
     def _processes(self) -> Iterator[Metric]:
         """Yield the memory and time of all processes, the ended ones too."""
         totals = defaultdict[str, float](float)
-        for pid in (os.getpid(), *self._server.worker_pids):
+        for pid in (os.getpid(), *(pid for pool in self._pools for pid in pool.pids)):
             process = prometheus.ProcessCollector(pid=partial(int, pid), registry=None)
             for family in process.collect():
                 totals[family.name] += family.samples[0].value

@@ -53,21 +53,16 @@ class Server:
 
         current: the model that is not a user's, open.  log: gets a line for each message.
         """
-        self.current, self.log = current, log
+        self.current, self._log = current, log
         self._limits = limits = setup.limits
-        self.teacher = Teacher(setup) if setup.can_tell else None
-        self.classifying = MemoryBudget(3 * limits.max_size, limits)
+        self._teacher = Teacher(setup) if setup.can_tell else None
+        self._classifying = MemoryBudget(3 * limits.max_size, limits)
         # Messages to learn that wait for the model must not fill the other.
-        self.learning = MemoryBudget(limits.max_size, limits)
-        self.clients = Clients(limits, self._serve, (self.classifying, self.learning))
+        self._learning = MemoryBudget(limits.max_size, limits)
+        self.clients = Clients(limits, self._serve, (self._classifying, self._learning))
         self._workers = pool.WorkerPool(setup, current)
         self._large = pool.WorkerPool(setup, current, is_for_large=True)
         self._metrics: Metrics | None = None
-
-    @property
-    def worker_pids(self) -> list[int]:
-        """The numbers of the processes that classify."""
-        return self._workers.pids + self._large.pids
 
     def start(
         self, listeners: Sequence[socket.socket], metrics_listeners: Sequence[socket.socket] = ()
@@ -79,18 +74,22 @@ class Server:
         if metrics_listeners:
             from nbspam.serving.metrics import Metrics  # of an extra
 
-            self._metrics = Metrics(self)
+            budgets = {"judging": self._classifying, "learning": self._learning}
+            pools = self._workers, self._large
+            self._metrics = Metrics(
+                self.current, self._log, self.clients, budgets, pools, self._teacher
+            )
             self._metrics.clients.listen(metrics_listeners)
         self.clients.listen(listeners)
 
     def close(self) -> None:
         """Accept no new client, and end when the current requests are answered."""
         ends = time.monotonic() + _CLIENTS_SHARE * self._limits.shutdown
-        if self.teacher:
-            self.teacher.limit_waits(_LEARNING_SHARE * self._limits.shutdown)
+        if self._teacher:
+            self._teacher.limit_waits(_LEARNING_SHARE * self._limits.shutdown)
         self.clients.close(ends)
         pools = self._workers, self._large
-        for part in (self.classifying, self.learning, *pools, self._metrics, self.teacher):
+        for part in (self._classifying, self._learning, *pools, self._metrics, self._teacher):
             if part:
                 part.close()
         self.clients.join()
@@ -113,8 +112,8 @@ class Server:
             pass
         if self._metrics:
             self._metrics.count(entry, code)
-        if self.log and entry.action:
-            self.log.write(entry)
+        if self._log and entry.action:
+            self._log.write(entry)
 
     def _answered(self, client: Client) -> Reply:
         """Read and answer a client's request; raises ConnectionError when the client has gone."""
@@ -141,7 +140,7 @@ class Server:
         small = min(LARGE, most)
         body, started = bytearray(), time.monotonic()
         with client.deadline():
-            head = spamd.read_head(client.stream, most, self.teacher is not None)
+            head = spamd.read_head(client.stream, most, self._teacher is not None)
             if head is None:
                 return None
             request, length = head
@@ -149,7 +148,7 @@ class Server:
                 return request
             if length is None or length <= small:
                 body = client.body(small + 1 if length is None else length)
-        budget = self.learning if request.command == TELL else self.classifying
+        budget = self._learning if request.command == TELL else self._classifying
         if (length or len(body)) > small:  # it waits for the memory of its reply too
             if len(body) > most:
                 raise spamd.too_large("the message", most)
@@ -181,7 +180,7 @@ class Server:
             return Entry(command=command)
         action = "classify" if command != TELL else "learn" if request.set_local else "forget"
         mid = ""
-        if self.log:
+        if self._log:
             mid = header_fields.message_id(request.beginning(header_fields.HEAD))
         label = request.message_class if action == "learn" else ""
         return Entry(action, command, mid, request.user, label=label, size=len(request.body))
@@ -207,7 +206,7 @@ class Server:
 
     def _learn(self, client: Client, request: Request) -> str | Exception:
         """Learn or forget a message; return what was done."""
-        assert self.teacher is not None
+        assert self._teacher is not None
         is_empty = not request.body or request.body.isspace()  # which is nothing to learn
         if (request.set_local and is_empty) or not (request.set_local or request.remove_local):
             return UNCHANGED
@@ -216,9 +215,9 @@ class Server:
             lesson = LearnRequest(partial(self._large.tokenize, request), is_spam)
         else:
             lesson = LearnRequest(bytes(request.body), is_spam)
-        path = self.teacher.path_of(lesson, request.user)
+        path = self._teacher.path_of(lesson, request.user)
         with client.idle():
-            return self.teacher.submit(path, lesson)
+            return self._teacher.submit(path, lesson)
 
     def _refused(self, error: Exception, entry: Entry) -> Reply:
         """Answer what failed, and tell what is wrong with the server.

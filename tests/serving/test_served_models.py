@@ -1,7 +1,6 @@
 """The model in use: another as soon as the file is another, and never a worse one."""
 
 import contextlib
-import os
 from pathlib import Path
 
 import pytest
@@ -97,15 +96,6 @@ def test_a_bad_file_changes_nothing_and_is_told_once(current, model, said):
         assert cut_off_of(current) == 0.9
         assert len(said) == 2
         said.clear()
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_file_whose_mode_is_mended_is_used(current, model):
-    put(model, changed(model.read_bytes()))
-    model.chmod(0)
-    assert (cut_off_of(current), current.n_unusable) == (0.9, 1)
-    model.chmod(0o600)
-    assert (cut_off_of(current), current.n_unusable) == (0.75, 0)
 
 
 @pytest.mark.parametrize(
