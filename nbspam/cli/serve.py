@@ -274,5 +274,5 @@ def _logging(log: Log | None, quiet: bool) -> Iterator[None]:
 
 
 def _note(sentence: str) -> None:
-    with suppress(OSError):  # a log that nobody reads must not stop the mail
+    with suppress(OSError):  # standard error that is not read must not stop the mail
         notes.note(sentence)

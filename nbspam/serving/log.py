@@ -3,12 +3,12 @@
     action=classify message-id=<1@example.org> user=hal verdict=spam probability=0.998712 bytes=4312
 
 A line goes to syslog, which systemd's journal keeps too, or to standard error in one piece, and
-never waits for it: one that would have to is dropped.  So a log that nobody reads, or that is not
+never waits for it: a line that would have to is dropped.  So a log that is not read, or not
 there, delays no mail.
 
-The only text of a mail is its Message-ID.  Whoever can send a mail chooses that, and whoever can
-connect chooses a user's name: of all values only printable ASCII is kept, without `"` and the
-backslash, and not too much of it.  So a value cannot end its line, its quotes or its field.
+The only text of a mail is its Message-ID.  The sender chooses that, and the client the user's name:
+of all values only printable ASCII is kept, without `"` and the backslash, up to a length.  So a
+value cannot end its line, its quotes or its field.
 
 Source: RFC 3164, as syslog(3) writes it.
 """
