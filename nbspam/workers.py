@@ -88,8 +88,7 @@ class Executor:
         """Yield function(shared, item) of each item, in order; what precedes a failure comes first.
 
         function, items and values can go to another process.  shared: goes to each process once, as
-        it is then, without a copy where processes are forked; its method `prepare`, if it has one,
-        is called before, to make what each would make for itself.
+        it is then, without a copy where processes are forked.
         Raises NbspamError when one dies.
         """
         return (function(shared, item) for item in items)
@@ -136,8 +135,6 @@ class Processes(Executor):
         from multiprocessing import get_context
 
         context = get_context(self._start_method)
-        if context.get_start_method() == "fork" and hasattr(shared, "prepare"):
-            shared.prepare()
         pool = ProcessPoolExecutor(self.workers, context, _begin_worker, (function, shared))
         submitted: Iterator[Future[B]] = (pool.submit(_work, item) for item in items)
         try:
