@@ -108,7 +108,7 @@ class TrainingRun(ExitStack):
         """
         self._passes.begin("reading", None)
         how = Reading(wanted or self._settings.wanted, os.urandom(16), self._path)
-        for summary, *parts, digests in self._where.keep(read_piece, how, pieces, 4):
+        for summary, *parts, digests in self._where.map(read_piece, how, pieces, 4):
             if self.kept:  # whoever reads has begun, and later passes have it when they are forked
                 import scipy.sparse  # noqa: F401
             for skipped in summary.skipped:
@@ -155,9 +155,9 @@ class TrainingRun(ExitStack):
         else:
             size = max(1, min(_GROUP, -(-len(tables) // self._where.workers)))
             groups = [tables[i : i + size] for i in range(0, len(tables), size)]
-            found = self._where.keep(_grouped_parts, how, groups, n + 1)
+            found = self._where.map(_grouped_parts, how, groups, n + 1)
             items = [[None, *parts] for parts in zip(*(parts for _, *parts in found), strict=True)]
-        for values in self._where.keep(_range, how, items, 3 if of_tokens else 2):
+        for values in self._where.map(_range, how, items, 3 if of_tokens else 2):
             self._passes.done()
             yield values
 
@@ -176,7 +176,7 @@ class TrainingRun(ExitStack):
         labels = [np.empty(0, np.uint8)]  # of 100 classes at most
         self._passes.begin("scoring", len(self.kept))
         pieces = ([*kept.parts, self._tables] for kept in self.kept)
-        found = self._where.keep(_scored, (self.metadata, self._fit_limit, self._path), pieces, 2)
+        found = self._where.map(_scored, (self.metadata, self._fit_limit, self._path), pieces, 2)
         for i, ((own, inputs), evidence) in enumerate(found):
             self._passes.done(len(own))
             self.kept[i] = self.kept[i]._replace(evidence=evidence)
