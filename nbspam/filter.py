@@ -61,11 +61,11 @@ PathOrName = str | os.PathLike[str]
 Pairs = Iterable[tuple[str, str | bytes]]
 LabelledMessage = tuple[str, AnyMessage]
 CutOffsOf = Callable[[Metadata], CutOffs]
-# A table of the model's tokens pays from so many tokens of messages on: numpy takes .12 s to import
-# and the table .5 microseconds for each of the model's tokens, and saves 4.4 microseconds for each
-# token of mail, 1.8 of SMS.  Measured: 94,000 tokens of mail with a model of 556,000 tokens, 82,000
-# of SMS with one of 68,000.
-BREAK_EVEN, _PER_TOKEN = 40_000, 0.15
+# A table of the model's tokens pays from so many tokens of messages on.  Measured with a model of
+# 556,000 tokens: the first 44,000 tokens of mail (100 mails) take .53 s to look up and score in the
+# file, later ones 4.4 microseconds each, and .5 by the table; numpy takes .13 s to import, and the
+# table .29 s to read.
+BREAK_EVEN, _PER_TOKEN = 25_000, 0.03
 _BYTES = 10  # of mail, per token of it
 
 

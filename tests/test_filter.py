@@ -84,7 +84,7 @@ def tables(monkeypatch):
 
 
 def test_a_table_is_made_when_it_pays(learned, path, tables):
-    n = int(120 + 0.3 * len(learned.counts))
+    n = int(120 + 0.03 * len(learned.counts))
     words = TokenizedMessage("-", None, ["one", "two"])
     with open_filter(path) as spam_filter:
         for judged, made in ((n // 2 - 1, 0), (2, 1), (n, 1)):
