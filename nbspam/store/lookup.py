@@ -38,18 +38,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy
-from nbspam.store.metadata import (
-    FORMAT,
-    Metadata,
-    MetadataError,
-    damage,
-    derived_fields,
-    is_digest,
-    is_row,
-    load_metadata,
-    shown,
-    with_counts,
-)
+from nbspam.store import metadata
+from nbspam.store.metadata import Metadata, MetadataError
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
@@ -113,7 +103,7 @@ def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(found) != len(pairs):
         keys = sorted(key for key, _ in pairs)
         twice = next(a for a, b in itertools.pairwise(keys) if a == b)
-        raise damage(f"duplicate key {shown(twice)}")
+        raise metadata.damage(f"duplicate key {metadata.shown(twice)}")
     return found
 
 
@@ -168,7 +158,7 @@ class Lookup:
         self._marks = [b"", END], [start, self._size - len(END)]
         self._finest = max(_FINE, min(_BLOCK, self._size // _MARKS))
         # What is a row of a token, and of the ledger.
-        self._is_row = self.metadata.settings.counts.is_row, is_row
+        self._is_row = self.metadata.settings.counts.is_row, metadata.is_row
         width = len(self.metadata.settings.classes)
         self._line = re.compile(
             rb' ?"(?:[^"\\\n]|\\.)*": \[(%b(?:, %b){%d})\],?' % (_COUNT, _COUNT, width - 1)
@@ -313,7 +303,7 @@ class Lookup:
             before = ""
             for key, name, row in self._entries(self._lines(bool(ledger))):
                 if key == before:
-                    raise self.damaged(f"duplicate key {shown(name)}")
+                    raise self.damaged(f"duplicate key {metadata.shown(name)}")
                 if key < before:  # by code points, which is by the bytes of UTF-8
                     raise self.damaged("its lines are not in order")
                 rows[name], before = row, key
@@ -335,8 +325,8 @@ class Lookup:
             key = f' "{name}"' if is_ledger else token_key(name)
             # JSON can spell half of a character, which no file can hold.
             is_same = (key + texts[row]).encode("utf-8", "replace") == line
-            if not is_same or (is_ledger and not is_digest(name)):
-                raise self.damaged(f"the line {shown(line)} is not as nbspam writes it")
+            if not is_same or (is_ledger and not metadata.is_digest(name)):
+                raise self.damaged(f"the line {metadata.shown(line)} is not as nbspam writes it")
             yield key, name, row
 
     def parts(self, start: int, end: int) -> Iterator[bytes]:
@@ -433,8 +423,8 @@ class Lookup:
     def _read_metadata(self) -> int:
         """Read the metadata; return where the lines of the tokens begin."""
         text = self.read(0, min(_METADATA_CHUNK, self._size))
-        if not text.startswith(b'{"format": "%s"' % FORMAT.encode()):
-            if text.lstrip()[:1] == b"{" and f'"{FORMAT}"'.encode() in text:
+        if not text.startswith(b'{"format": "%s"' % metadata.FORMAT.encode()):
+            if text.lstrip()[:1] == b"{" and f'"{metadata.FORMAT}"'.encode() in text:
                 raise self.damaged("it was reformatted by another program")
             raise ModelError(
                 f"{self._path}: is not an nbspam model; name a file that nbspam train wrote"
@@ -448,7 +438,7 @@ class Lookup:
             fields = json.loads(
                 text[:end] + b'\n"tokens": 0, "learned": 0}', object_pairs_hook=_without_duplicates
             )
-            self.metadata, self.derived = load_metadata(fields), fields.get("derived")
+            self.metadata, self.derived = metadata.load_metadata(fields), fields.get("derived")
         except MetadataError as error:
             raise ModelError(f"{self._path}: {error}") from None
         except (ValueError, RecursionError):
@@ -491,7 +481,7 @@ def disagreements(path: "str | Path") -> tuple[Model, list[str]]:
     """
     with Lookup(path) as lookup:
         model, stated = lookup.model(), lookup.derived
-    true = derived_fields(with_counts(model.metadata, model.counts))
+    true = metadata.derived_fields(metadata.with_counts(model.metadata, model.counts))
     clauses = {
         "tokens": f"it states {stated['tokens']} tokens and has {true['tokens']}",
         "count_histograms": "its count histograms are not those of its tokens",

@@ -14,28 +14,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from nbspam.bayes.calibration import (
-    PRECISION_DECIMALS,
-    Calibration,
-    Calibrations,
-    HostRow,
-    Lesson,
-    Noise,
-    Scale,
-    is_positive_definite,
-    scales,
-    unconfoundedness,
-)
-from nbspam.bayes.event_model import (
-    BERNOULLI,
-    EVENT_MODELS,
-    EventModel,
-    Histogram,
-    Row,
-    Size,
-    event_model,
-    log_priors,
-)
+from nbspam.bayes import calibration, event_model
+from nbspam.bayes.calibration import Calibration, Calibrations, Lesson
+from nbspam.bayes.event_model import BERNOULLI, EventModel, Histogram, Row
 from nbspam.bayes.trait_model import NO_TRAITS, TRAIT_MODELS, Values, Variances
 from nbspam.names import UNSURE, normal_label
 from nbspam.tokens.kinds import NAMES, is_host
@@ -44,7 +25,7 @@ from nbspam.tokens.tokenized import NAME, RULES, Wanted
 N = TypeVar("N")
 Check = Callable[[Any], bool]  # whether a value of the file is valid
 # Whether so many messages of each class, but not none, may be some of those that were learned.
-is_row = event_model(BERNOULLI).is_row
+is_row = event_model.event_model(BERNOULLI).is_row
 
 SUM = "sum"  # the textbook's rule: the sum of all weights, and its plain posterior
 EVIDENCE = "evidence"  # features of the same weights, combined and calibrated
@@ -106,7 +87,7 @@ class ModelSettings(NamedTuple):
     @property
     def counts(self) -> EventModel:
         """The event model: how tokens are counted."""
-        return event_model(self.event_model)
+        return event_model.event_model(self.event_model)
 
     @property
     def has_traits(self) -> bool:
@@ -114,9 +95,9 @@ class ModelSettings(NamedTuple):
         return self.traits != NO_TRAITS
 
     @property
-    def scales(self) -> tuple[Scale, Scale]:
+    def scales(self) -> tuple[calibration.Scale, calibration.Scale]:
         """The features of its two calibrations."""
-        return scales(self.has_traits)
+        return calibration.scales(self.has_traits)
 
     @property
     def wanted(self) -> Wanted:
@@ -174,8 +155,8 @@ class Metadata(NamedTuple):
         messages, scored = self.learned.messages, self.settings.scored_classes
         shares = [0.0] * len(messages)
         for k, both in zip(scored, self.learned.calibrations, strict=True):
-            for calibration in both:
-                own, rest = calibration.noise.among(messages[k], sum(messages) - messages[k])
+            for fitted in both:
+                own, rest = fitted.noise.among(messages[k], sum(messages) - messages[k])
                 shares[k] = max(shares[k], own)
                 if len(scored) < len(messages):
                     shares[1 - k] = max(shares[1 - k], rest)
@@ -184,11 +165,11 @@ class Metadata(NamedTuple):
     @property
     def host_trust(self) -> tuple[float, float]:
         """How far the collecting hosts let headers be trusted, and the mails that this is from."""
-        rows: list[HostRow] = list(self.learned.host_rows.items())
-        return unconfoundedness(rows, self.learned.messages)
+        rows: list[calibration.HostRow] = list(self.learned.host_rows.items())
+        return calibration.unconfoundedness(rows, self.learned.messages)
 
     @property
-    def size(self) -> Size:
+    def size(self) -> event_model.Size:
         """What the tokens' counts are counts of."""
         learned = self.learned
         return self.settings.counts.size(learned.count_histograms, learned.messages)
@@ -197,7 +178,7 @@ class Metadata(NamedTuple):
     def bias(self) -> tuple[float, ...]:
         """Log P(k) and the log-likelihood of a message without any token, per class, in nats."""
         settings, learned = self
-        priors = log_priors(learned.messages, settings.prior, settings.positive_index)
+        priors = event_model.log_priors(learned.messages, settings.prior, settings.positive_index)
         if not settings.counts.has_prior:
             priors = [p if p == -math.inf else 0.0 for p in priors]
         absent = settings.counts.bias(learned.count_histograms, learned.messages, settings.alpha)
@@ -246,7 +227,10 @@ def derived_fields(metadata: Metadata) -> dict[str, Any]:
     """Return what follows from the tokens' counts, as the file has it."""
     return {
         "tokens": metadata.n_tokens,
-        "bias": [round(b, PRECISION_DECIMALS) if math.isfinite(b) else None for b in metadata.bias],
+        "bias": [
+            round(b, calibration.PRECISION_DECIMALS) if math.isfinite(b) else None
+            for b in metadata.bias
+        ],
         "count_histograms": [
             {str(count): row[count] for count in sorted(row)}
             for row in metadata.learned.count_histograms
@@ -408,7 +392,7 @@ def _loaded_settings(top: _Fields, rules: int) -> ModelSettings:
         alpha=top.take("alpha", _number(ALPHA_MIN, ALPHA_LIMIT)),
         prior=top.take("prior", lambda p: p is None or (_number(0, 1)(p) and 0 < p < 1)),
         scoring=top.choice("scoring", SCORINGS),
-        event_model=top.choice("event_model", EVENT_MODELS),
+        event_model=top.choice("event_model", event_model.EVENT_MODELS),
         traits=traits.choice("model", TRAIT_MODELS),
         variances=Variances(
             traits.take("variance_smoothing", is_smoothing),
@@ -504,10 +488,10 @@ def _loaded_host_rows(derived: _Fields, messages: Row) -> HostRows:
     return rows
 
 
-def _loaded_calibration(scale: Scale, both: _Fields) -> Calibration:
+def _loaded_calibration(scale: calibration.Scale, both: _Fields) -> Calibration:
     fields, size = both.inner(scale.name), scale.size
     precision = fields.take("precision", _list(_list(_is_in_nats, size), size))
-    if not is_positive_definite(precision) or not all(
+    if not calibration.is_positive_definite(precision) or not all(
         math.isclose(precision[i][j], precision[j][i], rel_tol=1e-6, abs_tol=1e-9)
         for i in range(size)
         for j in range(i)
@@ -518,7 +502,7 @@ def _loaded_calibration(scale: Scale, both: _Fields) -> Calibration:
         fields.take("coefficients", _list(_is_in_nats, size)),
         precision,
         fields.take("ranges", _list(lambda ends: is_range(ends) and ends[0] <= ends[1], size - 1)),
-        Noise(*fields.take("noise", _list(lambda e: _number(0, 1)(e) and e < 1, 2))),
+        calibration.Noise(*fields.take("noise", _list(lambda e: _number(0, 1)(e) and e < 1, 2))),
         fields.take("run", lambda run: type(run) is int and abs(run) <= MESSAGES_LIMIT),
     )
 
