@@ -182,8 +182,8 @@ class Filter:
         for message in classified(raws, Skips(strict=True), executor(jobs), self):
             yield message.verdict
         if empty.count:
-            shown = "; ".join(empty.named[:3]) + "; …" * (empty.count > 3)
-            warn(f"the verdicts on {empty.count:,} rows are those on an empty message ({shown})")
+            sources = "; ".join(empty.named[:3]) + "; …" * (empty.count > 3)
+            warn(f"the verdicts on {empty.count:,} rows are those on an empty message ({sources})")
 
     def judge_all(self, messages: Iterable[TokenizedMessage]) -> list[Verdict]:
         """Return the verdicts on tokenized messages."""
@@ -490,11 +490,11 @@ def classified(
 
 
 def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage | Skipped]":
-    found: list[TokenizedMessage | Skipped] = []
+    items: list[TokenizedMessage | Skipped] = []
 
     def messages() -> Iterator[TokenizedMessage]:
         for item in tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted)):
-            found.append(item)
+            items.append(item)
             if isinstance(item, TokenizedMessage):
                 yield item
 
@@ -503,7 +503,7 @@ def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage |
         ClassifiedMessage(next(verdicts), item.source, item.size)
         if isinstance(item, TokenizedMessage)
         else item
-        for item in found
+        for item in items
     ]
 
 
@@ -579,11 +579,11 @@ def train(
     settings.check()
     columns: list[tuple[str, str]] = []
     table = TableOptions(text_column, label_column, encoding)
-    heard: list[SourceError] = []
+    guesses: list[SourceError] = []
 
-    def hear(what: SourceError) -> None:
-        heard.append(what)
-        warn_guess(what)
+    def hear(guess: SourceError) -> None:
+        guesses.append(guess)
+        warn_guess(guess)
 
     options = ReadingOptions(table, tell=hear, hear_columns=columns.append)
     skips = Skips(strict)
@@ -604,9 +604,9 @@ def train(
         try:
             run.count()
         except TrainingError:
-            for what in heard:  # which column the labels are in that do not fit
-                if what.remedy is Remedy.NAME_ANOTHER_LABEL:
-                    warn(what)
+            for guess in guesses:  # which column the labels are in that do not fit
+                if guess.remedy is Remedy.NAME_ANOTHER_LABEL:
+                    warn(guess)
             raise
         run.metadata = with_columns(run.metadata, columns)
         run.fit()

@@ -238,11 +238,11 @@ def cluster_at(address: str) -> Iterator[Cluster]:
         settings |= {f"distributed.{role}.http.routes": [] for role in ("scheduler", "worker")}
     with dask.config.set(settings):
         with _interrupts_held():
-            own = _local_cluster(address) if address.startswith(_LOCAL) else None
+            local = _local_cluster(address) if address.startswith(_LOCAL) else None
         client = None
         try:
             try:
-                client = distributed.Client(own or address, timeout=_CONNECTING)
+                client = distributed.Client(local or address, timeout=_CONNECTING)
             except (OSError, TimeoutError) as error:
                 raise ClusterError(
                     f"{address}: no scheduler answers there; start one with: dask scheduler"
@@ -257,10 +257,10 @@ def cluster_at(address: str) -> Iterator[Cluster]:
             yield cluster
         finally:
             # The scheduler drops what only this client wanted.
-            for each, seconds in ((client, 2), (own, 10)):
+            for closable, seconds in ((client, 2), (local, 10)):
                 with suppress(Exception):
-                    if each is not None:
-                        each.close(timeout=seconds)
+                    if closable is not None:
+                        closable.close(timeout=seconds)
 
 
 @contextmanager
@@ -278,11 +278,11 @@ def _interrupts_held() -> Iterator[None]:
         resource_tracker.ensure_running()
     finally:
         sys.warnoptions.pop()
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _local_cluster(address: str) -> Any:

@@ -76,16 +76,16 @@ class StoredArrays:
         self._stays, self._size, self._start = path is not None, 0, 0
         self._layout: dict[str, tuple[str, tuple[int, ...], int]] = {}  # type, shape, place
         contents = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        for name, own in contents.items():
-            self._layout[name] = own.dtype.str, own.shape, self._size
-            self._size += own.nbytes + -own.nbytes % _ALIGNED
+        for name, array in contents.items():
+            self._layout[name] = array.dtype.str, array.shape, self._size
+            self._size += array.nbytes + -array.nbytes % _ALIGNED
         with temporary_files(), Path(path).open("r+b") if path else self._created() as file:
             if path:
                 self._path = Path(path)
                 self._reserve(file)
-            for own in contents.values():
-                file.write(own.data)
-                file.write(bytes(-own.nbytes % _ALIGNED))
+            for array in contents.values():
+                file.write(array.data)
+                file.write(bytes(-array.nbytes % _ALIGNED))
 
     def _reserve(self, file: IO[bytes]) -> None:
         """Go to a place in the run's file that no other process writes to."""
@@ -205,10 +205,10 @@ class Table(NamedTuple):
 
     def places(self, first: Halves, second: Halves) -> Integers:
         """Return where keys are, in ascending order, that are all in it."""
-        found = self.first.searchsorted(first)
-        while (other := self.second[found] != second).any():  # two keys share their first half
-            found[other] += 1
-        return found
+        places = self.first.searchsorted(first)
+        while (other := self.second[places] != second).any():  # two keys share their first half
+            places[other] += 1
+        return places
 
     def tokens(self) -> list[str]:
         """Return the text of its tokens."""
@@ -221,13 +221,15 @@ def distinct(first: Halves, second: Halves) -> tuple[Integers, Booleans]:
     Of equal ones the first stays the first.
     """
     order = np.argsort(first, kind="stable")
-    one, other = first[order], second[order]
+    first_halves, second_halves = first[order], second[order]
     is_new = np.ones(len(order), bool)
-    is_new[1:] = one[1:] != one[:-1]
-    if (other[1:] != other[:-1])[~is_new[1:]].any():
+    is_new[1:] = first_halves[1:] != first_halves[:-1]
+    if (second_halves[1:] != second_halves[:-1])[~is_new[1:]].any():
         order = np.lexsort((second, first))
-        one, other = first[order], second[order]
-        is_new[1:] = (one[1:] != one[:-1]) | (other[1:] != other[:-1])
+        first_halves, second_halves = first[order], second[order]
+        is_new[1:] = (first_halves[1:] != first_halves[:-1]) | (
+            second_halves[1:] != second_halves[:-1]
+        )
     return order, is_new
 
 
@@ -311,8 +313,8 @@ def read_piece(
         tokens, numbers = message.tokens, message.numbers
         if how.wanted.times or numbers.perhaps_hidden:
             data += [1] * (entries - len(data))
-            own, hidden = numbers.times, numbers.perhaps_hidden
-            data += [own.get(t, 1) * (-1 if t in hidden else 1) for t in tokens]
+            times_of, hidden = numbers.times, numbers.perhaps_hidden
+            data += [times_of.get(t, 1) * (-1 if t in hidden else 1) for t in tokens]
         entries += len(tokens)
         text += "\n".join([*tokens, ""]).encode("utf-8", "surrogatepass")
         lengths.append(len(tokens))
@@ -337,8 +339,8 @@ def read_piece(
     if how.wanted.traits:
         more["traits"] = np.array(of_traits, np.int64).reshape(-1, len(TRAITS))
     table, columns = _count_lines(text, how.seed, np.repeat(codes, lengths), len(place), times)
-    named = "".join(f"{digest}\n" for digest in digests).encode()
-    ledger, _ = _count_lines(named, how.seed, codes, len(place))
+    digest_lines = "".join(f"{digest}\n" for digest in digests).encode()
+    ledger, _ = _count_lines(digest_lines, how.seed, codes, len(place))
     packed = _packed(place)
     messages = StoredArrays(
         how.path,
@@ -360,7 +362,7 @@ def read_piece(
         excerpts,
     )
     of_tokens, of_digests = (
-        StoredArrays(how.path, **each._asdict(), labels=packed) for each in (table, ledger)
+        StoredArrays(how.path, **counts._asdict(), labels=packed) for counts in (table, ledger)
     )
     return summary, messages, of_tokens, of_digests
 
@@ -398,8 +400,8 @@ def _packed(names: Iterable[str]) -> Any:
 
 def unpacked(packed: Any) -> list[str]:
     """Return the names that were packed, a line each."""
-    found: list[str] = packed.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
-    return found
+    names: list[str] = packed.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
+    return names
 
 
 class StoredPiece:
@@ -456,10 +458,10 @@ class StoredPiece:
         data, width = self._messages.get("data"), self.shape[1]
         for first, last in row_blocks(rows, min(entries, _ENTRIES)):
             place = slice(int(rows[first]), int(rows[last]))
-            own = columns[place] if self.widened is None else self.widened[0][columns[place]]
-            values = np.ones(len(own)) if data is None else data[place]
+            places = columns[place] if self.widened is None else self.widened[0][columns[place]]
+            values = np.ones(len(places)) if data is None else data[place]
             ends = rows[first : last + 1] - rows[first]
-            yield csr_array((values, own, ends), shape=(last - first, width))
+            yield csr_array((values, places, ends), shape=(last - first, width))
 
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield its messages, as they were tokenized."""

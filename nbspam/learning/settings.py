@@ -71,15 +71,15 @@ class TrainingSettings(NamedTuple):
             raise OptionError(
                 f"the prior must be between 0 and 1, not {self.prior}; leave it out to learn it"
             )
-        for what, value, known in (
+        for setting, value, known in (
             ("scoring", self.scoring, metadata.SCORINGS),
             ("event model", self.event_model, EVENT_MODELS),
             ("trait model", NO_TRAITS if self.traits is None else self.traits, TRAIT_MODELS),
         ):
             if value not in known:
                 raise OptionError(
-                    f"the {what} must be one of {', '.join(known)}, not {value!r}; leave it out for"
-                    " the default"
+                    f"the {setting} must be one of {', '.join(known)}, not {value!r}; leave it"
+                    " out for the default"
                 )
         counts = event_model(self.event_model)
         if not counts.has_tokens and self.effective_traits == NO_TRAITS:
@@ -127,10 +127,10 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
             f" has at most {CLASSES_LIMIT} classes",
             Remedy.NAME_LABEL_COLUMN,
         )
-    shown = ", ".join(map(repr, classes[:20]))
+    names = ", ".join(map(repr, classes[:20]))
     if positive is not None and positive not in classes:
         means_ham = ", which in a column called spam means ham" * (answer_label(positive) == HAM)
-        raise TrainingError(f"no message is labelled {positive!r}{means_ham}; name one of {shown}")
+        raise TrainingError(f"no message is labelled {positive!r}{means_ham}; name one of {names}")
     if positive is None and len(classes) == 2:
         from shlex import quote  # for errors only
 
@@ -178,9 +178,9 @@ def counted_metadata(
     """
     classes = empty.settings.classes
     histograms, hosts = [Counter[int]() for _ in classes], Counter[Row]()
-    for found, more_hosts in tokens:
-        for own, more in zip(histograms, found, strict=True):
-            own.update(more)
+    for part_histograms, more_hosts in tokens:
+        for counts, more in zip(histograms, part_histograms, strict=True):
+            counts.update(more)
         hosts.update(more_hosts)
     of_traits = [[Counter[int]() for _ in classes] for _ in empty.learned.trait_histograms]
     for labels, of_part in traits:
@@ -190,7 +190,7 @@ def counted_metadata(
     learned = empty.learned._replace(
         calibrated_by=metadata.TRAINING,
         messages=tuple(messages[name] for name in classes),
-        count_histograms=tuple(dict(sorted(own.items())) for own in histograms),
+        count_histograms=tuple(dict(sorted(counts.items())) for counts in histograms),
         host_rows=dict(sorted(hosts.items())),
         trait_histograms=tuple(
             tuple(dict(sorted(values.items())) for values in of_trait) for of_trait in of_traits
@@ -212,6 +212,8 @@ def first_metadata(labels: Iterable[str], settings: TrainingSettings) -> Metadat
             names = {*labels, HAM, settings.positive or SPAM}
         return empty_metadata(*class_names(names, settings.positive), settings)
     first = settings.base.first()
-    named = ("alpha", "prior", "scoring", "positive", "event_model", "traits")
-    chosen = {name: value for name in named if (value := getattr(settings, name)) is not None}
+    chosen_names = ("alpha", "prior", "scoring", "positive", "event_model", "traits")
+    chosen = {
+        name: value for name in chosen_names if (value := getattr(settings, name)) is not None
+    }
     return first._replace(settings=first.settings._replace(**chosen))

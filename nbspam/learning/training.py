@@ -415,7 +415,7 @@ def _names(digests: set[str], item: list[Any]) -> list[tuple[str, str, str]]:
     messages, table, rows = item
     piece = StoredPiece(messages, table)
     text = piece.digests().hex()
-    own = [text[i : i + 32] for i in range(0, len(text), 32)]
+    piece_digests = [text[i : i + 32] for i in range(0, len(text), 32)]
     if rows is None:
-        rows = [i for i, digest in enumerate(own) if digest in digests]
-    return [(own[i], piece.labels[i], piece.sources[i]) for i in rows]
+        rows = [i for i, digest in enumerate(piece_digests) if digest in digests]
+    return [(piece_digests[i], piece.labels[i], piece.sources[i]) for i in rows]

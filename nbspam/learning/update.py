@@ -136,9 +136,9 @@ def _looked_up(
         yield from zip(messages, itertools.repeat(None))
         return
     messages = iter(messages)
-    while some := list(itertools.islice(messages, _BATCH)):
-        rows = lookup.learned(message.digest for message in some)
-        yield from ((message, rows.get(message.digest)) for message in some)
+    while group := list(itertools.islice(messages, _BATCH)):
+        rows = lookup.learned(message.digest for message in group)
+        yield from ((message, rows.get(message.digest)) for message in group)
 
 
 Place = Path | UnsavedModel  # where a model is
@@ -223,8 +223,8 @@ def taught(
 
     place: names the model in errors.  model: None for a new one; it stays as it is.
     """
-    found = pending.found
-    labels = {label for _, label in found}
+    occurrences = pending.found
+    labels = {label for _, label in occurrences}
     if model is None:
         model = Model(first_metadata(labels, settings), {}, {})
     _check_classes(place, model.metadata, labels)
@@ -240,12 +240,12 @@ def taught(
         if not remember:
             return [(None, classes.index(message.label or ""))]
         # All occurrences of a digest are learned at once.
-        return moves(row, [found[message.digest, name] for name in classes])
+        return moves(row, [occurrences[message.digest, name] for name in classes])
 
     surprising = tuple(_surprises(model, pending, settings.base))
     change, after = _changed(place, model, pending.corpus, settings.base, steps, remember)
     after = after._replace(metadata=with_columns(after.metadata, pending.columns))
-    unchanged = found.total() - change.learned - change.moved
+    unchanged = occurrences.total() - change.learned - change.moved
     return change._replace(unchanged=unchanged, surprising=surprising), after
 
 
@@ -262,9 +262,9 @@ def _surprises(model: Model, pending: PendingMessages, base: "Base | None") -> I
     if classifier.metadata.is_one_sided or not classifier.rule.is_calibrated:
         return
     for digest, label, tokens, numbers in (
-        (one.digest, one.label or "", one.tokens, one.numbers)
-        for one in pending.corpus.messages()
-        if one.digest not in model.learned
+        (message.digest, message.label or "", message.tokens, message.numbers)
+        for message in pending.corpus.messages()
+        if message.digest not in model.learned
     ):
         probabilities = classifier.score(tokens, numbers).probabilities
         probability = probabilities[classes.index(label)]
@@ -323,8 +323,8 @@ def _changed(
         if steps and remember:
             learned[message.digest] = tuple(row)
         targets.append([target for _, target in steps if target is not None])
-    for message, own in zip(corpus.messages(), targets, strict=True):
-        for target in own:
+    for message, message_targets in zip(corpus.messages(), targets, strict=True):
+        for target in message_targets:
             digest = message.digest if remember else ""
             learner.refine(classes[target], message.tokens, message.numbers, digest)
     learned = {digest: row for digest, row in learned.items() if any(row)}
@@ -360,12 +360,12 @@ def forget(
     Raises ModelError: there is no model, it is damaged or has other classes, is locked or cannot be
     written.
     """
-    asked = 0
+    n_messages = 0
     labels: set[str] = set()
     with opened_to_learn(place) as lookup:  # which of them the model may have learned
         corpus = Corpus(lookup.metadata.settings.wanted)
         for message, named in _looked_up(lookup, messages):
-            asked += 1
+            n_messages += 1
             labels |= {message.label} if message.label else set()
             if named if remember else message.label:
                 corpus.add(message)
@@ -377,20 +377,20 @@ def forget(
         unnamed = [0] * len(classes) if remember else old.unnamed()
 
         def steps(message: TokenizedMessage, row: list[int], learner: OnlineLearner) -> list[Step]:
-            own = [k for k, n in enumerate(row) if n and message.label in ("", classes[k])]
+            sources = [k for k, n in enumerate(row) if n and message.label in ("", classes[k])]
             if message.label and not any(row):
                 k = classes.index(message.label)
                 if unnamed[k] > 0 and learner.has(message.label, message.tokens, message.numbers):
                     unnamed[k] -= 1
                     row[k] = 1
-                    own = [k]
-            return [(k, None) for k in own[:1]]
+                    sources = [k]
+            return [(k, None) for k in sources[:1]]
 
         before = _part(old, corpus, {message.digest for message in corpus.messages()})
         change, after = _changed(place, before, corpus, base, steps)
         if change.forgotten:
             put(_spliced(old, before, after))
-    return change._replace(unchanged=asked - change.forgotten)
+    return change._replace(unchanged=n_messages - change.forgotten)
 
 
 def set_cut_offs(path: Path, cut_offs_of: Callable[[Metadata], CutOffs]) -> CutOffs:
@@ -486,6 +486,8 @@ def prune(model: Model, min_count: int = 1, max_tokens: int | None = None) -> Mo
         }
         words = [token for token in counts if not is_host(token)]
         words.sort(key=lambda token: (rank[counts[token]], token))
-        kept = set(words[:max_tokens])
-        counts = {token: row for token, row in counts.items() if token in kept or is_host(token)}
+        remaining = set(words[:max_tokens])
+        counts = {
+            token: row for token, row in counts.items() if token in remaining or is_host(token)
+        }
     return model._replace(metadata=with_counts(model.metadata, counts), counts=counts)

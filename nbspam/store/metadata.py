@@ -154,8 +154,8 @@ class Metadata(NamedTuple):
         """The share of each class's labels that looked wrong when the calibrations were fitted."""
         messages, scored = self.learned.messages, self.settings.scored_classes
         shares = [0.0] * len(messages)
-        for k, both in zip(scored, self.learned.calibrations, strict=True):
-            for fitted in both:
+        for k, pair in zip(scored, self.learned.calibrations, strict=True):
+            for fitted in pair:
                 own, rest = fitted.noise.among(messages[k], sum(messages) - messages[k])
                 shares[k] = max(shares[k], own)
                 if len(scored) < len(messages):
@@ -275,8 +275,8 @@ def dump_metadata(metadata: Metadata) -> str:
 def _dumped(settings: ModelSettings, calibrations: Sequence[Calibrations]) -> dict[str, Any]:
     """Return the calibrations of each scored class as the file has them."""
     return {
-        settings.classes[k]: {name: one._asdict() for name, one in both._asdict().items()}
-        for k, both in zip(settings.scored_classes, calibrations, strict=True)
+        settings.classes[k]: {name: fitted._asdict() for name, fitted in pair._asdict().items()}
+        for k, pair in zip(settings.scored_classes, calibrations, strict=True)
     }
 
 
@@ -336,9 +336,9 @@ def _rules(tokenizer: Any) -> int:
 
     Counts of older rules are good enough to go on with: most tokens are the same.
     """
-    named = tokenizer if isinstance(tokenizer, dict) else {}
-    rules = named.get("rules")
-    if named.get("name") != NAME or type(rules) is not int or rules < 1:
+    fields = tokenizer if isinstance(tokenizer, dict) else {}
+    rules = fields.get("rules")
+    if fields.get("name") != NAME or type(rules) is not int or rules < 1:
         raise MetadataError(
             f"was made with the tokenizer {shown(tokenizer)}, and this program has"
             f" {NAME!r} with rules {RULES}; train again"
@@ -366,14 +366,14 @@ class _Fields(NamedTuple):
 
     def inner(self, key: str) -> "_Fields":
         """Return an object within this one."""
-        found = self.take(key, _is_object, f"no {self.place}{key}")
-        return _Fields(found, f"{self.place}{key} ")
+        values = self.take(key, _is_object, f"no {self.place}{key}")
+        return _Fields(values, f"{self.place}{key} ")
 
     def choice(self, key: str, values: Collection[str]) -> str:
         """Return one of these values."""
         unknown = f"an unknown {self.place}{key.replace('_', ' ')} {shown(self.values[key])}"
-        found: str = self.take(key, lambda v: isinstance(v, str) and v in values, unknown)
-        return found
+        value: str = self.take(key, lambda v: isinstance(v, str) and v in values, unknown)
+        return value
 
 
 def _frozen(value: Any) -> Any:
@@ -462,13 +462,13 @@ def _loaded_lessons(
             and type(label) is int
             and label in classes
             and _list(is_pair, len(settings.scored_classes))(inputs)
-            and all(len(x) in (0, sizes[i]) for both in inputs for i, x in enumerate(both))
+            and all(len(x) in (0, sizes[i]) for pair in inputs for i, x in enumerate(pair))
         )
 
-    found = top.take("lessons", _list(is_lesson), "no lessons of its calibrations")
+    lessons = top.take("lessons", _list(is_lesson), "no lessons of its calibrations")
     before = top.inner("before_lessons")
-    calibrations = _loaded_calibrations(settings, before) if found or before.values else ()
-    return tuple(Lesson(*row) for row in found), calibrations
+    calibrations = _loaded_calibrations(settings, before) if lessons or before.values else ()
+    return tuple(Lesson(*row) for row in lessons), calibrations
 
 
 def _loaded_histogram(row: dict[str, Any], most: int) -> Histogram:
@@ -488,8 +488,8 @@ def _loaded_host_rows(derived: _Fields, messages: Row) -> HostRows:
     return rows
 
 
-def _loaded_calibration(scale: calibration.Scale, both: _Fields) -> Calibration:
-    fields, size = both.inner(scale.name), scale.size
+def _loaded_calibration(scale: calibration.Scale, pair: _Fields) -> Calibration:
+    fields, size = pair.inner(scale.name), scale.size
     precision = fields.take("precision", _list(_list(_is_in_nats, size), size))
     if not calibration.is_positive_definite(precision) or not all(
         math.isclose(precision[i][j], precision[j][i], rel_tol=1e-6, abs_tol=1e-9)
@@ -527,8 +527,8 @@ def load_histograms(
             raise ValueError("no histogram of a trait for each class")
         if any(sum(row[k]["counts"]) > n for k, n in zip(classes, messages, strict=True)):
             raise ValueError("a trait of more messages than were learned")
-        own = (enumerate(row[k]["counts"], row[k]["lowest"]) for k in classes)
-        loaded.append(tuple({value: n for value, n in counts if n} for counts in own))
+        counts_by_class = (enumerate(row[k]["counts"], row[k]["lowest"]) for k in classes)
+        loaded.append(tuple({value: n for value, n in counts if n} for counts in counts_by_class))
     return tuple(loaded)
 
 
@@ -587,11 +587,11 @@ _NO_CLASSES = (
 )
 
 
-def _are_values(own: Any) -> bool:
+def _are_values(values: Any) -> bool:
     """Return whether a trait's values have a histogram, as `dump_histograms` writes it."""
-    if not isinstance(own, dict):
+    if not isinstance(values, dict):
         return False
-    lowest, counts = own.get("lowest"), own.get("counts")
+    lowest, counts = values.get("lowest"), values.get("counts")
     return (
         type(lowest) is int
         and isinstance(counts, list)
