@@ -458,10 +458,10 @@ class StoredPiece:
         data, width = self._messages.get("data"), self.shape[1]
         for first, last in row_blocks(rows, min(entries, _ENTRIES)):
             place = slice(int(rows[first]), int(rows[last]))
-            places = columns[place] if self.widened is None else self.widened[0][columns[place]]
-            values = np.ones(len(places)) if data is None else data[place]
+            indices = columns[place] if self.widened is None else self.widened[0][columns[place]]
+            values = np.ones(len(indices)) if data is None else data[place]
             ends = rows[first : last + 1] - rows[first]
-            yield csr_array((values, places, ends), shape=(last - first, width))
+            yield csr_array((values, indices, ends), shape=(last - first, width))
 
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield its messages, as they were tokenized."""

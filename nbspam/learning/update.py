@@ -261,17 +261,16 @@ def _surprises(model: Model, pending: PendingMessages, base: "Base | None") -> I
     classifier = with_base(metadata, counts_of)
     if classifier.metadata.is_one_sided or not classifier.rule.is_calibrated:
         return
-    for digest, label, tokens, numbers in (
-        (message.digest, message.label or "", message.tokens, message.numbers)
-        for message in pending.corpus.messages()
-        if message.digest not in model.learned
-    ):
-        probabilities = classifier.score(tokens, numbers).probabilities
+    for message in pending.corpus.messages():
+        if message.digest in model.learned:
+            continue
+        label = message.label or ""
+        probabilities = classifier.score(message.tokens, message.numbers).probabilities
         probability = probabilities[classes.index(label)]
         if probability < SURPRISE:
             looks_like = classes[max(range(len(classes)), key=probabilities.__getitem__)]
-            source = pending.source(digest, label)
-            yield Surprise(source, label, looks_like, probability, digest)
+            source = pending.source(message.digest, label)
+            yield Surprise(source, label, looks_like, probability, message.digest)
 
 
 def _part(old: Lookup, corpus: Corpus, digests: Iterable[str]) -> Model:
