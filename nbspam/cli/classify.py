@@ -216,10 +216,13 @@ def command(
         seen: Iterable[RawMessage | Skipped | SourcePiece]
         with contextlib.ExitStack() as opened:
             shown: Callable[[Iterable[Any]], Iterable[Any]] = iter
-            if not (few or sys.stdout.isatty()):  # where the verdicts go elsewhere
-                from nbspam.cli.progress import progress
+            size = 0
+            if not few or len(names) > 1:
+                from nbspam.cli.progress import progress, size_of
 
-                shown = opened.enter_context(progress(False, names))
+                size = size_of(names) or 0
+                if not (few or sys.stdout.isatty()):  # where the verdicts go elsewhere
+                    shown = opened.enter_context(progress(False, names))
             if dask is None:
                 where = executor(jobs, flow.pauses)
                 seen = trace.noted(raw for name in names for raw in any_kind(name, options, skips))
@@ -230,7 +233,7 @@ def command(
                 where = opened.enter_context(work_place(dask, jobs, trace))
                 cuts = cutter(where, options, names)
                 seen = (piece for name in names for piece in cuts.pieces(Asked(name)))
-            for done in shown(classified(seen, skips, where, spam_filter, flow.pauses)):
+            for done in shown(classified(seen, skips, where, spam_filter, flow.pauses, size)):
                 judged = done.verdict
                 n += 1
                 click.echo(_line(judged, form))

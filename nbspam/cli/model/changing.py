@@ -13,8 +13,7 @@ from nbspam.cli.notes import note
 from nbspam.cli.options import FORM, MODEL, OUTPUT, REPLACE_OUTPUT, Cutting
 from nbspam.cli.terminal import echo_sentence, unbroken
 from nbspam.errors import OptionError, counted
-from nbspam.learning.remake import LITTLE, prune_file
-from nbspam.learning.update import set_cut_offs
+from nbspam.learning.update import LITTLE, prune_file, set_cut_offs
 
 
 def _typed(name: str) -> Any:
