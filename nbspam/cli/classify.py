@@ -308,7 +308,7 @@ def _pass_on(
             telling = [(w.token, w.share) for w in words if not is_fragment(w.token)]
             evidence = passthrough.evidence_value(name, telling[: marking.evidence])
     code = _verdict_code(spam_filter, judged)
-    marks = passthrough.Marks(
+    marks = passthrough.VerdictHeader(
         name=name,
         verdict=_line(judged, "header"),
         tag=tag if code == VerdictCode.SPAM else "",
