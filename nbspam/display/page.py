@@ -1,11 +1,10 @@
 """A page for a browser: one file that needs nothing else; and that of an explanation.
 
 What a message says may be hostile.  So every text goes through `escaped`, and the page forbids by
-its Content-Security-Policy whatever is not its own style sheet: no script can run, nothing is
-loaded and nothing is sent.  It is ASCII, so no wrong charset can change it.
+its Content-Security-Policy whatever is not its own style sheet or an image within it: no script can
+run, nothing is loaded and nothing is sent.  It is ASCII, so no wrong charset can change it.
 """
 
-import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
@@ -32,7 +31,10 @@ def escaped(text: str) -> str:
 def html_page(title: str, body: Iterable[str], footer: str) -> str:
     """Return a page.  title, footer: texts.  body: HTML."""
     digest = b64encode(sha256(_STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none';"
+        " form-action 'none'"
+    )
     lines = [
         "<!DOCTYPE html>",
         '<html lang="en">',
@@ -51,14 +53,6 @@ def html_page(title: str, body: Iterable[str], footer: str) -> str:
         "</html>",
     ]
     return "\n".join(lines).encode("ascii", "xmlcharrefreplace").decode()
-
-
-def svg_style() -> str:
-    """Return the style of curves in the light colours, for a drawing that is a file of its own."""
-    style = "\n" + _STYLE.partition("\n\n")[2]  # those of curves, the last of it
-    for name, value in re.findall(r"--(\w+): ([^;]+);", _STYLE.partition("@media")[0]):
-        style = style.replace(f"var(--{name})", value)
-    return style
 
 
 def message_html(excerpt: HighlightedExcerpt, *, highlights_alone: bool = False) -> str:

@@ -160,10 +160,7 @@ class Compared(NamedTuple):
             "name": self.combination.name,
             **self.combination._asdict(),
             "is_default": self.combination == DEFAULT,
-            "errors": self.errors,
-            "errors_ci": self.messages.counts.errors_interval,
             **self.results.figures.as_json(),
-            "calibration_error": self.results.calibration_error,
             "seconds": self.seconds,
             **dict(zip(keys, values, strict=True)),
         }

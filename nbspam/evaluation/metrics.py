@@ -88,12 +88,6 @@ class VerdictCounts(NamedTuple):
         """How many messages are called what they are not."""
         return self.messages - self.right
 
-    @property
-    def errors_interval(self) -> Interval | None:
-        """The 95 % interval of the errors, for as many messages."""
-        share = wilson(self.errors, self.messages)
-        return share and (self.messages * share[0], self.messages * share[1])
-
 
 # How often messages of a class are called what: (label, verdict) -> messages.  Of two classes they
 # may as well be called True and False.
@@ -363,7 +357,7 @@ class Share(NamedTuple):
 
     hits: str
     all: str
-    scale: int = 100  # 1: a share from 0 to 1; 100: a percentage
+    scale: int = 100  # 1: a share from 0 to 1; 100: a percentage; 0: the number of hits
     of_verdicts: bool = False  # counted with the cut-offs, not at the threshold
 
     def of_counts(self, at_threshold: VerdictCounts, verdicts: VerdictCounts) -> Figure:
@@ -372,9 +366,9 @@ class Share(NamedTuple):
         hits, n = getattr(counts, self.hits), getattr(counts, self.all)
         if (ends := wilson(hits, n)) is None:
             return UNDEFINED
-        return Figure(
-            self.scale * hits / n, (self.scale * ends[0], self.scale * ends[1]), (hits, n)
-        )
+        scale = self.scale or n
+        value = scale * hits / n if self.scale else hits
+        return Figure(value, (scale * ends[0], scale * ends[1]), (hits, n))
 
 
 class Mean(NamedTuple):
@@ -389,6 +383,12 @@ class Resampled(NamedTuple):
     statistic: Callable[[Sample], float]
 
 
+class WithoutInterval(NamedTuple):
+    """A statistic of the messages that has no interval."""
+
+    statistic: Callable[[ScoredMessages], float]
+
+
 # The parts of the report.
 GENERAL = "general"  # the figures of any classifier
 TRACK = "track"  # those of the TREC spam tracks
@@ -399,11 +399,13 @@ class Metric(NamedTuple):
     """A metric: all there is to know of it."""
 
     key: str  # in the JSON, with the interval as KEY_ci
-    computation: Share | Mean | Resampled | None = None  # None: a number of messages, by the key
+    # None: a number of messages, by the key.
+    computation: Share | Mean | Resampled | WithoutInterval | None = None
     part: str = ""  # of the report, which has those with a part
     name: str = ""
     meaning: str = ""
     of: str = ""  # of a share: what it is a share of, as "12 of 300 spam" names it
+    is_brief: bool = False  # whether the short report has it
 
 
 def _of_counts(formula: Callable[[VerdictCounts], float]) -> Resampled:
@@ -412,7 +414,13 @@ def _of_counts(formula: Callable[[VerdictCounts], float]) -> Resampled:
 
 _F1, _LAM, _MCC = map(_of_counts, (f1, lam_pct, matthews))
 _ROCA, _SM_AT_HM = Resampled(one_minus_roca_pct), Resampled(sm_pct_at_hm)
+_RANKED_WRONG = "(ham, spam) pairs ranked incorrectly"
 _BRIER = Mean(squared_errors)
+_CALIBRATION = WithoutInterval(
+    lambda messages: calibration_error(calibration_bins(messages.spam, messages.probability))
+)
+_MEAN_GAP = "mean gap between predicted and observed"
+_ERRORS, _PRECISION = Share("errors", "messages", 0), Share("tp", "called", 1)
 _BLOCKED, _MISSED = (Share(*s, of_verdicts=True) for s in (("fp", "ham"), ("fn", "spam")))
 _UNSURE = Share("unsure", "messages", of_verdicts=True)
 
@@ -422,9 +430,17 @@ METRICS = (
     Metric("spam"),
     Metric("ham"),
     Metric("threshold"),
+    Metric("tp"),
+    Metric("fp"),
+    Metric("fn"),
+    Metric("tn"),
+    Metric("verdict_bh_pct", _BLOCKED, VERDICTS, "blocked%", "ham blocked", "ham", True),
+    Metric("verdict_sm_pct", _MISSED, VERDICTS, "missed%", "spam missed", "spam", True),
+    Metric("unsure_pct", _UNSURE, VERDICTS, "unsure%", "unsure", "messages", True),
+    Metric("errors", _ERRORS, GENERAL, "errors", "wrong", "messages", True),
     Metric("accuracy", Share("right", "messages", 1), GENERAL, "accuracy", "correct", "messages"),
-    Metric("precision", Share("tp", "called", 1), GENERAL, "precision", "right", "called spam"),
-    Metric("recall", Share("tp", "spam", 1), GENERAL, "recall", "called spam", "spam"),
+    Metric("precision", _PRECISION, GENERAL, "precision", "right", "called spam", True),
+    Metric("recall", Share("tp", "spam", 1), GENERAL, "recall", "called spam", "spam", True),
     Metric("f1", _F1, GENERAL, "F1", "harmonic mean of precision and recall"),
     Metric("auc", Resampled(auc), GENERAL, "AUC", "(ham, spam) pairs ranked correctly"),
     Metric("mcc", _MCC, GENERAL, "MCC", "Matthews correlation coefficient"),
@@ -435,20 +451,12 @@ METRICS = (
     Metric("sm_pct", Share("fn", "spam")),
     Metric("hm_pct", Share("fp", "ham")),
     Metric("lam_pct", _LAM, TRACK, "lam%", "logistic average of both error rates"),
-    Metric("one_minus_roca_pct", _ROCA, TRACK, "1-ROCA%", "(ham, spam) pairs ranked incorrectly"),
-    Metric(
-        "sm_pct_at_hm_0_1", _SM_AT_HM, TRACK, "sm@hm.1", "spam missed with 0.1 % of ham blocked"
-    ),
-    Metric("tp"),
-    Metric("fp"),
-    Metric("fn"),
-    Metric("tn"),
-    Metric("verdict_bh_pct", _BLOCKED, VERDICTS, "blocked%", "ham blocked", "ham"),
-    Metric("verdict_sm_pct", _MISSED, VERDICTS, "missed%", "spam missed", "spam"),
-    Metric("unsure_pct", _UNSURE, VERDICTS, "unsure%", "unsure", "messages"),
+    Metric("one_minus_roca_pct", _ROCA, TRACK, "1-ROCA%", _RANKED_WRONG, is_brief=True),
+    Metric("sm_pct_at_hm_0_1", _SM_AT_HM, TRACK, "sm@hm.1", "spam missed at 0.1 % of ham blocked"),
+    Metric("calibration_error", _CALIBRATION, TRACK, "cal.err.", _MEAN_GAP, is_brief=True),
 )
 # Those defined without a class that is called spam, too.
-_OF_ANY_CLASSES = {"messages", "threshold", "accuracy", "log_loss", "unsure_pct"}
+_OF_ANY_CLASSES = {"messages", "threshold", "errors", "accuracy", "log_loss", "unsure_pct"}
 _LEFT_OUT_RATES = ("accuracy", "sc_pct", "bh_pct", "verdict_bh_pct", "verdict_sm_pct", "unsure_pct")
 
 
@@ -488,19 +496,19 @@ class Figures:
 
     def as_json(self) -> dict[str, object]:
         """Return the figures, each followed by its interval as `KEY_ci`."""
-        numbers = {metric.key for metric in METRICS if metric.computation is None}
+        alone = {m.key for m in METRICS if isinstance(m.computation, WithoutInterval | None)}
         fields = dict[str, object]()
         for key, figure in self.by_key.items():
             fields[key] = figure.value
-            if key not in numbers:
+            if key not in alone:
                 fields[f"{key}_ci"] = figure.interval
         return fields
 
-    def rows(self, *chosen: str) -> Iterator[ReportRow]:
-        """Yield the figures that are defined, of these parts of the report or with these names."""
-        for key, computation, part, name, meaning, whole in METRICS:
+    def rows(self, *parts: str, brief: bool = False) -> Iterator[ReportRow]:
+        """Yield the figures that are defined, of parts of the report; brief: the chief ones."""
+        for key, computation, part, name, meaning, whole, is_brief in METRICS:
             value, interval, counts = self.by_key.get(key, UNDEFINED)
-            if value is not None and part and {part, name} & {*chosen}:
+            if value is not None and part in parts and (is_brief or not brief):
                 is_share = isinstance(computation, Share) and computation.scale == 1
                 shown = f"{meaning}, {counts[0]:,} of {counts[1]:,} {whole}" if counts else meaning
                 yield ReportRow(name, value, interval, meaning, shown, 100 if is_share else 1)
@@ -520,6 +528,8 @@ def figures(messages: ScoredMessages, seed: int = SEED) -> Figures:
             by_key[key] = computation.of_counts(messages.counts, messages.verdicts)
         elif isinstance(computation, Resampled):
             statistics[key] = computation.statistic
+        elif isinstance(computation, WithoutInterval):
+            by_key[key] = Figure(computation.statistic(messages)) if len(messages) else UNDEFINED
         elif len(messages):
             losses = computation.losses(messages)
             by_key[key] = Figure(float(losses.mean()), mean_interval(losses))

@@ -159,11 +159,6 @@ class Results:
         return metrics.calibration_bins(spam, probability) if messages.has_spam_class else []
 
     @property
-    def calibration_error(self) -> float | None:
-        """The mean gap between predicted and observed shares of spam."""
-        return metrics.calibration_error(self.bins) if self.bins else None
-
-    @property
     def cut_offs(self) -> CutOffs | None:
         """Those of the verdicts; None where no cut-off decides them."""
         return self.evaluation.cut_offs if len(self.evaluation.classes) == 2 else None
@@ -240,6 +235,8 @@ def learning_curve(evaluation: Evaluation) -> tuple[int, Rates]:
 
 def number(value: float) -> str:
     """Return a figure as the report has it."""
+    if isinstance(value, int):
+        return f"{value:,}"
     return f"{value:.4f}" if abs(value) < 10 else f"{value:.2f}"
 
 
@@ -270,7 +267,6 @@ def as_json(results: Results, errors: int) -> str:
         "not_in_ledger": before and before.unnamed,
         "duplicates": evaluation.duplicates,
         "seed": results.seed,
-        "calibration_error": results.calibration_error,
         "calibration": [b._asdict() for b in results.bins],
         "classes": evaluation.classes,
         "confusion": results.confusion,
@@ -278,7 +274,7 @@ def as_json(results: Results, errors: int) -> str:
         "doubted_labels": results.doubted.as_json(results.doubted_sources),
     }
     if errors:
-        report["errors"] = [
+        report["mistakes"] = [
             prediction(o) | {"words": [w._asdict() for w in o.words]}
             for o in worst_mistakes(evaluation, errors)
         ]
