@@ -82,7 +82,7 @@ def excerpt_lines(
     width: of a line, in cells.  most: lines of text.
     signs: write signs around what is highlighted, for a place without colours.
     """
-    excerpt = (excerpt.in_one_strength() if signs else excerpt).joined()
+    excerpt = excerpt.joined(1 if signs else 2)
     lines: list[StyledLine] = []
     for name, runs in (("Subject: ", excerpt.subject), ("From: ", excerpt.sender)):
         if runs:

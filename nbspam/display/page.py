@@ -15,11 +15,10 @@ from nbspam.display.lines import ExplanationView
 from nbspam.errors import counted, one_line
 from nbspam.scoring.explanation import StrongWord, Word
 from nbspam.scoring.highlights import HighlightedExcerpt, Run
-from nbspam.tokens.excerpt import printable
+from nbspam.tokens.tokenized import printable
 
 _STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
-_LEVELS = 4
 
 
 def escaped(text: str) -> str:
@@ -55,25 +54,14 @@ def html_page(title: str, body: Iterable[str], footer: str) -> str:
     return "\n".join(lines).encode("ascii", "xmlcharrefreplace").decode()
 
 
-def message_html(excerpt: HighlightedExcerpt, *, highlights_alone: bool = False) -> str:
-    """Return an excerpt with its words shaded by what they added to the score.
-
-    highlights_alone: shade what is highlighted, of an excerpt whose runs are more than a word.
-    """
-    if highlights_alone:
-        excerpt = excerpt.with_highlights_alone()
-    lines = (excerpt.subject, excerpt.sender, excerpt.text)
-    most = max((abs(run.nats) for runs in lines for run in runs), default=0.0)
-
-    def shaded(runs: Iterable[Run]) -> str:
-        return "".join(_shaded_run(run, most) for run in runs)
-
+def message_html(excerpt: HighlightedExcerpt) -> str:
+    """Return an excerpt with the words that decided shaded, as on a terminal."""
+    subject, sender, text = ("".join(map(_shaded_run, runs)) for runs in excerpt.joined()[:3])
     fields = "".join(
-        f'<dt>{name}</dt><dd dir="auto">{shaded(runs)}</dd>'
-        for name, runs in (("Subject", excerpt.subject), ("From", excerpt.sender))
-        if runs
+        f'<dt>{name}</dt><dd dir="auto">{line}</dd>'
+        for name, line in (("Subject", subject), ("From", sender))
+        if line
     )
-    text = shaded(excerpt.text)
     rest = f"\n… ({counted(excerpt.rest, 'character')} more)" if excerpt.rest else ""
     return (
         f'<div class="message">{f"<dl>{fields}</dl>" if fields else ""}'
@@ -82,29 +70,20 @@ def message_html(excerpt: HighlightedExcerpt, *, highlights_alone: bool = False)
 
 
 _EMPTY = '<span class="dim">(no text)</span>'
+_SHADES = {1: "f1", 2: "f2", -1: "a1", -2: "a2"}  # by emphasis
 
 
-def scale_html(of: str, against: str, *, highlights_alone: bool = False) -> str:
+def scale_html(of: str, against: str) -> str:
     """Return what the shades mean.  of, against: the classes that words speak for."""
-    levels = range(_LEVELS - 1 if highlights_alone else 1, _LEVELS + 1)
-    fors = "".join(f'<mark class="f{i}">&nbsp;&nbsp;&nbsp;</mark>' for i in levels)
-    others = "".join(f'<mark class="a{i}">&nbsp;&nbsp;&nbsp;</mark>' for i in reversed(levels))
-    return f'<p class="dim">{escaped(against)} {others} {fors} {escaped(of)}</p>'
+    marks = [f'<mark class="{_SHADES[i]}">&nbsp;&nbsp;&nbsp;</mark>' for i in (-2, -1, 1, 2)]
+    return f'<p class="dim">{escaped(against)} {" ".join(marks)} {escaped(of)}</p>'
 
 
-def _shaded_run(run: Run, most: float) -> str:
-    """Return a piece of text, shaded in proportion to the strongest of the excerpt.
-
-    What is highlighted has one of the two strongest shades, so that a page and a terminal agree.
-    """
-    size = abs(run.nats) / most if most else 0.0
-    level = min(_LEVELS - 2, int(size * 2 * _LEVELS))
-    if run.emphasis:
-        level = _LEVELS - 2 + abs(run.emphasis)
-    if not level:
-        return escaped(run.text)
-    side = "f" if run.nats > 0 else "a"
-    return f'<mark class="{side}{level}" title="{run.nats:+.3f} nats">{escaped(run.text)}</mark>'
+def _shaded_run(run: Run) -> str:
+    text = escaped(run.text)
+    if not run.emphasis:
+        return text
+    return f'<mark class="{_SHADES[run.emphasis]}" title="{run.nats:+.3f} nats">{text}</mark>'
 
 
 def bar_html(size: float, longest: float) -> str:

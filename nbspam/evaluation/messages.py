@@ -27,8 +27,7 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.names import FEW, HAM, SPAM, TIMES_LARGER, doubt_words, rare_classes
 from nbspam.store.metadata import ModelSettings
-from nbspam.tokens.excerpt import Excerpt
-from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted
+from nbspam.tokens.tokenized import TOKENS_ALONE, Excerpt, TokenizedMessage, Wanted
 
 _SHOWN = 20  # labels in an error
 _NAMED, LISTED = 3, 100  # messages whose labels look wrong: in the text, in JSON

@@ -22,9 +22,8 @@ from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import Explanation, explain
 from nbspam.scoring.highlights import highlighted_message, without_highlights
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
-from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.kinds import is_fragment
-from nbspam.tokens.tokenized import TokenizedMessage
+from nbspam.tokens.tokenized import Excerpt, TokenizedMessage
 
 TELLING_WORDS = 8  # kept of each mistake
 _TENTHS = 10

@@ -283,7 +283,7 @@ def _mistakes(results: Results, errors: int) -> Iterator[str]:
     yield f"<p>{len(worst):,} of {counted(every, 'mistake')}</p>"
     if len(evaluation.classes) == 2:
         (other,) = set(evaluation.classes) - {evaluation.positive}
-        yield page.scale_html(evaluation.positive or "", other, highlights_alone=True)
+        yield page.scale_html(evaluation.positive or "", other)
     for outcome in worst:
         judged = outcome.judged
         called = f"{escaped(outcome.label)} called {escaped(outcome.called)}"
@@ -291,7 +291,7 @@ def _mistakes(results: Results, errors: int) -> Iterator[str]:
         source, verdict = escaped(one_line(judged.source)), escaped(judged.verdict) + judged.remark
         yield f'<p class="dim">{source}, verdict {verdict}</p>'
         if outcome.message is not None:
-            yield page.message_html(outcome.message, highlights_alone=True)
+            yield page.message_html(outcome.message)
         if outcome.words:
             words = "; ".join(
                 f"<bdi><code>{escaped(word.token)}</code></bdi> {word.weight:+.2f}"

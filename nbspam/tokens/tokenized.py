@@ -28,7 +28,6 @@ from nbspam.tokens.text import (
 
 if TYPE_CHECKING:  # classifying shows nothing of a message
     from nbspam.reading.cutting import SourcePiece
-    from nbspam.tokens.excerpt import Excerpt
 
     # What one process tokenizes at a time: messages, or where it finds them.
     Batch = list[RawMessage | Skipped] | SourcePiece
@@ -301,6 +300,71 @@ def digest_of(
     return known.hexdigest()
 
 
+# What a reader sees of a message
+
+_FIELD_LIMIT = 300  # characters of the Subject and of From
+_STRANGE = "\ufffd"
+
+
+class Excerpt(NamedTuple):
+    """The part of a message that is shown: harmless, and of bounded size.
+
+    The only control character in it is the line feed, which ends a line of the text.
+    """
+
+    subject: str  # empty if there is none, as of a text without a header
+    sender: str
+    text: str  # the beginning
+    characters: int  # of the whole text, as it is shown
+
+    @property
+    def rest(self) -> int:
+        """How many characters of the text are left out."""
+        return self.characters - len(self.text)
+
+
+def excerpt_of(message: Message, texts: list[VisibleText], limit: int) -> Excerpt:
+    """Return the excerpt of a message.
+
+    texts: its texts, as `message_tokens` has them.  limit: the most characters of text.
+    """
+    whole = "\n".join(filter(None, (printable(text) for text in _different(texts))))
+    return Excerpt(
+        _field(message.header("subject")), _field(message.header("from")), whole[:limit], len(whole)
+    )
+
+
+def printable(text: str) -> str:
+    """Return a text that can be shown: no control character but line feeds, no format character.
+
+    So it can neither command a terminal nor change the order in which it is read.  Blanks are
+    single, and so are blank lines.
+    """
+    lines = [" ".join(line.split()) for line in text.split("\n")]
+    kept = [line for i, line in enumerate(lines) if line or (i and lines[i - 1])]
+    text = "\n".join(kept).strip("\n")
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(c if c == "\n" or c.isprintable() else _STRANGE for c in text)
+
+
+def _field(value: str) -> str:
+    shown = printable(undo_tricks(value)[0].replace("\n", " "))
+    return shown if len(shown) <= _FIELD_LIMIT else shown[: _FIELD_LIMIT - 1] + "…"
+
+
+def _different(texts: list[VisibleText]) -> list[str]:
+    """Return the texts, without the pages that repeat a plain text."""
+    found: list[str] = []
+    words: set[str] = set()
+    for text, targets, _ in texts:
+        own = set(text.lower().split())
+        if targets is None or 2 * len(own & words) < len(own) or not words:
+            found.append(text)
+            words |= own
+    return found
+
+
 class Wanted(NamedTuple):
     """What is wanted of a message beside its tokens: the numbers a model counts, an excerpt."""
 
@@ -321,7 +385,7 @@ class TokenizedMessage(NamedTuple):
     digest: str = ""  # for the ledger; empty when it was not asked for
     size: int = 0  # bytes or characters; 0 for a file, which its source names
     numbers: Numbers = NO_NUMBERS
-    excerpt: "Excerpt | None" = None  # where it was wanted
+    excerpt: Excerpt | None = None  # where it was wanted
 
     def __reduce__(self) -> tuple[object, ...]:
         """Go to another process as one string of tokens, in a fifth of the time of a list."""
@@ -361,8 +425,6 @@ def tokenize(
             times = {token: n for token, n in times.items() if token in found}
         numbers = Numbers(times, message_traits(message, texts) if wanted.traits else ())
         if wanted.excerpt:
-            from nbspam.tokens.excerpt import excerpt_of
-
             excerpt = excerpt_of(message, texts, wanted.excerpt)
     if perhaps:
         numbers = numbers._replace(perhaps_hidden=frozenset(perhaps))

@@ -14,7 +14,7 @@ from outcomes import CUT_OFFS, THREE, TWO, outcome
 from nbspam.evaluation.report import print_report, report_page
 from nbspam.evaluation.results import Evaluation, compute
 from nbspam.scoring.highlights import highlighted
-from nbspam.tokens.excerpt import Excerpt
+from nbspam.tokens.tokenized import Excerpt
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "evaluation"
 SHOWN = highlighted(
