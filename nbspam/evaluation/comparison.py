@@ -278,41 +278,21 @@ def advice(models: Sequence[Compared], how: Callable[[Combination], str]) -> str
     how: how a user chooses a model that is not the default.
     """
     best, *others = models
-    default = next((m for m in others if m.combination == DEFAULT), None)
-    kind, why = best.combination, "it makes the fewest errors"
-    if any(other.errors <= best.errors for other in others):
-        why = "no model makes fewer errors"
+    chosen, why = best, "no model makes fewer errors"
+    default = next((model for model in others if model.combination == DEFAULT), None)
     if default is not None and default.difference is not None:
-        fewer, difference = default.errors - best.errors, default.difference
-        ranks = ", and ranks significantly better"
-        if not difference.is_worse:
-            kind = DEFAULT
-            if fewer:
-                sure = "significant" if difference.makes_more_errors else "not significant"
-                why = f"{best.combination.name} makes {counted(fewer, 'fewer error')} ({sure})"
-                if difference.ranking < 0:
-                    why += ", and the default ranks significantly better"
-        elif not fewer:
-            why = f"it makes as few errors as the default{ranks}"
-        else:
-            sure = " (significant)" if difference.makes_more_errors else ranks
-            makes = f"{best.errors:,} where the default makes {default.errors:,}"
-            why = f"it makes the fewest errors, {makes}{sure}"
-    taken = f"the default, {DEFAULT.name}" if kind == DEFAULT else f"{kind.name}, with {how(kind)}"
-    return f"Take {taken}: {why}{_of_the_others([m for m in others if m is not default])}."
-
-
-def _of_the_others(others: Sequence[Compared]) -> str:
-    """Return which of the other models are as good as the best."""
+        others.remove(default)
+        difference = default.difference
+        chosen = best if difference.is_worse else default
+        mark = "significant: " if difference.makes_more_errors or difference.ranking else ""
+        why = (
+            f"the default makes {counted(default.errors, 'error')} and"
+            f" {best.combination.name} {best.errors:,} ({mark}{difference.verdict})"
+        )
+    kind = chosen.combination
+    name = f"the default, {kind.name}" if kind == DEFAULT else f"{kind.name}, with {how(kind)}"
     as_good = [m.combination.name for m in others if m.difference and not m.difference.is_worse]
-    if not others:
-        return ""
-    if not as_good:
-        return "; the others are significantly worse"
-    if len(as_good) == len(others):
-        return "; no other model is significantly worse"
     if len(as_good) > _NAMED:
-        as_good[_NAMED:] = [counted(len(as_good) - _NAMED, "other")]
-    verb = "is" if len(as_good) == 1 else "are"
-    named = " and ".join(filter(None, [", ".join(as_good[:-1]), as_good[-1]]))
-    return f"; {named} {verb} not significantly worse"
+        as_good[_NAMED:] = [f"{len(as_good) - _NAMED:,} more"]
+    rest = f"not significantly worse: {', '.join(as_good)}" if as_good else "the others are worse"
+    return f"Take {name}: {why}{f'; {rest}' if others else ''}."

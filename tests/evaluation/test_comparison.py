@@ -1,5 +1,6 @@
 import json
 import math
+import os
 import random
 import re
 import subprocess
@@ -294,12 +295,19 @@ DIFFERENCES = {
 ADVICE = Path(__file__).parents[1] / "golden" / "evaluation" / "advice.txt"
 
 
-@each("line", ADVICE.read_text(encoding="utf-8").splitlines()[1:])
-def test_advice(line):
-    named, said = line.split(" | ")
+def test_advice():
+    head, *lines = ADVICE.read_text(encoding="utf-8").splitlines()
+    advised = [
+        f"{named} | {advice_on(named)}" for named, _ in (line.split(" | ") for line in lines)
+    ]
+    if os.environ.get("NBSPAM_GOLDEN") == "new":
+        ADVICE.write_text("\n".join([head, *advised, ""]), encoding="utf-8")
+    assert advised == lines
+
+
+def advice_on(named):
     models = []
     for name, wrong, *found in map(str.split, named.split(", ")):
         messages = scored([False] * int(wrong) + [True] * (20 - int(wrong)))
         models.append(compared(name, messages, *map(DIFFERENCES.__getitem__, found)))
-    found = advice(models, lambda chosen: f"those of {chosen.name}")
-    assert found == said
+    return advice(models, lambda chosen: f"those of {chosen.name}")
