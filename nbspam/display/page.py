@@ -23,8 +23,8 @@ _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"
 
 def escaped(text: str) -> str:
     """Return a text for HTML, without control and format characters but line feeds."""
-    shown = text if text.replace("\n", "").isprintable() else printable(text)
-    return shown.translate(_ENTITIES)
+    harmless = text if text.replace("\n", "").isprintable() else printable(text)
+    return harmless.translate(_ENTITIES)
 
 
 def html_page(title: str, body: Iterable[str], footer: str) -> str:
@@ -73,10 +73,10 @@ _EMPTY = '<span class="dim">(no text)</span>'
 _SHADES = {1: "f1", 2: "f2", -1: "a1", -2: "a2"}  # by emphasis
 
 
-def scale_html(of: str, against: str) -> str:
-    """Return what the shades mean.  of, against: the classes that words speak for."""
+def scale_html(positive: str, against: str) -> str:
+    """Return what the shades mean.  positive, against: the classes that words speak for."""
     marks = [f'<mark class="{_SHADES[i]}">&nbsp;&nbsp;&nbsp;</mark>' for i in (-2, -1, 1, 2)]
-    return f'<p class="dim">{escaped(against)} {" ".join(marks)} {escaped(of)}</p>'
+    return f'<p class="dim">{escaped(against)} {" ".join(marks)} {escaped(positive)}</p>'
 
 
 def _shaded_run(run: Run) -> str:
@@ -127,7 +127,7 @@ def terms_html(terms: Iterable[tuple[str, str]]) -> str:
 
 def explanation_page(view: ExplanationView, version: str) -> str:
     """Return the page.  version: of nbspam."""
-    judged, found = view.judged, view.found
+    judged, explanation = view.judged, view.found
     colour = "dim"
     if judged.verdict in judged.probabilities and view.positive is not None:
         colour = "bad" if judged.verdict == view.positive else "good"
@@ -141,7 +141,7 @@ def explanation_page(view: ExplanationView, version: str) -> str:
         *(f"<p>{escaped(sentence)}</p>" for sentence in reversed(view.sentences)),
         "<h2>The message</h2>",
         message_html(view.excerpt),
-        scale_html(found.of, found.against),
+        scale_html(explanation.of, explanation.against),
         "<h2>Its words</h2>",
         words_table([*word_lines(view.words), *sums], view.heads, ["share", ""]),
         terms_html(view.legend),
@@ -169,4 +169,4 @@ def words_table(
 ) -> str:
     """Return a table of words.  heads: of the columns of counts.  last: those after them."""
     names = ["word", "weight", *(name for name, _ in heads), *last]
-    return table_html(names, lines, ["", "", *(of for _, of in heads)])
+    return table_html(names, lines, ["", "", *(total for _, total in heads)])

@@ -50,52 +50,52 @@ class Combination(NamedTuple):
         parts = [p for p in (self.event_model, self.traits) if p not in (NO_TOKENS, NO_TRAITS)]
         return f"{'+'.join(parts)}:{self.scoring}"
 
-    def settings(self, given: TrainingSettings) -> TrainingSettings:
+    def settings(self, options: TrainingSettings) -> TrainingSettings:
         """Return the settings of such a model, the rest of them as they were given."""
-        variances = given.variances if self.traits == GAUSSIAN else Variances()
-        return given._replace(**self._asdict(), variances=variances)
+        variances = options.variances if self.traits == GAUSSIAN else Variances()
+        return options._replace(**self._asdict(), variances=variances)
 
 
 DEFAULT = Combination(BERNOULLI, KERNEL, EVIDENCE)
 
 
-def combinations(given: TrainingSettings) -> list[Combination]:
+def combinations(options: TrainingSettings) -> list[Combination]:
     """Return every combination that makes sense.
 
     Those of no tokens and no traits do not, nor does a fixed prior where there is none in the sum;
     and under the evidence rule, which weighs a class against all others, the complement model is
     the multinomial one.
     """
-    every = (Combination(e, t, s) for s in SCORINGS for e in EVENT_MODELS for t in TRAIT_MODELS)
+    kinds = (Combination(e, t, s) for s in SCORINGS for e in EVENT_MODELS for t in TRAIT_MODELS)
     return [
         c
-        for c in every
+        for c in kinds
         if (c.event_model, c.traits) != (NO_TOKENS, NO_TRAITS)
         and (
             event_model(c.event_model).has_prior
-            or (not HAS_PRIOR[c.scoring] and given.prior is None)
+            or (not HAS_PRIOR[c.scoring] and options.prior is None)
         )
     ]
 
 
-def chosen(names: str, given: TrainingSettings) -> list[Combination]:
+def chosen(names: str, options: TrainingSettings) -> list[Combination]:
     """Return the combinations that a list of names asks for; raises OptionError.
 
     names: `all`, or names with commas between: EVENT_MODEL, +TRAITS or both, then :SCORING; without
     it both scorings.
     """
-    known = {c.name: c for c in combinations(given)}
-    found: dict[str, Combination] = {}
+    known = {c.name: c for c in combinations(options)}
+    selected: dict[str, Combination] = {}
     for name in names.split(","):
-        asked = {n: c for n, c in known.items() if name in (ALL, n, n.partition(":")[0])}
-        if not asked:
+        matches = {n: c for n, c in known.items() if name in (ALL, n, n.partition(":")[0])}
+        if not matches:
             raise OptionError(
                 f"{name!r} is not a kind of naive Bayes; choose all, or some of {', '.join(known)}"
             )
-        found |= asked
-    if len(found) < 2:
+        selected |= matches
+    if len(selected) < 2:
         raise OptionError("one model alone cannot be compared; name two or more, or all")
-    return list(found.values())
+    return list(selected.values())
 
 
 class Difference(NamedTuple):
@@ -166,8 +166,8 @@ class Compared(NamedTuple):
         }
 
 
-def as_json(models: Sequence[Compared], said: str) -> str:
-    """Return a comparison as one JSON object.  said: the advice."""
+def as_json(models: Sequence[Compared], advice: str) -> str:
+    """Return a comparison as one JSON object."""
     results = models[0].results
     fields = {
         "protocol": results.evaluation.protocol,
@@ -176,26 +176,26 @@ def as_json(models: Sequence[Compared], said: str) -> str:
         "duplicates": results.evaluation.duplicates,
         "seed": results.seed,
         "models": [model.as_json() for model in models],
-        "advice": said,
+        "advice": advice,
     }
     return json.dumps(rounded(fields), indent=1)
 
 
 def compare(
-    asked: Iterable[Combination],
-    given: TrainingSettings,
+    combinations: Iterable[Combination],
+    options: TrainingSettings,
     protocol: Callable[[TrainingSettings], Evaluation],
     seed: int = SEED,
 ) -> list[Compared]:
     """Return the comparison of combinations on the same messages, the best first.
 
-    given: the user's other settings.  protocol: tests a model.  seed: of the bootstraps.
+    options: the user's other settings.  protocol: tests a model.  seed: of the bootstraps.
     Raises NbspamError as the protocol does.
     """
     models = []
-    for combination in asked:
+    for combination in combinations:
         begun = time.perf_counter()
-        found = protocol(combination.settings(given))
+        found = protocol(combination.settings(options))
         seconds = time.perf_counter() - begun
         models.append(Compared(combination, compute(found, seed), seconds))
     if not models or not len(models[0].messages):
@@ -221,19 +221,19 @@ def _differences(best: Compared, others: Sequence[Compared], seed: int) -> list[
 
     right, counts = best.messages.right, best.messages.counts
     wrong = [~model.messages.right for model in others]
-    pairs = [(int((it & right).sum()), int((~it & ~right).sum())) for it in wrong]
+    pairs = [(int((errors & right).sum()), int((~errors & ~right).sum())) for errors in wrong]
     errors_p = holm([mcnemar_p(*pair) for pair in pairs])
-    found = [Difference(*pair, p) for pair, p in zip(pairs, errors_p, strict=True)]
+    differences = [Difference(*pair, p) for pair, p in zip(pairs, errors_p, strict=True)]
     if not best.messages.has_spam_class or not 0 < counts.spam < counts.messages:
-        return found
+        return differences
     of_best, few = areas(best), min(counts.spam, counts.ham) < _FEWEST
     less = [areas(model) - of_best for model in others]
-    roca_p = holm([1.0 if few else bootstrap_p(each[1:]) for each in less])
+    roca_p = holm([1.0 if few else bootstrap_p(deltas[1:]) for deltas in less])
     return [
-        d._replace(
-            roca=float(each[0]), roca_interval=metrics.percentile_interval(each[1:]), roca_p=p
+        difference._replace(
+            roca=float(deltas[0]), roca_interval=metrics.percentile_interval(deltas[1:]), roca_p=p
         )
-        for d, each, p in zip(found, less, roca_p, strict=True)
+        for difference, deltas, p in zip(differences, less, roca_p, strict=True)
     ]
 
 

@@ -145,9 +145,16 @@ class ScoredMessages:
         """
         called = log_odds > 0
         counts = count_verdicts(Counter(zip(spam.tolist(), called.tolist(), strict=True)), True)
-        own = np.where(spam, probability, 1 - probability)
+        p_true = np.where(spam, probability, 1 - probability)
         return cls(
-            spam, log_odds, probability, called, called == spam, own, counts, verdicts or counts
+            spam,
+            log_odds,
+            probability,
+            called,
+            called == spam,
+            p_true,
+            counts,
+            verdicts or counts,
         )
 
     def __len__(self) -> int:
@@ -176,31 +183,33 @@ def samples(messages: ScoredMessages, times: int = 0, seed: int = SEED) -> Itera
     random = np.random.default_rng(seed)
     scores, score = np.unique(messages.log_odds, return_inverse=True)
     # Of spam and of ham: the index of each message's score, and whether it is called spam.
-    both = [(score[of], messages.called_spam[of]) for of in (messages.spam, ~messages.spam)]
+    classes = [
+        (score[mask], messages.called_spam[mask]) for mask in (messages.spam, ~messages.spam)
+    ]
     for i in range(times + 1):
         called_spam, at_scores = [], []
-        for at, called in both:
+        for at, called in classes:
             rows = random.integers(len(at), size=len(at)) if i else slice(None)
             called_spam.append(int(np.count_nonzero(called[rows])))
             at_scores.append(np.bincount(at[rows], minlength=len(scores)))
         tp, fp = called_spam
-        fn, tn = len(both[0][0]) - tp, len(both[1][0]) - fp
+        fn, tn = len(classes[0][0]) - tp, len(classes[1][0]) - fp
         yield Sample(VerdictCounts(len(messages), tp + tn, tp, fp, fn, tn), *at_scores)
 
 
 # 95 % intervals
 
 
-def wilson(hits: int, of: int) -> Interval | None:
+def wilson(hits: int, n: int) -> Interval | None:
     """Return the score interval of the share hits / of (Wilson 1927); None where `of` is 0."""
-    if not of:
+    if not n:
         return None
-    share, z2 = hits / of, _Z**2
-    middle = share + z2 / (2 * of)
-    half = _Z * ((share * (1 - share) + z2 / (4 * of)) / of) ** 0.5
+    share, z2 = hits / n, _Z**2
+    middle = share + z2 / (2 * n)
+    half = _Z * ((share * (1 - share) + z2 / (4 * n)) / n) ** 0.5
     # With no hits the lower end is exactly 0, and with nothing but hits the upper end is exactly 1.
-    low = 0.0 if not hits else max(0.0, (middle - half) / (1 + z2 / of))
-    high = 1.0 if hits == of else min(1.0, (middle + half) / (1 + z2 / of))
+    low = 0.0 if not hits else max(0.0, (middle - half) / (1 + z2 / n))
+    high = 1.0 if hits == n else min(1.0, (middle + half) / (1 + z2 / n))
     return low, high
 
 
@@ -272,8 +281,8 @@ def auc(sample: Sample) -> float:
 
 def sm_pct_at_hm(sample: Sample, ham_loss: float = HAM_LOSS) -> float:
     """Return sm% at the lowest cut-off above which lies no more than `ham_loss` of the ham."""
-    kept = sample.counts.ham - int(sample.counts.ham * ham_loss)
-    cut_off = int(np.searchsorted(np.cumsum(sample.ham_at), kept))
+    delivered = sample.counts.ham - int(sample.counts.ham * ham_loss)
+    cut_off = int(np.searchsorted(np.cumsum(sample.ham_at), delivered))
     return float(100 * (sample.spam_at[: cut_off + 1].sum() / sample.counts.spam))
 
 
@@ -305,13 +314,13 @@ def calibration_bins(spam: Booleans, probability: Floats) -> list[CalibrationBin
 
     spam, probability: (n,), what each message is, and its P(spam).
     """
-    which = np.minimum((probability * _BINS).astype(int), _BINS - 1)
-    found = []
-    for k in np.unique(which).tolist():
-        own, ends = which == k, (k / _BINS, (k + 1) / _BINS)
-        means = float(probability[own].mean()), float(spam[own].mean())
-        found.append(CalibrationBin(*ends, int(own.sum()), *means))
-    return found
+    bin_of = np.minimum((probability * _BINS).astype(int), _BINS - 1)
+    bins = []
+    for k in np.unique(bin_of).tolist():
+        members, ends = bin_of == k, (k / _BINS, (k + 1) / _BINS)
+        means = float(probability[members].mean()), float(spam[members].mean())
+        bins.append(CalibrationBin(*ends, int(members.sum()), *means))
+    return bins
 
 
 def calibration_error(bins: Sequence[CalibrationBin]) -> float:
@@ -331,9 +340,11 @@ def score_distribution(messages: ScoredMessages) -> Iterator[tuple[float, float,
     """
     edges = _SCORE_EDGES
     clipped = np.clip(messages.log_odds, edges[0], edges[-1] - 1e-9)
-    both = (np.histogram(clipped[of], edges)[0].tolist() for of in (~messages.spam, messages.spam))
+    counts = (
+        np.histogram(clipped[mask], edges)[0].tolist() for mask in (~messages.spam, messages.spam)
+    )
     ends = edges.astype(float).tolist()
-    return zip(ends[:-1], ends[1:], *both, strict=True)
+    return zip(ends[:-1], ends[1:], *counts, strict=True)
 
 
 # The metrics
@@ -510,8 +521,8 @@ class Figures:
             value, interval, counts = self.by_key.get(key, UNDEFINED)
             if value is not None and part in parts and (is_brief or not brief):
                 is_share = isinstance(computation, Share) and computation.scale == 1
-                shown = f"{meaning}, {counts[0]:,} of {counts[1]:,} {whole}" if counts else meaning
-                yield ReportRow(name, value, interval, meaning, shown, 100 if is_share else 1)
+                line = f"{meaning}, {counts[0]:,} of {counts[1]:,} {whole}" if counts else meaning
+                yield ReportRow(name, value, interval, meaning, line, 100 if is_share else 1)
 
 
 def figures(messages: ScoredMessages, seed: int = SEED) -> Figures:
@@ -537,7 +548,7 @@ def figures(messages: ScoredMessages, seed: int = SEED) -> Figures:
         fewest, most = _RESAMPLES
         times = max(fewest, min(most, _RESAMPLED_LIMIT // len(messages)))
         drawn = samples(messages, times, seed)
-        values = np.array([[of(sample) for of in statistics.values()] for sample in drawn])
+        values = np.array([[call(sample) for call in statistics.values()] for sample in drawn])
         for key, (whole, *resampled) in zip(statistics, values.T, strict=True):
             by_key[key] = Figure(float(whole), percentile_interval(resampled))
     return Figures(by_key)

@@ -162,21 +162,23 @@ def _mistake_lines(mistakes: list[Outcome], out: Console) -> Iterator[Text]:
     yield Text("\nworst mistakes" if mistakes else "\nno mistakes", style="bold")
     for outcome in mistakes:
         judged = outcome.judged
-        said = one_line(
+        sentence = one_line(
             f"{judged.source}: {outcome.label} called {outcome.called}, probability"
             f" {judged.probability:.4f}, verdict {outcome.judged.verdict}"
         )
         # In a pipe the name of a message is whole.
-        whole = iter([f"  {said}"])
-        yield from map(Text, lines.folded_text(f"  {said}", width, 4) if out.is_terminal else whole)
+        whole = iter([f"  {sentence}"])
+        yield from map(
+            Text, lines.folded_text(f"  {sentence}", width, 4) if out.is_terminal else whole
+        )
         if judged.reason:
             yield Text(f"    unsure for {judged.reason}")
         if outcome.message is not None:
-            of = outcome.message, width, _EXCERPT_LINES
-            for pieces in lines.excerpt_lines(*of, signs=signs, indent="    "):
+            limits = outcome.message, width, _EXCERPT_LINES
+            for pieces in lines.excerpt_lines(*limits, signs=signs, indent="    "):
                 yield Text.assemble(*((text, _EMPHASIS[emphasis]) for text, emphasis in pieces))
         weights = (f"{word.token} {word.weight:+.2f} " for word in outcome.words)
-        words = " ".join(each.replace(" ", lines.HARD_SPACE) for each in weights)
+        words = " ".join(weight.replace(" ", lines.HARD_SPACE) for weight in weights)
         for folded in lines.folded_text(f"    {words or '(no known word)'}", width, 4):
             yield Text(folded.rstrip(), style="dim")
 
@@ -191,8 +193,8 @@ def print_comparison(models: Sequence[Compared], advice: str) -> None:
     """
     out, best = console(), models[0]
     counts, has_spam = best.messages.counts, best.messages.has_spam_class
-    of = f" ({counts.spam:,} spam)" if has_spam else ""
-    tested = f"{counted(counts.messages, 'message')}{of}, {best.results.evaluation.protocol}"
+    of_spam = f" ({counts.spam:,} spam)" if has_spam else ""
+    tested = f"{counted(counts.messages, 'message')}{of_spam}, {best.results.evaluation.protocol}"
     print_sentence(out, f"{counted(len(models), 'model')} on {tested}")
     keys = {"1-ROCA%": "one_minus_roca_pct"} if has_spam else {}
     keys["log-loss"] = "log_loss"
@@ -267,20 +269,20 @@ def _table_html(table: ReportTable) -> str:
     """Return a table; what a row is stands below its name."""
     heads, rows = list(table.heads), [list(map(page.escaped, row)) for row in table.rows]
     if not heads[-1]:
-        rows = [[f"{name}<small>{said}</small>", *cells] for name, *cells, said in rows]
+        rows = [[f"{name}<small>{meaning}</small>", *cells] for name, *cells, meaning in rows]
         heads.pop()
     return page.table_html(heads, [("", row) for row in rows])
 
 
 def _mistakes(results: Results, errors: int) -> Iterator[str]:
     evaluation, escaped = results.evaluation, page.escaped
-    every = results.messages.counts.errors
+    n_mistakes = results.messages.counts.errors
     worst = worst_mistakes(evaluation, errors)
     yield "<h2>Worst mistakes</h2>"
     if not worst:
-        yield f"<p>{counted(every, 'mistake') if every else 'none'}</p>"
+        yield f"<p>{counted(n_mistakes, 'mistake') if n_mistakes else 'none'}</p>"
         return
-    yield f"<p>{len(worst):,} of {counted(every, 'mistake')}</p>"
+    yield f"<p>{len(worst):,} of {counted(n_mistakes, 'mistake')}</p>"
     if len(evaluation.classes) == 2:
         (other,) = set(evaluation.classes) - {evaluation.positive}
         yield page.scale_html(evaluation.positive or "", other)

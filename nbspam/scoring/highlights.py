@@ -166,11 +166,11 @@ def excerpt_json(excerpt: HighlightedExcerpt) -> dict[str, object]:
     """
     excerpt = excerpt.joined()
     lines = {"subject": excerpt.subject, "from": excerpt.sender, "text": excerpt.text}
-    shown: dict[str, object] = {
+    fields: dict[str, object] = {
         name: "".join(run.text for run in runs) for name, runs in lines.items()
     }
     highlights = {name: list(_places_of(runs)) for name, runs in lines.items()}
-    return shown | {"characters_left_out": excerpt.rest, "highlights": highlights}
+    return fields | {"characters_left_out": excerpt.rest, "highlights": highlights}
 
 
 def _places_of(runs: Iterable[Run]) -> Iterator[list[float]]:

@@ -168,39 +168,39 @@ def undo_tricks(text: str) -> tuple[str, set[str]]:
     has_control = _CONTROL.search(text) is not None
     if not has_control and "\u00ad" not in text and western_bytes(text) is not None:
         return text, set()
-    found = set()
+    tricks = set()
     characters = strange_characters(text)
     if has_control or may_have(characters, _INVISIBLES):
         if _SPLIT_WORD.search(text):
-            found.add("trick:invisible")
+            tricks.add("trick:invisible")
         text = _INVISIBLE.sub("", text)
     if may_have(characters, "\u0300-\u036f"):
         import unicodedata
 
         # Without the marks that make no letter with the one before them.
         if _OVERLAY.search(text):
-            found.add("trick:marks")
+            tricks.add("trick:marks")
         text = _DECORATION.sub("", unicodedata.normalize("NFC", text))
     if may_have(characters, _COMPATIBLES) and _COMPATIBLE.search(text):
         import unicodedata
 
         if _FULL_WIDTH.search(text):
-            found.add("trick:full-width")
+            tricks.add("trick:full-width")
         if _STYLED.search(text) or _REGIONAL.search(text):
-            found.add("trick:styled-letters")
+            tricks.add("trick:styled-letters")
             text = text.translate(_STYLES)
             text = _REGIONAL.sub(lambda m: "".join(chr(ord(c) - 0x1F185) for c in m[0]), text)
         text = _COMPATIBLE.sub(lambda m: unicodedata.normalize("NFKC", m[0]), text)
         characters = strange_characters(text)
     if may_have(characters, _ALIKE) and _MIXES.search(text):
-        found.add("trick:look-alike")
+        tricks.add("trick:look-alike")
         # Word by word: a pattern for words with a mix in them took ten times as long on long ones.
         text = _LETTERS.sub(_alike, text)
     try:
         text.encode()
     except UnicodeEncodeError:  # half of a surrogate pair, which no file can hold
         text = text.encode("utf-8", "replace").decode()
-    return text, found
+    return text, tricks
 
 
 # Words
@@ -513,6 +513,6 @@ def typed_tokens(typed: str) -> list[str]:
 
 def of_other_kinds(token: str) -> list[str]:
     """Return what a token would be as each other kind: `subject:free` for `free`, and back."""
-    own = kind_of(token)
-    value = token.removeprefix(own.prefix)
-    return [kind.prefix + value for kind in KINDS if kind != own]
+    kind_of_token = kind_of(token)
+    value = token.removeprefix(kind_of_token.prefix)
+    return [kind.prefix + value for kind in KINDS if kind != kind_of_token]

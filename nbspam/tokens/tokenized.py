@@ -62,7 +62,7 @@ def message_tokens(
     tokens = dict.fromkeys(sorted(header_tokens(message.headers)) if is_mail else ())
     perhaps: dict[str, None] = {}
     others: list[str] = []  # texts that mail programs show another part for
-    shown: set[str] = set()
+    visible_words: set[str] = set()
     for part in message.parts:
         if is_mail:
             tokens[f"mime:{_NO_MEDIA_TYPE.sub('', part.content_type[:60])}"] = None
@@ -77,17 +77,17 @@ def message_tokens(
             others.append(text.text)
             continue
         if has_others:
-            shown.update(text.text.lower().split())
-        found = _text_tokens(text.text, is_mail)
+            visible_words.update(text.text.lower().split())
+        of_text = _text_tokens(text.text, is_mail)
         if text.certain is not None:
-            perhaps |= found
-            found = _text_tokens(text.certain, is_mail) if text.certain else {}
-        if len(found) > len(tokens):  # the smaller set goes into the larger
-            tokens, found = found, tokens
-        tokens |= found
+            perhaps |= of_text
+            of_text = _text_tokens(text.certain, is_mail) if text.certain else {}
+        if len(of_text) > len(tokens):  # the smaller set goes into the larger
+            tokens, of_text = of_text, tokens
+        tokens |= of_text
     for other in others:
         words = set(other.lower().split())
-        is_same = len(words & shown) >= _SAME * len(words)
+        is_same = len(words & visible_words) >= _SAME * len(words)
         (tokens if is_same else perhaps).update(_text_tokens(other, is_mail))
     only_perhaps = perhaps.keys() - tokens.keys() if perhaps else frozenset()
     tokens |= perhaps
@@ -134,9 +134,9 @@ def _visible_text(part: Part, tokens: dict[str, None]) -> VisibleText:
         # Its patterns take 2 ms to compile: one mail of plain text goes without them.
         from nbspam.tokens.html import page_of
 
-        text, certain, targets, found = page_of(text)
-        found.update(*map(target_tokens, set(targets)))
-        tokens |= dict.fromkeys(sorted(found))
+        text, certain, targets, tricks_of_page = page_of(text)
+        tricks_of_page.update(*map(target_tokens, set(targets)))
+        tokens |= dict.fromkeys(sorted(tricks_of_page))
     is_certain = certain is text
     if ">From " in text:
         text, certain = _QUOTED.sub("From ", text), _QUOTED.sub("From ", certain)
@@ -341,28 +341,28 @@ def printable(text: str) -> str:
     single, and so are blank lines.
     """
     lines = [" ".join(line.split()) for line in text.split("\n")]
-    kept = [line for i, line in enumerate(lines) if line or (i and lines[i - 1])]
-    text = "\n".join(kept).strip("\n")
+    single_spaced = [line for i, line in enumerate(lines) if line or (i and lines[i - 1])]
+    text = "\n".join(single_spaced).strip("\n")
     if text.replace("\n", "").isprintable():
         return text
     return "".join(c if c == "\n" or c.isprintable() else _STRANGE for c in text)
 
 
 def _field(value: str) -> str:
-    shown = printable(undo_tricks(value)[0].replace("\n", " "))
-    return shown if len(shown) <= _FIELD_LIMIT else shown[: _FIELD_LIMIT - 1] + "…"
+    line = printable(undo_tricks(value)[0].replace("\n", " "))
+    return line if len(line) <= _FIELD_LIMIT else line[: _FIELD_LIMIT - 1] + "…"
 
 
 def _different(texts: list[VisibleText]) -> list[str]:
     """Return the texts, without the pages that repeat a plain text."""
-    found: list[str] = []
+    different: list[str] = []
     words: set[str] = set()
     for text, targets, _ in texts:
-        own = set(text.lower().split())
-        if targets is None or 2 * len(own & words) < len(own) or not words:
-            found.append(text)
-            words |= own
-    return found
+        words_of_text = set(text.lower().split())
+        if targets is None or 2 * len(words_of_text & words) < len(words_of_text) or not words:
+            different.append(text)
+            words |= words_of_text
+    return different
 
 
 class Wanted(NamedTuple):
@@ -417,12 +417,12 @@ def tokenize(
     """
     texts: list[VisibleText] | None = None if wanted == TOKENS_ALONE else []
     perhaps: set[str] = set()
-    found = message_tokens(message, texts, perhaps)
+    tokens = message_tokens(message, texts, perhaps)
     numbers, excerpt = NO_NUMBERS, None
     if texts is not None:
         times = repeated_tokens(texts, bool(message.headers)) if wanted.times else {}
-        if len(found) > TOKENS_LIMIT:  # some were left out
-            times = {token: n for token, n in times.items() if token in found}
+        if len(tokens) > TOKENS_LIMIT:  # some were left out
+            times = {token: n for token, n in times.items() if token in tokens}
         numbers = Numbers(times, message_traits(message, texts) if wanted.traits else ())
         if wanted.excerpt:
             excerpt = excerpt_of(message, texts, wanted.excerpt)
@@ -431,8 +431,8 @@ def tokenize(
     known = ""
     if digest:
         decoded = (part.text for part in message.parts)
-        known = digest_of(found, message.headers, *numbers[:2], texts=decoded)
-    return TokenizedMessage(source, label, list(found), known, numbers=numbers, excerpt=excerpt)
+        known = digest_of(tokens, message.headers, *numbers[:2], texts=decoded)
+    return TokenizedMessage(source, label, list(tokens), known, numbers=numbers, excerpt=excerpt)
 
 
 class Tokenizing(NamedTuple):
