@@ -185,7 +185,6 @@ MAY_OPEN = {
     "nbspam.cli.evaluate": 1,
     "nbspam.cli.settings": 1,
     "nbspam.display.page": 1,  # its style sheet
-    "nbspam.evaluation.curves": 1,
     "nbspam.evaluation.results": 1,
     "nbspam.mailbox.account": 1,
     "nbspam.mailbox.maildir": 3,  # and the keywords of Dovecot
