@@ -253,7 +253,12 @@ def taught(
 
     change, after = _changed(place, model, pending.corpus, settings.base, steps, remember)
     after = after._replace(metadata=with_columns(after.metadata, pending.columns))
-    unchanged = occurrences.total() - change.learned - change.moved - sum(map(occurrences.__getitem__, withheld))
+    unchanged = (
+        occurrences.total()
+        - change.learned
+        - change.moved
+        - sum(map(occurrences.__getitem__, withheld))
+    )
     return change._replace(unchanged=unchanged, surprising=surprising), after
 
 
