@@ -59,7 +59,7 @@ def ours_loaded(*arguments):
     code = (
         "import atexit, sys\n"
         "atexit.register(lambda: print('loaded', *sys.modules, file=sys.stderr))\n"
-        "from nbspam_main import main\n"
+        "from nbspam.__main__ import main\n"
         "main()"
     )
     lines = run("-c", code, *arguments, NBSPAM_DEBUG="1")  # which ends the process as usual
@@ -203,7 +203,7 @@ TOML |= {"string", "_string", "__future__"}
 
 
 def foreign(names):
-    return {name for name in names if name.split(".")[0] not in ("nbspam", "nbspam_main")}
+    return {name for name in names if name.split(".")[0] != "nbspam"}
 
 
 @functools.cache

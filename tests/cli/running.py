@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-import nbspam_main
+from nbspam import __main__ as entry
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,7 +37,7 @@ def run_raw(arguments, stdin=b""):
         sys.argv = ["nbspam", *map(str, arguments)]
         sys.stdin, sys.stdout, sys.stderr = streams
         try:
-            code = nbspam_main.run()
+            code = entry.run()
         finally:
             for stream in streams[1:]:
                 stream.flush()

@@ -133,7 +133,7 @@ NOBODY = 65534
 TWICE = """
 import os, pathlib, pwd, sys
 import nbspam.cli.notes, nbspam.store.writing
-from nbspam_main import run
+from nbspam.__main__ import run
 
 def flushed_run():
     code = run()

@@ -13,7 +13,7 @@ import pytest
 from one_case import each
 from running import ROOT, on_a_terminal
 
-import nbspam_main
+from nbspam import __main__ as entry
 from nbspam.cli.notes import REMEDIES, note
 from nbspam.cli.progress import parts_shown, progress, shown_passes, size_of
 from nbspam.cli.settings import command_contexts
@@ -25,8 +25,8 @@ PACKAGE = ROOT / "nbspam"
 
 
 def test_a_wrong_word_is_one_sentence_with_click_8_1_too():
-    code = "import click, nbspam_main; vars(click.exceptions).pop('NoArgsIsHelpError', None)"
-    words = [sys.executable, "-c", f"{code}; nbspam_main.main()", "clasify"]
+    code = "import click, nbspam.__main__ as main; vars(click.exceptions).pop('NoArgsIsHelpError', None)"
+    words = [sys.executable, "-c", f"{code}; main.main()", "clasify"]
     found = subprocess.run(words, capture_output=True, check=False, cwd=ROOT)
     assert (found.returncode, found.stderr[:29]) == (2, b"nbspam: no such command 'clas")
 
@@ -112,8 +112,8 @@ def test_errors_have_no_control_characters_and_no_hidden_turns(capfd):
         assert said.isprintable()
         assert "a" in said
     note(name)
-    nbspam_main._print_error(nbspam_main.described(OSError(2, "not there", name))[1])
-    nbspam_main._print_error("Error: no such option\n" + name.replace("\n", ""))
+    entry._print_error(entry.described(OSError(2, "not there", name))[1])
+    entry._print_error("Error: no such option\n" + name.replace("\n", ""))
     said = capfd.readouterr().err
     assert said.count("\n") == 4
     assert said.replace("\n", "").isprintable()
