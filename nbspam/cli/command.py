@@ -144,9 +144,10 @@ class Command(click.Command):
             return super().parse_args(ctx, args)
         except click.UsageError as error:
             error.ctx = error.ctx or ctx  # click leaves it out where an option lacks its value
-            if path is not None and _is_from_file(ctx, getattr(error, "param", None)):
-                problem = error.format_message().rstrip(".")
-                raise OptionError(f"{path}: {problem}; correct it, or leave it out") from error
+            option = getattr(error, "param", None)
+            if isinstance(option, Option) and _is_from_file(ctx, option):
+                problem = f"{path}: {option.flag[2:]}: {error.message.rstrip('.')}"
+                raise OptionError(f"{problem}; correct it, or leave it out") from error
             raise
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -229,9 +230,8 @@ def _is_given(ctx: click.Context, name: str) -> bool:
     return not (is_default or value is None or value is False or value == ())
 
 
-def _is_from_file(ctx: click.Context, parameter: click.Parameter | None) -> bool:
-    source = ctx.get_parameter_source(parameter.name or "") if parameter else None
-    return source is ParameterSource.DEFAULT_MAP
+def _is_from_file(ctx: click.Context, parameter: click.Parameter) -> bool:
+    return ctx.get_parameter_source(parameter.name or "") is ParameterSource.DEFAULT_MAP
 
 
 def is_typed(name: str) -> bool:

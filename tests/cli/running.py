@@ -8,9 +8,11 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+import click
 import pytest
 
 from nbspam import __main__ as entry
+from nbspam.cli.program import nbspam as group
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,6 +26,16 @@ class Result(NamedTuple):
     def sentences(self):
         """What was printed, each sentence in a line, as before it was folded."""
         return self.out.replace("\n  ", " ")
+
+
+def commands(command=group, name=""):
+    """Yield all commands by their words, such as `model prune`."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for below in command.list_commands(context):
+            yield from commands(command.get_command(context, below), f"{name} {below}".strip())
+    else:
+        yield name, command
 
 
 def run_raw(arguments, stdin=b""):
