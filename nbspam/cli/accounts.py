@@ -20,7 +20,7 @@ from functools import cache, partial
 from typing import Any
 
 from nbspam.cli.command import config_file
-from nbspam.cli.config import absolute_path, read_config
+from nbspam.cli.settings import absolute_path, read_config
 from nbspam.errors import AccountError, OptionError
 from nbspam.mailbox.account import (
     IMPLICIT,

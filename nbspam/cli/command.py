@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from nbspam.cli.notes import NoTrace
 from nbspam.errors import OptionError, UnexpectedEndError
 
 MORE = "More"
@@ -138,9 +137,10 @@ class Command(click.Command):
             if not (ctx.resilient_parsing or {"-h", "--help", "--help-all"} & {*args}):
                 path = config_file() if any(o.in_file for o in self.options()) else None
             if path is not None:
-                from nbspam.cli.config import defaults
+                from nbspam.cli.settings import defaults
 
-                ctx.default_map = defaults(path, self)
+                options = {option.flag[2:]: option for option in self.options()}
+                ctx.default_map = defaults(path, self.table, options)
             return super().parse_args(ctx, args)
         except click.UsageError as error:
             error.ctx = error.ctx or ctx  # click leaves it out where an option lacks its value
@@ -154,6 +154,8 @@ class Command(click.Command):
         if not self._logs:
             return self._function(**self._arguments(ctx))
         if (log := ctx.params["log"]) is None:
+            from nbspam.cli.notes import NoTrace  # no help needs it
+
             return self._function(**self._arguments(ctx), trace=NoTrace())
         from nbspam.cli.tracing import Trace
 

@@ -14,8 +14,10 @@ from nbspam.errors import (
     NbspamError,
     OptionError,
     Remedy,
+    UnexpectedEndError,
     counted,
     one_line,
+    without_passwords,
 )
 from nbspam.reading.source import Skips
 from nbspam.store.metadata import Metadata
@@ -283,10 +285,12 @@ def _is_default(path: object) -> bool:
 _NO_COMMAND = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
-def outcome(error: BaseException) -> tuple[int, str] | None:
+def outcome(
+    error: BaseException, describe: "Callable[[BaseException], tuple[int, str]]"
+) -> tuple[int, str]:
     """Return the exit code of a failure, and the sentence for the user; empty for silence.
 
-    Of a group without a command it is the help.  None for what is no error of the command line.
+    Of a group without a command it is the help.  describe: returns them of any other error.
     """
     match error:
         case NbspamError(remedy=Remedy.CREATE_MODEL) if _is_default(error.values["path"]):
@@ -310,10 +314,15 @@ def outcome(error: BaseException) -> tuple[int, str] | None:
             return code, ""
         case BrokenPipeError() | SystemExit():  # click turns the first into the second
             return ExitCode.ERROR, ""  # the reader has gone, as `head` does: no news
+        case click.Abort():
+            return describe(KeyboardInterrupt())
+        case UnexpectedEndError():
+            return describe(error.end)
         case ModuleNotFoundError(name="numpy" | "scipy" | "rich" as name):
             return ExitCode.ERROR, (
                 f"{name} is not installed; eval needs it, and train without --update; install it"
                 " with: pip install numpy scipy rich"
             )
         case _:
-            return None
+            code, sentence = describe(error)
+            return code, without_passwords(sentence)

@@ -10,7 +10,7 @@ import click
 
 from nbspam import __version__
 from nbspam.cli.command import LazyGroup
-from nbspam.errors import ExitCode, UnexpectedEndError, without_passwords
+from nbspam.errors import ExitCode
 
 
 def run_program(
@@ -49,12 +49,7 @@ def run_program(
             traceback.print_exc()
         from nbspam.cli.notes import outcome
 
-        if known := outcome(error):
-            return known
-        if isinstance(error, click.Abort):
-            return describe(KeyboardInterrupt())
-        code, sentence = describe(error.end if isinstance(error, UnexpectedEndError) else error)
-        return code, without_passwords(sentence)
+        return outcome(error, describe)
     return returned if isinstance(returned, int) else ExitCode.DONE, None
 
 

@@ -211,7 +211,7 @@ def serve(
     )
     setup = Setup(
         model,
-        cutting,
+        tuple(cutting),
         None if base is None else Path(base),
         None if serving.user_models is None else UserFiles.of(serving.user_models),
         serving.workers or all_cores(),

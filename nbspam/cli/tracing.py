@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nbspam.bayes.event_model import Row
 from nbspam.cli.notes import NoTrace, outcome
-from nbspam.errors import NbspamError, counted, without_passwords
+from nbspam.errors import NbspamError, counted
 from nbspam.reading.header_fields import message_id
 from nbspam.reading.message import Identity, RawMessage, identity
 from nbspam.scoring.verdict import Verdict
@@ -64,8 +64,8 @@ class Trace(NoTrace):
                 if len(self._identities) == 1:
                     [source] = self._identities
                     self._entry = self._identified(source)
-                _, reason = outcome(error) or (1, f"{type(error).__name__}: {error}")
-                reason = without_passwords(reason) or "its output was not read"
+                _, reason = outcome(error, lambda e: (1, f"{type(e).__name__}: {e}"))
+                reason = reason or "its output was not read"
                 self._log.write(self._entry._replace(error=reason))
         elif self._log.problem:  # after an error the message is still to be passed on
             sentence = f"nbspam: {self._log.problem}; start that service, or log elsewhere\n"

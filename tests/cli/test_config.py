@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from one_case import each
 from running import ROOT, commands
 
-from nbspam.cli.config import KEYS
 from nbspam.cli.options import FileName, default_model
+from nbspam.cli.settings import KEYS
 
 MAIL = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
 OPTIONS = {name: command.options() for name, command in commands()}
@@ -165,7 +165,7 @@ def test_a_file_that_others_may_have_written_is_refused(
     monkeypatch.setenv("NBSPAM_CONFIG", str(path))
     assert nbspam("config").code == 0
     os.mkfifo(tmp_path / "pipe")
-    for name, said in (("", "cannot read"), ("none", "cannot read"), ("pipe", "regular file")):
+    for name, said in (("", "regular file"), ("none", "cannot read"), ("pipe", "regular file")):
         other = tmp_path / name
         monkeypatch.setenv("NBSPAM_CONFIG", str(other))
         assert_sentence(nbspam("config"), other, said, "NBSPAM_CONFIG", code=2)

@@ -266,7 +266,7 @@ def test_the_bytes_are_where_bogofilter_has_them(passed, model, tmp_path, messag
 
 
 def test_the_options_with_a_value_are_clicks():
-    options = [p for p in classify_module.command.params if isinstance(p, click.Option)]
+    options = [p for p in classify_module.classify.params if isinstance(p, click.Option)]
     valued = [p for p in options if not (p.is_flag or p.count)]
     assert {name for p in valued for name in p.opts} == VALUED
     # What the policy cannot read: `--no-x` of a flag, several values, an optional value.
@@ -286,7 +286,7 @@ def test_the_policy_is_what_click_reads(arguments):
     policy = FailurePolicy(["classify", *arguments])
     as_in_the_program = {"help_option_names": ["-h", "--help"]}
     try:
-        context = classify_module.command.make_context(
+        context = classify_module.classify.make_context(
             "classify", list(arguments), **as_in_the_program
         )
     except click.UsageError:

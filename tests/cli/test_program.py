@@ -346,7 +346,8 @@ def test_every_help_fits_and_has_an_example(nbspam, name):
 def test_the_number_of_users_models_is_an_option(nbspam, model, tmp_path, monkeypatch):
     taken = []
     monkeypatch.setattr(
-        "nbspam.cli.serve.serve", lambda server, *_: taken.append(server._teacher._limits.max_users)
+        "nbspam.serving.server.serve",
+        lambda server, *_: taken.append(server._teacher._limits.max_users),
     )
     (tmp_path / "users").mkdir(mode=0o700)
     options = "serve -q --tell --workers 1 -m".split()
