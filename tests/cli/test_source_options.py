@@ -144,6 +144,8 @@ def test_an_error_in_the_log_itself_changes_nothing(nbspam, model, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
+    import nbspam.cli.tracing  # noqa: F401 (which has the function that works)
+
     monkeypatch.setattr(log, "write_to_stderr", fail)
     found = nbspam("classify", "-p", "--log", "stderr", "-m", model, stdin=LETTER)
     assert_marked(found, "No space left on device")
