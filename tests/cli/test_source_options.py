@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from nbspam.cli import tracing  # noqa: F401 (so that it has the function that works)
 from nbspam.cli.learning_options import Sources
 from nbspam.reading.cutting import Cutter
 from nbspam.reading.source import Skips
@@ -143,8 +144,6 @@ def test_a_log_that_is_not_read_changes_nothing(nbspam, model, syslog):
 def test_an_error_in_the_log_itself_changes_nothing(nbspam, model, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
-
-    import nbspam.cli.tracing  # noqa: F401 (which has the function that works)
 
     monkeypatch.setattr(log, "write_to_stderr", fail)
     found = nbspam("classify", "-p", "--log", "stderr", "-m", model, stdin=LETTER)
