@@ -145,7 +145,6 @@ class ReadingOptions(NamedTuple):
 
     table: TableOptions = TableOptions()
     input_format: str | None = None  # of what is no folder: one of `INPUT_FORMATS`
-    is_format_default: bool = False  # a folder need not be told that it has none
     seen: bool = False  # of a Maildir or mbox, only mail that its owner has read and not deleted
     attached: bool = False  # what is attached to messages, as it was forwarded, and not they
     needs_content: bool = False  # an empty message is none: it is not to be learned

@@ -2,7 +2,7 @@
 
 from whole_models import ledger_of
 
-from nbspam.cli.training import left_out_rates_of
+from nbspam.cli.train import left_out_rates_of
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
