@@ -12,7 +12,6 @@ from nbspam.cli.declared import is_typed, option, section
 from nbspam.cli.notes import note, note_lacking, note_older
 from nbspam.cli.options import BASE, MODEL, QUIET, Cutting
 from nbspam.errors import OptionError
-from nbspam.names import is_url
 from nbspam.serving.clients import Limits
 from nbspam.serving.log import STDERR, Entry, Log
 from nbspam.serving.models import Opening, Setup, UserFiles
@@ -121,19 +120,12 @@ class Serving(NamedTuple):
     )
 
 
-def _check(
-    cutting: Cutting, listening: Listening, serving: Serving, model: Path, base: str | None
-) -> None:
-    """Raise OptionError for wrong cut-offs, models and places; names of hosts are not looked up."""
+def _check(cutting: Cutting, listening: Listening, serving: Serving) -> None:
+    """Raise OptionError for wrong cut-offs and places; names of hosts are not looked up."""
     cutting.check()
     if serving.user_models is not None and is_typed("base"):
         raise OptionError(
             "with --user-models the model of --model is the base of every user's; leave out --base"
-        )
-    for name in filter(is_url, (model, base)):
-        raise OptionError(
-            f"{name}: the server reopens its model when the file changes, which it cannot see at a"
-            " URL; copy the model to a file, and newer ones over it"
         )
     for flag, place in (("--listen", listening.listen), ("--metrics", listening.metrics)):
         if place is None or (flag == "--metrics" and _is_path(place)):

@@ -38,7 +38,6 @@ from nbspam.cli.training import (
 from nbspam.errors import OptionError, counted
 from nbspam.learning.settings import first_metadata
 from nbspam.learning.update import PendingMessages, forget, opened_to_learn
-from nbspam.names import is_url
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped, Skips
 from nbspam.reading.sources import STDIN, any_kind
@@ -60,11 +59,6 @@ def _check(
 ) -> None:
     """Raise OptionError for what is wrong with any model and no declaration says."""
     cutting, learning = _of_new(model, writing, cutting, learning)
-    if writing.update and is_url(model):
-        raise OptionError(
-            f"{model}: a model at a URL is written whole; leave out --update, or copy it to a file"
-            " and add to that"
-        )
     if writing.dry_run and not (writing.update and model.exists()):
         raise OptionError(
             f"--dry-run: says what --update would add to a model, and {model} is not updated; add"

@@ -16,6 +16,7 @@ from itertools import accumulate, pairwise, takewhile
 from typing import NamedTuple, TypeVar
 
 from nbspam.errors import NbspamError, SourceError
+from nbspam.names import is_url
 from nbspam.reading import mail, tables
 from nbspam.reading.compression import MAGIC_BYTES, Taken, unpacking
 from nbspam.reading.lines import Opened, each_line
@@ -72,7 +73,7 @@ class FileList(NamedTuple):
         does not even have the folder is another matter.
         """
         first = Source(self.files[0]).path
-        if not first.exists() and not first.parent.is_dir():
+        if not is_url(first) and not first.exists() and not first.parent.is_dir():
             raise ElsewhereError(f"{first.parent}: no such folder")
         for name, label in zip(self.files, self.labels, strict=True):
             yield RawMessage(name, label, Source(name).path)

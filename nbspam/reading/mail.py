@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import IO
-from urllib.parse import unquote
 
 from nbspam.errors import AccountError, Remedy, SourceError, one_line
 from nbspam.names import is_url, maildir_flags, normal_label, real_name
@@ -412,13 +411,13 @@ def is_index(source: Source, is_asked: bool) -> bool:
     in its place.
     """
     lines = [_INDEX_LINE.fullmatch(line.strip()) for line in source.lines]
+    if is_url(source.name):
+        return False
     if "index" in (source.path.name, source.suffix[1:]) and any(lines):
         return True
     if not (is_asked and all(lines)):
         return False
-    at_url = is_url(source.path)
     names = [line[2] for line in lines[:_PATHS_TRIED] if line]
-    names = [name for name in names if not at_url or _is_beneath(name)]
     try:
         return any((source.path.parent / name).is_file() for name in names)
     except (OSError, ValueError):
@@ -440,12 +439,7 @@ def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]
             skips(where, "the label has no printable character")
             continue
         path, name = folder / line[2], one_line(line[2])[:200]
-        if is_url(path) and not _is_beneath(line[2]):
-            raise SourceError(
-                f"{where}: {name} is outside the index's folder, and an index at a URL names only"
-                " files beneath it; copy everything to a folder"
-            )
-        if not (is_url(path) or request.options.outside or is_within(path, allowed)):
+        if not (request.options.outside or is_within(path, allowed)):
             problem = f"{where}: {name} is outside {allowed}, the folder above the index's own"
             raise SourceError(problem, Remedy.ALLOW_OUTSIDE)
         try:
@@ -456,11 +450,6 @@ def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]
             yield RawMessage(str(path), label, path)
         else:
             skips(where, f"there is no file {str(path)[:200]}")
-
-
-def _is_beneath(name: str) -> bool:
-    """Return whether a name, added to a folder's URL, leads to what is in the folder."""
-    return ".." not in unquote(name).replace("\\", "/").split("/")
 
 
 INDEX = SourceKind(_read_index)

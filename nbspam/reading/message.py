@@ -13,7 +13,7 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.errors import SourceError
-from nbspam.names import MAILDIR_PARTS, unflagged
+from nbspam.names import MAILDIR_PARTS, is_url, unflagged
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.charsets import decode, decode_transfer, is_identity
 from nbspam.reading.compression import no_message, open_bytes, unpacked
@@ -271,6 +271,8 @@ def opened_again(path: "Path") -> "BufferedReader":
     try:
         return open_bytes(path)
     except FileNotFoundError:
+        if is_url(path):
+            raise
         base = unflagged(path.name)
         for part in MAILDIR_PARTS if path.parent.name in MAILDIR_PARTS else ():
             for other in path.parent.with_name(part).iterdir():

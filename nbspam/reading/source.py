@@ -191,11 +191,11 @@ class Source:
 
     @cached_property
     def path(self) -> "Path":
-        """The source as a path; of a URL as what behaves like one."""
+        """The source as a path, or a URL as a `RemoteFile`, which readers use alike."""
         if is_url(self.name):
-            from nbspam.reading.remote import remote_path
+            from nbspam.reading.remote import RemoteFile
 
-            return remote_path(self.name)
+            return cast("Path", RemoteFile(self.name))
         from pathlib import Path
 
         return Path(self.name)

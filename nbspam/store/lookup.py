@@ -38,7 +38,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy
-from nbspam.names import is_url
 from nbspam.store.metadata import (
     FORMAT,
     Metadata,
@@ -86,13 +85,8 @@ class Model(NamedTuple):
 def open_model_file(path: "str | Path", follows_links: bool = True) -> int:
     """Return a file descriptor of a model file, for reading; raises ModelError.
 
-    Of a model at a URL it is that of a copy, which is gone when it is closed.
     follows_links: False refuses a path that is a link itself.
     """
-    if is_url(path):
-        from nbspam.store.writing import fetched
-
-        return fetched(str(path))
     try:
         no_link = 0 if follows_links else os.O_NOFOLLOW
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | no_link)

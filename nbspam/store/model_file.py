@@ -17,7 +17,6 @@ from typing import IO
 
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy
-from nbspam.names import is_url
 from nbspam.store.lookup import (
     END,
     LEARNED_LINE,
@@ -36,7 +35,6 @@ from nbspam.store.writing import (
     LockWait,
     is_as_written,
     locked,
-    put_remote,
     temporary_files,
     write_atomically,
 )
@@ -62,12 +60,8 @@ def put_model(
     Whatever happens on the way, the old file stays whole until the new one is on the disk.
     Raises ModelError when it cannot be written, exists and must not be replaced, or is no model.
     """
-    if is_url(path):
-        _check_free(path, path, replace_old)
-        put_remote(str(path), write)
-    else:
-        with replacing(path, replace_old, wait=wait) as place:
-            write_atomically(place, write)
+    with replacing(path, replace_old, wait=wait) as place:
+        write_atomically(place, write)
 
 
 @contextmanager
