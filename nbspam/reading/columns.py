@@ -26,41 +26,27 @@ product of the first three (a word beyond the 40th of a cell does not count).
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from nbspam.errors import Remedy, SourceError, TableError
 from nbspam.names import HAM, SPAM, answer_label, cell_label, normal_label
 from nbspam.patterns import lazy_pattern
-from nbspam.reading.source import TableOptions
+from nbspam.reading.source import ReadingRequest, TableOptions
 
 _NAMES_SHOWN, _NAME_SHOWN = 20, 40  # columns, and characters of each, in an error
 
 # Names, as `column_key` has them, the most telling first.  Of columns with texts: in English, and
 # what they are called in twenty other languages.
-TEXT_NAMES = (
-    *("text", "message", "sms", "body", "content", "v2", "email", "mail", "comment", "messages"),
-    *("messagetext", "smstext", "tweet", "post", "review", "msg", "txt", "contents", "comments"),
-    *("teks", "pesan", "isi", "komentar", "texto", "mensaje", "comentario", "contenido"),
-    *("mensagem", "comentário", "conteúdo", "texte", "commentaire", "contenu", "nachricht"),
-    *("kommentar", "inhalt", "testo", "messaggio", "commento", "contenuto", "tekst", "bericht"),
-    *("wiadomość", "treść", "komentarz", "zpráva", "komentář", "meddelande", "besked", "viesti"),
-    *("üzenet", "szöveg", "mesaj", "metin", "yorum", "comentariu", "сообщение", "текст"),
-    *("комментарий", "повідомлення", "коментар", "رسالة", "الرسالة", "نص", "النص", "تعليق"),
-    *("پیام", "متن", "हिन्दी", "संदेश", "内容", "短信", "文本", "评论", "訊息", "內容", "簡訊"),
-    *(
-        "本文",
-        "メッセージ",
-        "内容文",
-        "コメント",
-        "메시지",
-        "내용",
-        "문자",
-        "댓글",
-        "tinnhắn",
-        "nộidung",
-    ),
-    *("vănbản", "ข้อความ", "μήνυμα", "κείμενο", "הודעה", "טקסט"),
+TEXT_NAMES = tuple(
+    "text message sms body content v2 email mail comment messages messagetext smstext tweet"
+    " post review msg txt contents comments teks pesan isi komentar texto mensaje comentario"
+    " contenido mensagem comentário conteúdo texte commentaire contenu nachricht kommentar"
+    " inhalt testo messaggio commento contenuto tekst bericht wiadomość treść komentarz zpráva"
+    " komentář meddelande besked viesti üzenet szöveg mesaj metin yorum comentariu сообщение"
+    " текст комментарий повідомлення коментар رسالة الرسالة نص النص تعليق پیام متن हिन्दी"
+    " संदेश 内容 短信 文本 评论 訊息 內容 簡訊 本文 メッセージ 内容文 コメント 메시지 내용 문자 댓글"
+    " tinnhắn nộidung vănbản ข้อความ μήνυμα κείμενο הודעה טקסט".split()
 )
 # Words that a name of a column with something about a message has.
 _OTHER_WORDS = frozenset(
@@ -146,9 +132,7 @@ class Columns(NamedTuple):
         if self.label is None or self.label >= len(cells):
             return None
         label = normal_label(cells[self.label])
-        if (
-            label.endswith(".0") and label[:-2].isdigit()
-        ):  # as pandas writes 1 beside what is missing
+        if label.endswith(".0") and label[:-2].isdigit():  # how pandas writes 1 beside a gap
             label = label[:-2]
         if self.yes:
             label = cell_label(label)
@@ -221,7 +205,8 @@ def measure(column: Sequence[str]) -> Measure:
 
 # Which column it is
 
-_BY_CONTENT, _CONSTANT = 4, 7  # kinds of labels: what nothing names, and what never changes
+# Kinds of labels, the likely first: values that mean ham and spam, any values, one value.
+_BY_CONTENT, _UNNAMED, _CONSTANT = 4, 6, 7
 _RIVAL = 1 / 3  # of the best score has a column that may be the text as well
 _VALUES_SHOWN = 3
 _ROWS_OF_LABELS = 10  # at least, before which nobody knows which labels there are
@@ -258,7 +243,7 @@ def _label_kind(name: str, column: Sequence[str]) -> tuple[int, int, int] | None
     elif {cell_label(value) for value in values} <= {SPAM, HAM}:
         kind = _BY_CONTENT
     else:
-        kind = 5 if key in _WEAK_LABEL_NAMES else 6
+        kind = 5 if key in _WEAK_LABEL_NAMES else _UNNAMED
     return kind, LABEL_NAMES.index(key) if is_named else len(LABEL_NAMES), n
 
 
@@ -272,17 +257,17 @@ def _labels(columns: Sequence[Sequence[str]], names: Sequence[str]) -> list[tupl
 
 def label_by_content(columns: Sequence[Sequence[str]]) -> int | None:
     """Return the column that looks most like a label, whatever its name, if one does."""
-    return next((found[-1] for found in _labels(columns, [""] * len(columns))), None)
+    return next((rank[-1] for rank in _labels(columns, [""] * len(columns))), None)
 
 
 def text_by_content(columns: Sequence[Sequence[str]], label: int | None) -> int | None:
     """Return the column that reads most like messages, else the longest; None if there is none."""
-    ranks = [
-        (*((own.score, 0) if (own := measure(column)).is_text else (0, sum(map(len, column)))), -i)
-        for i, column in enumerate(columns)
-        if i != label
-    ]
-    return -max(ranks)[-1] if ranks else None
+
+    def rank(i: int) -> tuple[float, int]:
+        measured = measure(columns[i])
+        return (measured.score, 0) if measured.is_text else (0, sum(map(len, columns[i])))
+
+    return max((i for i in range(len(columns)) if i != label), key=rank, default=None)
 
 
 def _name_rank(name: str) -> int:
@@ -295,42 +280,41 @@ def _name_rank(name: str) -> int:
     return 1 + len(TEXT_NAMES) if set(words) & set(TEXT_NAMES) else 0
 
 
-class _Finder(NamedTuple):
-    """Looks for the columns of a table."""
+class _ColumnSearch(NamedTuple):
+    """The search for the columns of a table."""
 
     table: str  # its name in an error
     names: list[str]  # of the columns; their numbers, where they have none
     contents: list[list[str]]  # the cells of the sample
     tell: Callable[[SourceError], None]
 
-    def known(self, names: Sequence[str]) -> int | None:
+    def named(self, names: Sequence[str]) -> int | None:
         """Return the first column with one of these names, whatever the case, if there is one."""
         # As it is typed first: two names may differ in no more than a blank.
         keys = [name.lower() for name in self.names] + [column_key(name) for name in self.names]
-        tried = [key for name in names for key in (name.lower(), column_key(name))]
-        return next((keys.index(key) % len(self.names) for key in tried if key in keys), None)
+        aliases = [key for name in names for key in (name.lower(), column_key(name))]
+        return next((keys.index(key) % len(self.names) for key in aliases if key in keys), None)
 
-    def wanted(self, name: str | None, first: Sequence[str]) -> int | None:
+    def required(self, name: str | None, first: Sequence[str]) -> int | None:
         """Return the column that the user names; raises TableError if there is none.
 
-        first: the first row where there is no header; perhaps it is one with a name mistyped.
+        first: the first row of a table without a header; it may be a header with a mistyped name.
         """
-        found = None if name is None else self.known([name])
-        if found is not None or name is None:
-            return found
+        if name is None or (column := self.named([name])) is not None:
+            return None if name is None else column
         names, row = self.names, [cell.strip() for cell in first]
         if row and len(set(row)) == len(row) and all(len(cell) <= _NAME_SHOWN for cell in row):
             names = row
         problem = f"{self.table}: there is no column {name!r}"
         raise TableError(problem, Remedy.NAME_ONE_OF_COLUMNS, columns=_shown(names))
 
-    def say(self, what: str, column: int, how: str, remedy: Remedy) -> None:
-        """Tell which column was taken for what, and how it was found."""
+    def note(self, what: str, column: int, how: str, remedy: Remedy) -> None:
+        """Tell the user which column was chosen for what, and why."""
         problem = f"{self.table}: {what}: column {self.names[column][:_NAME_SHOWN]!r} ({how})"
         self.tell(SourceError(problem, remedy))
 
     def refuse(self, what: str, columns: Sequence[int], remedy: Remedy) -> None:
-        """Raise TableError: any of two columns or more could be it."""
+        """Raise TableError: two or more columns are equally likely."""
         shown = _shown([self.names[i] for i in columns[:_VALUES_SHOWN]])
         raise TableError(f"{self.table}: each of {shown} may be the {what}", remedy)
 
@@ -338,19 +322,19 @@ class _Finder(NamedTuple):
         """Return the label's column, if there is one; raises TableError for two that may be it."""
         ranks = _labels(self.contents, self.names)
         if not ranks:
-            found = self.known(LABEL_NAMES)
-            return None if found is None or self._is_nested(found) else found
-        kind, _, n, i = ranks[0]
-        if is_needed and kind in (_BY_CONTENT, 6) and n > 1:
-            alike = [own[-1] for own in ranks if (own[0], own[2]) == (kind, n)]
-            if len(alike) > 1:
-                self.refuse("label", alike, Remedy.NAME_LABEL_COLUMN)
+            column = self.named(LABEL_NAMES)
+            return None if column is None or self._is_nested(column) else column
+        kind, _, n, column = ranks[0]
+        if is_needed and kind in (_BY_CONTENT, _UNNAMED) and n > 1:
+            rivals = [rank[-1] for rank in ranks if (rank[0], rank[2]) == (kind, n)]
+            if len(rivals) > 1:
+                self.refuse("label", rivals, Remedy.NAME_LABEL_COLUMN)
             if len(self.names) > 2:
-                values = sorted({cell.strip() for cell in self.contents[i] if cell.strip()})
+                values = sorted({cell.strip() for cell in self.contents[column] if cell.strip()})
                 how = f"by content: {', '.join(values[:_VALUES_SHOWN])}"
                 how += ", …" * (n > _VALUES_SHOWN)
-                self.say("label", i, how, Remedy.OTHER_LABEL_COLUMN)
-        return i
+                self.note("label", column, how, Remedy.OTHER_LABEL_COLUMN)
+        return column
 
     def text(self, label: int | None) -> int | None:
         """Return the text's column; raises TableError if none reads like it, or two do."""
@@ -372,7 +356,7 @@ class _Finder(NamedTuple):
         if best:
             if len(best) > 1 and ranks[best[1]] - ranks[best[0]] < len(TEXT_NAMES) // 2:
                 how = f"by name; {self.names[best[1]][:_NAME_SHOWN]!r} reads like it, too"
-                self.say("text", best[0], how, Remedy.NAME_TEXT_COLUMN)
+                self.note("text", best[0], how, Remedy.NAME_TEXT_COLUMN)
             return best[0]
         if texts:
             texts = [i for i in texts if ranks[i] == 0] or texts
@@ -385,83 +369,81 @@ class _Finder(NamedTuple):
             plain = [i for i in others if measures[i].other < 0.5]
             if best := [i for i in named if i in plain] or named:
                 if best[0] not in plain:
-                    self.say("text", best[0], "by name alone", Remedy.NAME_TEXT_COLUMN)
+                    self.note("text", best[0], "by name alone", Remedy.NAME_TEXT_COLUMN)
                 return best[0]
             if not plain:
                 problem = f"{self.table}: no column among {_shown(self.names)} reads like messages"
                 raise self.failure(problem, Remedy.NAME_THE_TEXT)
             texts = sorted(plain, key=lambda i: -sum(map(len, self.contents[i])))
-        self.say("text", texts[0], "by content", Remedy.NAME_TEXT_COLUMN)
+        self.note("text", texts[0], "by content", Remedy.NAME_TEXT_COLUMN)
         return texts[0]
 
     def _is_nested(self, column: int) -> bool:
         cells = [cell for cell in self.contents[column] if cell]
         return 2 * sum(isinstance(cell, Nested) for cell in cells) > len(cells)
 
-    def _paths(self, columns: Iterable[int]) -> list[str]:
-        """Return the fields within the objects of some columns."""
-        cells = (
-            (i, cell) for i in columns for cell in self.contents[i] if isinstance(cell, Nested)
-        )
-        return list(
-            dict.fromkeys(f"{self.names[i]}{path}" for i, cell in cells for path in cell.paths)
-        )
+    def failure(self, problem: str, remedy: Remedy, columns: Sequence[int] = ()) -> TableError:
+        """Return the error of a missing column; it names fields within the objects of columns.
 
-    def failure(
-        self, problem: str, remedy: Remedy, columns: Sequence[int] | None = None
-    ) -> TableError:
-        """Return the error of a column that is not found; it names fields within objects."""
-        paths = self._paths(range(len(self.names)) if columns is None else columns)
+        columns: all, if none is given.
+        """
+        paths = dict.fromkeys(
+            f"{self.names[i]}{path}"
+            for i in columns or range(len(self.names))
+            for cell in self.contents[i]
+            if isinstance(cell, Nested)
+            for path in cell.paths
+        )
         if not paths:
             return TableError(problem, remedy)
-        return TableError(problem, Remedy.NAME_ONE_OF_COLUMNS, columns=_shown(paths))
+        return TableError(problem, Remedy.NAME_ONE_OF_COLUMNS, columns=_shown(list(paths)))
 
 
 def find_columns(
     table: str,
     header: Sequence[str] | None,
     sample: Sequence[Sequence[str]],
-    options: TableOptions,
-    needs_labels: bool,
+    request: ReadingRequest,
     first: Sequence[str] = (),
-    tell: Callable[[SourceError], None] = lambda _: None,
 ) -> Columns:
     """Return the columns of a table.
 
     table: its name in an error.  header: the names of the columns, if it has any.
     first: the first row where there is no header.
-    tell: told of what is not certain.
-    Raises TableError when there is no such column as the user names, no label and one is needed, or
-    when each of two may be it.
+    Tells the user what is not certain.
+    Raises TableError when a column that the user names is missing, when a label is needed and
+    missing, or when two columns are equally likely.
     """
+    options, needs_labels = request.options.table, request.needs_labels
     width = len(header) if header else usual_width(sample)
     names = list(header or ()) or [str(number + 1) for number in range(width)]
     whole = [row for row in sample if len(row) == width or not any(row[width:])]
     rows = whole if 10 * len(whole) >= len(sample) else sample
     contents = [[row[i] for row in rows if i < len(row)] for i in range(len(names))]
-    find = _Finder(table, names, contents, tell)
-    text, label = find.wanted(options.text_column, first), find.wanted(options.label_column, first)
+    search = _ColumnSearch(table, names, contents, request.options.tell)
+    text = search.required(options.text_column, first)
+    label = search.required(options.label_column, first)
     if header and options.learned:
         texts, labels = zip(*options.learned, strict=True)
-        text = find.known(texts) if text is None else text
-        label = find.known(list(filter(None, labels))) if label is None else label
+        text = search.named(texts) if text is None else text
+        label = search.named(list(filter(None, labels))) if label is None else label
     if label is None:
-        label = find.label(needs_labels)
+        label = search.label(needs_labels)
     no_label = f"{table}: no column among {_shown(names)} looks like a label"
     if needs_labels and label is None:
-        raise find.failure(no_label, Remedy.NAME_LABEL_COLUMN)
+        raise search.failure(no_label, Remedy.NAME_LABEL_COLUMN)
     if text is None or (text == label and options.text_column is None):
         is_other = header and options.learned and options.text_column is None
-        text = find.text(label)
+        text = search.text(label)
         if is_other and text is not None:
             how = f"the model learned from {options.learned[0][0][:_NAME_SHOWN]!r}, which it lacks"
-            find.say("text", text, how, Remedy.NAME_TEXT_COLUMN)
+            search.note("text", text, how, Remedy.NAME_TEXT_COLUMN)
     if text is None:
         text, label = 0, None  # the only column looked like a label; it is the text
     elif text == label:
         label = None
     if needs_labels and label is None:
-        raise find.failure(no_label, Remedy.NAME_LABEL_COLUMN)
+        raise search.failure(no_label, Remedy.NAME_LABEL_COLUMN)
     yes, values = "", set[str]()
     if label is not None:
         yes = _YES_NO_NAMES.get(column_key(names[label].rpartition(".")[2]), "")
@@ -488,6 +470,36 @@ def _shown(names: Sequence[str]) -> str:
 
 # Whether a row names the columns
 
+_ROWS_ABOVE = 9  # a header, at most
+
+
+def header_place(table: str, rows: list[Sequence[str]], request: ReadingRequest) -> int | None:
+    """Return which of a table's first rows names the columns, if one does.
+
+    A title may be above it: rows with fewer cells.  Tells the user of a header without usual names,
+    or below other rows.
+    """
+    options, tell = request.options.table, request.options.tell
+    if options.header_row is False:
+        return None
+    sizes, most = [sum(cell.strip() != "" for cell in row) for row in rows], 0
+    places = range(min(_ROWS_ABOVE + 1, len(rows)))
+    certain = next((i for i in places if _are_both_names(rows[i])), None)
+    for i in places if certain is None or options.header_row else [certain]:
+        others = [row for row in rows[i + 1 :] if row != rows[i]]
+        is_usual = options.header_row or names_columns(rows[i], options)
+        is_wide = sizes[i] > most and (sizes[i] > 1 or i == 0 or max(sizes) < 2)
+        most = max(most, sizes[i])
+        if i != certain and not (is_wide and (is_usual or is_header_row(rows[i], others))):
+            continue
+        if i or not is_usual:
+            names = ", ".join(cell.strip() for cell in rows[i] if cell.strip())
+            which = f"its row {i + 1}" if i else "its first row"
+            problem = f"{table}: {which} names the columns ({names})"
+            tell(SourceError(problem, Remedy.HEADER_IS_MESSAGE))
+        return i
+    return None
+
 
 def names_columns(cells: Sequence[str], options: TableOptions) -> bool:
     """Return whether a row has a usual name of a column, so that it names them all."""
@@ -502,7 +514,7 @@ def names_columns(cells: Sequence[str], options: TableOptions) -> bool:
     return bool(texts) or any(name in LABEL_NAMES or name in _WEAK_LABEL_NAMES for name in names)
 
 
-def are_both_names(cells: Sequence[str]) -> bool:
+def _are_both_names(cells: Sequence[str]) -> bool:
     """Return whether a row has the usual names of both columns, of texts and of labels."""
     names = {column_key(cell) for cell in cells}
     return not names.isdisjoint(TEXT_NAMES) and not names.isdisjoint(LABEL_NAMES)

@@ -21,7 +21,7 @@ from nbspam.reading import mail, tables
 from nbspam.reading.compression import MAGIC_BYTES, Taken, unpacking
 from nbspam.reading.lines import Opened, each_line
 from nbspam.reading.message import RawMessage
-from nbspam.reading.rows import Layout, file_content, layout_of
+from nbspam.reading.rows import Layout, content_of, layout_of
 from nbspam.reading.source import (
     LINES,
     ReadingOptions,
@@ -266,10 +266,11 @@ class Cutter(NamedTuple):
                 return None
             reader: PartReader = partial(mail.mbox_messages, request.label, request.options.seen)
             return _range_pieces(self._counted(source, of_mails=True), reader)
-        table, told = self.options.table, list[SourceError]()
+        notes = list[SourceError]()
+        options = self.options._replace(tell=notes.append)
         form = LINES if kind is tables.EACH_LINE else self.options.input_format
         form = "tsv" if kind is tables.TSV else form
-        content = file_content(source, form, table.encoding, told.append)
+        content = content_of(source, form, options)
         if content.decoding.is_streamed or content.form not in ("tsv", "csv", "jsonl", LINES):
             return None
         counted = self._counted(source)
@@ -279,12 +280,12 @@ class Cutter(NamedTuple):
             return None
         else:
             is_bare = content.form == "tsv" and not any(f.has_quoted_cells for _, f in counted)
-            layout = Layout("\t") if is_bare else layout_of(content, table)
+            layout = Layout("\t") if is_bare else layout_of(content, options.table)
             if layout.is_quoted and content.form != "csv":
                 return None
             reader = tables.line_plan(content, request, layout).read
-        for what in told:
-            request.options.tell(what)
+        for note in notes:
+            self.options.tell(note)
         return _range_pieces(counted, reader)
 
     def _counted(

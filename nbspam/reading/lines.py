@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 from nbspam.errors import Remedy, SourceError
 from nbspam.reading.charsets import marked_encoding
-from nbspam.reading.source import SAMPLE_BYTES, Skips
+from nbspam.reading.source import SAMPLE_BYTES, ReadingOptions, Skips
 
 Opened = Callable[[], io.BufferedReader]
 Line = tuple[int, str]  # its number, its text with the line end
-Tell = Callable[[SourceError], None]
 
 _LINE_LIMIT = 4 << 20  # bytes of one line
 _BLOCK = 1 << 20  # bytes of lines that are checked together
@@ -39,18 +38,18 @@ class Decoding(NamedTuple):
         return self.has_cr or is_wide(self.codec)
 
 
-def decoding_of(name: str, opened: Opened, encoding: str | None, tell: Tell) -> Decoding:
-    """Return how a text is decoded; opened: what is looked at.
+def decoding_of(name: str, opened: Opened, options: ReadingOptions) -> Decoding:
+    """Return how a text is decoded; opened: opens its bytes.
 
-    encoding: what the user says.  tell: told of another charset than that and UTF-8.
+    Tells the user of a charset other than UTF-8 and `--encoding`.
     """
     with opened() as stream:
         first = stream.read(SAMPLE_BYTES)
     decoding = Decoding()
     if mark := marked_encoding(first):
         decoding = Decoding(mark, None) if is_wide(mark) else Decoding()
-    elif encoding:
-        decoding = Decoding(encoding, None)
+    elif options.table.encoding:
+        decoding = Decoding(options.table.encoding, None)
     else:
         found = wide_encoding(first[:_WIDE_SAMPLE])
         if found:
@@ -62,7 +61,7 @@ def decoding_of(name: str, opened: Opened, encoding: str | None, tell: Tell) -> 
             decoding = Decoding(*((found, "utf-8") if is_first else ("utf-8", found)))
         if found:
             problem = f"{name}: is not UTF-8, and is read as {charset_title(found)}"
-            tell(SourceError(problem, Remedy.NAME_ENCODING))
+            options.tell(SourceError(problem, Remedy.NAME_ENCODING))
     text = first.decode(decoding.codec, "replace")
     return decoding._replace(has_cr=text.count("\r") - text.count("\r\n") > text.count("\n"))
 

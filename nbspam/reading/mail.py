@@ -1,4 +1,4 @@
-"""Sources of mail: mboxes, folders, Maildirs, single files, index files, IMAP folders.
+"""Sources of mail: mboxes, folders, Maildirs, files, index files, IMAP folders, exports.
 
 A link that leads out of a folder is not followed unasked, nor may an index file name any file:
 whoever wrote either may be somebody else, who wants to know what is in a file of the one who
@@ -8,7 +8,8 @@ trains.
 import os
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from html import unescape
 from itertools import islice
 from pathlib import Path
 from typing import IO
@@ -16,7 +17,7 @@ from typing import IO
 from nbspam.errors import AccountError, Remedy, SourceError, one_line
 from nbspam.names import is_url, maildir_flags, normal_label, real_name
 from nbspam.reading.compression import is_of_store
-from nbspam.reading.lines import Decoding, Opened, decoded_lines, filled
+from nbspam.reading.lines import Decoding, Opened, decoded_lines, decoding_of, filled
 from nbspam.reading.message import BYTES_LIMIT, RawMessage
 from nbspam.reading.source import (
     ReadingRequest,
@@ -467,3 +468,68 @@ def _read_at_server(source: Source, request: ReadingRequest) -> Iterator[RawMess
 
 
 AT_SERVER = SourceKind(_read_at_server, "an IMAP folder has no labels")
+
+
+# Exports of programs for short messages: many messages in one text
+#
+# SMS Backup & Restore writes XML, with an element for each SMS, and one for each part of an MMS.
+# WhatsApp writes a text, in which each message begins with its time and the name of its author.
+
+_SMS = re.compile(
+    r"<(?:sms\s[^>]*?\bbody|part\s[^>]*?\bct=[\"']text/plain[\"'][^>]*?\btext)=(\"[^\"]*\"|'[^']*')"
+)
+_SURROGATE = re.compile(r"&#(5[5-7]\d{3});")  # it writes an emoji as two of them
+_TIME = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[\s\u202f][AaPp]\.?[\s\u202f]?[Mm]\.?)?"
+_CHAT_LINE = re.compile(
+    rf"[\ufeff\u200e]*\[?\d{{1,4}}[./-]\d{{1,2}}[./-]\d{{1,4}},? {_TIME}(?:\]| -)"
+    r" (?:([^:]{1,100}): )?"
+)
+_CHAT_LINES = 2  # that show it, of the first ones
+
+
+def export_kind(source: Source) -> SourceKind | None:
+    """Return the kind of a file that such a program wrote; None of any other."""
+    if source.sample.lstrip().startswith(b"<?xml") and b"<smses" in source.sample:
+        return _SMS_BACKUP
+    if source.lines and _CHAT_LINE.match(source.lines[0]):
+        lines = sum(_CHAT_LINE.match(line) is not None for line in source.lines)
+        return _CHAT if lines >= _CHAT_LINES else None
+    return None
+
+
+def _sms(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        for match in _SMS.finditer(line):
+            body = _SURROGATE.sub(lambda number: chr(int(number[1])), match[1][1:-1])
+            yield unescape(body).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _chat(lines: Iterator[str]) -> Iterator[str]:
+    """Yield the messages of a chat; what WhatsApp itself says there has no name before it."""
+    message: list[str] = []
+    for line in lines:
+        if begins := _CHAT_LINE.match(line):
+            yield "".join(message)
+            message = [line[begins.end() :]] if begins[1] else []
+        elif message:
+            message.append(line)
+    yield "".join(message)
+
+
+def _kind(name: str, texts: Callable[[Iterator[str]], Iterator[str]]) -> SourceKind:
+    """Return a kind of exports; texts: returns the messages in the lines of one."""
+
+    def read(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+        options = request.options
+        options.tell(SourceError(f"{source.path}: is {name}; each of its messages is read as one"))
+        decoding = decoding_of(source.title, source.opened, options)
+        lines = decoded_lines(source.title, source.opened, decoding, request.skips)
+        stripped = (text.strip() for text in texts(text for _, text in lines))
+        for number, text in enumerate(filter(None, stripped), 1):
+            yield RawMessage(f"{source.title}:{number}", request.label, text)
+
+    return SourceKind(read, f"{name} has no labels")
+
+
+_SMS_BACKUP = _kind("an SMS backup", _sms)
+_CHAT = _kind("a WhatsApp chat", _chat)

@@ -18,16 +18,8 @@ from typing import Any, NamedTuple, TypeVar
 from nbspam.names import normal_label
 from nbspam.reading.columns import Nested
 from nbspam.reading.compression import Taken
-from nbspam.reading.lines import (
-    Decoding,
-    Line,
-    Opened,
-    Tell,
-    decoded_lines,
-    decoding_of,
-    filled,
-)
-from nbspam.reading.source import Skips, Source, TableOptions, has_more
+from nbspam.reading.lines import Decoding, Line, Opened, decoded_lines, decoding_of, filled
+from nbspam.reading.source import ReadingOptions, Skips, Source, TableOptions, has_more
 
 TableRow = tuple[int, Sequence[str]]  # the line on which a row begins, and its cells
 
@@ -61,35 +53,38 @@ class Content(NamedTuple):
         return decoded_lines(self.name, self.beginning, self.decoding, Skips())
 
 
-def file_content(
-    source: Source,
-    form: str | None = None,
-    encoding: str | None = None,
-    tell: Tell = lambda _: None,
+def content_of(
+    source: Source, form: str | None, options: ReadingOptions, patience: float = PATIENCE
 ) -> Content:
-    """Return a file's bytes; form: that of its name, if None.  tell: told of its charset."""
+    """Return the bytes of a table in a file, standard input or a pipe.
+
+    form: None for that of its name.  patience: as of `stream_content`.
+    Tells the user of a charset that was recognised.
+    """
+    if not source.is_file:
+        return stream_content(source, form or "", options, patience)
     form = form or _FORMS.get(source.suffix, source.suffix[1:])
     if source.sample.startswith(PARQUET):
         form = "parquet"
-    decoding, opened = Decoding(), source.opened
+    decoding = Decoding()
     if form not in _BINARY:
-        decoding = decoding_of(source.title, opened, encoding, tell)
-    return Content(source.title, form, decoding, opened, opened)
+        decoding = decoding_of(source.title, source.opened, options)
+    return Content(source.title, form, decoding, source.opened, source.opened)
 
 
 def stream_content(
-    name: str,
-    stream: io.BufferedReader,
-    form: str,
-    encoding: str | None,
-    patience: float | None = None,
-    tell: Tell = lambda _: None,
+    source: Source, form: str, options: ReadingOptions, patience: float | None
 ) -> Content:
     """Return a stream's bytes, its first ones read.
 
-    They are as many as columns are searched in, or what came in `patience` seconds: one line at
-    least.  patience: None waits as long as it takes.
+    They are as many as columns are searched in, or what came in `patience` seconds if its messages
+    are to be answered as they come: one line at least.  patience: None waits as long as it takes.
     """
+    stream, name = source.opened(), source.title
+    if options.flow and patience is not None:
+        options.flow.stream = stream
+    else:
+        patience = None
     first, is_cut, started = b"", True, 0.0
     while is_cut and first.count(b"\n") <= SAMPLE_ROWS and len(first) < SAMPLE_CHARACTERS:
         if patience is not None and b"\n" in first:
@@ -111,7 +106,7 @@ def stream_content(
     def begun() -> io.BufferedReader:
         return io.BufferedReader(io.BytesIO(beginning))
 
-    decoding = Decoding() if form in _BINARY else decoding_of(name, begun, encoding, tell)
+    decoding = Decoding() if form in _BINARY else decoding_of(name, begun, options)
     return Content(name, form, decoding, whole, begun, is_cut)
 
 

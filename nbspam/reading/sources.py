@@ -209,7 +209,6 @@ def _kind_of_file(source: Source, request: ReadingRequest) -> SourceKind:
     does is a message.  Where the user gives a label it is neither, unless its suffix says so.
     """
     from nbspam.reading import mail, rows, tables
-    from nbspam.reading.exports import export_kind
 
     sample = source.sample
     if source.suffix in tables.TABLE_SUFFIXES:
@@ -222,7 +221,7 @@ def _kind_of_file(source: Source, request: ReadingRequest) -> SourceKind:
         return mail.MBOX
     if source.suffix == ".eml" or is_mail(sample):
         return mail.MAIL
-    if kind := export_kind(source):
+    if kind := mail.export_kind(source):
         return kind
     if not request.has_label and mail.is_index(source, request.needs_labels):
         return mail.INDEX
