@@ -202,15 +202,6 @@ _LISTS = 1_000  # of one length
 _LISTINGS = (mail.CLASS_FOLDERS, mail.FOLDER, mail.INDEX, mail.EMPTY_FILE, mail.MAIL, mail.TEXT)
 
 
-class Asked(NamedTuple):
-    """A source, and what is asked of it."""
-
-    name: str
-    label: str | None = None  # the class that the user gives its messages
-    has_label: bool = False  # whether the user gives one
-    needs_labels: bool = False  # it must say itself which class each message is in
-
-
 class Cutter(NamedTuple):
     """Cuts sources into pieces."""
 
@@ -218,13 +209,17 @@ class Cutter(NamedTuple):
     size: int  # bytes of a piece, about
     survey: Survey = partial(map, count)
 
-    def pieces(self, asked: Asked) -> Iterator[SourcePiece | RawMessage | Skipped]:
+    def pieces(
+        self, name: str, label: str | None = None, needs_labels: bool = False
+    ) -> Iterator[SourcePiece | RawMessage | Skipped]:
         """Yield a source in pieces, as messages what is read here, and what is skipped meanwhile.
 
+        label: the class that the user gives its messages.
+        needs_labels: whether the source must have labels of its own.
         Raises SourceError as `sources.py` does.
         """
-        source, skips = existing(asked.name), _Collected()
-        request = ReadingRequest(self.options, skips, *asked[1:])
+        source, skips = existing(name), _Collected()
+        request = ReadingRequest(self.options, skips, label, needs_labels)
         with failing_as(source):
             yield from skips.among(self._cut(source, request))
 
@@ -233,20 +228,22 @@ class Cutter(NamedTuple):
         if self.options.attached:
             yield from attached_messages(kind.read(source, request), request)
         elif any(kind is listing for listing in _LISTINGS):
-            n, files, lists = max(_FILES, self.size // _MAIL), [], 0
+            n, lists = max(_FILES, self.size // _MAIL), 0
+            files: list[str] = []
+            labels: list[str | None] = []
             for raw in kind.read(source, request):
                 is_file = not isinstance(raw.content, bytes)  # and not of an mbox
                 if is_file:
-                    files.append(raw)
-                if files and not (
-                    is_file and len(files) < min(n << (lists // _LISTS), _FILES_LIMIT)
-                ):
-                    yield _file_list(files)
-                    files, lists = [], lists + 1
+                    files.append(raw.source)
+                    labels.append(raw.label)
+                is_full = len(files) >= min(n << (lists // _LISTS), _FILES_LIMIT)
+                if files and (is_full or not is_file):
+                    yield FileList(tuple(files), tuple(labels))
+                    files, labels, lists = [], [], lists + 1
                 if not is_file:
                     yield raw
             if files:
-                yield _file_list(files)
+                yield FileList(tuple(files), tuple(labels))
         # Only this machine can read a stream.
         elif source.is_at_server or not source.is_file:
             yield from kind.read(source, request)
@@ -298,11 +295,6 @@ class Cutter(NamedTuple):
         cuts = [whole * i // n for i in range(n + 1)]
         parts = [ByteRange(name, whole, *ends, of_mails) for ends in pairwise(cuts)]
         return list(zip(parts, self.survey(parts), strict=True))
-
-
-def _file_list(raws: list[RawMessage]) -> FileList:
-    names, labels, _ = zip(*raws, strict=True)
-    return FileList(names, labels)
 
 
 def _range_pieces(

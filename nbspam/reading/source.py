@@ -171,8 +171,7 @@ class ReadingRequest(NamedTuple):
     options: ReadingOptions
     skips: Skips
     label: str | None = None  # the class that the user gives the messages
-    has_label: bool = False  # whether the user gives one
-    needs_labels: bool = False  # the source must say itself which class each message is in
+    needs_labels: bool = False  # whether the source must have labels of its own
 
 
 # What there is

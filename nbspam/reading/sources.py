@@ -57,13 +57,13 @@ def labelled(source: str, options: ReadingOptions, skips: Skips) -> Iterator[Raw
 
 
 def unlabelled(
-    source: str, label: str | None, options: ReadingOptions, skips: Skips
+    source: str, label: str, options: ReadingOptions, skips: Skips
 ) -> Iterator[RawMessage]:
     """Yield the messages of a source, each as one of class `label`.
 
     Raises SourceError when it cannot be read, or has labels of its own.
     """
-    return _messages(source, ReadingRequest(options, skips, label, has_label=True))
+    return _messages(source, ReadingRequest(options, skips, label))
 
 
 def any_kind(source: str, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
@@ -173,7 +173,7 @@ def recognised(source: Source, request: ReadingRequest) -> SourceKind:
         if foreign:
             raise SourceError(f"{source.path}: {foreign}")
     kind = _kind_of(source, request)
-    if kind.refusal and (request.has_label if kind.has_labels else request.needs_labels):
+    if kind.refusal and (request.label is not None if kind.has_labels else request.needs_labels):
         remedy = Remedy.LEAVE_OUT_LABEL if kind.has_labels else Remedy.GIVE_LABEL
         raise SourceError(f"{source.name}: {kind.refusal}", remedy)
     return kind
@@ -223,12 +223,14 @@ def _kind_of_file(source: Source, request: ReadingRequest) -> SourceKind:
         return mail.MAIL
     if kind := mail.export_kind(source):
         return kind
-    if not request.has_label and mail.is_index(source, request.needs_labels):
+    if request.label is None and mail.is_index(source, request.needs_labels):
         return mail.INDEX
-    if not request.has_label and tables.are_labelled_lines(source.lines):
+    if request.label is None and tables.are_labelled_lines(source.lines):
         return tables.TSV
-    if not (request.has_label or request.needs_labels) and (
-        problem := problem_of(sample, str(source.path))
+    if (
+        request.label is None
+        and not request.needs_labels
+        and (problem := problem_of(sample, str(source.path)))
     ):
         request.options.tell(SourceError(f"{source.path}: {problem}"))
         return mail.ONE_MESSAGE  # which is unsure, where a file of a folder is skipped

@@ -22,11 +22,13 @@ ROWS = "".join(
 
 
 def messages(asked, options, skips):
-    if asked.needs_labels:
-        return labelled(asked.name, options, skips)
-    if asked.has_label:
-        return unlabelled(asked.name, asked.label, options, skips)
-    return any_kind(asked.name, options, skips)
+    """Return the messages of (name[, label[, whether labels are needed]]), as `Cutter` takes it."""
+    name, label, needs_labels = (
+        (*asked, None, False)[:3] if len(asked) == 1 else (*asked, False)[:3]
+    )
+    if needs_labels:
+        return labelled(name, options, skips)
+    return unlabelled(name, label, options, skips) if label else any_kind(name, options, skips)
 
 
 def trained_alone(asked, path, settings=None, options=None, ledger=True):
