@@ -59,7 +59,12 @@ class Taken(io.RawIOBase):
 
 def open_bytes(path: "Path") -> io.BufferedReader:
     """Open a file for reading, decompressed.  Opening and reading raise OSError only."""
-    return decompressed(path.open("rb"))
+    stream = path.open("rb")
+    try:
+        return decompressed(stream)
+    except OSError:
+        stream.close()
+        raise
 
 
 def decompressed(stream: io.BufferedReader) -> io.BufferedReader:

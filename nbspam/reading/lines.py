@@ -9,7 +9,7 @@ with either.
 import io
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import NamedTuple
 
 from nbspam.errors import Remedy, SourceError
@@ -84,8 +84,8 @@ def _is_utf_8(data: bytes) -> bool:
 
 def decoded_lines(
     name: str, opened: Opened, decoding: Decoding, skips: Skips, first: int = 1
-) -> Iterator[Line]:
-    """Yield (line number, text with its line end) of a text.
+) -> Generator[Line, None, None]:
+    """Yield (line number, text with its line end) of a text; closes it at the end.
 
     name: the text's, in errors.  opened: called for its bytes when the first line is asked for.
     first: the number of the first line, of a part of a text.

@@ -12,7 +12,7 @@ import math
 import re
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from nbspam.names import normal_label
@@ -48,7 +48,7 @@ class Content(NamedTuple):
     beginning: Opened  # opens what its layout is decided by
     is_cut: bool = False  # whether more follows the beginning
 
-    def first_lines(self) -> Iterator[Line]:
+    def first_lines(self) -> Generator[Line, None, None]:
         """Yield the lines that its layout is decided by."""
         return decoded_lines(self.name, self.beginning, self.decoding, Skips())
 

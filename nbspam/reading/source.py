@@ -7,6 +7,7 @@ import io
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -275,15 +276,14 @@ def read_one(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     Raises SourceError for a stream with nothing in it, where the message needs content.
     """
     stream = source.opened()
-    content = stream.read(BYTES_LIMIT)
-    # The rest of a larger one is read and dropped, of an archive as it is: 4 MB may unpack to 4 GB.
-    rest = packed_stream(stream)
-    is_over = rest is stream and len(content) < BYTES_LIMIT  # one Ctrl-D is enough at a terminal
-    for _ in range(0 if is_over else _DRAINED):  # the writer may not survive a broken pipe
-        if not rest.read(1 << 20):
-            break
-    if source.name != STDIN:
-        stream.close()
+    with nullcontext() if source.name == STDIN else stream:
+        content = stream.read(BYTES_LIMIT)
+        # The rest is read and dropped, of an archive as it is: 4 MB may unpack to 4 GB.
+        rest = packed_stream(stream)
+        is_over = rest is stream and len(content) < BYTES_LIMIT  # at a terminal, one Ctrl-D ends it
+        for _ in range(0 if is_over else _DRAINED):  # the writer may not survive a broken pipe
+            if not rest.read(1 << 20):
+                break
     if not request.options.needs_content or content.strip():
         if request.options.needs_content and (problem := problem_of(content, "")):
             raise SourceError(f"{source.name}: {problem}")

@@ -22,7 +22,7 @@ import itertools
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
@@ -71,8 +71,8 @@ class TablePlan(NamedTuple):
         self, name: str, open_bytes: lines.Opened, skips: Skips, first: int = 1
     ) -> Iterator[RawMessage]:
         """Yield the messages of a table of lines, or of a part whose first line has this number."""
-        texts = lines.decoded_lines(name, open_bytes, self.decoding, skips, first)
-        return self.messages(name, rows.rows_of(name, texts, self.layout, skips), skips)
+        with closing(lines.decoded_lines(name, open_bytes, self.decoding, skips, first)) as texts:
+            yield from self.messages(name, rows.rows_of(name, texts, self.layout, skips), skips)
 
     def messages(
         self, name: str, table_rows: Iterator[TableRow], skips: Skips
@@ -142,8 +142,9 @@ def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage
 
 def line_plan(content: Content, request: ReadingRequest, layout: Layout) -> TablePlan:
     """Return the plan of a TSV, a CSV or JSON lines; raises TableError."""
-    table_rows = rows.rows_of(content.name, content.first_lines(), layout, Skips())
-    plan = _plan(content.name, layout.names, list(rows.first_rows(table_rows)), request)
+    with closing(content.first_lines()) as texts:
+        sample = list(rows.first_rows(rows.rows_of(content.name, texts, layout, Skips())))
+    plan = _plan(content.name, layout.names, sample, request)
     fitting = plan.columns._replace(joint=layout.delimiter)
     return plan._replace(columns=fitting, layout=layout, decoding=content.decoding)
 
