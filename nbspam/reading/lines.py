@@ -41,7 +41,7 @@ class Decoding(NamedTuple):
 def decoding_of(name: str, opened: Opened, options: ReadingOptions) -> Decoding:
     """Return how a text is decoded; opened: opens its bytes.
 
-    Tells the user of a charset other than UTF-8 and `--encoding`.
+    Tells the user of a charset other than UTF-8 and the user's.
     """
     with opened() as stream:
         first = stream.read(SAMPLE_BYTES)

@@ -24,8 +24,8 @@ from nbspam.reading.source import (
     Skips,
     Source,
     SourceKind,
+    note_empty,
     read_one,
-    tell_empty,
 )
 
 # Mboxes
@@ -197,7 +197,7 @@ MBOX = SourceKind(_read_mbox, "an mbox has no labels")
 
 def _read_file(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     if request.options.needs_content and not source.sample.strip():
-        tell_empty(source, request)
+        note_empty(source, request)
     else:
         yield RawMessage(str(source.path), request.label, source.path)
 
