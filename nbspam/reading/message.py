@@ -588,8 +588,8 @@ def _delimiters(body: bytes, sign: bytes) -> tuple[list[_Delimiter], list[_Delim
 
 
 # A text too long to be read whole is sampled.  Markup that shows nothing (comments, scripts,
-# blanks, bare tags) is removed first, so it cannot push a text beyond a limit.  If the rest is still too
-# long, its beginning, its end and some pieces between them are read.
+# blanks, bare tags) is removed first, so it cannot push a text beyond a limit.  If the rest is
+# still too long, its beginning, its end and some pieces between them are read.
 
 SOURCE_LIMIT = 4 << 20  # characters of one text that are looked through for markup
 _SHEET_LIMIT = 32 << 10  # characters of the beginning and of the end of a style sheet

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any, cast
 
 from nbspam.errors import SourceError, install_command
-from nbspam.reading.compression import Taken
+from nbspam.reading.compression import DerivedStream
 
 _PACKAGES = {"https": "aiohttp", "http": "aiohttp", "s3": "s3fs"}  # of each scheme
 _BLOCK = 1 << 20  # bytes of one request
@@ -55,7 +55,7 @@ class RemoteFile:
         return io.BufferedReader(_RemoteStream(self._url, stream), 1 << 16)
 
 
-class _RemoteStream(Taken):
+class _RemoteStream(DerivedStream):
     """The bytes of a file at a URL; every failure is an OSError."""
 
     def __init__(self, url: str, stream: Any) -> None:

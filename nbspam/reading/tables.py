@@ -1,12 +1,11 @@
 """Texts and tables as sources: TSV, CSV, JSON, JSON lines, Parquet and Excel, a message a row.
 
-And data frames, and what a text looks like that was given as one message.  `lines.py` decodes
-lines, `rows.py` streams rows of them, and `columns.py` finds the columns and the row that names
-them.  What is not certain is told, and said otherwise by an option.
+Also data frames, and streams that look like tables.  `lines.py` decodes lines, `rows.py` streams
+their rows, and `columns.py` finds the columns and the header.  A note says what is not certain, and
+names the option that decides otherwise.
 
-Other packages read the other tables: openpyxl reads Excel, pandas Parquet and JSON documents, these
-in each form in which it writes a data frame.  A file that is called .json and has an object on each
-line is JSON lines.
+openpyxl reads Excel, and pandas reads Parquet.  JSON documents may have each form in which pandas
+writes a data frame; a file called .json with an object on each line is JSON lines.
 
     records  [{"label": "ham", "text": "…"}, …]
     columns  {"label": {"0": "ham", …}, "text": {"0": "…", …}}, and with a list for each column
@@ -50,16 +49,16 @@ if TYPE_CHECKING:  # it takes half a second to start
 TABLE_SUFFIXES = frozenset(
     {".tsv", ".tab", ".csv", ".json", ".jsonl", ".ndjson", ".parquet", ".xlsx", ".xlsm"}
 )
-_SAME_TEXTS = 10  # rows, at least, of which one text is told
+_SAME_TEXTS = 10  # rows, at least, for a note that all have the same text
 _LABELS_SHOWN = 3
-_LINES_SEEN = 2  # lines that are objects each, and so no document together
+_LINES_SEEN = 2  # of a .json; if each is an object, the file is JSON lines
 
 
 # Rows as messages
 
 
 class TablePlan(NamedTuple):
-    """How the rows of a table become messages, whichever of them are read."""
+    """How the rows of a table, all or some, become messages."""
 
     columns: Columns
     needs_labels: bool
@@ -88,7 +87,7 @@ class TablePlan(NamedTuple):
             text = cells[number] if number < len(cells) else None
             if keys and _is_header(source, cells, keys):
                 skips.note(source, "the header again")
-            # A row to classify is answered, also an empty one; there is nothing to learn of it.
+            # An empty text is classified, but not learned.
             elif text is None or (self.needs_labels and not text.strip()):
                 skips(source, "the row has no text")
             elif isinstance(text, Nested):
@@ -102,7 +101,7 @@ class TablePlan(NamedTuple):
 
 
 def _is_header(source: str, cells: Sequence[str], keys: list[str]) -> bool:
-    """Return whether a row names the columns once more, where files were joined.
+    """Return whether a row names the columns once more, as in joined files.
 
     keys: their names.  Raises TableError if it names them in another order.
     """
@@ -152,10 +151,10 @@ def line_plan(content: Content, request: ReadingRequest, layout: Layout) -> Tabl
 def _plan(
     name: str, header: list[str] | None, sample: list[TableRow], request: ReadingRequest
 ) -> TablePlan:
-    """Return how a table's rows become messages, by the first of them; raises TableError.
+    """Return how a table's rows become messages, by a sample of them; raises TableError.
 
-    Tells the user what is not certain: columns that were not found by their names, and texts of the
-    sample that are all the same, as dates or names of files may be.
+    Tells the user what is not certain: columns that were not found by their names, and a sample
+    whose texts are all the same, such as dates or names of files.
     """
     options, header_line = request.options, -1
     if not sample:
@@ -194,7 +193,7 @@ def _plan(
 # Bytes, unpacked: a megabyte of gzip can hold a gigabyte of zeros.  The file is read whole, and
 # JSON takes a few times as much memory.
 LIMITS = {"json": 256 << 20, "parquet": 512 << 20, "xlsx": 256 << 20}
-# What a file is then, and what reads it.
+# The kind of file, and the packages that read it.
 _FILES = {
     "json": ("JSON", "json"),
     "parquet": ("a Parquet file", "pandas and pyarrow"),
@@ -234,7 +233,7 @@ def _memory_table(
 
 @contextmanager
 def _failing(content: Content) -> Iterator[None]:
-    """Raise what fails while a table is read as a TableError."""
+    """Turn what fails while a table is read into a TableError."""
     kind, packages = _FILES[content.form]
     try:
         yield
@@ -260,10 +259,9 @@ def _check_size(content: Content, size: int) -> None:
 
 
 def _sheet_rows(content: Content, data: bytes, request: ReadingRequest) -> Iterator[TableRow]:
-    """Yield the rows that have a cell, of the sheet of a workbook that reads like messages.
+    """Yield the rows of the sheet that reads most like messages, without empty rows.
 
-    Without pandas, which makes all rows as wide as the widest: a cell far to the right and below
-    would take all memory.
+    pandas would make all rows as wide as the widest: a cell far to the right takes all memory.
     """
     with _failing(content):
         from zipfile import ZipFile  # a workbook is one, of XML
@@ -288,14 +286,14 @@ def _sheet_rows(content: Content, data: bytes, request: ReadingRequest) -> Itera
 
 
 def _rows_in(sheet: Any) -> Iterator[TableRow]:
-    sheet.reset_dimensions()  # what the file says of them may be wrong
+    sheet.reset_dimensions()  # those in the file may be wrong
     for number, row in enumerate(sheet.iter_rows(max_row=_SHEET_ROWS, values_only=True), 1):
         if any(cells := [rows.cell_text(value) for value in row]):
             yield number, cells
 
 
 def _sheet_rank(name: str, sheet: Any, request: ReadingRequest) -> tuple[int, ...]:
-    """Return how much a sheet is a table of messages; last, how many of its first rows it has."""
+    """Return how much a sheet reads like messages; the last number is of the sample's rows."""
     sample, silent = list(rows.first_rows(_rows_in(sheet))), ReadingOptions(request.options.table)
     try:
         plan = _plan(name, None, sample, request._replace(options=silent))
@@ -349,7 +347,7 @@ def _document_table(document: Any, name: str, request: ReadingRequest) -> Memory
 
 
 def _is_by_index(document: dict[str, dict[str, object]], options: TableOptions) -> bool:
-    """Return whether an object of objects has one for each row, and not one for each column."""
+    """Return whether an object of objects has one for each row, rather than for each column."""
     outer, inner = list(document), list(next(iter(document.values())))
     if columns.names_columns(outer, options) or columns.names_columns(inner, options):
         return not columns.names_columns(outer, options)
@@ -364,7 +362,7 @@ def _frame_table(frame: "pd.DataFrame") -> MemoryTable:
 
 
 def _with_fields(names: list[Any], values: Iterator[Row], options: TableOptions) -> MemoryTable:
-    """Return a table with columns of the fields within its objects that are asked for."""
+    """Return a table with more columns: fields within its objects that the user names."""
     sample = list(itertools.islice(values, rows.SAMPLE_ROWS))
     keys = list(map(str, names))
     objects = [dict(zip(keys, row, strict=True)) for row in sample]
@@ -378,7 +376,7 @@ def _with_fields(names: list[Any], values: Iterator[Row], options: TableOptions)
     )
 
 
-# What users of the library have in memory
+# Messages of a program
 
 
 def is_data_frame(source: object) -> "TypeGuard[pd.DataFrame]":
@@ -391,8 +389,8 @@ def frame_messages(
 ) -> Iterator[RawMessage]:
     """Yield the rows of a data frame as messages; the source of the first is `row:0`.
 
-    Columns are found as a table's are.  Text is plain text, and bytes are a mail.
-    needs_labels: as `read_table` heeds it.
+    Its columns are found like those of a file.  Text is plain text, and bytes are a mail.
+    needs_labels: as of `read_table`.
     Raises TableError when the columns cannot be found.
     """
     names, values = _with_fields(*_frame_table(frame), options.table)
@@ -417,10 +415,10 @@ def frame_messages(
 
 
 def given_messages(messages: object, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
-    """Yield every one of texts and mails, or of the rows of a data frame; the first is `message:0`.
+    """Yield all texts, mails or rows of a data frame as messages; the first is `message:0`.
 
-    A row without a text is one of an empty message; `skips` is told.
-    Raises SourceError for what is neither, and OptionError where there are not several.
+    A row without a text is an empty message, which `skips` notes.
+    Raises SourceError for another type, and OptionError for a single message.
     """
     if is_data_frame(messages):
         for raw in frame_messages(messages, options, Skips(strict=True), needs_labels=False):
@@ -447,7 +445,7 @@ def pair_messages(
     """Yield the messages of (label, text or bytes) pairs; the source of the first is `pair:0`.
 
     Text is plain text, and bytes are a mail.  A pair without a printable label is skipped.
-    Raises SourceError for what is not such a pair.
+    Raises SourceError for anything but such a pair.
     """
     if not isinstance(pairs, Iterable):
         raise SourceError(
@@ -477,7 +475,7 @@ def pair_messages(
 
 
 def are_labelled_lines(texts: list[str]) -> bool:
-    """Return whether every line is a short label, a tab and more; a guess."""
+    """Return whether every line looks like a short label, a tab and a text."""
     pairs = [text.partition("\t") for text in texts]
     labels = {label for label, _, _ in pairs}
     return (
@@ -512,7 +510,7 @@ def _read_each_line(source: Source, request: ReadingRequest) -> Iterator[RawMess
 
 
 def _read_labelled(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    """Yield the rows of the table in a stream that must have labels, so cannot be a message."""
+    """Yield the rows of the table in a stream, which cannot be a message as it must have labels."""
     content = rows.stream_content(source, "", request.options, patience=None)
     with content.beginning() as beginning:
         look = looks_like(beginning.read(SAMPLE_BYTES))
@@ -527,18 +525,18 @@ TABLE = SourceKind(partial(_read_as, None), "a table has labels of its own", has
 TSV = SourceKind(partial(_read_as, "tsv"))
 # Standard input or a pipe where labels are needed and no format is given.
 LABELLED_STREAM = SourceKind(_read_labelled)
-# What the user says that a source is.
+# By the format that the user names.
 FORMS = {form: TABLE._replace(read=partial(_read_as, form)) for form in TABLE_FORMATS}
 EACH_LINE = SourceKind(_read_each_line, "lines of text have no labels")
 
 
-# What a text looks like that was given as one message
+# Streams that look like many messages
 
 
 def looks_like(first: bytes) -> tuple[str, str] | None:
-    """Return what many messages a text looks like by its first bytes; None for one message.
+    """Return the kind of many messages that first bytes look like; None if like one message.
 
-    That is what it is called in a sentence, and one of `INPUT_FORMATS`.
+    The kind is its name in a sentence, and one of `INPUT_FORMATS`.
     """
     if mail.is_mbox(first):
         return ("an mbox of several messages", "mbox") if mail.count_separators(first) else None
@@ -562,7 +560,7 @@ def looks_like(first: bytes) -> tuple[str, str] | None:
 
 
 def _looks_like_table(texts: list[str]) -> tuple[str, str] | None:
-    """Return what delimiter cuts all lines into as many cells, if these are a table's."""
+    """Return the kind of table that lines look like, by a delimiter that cuts them alike."""
     if are_labelled_lines(texts):
         return ("a table of 2 columns", "tsv")
     for delimiter, form in (("\t", "tsv"), (",", "csv"), (";", "csv"), ("|", "csv")):
@@ -575,7 +573,7 @@ def _looks_like_table(texts: list[str]) -> tuple[str, str] | None:
         regular = [row for row in table if len(row) == width]
         if width < 2 or 10 * len(regular) < 9 * len(table) or len(regular) < 2:
             continue
-        # A column of labels has few values, or ham and spam: between a text's commas are many.
+        # A column of labels has few values, or ham and spam; parts of a text have many.
         cells = [[row[i] for row in regular] for i in range(width)]
         label = columns.label_by_content(cells)
         values = set() if label is None else {cell.strip().lower() for cell in cells[label]}

@@ -24,7 +24,7 @@ from one_case import each
 from nbspam.errors import SourceError
 from nbspam.reading.compression import (
     FORMATS,
-    Taken,
+    DerivedStream,
     bare_suffix,
     foreign_format,
     open_bytes,
@@ -85,13 +85,13 @@ ZEROS = bytes(32 << 20)
 
 
 def test_of_one_message_no_more_is_unpacked_than_is_read(monkeypatch):
-    unpacked, real = [], Taken.readinto
+    unpacked, real = [], DerivedStream.readinto
 
     def counted(self, buffer):
         unpacked.append(real(self, buffer))
         return unpacked[-1]
 
-    monkeypatch.setattr(Taken, "readinto", counted)
+    monkeypatch.setattr(DerivedStream, "readinto", counted)
 
     class Kept(io.BytesIO):
         def close(self):
