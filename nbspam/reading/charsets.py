@@ -25,8 +25,8 @@ _SEVEN_BIT = ("utf-7", "unicode-1-1-utf-7", "iso-2022", "csiso2022", "hz")
 _UTF_16 = ("utf-16", "utf16", "utf_16", "ucs-2", "unicode")
 # Codecs that are no charsets: their cost is not linear, or their text is code.
 _REFUSED = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"})
-# Python caches every unknown name for ever: a mail of 1 MB with a new name in each encoded word took
-# 20 MB and a second.  So only known names are looked up: those with an alias, and these.
+# Python caches every unknown name for ever: a mail of 1 MB with a new name in each encoded word
+# took 20 MB and a second.  So only known names are looked up: those with an alias, and these.
 _CODECS = frozenset(aliases.values()).union(
     "cp1006 cp720 cp737 cp856 cp874 cp875 iso8859_1 koi8_t koi8_u mac_arabic mac_croatian mac_farsi"
     " mac_romanian utf_8_sig".split()
@@ -137,8 +137,8 @@ def decode_base64(data: bytes, limits: set[str]) -> bytes:
     padding = _PADDING.search(data)
     encoded = data[: padding.start()] if padding else data
     digits = encoded.translate(None, _NOT_BASE64)
-    # One byte in six of a text is a blank or punctuation; base64 has none except line ends, unless a
-    # spammer inserts signs, which decoders ignore.
+    # One byte in six of a text is a blank or punctuation; base64 has none except line ends, unless
+    # a spammer inserts signs, which decoders ignore.
     n_digits, n = len(digits), len(encoded) - encoded.count(b"\n")
     if 10 * n_digits <= 9 * n and (2 * n_digits <= n or 15 * encoded.count(b" ") > n):
         return data

@@ -182,8 +182,8 @@ def decode_words(value: str) -> str:
     return "".join(out)
 
 
-# Bytes in which a Message-ID is searched.  Mail programs write it early; the longest header block of
-# the corpora has 21 KB.
+# Bytes in which a Message-ID is searched.  Mail programs write it early; the longest header block
+# of the corpora has 21 KB.
 HEAD = 64 << 10
 _MESSAGE_ID = lazy_pattern(
     rb"^message-id[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)", re.MULTILINE | re.IGNORECASE

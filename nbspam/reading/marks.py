@@ -33,8 +33,8 @@ _NOT_OURS = ("content-", "resent-", "list-", "mime-", "arc-")
 _NAME = r"[!-9;-~]+"
 _PLAIN = r"[!-~](?:[ -~]*[!-~])?"
 # Patterns are compiled when a message is marked; classifying needs none.
-# Possessive: a million fields must not leave a million places to backtrack to.  Patterns for a whole
-# header begin with a line end, which `re` finds ten times as fast as the place after it.
+# Possessive: a million fields must not leave a million places to backtrack to.  Patterns for a
+# whole header begin with a line end, which `re` finds ten times as fast as the place after it.
 BOM = b"\xef\xbb\xbf"
 _START = rb"(?:^|(?<=\A\xef\xbb\xbf))"
 _VALUE = rb"[^\n]*+(?:\n[ \t][^\n]*+)*"
