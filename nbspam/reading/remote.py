@@ -124,11 +124,11 @@ def _as_os_errors(url: str) -> Iterator[None]:
     except Exception as error:
         cause = error.__cause__
         # fsspec reports a server that does not answer as a file that does not exist.
-        is_unreached = isinstance(cause, _RedirectError) or (
-            type(cause).__module__.startswith("aiohttp") and not hasattr(cause, "status")
-        )
-        if isinstance(error, FileNotFoundError) and not is_unreached:
+        is_lost = type(cause).__module__.startswith("aiohttp") and not hasattr(cause, "status")
+        if isinstance(cause, _RedirectError) or is_lost:
+            error = cast("Exception", cause)
+        elif isinstance(error, FileNotFoundError):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url) from error
-        cause = cause if is_unreached else error
-        reason = getattr(cause, "strerror", None) or " ".join(str(cause).split())[:200]
-        raise OSError(errno.EIO, reason or type(error).__name__, url) from error
+        reason = "" if is_lost else getattr(error, "strerror", None)
+        reason = reason or " ".join(str(error).split())[:200] or type(error).__name__
+        raise OSError(errno.EIO, reason, url) from error
