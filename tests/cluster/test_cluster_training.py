@@ -40,7 +40,7 @@ def rows(tmp_path, text=ROWS, name="rows.tsv"):
 
 
 def mboxes(tmp_path):
-    return [(str(SAMPLE / "mail" / f"{label}.mbox"), label) for label in ("ham", "spam")]
+    return [(str(SAMPLE / "mail" / f"{label}.mbox"), label, False) for label in ("ham", "spam")]
 
 
 def mails(tmp_path):

@@ -33,7 +33,7 @@ def check(asked, size, options=None):
                 other.take(raw)
             else:
                 found.append(raw)
-    assert found == list(messages(asked, options, skips))
+    assert found == list(messages(*asked, options, skips))
     assert (other.count, other.named) == (skips.count, skips.named)
     return pieces
 
@@ -42,7 +42,7 @@ def check(asked, size, options=None):
 def test_an_mbox(tmp_path_factory, mails, size):
     path = tmp_path_factory.mktemp("mbox") / "a.mbox"
     path.write_bytes(b"".join(FROM + b"Subject: x\n\n" + mail + b"\n\n" for mail in mails))
-    check((str(path), "ham"), size)
+    check((str(path), "ham", False), size)
 
 
 @given(st.lists(LINES, max_size=12), st.integers(1, 60), st.booleans())
@@ -82,12 +82,12 @@ def test_lines_and_folders_are_cut(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("".join(f"line {i}\n\n" for i in range(99)))
     options = ReadingOptions(input_format="lines")
-    assert len(check((str(path), "ham"), 100, options)) > 5
+    assert len(check((str(path), "ham", False), 100, options)) > 5
     folder = tmp_path / "mails" / "ham"
     folder.mkdir(parents=True)
     for i in range(600):
         (folder / f"{i}.eml").write_text(f"Subject: {i}\n\nx\n")
-    assert len(check((str(folder), "ham"), 1)) == 5
+    assert len(check((str(folder), "ham", False), 1)) == 5
     (folder.parent / "README").write_text("of no class: told, with what to do about it")
     (folder / "link").symlink_to("/etc/passwd")
     found = check((str(folder.parent), None, True), 1)
