@@ -233,11 +233,10 @@ def classify(
                 seen = trace.noted(raw for name in names for raw in any_kind(name, options, skips))
             else:
                 from nbspam.cli.progress import cutter, work_place
-                from nbspam.reading.cutting import Asked
 
                 where = opened.enter_context(work_place(dask, jobs, trace))
                 cuts = cutter(where, options, names)
-                seen = (piece for name in names for piece in cuts.pieces(Asked(name)))
+                seen = (piece for name in names for piece in cuts.pieces(name))
             for done in shown(classified(seen, skips, where, spam_filter, flow.pauses, size)):
                 judged = done.verdict
                 n += 1

@@ -88,14 +88,13 @@ class Sources(NamedTuple):
 
     def pieces(self, cutter: "Cutter") -> "Iterator[SourcePiece | RawMessage | Skipped]":
         """Yield them cut into pieces, in the order of `messages`; raises OptionError."""
-        from nbspam.reading.cutting import Asked
-
         self.check()
         named = self._named()
         cutter = cutter._replace(options=self._each_as_itself(cutter.options))
-        own = [Asked(source, needs_labels=True) for source in self.sources]
-        for asked in [*own, *(Asked(source, label, True) for label, source in named)]:
-            yield from cutter.pieces(asked)
+        for source in self.sources:
+            yield from cutter.pieces(source, needs_labels=True)
+        for label, source in named:
+            yield from cutter.pieces(source, label)
 
     def check(self) -> None:
         """Raise OptionError if there is no source."""

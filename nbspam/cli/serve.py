@@ -14,7 +14,6 @@ from nbspam.cli import notes
 from nbspam.cli.command import LOG, command, is_typed, option, section
 from nbspam.cli.options import BASE, MODEL, QUIET, Cutting
 from nbspam.errors import OptionError, ServingError, install_command
-from nbspam.names import is_url
 from nbspam.serving import server as spamd_server
 from nbspam.serving.clients import Limits
 from nbspam.serving.log import STDERR, Entry, Log
@@ -141,19 +140,12 @@ class Serving(NamedTuple):
     )
 
 
-def _check(
-    cutting: Cutting, listening: Listening, serving: Serving, model: Path, base: str | None
-) -> None:
-    """Raise OptionError for wrong cut-offs, models and places; names of hosts are not looked up."""
+def _check(cutting: Cutting, listening: Listening, serving: Serving) -> None:
+    """Raise OptionError for wrong cut-offs and places; names of hosts are not looked up."""
     cutting.check()
     if serving.user_models is not None and is_typed("base"):
         raise OptionError(
             "with --user-models the model of --model is the base of every user's; leave out --base"
-        )
-    for name in filter(is_url, (model, base)):
-        raise OptionError(
-            f"{name}: the server reopens its model when the file changes, which it cannot see at a"
-            " URL; copy the model to a file, and newer ones over it"
         )
     if listening.metrics and find_spec("prometheus_client") is None:
         raise ServingError(
@@ -201,7 +193,7 @@ def serve(
       nbspam serve --socket nbspam.sock --log syslog --metrics 127.0.0.1:9783
       journalctl -t nbspam --grep verdict=spam --since today
     """
-    _check(cutting, listening, serving, model, base)
+    _check(cutting, listening, serving, base)
     log = Log(serving.log) if serving.log else None
     resource = click.get_current_context().with_resource
     resource(_logging(log, quiet))

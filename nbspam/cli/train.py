@@ -23,7 +23,7 @@ from nbspam.errors import OptionError, Remedy, TrainingError, counted, one_line
 from nbspam.learning import update
 from nbspam.learning.settings import TrainingSettings, class_names, first_metadata
 from nbspam.learning.update import Change, PendingMessages
-from nbspam.names import FEW, is_url, rare_classes
+from nbspam.names import FEW, rare_classes
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import MBOX_FORMAT, Skipped, Skips
 from nbspam.reading.sources import STDIN
@@ -230,11 +230,6 @@ def _check(
     reading: Reading,
 ) -> None:
     """Raise OptionError for what is wrong with any model and no declaration says."""
-    if writing.update and is_url(model):
-        raise OptionError(
-            f"{model}: a model at a URL is written whole; leave out --update, or copy it to a file"
-            " and add to that"
-        )
     if writing.dry_run and not (writing.update and model.exists()):
         raise OptionError(
             f"--dry-run: says what --update would add to a model, and {model} is not updated; add"
