@@ -193,7 +193,7 @@ def serve(
       nbspam serve --socket nbspam.sock --log syslog --metrics 127.0.0.1:9783
       journalctl -t nbspam --grep verdict=spam --since today
     """
-    _check(cutting, listening, serving, base)
+    _check(cutting, listening, serving)
     log = Log(serving.log) if serving.log else None
     resource = click.get_current_context().with_resource
     resource(_logging(log, quiet))
