@@ -11,15 +11,13 @@ from typing import NamedTuple
 import click
 
 from nbspam.cli import notes
-from nbspam.cli.configured import LOGS, configured
-from nbspam.cli.declared import is_typed, option, section
+from nbspam.cli.command import LOG, command, is_typed, option, section
 from nbspam.cli.options import BASE, MODEL, QUIET, Cutting
 from nbspam.errors import OptionError, ServingError, install_command
-from nbspam.names import is_url
+from nbspam.serving import server as spamd_server
 from nbspam.serving.clients import Limits
 from nbspam.serving.log import STDERR, Entry, Log
 from nbspam.serving.models import Opening, Setup, UserFiles
-from nbspam.serving.server import Server, serve
 from nbspam.serving.sockets import check_place, name_of, passed_sockets, tcp_sockets, unix_socket
 from nbspam.workers import all_cores
 
@@ -49,25 +47,31 @@ _PATH = click.Path(path_type=Path, readable=False)
 class Listening(NamedTuple):
     """Where to listen."""
 
-    socket: Path | None = option("Listen on a Unix socket.", "PATH", takes=_PATH, choice=_PLACE)
+    socket: Path | None = option(
+        "--socket", metavar="PATH", type=_PATH, help="Listen on a Unix socket."
+    )
     socket_mode: int = option(
-        "Set the file mode of that socket; 0660 lets its group connect.",
-        "MODE",
-        takes=click.STRING,
+        "--socket-mode",
+        metavar="MODE",
+        type=click.STRING,
         callback=_mode,
         default="0600",
+        help="Set the file mode of that socket; 0660 lets its group connect.",
     )
     listen: str | None = option(
-        "Listen on TCP; spamc's default port is 783.", "HOST:PORT", choice=_PLACE
+        "--listen", metavar="HOST:PORT", help="Listen on TCP; spamc's default port is 783."
     )
     allow_any_address: bool = option(
-        "Let --listen and --metrics take an address that other machines can connect to.",
+        "--allow-any-address",
+        is_flag=True,
         seldom=True,
+        help="Let --listen and --metrics take an address that other machines can connect to.",
     )
     metrics: str | None = option(
-        "Answer GET /metrics for Prometheus on HOST:PORT, or on a Unix socket (a path with a"
+        "--metrics",
+        metavar="ADDRESS",
+        help="Answer GET /metrics for Prometheus on HOST:PORT, or on a Unix socket (a path with a"
         " slash).",
-        "ADDRESS",
     )
 
 
@@ -75,69 +79,73 @@ class Listening(NamedTuple):
 class Serving(NamedTuple):
     """What clients may do, and what the server writes."""
 
-    tell: bool = option("Let clients teach the model (spamc -L).")
+    tell: bool = option("--tell", is_flag=True, help="Let clients teach the model (spamc -L).")
     x_spam: bool = option(
-        "Also write X-Spam-Flag, X-Spam-Level and X-Spam-Status, for recipes that look for them.",
+        "--x-spam",
+        is_flag=True,
         seldom=True,
+        help="Also write X-Spam-Flag, X-Spam-Level and X-Spam-Status, for recipes that look for"
+        " them.",
     )
     max_size: int = option(
-        "Refuse larger messages.",
-        "BYTES",
-        takes=click.IntRange(1),
+        "--max-size",
+        metavar="BYTES",
+        type=click.IntRange(1),
         default=_DEFAULTS.max_size,
         seldom=True,
+        help="Refuse larger messages.",
     )
     timeout: float = option(
-        "Disconnect a client that takes longer to send its request, or to read the reply.",
-        "SECONDS",
-        takes=click.FloatRange(0, min_open=True),
+        "--timeout",
+        metavar="SECONDS",
+        type=click.FloatRange(0, min_open=True),
         default=_DEFAULTS.timeout,
         seldom=True,
+        help="Disconnect a client that takes longer to send its request, or to read the reply.",
     )
     connections: int = option(
-        "Serve at most N clients at a time; others wait.",
-        "N",
-        takes=click.IntRange(1),
+        "--connections",
+        metavar="N",
+        type=click.IntRange(1),
         default=_DEFAULTS.connections,
         seldom=True,
+        help="Serve at most N clients at a time; others wait.",
     )
     log: str | None = option(
-        "Log a line for each message and each problem of the server to syslog or standard error.",
-        takes=click.Choice(LOGS),
+        "--log",
+        type=LOG.type,
+        help="Log a line for each message and each problem of the server to syslog or standard"
+        " error.",
     )
     user_models: Path | None = option(
-        "Give each user (spamc -u) a model of their own, DIR/NAME.json, with that of --model as its"
-        " base; a path with %u puts it elsewhere.",
-        "DIR",
-        takes=_PATH,
+        "--user-models",
+        metavar="DIR",
+        type=_PATH,
+        help="Give each user (spamc -u) a model of their own, DIR/NAME.json, with that of --model"
+        " as its base; a path with %u puts it elsewhere.",
     )
     max_users: int = option(
-        "With --user-models, let no message create a model once N users have one.",
-        "N",
-        takes=click.IntRange(0),
+        "--max-users",
+        metavar="N",
+        type=click.IntRange(0),
         default=_DEFAULTS.max_users,
         seldom=True,
+        help="With --user-models, let no message create a model once N users have one.",
     )
     workers: int | None = option(
-        "Classify in N processes. [default: the number of processors]",
-        "N",
-        takes=click.IntRange(1, 256),
+        "--workers",
+        metavar="N",
+        type=click.IntRange(1, 256),
+        help="Classify in N processes. [default: the number of processors]",
     )
 
 
-def _check(
-    cutting: Cutting, listening: Listening, serving: Serving, model: Path, base: str | None
-) -> None:
-    """Raise OptionError for wrong cut-offs, models and places; names of hosts are not looked up."""
+def _check(cutting: Cutting, listening: Listening, serving: Serving) -> None:
+    """Raise OptionError for wrong cut-offs and places; names of hosts are not looked up."""
     cutting.check()
     if serving.user_models is not None and is_typed("base"):
         raise OptionError(
             "with --user-models the model of --model is the base of every user's; leave out --base"
-        )
-    for name in filter(is_url, (model, base)):
-        raise OptionError(
-            f"{name}: the server reopens its model when the file changes, which it cannot see at a"
-            " URL; copy the model to a file, and newer ones over it"
         )
     if listening.metrics and find_spec("prometheus_client") is None:
         raise ServingError(
@@ -158,8 +166,8 @@ def _is_path(address: str | None) -> bool:
     return address is not None and "/" in address
 
 
-@configured("serve", _check)
-def command(
+@command("serve", table="serve")
+def serve(
     *,
     listening: Listening,
     model: Path = MODEL,
@@ -185,6 +193,7 @@ def command(
       nbspam serve --socket nbspam.sock --log syslog --metrics 127.0.0.1:9783
       journalctl -t nbspam --grep verdict=spam --since today
     """
+    _check(cutting, listening, serving)
     log = Log(serving.log) if serving.log else None
     resource = click.get_current_context().with_resource
     resource(_logging(log, quiet))
@@ -197,7 +206,7 @@ def command(
     )
     setup = Setup(
         model,
-        cutting[:3],
+        tuple(cutting),
         None if base is None else Path(base),
         None if serving.user_models is None else UserFiles.of(serving.user_models),
         serving.workers or all_cores(),
@@ -238,7 +247,8 @@ def command(
         if log and log.problem:
             _note(f"{log.problem}; lines are dropped until it works")
 
-    serve(Server(setup, current, log), listeners, metrics_listeners, log_start)
+    server = spamd_server.Server(setup, current, log)
+    spamd_server.serve(server, listeners, metrics_listeners, log_start)
     _logger.info(f"stopped serving {model}")
 
 
