@@ -1,4 +1,4 @@
-"""What a notebook asks of messages: their matrix, many verdicts at once, and an evaluation."""
+"""The API for notebooks: the matrix of messages, many verdicts at once, an evaluation."""
 
 import os
 from collections.abc import Iterator

@@ -38,7 +38,7 @@ def cell_width(text: str) -> int:
 
 
 def padded(text: str, width: int) -> str:
-    """Return a text with blanks after it, `width` cells wide; a wider one as it is."""
+    """Return a text padded with blanks to `width` cells; a wider one is unchanged."""
     return text + " " * (width - cell_width(text))
 
 

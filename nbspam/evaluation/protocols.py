@@ -28,17 +28,17 @@ from nbspam.tokens.tokenized import Excerpt, TokenizedMessage
 TELLING_WORDS = 8  # kept of each mistake
 _TENTHS = 10
 _BATCH = 500  # messages looked up in the ledger at a time
-# Passes the parts of a long test on, and may show how far it is.
+# Passes on the parts of a long test, and may show progress.
 Shown = Callable[[Sequence[int]], Iterable[int]]
 
 
 class Trial(NamedTuple):
-    """What is tested: models of these settings on these messages."""
+    """The messages of a test, and the settings of the models."""
 
     read: LabelledCorpus
     settings: TrainingSettings
     cut_offs: CutOffs
-    telling: bool = True  # whether to keep the telling words of mistakes
+    telling: bool = True  # whether to keep the strongest words of mistakes
     shown: Shown = iter
 
     def fitted(self, train: Integers | None = None) -> Fit:
@@ -53,7 +53,7 @@ class Trial(NamedTuple):
         return fit(presence, labels, self.settings, channels, traits)
 
     def tested(self, fitted: Fit, test: Integers) -> Iterator[Outcome]:
-        """Yield what a model that has not seen them says of some of the messages."""
+        """Yield the outcomes of some messages by a model that has not seen them."""
         counts = dict(token_counts(self.read.vocabulary, fitted.counts))
         classifier = Classifier(
             fitted.metadata, lambda tokens: {t: counts[t] for t in tokens if t in counts}
@@ -68,12 +68,12 @@ def saved_model(
     including_learned: bool = False,
     spam_label: str | None = None,
 ) -> Evaluation:
-    """Return the outcome of every message by a filter that was trained before.
+    """Return the evaluation of a saved model.
 
-    messages: with digests, by which those that the model has learned are left out.
-    including_learned: whether to test on them all the same.
-    spam_label: the label of spam, if the labels are not the model's classes: any other is ham.
-    Raises SourceError for labels that the model does not have, but for a few, which are left out.
+    messages: with digests; those that the model has learned are left out.
+    including_learned: test on them, too.
+    spam_label: the label of spam, if the labels are not the model's classes; any other is ham.
+    Raises SourceError for labels that the model does not have, except a few, which are left out.
     """
     settings, learned = spam_filter.metadata.settings, Counter[bool]()
     labels = testing.LabelCheck(settings, spam_label)
@@ -116,7 +116,7 @@ def _with_excerpt(judged: Verdict, excerpt: Excerpt | None) -> Outcome:
 
 
 def _explained(outcome: Outcome, message: TokenizedMessage, explanation: Explanation) -> Outcome:
-    """Return an outcome with its telling words, and with them highlighted in the message."""
+    """Return an outcome with its strongest words, highlighted in the excerpt."""
     shown = message.excerpt and highlighted_message(message, explanation).joined()
     readable = tuple(word for word in explanation.words if not is_fragment(word.token))
     return outcome._replace(words=(readable or explanation.words)[:TELLING_WORDS], message=shown)

@@ -37,17 +37,17 @@ _MANY_COLUMNS = 6  # of a table that stands closer, to fit into 80 columns
 
 
 class ReportTable(NamedTuple):
-    """A table of the report, whatever it is shown as."""
+    """A table of the report, for each of its writers."""
 
     title: str
-    heads: Sequence[str]  # an empty one: of a column that says what the row is
+    heads: Sequence[str]  # an empty one: of a column with the row's meaning
     rows: list[list[str]]
 
 
 def report_tables(results: Results, *, full: bool) -> Iterator[ReportTable]:
     """Yield the tables of the report.
 
-    full: all figures, the confusion, the calibration and the scores, or what one looks at first.
+    full: all figures, confusion, calibration and scores; else the chief figures.
     """
     parts, title, cut_offs = [GENERAL, TRACK], "", results.cut_offs
     if cut_offs is not None:
@@ -71,16 +71,16 @@ def report_tables(results: Results, *, full: bool) -> Iterator[ReportTable]:
 
 
 def _confusion_table(results: Results) -> ReportTable:
-    """Return what messages of each class were called, and their verdicts with the cut-offs."""
+    """Return the confusion matrix: assigned classes, and verdicts by the cut-offs."""
     at_threshold, verdicts = results.confusion, results.verdicts
     heads = ["actual", *(f"called {name}" for name in next(iter(at_threshold.values())))]
-    # Every message is called something, so these columns add up to all of the class.
+    # Every message is assigned to a class, so these columns add up to the size of the class.
     rows = [
         [f"{sum(row.values()):,} {name}", *(f"{n:,}" for n in row.values())]
         for name, row in at_threshold.items()
     ]
     if results.cut_offs is not None:
-        # Unsure is nothing but a verdict.
+        # `unsure` is always a verdict.
         names = next(iter(verdicts.values()))
         heads += [name if name == UNSURE else f"verdict {name}" for name in names]
         for cells, row in zip(rows, verdicts.values(), strict=True):
@@ -153,9 +153,9 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
 
 
 def _mistake_lines(mistakes: list[Outcome], out: Console) -> Iterator[Text]:
-    """Yield the mistakes, each with its beginning and its strongest words and their weights.
+    """Yield the mistakes, each with its excerpt and its strongest words and their weights.
 
-    out: where they are printed; without colours there, signs stand around what decided.
+    out: the console; without colours, signs stand around the words that decided.
     """
     width = min(out.width, _LINE) if out.is_terminal else _LINE
     signs = out.no_color or not out.is_terminal
@@ -166,7 +166,7 @@ def _mistake_lines(mistakes: list[Outcome], out: Console) -> Iterator[Text]:
             f"{judged.source}: {outcome.label} called {outcome.called}, probability"
             f" {judged.probability:.4f}, verdict {outcome.judged.verdict}"
         )
-        # In a pipe the name of a message is whole.
+        # In a pipe the name of a message is not folded.
         whole = iter([f"  {sentence}"])
         yield from map(
             Text, lines.folded_text(f"  {sentence}", width, 4) if out.is_terminal else whole
@@ -266,7 +266,7 @@ def _curves(results: Results) -> Iterator[str]:
 
 
 def _table_html(table: ReportTable) -> str:
-    """Return a table; what a row is stands below its name."""
+    """Return a table; a row's meaning stands below its name."""
     heads, rows = list(table.heads), [list(map(page.escaped, row)) for row in table.rows]
     if not heads[-1]:
         rows = [[f"{name}<small>{meaning}</small>", *cells] for name, *cells, meaning in rows]

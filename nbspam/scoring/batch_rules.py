@@ -1,4 +1,4 @@
-"""The scoring rules for many messages: learned ones, each left out; and by a table of tokens."""
+"""The scoring rules for many messages: learned ones, each left out, or new ones, by a table."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -95,7 +95,7 @@ class BatchSum(_Batch):
 class BatchEvidence(_Batch):
     """The evidence rule on a matrix."""
 
-    # Per scored class, of the training messages, each left out: what the fit was made of.
+    # Per scored class, the left-out evidence of the training messages: the input of the fit.
     _left_out: tuple[EvidenceRows, ...] = ()
 
     def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
@@ -116,8 +116,8 @@ class BatchEvidence(_Batch):
     ) -> Iterator[Score]:
         """Yield each training message's score by the model that never saw it.
 
-        folds: above 1, each such part of the messages is scored by calibrations of the others, so
-        that no message has had a part in its score.
+        folds: above 1, the messages of each fold are scored by calibrations fitted to the others,
+        so that no message influences its own score.
         """
         if folds < 2:
             yield from scores_of_rows(self._left_out, EvidenceRule(metadata))
@@ -238,7 +238,7 @@ class BulkClassifier:
     ) -> Iterator[tuple[TokenizedMessage, Score]]:
         """Yield each message and its score."""
         rule = self._classifier.rule
-        # The sum rule hears what is not in the table: how often a token occurs.
+        # The sum rule may count how often a token occurs, which the table does not have.
         if isinstance(rule, SumRule) or self._classifier.metadata.is_one_sided:
             return ((m, self._classifier.score(m.tokens, m.numbers)) for m in messages)
         hashes, batch = [], []
@@ -280,7 +280,7 @@ class BulkClassifier:
         return tuple(by_class)
 
     def _unhear(self, rows: Rows, messages: list[TokenizedMessage]) -> None:
-        """Take for unknown what `Classifier.unheard` says; rows: of the tokens of all messages."""
+        """Mark tokens as unknown, as `Classifier.unheard` does; rows: of all messages' tokens."""
         end = 0
         for message in messages:
             start, end = end, end + len(message.tokens)

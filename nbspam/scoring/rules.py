@@ -29,7 +29,7 @@ class KnownWords(NamedTuple):
     header: list[Weights]
     host: list[Weights]  # and what alone tells the classes: evidence for the sum rule only
     text_tokens: int  # of the text, known or not
-    traits: list[Weights] | None = None  # per trait that the rule heeds; None of a model without
+    traits: list[Weights] | None = None  # per trait that the rule uses; None of a model without
 
     @property
     def all(self) -> list[Weights]:
@@ -38,7 +38,7 @@ class KnownWords(NamedTuple):
 
 
 class Score(NamedTuple):
-    """What the model says of a message."""
+    """The score of a message."""
 
     log_odds: float  # of the positive class, in nats
     probability: float  # of the positive class
@@ -79,7 +79,7 @@ class Terms(NamedTuple):
 
     against: str  # the class that the log-odds speak against, or "the rest"
     constants: dict[str, float]
-    weights: list[float]  # of each token by itself, then of each trait that the rule heeds
+    weights: list[float]  # of each token by itself, then of each trait that the rule uses
     shares: list[float]  # what each of them adds to the sum
 
 
@@ -153,15 +153,15 @@ class EvidenceRule:
     """
 
     is_calibrated = True  # so that each message can refine it
-    heeds_times = False  # whether a token speaks as often as it occurs in a message, or once
-    heeds_doubt = True  # whether words that are perhaps hidden are heard for spam alone
+    heeds_times = False  # whether a token counts as often as it occurs in a message
+    heeds_doubt = True  # whether possibly hidden words count for spam only
 
     def __init__(self, metadata: Metadata) -> None:
         settings, learned = self._settings, self._learned = metadata
         self._metadata = metadata
         self._size = metadata.size
         traits = range(len(learned.trait_histograms))
-        # Without tokens, the form of a mail is told by its traits alone.
+        # Without tokens, only the traits show the form of a mail.
         self.traits = IN_EVIDENCE if traits and settings.counts.has_tokens else traits
         self._scored = settings.scored_classes
         total = sum(learned.messages)
@@ -207,7 +207,7 @@ class EvidenceRule:
     def trait_weights(
         self, values: Sequence[int], left_out: int | None = None
     ) -> list[tuple[float, ...]]:
-        """Return the weights of the traits that it heeds for each scored class, in nats.
+        """Return the weights of the traits that the rule uses, for each scored class, in nats.
 
         [] of a model without traits.  values: of a message, as `tokens/kinds.py` lists them.
         left_out: the message's class, if it was learned and is to be scored as if it had not been.
@@ -271,12 +271,12 @@ class EvidenceRule:
     def predictions(
         self, features: Evidence, i: int, tau: float = 1.0
     ) -> tuple[Prediction, Prediction]:
-        """Return what each calibration of scored class number i predicts.
+        """Return the predictions of both calibrations of scored class number i.
 
-        tau: without trust the second is not needed, and is the first.
+        tau: if it is 0, the second is not needed, and equals the first.
         """
         words = calibration.groups(features)
-        if not self._settings.counts.has_tokens:  # the traits are all that speaks
+        if not self._settings.counts.has_tokens:  # the traits are the only evidence
             nats = TRAIT_SCALE * (features.traits or 0.0)
             words = ((Group(0.0, 0.0, 0.0, 0, max(nats, 0.0), min(nats, 0.0)),),) * 2
         known = self._learned.calibrations[i], self._covariances[i], calibration.inputs(features)
@@ -346,10 +346,10 @@ class EvidenceRule:
     def lesson(
         self, calibrations: Sequence[Calibrations], words: KnownWords, label: int, digest: str
     ) -> Lesson:
-        """Return what a message, scored as if it had not been learned, teaches the calibrations.
+        """Return a message's inputs for the calibrations, scored as if it had not been learned.
 
-        words: of the message, as a model knows them that has not learned it.
-        A long run of one class teaches nothing more (`calibration.is_run`).
+        words: of the message, by a model that has not learned it.
+        None in a long run of one class (`calibration.is_run`).
         """
         messages = self._metadata.learned.messages
         total = sum(messages) + 1  # with the message itself

@@ -8,8 +8,8 @@ Three kinds, by how far they can be trusted to hold for other mail (docs/researc
 - the fields of HEARD, From and To once more, show the way the mail came: they are the header
   channel, the best evidence on one server's mail and ruinous on other mail.
 
-What mail software writes into a message after it has arrived is no part of it: the same message
-must give the same tokens in every folder.
+Fields that mail software adds after arrival are not used: the same message must give the same
+tokens in every folder.
 """
 
 import re
@@ -66,7 +66,7 @@ def subject_of(headers: list[Header]) -> str:
 
 
 def fields_of(headers: list[Header]) -> dict[str, str]:
-    """Return the fields that are heard, in the order of their names; several of one are lines."""
+    """Return the fields that are used, by name; several of one name are lines."""
     lines: dict[str, list[str]] = {}
     for name, value in headers:
         if name in HEARD and (value or name == "received"):

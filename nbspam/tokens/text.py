@@ -1,7 +1,7 @@
 """The tokens of plain text: words, numbers, money, pairs of words, links, punctuation.
 
-Before they are cut Unicode tricks are undone, each leaving a token that says so: spam writes
-`fr\u200bee`, `ｆｒｅｅ` or `frее` (in part Cyrillic) so that a filter sees no "free".
+Unicode tricks are undone first, and each kind leaves a token: spam writes `fr\u200bee`,
+`ｆｒｅｅ` or `frее` (in part Cyrillic) so that a filter sees no "free".
 
 A token is a word in lower case, or `kind:value`; no word holds a colon, so the two never meet.
 What each kind is worth is measured in docs/research/tokens.md.
@@ -17,14 +17,14 @@ from nbspam.tokens.kinds import KINDS, TRIGRAM, kind_of
 
 Value = TypeVar("Value")
 
-# Longer keys are not met again, and would cost memory by the megabyte.
+# Longer keys seldom occur again, and would cost megabytes.
 _KEY_LIMIT = 200
 
 
 class Memo(dict[str, Value]):
-    """What was worked out before: the same words and fields stand in thousands of mails.
+    """A cache of a function's values: the same words and fields stand in thousands of mails.
 
-    A dict that works out what it lacks, and forgets everything when it is full.
+    A dict that computes missing values, and is cleared when it is full.
 
     `map(memo.__getitem__, keys)` runs in C for what is known: functools.lru_cache, which keeps an
     order of use besides, took 240 ms where this takes 180 (908,000 keys, 64,000 of them different).
@@ -58,7 +58,7 @@ class VisibleText(NamedTuple):
 # Sets of characters, each as its ranges in ascending order, for the brackets of a pattern and for
 # `may_have`.
 
-# Vowel signs and tone marks are no letters to Python's \w, and words would fall apart at them.
+# Vowel signs and tone marks are not letters to Python's \w, and would split words.
 # These are the blocks' ranges, not every single mark.
 _INDIC = "".join(
     f"{chr(b)}-{chr(b + 3)}{chr(b + 0x3A)}-{chr(b + 0x57)}{chr(b + 0x62)}-{chr(b + 0x63)}"
@@ -273,7 +273,7 @@ WORD_LIMIT = 30
 _TRIGRAM = TRIGRAM.prefix
 _REPEATS = 300  # characters from which on a field's words repeat enough
 # The beginning of a text without mail headers, an SMS or a row of a table, gets tokens that a mail
-# has no need of: every word as it is written, signs, and letter triples.
+# does without: every word as it is written, signs, and letter triples.
 SHORT = 400
 
 
@@ -286,7 +286,7 @@ UNDERSCORE = lazy_pattern(r"_(?<=[^\W\d_]_)(?=[^\W\d_])")
 
 
 def _shape(character: str) -> int:
-    """Return what stands for a character in the shape of a text."""
+    """Return the sign of a character in the shape of a text."""
     if character.isalpha():
         return ord("a")
     if character in "013457":
@@ -441,7 +441,7 @@ def every_token(text: str) -> Iterator[str]:
 
 
 def short_text_tokens(text: str) -> list[str]:
-    """Return what a text of SMS length has besides: written words, signs, capitals and trigrams.
+    """Return the extra tokens of a text of SMS length: written words, signs, capitals, trigrams.
 
     As often as they occur.  Capitals are counted here alone: in every text they took 18 µs a mail
     and made no difference; without them a filter of 50 SMS of each class blocks 2.2 % of the ham
@@ -496,7 +496,7 @@ _host_names = Memo(_names_of_host, limit=1 << 12)
 
 
 def typed_tokens(typed: str) -> list[str]:
-    """Return the tokens that a typed word stands for: one, or the bigrams of several words.
+    """Return the tokens of a typed word: one, or the bigrams of several words.
 
     typed: `FREE`, `claim now`, `Subject:Free` or `host:Example.org`.  A text is written as the
     tokenizer does it: in lower case and without disguises.  Of other kinds than words and the
@@ -512,7 +512,7 @@ def typed_tokens(typed: str) -> list[str]:
 
 
 def of_other_kinds(token: str) -> list[str]:
-    """Return what a token would be as each other kind: `subject:free` for `free`, and back."""
+    """Return the tokens of other kinds with the same value: `subject:free` for `free`, and back."""
     kind_of_token = kind_of(token)
     value = token.removeprefix(kind_of_token.prefix)
     return [kind.prefix + value for kind in KINDS if kind != kind_of_token]
