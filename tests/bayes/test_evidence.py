@@ -23,7 +23,7 @@ from nbspam.bayes.evidence import (
     evidence,
     group_of,
     group_shares,
-    part,
+    soft_step,
     trait_feature,
 )
 from nbspam.bayes.fitting import inputs_of_rows
@@ -62,7 +62,7 @@ def group(weights, most=STRONGEST):
     ],
 )
 def test_the_part_of_a_word(strength, edge, expected):
-    assert part(strength, edge) == close(expected)
+    assert soft_step(strength, edge) == close(expected)
 
 
 def test_features_of_a_few_weights():
