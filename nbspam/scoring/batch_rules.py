@@ -101,9 +101,11 @@ class BatchEvidence(_Batch):
     def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
         """Return the calibrations, fitted to the features of each message left out."""
         self._left_out = self.left_out_evidence(presence, metadata)
-        return self._calibrations(metadata, np.arange(len(self._labels)))
+        return self.calibrations_fitted_to(metadata, np.arange(len(self._labels)))
 
-    def _calibrations(self, metadata: Metadata, places: Integers) -> tuple[Calibrations, ...]:
+    def calibrations_fitted_to(
+        self, metadata: Metadata, places: Integers
+    ) -> tuple[Calibrations, ...]:
         """Return the calibrations fitted to some of the messages."""
         inputs = [
             tuple(inputs_of_rows(scale, evidence)[places] for scale in metadata.settings.scales)
@@ -124,7 +126,7 @@ class BatchEvidence(_Batch):
             return
         fold, parts = np.arange(len(self._labels)) % folds, []
         for part in range(folds):
-            calibrations = self._calibrations(metadata, np.flatnonzero(fold != part))
+            calibrations = self.calibrations_fitted_to(metadata, np.flatnonzero(fold != part))
             learned = metadata.learned._replace(calibrations=calibrations)
             evidence = tuple(rows.some(np.flatnonzero(fold == part)) for rows in self._left_out)
             rule = EvidenceRule(metadata._replace(learned=learned))

@@ -78,12 +78,12 @@ UNSPACED = (
 # Characters without width or look: control characters, zero-width, soft hyphen, direction marks,
 # byte order mark, variation selectors, Hangul fillers, tags.
 _CONTROLS = "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # but those that end a line or a field
-_INVISIBLES = (
+INVISIBLES = (
     "\u00ad-\u00ad\u034f-\u034f\u061c-\u061c\u115f-\u1160\u17b4-\u17b5\u180b-\u180e"
     "\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\u3164-\u3164\ufe00-\ufe0f\ufeff-\ufeff"
     "\uffa0-\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e01ef"
 )
-_INVISIBLE = lazy_pattern(f"[{_CONTROLS}{_INVISIBLES}]")
+_INVISIBLE = lazy_pattern(f"[{_CONTROLS}{INVISIBLES}]")
 _CONTROL = lazy_pattern(f"[{_CONTROLS}]")
 _ASCII_CONTROLS = [chr(n) for n in (*range(9), *range(14, 28), 127)]
 # Between two letters of a script that has no use for joiners (Arabic, Indic scripts and emoji do).
@@ -105,8 +105,8 @@ _STYLED = lazy_pattern(f"[{_STYLED_LETTERS}]")
 _FLAGS = "\U0001f1e6-\U0001f1ff"
 _REGIONAL = lazy_pattern(f"[{_FLAGS}]{{3,}}")  # two are a flag
 # In the ranges' order for `may_have`, which looks at the first and the last.
-_COMPATIBLES = f"\u0262-\u0262\u2100-\u214f\ufb00-\ufb06\uff01-\uff5e{_STYLED_LETTERS}{_FLAGS}"
-_COMPATIBLE = lazy_pattern(f"[{_COMPATIBLES}]")
+COMPATIBLES = f"\u0262-\u0262\u2100-\u214f\ufb00-\ufb06\uff01-\uff5e{_STYLED_LETTERS}{_FLAGS}"
+_COMPATIBLE = lazy_pattern(f"[{COMPATIBLES}]")
 # Letters in styles that Unicode does not know as letters: small capitals, white in a black shape.
 _STYLES = str.maketrans(
     dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz", strict=True))
@@ -118,8 +118,8 @@ _LOOK_ALIKES = str.maketrans(
     "авеікмнорстухјѕһԁԛԝьАВЕІКМНОРСТУХЈЅҺԀԚԜЬαεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧɑɡⅼ",
     "abeikmhopctyxjshdqwbABEIKMHOPCTYXJSHDQWBaeikvoptuxABEZHIKMNOPTYXagl",
 )
-_ALIKE = "\u0251-\u0251\u0261-\u0261\u0370-\u052f\u217c-\u217c"
-_MIXES = lazy_pattern(f"[A-Za-z][{_ALIKE}]|[{_ALIKE}][A-Za-z]")
+ALIKE = "\u0251-\u0251\u0261-\u0261\u0370-\u052f\u217c-\u217c"
+_MIXES = lazy_pattern(f"[A-Za-z][{ALIKE}]|[{ALIKE}][A-Za-z]")
 _LETTERS = lazy_pattern(r"[^\W\d_]+")
 
 
@@ -170,7 +170,7 @@ def undo_tricks(text: str) -> tuple[str, set[str]]:
         return text, set()
     tricks = set()
     characters = strange_characters(text)
-    if has_control or may_have(characters, _INVISIBLES):
+    if has_control or may_have(characters, INVISIBLES):
         if _SPLIT_WORD.search(text):
             tricks.add("trick:invisible")
         text = _INVISIBLE.sub("", text)
@@ -181,7 +181,7 @@ def undo_tricks(text: str) -> tuple[str, set[str]]:
         if _OVERLAY.search(text):
             tricks.add("trick:marks")
         text = _DECORATION.sub("", unicodedata.normalize("NFC", text))
-    if may_have(characters, _COMPATIBLES) and _COMPATIBLE.search(text):
+    if may_have(characters, COMPATIBLES) and _COMPATIBLE.search(text):
         import unicodedata
 
         if _FULL_WIDTH.search(text):
@@ -192,7 +192,7 @@ def undo_tricks(text: str) -> tuple[str, set[str]]:
             text = _REGIONAL.sub(lambda m: "".join(chr(ord(c) - 0x1F185) for c in m[0]), text)
         text = _COMPATIBLE.sub(lambda m: unicodedata.normalize("NFKC", m[0]), text)
         characters = strange_characters(text)
-    if may_have(characters, _ALIKE) and _MIXES.search(text):
+    if may_have(characters, ALIKE) and _MIXES.search(text):
         tricks.add("trick:look-alike")
         # Word by word: a pattern for words with a mix in them took ten times as long on long ones.
         text = _LETTERS.sub(_alike, text)

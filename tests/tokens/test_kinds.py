@@ -50,17 +50,6 @@ def test_the_kind_of_a_token_its_channel_and_whether_it_is_a_fragment_or_the_hos
     assert is_fragment(token) == (name == "tri")
 
 
-def test_each_kind_has_a_name_of_its_own_that_leads_back_to_it():
-    assert len(KIND_NAMES) == len(KINDS)
-    assert all(kind.meaning for kind in KINDS)
-    assert not any(":" in name or name != name.lower() for name in KIND_NAMES)
-    for kind in KINDS:
-        assert kind_of(f"{kind.prefix}x") == kind
-        assert channel_of(f"{kind.prefix}x") == kind.channel
-    assert WORD.prefix == ""
-    assert TRIGRAM.prefix == "tri:"
-
-
 CHANNELS = {
     TEXT: "link host path punct caps trick limit case sign tri subject mime attachment".split(),
     FIELDS: "from to reply-to message-id mailer priority organization".split(),
@@ -296,14 +285,6 @@ def test_the_fast_path_counts_as_the_other_does(text):
     found = of_text(text)
     with patch.object(tokenized, "western_bytes", return_value=None):
         assert of_text(text) == found
-
-
-@given(mails() | WESTERN.map(str.encode))
-def test_traits_are_the_same_whether_times_are_wanted_or_not(raw):
-    message = parse(raw)
-    both = tokenize(message, wanted=Wanted(times=True, traits=True))
-    assert both.numbers.traits == tokenize(message, wanted=WANTED).numbers.traits
-    assert sorted(both.tokens) == sorted(tokenize(message).tokens)
 
 
 def test_the_evidence_heeds_what_the_text_is_like():

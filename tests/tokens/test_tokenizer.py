@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from any_mail import mails
 from golden_tables import golden_table
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
@@ -234,24 +234,6 @@ def test_html_in_which_no_two_colours_are_alike_takes_bounded_time():
     message = parse(f"From: a\nContent-Type: text/html\n\n{''.join(paragraphs)}".encode())
     with bounded_time():
         assert "word word" in message_tokens(message)
-
-
-@pytest.mark.long
-@settings(max_examples=8)
-@given(mails(), st.data())
-def test_four_times_the_mail_takes_about_four_times_as_long(raw, data):
-    """Repeat a piece of any mail: of its header, of a part with its boundary, of its text."""
-    at = data.draw(st.integers(0, len(raw)))
-    unit = raw[at : at + data.draw(st.integers(1, 200))] or b"x"
-
-    def seconds(size):
-        start = time.process_time()
-        message_tokens(parse(raw[:at] + unit * (size // len(unit)) + raw[at:]))
-        return time.process_time() - start
-
-    # What is short is lost in the noise; 12 leaves room for it, 16 would be a square.
-    times = ((seconds(SIZE // 4), seconds(SIZE)) for _ in range(3))
-    assert any(many < max(0.5, 12 * few) for few, many in times)
 
 
 # Limits, and texts that are there to mislead
