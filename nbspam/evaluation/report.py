@@ -161,26 +161,28 @@ def _mistake_lines(mistakes: list[Outcome], out: Console) -> Iterator[Text]:
     signs = out.no_color or not out.is_terminal
     yield Text("\nworst mistakes" if mistakes else "\nno mistakes", style="bold")
     for outcome in mistakes:
-        judged = outcome.judged
-        sentence = one_line(
-            f"{judged.source}: {outcome.label} called {outcome.called}, probability"
-            f" {judged.probability:.4f}, verdict {outcome.judged.verdict}"
-        )
+        sentence, words = _described(outcome)
+        line = one_line(f"  {outcome.judged.source}: {sentence}")
         # In a pipe the name of a message is not folded.
-        whole = iter([f"  {sentence}"])
-        yield from map(
-            Text, lines.folded_text(f"  {sentence}", width, 4) if out.is_terminal else whole
-        )
-        if judged.reason:
-            yield Text(f"    unsure for {judged.reason}")
+        yield from map(Text, lines.folded_text(line, width, 4) if out.is_terminal else [line])
         if outcome.message is not None:
             limits = outcome.message, width, _EXCERPT_LINES
             for pieces in lines.excerpt_lines(*limits, signs=signs, indent="    "):
                 yield Text.assemble(*((text, _EMPHASIS[emphasis]) for text, emphasis in pieces))
-        weights = (f"{word.token} {word.weight:+.2f} " for word in outcome.words)
-        words = " ".join(weight.replace(" ", lines.HARD_SPACE) for weight in weights)
-        for folded in lines.folded_text(f"    {words or '(no known word)'}", width, 4):
-            yield Text(folded.rstrip(), style="dim")
+        for line in lines.folded_text(f"    {words}", width, 4):
+            yield Text(line.rstrip(), style="dim")
+
+
+def _described(outcome: Outcome) -> tuple[str, str]:
+    """Return a sentence about a mistake, and its words with their weights in nats."""
+    judged = outcome.judged
+    sentence = (
+        f"{outcome.label} called {outcome.called}, probability {judged.probability:.4f},"
+        f" verdict {judged.verdict}{judged.remark}"
+    )
+    weights = (f"{word.token} {word.weight:+.2f} " for word in outcome.words)
+    words = " ".join(weight.replace(" ", lines.HARD_SPACE) for weight in weights)
+    return sentence, words or "(no known word)"
 
 
 # Comparisons
@@ -276,27 +278,16 @@ def _table_html(table: ReportTable) -> str:
 
 def _mistakes(results: Results, errors: int) -> Iterator[str]:
     evaluation, escaped = results.evaluation, page.escaped
-    n_mistakes = results.messages.counts.errors
-    worst = worst_mistakes(evaluation, errors)
+    worst, n_mistakes = worst_mistakes(evaluation, errors), results.messages.counts.errors
     yield "<h2>Worst mistakes</h2>"
-    if not worst:
-        yield f"<p>{counted(n_mistakes, 'mistake') if n_mistakes else 'none'}</p>"
-        return
     yield f"<p>{len(worst):,} of {counted(n_mistakes, 'mistake')}</p>"
-    if len(evaluation.classes) == 2:
+    if worst and len(evaluation.classes) == 2:
         (other,) = set(evaluation.classes) - {evaluation.positive}
         yield page.scale_html(evaluation.positive or "", other)
     for outcome in worst:
-        judged = outcome.judged
-        called = f"{escaped(outcome.label)} called {escaped(outcome.called)}"
-        yield f"<h3>{called}, probability {judged.probability:.4f}</h3>"
-        source, verdict = escaped(one_line(judged.source)), escaped(judged.verdict) + judged.remark
-        yield f'<p class="dim">{source}, verdict {verdict}</p>'
+        sentence, words = _described(outcome)
+        yield f"<h3>{escaped(sentence)}</h3>"
+        yield f'<p class="dim">{escaped(one_line(outcome.judged.source))}</p>'
         if outcome.message is not None:
             yield page.message_html(outcome.message)
-        if outcome.words:
-            words = "; ".join(
-                f"<bdi><code>{escaped(word.token)}</code></bdi> {word.weight:+.2f}"
-                for word in outcome.words
-            )
-            yield f'<p class="dim">strongest words, weight in nats: {words}</p>'
+        yield f'<p class="dim" dir="auto">{escaped(words)}</p>'
