@@ -427,10 +427,10 @@ HAM_ENOUGH = 200.0
 HALF = 0.5
 
 
-class Experience(NamedTuple):
+class ClassSizes(NamedTuple):
     """How many messages a class's log-odds stand on."""
 
-    own: float  # of the class
+    members: float  # messages of the class
     others: float
 
     @property
@@ -441,7 +441,7 @@ class Experience(NamedTuple):
     @property
     def prior(self) -> float:
         """The prior log-odds of the class, in nats; half a message on both sides."""
-        return math.log((self.own + 0.5) / (self.others + 0.5))
+        return math.log((self.members + 0.5) / (self.others + 0.5))
 
     @property
     def margin(self) -> float:
@@ -463,7 +463,7 @@ def predict(
     covariance: Sequence[Vector],
     x: Vector,
     groups: Sequence[Group],
-    experience: Experience,
+    sizes: ClassSizes,
 ) -> Prediction:
     """Return the prediction for a message.
 
@@ -475,10 +475,10 @@ def predict(
     spread = _dot(held_x, [_dot(row, held_x) for row in covariance])
     # Rounding can take the spread of a nearly singular precision, from an edited file, below 0.
     doubt = CALIBRATION_DOUBT * max(0.0, spread)
-    doubt += COUNT_DOUBT * raw * raw / max(0.5, experience.fewest)
+    doubt += COUNT_DOUBT * raw * raw / max(0.5, sizes.fewest)
     kappa = 1 / math.sqrt(1 + math.pi / 8 * doubt)
-    prior = experience.prior
-    move = kappa * raw - experience.margin - prior
+    prior = sizes.prior
+    move = kappa * raw - sizes.margin - prior
     highest = HALF * math.fsum(group.positive for group in groups)
     lowest = HALF * math.fsum(group.negative for group in groups)
     bounded = min(max(move, lowest), highest)

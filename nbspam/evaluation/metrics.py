@@ -122,7 +122,7 @@ class ScoredMessages:
     probability: Floats  # P(spam)
     called_spam: Booleans  # at the threshold
     right: Booleans  # whether each is called what it is, over all classes
-    own_probability: Floats  # P(the class that the message is of)
+    p_true_class: Floats  # P(the class that the message is of)
     counts: VerdictCounts  # at the threshold
     verdicts: VerdictCounts  # with the cut-offs
     # The probability above which a message is called spam; reported, not used.  None of three or
@@ -131,7 +131,7 @@ class ScoredMessages:
     has_spam_class: bool = True  # without one, only metrics of any classes are defined
 
     @classmethod
-    def of_two_classes(
+    def binary(
         cls,
         spam: Booleans,
         log_odds: Floats,
@@ -287,7 +287,7 @@ def sm_pct_at_hm(sample: Sample, ham_loss: float = HAM_LOSS) -> float:
 
 def log_losses(messages: ScoredMessages) -> Floats:
     """Return -log P(own class) of each message, in nats: (n,)."""
-    return -np.log(np.maximum(messages.own_probability, LOG_LOSS_FLOOR))
+    return -np.log(np.maximum(messages.p_true_class, LOG_LOSS_FLOOR))
 
 
 def squared_errors(messages: ScoredMessages) -> Floats:

@@ -112,7 +112,7 @@ def print_report(
     notes: sentences to read before the figures, such as which messages were left out.
     """
     out = console()
-    for line in (results.title, results.of_many_classes, *notes):
+    for line in (results.title, results.multiclass_note, *notes):
         if line:
             print_sentence(out, line)
     for table in report_tables(results, full=full):
@@ -235,7 +235,7 @@ def report_page(results: Results, errors: int, command_line: str) -> str:
     date = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
     title, protocol = results.title, results.evaluation.protocol
     body = [f'<p class="dim">{page.escaped(date)}</p>', "<h1>Evaluation</h1>"]
-    body += [f"<p>{page.escaped(line)}</p>" for line in (title, results.of_many_classes) if line]
+    body += [f"<p>{page.escaped(line)}</p>" for line in (title, results.multiclass_note) if line]
     for table in report_tables(results, full=True):
         body += [f"<p>{page.escaped(table.title)}</p>"] if table.title else []
         body.append(_table_html(table))

@@ -174,7 +174,7 @@ class Results:
         return confusion(self.evaluation.verdicts, self.evaluation.classes)
 
     @property
-    def of_many_classes(self) -> str:
+    def multiclass_note(self) -> str:
         """A note on what the figures compare with three or more classes; else empty."""
         classes, positive = self.evaluation.classes, self.evaluation.positive
         if len(classes) < 3:
@@ -202,7 +202,7 @@ def scored_messages(evaluation: Evaluation) -> ScoredMessages:
     probability = np.array([o.judged.probability for o in outcomes], dtype=float)
     verdicts = metrics.count_verdicts(evaluation.verdicts, positive)
     if len(evaluation.classes) == 2:
-        return ScoredMessages.of_two_classes(spam, log_odds, probability, verdicts)
+        return ScoredMessages.binary(spam, log_odds, probability, verdicts)
     called = np.array([o.called == positive for o in outcomes], dtype=bool)
     right = np.array([not o.is_mistake for o in outcomes], dtype=bool)
     true_class = np.array([o.judged.probabilities[o.label] for o in outcomes], dtype=float)

@@ -250,7 +250,7 @@ class BulkClassifier:
         if not batch:
             return iter(())
         rows = self._table.find(np.concatenate(hashes))
-        self._unhear(rows, batch)
+        self._drop_hidden_tokens(rows, batch)
         tokens = [token for message in batch for token in message.tokens]
         unknown = np.flatnonzero(rows < 0).tolist()
         marked = [i for i in unknown if ":" in tokens[i]]
@@ -281,8 +281,8 @@ class BulkClassifier:
             by_class.append(of_rows._replace(traits=features))
         return tuple(by_class)
 
-    def _unhear(self, rows: Rows, messages: list[TokenizedMessage]) -> None:
-        """Mark tokens as unknown, as `Classifier.unheard` does; rows: of all messages' tokens."""
+    def _drop_hidden_tokens(self, rows: Rows, messages: list[TokenizedMessage]) -> None:
+        """Mark `Classifier.hidden_ham_tokens` as unknown; rows: of the tokens of all messages."""
         end = 0
         for message in messages:
             start, end = end, end + len(message.tokens)

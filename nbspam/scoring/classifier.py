@@ -75,12 +75,12 @@ class Classifier:
         """
         tokens = set(tokens)
         self._look_up(tokens)
-        unheard = self.unheard(numbers)
+        unheard = self.hidden_ham_tokens(numbers)
         tokens -= unheard
         groups: tuple[list[Weights], ...] = ([], [], [], [])
         unknown = channels_of(unheard).count(TEXT) if unheard else 0
         words: Iterator[tuple[int, Weights | None]] = map(self._words.__getitem__, tokens)
-        if numbers.times and self.rule.heeds_times:
+        if numbers.times and self.rule.uses_counts:
             times, several = numbers.times, ((t, *self._words[t]) for t in tokens)
             words = ((c, w and tuple([times.get(t, 1) * x for x in w])) for t, c, w in several)
         for channel, weights in words:
@@ -92,14 +92,14 @@ class Classifier:
         traits = self.trait_weights(numbers, left_out)
         return KnownWords(text, fields, header, host, len(text) + unknown, traits)
 
-    def unheard(self, numbers: Numbers) -> set[str]:
+    def hidden_ham_tokens(self, numbers: Numbers) -> set[str]:
         """Return the tokens of possibly hidden text that speak for ham, which count for nothing.
 
         None if all tokens of that text add up to evidence of spam: then hiding it gained nothing,
         and a page that is doubtful as a whole is classified by all of its words.  The sum rule,
         which is the textbook's, uses all tokens.
         """
-        if not numbers.perhaps_hidden or not self.rule.heeds_doubt:
+        if not numbers.perhaps_hidden or not self.rule.uses_hidden_text:
             return set()
         self._look_up(numbers.perhaps_hidden)
         settings = self.metadata.settings

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from nbspam.bayes import calibration, event_model, evidence
-from nbspam.bayes.calibration import Calibrations, Experience, Lesson, Prediction, Vector
+from nbspam.bayes.calibration import Calibrations, ClassSizes, Lesson, Prediction, Vector
 from nbspam.bayes.event_model import Row
 from nbspam.bayes.evidence import TRAIT_SCALE, WORD_FEATURES, Evidence, Group, tells_alone
 from nbspam.bayes.trait_model import TraitModel, against_rest, trait_model
@@ -93,11 +93,11 @@ class SumRule:
     """
 
     is_calibrated = False
-    heeds_doubt = False
+    uses_hidden_text = False
 
     def __init__(self, metadata: Metadata) -> None:
         settings, learned = self._settings, _ = metadata
-        self.heeds_times = settings.counts.repeats
+        self.uses_counts = settings.counts.repeats
         self.traits = range(len(learned.trait_histograms))
         self._size, self._bias = metadata.size, metadata.bias
         self._densities = trait_model(settings.traits, learned.trait_histograms, settings.variances)
@@ -131,7 +131,7 @@ class SumRule:
         """
         others = [i for i in range(len(score.probabilities)) if i != k]
         against = max(others, key=score.probabilities.__getitem__)
-        times = numbers.times if self.heeds_times else NO_NUMBERS.times
+        times = numbers.times if self.uses_counts else NO_NUMBERS.times
         of_tokens = [w[k] - w[against] for w in (self.weights(row) for _, row in known)]
         of_traits = [w[k] - w[against] for w in self.trait_weights(numbers.traits)]
         shares = [w * times.get(token, 1) for w, (token, _) in zip(of_tokens, known, strict=True)]
@@ -153,8 +153,8 @@ class EvidenceRule:
     """
 
     is_calibrated = True  # so that each message can refine it
-    heeds_times = False  # whether a token counts as often as it occurs in a message
-    heeds_doubt = True  # whether possibly hidden words count for spam only
+    uses_counts = False  # whether a token counts as often as it occurs in a message
+    uses_hidden_text = True  # whether possibly hidden words count for spam only
 
     def __init__(self, metadata: Metadata) -> None:
         settings, learned = self._settings, self._learned = metadata
@@ -165,8 +165,8 @@ class EvidenceRule:
         self.traits = IN_EVIDENCE if traits and settings.counts.has_tokens else traits
         self._scored = settings.scored_classes
         total = sum(learned.messages)
-        self._experience: list[Experience] = [
-            Experience(learned.messages[k], total - learned.messages[k]) for k in self._scored
+        self._class_sizes: list[ClassSizes] = [
+            ClassSizes(learned.messages[k], total - learned.messages[k]) for k in self._scored
         ]
         self._offsets = [
             event_model.prior_offset(learned.messages, settings.prior, settings.positive_index, k)
@@ -259,9 +259,9 @@ class EvidenceRule:
             # known word the probabilities are the classes' shares.  (Softmax of z itself: log-loss
             # 0.166 against 0.129 in a trial with three classes.)
             log_scores = [
-                event_model.log_sigmoid(experience.prior + offset) + (v - experience.prior) / 2
-                for v, (experience, offset) in zip(
-                    z, zip(self._experience, self._offsets, strict=True), strict=True
+                event_model.log_sigmoid(sizes.prior + offset) + (v - sizes.prior) / 2
+                for v, (sizes, offset) in zip(
+                    z, zip(self._class_sizes, self._offsets, strict=True), strict=True
                 )
             ]
             score = score_of_log_scores(self._settings, log_scores)
@@ -281,8 +281,8 @@ class EvidenceRule:
             words = ((Group(0.0, 0.0, 0.0, 0, max(nats, 0.0), min(nats, 0.0)),),) * 2
         known = self._learned.calibrations[i], self._covariances[i], calibration.inputs(features)
         text, full = zip(*known, words, strict=True)
-        first = calibration.predict(*text, self._experience[i])
-        return first, calibration.predict(*full, self._experience[i]) if tau else first
+        first = calibration.predict(*text, self._class_sizes[i])
+        return first, calibration.predict(*full, self._class_sizes[i]) if tau else first
 
     def contrasts(self, row: Row) -> list[float]:
         """Return a token's weight for each class against the others, in nats."""
@@ -311,7 +311,7 @@ class EvidenceRule:
         ):
             if not part:
                 continue
-            experience, gain, clamped = self._experience[i], prediction.gain, prediction.inputs
+            sizes, gain, clamped = self._class_sizes[i], prediction.gain, prediction.inputs
             # Of each input as it is, before it was held within its bounds.
             coefficients = [
                 gain * b * (value / before if before else 1.0)
@@ -320,8 +320,8 @@ class EvidenceRule:
             length = calibration.LENGTH
             constants[CALIBRATION] += part * coefficients[0]
             constants[LENGTH] += part * (gain * fitted.coefficients[length] * clamped[length])
-            constants[CAUTION] -= part * (prediction.hold * experience.margin)
-            constants[PRIOR] += part * ((1 - prediction.hold) * experience.prior)
+            constants[CAUTION] -= part * (prediction.hold * sizes.margin)
+            constants[PRIOR] += part * ((1 - prediction.hold) * sizes.prior)
             for first, group in groups:
                 places = [j for j, channel in enumerate(channels) if channel in group]
                 most = evidence.HEADERS if HEADER in group else evidence.STRONGEST

@@ -32,7 +32,7 @@ from nbspam.bayes.event_model import (
     EventModel,
     Histogram,
     Row,
-    Size,
+    VocabularySize,
     event_model,
     log_priors,
 )
@@ -188,7 +188,7 @@ class Metadata(NamedTuple):
         return unconfoundedness(rows, self.learned.messages)
 
     @property
-    def size(self) -> Size:
+    def size(self) -> VocabularySize:
         """What the tokens' counts are counts of."""
         learned = self.learned
         return self.settings.counts.size(learned.count_histograms, learned.messages)

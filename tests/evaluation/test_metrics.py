@@ -44,7 +44,7 @@ def evaluations(draw):
 
 def scored_messages(spam, log_odds, probability=None, verdicts=None):
     probability = 1 / (1 + np.exp(-log_odds)) if probability is None else probability
-    return metrics.ScoredMessages.of_two_classes(spam, log_odds, probability, verdicts)
+    return metrics.ScoredMessages.binary(spam, log_odds, probability, verdicts)
 
 
 def computed(spam, log_odds):
