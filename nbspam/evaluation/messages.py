@@ -47,23 +47,23 @@ class LabelledCorpus:
         cls, messages: Iterable[TokenizedMessage], wanted: Wanted = TOKENS_ALONE
     ) -> "LabelledCorpus":
         """Return the messages as a corpus; wanted: the numbers that models are to count."""
-        read = cls(Corpus(wanted))
+        dataset = cls(Corpus(wanted))
         for message in messages:
-            read.corpus.add(message)
-            read.sources.append(message.source)
+            dataset.corpus.add(message)
+            dataset.sources.append(message.source)
             if message.excerpt is not None:
-                read.excerpts.append(message.excerpt)
-        return read
+                dataset.excerpts.append(message.excerpt)
+        return dataset
 
     @classmethod
     def of_pieces(cls, run: TrainingRun, wanted: Wanted) -> "LabelledCorpus":
         """Return the messages that a run has read; wanted: as they were read."""
-        read = cls(Corpus(wanted._replace(excerpt=0)))
+        dataset = cls(Corpus(wanted._replace(excerpt=0)))
         for piece_file, piece in zip(run.kept, run.pieces(), strict=True):
-            read.corpus.add_piece(piece)
-            read.sources.extend(piece.sources)
-            read.excerpts.extend(piece_file.summary.excerpts)
-        return read
+            dataset.corpus.add_piece(piece)
+            dataset.sources.extend(piece.sources)
+            dataset.excerpts.extend(piece_file.summary.excerpts)
+        return dataset
 
     @cached_property
     def vocabulary(self) -> list[str]:
