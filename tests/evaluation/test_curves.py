@@ -1,5 +1,6 @@
 import math
 import re
+import subprocess
 import sys
 from xml.etree import ElementTree
 
@@ -141,3 +142,8 @@ def test_a_plot_needs_a_class_called_spam_and_a_folder(tmp_path):
     assert not (tmp_path / "a.svg").exists()
     with pytest.raises(OSError, match="No such file"):
         draw(results_of([True, False], [1, -1]), tmp_path / "no" / "a.svg")
+
+
+def test_matplotlib_is_imported_when_something_is_drawn_and_not_before():
+    code = "import sys, nbspam.evaluation.report; sys.exit('matplotlib' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
