@@ -207,7 +207,7 @@ def test_what_is_in_doubt_never_speaks_for_ham():
     some = 0
     for i, one in enumerate(messages):
         assert corpus.message(i, vocabulary).numbers == one.numbers
-        unheard = classifier.unheard(one.numbers)
+        unheard = classifier.hidden_ham_tokens(one.numbers)
         some += bool(unheard)
         assert all(word[1][0] < 0 for word in map(classifier._words.get, unheard))
         others = [*set(one.tokens) - unheard, *(f"unknown{i}" for i in range(len(unheard)))]
