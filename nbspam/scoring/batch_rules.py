@@ -100,7 +100,7 @@ class BatchEvidence(_Batch):
 
     def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
         """Return the calibrations, fitted to the features of each message left out."""
-        self._left_out = self.left_out_evidence(presence, metadata)
+        self._left_out = self.left_out_evidence(presence, EvidenceRule(metadata))
         return self.calibrations_fitted_to(metadata, np.arange(len(self._labels)))
 
     def calibrations_fitted_to(
@@ -134,10 +134,11 @@ class BatchEvidence(_Batch):
         yield from (next(parts[k]) for k in fold.tolist())
 
     def left_out_evidence(
-        self, presence: Presence | Chunked, metadata: Metadata
+        self, presence: Presence | Chunked, rule: EvidenceRule
     ) -> tuple[EvidenceRows, ...]:
         """Return the evidence of each training message, itself left out, for each scored class."""
-        settings, arrays, rule = metadata.settings, self._arrays(metadata), EvidenceRule(metadata)
+        metadata = rule.metadata
+        settings, arrays = metadata.settings, self._arrays(metadata)
         classes, positive = settings.scored_classes, settings.positive_index or 0
         of_tokens = self._channels.copy()
         of_tokens[telling_alone(self._counts, of_tokens, metadata.learned.messages)] = HOST

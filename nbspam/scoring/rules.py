@@ -158,7 +158,7 @@ class EvidenceRule:
 
     def __init__(self, metadata: Metadata) -> None:
         settings, learned = self._settings, self._learned = metadata
-        self._metadata = metadata
+        self.metadata = metadata
         self._size = metadata.size
         traits = range(len(learned.trait_histograms))
         # Without tokens, only the traits show the form of a mail.
@@ -173,9 +173,13 @@ class EvidenceRule:
             for k in self._scored
         ]
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Go to another process by the metadata, without what was computed from them."""
+        return EvidenceRule, (self.metadata,)
+
     @functools.cached_property
     def _host_trust(self) -> tuple[float, float]:
-        return self._metadata.host_trust
+        return self.metadata.host_trust
 
     @functools.cached_property
     def _covariances(self) -> list[tuple[Sequence[Vector], ...]]:
@@ -351,7 +355,7 @@ class EvidenceRule:
         words: of the message, by a model that has not learned it.
         None in a long run of one class (`calibration.is_run`).
         """
-        messages = self._metadata.learned.messages
+        messages = self.metadata.learned.messages
         total = sum(messages) + 1  # with the message itself
         inputs = []
         for k, fitted, features in zip(
