@@ -7,7 +7,7 @@ and programs that `import nbspam`; a Filter can explain its verdicts, and learn.
 import contextlib
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.event_model import BERNOULLI
@@ -185,27 +185,24 @@ class Filter:
             sources = "; ".join(empty.named[:3]) + "; …" * (empty.count > 3)
             warn(f"the verdicts on {empty.count:,} rows are those on an empty message ({sources})")
 
-    def judge_all(self, messages: Iterable[TokenizedMessage]) -> list[Verdict]:
+    def judge_all(self, messages: Sequence[TokenizedMessage]) -> list[Verdict]:
         """Return the verdicts on tokenized messages."""
-        if self._bulk is not None:
-            return [
-                verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
-                for message, score in self._bulk.scores(messages)
-            ]
-        verdicts = []
-        for message in messages:
-            verdicts.append(self.judge(message))
-            self._tokens += len(message.tokens)
-        self._make_table()
-        return verdicts
+        if self._bulk is None:
+            self.prepare(sum(len(message.tokens) for message in messages))
+        if self._bulk is None:
+            return list(map(self.judge, messages))
+        return [
+            verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
+            for message, score in zip(messages, self._bulk.scores(messages), strict=True)
+        ]
 
-    def prepare(self, size: int) -> None:
-        """Prepare for messages of so many bytes, before processes are forked."""
-        self._tokens += size / _BYTES
-        self._make_table()
+    def prepare(self, n_tokens: float) -> None:
+        """Prepare for messages with so many tokens, before processes are forked.
 
-    def _make_table(self) -> None:
-        """Make the table of the model's tokens if it pays; it is tried once."""
+        Once as many have come or are known to come as pay for a table of the model's tokens, it is
+        made; that is tried once.
+        """
+        self._tokens += n_tokens
         if self._tokens >= BREAK_EVEN + _PER_TOKEN * self.metadata.n_tokens and self._source:
             self._tokens = -math.inf
             self._bulk = self._source.bulk(self.classifier)
@@ -483,22 +480,16 @@ def classified(
     from nbspam.workers import in_batches, never_pauses, without_skipped
 
     if where.is_here:
-        spam_filter.prepare(size)
+        spam_filter.prepare(size / _BYTES)
     batches = in_batches(iter(raws), pauses=pauses or never_pauses)
     for results in where.map(_judge_all, spam_filter, batches):
         yield from without_skipped(results, skips)
 
 
 def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage | Skipped]":
-    items: list[TokenizedMessage | Skipped] = []
-
-    def messages() -> Iterator[TokenizedMessage]:
-        for item in tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted)):
-            items.append(item)
-            if isinstance(item, TokenizedMessage):
-                yield item
-
-    verdicts = iter(spam_filter.judge_all(messages()))
+    items = list(tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted)))
+    messages = [item for item in items if isinstance(item, TokenizedMessage)]
+    verdicts = iter(spam_filter.judge_all(messages))
     return [
         ClassifiedMessage(next(verdicts), item.source, item.size)
         if isinstance(item, TokenizedMessage)

@@ -1,7 +1,7 @@
 """The scoring rules for many messages: learned ones, each left out; and by a table of tokens."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -234,37 +234,33 @@ class BulkClassifier:
         self._ranked = [matrix.ranked(column) for column in columns]
         self._for_spam = columns[settings.scored_classes.index(settings.positive_index or 0)]
 
-    def scores(
-        self, messages: Iterable[TokenizedMessage]
-    ) -> Iterator[tuple[TokenizedMessage, Score]]:
-        """Yield each message and its score."""
+    def scores(self, messages: Sequence[TokenizedMessage]) -> Iterator[Score]:
+        """Yield the score of each message."""
         rule = self._classifier.rule
         # Weights are multiplied by what few models count.
-        if rule.heeds_times or self._classifier.metadata.is_one_sided:
-            return ((m, self._classifier.score(m.tokens, m.numbers)) for m in messages)
-        hashes, taken = [], []
-        for message in messages:
-            hashes.append(hashes_of(message.tokens))  # while they are in the processor's cache
-            taken.append(message)
-        if not taken:
-            return iter(())
-        rows = self._table.find(np.concatenate(hashes))
+        if not messages or rule.heeds_times or self._classifier.metadata.is_one_sided:
+            return (self._classifier.score(m.tokens, m.numbers) for m in messages)
+        rows = self._table.find(np.concatenate([hashes_of(m.tokens) for m in messages]))
         if rule.heeds_doubt:
-            self._unhear(rows, taken)
-        tokens = [token for message in taken for token in message.tokens]
+            self._unhear(rows, messages)
+        tokens = [token for message in messages for token in message.tokens]
         unknown = np.flatnonzero(rows < 0).tolist()
         marked = [i for i in unknown if ":" in tokens[i]]
         channels = np.full(len(rows), TEXT)
         channels[rows >= 0] = self._channels[rows[rows >= 0]]
         channels[marked] = channels_of(tokens[i] for i in marked)
-        traits = [self._classifier.trait_weights(message.numbers) for message in taken]
+        traits = [self._classifier.trait_weights(message.numbers) for message in messages]
         if isinstance(rule, EvidenceRule):
-            found = self._evidence(rows, channels, taken, traits)
-            return zip(taken, scores_of_rows(found, rule), strict=True)
-        return zip(taken, map(rule.score, self._words(rows, channels, taken, traits)), strict=True)
+            found = self._evidence(rows, channels, messages, traits)
+            return scores_of_rows(found, rule)
+        return map(rule.score, self._words(rows, channels, messages, traits))
 
     def _evidence(
-        self, rows: Rows, channels: Integers, messages: list[TokenizedMessage], traits: list[Traits]
+        self,
+        rows: Rows,
+        channels: Integers,
+        messages: Sequence[TokenizedMessage],
+        traits: list[Traits],
     ) -> tuple[EvidenceRows, ...]:
         """Return the evidence of the messages for each scored class.
 
@@ -284,7 +280,11 @@ class BulkClassifier:
         return tuple(found)
 
     def _words(
-        self, rows: Rows, channels: Integers, messages: list[TokenizedMessage], traits: list[Traits]
+        self,
+        rows: Rows,
+        channels: Integers,
+        messages: Sequence[TokenizedMessage],
+        traits: list[Traits],
     ) -> Iterator[KnownWords]:
         """Yield the words of each message for the sum rule."""
         found = zip(rows.tolist(), channels.tolist(), strict=True)
@@ -298,7 +298,7 @@ class BulkClassifier:
             text, fields, header, host = groups
             yield KnownWords(text, fields, header, host, n, of_traits)
 
-    def _unhear(self, rows: Rows, messages: list[TokenizedMessage]) -> None:
+    def _unhear(self, rows: Rows, messages: Sequence[TokenizedMessage]) -> None:
         """Take for unknown what `Classifier.unheard` says; rows: of the tokens of all messages."""
         end = 0
         for message in messages:
