@@ -60,12 +60,13 @@ SURPRISE = 0.1
 
 
 class Surprise(NamedTuple):
-    """A new message that looked like another class than the one it was learned in."""
+    """A new message that looks like another class than its label."""
 
     source: str
     label: str
     looks_like: str
     probability: float  # of the label, before anything of the command was learned
+    learned: bool  # False: its label was only presumed
     digest: str
 
 
@@ -76,7 +77,7 @@ class Change(NamedTuple):
     moved: int = 0  # from one class to another
     forgotten: int = 0
     unchanged: int = 0  # already known; or to be forgotten, but never learned
-    surprising: tuple[Surprise, ...] = ()  # of those learned
+    surprising: tuple[Surprise, ...] = ()
 
 
 class PendingMessages:
@@ -87,6 +88,9 @@ class PendingMessages:
         self.found: Counter[tuple[str, str]] = Counter()  # (digest, label) -> times
         self.corpus = Corpus(wanted)
         self.columns: list[tuple[str, str]] = []  # of the tables that they are from
+        # Whether a message is only presumed to be ham, since it was read in an inbox: of its
+        # source, and whether it is above the spam cut-off.
+        self.is_presumed: Callable[[str, bool], bool] = lambda *_: False
         self._sources, self._ends = Spool(), array("q", [0])  # the first of each that was found
 
     def add(self, messages: Iterable[TokenizedMessage], model: Path | None = None) -> None:
@@ -183,7 +187,7 @@ def learn(
 
     Each message is learned up to its number of occurrences, never above, and moved from the class
     in which it was learned before.  Its score, as if it had not been learned, refines the
-    calibration.
+    calibration.  A message that is only presumed to be ham and may be spam is not learned.
     settings: for a new model; their base holds for an old one, too.
     remember: False learns all messages as new, without the ledger.
     wait: how long to wait for the model's lock.
@@ -236,23 +240,28 @@ def taught(
         )
     classes = model.metadata.settings.classes
 
+    surprising = tuple(_surprises(model, pending, settings.base))
+    withheld = {(s.digest, s.label) for s in surprising if not s.learned}
+
     def steps(message: TokenizedMessage, row: list[int], _: OnlineLearner) -> list[Step]:
+        if (message.digest, message.label) in withheld:
+            return []
         if not remember:
             return [(None, classes.index(message.label or ""))]
         # All occurrences of a digest are learned at once.
         return moves(row, [occurrences[message.digest, name] for name in classes])
 
-    surprising = tuple(_surprises(model, pending, settings.base))
     change, after = _changed(place, model, pending.corpus, settings.base, steps, remember)
     after = after._replace(metadata=with_columns(after.metadata, pending.columns))
-    unchanged = occurrences.total() - change.learned - change.moved
+    n_withheld = sum(occurrences[key] for key in withheld)
+    unchanged = occurrences.total() - change.learned - change.moved - n_withheld
     return change._replace(unchanged=unchanged, surprising=surprising), after
 
 
 def _surprises(model: Model, pending: PendingMessages, base: "Base | None") -> Iterator[Surprise]:
     """Yield the new messages that look like another class to the model before it learns."""
-    metadata, counts = model.metadata, model.counts
-    classes = metadata.settings.classes
+    metadata, counts, settings = model.metadata, model.counts, model.metadata.settings
+    classes, spam = settings.classes, settings.positive_index
 
     def counts_of(tokens: Iterable[str]) -> dict[str, Row]:
         return {token: counts[token] for token in tokens if token in counts}
@@ -267,10 +276,15 @@ def _surprises(model: Model, pending: PendingMessages, base: "Base | None") -> I
         label = message.label or ""
         probabilities = classifier.score(message.tokens, message.numbers).probabilities
         probability = probabilities[classes.index(label)]
-        if probability < SURPRISE:
-            looks_like = classes[max(range(len(classes)), key=probabilities.__getitem__)]
-            source = pending.source(message.digest, label)
-            yield Surprise(source, label, looks_like, probability, message.digest)
+        p_spam = 0 if spam is None or label == classes[spam] else probabilities[spam]
+        if probability < SURPRISE or p_spam > settings.ham_cutoff:
+            source, is_spam = pending.source(message.digest, label), p_spam > settings.spam_cutoff
+            # A young model is unsure of most mail, and has to learn it.
+            is_known = p_spam <= settings.ham_cutoff or bool(metadata.missing)
+            learned = is_known or not pending.is_presumed(source, is_spam)
+            if probability < SURPRISE or not learned:
+                looks_like = classes[max(range(len(classes)), key=probabilities.__getitem__)]
+                yield Surprise(source, label, looks_like, probability, learned, message.digest)
 
 
 def _part(old: Lookup, corpus: Corpus, digests: Iterable[str]) -> Model:
