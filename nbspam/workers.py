@@ -33,7 +33,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 S = TypeVar("S")
 _BATCH = 50  # messages handed over at a time, and no more than:
-_BATCH_BYTES = 1 << 20
+BATCH_BYTES = 1 << 20
 # The same, of a piece that is stored, if its messages are read here.
 PIECE = 20_000, 1 << 20
 _SHORT = 4
@@ -264,7 +264,7 @@ def _tokenize_all(how: Tokenizing, batch: "Batch") -> list[TokenizedMessage | Sk
 def in_batches(
     raws: "Iterator[RawMessage | Skipped | SourcePiece]",
     most: int = _BATCH,
-    most_bytes: int = _BATCH_BYTES,
+    most_bytes: int = BATCH_BYTES,
     pauses: Callable[[], bool] = never_pauses,
 ) -> "Iterator[Batch]":
     """Yield the messages in batches, and each piece by itself; a failure comes in its place."""

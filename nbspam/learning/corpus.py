@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # one message is learned without numpy
 
 _DIGEST = 16  # bytes
 # Bytes; more go to a temporary file, so that memory grows with the vocabulary only.
-_IN_MEMORY = 40_000_000
+IN_MEMORY = 40_000_000
 _INTEGER = array("i").itemsize
 NO_TRAITS = (-1,) * len(TRAITS)  # of a message whose traits are not known
 
@@ -28,7 +28,7 @@ class Spool:
     def __init__(self, unit: int = 1, in_memory: int | None = None) -> None:
         """unit: bytes of an item.  in_memory: bytes at most in memory."""
         self._unit = unit
-        self._in_memory = _IN_MEMORY if in_memory is None else in_memory
+        self._in_memory = IN_MEMORY if in_memory is None else in_memory
         self._last = bytearray()
         self._on_disk = 0
         self._file: IO[bytes] | None = None

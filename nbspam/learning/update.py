@@ -50,7 +50,7 @@ def moves(learned: Sequence[int], found: Sequence[int]) -> list[Step]:
     return list(itertools.zip_longest(left[: len(missing)], missing))
 
 
-_BATCH = 500  # messages looked up in the ledger at a time
+LOOKED_UP = 500  # messages looked up in the ledger at a time
 _NAMED = 3  # messages of two or more classes that are named
 
 
@@ -140,7 +140,7 @@ def _looked_up(
         yield from zip(messages, itertools.repeat(None))
         return
     messages = iter(messages)
-    while group := list(itertools.islice(messages, _BATCH)):
+    while group := list(itertools.islice(messages, LOOKED_UP)):
         rows = lookup.learned(message.digest for message in group)
         yield from ((message, rows.get(message.digest)) for message in group)
 

@@ -52,11 +52,11 @@ _METADATA_CHUNK = 1 << 16
 _METADATA_LIMIT = 4 << 20
 # Spans of the file up to this length are read whole.  Measured on 1,000,000 tokens (25 MB) and a
 # mail of 250: 4 KiB 4.4 ms, 8 KiB 4.1 ms, 16 KiB 4.6 ms.
-_BLOCK = 8 << 10
-_FINE = 1 << 10  # the same for many messages, and for changes
-_MARKS = 1 << 14  # places in the cache, about, 1.5 MB, of a model of less than 128 MB
-_PROBE = 256
-_COPIED = 1 << 20  # bytes copied at a time
+BLOCK = 8 << 10
+FINE = 1 << 10  # the same for many messages, and for changes
+MARKS = 1 << 14  # places in the cache, about, 1.5 MB, of a model of less than 128 MB
+PROBE = 256
+COPIED = 1 << 20  # bytes copied at a time
 _COUNT = rb"(?:0|[1-9]\d{0,15})"  # as JSON writes it
 LINE_LIMIT = 1 << 13  # bytes; the tokenizer's longest token is much shorter
 
@@ -148,10 +148,10 @@ class Lookup:
         except BaseException:
             os.close(self._handle)
             raise
-        self._block = _BLOCK
+        self._block = BLOCK
         # The ranks of some lines, in order, and where they begin.
         self._marks = [b"", END], [start, self._size - len(END)]
-        self._finest = max(_FINE, min(_BLOCK, self._size // _MARKS))
+        self._finest = max(FINE, min(BLOCK, self._size // MARKS))
         # What is a row of a token, and of the ledger.
         self._is_row = self.metadata.settings.counts.is_row, metadata.is_row
         width = len(self.metadata.settings.classes)
@@ -288,8 +288,8 @@ class Lookup:
 
     def whole(self) -> Iterator[bytes]:
         """Yield the bytes of the file; raises ModelError."""
-        for start in range(0, self._size, _COPIED):
-            yield self.read(start, min(_COPIED, self._size - start))
+        for start in range(0, self._size, COPIED):
+            yield self.read(start, min(COPIED, self._size - start))
 
     def model(self) -> Model:
         """Return the whole model, every line of it validated; raises ModelError."""
@@ -330,7 +330,7 @@ class Lookup:
         end: of the last line, before its separator.  Raises ModelError.
         """
         while start < end:
-            part = self.read(start, min(_COPIED, end - start))
+            part = self.read(start, min(COPIED, end - start))
             if start + len(part) < end:
                 part, separator, _ = part.rpartition(b",\n")
                 if not separator:
@@ -339,7 +339,7 @@ class Lookup:
             start += len(part) + 2
 
     def stretches(
-        self, ranks: Sequence[bytes], block: int = _FINE
+        self, ranks: Sequence[bytes], block: int = FINE
     ) -> Iterator[tuple[int, int, int, int]]:
         """Yield spans of the file, each with the range of the sorted ranks that belong there.
 
@@ -364,7 +364,7 @@ class Lookup:
         """Add a mark inside the span before mark `at`; False if its second half has no line."""
         high = starts[at]
         middle = (starts[at - 1] + high) // 2
-        for size in (_PROBE, 2 * LINE_LIMIT):
+        for size in (PROBE, 2 * LINE_LIMIT):
             before, _, after = self.read(middle, min(size, high - middle)).partition(b"\n")
             line, is_whole, _ = after.partition(b"\n")
             if is_whole or middle + size >= high:

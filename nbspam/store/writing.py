@@ -219,7 +219,7 @@ def _sync_folder(folder: Path) -> None:
 # Seconds between two attempts.  A server that is taught without a pause leaves the lock free for
 # 3 ms between two saves, so another writer gets it within a few of them.
 _INTERVAL = 0.01
-_SILENT = 1.0  # seconds of waiting before it is said
+SILENT = 1.0  # seconds of waiting before it is said
 _COMMAND_LIMIT = 80  # characters of the holder's command line
 
 
@@ -287,7 +287,7 @@ def _acquired(path: Path, lock: Path, wait: LockWait) -> int:
                     waited = time.monotonic() - began
                     if waited >= wait.limit or wait.is_over():
                         raise _held(path, lock, handle, waited)
-                    if waited >= _SILENT and not has_said:
+                    if waited >= SILENT and not has_said:
                         has_said = True
                         wait.say(f"{path}: waiting for its lock {lock}, held by {_holder(handle)}")
                     time.sleep(_INTERVAL)
