@@ -6,10 +6,10 @@
                  each left out; the calibrations are fitted to these here, in the order of messages
     4  write     the lines of the ranges are merged
 
-One way for one process, several, or a cluster: only the executor differs (`workers.py`), and the
-model has the same bytes.  Here are only: what is to be known of each piece, histograms of counts, a
-row of features per message on the disk, and blocks of lines.  Whoever works has a piece and a range
-of the vocabulary in memory.  A rule that needs all counts to leave a message out has them all.
+One process, several, and a cluster run the same code: only the executor differs (`workers.py`), and
+the model has the same bytes.  This process holds summaries of the pieces, histograms of counts and
+blocks of lines, and on the disk a row of features per message.  Each worker holds one piece and one
+range of the vocabulary; a rule that needs all counts to leave a message out holds them all.
 """
 
 import itertools
@@ -51,7 +51,7 @@ _FLOAT = 8  # bytes
 
 
 class PieceRecord(NamedTuple):
-    """What is known here of a piece that was read, and where the rest of it is stored."""
+    """A piece that was read: its summary, and references to what is stored of it."""
 
     summary: Summary
     parts: list[Any]  # its messages, and the table of their tokens: `StoredArrays`, or futures
@@ -60,7 +60,7 @@ class PieceRecord(NamedTuple):
 
 
 class TrainingRun(ExitStack):
-    """One training run.  Its methods are called in their order; at its end nothing is left."""
+    """One training run.  Its methods are called in order; its end deletes all it stored."""
 
     metadata: Metadata
 
@@ -73,7 +73,8 @@ class TrainingRun(ExitStack):
         """Train where an executor works."""
         super().__init__()
         self._where, self._settings, self._passes = where, chosen, passes or Passes()
-        self._near = Executor() if where.is_here else where  # where a file is only read
+        # For tasks that only read a file, a process is not worth its start.
+        self._near = Executor() if where.is_here else where
         self.kept: list[PieceRecord] = []
         self.labels: Counter[str] = Counter()  # how many messages each has
         self._tokens: list[Any] = []  # of each range, what `_range` returns
@@ -83,9 +84,9 @@ class TrainingRun(ExitStack):
             self.callback(values.clear)
 
     def read(self, sources: Iterable[Piece], skips: Skips, wanted: Wanted | None = None) -> None:
-        """Have all pieces read; raises NbspamError, of the first that cannot be.
+        """Read all pieces; raises NbspamError for the first that cannot be read.
 
-        wanted: other than the model counts.
+        wanted: the numbers to store; by default those that the model counts.
         """
         self._passes.begin("reading", None)
         how = pieces.Reading(wanted or self._settings.wanted, os.urandom(16), self._path)
@@ -120,9 +121,9 @@ class TrainingRun(ExitStack):
         self.metadata = settings.counted_metadata(empty, self.labels, tokens, traits)
 
     def _merged(self, of_tokens: bool) -> Iterator[Any]:
-        """Have the tables of the tokens merged, or of the digests; yield what `_range` returns.
+        """Merge the tables of the tokens, or of the digests; yields the values of `_range`.
 
-        On a cluster each range is first cut out of groups of tables, and moves alone.
+        On a cluster groups of tables are merged first and cut into ranges, so that less data moves.
         """
         tables = [record.parts[1] if of_tokens else record.digests for record in self.kept]
         n_keys = sum(r.summary.n_tokens if of_tokens else r.summary.n for r in self.kept)
@@ -175,9 +176,9 @@ class TrainingRun(ExitStack):
         return [table for *_, table in self._tokens]
 
     def shared(self) -> tuple[int, list[dict[str, str]]]:
-        """Return how many messages are in two or more classes; of the first ones, where they are.
+        """Return how many messages are in two or more classes, and sources of the first ones.
 
-        Each is class -> its first source.
+        sources: of each such message, class -> its first source.
         """
         n = sum(n_shared for (n_shared, _), _ in self._digests)
         digests = {digest for (_, first), _ in self._digests for digest in first}
@@ -190,7 +191,7 @@ class TrainingRun(ExitStack):
         return n, list(sources.values())
 
     def choose_cut_offs(self, limit: float) -> None:
-        """Store the lowest cut-offs that block at most this share of the ham; as `batch.py`."""
+        """Store the lowest cut-offs that block at most this share of the ham."""
         odds = itertools.chain.from_iterable(self.each("choosing the cut-off", batch.ham_odds))
         cut_offs = batch.cut_offs_within(limit, self.metadata, odds)
         self.metadata = cut_offs.stored_in(self.metadata)
@@ -203,9 +204,9 @@ class TrainingRun(ExitStack):
         model_file.write_blocks(file, self.metadata, self._lines(tokens), self._lines(digests))
 
     def _lines(self, ranges: list[Any]) -> Iterator[bytes]:
-        """Yield the lines of ranges, which are in order each, in order, in blocks.
+        """Yield the lines of sorted ranges, merged, in blocks.
 
-        They wait in a file, and a block of each is in memory.
+        The lines are in a file, and a block of each range in memory.
         """
         file, places = Spool(in_memory=0), []
         for lines in self._near.map(_lines_of, None, ranges):
@@ -235,7 +236,7 @@ class TrainingRun(ExitStack):
     def each(
         self, title: str, function: Callable[[Metadata, list[str], Iterator[Score]], T]
     ) -> Iterator[T]:
-        """Yield what a function makes of each piece, in order: of labels, and scores left out.
+        """Yield function(metadata, labels, left-out scores) of each piece, in order.
 
         title: of the pass, for progress.
         """
@@ -250,7 +251,7 @@ class TrainingRun(ExitStack):
             yield value
 
     def named(self, places: Sequence[int]) -> list[tuple[str, str]]:
-        """Return source and label of some messages, by their places among all."""
+        """Return source and label of the messages at some places among all."""
         items, end = [], 0
         for record in self.kept:
             start, end = end, end + record.summary.n
@@ -272,7 +273,7 @@ class _Features(Spool):
         return np.frombuffer(self.part(first, last)).reshape(last - first, -1)
 
 
-# What is done with pieces and ranges, in whatever process or machine; the first argument is shared.
+# Tasks of the workers, on pieces and ranges.  The first argument is shared by all of a pass.
 
 
 class _Counting(NamedTuple):
@@ -284,7 +285,7 @@ class _Counting(NamedTuple):
 
 
 def _grouped_parts(how: _Counting, tables: list[StoredArrays]) -> tuple[Any, ...]:
-    """Return nothing to be known, and the sum of tables, as the parts of the ranges."""
+    """Return None, and the sum of tables, cut into ranges."""
     whole = pieces.merged([_of_classes(Table.of(table), table, how.classes) for table in tables])
     parts = (whole.range(i, how.ranges) for i in range(how.ranges))
     return None, *(StoredArrays(how.path, **part._asdict()) for part in parts)
@@ -299,10 +300,10 @@ def _of_classes(table: Table, stored: StoredArrays, classes: tuple[str, ...]) ->
 
 
 def _range(how: _Counting, item: list[Any]) -> tuple[Any, ...]:
-    """Return what is to be known of a range of some tables, the model's lines, and their sum.
+    """Return a summary of a range of some tables, the model's lines, and for tokens the sum.
 
-    To be known are counts of tokens, and those that alone tell the classes apart; of digests, how
-    many two classes share, and the first of them.  The sum is of tokens, with their channels.
+    The summary of tokens has their histograms, and the tokens that alone tell the classes apart;
+    that of digests how many two classes share, and the first of these.
     """
     i, *stored = item
     tables = [Table.of(arrays) for arrays in stored]
@@ -331,7 +332,7 @@ def _lines_of(_: None, stored: StoredArrays) -> bytes:
 def _scored(
     how: tuple[EvidenceRule, str | None], item: list[Any]
 ) -> tuple[tuple[Integers, list[list[Floats]]], StoredArrays]:
-    """Return classes and features of a piece's messages, each left out; and what they are of.
+    """Return classes and features of a piece's messages, each left out; and their evidence.
 
     how: the rule, and the run's file.
     """
@@ -355,7 +356,7 @@ def _scored(
 def _in_ranges(
     table: Table, ranges: list[StoredArrays]
 ) -> Iterator[tuple[StoredArrays, Table, Integers]]:
-    """Yield each range of the tokens, its table, and where in it those of a piece's table are."""
+    """Yield each range of the tokens, its table, and the places in it of a piece's tokens."""
     for i, stored in enumerate(ranges):
         part, whole = table.range(i, len(ranges)), Table.of(stored)
         yield stored, whole, whole.places(part.first, part.second)
@@ -392,7 +393,7 @@ def _applied(
 
 
 def _summed(piece: StoredPiece, ranges: list[StoredArrays], metadata: Metadata) -> Iterator[Score]:
-    """Yield the scores of the sum rule, in which every token of the model has a part."""
+    """Yield the scores of the sum rule, to which every token of the model contributes."""
     labels = piece.classes(metadata.settings.classes)
     counts, channels = _counts_of(piece.table, ranges, len(metadata.settings.classes))
     if ranges:  # not a model without tokens
@@ -411,7 +412,7 @@ def _piece_of(_: None, item: list[StoredArrays]) -> StoredPiece:
 
 
 def _names(digests: set[str], item: list[Any]) -> list[tuple[str, str, str]]:
-    """Return digest, label and source of messages: of some rows, or None: with such digests."""
+    """Return digest, label and source of messages: of the rows, or if None of those digests."""
     messages, table, rows = item
     piece = StoredPiece(messages, table)
     text = piece.digests().hex()
