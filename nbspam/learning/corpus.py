@@ -88,7 +88,7 @@ class Corpus:
             times = message.numbers.times
             self._times.append(array("i", [times.get(token, 1) for token in message.tokens]))
         columns: Iterable[int] = map(self.numbers.__getitem__, message.tokens)
-        if perhaps := message.numbers.perhaps_hidden:  # those are ~n
+        if perhaps := message.numbers.possibly_hidden:  # those are ~n
             pairs = zip(message.tokens, columns, strict=True)
             columns = [~n if token in perhaps else n for token, n in pairs]
         self._columns.append(array("i", columns))

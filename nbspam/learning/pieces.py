@@ -310,9 +310,9 @@ def read_piece(
             skipped.append(message)
             continue
         tokens, numbers = message.tokens, message.numbers
-        if how.wanted.times or numbers.perhaps_hidden:
+        if how.wanted.times or numbers.possibly_hidden:
             data += [1] * (entries - len(data))
-            times_of, hidden = numbers.times, numbers.perhaps_hidden
+            times_of, hidden = numbers.times, numbers.possibly_hidden
             data += [times_of.get(t, 1) * (-1 if t in hidden else 1) for t in tokens]
         entries += len(tokens)
         text += "\n".join([*tokens, ""]).encode("utf-8", "surrogatepass")

@@ -282,7 +282,7 @@ class BulkClassifier:
         end = 0
         for message in messages:
             start, end = end, end + len(message.tokens)
-            if hidden := message.numbers.perhaps_hidden:
+            if hidden := message.numbers.possibly_hidden:
                 rows_of_message = rows[start:end]
                 is_hidden = np.fromiter(map(hidden.__contains__, message.tokens), bool)
                 places = np.flatnonzero(is_hidden & (rows_of_message >= 0))

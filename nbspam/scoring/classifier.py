@@ -99,12 +99,12 @@ class Classifier:
         and a page that is doubtful as a whole is classified by all of its words.  The sum rule,
         which is the textbook's, uses all tokens.
         """
-        if not numbers.perhaps_hidden or not self.rule.uses_hidden_text:
+        if not numbers.possibly_hidden or not self.rule.uses_hidden_text:
             return set()
-        self._look_up(numbers.perhaps_hidden)
+        self._look_up(numbers.possibly_hidden)
         settings = self.metadata.settings
         place = settings.scored_classes.index(settings.positive_index or 0)
-        hidden = ((token, self._words[token][1]) for token in numbers.perhaps_hidden)
+        hidden = ((token, self._words[token][1]) for token in numbers.possibly_hidden)
         nats = {token: weights[place] for token, weights in hidden if weights is not None}
         return set() if sum(nats.values()) > 0 else {t for t, w in nats.items() if w < 0}
 

@@ -49,12 +49,14 @@ _NO_MEDIA_TYPE = re.compile(r"[^\w.+/-]+")
 
 
 def message_tokens(
-    message: Message, texts: list[VisibleText] | None = None, perhaps_hidden: set[str] | None = None
+    message: Message,
+    texts: list[VisibleText] | None = None,
+    possibly_hidden: set[str] | None = None,
 ) -> KeysView[str]:
     """Return the set of tokens of a message, always in the same order.
 
     texts: a list that receives the texts as a reader sees them.
-    perhaps_hidden: a set that receives the tokens found in possibly hidden text only.
+    possibly_hidden: a set that receives the tokens found in possibly hidden text only.
     """
     is_mail = bool(message.headers)
     has_others = any(part.is_doubtful for part in message.parts)
@@ -96,8 +98,8 @@ def message_tokens(
         tokens, limits = _drawn(tokens), limits | {"tokens"}
     for name in sorted(limits):
         tokens[f"limit:{name}"] = None
-    if perhaps_hidden is not None:
-        perhaps_hidden |= only_perhaps & tokens.keys()
+    if possibly_hidden is not None:
+        possibly_hidden |= only_perhaps & tokens.keys()
     return tokens.keys()
 
 
@@ -238,7 +240,7 @@ class Numbers(NamedTuple):
     times: Mapping[str, int] = {}  # of the tokens that occur more than once: how often
     traits: tuple[int, ...] = ()  # as `kinds.TRAITS` lists them
     # The tokens found in possibly hidden text only: they never speak for ham.
-    perhaps_hidden: frozenset[str] = frozenset()
+    possibly_hidden: frozenset[str] = frozenset()
 
 
 NO_NUMBERS = Numbers()
@@ -427,7 +429,7 @@ def tokenize(
         if wanted.excerpt:
             excerpt = excerpt_of(message, texts, wanted.excerpt)
     if perhaps:
-        numbers = numbers._replace(perhaps_hidden=frozenset(perhaps))
+        numbers = numbers._replace(possibly_hidden=frozenset(perhaps))
     known = ""
     if digest:
         decoded = (part.text for part in message.parts)

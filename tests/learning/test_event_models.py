@@ -192,7 +192,7 @@ def test_left_out_is_retrained_with_a_fixed_prior(kind, messages, prior):
 def half_in_doubt(one):
     """Return a message every second token of which only perhaps hidden text has."""
     perhaps = frozenset(one.tokens[::2])
-    return one._replace(numbers=one.numbers._replace(perhaps_hidden=perhaps))
+    return one._replace(numbers=one.numbers._replace(possibly_hidden=perhaps))
 
 
 def test_what_is_in_doubt_never_speaks_for_ham():

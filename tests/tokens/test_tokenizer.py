@@ -277,7 +277,7 @@ PAGE = "<p>" + many_words(40) + "</p>"
 def test_of_another_text_beside_a_page_it_is_in_doubt_whether_it_is_shown(plain, is_certain):
     perhaps = set()
     parts = [Part("text/plain", plain, is_doubtful=True), Part("text/html", PAGE, True)]
-    found = message_tokens(Message([("from", "a")], parts), perhaps_hidden=perhaps)
+    found = message_tokens(Message([("from", "a")], parts), possibly_hidden=perhaps)
     assert found >= {*plain.split(), *many_words(40).split()}
     assert perhaps.isdisjoint(plain.split()) == is_certain
     assert perhaps.isdisjoint(many_words(40).split())
@@ -288,8 +288,8 @@ def test_of_text_that_is_in_doubt_the_tokens_are_known_that_nothing_else_has():
     page = "<p>hello you<p style='opacity:.1'>you there</p>"
     perhaps = set()
     message = Message([], [Part("text/html", page, True)])
-    found = message_tokens(message, perhaps_hidden=perhaps)
-    assert tokenize(message).numbers.perhaps_hidden == perhaps
+    found = message_tokens(message, possibly_hidden=perhaps)
+    assert tokenize(message).numbers.possibly_hidden == perhaps
     assert {"hello", "you", "there", "you there", "trick:perhaps-hidden"} <= found
     words = {token for token in perhaps if ":" not in token}
     assert words == {"there", "you there", "you you"}
