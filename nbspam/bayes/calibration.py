@@ -310,7 +310,7 @@ class Lesson(NamedTuple):
     inputs: tuple[tuple[Vector, Vector], ...]
 
 
-def taught(
+def relearned(
     scales: Sequence[Scale], scored: Sequence[int], before: Sequence[Calibrations], lesson: Lesson
 ) -> tuple[Calibrations, ...]:
     """Return the calibrations of the scored classes after a lesson."""

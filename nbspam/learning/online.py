@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from nbspam.bayes.calibration import Calibrations, Lesson, taught
+from nbspam.bayes.calibration import Calibrations, Lesson, relearned
 from nbspam.bayes.event_model import Row
 from nbspam.scoring.classifier import Classifier, Counts
 from nbspam.scoring.rules import EvidenceRule, rule_of
@@ -74,7 +74,7 @@ class OnlineLearner:
             self._is_stale = False
             learned, calibrations = self._learned, self._learned.before
             for lesson in learned.recent:
-                calibrations = self._taught(calibrations, lesson)
+                calibrations = self._relearned(calibrations, lesson)
             before = learned.before if learned.recent else ()
             self._learned = learned._replace(calibrations=calibrations, before=before)
         for k, added in enumerate(self._added):
@@ -166,13 +166,15 @@ class OnlineLearner:
         self._before.append(now)
         if len(recent) > RECENT:
             is_known = len(self._before) == RECENT
-            before = self._before[0] if is_known else self._taught(before, recent[0])
+            before = self._before[0] if is_known else self._relearned(before, recent[0])
         self._learned = learned._replace(
-            calibrations=self._taught(now, lesson), recent=recent[-RECENT:], before=before
+            calibrations=self._relearned(now, lesson), recent=recent[-RECENT:], before=before
         )
 
-    def _taught(self, before: tuple[Calibrations, ...], lesson: Lesson) -> tuple[Calibrations, ...]:
-        return taught(self._settings.scales, self._settings.scored_classes, before, lesson)
+    def _relearned(
+        self, before: tuple[Calibrations, ...], lesson: Lesson
+    ) -> tuple[Calibrations, ...]:
+        return relearned(self._settings.scales, self._settings.scored_classes, before, lesson)
 
     def _without(self, k: int) -> list[int]:
         """Return the messages per class without one of class k."""

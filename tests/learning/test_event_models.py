@@ -278,7 +278,7 @@ def test_a_message_refines_by_the_evidence_that_it_had_before(kind):
         rule, k = before.classifier().rule, TWO.index(one.label)
         calibrations = after.metadata.learned.calibrations
         lesson = rule.lesson(calibrations, known, k, "")
-        expected = calibration.taught(metadata.settings.scales, (1,), calibrations, lesson)
+        expected = calibration.relearned(metadata.settings.scales, (1,), calibrations, lesson)
         before.learn(one.label, one.tokens, one.numbers)
         after.learn(one.label, one.tokens, one.numbers)
         after.refine(one.label, one.tokens, one.numbers)
