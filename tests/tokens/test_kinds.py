@@ -29,9 +29,9 @@ def test_the_kind_of_a_token_its_channel_and_whether_it_is_a_fragment_or_the_hos
     assert kinds.is_fragment(token) == (name == "tri")
 
 
+OF_TEXT = "link host path punct caps trick limit case sign tri subject mime attachment".split()
 CHANNELS = {
-    kinds.TEXT: "link host path punct caps trick limit case sign tri subject".split()
-    + ["mime", "attachment"],
+    kinds.TEXT: OF_TEXT,
     kinds.FIELDS: "from to reply-to message-id mailer priority organization".split(),
     kinds.HEADER: "received return-path sender recipient header".split(),
     kinds.HOST: ["by"],
