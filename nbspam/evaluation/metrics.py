@@ -478,19 +478,17 @@ class ReportRow(NamedTuple):
     interval: Interval | None
     meaning: str
     shown: str  # the meaning, and of a share how many of how many
-    to_percent: int = 1  # by which value and interval are multiplied to be percentages
+    counts: tuple[int, int] | None  # of a share
 
     def sentence(self) -> str:
-        """Return the percentage in words, with its interval."""
+        """Return the percentage of a share in words, with its interval."""
         return f"{self.meaning} {self.percentage()}"
 
     def percentage(self) -> str:
-        """Return the percentage with its interval."""
-        ends = ""
-        if self.interval is not None:
-            low, high = (self.to_percent * end for end in self.interval)
-            ends = f" ({low:.2f} to {high:.2f})"
-        return f"{self.to_percent * self.value:.2f} %{ends}"
+        """Return the percentage of a share, with its interval."""
+        hits, n = self.counts or (0, 1)
+        low, high = wilson(hits, n) or (0.0, 1.0)
+        return f"{100 * hits / n:.2f} % ({100 * low:.2f} to {100 * high:.2f})"
 
 
 @dataclass(frozen=True)
@@ -516,12 +514,11 @@ class Figures:
 
     def rows(self, *parts: str, brief: bool = False) -> Iterator[ReportRow]:
         """Yield the defined figures of some parts of the report; brief: only the chief ones."""
-        for key, computation, part, name, meaning, whole, is_brief in METRICS:
+        for key, _, part, name, meaning, whole, is_brief in METRICS:
             value, interval, counts = self.by_key.get(key, UNDEFINED)
             if value is not None and part in parts and (is_brief or not brief):
-                is_share = isinstance(computation, Share) and computation.scale == 1
                 line = f"{meaning}, {counts[0]:,} of {counts[1]:,} {whole}" if counts else meaning
-                yield ReportRow(name, value, interval, meaning, line, 100 if is_share else 1)
+                yield ReportRow(name, value, interval, meaning, line, counts)
 
 
 def figures(messages: ScoredMessages, seed: int = SEED) -> Figures:
