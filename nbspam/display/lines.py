@@ -166,7 +166,7 @@ class ExplanationView(NamedTuple):
     """What is shown of one message."""
 
     judged: "Verdict"
-    found: "Explanation"
+    explanation: "Explanation"
     positive: str | None  # the class called spam
     excerpt: HighlightedExcerpt
     words: "list[Word]"  # those shown one by one

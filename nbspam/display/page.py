@@ -115,7 +115,7 @@ def terms_html(terms: Iterable[tuple[str, str]]) -> str:
 
 def explanation_page(view: ExplanationView, version: str) -> str:
     """Return the page.  version: of nbspam."""
-    judged, explanation = view.judged, view.found
+    judged, explanation = view.judged, view.explanation
     colour = "dim"
     if judged.verdict in judged.probabilities and view.positive is not None:
         colour = "bad" if judged.verdict == view.positive else "good"

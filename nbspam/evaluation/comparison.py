@@ -194,14 +194,14 @@ def compare(
     models = []
     for combination in combinations:
         begun = time.perf_counter()
-        found = protocol(combination.settings(options))
+        evaluation = protocol(combination.settings(options))
         seconds = time.perf_counter() - begun
-        models.append(Compared(combination, compute(found, seed), seconds))
+        models.append(Compared(combination, compute(evaluation, seed), seconds))
     if not models or not len(models[0].messages):
         raise TrainingError("there is no message to test on; name a source that has some")
     best, *others = sorted(models, key=_rank)
     differences = zip(others, _differences(best, others, seed), strict=True)
-    return [best, *(model._replace(difference=found) for model, found in differences)]
+    return [best, *(model._replace(difference=d) for model, d in differences)]
 
 
 def _rank(model: Compared) -> tuple[float, ...]:

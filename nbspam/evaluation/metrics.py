@@ -414,7 +414,7 @@ class Metric(NamedTuple):
     part: str = ""  # of the report, which has those with a part
     name: str = ""
     meaning: str = ""
-    of: str = ""  # of a share: what it is a share of, as "12 of 300 spam" names it
+    whole: str = ""  # of a share: what it is a share of, as "12 of 300 spam" names it
     is_brief: bool = False  # whether the short report has it
 
 
@@ -477,7 +477,7 @@ class ReportRow(NamedTuple):
     value: float  # a percentage where the name says so
     interval: Interval | None
     meaning: str
-    shown: str  # the meaning, and of a share how many of how many
+    line: str  # the meaning, and of a share how many of how many
     counts: tuple[int, int] | None  # of a share
 
     def sentence(self) -> str:

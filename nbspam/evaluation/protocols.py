@@ -29,7 +29,7 @@ TELLING_WORDS = 8  # kept of each mistake
 _TENTHS = 10
 _BATCH = 500  # messages looked up in the ledger at a time
 # Passes on the parts of a long test, and may show progress.
-Shown = Callable[[Sequence[int]], Iterable[int]]
+Progress = Callable[[Sequence[int]], Iterable[int]]
 
 
 class Trial(NamedTuple):
@@ -38,8 +38,8 @@ class Trial(NamedTuple):
     dataset: LabelledCorpus
     settings: TrainingSettings
     cut_offs: CutOffs
-    telling: bool = True  # whether to keep the strongest words of mistakes
-    shown: Shown = iter
+    explains: bool = True  # whether to keep the strongest words of mistakes
+    progress: Progress = iter
 
     def fitted(self, train: Integers | None = None) -> Fit:
         """Return the model of some of the messages; None: of all."""
@@ -59,7 +59,7 @@ class Trial(NamedTuple):
             fitted.metadata, lambda tokens: {t: counts[t] for t in tokens if t in counts}
         )
         messages = map(self.dataset.message, test.tolist())
-        return _outcomes(Filter(classifier, self.cut_offs), messages, self.telling)
+        return _outcomes(Filter(classifier, self.cut_offs), messages, self.explains)
 
 
 def saved_model(
@@ -102,11 +102,11 @@ def saved_model(
 
 
 def _outcomes(
-    spam_filter: Filter, messages: Iterable[TokenizedMessage], telling: bool = True
+    spam_filter: Filter, messages: Iterable[TokenizedMessage], explains: bool = True
 ) -> Iterator[Outcome]:
     for message in messages:
         outcome = _with_excerpt(spam_filter.judge(message), message.excerpt)
-        if telling and outcome.is_mistake:
+        if explains and outcome.is_mistake:
             outcome = _explained(outcome, message, spam_filter.explain(message))
         yield outcome
 
@@ -139,7 +139,7 @@ def left_out(trial: Trial) -> Evaluation:
         source, label = dataset.sources[i], dataset.corpus.labels[i]
         verdict = verdict_on(fitted.metadata, score, trial.cut_offs, source, label)
         outcome = _with_excerpt(verdict, dataset.excerpt(i))
-        if trial.telling and outcome.is_mistake:
+        if trial.explains and outcome.is_mistake:
             message = dataset.message(i)
             learned = message.label or "", message.tokens, message.numbers
             learner().unlearn(*learned)
@@ -211,7 +211,7 @@ def folds(trial: Trial, k: int, seed: int | None = None) -> Evaluation:
         )
     fold = testing.stratified_folds(labels, k, seed)
     outcomes: dict[int, Outcome] = {}
-    for part in trial.shown(range(k)):
+    for part in trial.progress(range(k)):
         test = np.flatnonzero(fold == part)
         tested = trial.tested(trial.fitted(np.flatnonzero(fold != part)), test)
         outcomes.update(zip(test.tolist(), tested, strict=True))
@@ -238,10 +238,10 @@ def online(trial: Trial, batch: int) -> Evaluation:
     learner = _first_batch(trial, batch)
     outcomes: list[Outcome] = []
     learned_so_far: list[int] = []
-    for start in trial.shown(range(batch, len(labels), batch)):
+    for start in trial.progress(range(batch, len(labels), batch)):
         spam_filter = Filter(learner.classifier(), trial.cut_offs)
         messages = [dataset.message(i) for i in range(start, min(start + batch, len(labels)))]
-        outcomes += _outcomes(spam_filter, messages, trial.telling)
+        outcomes += _outcomes(spam_filter, messages, trial.explains)
         learned_so_far += [start] * len(messages)
         _teach(learner, messages)
     protocol = f"online, {batch} at a time, the first {batch} not counted"

@@ -57,7 +57,7 @@ def report_tables(results: Results, *, full: bool) -> Iterator[ReportTable]:
     rows = []
     for row in results.figures.rows(*parts, brief=not full):
         form = number if isinstance(row.value, float) else "{:,.0f}".format
-        rows.append([row.name, number(row.value), interval(row.interval, form), row.shown])
+        rows.append([row.name, number(row.value), interval(row.interval, form), row.line])
     yield ReportTable(title, ("metric", "value", "95 % interval", ""), rows)
     if full or (cut_offs is None and len(results.confusion) <= _FEW_CLASSES):
         yield _confusion_table(results)

@@ -218,13 +218,15 @@ class EvidenceRule:
         """
         if not (self.traits and values):
             return []
-        heeded, by_class = [values[i] for i in self.traits], []
-        n = [own - (i == left_out) for i, own in enumerate(self._with_traits)]
+        used, by_class = [values[i] for i in self.traits], []
+        n = [size - (i == left_out) for i, size in enumerate(self._with_traits)]
         for k, densities in zip(self._scored, self._densities, strict=True):
             if densities is not None:
-                own = None if left_out is None else int(left_out == k)
-                pairs, fewest = densities.log_densities(heeded, own), min(n[k], sum(n) - n[k])
-                by_class.append([evidence.trait_weight(of - rest, fewest) for rest, of in pairs])
+                place = None if left_out is None else int(left_out == k)
+                pairs, fewest = densities.log_densities(used, place), min(n[k], sum(n) - n[k])
+                by_class.append(
+                    [evidence.trait_weight(inside - rest, fewest) for rest, inside in pairs]
+                )
         return list(zip(*by_class, strict=True))
 
     def score(self, words: KnownWords) -> Score:

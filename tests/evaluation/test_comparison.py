@@ -69,7 +69,7 @@ def compared_on(corpus, asked):
 
 
 def left_out(corpus, settings):
-    trial = protocols.Trial(corpus.for_model(settings), settings, CutOffs(), telling=False)
+    trial = protocols.Trial(corpus.for_model(settings), settings, CutOffs(), explains=False)
     return protocols.left_out(trial)
 
 
