@@ -212,8 +212,6 @@ def test_many_messages_are_judged_as_each_and_those_of_a_frame_beside_its_column
         ),
         (lambda _: NBSpam().fit(["a"] * 3, ["x", np.nan, "y"]), "Source", "the first of message 1"),
         (lambda _: NBSpam().fit(["a"] * 3, [1, 0, np.nan]), "Source", "the first of message 2"),
-        (lambda _: NBSpam().fit(["a", "b"], [0, 1], [1, 0.5]), "Option", "must be a whole number"),
-        (lambda _: NBSpam().fit(["a", "b"], [0, 1], "no"), "Option", "must be a whole number"),
         (lambda f: f.classify_many(GAPS, strict=True), "Source", "row:1: the row has no text; fix"),
         (lambda _: nbspam.train(GAPS, strict=True), "Source", "row:1: the row has no text; fix it"),
         (

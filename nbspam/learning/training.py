@@ -103,7 +103,8 @@ class TrainingRun(ExitStack):
 
     def pieces(self) -> Iterator[StoredPiece]:
         """Yield the pieces that were read."""
-        return self._near.map(_piece_of, None, (record.parts for record in self.kept))
+        stored = self._near.map(_fetched, None, (record.parts for record in self.kept))
+        return itertools.starmap(StoredPiece, stored)
 
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield the messages that were read, in their order."""
@@ -209,7 +210,8 @@ class TrainingRun(ExitStack):
         The lines are in a file, and a block of each range in memory.
         """
         file, places = Spool(in_memory=0), []
-        for lines in self._near.map(_lines_of, None, ranges):
+        for stored in self._near.map(_fetched, None, ranges):
+            lines = stored["lines"].tobytes()
             places.append([len(file), len(file) + len(lines)])
             file.append(lines)
             self._passes.done()
@@ -325,8 +327,9 @@ def _range(how: _Counting, item: list[Any]) -> tuple[Any, ...]:
     return counted, lines, StoredArrays(how.path, **table._asdict(), channels=channels)
 
 
-def _lines_of(_: None, stored: StoredArrays) -> bytes:
-    return stored["lines"].tobytes()
+def _fetched(_: None, stored: T) -> T:
+    """Return what is stored, wherever it is, to this process."""
+    return stored
 
 
 def _scored(
@@ -405,10 +408,6 @@ def _summed(piece: StoredPiece, ranges: list[StoredArrays], metadata: Metadata) 
         piece.widened = columns, counts.shape[1]
     rule = batch_rules.BatchSum(counts, labels, channels, piece.traits())
     return rule.left_out_scores(piece, metadata)
-
-
-def _piece_of(_: None, item: list[StoredArrays]) -> StoredPiece:
-    return StoredPiece(*item)
 
 
 def _names(digests: set[str], item: list[Any]) -> list[tuple[str, str, str]]:
