@@ -100,10 +100,10 @@ def evaluate(
     classify, then learn, so many at a time; without any of them leave-one-out.
     seed: of the bootstrap.  The rest is as of `nbspam.train`.
     """
-    tests = {"folds": folds, "train_first": train_first, "online": online}
-    if len(names := [name for name, n in tests.items() if n is not None]) > 1:
-        raise OptionError(f"{names[0]} and {names[1]} are two tests; leave one out")
-    for name, n in (*tests.items(), ("seed", seed)):
+    protocols_asked = {"folds": folds, "train_first": train_first, "online": online}
+    if len(chosen := [name for name, n in protocols_asked.items() if n is not None]) > 1:
+        raise OptionError(f"{chosen[0]} and {chosen[1]} are two tests; leave one out")
+    for name, n in (*protocols_asked.items(), ("seed", seed)):
         if n is not None and (not isinstance(n, Integral) or (name == "seed" and n < 0)):
             raise OptionError(f"{name} must be a whole number, not {n!r}; leave it out")
     positive = None if spam_label is None else label_text(spam_label) or str(spam_label)
@@ -140,7 +140,7 @@ def _raws(source: Any, options: ReadingOptions, skips: Skips) -> Iterator[RawMes
         return given_messages(source, options, Skips())
     items = iter(source)
     first = list(next(zip(items, strict=False), ()))
-    all_items = chain(first, items)
+    messages = chain(first, items)
     if first and isinstance(first[0], tuple | list):
-        return pair_messages(all_items, skips)
-    return given_messages(all_items, options, Skips())
+        return pair_messages(messages, skips)
+    return given_messages(messages, options, Skips())

@@ -385,9 +385,9 @@ class ModelSource:
     def bulk(self, classifier: Classifier) -> "BulkClassifier | None":
         """Return what classifies many messages by a table of the tokens; raises ModelError.
 
-        None with a base: a token's weight is of two tables then.
+        None with a base, since a token's weight is of two tables then, and for the sum rule.
         """
-        if self.base is not None or self.lookup is None:
+        if self.base is not None or self.lookup is None or not classifier.rule.is_calibrated:
             return None
         from nbspam.store.index import CollisionError, TokenTable
 

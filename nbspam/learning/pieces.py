@@ -42,9 +42,8 @@ from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped
 from nbspam.store.metadata import TraitHistograms
 from nbspam.store.writing import temporary_files
-from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.kinds import TRAITS
-from nbspam.tokens.tokenized import TokenizedMessage, Tokenizing, Wanted, tokenize_batch
+from nbspam.tokens.tokenized import Excerpt, TokenizedMessage, Tokenizing, Wanted, tokenize_batch
 
 _ALIGNED = 8  # bytes
 

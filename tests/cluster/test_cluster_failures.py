@@ -23,7 +23,6 @@ from nbspam.cli import program
 from nbspam.cluster import connection
 from nbspam.cluster.connection import ClusterError, cluster_at
 from nbspam.errors import ModelError
-from nbspam.reading.cutting import Asked
 from nbspam.workers import Passes
 
 PASSES = [
@@ -56,7 +55,7 @@ class Killing(Passes):
 def check_killing(tmp_path, address, killing):
     table = tmp_path / "rows.tsv"
     table.write_text(ROWS + "no label here\n" + ROWS)
-    asked = [Asked(str(table), needs_labels=True)]
+    asked = [(str(table), None, True)]
     alone = trained_alone(asked, tmp_path / "alone.json")
     assert alone[0] == 1  # a bad row counts once, though its task ran twice
     with cluster_at(address) as cluster:
@@ -106,7 +105,7 @@ def sentence(process):
 
 def old_model(tmp_path, table):
     model = tmp_path / "model.json"
-    trained_alone([Asked(str(table), needs_labels=True)], model)
+    trained_alone([(str(table), None, True)], model)
     return model, model.read_bytes()
 
 
