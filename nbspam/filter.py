@@ -123,7 +123,7 @@ class Filter:
 
     def classify(self, message: AnyMessage) -> Verdict:
         """Return the verdict on a message."""
-        return self.judge(self._tokenized(message))
+        return self.classify_tokens(self._tokenized(message))
 
     def classify_many(
         self,
@@ -185,12 +185,12 @@ class Filter:
             sources = "; ".join(empty.named[:3]) + "; …" * (empty.count > 3)
             warn(f"the verdicts on {empty.count:,} rows are those on an empty message ({sources})")
 
-    def judge_all(self, messages: Sequence[TokenizedMessage]) -> list[Verdict]:
+    def classify_batch(self, messages: Sequence[TokenizedMessage]) -> list[Verdict]:
         """Return the verdicts on tokenized messages."""
         if self._bulk is None:
             self.prepare(sum(len(message.tokens) for message in messages))
         if self._bulk is None:
-            return list(map(self.judge, messages))
+            return list(map(self.classify_tokens, messages))
         return [
             verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
             for message, score in zip(messages, self._bulk.scores(messages), strict=True)
@@ -207,7 +207,7 @@ class Filter:
             self._tokens = -math.inf
             self._bulk = self._source.bulk(self.classifier)
 
-    def judge(self, message: TokenizedMessage) -> Verdict:
+    def classify_tokens(self, message: TokenizedMessage) -> Verdict:
         """Return the verdict on a tokenized message."""
         score = self.classifier.score(message.tokens, message.numbers)
         return verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
@@ -482,14 +482,14 @@ def classified(
     if where.is_here:
         spam_filter.prepare(size / _BYTES)
     batches = in_batches(iter(raws), pauses=pauses or never_pauses)
-    for results in where.map(_judge_all, spam_filter, batches):
+    for results in where.map(_classify_batch, spam_filter, batches):
         yield from without_skipped(results, skips)
 
 
-def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage | Skipped]":
+def _classify_batch(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage | Skipped]":
     items = list(tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted)))
     messages = [item for item in items if isinstance(item, TokenizedMessage)]
-    verdicts = iter(spam_filter.judge_all(messages))
+    verdicts = iter(spam_filter.classify_batch(messages))
     return [
         ClassifiedMessage(next(verdicts), item.source, item.size)
         if isinstance(item, TokenizedMessage)

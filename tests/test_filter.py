@@ -88,10 +88,10 @@ def test_a_table_is_made_when_it_pays(learned, path, tables):
     words = TokenizedMessage("-", None, ["one", "two"])
     with open_filter(path) as spam_filter:
         for judged, made in ((n // 2 - 1, 0), (2, 1), (n, 1)):
-            spam_filter.judge_all([words] * judged)
+            spam_filter.classify_batch([words] * judged)
             assert len(tables) == made
         spam_filter.learn([("ham", "a new message")])
-        spam_filter.judge_all([words])  # there is a new model, and nothing is known to come
+        spam_filter.classify_batch([words])  # there is a new model, and nothing is known to come
         assert len(tables) == 1
 
 

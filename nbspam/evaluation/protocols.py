@@ -105,7 +105,7 @@ def _outcomes(
     spam_filter: Filter, messages: Iterable[TokenizedMessage], telling: bool = True
 ) -> Iterator[Outcome]:
     for message in messages:
-        outcome = _with_excerpt(spam_filter.judge(message), message.excerpt)
+        outcome = _with_excerpt(spam_filter.classify_tokens(message), message.excerpt)
         if telling and outcome.is_mistake:
             outcome = _explained(outcome, message, spam_filter.explain(message))
         yield outcome
