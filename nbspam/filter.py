@@ -107,7 +107,7 @@ class Filter:
         return self.classifier.metadata
 
     @property
-    def own_metadata(self) -> Metadata:
+    def personal_metadata(self) -> Metadata:
         """The model's own metadata, without its base."""
         return self.metadata if self._source is None else self._source.metadata
 
@@ -259,14 +259,14 @@ class Filter:
         lookup = self._source and self._source.lookup
         return lookup.learned(digests) if lookup else {}
 
-    def unnamed(self) -> list[int]:
+    def without_ledger_entry(self) -> list[int]:
         """Return how many learned messages of each class are not in the ledger.
 
         Raises ModelError if the model is damaged.
         """
         if self._source is None:
             return list(self.metadata.learned.messages)
-        return self._source.lookup.unnamed() if self._source.lookup else []
+        return self._source.lookup.without_ledger_entry() if self._source.lookup else []
 
     def save(self, path: "str | Path") -> None:
         """Write the model to a file atomically, mode 0600 if it is new; raises ModelError."""

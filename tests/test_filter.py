@@ -150,7 +150,7 @@ def test_a_process_that_is_not_forked_opens_the_same_base_or_none(base, tmp_path
         pickled = pickle.dumps(spam_filter)
         with pickle.loads(pickled) as again:
             assert again.classify("some words") == spam_filter.classify("some words")
-            assert again.own_metadata == spam_filter.own_metadata != spam_filter.metadata
+            assert again.personal_metadata == spam_filter.personal_metadata != spam_filter.metadata
         with open_filter(path) as other:
             other.learn([("spam", "some more words")])
         with pytest.raises(ModelError, match=r"own.json: .* changed .*; run it again$"):
@@ -164,7 +164,7 @@ def test_what_is_learned_through_a_base_is_forgotten_through_it(base, tmp_path):
         before = spam_filter.classify("some new words").log_odds
         assert spam_filter.learn([("spam", "some new words")]).learned == 1
         assert spam_filter.classify("some new words").log_odds > before + 0.01
-        assert spam_filter.own_metadata.learned.messages == (0, 1)
+        assert spam_filter.personal_metadata.learned.messages == (0, 1)
         assert spam_filter.forget(["some new words"]).forgotten == 1
         assert spam_filter.classify("some new words").log_odds == pytest.approx(before, abs=1e-3)
     assert path.read_bytes() == whole

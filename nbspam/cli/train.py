@@ -499,7 +499,7 @@ def _note_unnamed(model: Path) -> None:
     with Lookup(model) as lookup:
         learned = sum(lookup.metadata.learned.messages)
         # To add up a ledger of a million takes 2 s; mostly its lines are as many as the messages.
-        unnamed = 0 if lookup.remembered() == learned else sum(lookup.unnamed())
+        unnamed = 0 if lookup.remembered() == learned else sum(lookup.without_ledger_entry())
     if unnamed:
         note(
             f"{model}: has learned {counted(unnamed, 'message')} that its ledger does not name"
