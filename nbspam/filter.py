@@ -584,7 +584,9 @@ def train(
         if skips.count:
             warn(skips.sentence(run.labels.total()))
         for name in rare_classes(run.labels):
-            where = [source for kept in run.kept for source in kept.summary.first.get(name, ())]
+            where = [
+                source for record in run.records for source in record.summary.first.get(name, ())
+            ]
             only = f"{counted(run.labels[name], 'message')} ({', '.join(where)})"
             problem = (
                 f"the class {name!r} has only {only}, beside two large ones; correct the label"

@@ -405,8 +405,8 @@ def train_whole(
     model, quiet = training.model, training.quiet
     with shown_passes(quiet, names) as passes, TrainingRun(where, training.settings, passes) as run:
         run.read(pieces, training.skips)
-        for kept in run.kept:
-            training.sizes.add(kept.summary.messages, kept.summary.first)
+        for record in run.records:
+            training.sizes.add(record.summary.messages, record.summary.first)
         training.sizes.note_small(training.skips.strict)
         notes.note_skips(training.skips)
         options.make_default_folder(model)
