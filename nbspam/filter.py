@@ -107,7 +107,7 @@ class Filter:
         return self.classifier.metadata
 
     @property
-    def own_metadata(self) -> Metadata:
+    def personal_metadata(self) -> Metadata:
         """The model's own metadata, without its base."""
         return self.metadata if self._source is None else self._source.metadata
 
@@ -123,7 +123,7 @@ class Filter:
 
     def classify(self, message: AnyMessage) -> Verdict:
         """Return the verdict on a message."""
-        return self.judge(self._tokenized(message))
+        return self.classify_tokens(self._tokenized(message))
 
     def classify_many(
         self,
@@ -185,12 +185,12 @@ class Filter:
             sources = "; ".join(empty.named[:3]) + "; …" * (empty.count > 3)
             warn(f"the verdicts on {empty.count:,} rows are those on an empty message ({sources})")
 
-    def judge_all(self, messages: Sequence[TokenizedMessage]) -> list[Verdict]:
+    def classify_batch(self, messages: Sequence[TokenizedMessage]) -> list[Verdict]:
         """Return the verdicts on tokenized messages."""
         if self._bulk is None:
             self.prepare(sum(len(message.tokens) for message in messages))
         if self._bulk is None:
-            return list(map(self.judge, messages))
+            return list(map(self.classify_tokens, messages))
         return [
             verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
             for message, score in zip(messages, self._bulk.scores(messages), strict=True)
@@ -207,7 +207,7 @@ class Filter:
             self._tokens = -math.inf
             self._bulk = self._source.bulk(self.classifier)
 
-    def judge(self, message: TokenizedMessage) -> Verdict:
+    def classify_tokens(self, message: TokenizedMessage) -> Verdict:
         """Return the verdict on a tokenized message."""
         score = self.classifier.score(message.tokens, message.numbers)
         return verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
@@ -259,14 +259,14 @@ class Filter:
         lookup = self._source and self._source.lookup
         return lookup.learned(digests) if lookup else {}
 
-    def unnamed(self) -> list[int]:
+    def without_ledger_entry(self) -> list[int]:
         """Return how many learned messages of each class are not in the ledger.
 
         Raises ModelError if the model is damaged.
         """
         if self._source is None:
             return list(self.metadata.learned.messages)
-        return self._source.lookup.unnamed() if self._source.lookup else []
+        return self._source.lookup.without_ledger_entry() if self._source.lookup else []
 
     def save(self, path: "str | Path") -> None:
         """Write the model to a file atomically, mode 0600 if it is new; raises ModelError."""
@@ -385,7 +385,7 @@ class ModelSource:
     def bulk(self, classifier: Classifier) -> "BulkClassifier | None":
         """Return what classifies many messages by a table of the tokens; raises ModelError.
 
-        None with a base, where a token's weight is of two tables, and under the sum rule.
+        None with a base, since a token's weight is of two tables then, and for the sum rule.
         """
         if self.base is not None or self.lookup is None or not classifier.rule.is_calibrated:
             return None
@@ -482,14 +482,14 @@ def classified(
     if where.is_here:
         spam_filter.prepare(size / _BYTES)
     batches = in_batches(iter(raws), pauses=pauses or never_pauses)
-    for results in where.map(_judge_all, spam_filter, batches):
+    for results in where.map(_classify_batch, spam_filter, batches):
         yield from without_skipped(results, skips)
 
 
-def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage | Skipped]":
+def _classify_batch(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage | Skipped]":
     items = list(tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted)))
     messages = [item for item in items if isinstance(item, TokenizedMessage)]
-    verdicts = iter(spam_filter.judge_all(messages))
+    verdicts = iter(spam_filter.classify_batch(messages))
     return [
         ClassifiedMessage(next(verdicts), item.source, item.size)
         if isinstance(item, TokenizedMessage)
@@ -584,7 +584,9 @@ def train(
         if skips.count:
             warn(skips.sentence(run.labels.total()))
         for name in rare_classes(run.labels):
-            where = [source for kept in run.kept for source in kept.summary.first.get(name, ())]
+            where = [
+                source for record in run.records for source in record.summary.first.get(name, ())
+            ]
             only = f"{counted(run.labels[name], 'message')} ({', '.join(where)})"
             problem = (
                 f"the class {name!r} has only {only}, beside two large ones; correct the label"

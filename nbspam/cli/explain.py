@@ -133,7 +133,7 @@ def explain(
         limit = _HTML_LIMIT if form == _HTML else _LIMIT
         wanted = spam_filter.wanted._replace(excerpt=limit)
         message = tokenize(raw.message(), raw.source, raw.label, wanted=wanted)
-        judged, found = spam_filter.judge(message), spam_filter.explain(message)
+        judged, found = spam_filter.classify_tokens(message), spam_filter.explain(message)
         excerpt, metadata = highlighted_message(message, found), spam_filter.metadata
     shown, sums = word_sums(found, top, fragments, is_told=form != _HTML)
     view = ExplanationView(

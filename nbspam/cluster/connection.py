@@ -94,32 +94,23 @@ class Cluster(Executor):
 
         Raises NbspamError.
         """
+        submit = partial(self._client.submit, pure=False)
         with self._sentences():
-            submitted = self._submitted(function, shared, items)
+            place = submit(Packed, pickle.dumps(shared))
+            tasks = (submit(applied, _HERE, function, place, item) for item in items)
+            length = _WAITING * (sum(self._client.nthreads().values()) or 1)
             if n == 1:
-                for future in self._ahead(submitted):
-                    value = future.result()
-                    future.release()
+                for task in ahead(tasks, length):
+                    value = task.result()
+                    task.release()
                     yield value
                 return
-            for first, *rest in self._ahead(self._parts(whole, n) for whole in submitted):
+            parts = (  # the first value is wanted at once
+                [submit(operator.getitem, task, i, priority=10 * (i == 0)) for i in range(n)]
+                for task in tasks
+            )
+            for first, *rest in ahead(parts, length):
                 yield cast(B, (first.result(), *rest))
-
-    def _parts(self, whole: Any, n: int) -> list[Any]:
-        """Return futures of the n values of a task, the first of which is wanted at once."""
-        part = partial(self._client.submit, operator.getitem, whole, pure=False)
-        return [part(0, priority=10), *map(part, range(1, n))]
-
-    def _submitted(
-        self, function: Callable[[S, A], B], shared: S, items: Iterable[A]
-    ) -> Iterator[Any]:
-        place = self._client.submit(Packed, pickle.dumps(shared), pure=False)
-        for item in items:
-            yield self._client.submit(applied, _HERE, function, place, item, pure=False)
-
-    def _ahead(self, submitted: Iterator[A]) -> Iterator[A]:
-        threads = sum(self._client.nthreads().values()) or 1
-        return ahead(submitted, _WAITING * threads)
 
     @contextmanager
     def _sentences(self) -> Iterator[None]:

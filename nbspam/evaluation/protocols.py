@@ -93,7 +93,10 @@ def saved_model(
     if spam_label is not None and mistakes.messages:
         mistaken = {source for sources in mistakes.sources.values() for source in sources}
         outcomes = [outcome for outcome in outcomes if outcome.judged.source not in mistaken]
-    unnamed, total = sum(spam_filter.unnamed()), sum(spam_filter.own_metadata.learned.messages)
+    unnamed, total = (
+        sum(spam_filter.without_ledger_entry()),
+        sum(spam_filter.personal_metadata.learned.messages),
+    )
     known = None if total and unnamed == total else learned[True]
     left_out = 0 if including_learned else learned[True]
     before = testing.LearnedBefore(learned.total(), known, left_out, unnamed)
@@ -105,7 +108,7 @@ def _outcomes(
     spam_filter: Filter, messages: Iterable[TokenizedMessage], explains: bool = True
 ) -> Iterator[Outcome]:
     for message in messages:
-        outcome = _with_excerpt(spam_filter.judge(message), message.excerpt)
+        outcome = _with_excerpt(spam_filter.classify_tokens(message), message.excerpt)
         if explains and outcome.is_mistake:
             outcome = _explained(outcome, message, spam_filter.explain(message))
         yield outcome

@@ -295,13 +295,8 @@ def read_piece(
     Raises NbspamError.
     """
     text = bytearray()
-    digests: list[str] = []
-    labels: list[str] = []
-    sources: list[str] = []
-    lengths: list[int] = []  # of each message, in tokens
+    rows: list[tuple[str, str, str, int, tuple[int, ...]]] = []
     data: list[int] = []  # of each entry; filled where one is not 1
-    of_traits: list[tuple[int, ...]] = []
-    first_of: dict[str, list[str]] = {}
     excerpts: list[Excerpt] = []
     skipped: list[Skipped] = []
     entries = size = 0
@@ -312,22 +307,22 @@ def read_piece(
         tokens, numbers = message.tokens, message.numbers
         if how.wanted.times or numbers.possibly_hidden:
             data += [1] * (entries - len(data))
-            times_of, hidden = numbers.times, numbers.possibly_hidden
-            data += [times_of.get(t, 1) * (-1 if t in hidden else 1) for t in tokens]
+            counts, hidden = numbers.times, numbers.possibly_hidden
+            data += [counts.get(t, 1) * (-1 if t in hidden else 1) for t in tokens]
         entries += len(tokens)
         text += "\n".join([*tokens, ""]).encode("utf-8", "surrogatepass")
-        lengths.append(len(tokens))
-        labels.append(message.label or "")
-        sources.append(message.source)
-        if len(own_first := first_of.setdefault(labels[-1], [])) < _FIRST:
-            own_first.append(message.source)
-        digests.append(message.digest)
-        of_traits.append(numbers.traits)
+        label, n_tokens = message.label or "", len(tokens)
+        rows.append((label, message.source, message.digest, n_tokens, numbers.traits))
         if message.excerpt is not None:
             excerpts.append(message.excerpt)
         size += message.size or _file_size(message.source)
 
+    labels, sources, digests, lengths, traits = zip(*rows, strict=True) if rows else ((),) * 5
     sizes = dict(sorted(Counter(labels).items()))
+    first_of: dict[str, list[str]] = {label: [] for label in sizes}
+    for label, source, *_ in rows:
+        if len(first_of[label]) < _FIRST:
+            first_of[label].append(source)
     place = {label: k for k, label in enumerate(sizes)}
     codes = np.array([place[label] for label in labels], np.int64)
     more: dict[str, Any] = {}
@@ -336,7 +331,7 @@ def read_piece(
         more["data"] = np.array(data + [1] * (entries - len(data)), np.float64)
         times = np.abs(more["data"]) if how.wanted.times else None
     if how.wanted.traits:
-        more["traits"] = np.array(of_traits, np.int64).reshape(-1, len(TRAITS))
+        more["traits"] = np.array(traits, np.int64).reshape(-1, len(TRAITS))
     table, columns = _count_lines(text, how.seed, np.repeat(codes, lengths), len(place), times)
     digest_lines = "".join(f"{digest}\n" for digest in digests).encode()
     ledger, _ = _count_lines(digest_lines, how.seed, codes, len(place))
@@ -361,7 +356,7 @@ def read_piece(
         excerpts,
     )
     of_tokens, of_digests = (
-        StoredArrays(how.path, **counts._asdict(), labels=packed) for counts in (table, ledger)
+        StoredArrays(how.path, **part._asdict(), labels=packed) for part in (table, ledger)
     )
     return summary, messages, of_tokens, of_digests
 

@@ -75,12 +75,12 @@ class TrainingRun(ExitStack):
         self._where, self._settings, self._passes = where, chosen, passes or Passes()
         # For tasks that only read a file, a process is not worth its start.
         self._near = Executor() if where.is_here else where
-        self.kept: list[PieceRecord] = []
+        self.records: list[PieceRecord] = []
         self.labels: Counter[str] = Counter()  # how many messages each has
         self._tokens: list[Any] = []  # of each range, what `_range` returns
         self._digests: list[Any] = []
         self._path = self.enter_context(pieces.file_of_run()) if where.is_here else None
-        for values in (self.kept, self._tokens, self._digests):
+        for values in (self.records, self._tokens, self._digests):
             self.callback(values.clear)
 
     def read(self, sources: Iterable[Piece], skips: Skips, wanted: Wanted | None = None) -> None:
@@ -91,19 +91,20 @@ class TrainingRun(ExitStack):
         self._passes.begin("reading", None)
         how = pieces.Reading(wanted or self._settings.wanted, os.urandom(16), self._path)
         for summary, *parts, digests in self._where.map(pieces.read_piece, how, sources, 4):
-            if self.kept:  # workers have begun, and later passes have it when they are forked
+            if self.records:  # workers have begun, and later passes have it when they are forked
                 import scipy.sparse  # noqa: F401
             for skipped in summary.skipped:
                 skips.take(skipped)
             summary.skipped.clear()
             if summary.n:
-                self.kept.append(PieceRecord(summary, parts, digests))
+                self.records.append(PieceRecord(summary, parts, digests))
                 self.labels.update(summary.messages)
             self._passes.done(summary.n, summary.size)
 
     def pieces(self) -> Iterator[StoredPiece]:
         """Yield the pieces that were read."""
-        return self._near.map(_piece_of, None, (record.parts for record in self.kept))
+        stored = self._near.map(_fetched, None, (record.parts for record in self.records))
+        return itertools.starmap(StoredPiece, stored)
 
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield the messages that were read, in their order."""
@@ -116,7 +117,7 @@ class TrainingRun(ExitStack):
         if empty.settings.counts.has_tokens:
             self._tokens.extend(self._merged(of_tokens=True))
         self._digests.extend(self._merged(of_tokens=False))
-        traits = ((record.summary.messages, record.summary.traits) for record in self.kept)
+        traits = ((record.summary.messages, record.summary.traits) for record in self.records)
         tokens = (counted for (counted, _), *_ in self._tokens)
         self.metadata = settings.counted_metadata(empty, self.labels, tokens, traits)
 
@@ -125,8 +126,8 @@ class TrainingRun(ExitStack):
 
         On a cluster groups of tables are merged first and cut into ranges, so that less data moves.
         """
-        tables = [record.parts[1] if of_tokens else record.digests for record in self.kept]
-        n_keys = sum(r.summary.n_tokens if of_tokens else r.summary.n for r in self.kept)
+        tables = [record.parts[1] if of_tokens else record.digests for record in self.records]
+        n_keys = sum(r.summary.n_tokens if of_tokens else r.summary.n for r in self.records)
         n = max(self._where.workers, min(n_keys // _RANGE, _RANGES), 1)
         classes = self.metadata.settings.classes
         messages = tuple(map(self.labels.__getitem__, classes))
@@ -157,12 +158,12 @@ class TrainingRun(ExitStack):
             [_Features(scale.size) for scale in chosen.scales] for _ in chosen.scored_classes
         ]
         labels = [np.empty(0, np.uint8)]  # of 100 classes at most
-        self._passes.begin("scoring", len(self.kept))
-        items = ([*record.parts, self._tables] for record in self.kept)
+        self._passes.begin("scoring", len(self.records))
+        items = ([*record.parts, self._tables] for record in self.records)
         scored = self._where.map(_scored, (rule, self._path), items, 2)
         for i, ((classes, inputs), evidence) in enumerate(scored):
             self._passes.done(len(classes))
-            self.kept[i] = self.kept[i]._replace(evidence=evidence)
+            self.records[i] = self.records[i]._replace(evidence=evidence)
             labels.append(classes.astype(np.uint8))
             for files, arrays in zip(features, inputs, strict=True):
                 for file, array in zip(files, arrays, strict=True):
@@ -184,7 +185,7 @@ class TrainingRun(ExitStack):
         digests = {digest for (_, first), _ in self._digests for digest in first}
         sources: dict[str, dict[str, str]] = {}
         if n:
-            items = ([*record.parts, None] for record in self.kept)
+            items = ([*record.parts, None] for record in self.records)
             for rows in self._near.map(_names, digests, items):
                 for digest, label, source in rows:
                     sources.setdefault(digest, {}).setdefault(label, source)
@@ -209,7 +210,8 @@ class TrainingRun(ExitStack):
         The lines are in a file, and a block of each range in memory.
         """
         file, places = Spool(in_memory=0), []
-        for lines in self._near.map(_lines_of, None, ranges):
+        for stored in self._near.map(_fetched, None, ranges):
+            lines = stored["lines"].tobytes()
             places.append([len(file), len(file) + len(lines)])
             file.append(lines)
             self._passes.done()
@@ -240,20 +242,20 @@ class TrainingRun(ExitStack):
 
         title: of the pass, for progress.
         """
-        self._passes.begin(title, len(self.kept))
+        self._passes.begin(title, len(self.records))
         items = (
             [*record.parts, record.evidence, self._tables if record.evidence is None else []]
-            for record in self.kept
+            for record in self.records
         )
         values = self._where.map(_applied, (function, self.metadata), items)
-        for record, value in zip(self.kept, values, strict=True):
+        for record, value in zip(self.records, values, strict=True):
             self._passes.done(record.summary.n)
             yield value
 
     def named(self, places: Sequence[int]) -> list[tuple[str, str]]:
         """Return source and label of the messages at some places among all."""
         items, end = [], 0
-        for record in self.kept:
+        for record in self.records:
             start, end = end, end + record.summary.n
             if rows := [place - start for place in sorted(places) if start <= place < end]:
                 items.append([*record.parts, rows])
@@ -325,8 +327,9 @@ def _range(how: _Counting, item: list[Any]) -> tuple[Any, ...]:
     return counted, lines, StoredArrays(how.path, **table._asdict(), channels=channels)
 
 
-def _lines_of(_: None, stored: StoredArrays) -> bytes:
-    return stored["lines"].tobytes()
+def _fetched(_: None, stored: T) -> T:
+    """Return what is stored, wherever it is, to this process."""
+    return stored
 
 
 def _scored(
@@ -405,10 +408,6 @@ def _summed(piece: StoredPiece, ranges: list[StoredArrays], metadata: Metadata) 
         piece.widened = columns, counts.shape[1]
     rule = batch_rules.BatchSum(counts, labels, channels, piece.traits())
     return rule.left_out_scores(piece, metadata)
-
-
-def _piece_of(_: None, item: list[StoredArrays]) -> StoredPiece:
-    return StoredPiece(*item)
 
 
 def _names(digests: set[str], item: list[Any]) -> list[tuple[str, str, str]]:

@@ -387,7 +387,7 @@ def forget(
         assert old is not None
         classes = old.metadata.settings.classes
         # Per class, how many messages that are not in the ledger may be taken out.
-        unnamed = [0] * len(classes) if remember else old.unnamed()
+        unnamed = [0] * len(classes) if remember else old.without_ledger_entry()
 
         def steps(message: TokenizedMessage, row: list[int], learner: OnlineLearner) -> list[Step]:
             sources = [k for k, n in enumerate(row) if n and message.label in ("", classes[k])]

@@ -279,7 +279,7 @@ class Lookup:
         """Return the number of messages in the ledger; lines are counted, not validated."""
         return sum(1 for _ in self._lines(ledger=True))
 
-    def unnamed(self) -> list[int]:
+    def without_ledger_entry(self) -> list[int]:
         """Return how many learned messages of each class are not in the ledger."""
         left = list(self.metadata.learned.messages)
         for line in self._lines(ledger=True):
