@@ -103,7 +103,7 @@ def measures(verdicts: list[Verdict]) -> list[str]:
     truth = np.array([v.label == "spam" for v in verdicts])
     log_odds = np.array([v.log_odds for v in verdicts])
     probability = np.array([v.probability for v in verdicts])
-    scored = ScoredMessages.of_two_classes(truth, log_odds, probability)
+    scored = ScoredMessages.binary(truth, log_odds, probability)
     values = {key: value or 0.0 for key, value in figures(scored).values.items()}
     called = np.array([v.verdict == "spam" for v in verdicts])
     shares = 100 * called[~truth].mean(), 100 * (1 - called[truth].mean())

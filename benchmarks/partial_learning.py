@@ -72,7 +72,7 @@ class Stream(NamedTuple):
         truth = np.array([one.label == "spam" for one in self.judged])
         log_odds = np.array([one.log_odds for one in self.judged])
         probability = np.array([one.probability for one in self.judged])
-        scored = ScoredMessages.of_two_classes(truth, log_odds, probability)
+        scored = ScoredMessages.binary(truth, log_odds, probability)
         values = {key: value or 0.0 for key, value in figures(scored).values.items()}
         pairs = [(one.label, one.verdict) for one in self.judged]
         called = [("ham", "spam"), ("spam", "ham"), ("ham", UNSURE), ("spam", UNSURE)]

@@ -55,7 +55,7 @@ def left_out(corpus: Corpus, first: int) -> str:
     scores = list(fitted.left_out_scores(presence))
     log_odds = np.array([score.log_odds for score in scores])
     probability = np.array([score.probability for score in scores])
-    messages = ScoredMessages.of_two_classes(fitted.labels == 1, log_odds, probability)
+    messages = ScoredMessages.binary(fitted.labels == 1, log_odds, probability)
     found = figures(messages).values
     errors = int(found["fp"] or 0) + int(found["fn"] or 0)
     return f"{errors} | {found['one_minus_roca_pct']:.4f} | {found['log_loss']:.4f}"

@@ -134,12 +134,12 @@ class NbspamError(Exception):
         super().__init__(self.sentence({}))
 
     def sentence(self, remedies: Mapping[Remedy, str]) -> str:
-        """Return the sentence, with the remedy in the words of whoever reports it."""
-        said = self.problem
+        """Return the sentence, with the remedy in the reporting interface's words."""
+        sentence = self.problem
         if self.remedy is not None:
             remedy = remedies.get(self.remedy, self.remedy.value)
-            said = f"{said}; {remedy.format(**self.values)}"
-        return one_line(without_passwords(said))
+            sentence = f"{sentence}; {remedy.format(**self.values)}"
+        return one_line(without_passwords(sentence))
 
 
 class SourceError(NbspamError):

@@ -305,7 +305,7 @@ def _pass_on(
         # With the marks that it came with: a text without a header has an empty line after them.
         parsed = parse(taken, (name, MARK))
         message = tokenize(parsed, wanted=spam_filter.wanted)
-        judged = spam_filter.judge(message)
+        judged = spam_filter.classify_tokens(message)
         evidence = None
         if marking.evidence:
             words = spam_filter.explain(message).words

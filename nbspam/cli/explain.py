@@ -133,7 +133,7 @@ def explain(
         limit = _HTML_LIMIT if form == _HTML else _LIMIT
         wanted = spam_filter.wanted._replace(excerpt=limit)
         message = tokenize(raw.message(), raw.source, raw.label, wanted=wanted)
-        judged, found = spam_filter.judge(message), spam_filter.explain(message)
+        judged, found = spam_filter.classify_tokens(message), spam_filter.explain(message)
         excerpt, metadata = highlighted_message(message, found), spam_filter.metadata
     shown, sums = word_sums(found, top, fragments, is_told=form != _HTML)
     view = ExplanationView(
@@ -192,7 +192,12 @@ def _print(view: ExplanationView) -> None:
     for sentence in view.sentences:
         click.echo()
         echo_paragraph(sentence, breaks_words=True)
-    marks = [("[+ +]", f"what counts towards {view.found.of}; [- -]: towards {view.found.against}")]
+    marks = [
+        (
+            "[+ +]",
+            f"what counts towards {view.explanation.of}; [- -]: towards {view.explanation.against}",
+        )
+    ]
     is_marked = not has_colours() and any(
         piece.emphasis and piece.text[0] == "[" for line in lines for piece in line
     )
@@ -235,7 +240,7 @@ def _echo_legend(terms: Iterable[tuple[str, str]], *, has_share: bool) -> None:
 
 
 def _as_json(view: ExplanationView) -> dict[str, Any]:
-    judged, found = view.judged, view.found
+    judged, found = view.judged, view.explanation
     classes = tuple(judged.probabilities)
     words = [
         w._asdict() | {"counts": dict(zip(classes, w.counts, strict=True))} for w in found.words

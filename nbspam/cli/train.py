@@ -405,8 +405,8 @@ def train_whole(
     model, quiet = training.model, training.quiet
     with shown_passes(quiet, names) as passes, TrainingRun(where, training.settings, passes) as run:
         run.read(pieces, training.skips)
-        for kept in run.kept:
-            training.sizes.add(kept.summary.messages, kept.summary.first)
+        for record in run.records:
+            training.sizes.add(record.summary.messages, record.summary.first)
         training.sizes.note_small(training.skips.strict)
         notes.note_skips(training.skips)
         options.make_default_folder(model)
@@ -499,7 +499,7 @@ def _note_unnamed(model: Path) -> None:
     with Lookup(model) as lookup:
         learned = sum(lookup.metadata.learned.messages)
         # To add up a ledger of a million takes 2 s; mostly its lines are as many as the messages.
-        unnamed = 0 if lookup.remembered() == learned else sum(lookup.unnamed())
+        unnamed = 0 if lookup.remembered() == learned else sum(lookup.without_ledger_entry())
     if unnamed:
         note(
             f"{model}: has learned {counted(unnamed, 'message')} that its ledger does not name"

@@ -279,7 +279,7 @@ def _judge_batch(spam_filter: Filter, batch: "Batch") -> list[ClassifiedMessage]
     how = Tokenizing(digest=True, wanted=spam_filter.wanted)
     # Only files can be skipped, and mail of a server is in memory.
     messages = [m for m in tokenize_batch(batch, how) if isinstance(m, TokenizedMessage)]
-    pairs = list(zip(messages, spam_filter.judge_all(messages), strict=True))
+    pairs = list(zip(messages, spam_filter.classify_batch(messages), strict=True))
     settings = spam_filter.metadata.settings
     rows = spam_filter.learned({m.digest for m, v in pairs if v.verdict == settings.positive})
     ham = set()  # what classes other than the positive one learned, at least as often
