@@ -187,7 +187,7 @@ def note_unflagged(source: Source, request: ReadingRequest) -> None:
 def _read_mbox(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     note_unflagged(source, request)
     seen = request.options.seen
-    yield from mbox_messages(request.label, seen, source.title, source.opened, request.skips)
+    return mbox_messages(request.label, seen, source.title, source.opened, request.skips)
 
 
 MBOX = SourceKind(_read_mbox, "an mbox has no labels")

@@ -103,14 +103,11 @@ def _messages(name: str, request: ReadingRequest) -> Iterator[RawMessage]:
     source = existing(name)
     with failing_as(source):
         raws = recognised(source, request).read(source, request)
-        yield from attached_messages(raws, request)
+        yield from attached_messages(raws, request) if request.options.attached else raws
 
 
 def attached_messages(raws: Iterator[RawMessage], request: ReadingRequest) -> Iterator[RawMessage]:
-    """Yield messages, or those that are attached to them, if the user wants these."""
-    if not request.options.attached:
-        yield from raws
-        return
+    """Yield the messages that are attached to messages."""
     for raw in raws:
         content = raw.content
         if not isinstance(content, bytes | str):

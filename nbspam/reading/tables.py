@@ -487,8 +487,8 @@ def are_labelled_lines(texts: list[str]) -> bool:
 
 
 def _read_as(form: str | None, source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    """Yield the rows of a file, standard input or a pipe; form: that of its name, if None."""
-    yield from read_table(rows.content_of(source, form, request.options), request)
+    """Return the rows of a file, standard input or a pipe; form: that of its name, if None."""
+    return read_table(rows.content_of(source, form, request.options), request)
 
 
 def line_messages(
@@ -506,7 +506,7 @@ def line_messages(
 
 def _read_each_line(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     name, _, decoding, whole, *_ = rows.content_of(source, LINES, request.options, patience=0.0)
-    yield from line_messages(request.label, decoding, name, whole, request.skips)
+    return line_messages(request.label, decoding, name, whole, request.skips)
 
 
 def _read_labelled(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
