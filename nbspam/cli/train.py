@@ -173,6 +173,8 @@ def command(
         else:
             raws = sources.pieces(cutter(where, options, names))
         pending = PendingMessages((settings if before is None else before.settings).wanted)
+        if writing.seen:  # above the spam cut-off it is in the inbox because the user moved it back
+            pending.is_presumed = lambda _, is_spam: not is_spam
         found = tokenized(raws, skips, where, True, pending.corpus.wanted, skips_empty=True)
         with progress(silent, names) as shown:
             messages = sizes(shown(found))

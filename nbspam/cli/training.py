@@ -383,13 +383,15 @@ def _note_surprising(change: Change, training: Training) -> None:
     if training.quiet and all(one.source == "-" for one in change.surprising):
         return
 
-    def remedy(sources: list[str]) -> str:
+    def remedy(sources: list[str], learned: bool) -> str:
         from shlex import quote
 
         own = str(training.model)
         place = "" if own == default_model() else f"-m {quote(own)} "
-        files = [quote(source) for source in sources if Path(source).is_file()]
-        return f"nbspam forget {place}{' '.join(files) or 'MESSAGE'}"
+        files = [quote(source) for source in sources if Path(source).is_file()] or ["MESSAGE"]
+        if learned:
+            return f"nbspam forget {place}{' '.join(files)}"
+        return f"nbspam train --update {place}--ham {' --ham '.join(files)}"
 
     note_surprising(change, training.quiet, remedy, training.writing.dry_run)
 

@@ -57,12 +57,13 @@ SURPRISE = 0.1
 
 
 class Surprise(NamedTuple):
-    """A new message that looked like another class than the one it was learned in."""
+    """A new message that looks like another class than its label."""
 
     source: str
     label: str
     looks_like: str
     probability: float  # of the label, before anything of the command was learned
+    learned: bool  # False: its label was only presumed
     digest: str
 
 
@@ -73,7 +74,7 @@ class Change(NamedTuple):
     moved: int = 0  # from one class to another
     forgotten: int = 0
     unchanged: int = 0  # already known; or to be forgotten, but never learned
-    surprising: tuple[Surprise, ...] = ()  # of those learned
+    surprising: tuple[Surprise, ...] = ()
 
 
 class PendingMessages:
@@ -84,6 +85,9 @@ class PendingMessages:
         self.found: Counter[tuple[str, str]] = Counter()  # (digest, label) -> times
         self.corpus = Corpus(wanted)
         self.columns: list[tuple[str, str]] = []  # of the tables that they are from
+        # Whether a message is only presumed to be ham, since it was read in an inbox: of its
+        # source, and whether it is above the spam cut-off.
+        self.is_presumed: Callable[[str, bool], bool] = lambda *_: False
         self._sources, self._ends = Spool(), array("q", [0])  # the first of each that was found
 
     def add(self, messages: Iterable[TokenizedMessage], model: Path | None = None) -> None:
@@ -180,7 +184,7 @@ def learn(
 
     Each message is brought up to the number of times it was found, never above, and moved from the
     class that it was learned in before.  It is scored as if it had not been learned, and the score
-    refines the calibration.
+    refines the calibration.  One that is only presumed to be ham and may be spam is not learned.
     settings: for a new model; an old one is read through their base, too.
     remember: False learns all as new, and does not use the ledger.
     wait: how long to wait for the model's lock.
@@ -233,23 +237,27 @@ def taught(
         )
     classes = model.metadata.settings.classes
 
+    surprising = tuple(_surprises(model, pending, settings.base))
+    withheld = {(one.digest, one.label) for one in surprising if not one.learned}
+
     def steps(message: TokenizedMessage, row: list[int], _: OnlineLearner) -> list[Step]:
+        if (message.digest, message.label) in withheld:
+            return []
         if not remember:
             return [(None, classes.index(message.label or ""))]
         # All occurrences of a digest are learned at once.
         return moves(row, [found[message.digest, name] for name in classes])
 
-    surprising = tuple(_surprises(model, pending, settings.base))
     change, after = _changed(place, model, pending.corpus, settings.base, steps, remember)
     after = after._replace(metadata=with_columns(after.metadata, pending.columns))
-    unchanged = found.total() - change.learned - change.moved
+    unchanged = found.total() - change.learned - change.moved - sum(found[key] for key in withheld)
     return change._replace(unchanged=unchanged, surprising=surprising), after
 
 
 def _surprises(model: Model, pending: PendingMessages, base: "Base | None") -> Iterator[Surprise]:
     """Yield the new messages that look like another class to a model, as it is before."""
-    metadata, counts = model.metadata, model.counts
-    classes = metadata.settings.classes
+    metadata, counts, settings = model.metadata, model.counts, model.metadata.settings
+    classes, spam = settings.classes, settings.positive_index
 
     def counts_of(tokens: Iterable[str]) -> dict[str, Row]:
         return {token: counts[token] for token in tokens if token in counts}
@@ -265,10 +273,15 @@ def _surprises(model: Model, pending: PendingMessages, base: "Base | None") -> I
     ):
         probabilities = classifier.score(tokens, numbers).probabilities
         probability = probabilities[classes.index(label)]
-        if probability < SURPRISE:
-            looks_like = classes[max(range(len(classes)), key=probabilities.__getitem__)]
-            source = pending.source(digest, label)
-            yield Surprise(source, label, looks_like, probability, digest)
+        p_spam = 0 if spam is None or label == classes[spam] else probabilities[spam]
+        if probability < SURPRISE or p_spam > settings.ham_cutoff:
+            source, is_spam = pending.source(digest, label), p_spam > settings.spam_cutoff
+            # A young model is unsure of most mail, and has to learn it.
+            is_known = p_spam <= settings.ham_cutoff or bool(metadata.missing)
+            learned = is_known or not pending.is_presumed(source, is_spam)
+            if probability < SURPRISE or not learned:
+                looks_like = classes[max(range(len(classes)), key=probabilities.__getitem__)]
+                yield Surprise(source, label, looks_like, probability, learned, digest)
 
 
 def _part(old: Lookup, corpus: Corpus, digests: Iterable[str]) -> Model:

@@ -9,9 +9,10 @@ The junk folder is learned as spam, and the folders of kept mail as ham.  Mail t
 has moved to the junk folder is not learned until the user has seen it there: a filter that learns
 its own verdicts repeats its errors.  Mail that others put there is learned at once.  Of kept mail,
 only read messages are learned, and those that the user has moved back from the junk folder.  A
-keyword of the user's for spam or ham overrules all this; one that nbspam has set is not the user's.
-Each message is fetched once per folder and keyword; the model's ledger has the class as which it
-was learned.
+message that was only read is presumed to be ham: it is not learned if it may be spam.  A keyword of
+the user's for spam or ham overrules all this; one that nbspam has set is not the user's.  Each
+message is fetched once per folder and keyword; the model's ledger has the class as which it was
+learned.
 """
 
 import os
@@ -321,11 +322,22 @@ class Lessons:
         self._junk, self._labels, self._trust_after = junk, labels, trust_after
         self._learned: dict[str, LearnedFolder] = {}
         self._new_in_junk: set[str] = set()
+        self._read: dict[str, tuple[str, int, str]] = {}  # source -> folder, UID, digest
 
     @property
     def waiting(self) -> int:
         """The number of messages in the junk folder that the user has not confirmed."""
-        return sum(len(folder.waiting) for folder in self._learned.values())
+        return len(self._learned[self._junk].waiting)
+
+    def is_presumed(self, source: str, is_spam: bool) -> bool:
+        """Return whether a message is only presumed to be ham, because it was read.
+
+        is_spam: whether it is above the spam cut-off.  If nbspam did not filter it, another filter
+        may have, and the user may have moved it back.
+        """
+        if source not in self._read:
+            return False
+        return not is_spam or self._read[source][2] in self._memory.judged
 
     def messages(self) -> Iterator[RawMessage]:
         """Yield the messages with their classes; `commit` notes that they were learned."""
@@ -334,8 +346,12 @@ class Lessons:
         for name in expanded(self._connection, account.ham, self._junk):
             yield from self._kept(name)
 
-    def commit(self) -> None:
-        """Note that all messages were learned."""
+    def commit(self, withheld: Iterable[str]) -> None:
+        """Note that all messages were learned, except those withheld for the user's keyword."""
+        for source in withheld:
+            name, uid, digest = self._read[source]
+            self._learned[name].uids.discard(uid)
+            self._learned[name].waiting[uid] = digest
         for name, learned in self._learned.items():
             self._memory.learned[name] = learned
             self._memory.rescued.pop(name, None)
@@ -392,19 +408,25 @@ class Lessons:
         spam, ham = connection.marked()
         others = {*self._memory.rescued.get(folder.name, []), *(known.against - spam)}
         there = {*connection.search(READ), *spam, *ham, *connection.existing(others, "UNDELETED")}
-        learned = known._replace(uids=known.uids.copy(), waiting={}, against=known.against & spam)
+        waiting = {uid: known.waiting[uid] for uid in known.waiting.keys() & there}
+        against = known.against & spam
+        learned = known._replace(uids=known.uids.copy(), waiting=waiting, against=against)
         self._learned[folder.name] = learned
-        same = known.uids - (spam ^ known.against)
+        by_hand = {*spam, *ham, *others}
+        same = (known.uids - (spam ^ known.against)) | (waiting.keys() - by_hand)
         for message in connection.messages(sorted(there - same)):
             # A message also in the junk folder is being moved by the user: left to the next run.
             if (digest := identity_of(message.content)) in self._new_in_junk:
                 continue
             is_spam = message.uid in spam
             learned.uids.add(message.uid)
+            waiting.pop(message.uid, None)
             if is_spam:
                 learned.against.add(message.uid)
             if not (is_spam and digest in self._memory.marked):
                 source = connection.source(folder.name, message.uid)
+                if message.uid not in by_hand:
+                    self._read[source] = folder.name, message.uid, digest
                 yield RawMessage(source, self._labels[not is_spam], message.content)
 
 
