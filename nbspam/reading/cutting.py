@@ -19,7 +19,7 @@ from nbspam.errors import NbspamError, SourceError
 from nbspam.names import is_url
 from nbspam.reading import mail, tables
 from nbspam.reading.compression import MAGIC_BYTES, DerivedStream, unpacking
-from nbspam.reading.lines import Opened, each_line
+from nbspam.reading.lines import Opener, each_line
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import Layout, content_of, layout_of
 from nbspam.reading.source import (
@@ -159,7 +159,7 @@ def count(part: ByteRange) -> RangeCount:
 Survey = Callable[[list[ByteRange]], Iterable[RangeCount]]
 # Yields the messages of a range; takes the file's name, what opens the range, and the number of its
 # first line or message.
-PartReader = Callable[[str, Opened, Skips, int], Iterator[RawMessage]]
+PartReader = Callable[[str, Opener, Skips, int], Iterator[RawMessage]]
 
 
 class RangePiece(NamedTuple):

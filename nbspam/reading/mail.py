@@ -16,7 +16,7 @@ from typing import IO
 from nbspam.errors import AccountError, Remedy, SourceError, one_line
 from nbspam.names import is_url, maildir_flags, normal_label, real_name
 from nbspam.reading.compression import is_of_store
-from nbspam.reading.lines import Decoding, Opened, decoded_lines, decoding_of, filled
+from nbspam.reading.lines import Decoding, Opener, decoded_lines, decoding_of, filled
 from nbspam.reading.message import BYTES_LIMIT, RawMessage
 from nbspam.reading.source import (
     ReadingRequest,
@@ -161,7 +161,7 @@ def _unquoted(piece: bytes, limit: int) -> bytes:
 
 
 def mbox_messages(
-    label: str | None, seen: bool, name: str, open_box: Opened, _: Skips, first: int = 1
+    label: str | None, seen: bool, name: str, open_box: Opener, _: Skips, first: int = 1
 ) -> Iterator[RawMessage]:
     """Yield the messages of the mbox called `name`.
 

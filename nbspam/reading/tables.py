@@ -67,7 +67,7 @@ class TablePlan(NamedTuple):
     decoding: lines.Decoding = lines.Decoding()
 
     def read(
-        self, name: str, open_bytes: lines.Opened, skips: Skips, first: int = 1
+        self, name: str, open_bytes: lines.Opener, skips: Skips, first: int = 1
     ) -> Iterator[RawMessage]:
         """Yield the messages of a table of lines, or of a part whose first line has this number."""
         with closing(lines.decoded_lines(name, open_bytes, self.decoding, skips, first)) as texts:
@@ -495,7 +495,7 @@ def line_messages(
     label: str | None,
     decoding: lines.Decoding,
     name: str,
-    open_bytes: lines.Opened,
+    open_bytes: lines.Opener,
     skips: Skips,
     first: int = 1,
 ) -> Iterator[RawMessage]:
