@@ -112,7 +112,7 @@ class Connection:
         with suppress(Exception):  # it may be closed
             self._client.shutdown()
 
-    def can(self, capability: str) -> bool:
+    def supports(self, capability: str) -> bool:
         """Return whether the server has an extension, by its name: MOVE, UIDPLUS, IDLE."""
         return bool(self._ask(lambda: self._client.has_capability(capability)))
 
@@ -258,7 +258,7 @@ class Connection:
                 uids = self.existing(uids)
         raise AssertionError
 
-    def source(self, folder: str, uid: int) -> str:
+    def source_of(self, folder: str, uid: int) -> str:
         """Return the address of a message."""
         account = self.account
         return FolderAddress(account.user, account.host, account.port, folder, uid).text
@@ -289,7 +289,7 @@ class Connection:
         until: waits so many seconds, or until a descriptor can be read.
         interval: seconds to wait if the server has no IDLE.
         """
-        if self.can("IDLE"):
+        if self.supports("IDLE"):
             self._ask(self._client.idle)
             if not self._client.has_more():
                 until(_IDLE_LIMIT, self._client.socket().fileno())

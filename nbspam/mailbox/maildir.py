@@ -33,7 +33,7 @@ from nbspam.mailbox.connection import (
     ListedFolder,
     meant,
 )
-from nbspam.mailbox.memory import held, load, store
+from nbspam.mailbox.memory import held, load_state, save_state
 from nbspam.names import MAILDIR_PARTS, maildir_flags, unflagged
 from nbspam.reading.compression import decompressed
 from nbspam.reading.message import BYTES_LIMIT, problem_of
@@ -111,7 +111,7 @@ class LocalFolders:
         self._messages: dict[int, _Message] = {}  # of the folder that is open
         self._open = ""
 
-    def can(self, capability: str) -> bool:
+    def supports(self, capability: str) -> bool:
         """Return whether it has an extension of IMAP."""
         return capability == "MOVE"
 
@@ -210,7 +210,7 @@ class LocalFolders:
             return known
         with held(self._file, QUIET_WAIT) as place:
             if self._remembers or not self._uids:
-                load(place, self._take)
+                load_state(place, self._take)
             validity, following, numbers = self._uids.get(name, (time.time_ns(), 1, {}))
             # A message that was missed in a listing keeps its number.
             if len(numbers) > 2 * len(messages) + _GONE_LIMIT:
@@ -220,7 +220,7 @@ class LocalFolders:
                     numbers[base], following = following, following + 1
             self._uids[name] = validity, following, numbers
             if self._remembers:
-                store(place, self._uids)
+                save_state(place, self._uids)
         return self._uids[name]
 
     def _take(self, state: dict[str, tuple[int, int, dict[str, int]]]) -> None:
@@ -269,7 +269,7 @@ class LocalFolders:
         """Yield messages in the order of their numbers, without those that are gone meanwhile."""
         return self._read(sorted(uids), BYTES_LIMIT)
 
-    def source(self, folder: str, uid: int) -> str:
+    def source_of(self, folder: str, uid: int) -> str:
         """Return the path of a message of the open folder."""
         return self._messages[uid].path
 

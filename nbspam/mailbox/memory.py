@@ -45,7 +45,7 @@ def held(path: Path, wait: LockWait) -> Iterator[Path]:
         yield place
 
 
-def load(path: Path, take: Callable[[Any], None]) -> None:
+def load_state(path: Path, take: Callable[[Any], None]) -> None:
     """Pass a state file's content to `take`, if there is one; raises AccountError."""
     try:
         if path.exists():
@@ -60,7 +60,7 @@ def load(path: Path, take: Callable[[Any], None]) -> None:
         ) from error
 
 
-def store(path: Path, state: dict[str, Any]) -> None:
+def save_state(path: Path, state: dict[str, Any]) -> None:
     """Write a state file; raises ModelError when that cannot be done."""
     text = json.dumps(state, default=sorted).encode()  # sorted: of sets
 
@@ -128,7 +128,7 @@ class Memory:
         self.folders: dict[str, JudgedFolder] = {}
         self.learned: dict[str, LearnedFolder] = {}
         self.rescued: dict[str, list[int]] = {}  # folder -> UIDs moved out of junk, not learned yet
-        load(path, self._take)
+        load_state(path, self._take)
 
     def _take(self, state: dict[str, Any]) -> None:
         if state["version"] != _VERSION:

@@ -49,9 +49,9 @@ class Mover:
 
     def __init__(self, connection: Mailbox, memory: Memory, junk: str) -> None:
         self.connection, self.memory, self.junk = connection, memory, junk
-        self._is_copy = not connection.can("MOVE")
+        self._is_copy = not connection.supports("MOVE")
         # Without UIDPLUS a message stays where it was, marked \Deleted.
-        self.leaves_deleted = self._is_copy and not connection.can("UIDPLUS")
+        self.leaves_deleted = self._is_copy and not connection.supports("UIDPLUS")
         self._start: Folder | None = None  # the junk folder, when the run began
         self._expected = 0  # the junk folder's next UID if nobody else moves mail there
         self._is_alone = True

@@ -66,23 +66,23 @@ def expanded(connection: Mailbox, names: Iterable[str], junk: str) -> list[str]:
     Raises AccountError if all names are patterns that no folder matches.
     """
     patterns = list(dict.fromkeys(names))
-    expanded: dict[str, None] = {}
+    folders: dict[str, None] = {}
     for pattern in patterns:
         if not set(pattern) & set("*?["):
-            expanded[meant(pattern, connection.folders())] = None
+            folders[meant(pattern, connection.folders())] = None
             continue
         for folder in connection.folders():
             is_usual = folder.is_selectable and not folder.flags & _UNUSUAL and folder.name != junk
             spellings = {folder.name, folder.name.replace(folder.separator or "/", "/")}
             if is_usual and any(fnmatchcase(spelling, pattern) for spelling in spellings):
-                expanded[folder.name] = None
-    if patterns and not expanded:
+                folders[folder.name] = None
+    if patterns and not folders:
         existing = ", ".join(folder.name for folder in connection.folders())
         raise AccountError(
             f"{connection.account.name}: no folder is like {', '.join(patterns)}; name one of"
             f" {existing}"
         )
-    return list(expanded)
+    return list(folders)
 
 
 # Filtering
@@ -204,7 +204,7 @@ class MailFilter:
             ):
                 continue
             else:
-                source = self._connection.source(self._folder.name, message.uid)
+                source = self._connection.source_of(self._folder.name, message.uid)
                 self._waiting[source] = KnownMessage(message.uid, digest, message.is_seen)
                 yield RawMessage(source, None, message.content)
 
@@ -389,7 +389,7 @@ class Lessons:
         self._new_in_junk |= {digests[uid] for uid in trusted}
         again = known.uids & present & (ham ^ known.against)
         for message in connection.messages(sorted(trusted | taught | again)):
-            source = connection.source(folder.name, message.uid)
+            source = connection.source_of(folder.name, message.uid)
             yield RawMessage(source, self._labels[message.uid in ham], message.content)
 
     def _is_trusted(self, digest: str, is_seen: bool) -> bool:
@@ -424,7 +424,7 @@ class Lessons:
             if is_spam:
                 learned.against.add(message.uid)
             if not (is_spam and digest in self._memory.marked):
-                source = connection.source(folder.name, message.uid)
+                source = connection.source_of(folder.name, message.uid)
                 if message.uid not in by_hand:
                     self._read[source] = folder.name, message.uid, digest
                 yield RawMessage(source, self._labels[not is_spam], message.content)
