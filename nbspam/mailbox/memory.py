@@ -157,7 +157,7 @@ class Memory:
             for digest in list(digests)[: max(0, len(digests) - _KEPT)]:
                 del digests[digest]
         facts = {name: value for name, value in vars(self).items() if name != "path"}
-        store(self.path, facts | {"version": _VERSION})
+        save_state(self.path, facts | {"version": _VERSION})
 
     def judged_folder(self, folder: Folder) -> JudgedFolder:
         """Return how far a folder has been classified: not at all if its UIDs are new."""
