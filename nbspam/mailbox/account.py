@@ -83,23 +83,23 @@ def parse_address(text: str) -> FolderAddress:
     assert parts
     host, port = parts[1] or parts[2], parts[3]
     # Without what may be a password.
-    shown = f"{SCHEME}{user.partition(':')[0]}{at}{server}{slash}{rest}"
+    visible = f"{SCHEME}{user.partition(':')[0]}{at}{server}{slash}{rest}"
     if port is not None and not _is_number(port, 1 << 16):
-        raise AccountError(f"{shown}: the port is not a number from 1 to 65535; {_EXAMPLE}")
+        raise AccountError(f"{visible}: the port is not a number from 1 to 65535; {_EXAMPLE}")
     if not user or not host:
-        raise AccountError(f"{shown}: is not the address of a folder; {_EXAMPLE}")
+        raise AccountError(f"{visible}: is not the address of a folder; {_EXAMPLE}")
     if ":" in user:
         raise AccountError(
             f"{SCHEME}…@{server}: a password cannot stand in an address, where every user of this"
             " machine sees it; leave it out, and give a password-command in the config file"
         )
     if has_uid and not _is_number(uid, 1 << 32):
-        raise AccountError(f"{shown}: is not the address of a message; it ends with /;UID=17")
+        raise AccountError(f"{visible}: is not the address of a message; it ends with /;UID=17")
     try:
         user, folder = unquote(user, errors="strict"), unquote(folder[1:], errors="strict")
     except UnicodeDecodeError as error:
         raise AccountError(
-            f"{shown}: its percent-encoding is not UTF-8; encode it as UTF-8, or write the"
+            f"{visible}: its percent-encoding is not UTF-8; encode it as UTF-8, or write the"
             " letters themselves"
         ) from error
     return FolderAddress(

@@ -169,23 +169,23 @@ def _plan(
         while header and not header[-1]:  # Kaggle's `v1,v2,,,`: the text continues there
             header.pop()
         cells = cells[place + 1 :]
-    found = columns.find_columns(name, header, cells, request, first)
-    cells = [found.fitted(row) for row in cells]
-    if header and request.needs_labels and found.label is not None:
-        label = header[found.label]
-        options.hear_columns((header[found.text], label))
-        labels = list(dict.fromkeys(filter(None, map(found.label_of, cells))))
+    table_columns = columns.find_columns(name, header, cells, request, first)
+    cells = [table_columns.fitted(row) for row in cells]
+    if header and request.needs_labels and table_columns.label is not None:
+        label = header[table_columns.label]
+        options.hear_columns((header[table_columns.text], label))
+        labels = list(dict.fromkeys(filter(None, map(table_columns.label_of, cells))))
         if labels and not {SPAM, HAM}.intersection(labels):
-            shown = ", ".join(labels[:_LABELS_SHOWN]) + ", …" * (len(labels) > _LABELS_SHOWN)
-            problem = f"{name}: labels are read from column {label!r} ({shown})"
+            first_labels = ", ".join(labels[:_LABELS_SHOWN]) + ", …" * (len(labels) > _LABELS_SHOWN)
+            problem = f"{name}: labels are read from column {label!r} ({first_labels})"
             options.tell(SourceError(problem, Remedy.NAME_ANOTHER_LABEL))
-    number = found.text
+    number = table_columns.text
     texts = {row[number] if number < len(row) else None for row in cells}
     if len(cells) >= _SAME_TEXTS and len(texts) == 1:
         column = header[number] if header and number < len(header) else str(number + 1)
         problem = f"{name}: the texts in column {column!r} are all the same"
         options.tell(SourceError(problem, Remedy.NAME_TEXT_COLUMN))
-    return TablePlan(found, request.needs_labels, header_line)
+    return TablePlan(table_columns, request.needs_labels, header_line)
 
 
 # Tables that other packages read
@@ -405,13 +405,11 @@ def frame_messages(
         return
     texts: list[TableRow] = [(0, [str(cell(value)) for value in row]) for row in sample]
     request = ReadingRequest(options, skips, needs_labels=needs_labels)
-    found = _plan(_NAME, list(map(str, names)), texts, request).columns
-    used = [found.text] if found.label is None else [found.text, found.label]
-    plan = TablePlan(
-        found._replace(names=(), text=0, label=len(used) - 1 or None, width=len(used)), needs_labels
-    )
+    plan = _plan(_NAME, list(map(str, names)), texts, request)
+    used = [i for i in (plan.columns.text, plan.columns.label) if i is not None]
+    narrow = plan.columns._replace(names=(), text=0, label=len(used) - 1 or None, width=len(used))
     table_rows = enumerate([cell(row[i]) for i in used] for row in itertools.chain(sample, values))
-    yield from plan.messages("row", table_rows, skips)
+    yield from TablePlan(narrow, needs_labels).messages("row", table_rows, skips)
 
 
 def given_messages(messages: object, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
