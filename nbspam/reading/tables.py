@@ -397,13 +397,15 @@ def frame_messages(
     if not names:
         raise TableError(f"{_NAME}: it has no columns; give one with labels and texts")
 
-    def cell(value: Any) -> Any:
-        return value if isinstance(value, bytes) else rows.cell_text(value)
+    def cell(value: Any, keeps_bytes: bool = True) -> Any:
+        if isinstance(value, bytes):
+            return value if keeps_bytes else value.decode("latin-1")
+        return rows.cell_text(value)
 
     sample = list(itertools.islice(values, rows.SAMPLE_ROWS))
     if not sample:
         return
-    texts: list[TableRow] = [(0, [str(cell(value)) for value in row]) for row in sample]
+    texts = [(0, [cell(value, keeps_bytes=False) for value in row]) for row in sample]
     request = ReadingRequest(options, skips, needs_labels=needs_labels)
     plan = _plan(_NAME, list(map(str, names)), texts, request)
     used = [i for i in (plan.columns.text, plan.columns.label) if i is not None]
