@@ -405,7 +405,9 @@ def frame_messages(
     sample = list(itertools.islice(values, rows.SAMPLE_ROWS))
     if not sample:
         return
-    texts = [(0, [cell(value, keeps_bytes=False) for value in row]) for row in sample]
+    texts: list[TableRow] = [
+        (0, [cell(value, keeps_bytes=False) for value in row]) for row in sample
+    ]
     request = ReadingRequest(options, skips, needs_labels=needs_labels)
     plan = _plan(_NAME, list(map(str, names)), texts, request)
     used = [i for i in (plan.columns.text, plan.columns.label) if i is not None]
