@@ -22,7 +22,6 @@ from nbspam.errors import (
 from nbspam.reading.source import Skips
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import RULES
-from nbspam_main import described
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -290,10 +289,12 @@ def _is_default(path: object) -> bool:
 _NO_COMMAND = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
-def outcome(error: BaseException) -> tuple[int, str]:
+def outcome(
+    error: BaseException, describe: "Callable[[BaseException], tuple[int, str]]"
+) -> tuple[int, str]:
     """Return the exit code of a failure, and the sentence for the user; empty for silence.
 
-    Of a group without a command it is the help.
+    Of a group without a command it is the help.  describe: returns them of any other error.
     """
     match error:
         case NbspamError(remedy=Remedy.CREATE_MODEL) if _is_default(error.values["path"]):
@@ -318,14 +319,14 @@ def outcome(error: BaseException) -> tuple[int, str]:
         case BrokenPipeError() | SystemExit():  # click turns the first into the second
             return ExitCode.ERROR, ""  # the reader has gone, as `head` does: no news
         case click.Abort():
-            return described(KeyboardInterrupt())
+            return describe(KeyboardInterrupt())
         case UnexpectedEndError():
-            return described(error.end)
+            return describe(error.end)
         case ModuleNotFoundError(name="numpy" | "scipy" | "rich" as name):
             return ExitCode.ERROR, (
                 f"{name} is not installed; eval needs it, and train without --update; install it"
                 " with: pip install numpy scipy rich"
             )
         case _:
-            code, sentence = described(error)
+            code, sentence = describe(error)
             return code, without_passwords(sentence)

@@ -146,7 +146,6 @@ class ReadingOptions(NamedTuple):
 
     table: TableOptions = TableOptions()
     input_format: str | None = None  # one of `INPUT_FORMATS`; not for folders
-    is_format_default: bool = False  # no note then that a folder has no format
     seen: bool = False  # of a Maildir or mbox, only mail that its owner has read and not deleted
     attached: bool = False  # the messages attached to messages, in their place
     needs_content: bool = False  # an empty message is skipped, as it cannot be learned

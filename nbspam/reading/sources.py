@@ -187,7 +187,7 @@ def _kind_of(source: Source, request: ReadingRequest) -> SourceKind:
     if source.is_at_server:
         return mail.AT_SERVER
     if source.name != STDIN and source.is_folder:
-        if input_format not in (None, MESSAGE) and not options.is_format_default:
+        if input_format not in (None, MESSAGE):
             problem = f"so each of its files is read as one message, not as {input_format}"
             options.tell(SourceError(f"{source.path}: is a folder, {problem}"))
         by_class = request.needs_labels and mail.has_classes(source.path)

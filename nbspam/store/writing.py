@@ -283,9 +283,9 @@ def _acquired(path: Path, lock: Path, wait: LockWait) -> int:
     began = time.monotonic()
     has_said = False
     while True:
-        with ExitStack() as opened:
+        with ExitStack() as handles:
             handle = _open_lock(path, lock)
-            opened.callback(os.close, handle)
+            handles.callback(os.close, handle)
             try:
                 while not _is_ours(handle):
                     waited = time.monotonic() - began
@@ -297,7 +297,7 @@ def _acquired(path: Path, lock: Path, wait: LockWait) -> int:
                     time.sleep(_INTERVAL)
                 # Else its holder has removed it: another writer may have locked a new one.
                 if _is_at(handle, lock):
-                    opened.pop_all()
+                    handles.pop_all()
                     return handle
             except OSError as error:
                 raise unwritable(path, error) from error

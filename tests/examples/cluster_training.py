@@ -2,7 +2,7 @@
 
 from whole_models import ledger_of
 
-from nbspam.cli.training import left_out_rates_of
+from nbspam.cli.train import left_out_rates_of
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
@@ -45,12 +45,12 @@ def trained_alone(asked, path, settings=None, options=None, ledger=True):
 
 
 def trained_on(
-    where, asked, path, settings=None, options=None, size=4_000, passes=None, ledger=True, **more
+    where, asked, path, settings=None, options=None, size=4_000, passes=None, ledger=True
 ):
     """Train from pieces, write the model, and return what was skipped."""
     settings, skips = settings or TrainingSettings(), Skips()
     cutter = Cutter(options or ReadingOptions(), size)
-    with TrainingRun(where, settings, passes, **more) as run:
+    with TrainingRun(where, settings, passes) as run:
         pieces = (piece for each in asked for piece in cutter.pieces(*each))
         run.read(in_batches(pieces, PIECE[0], size), skips)
         run.count()

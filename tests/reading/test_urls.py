@@ -9,6 +9,7 @@ from golden_tables import golden_table
 from one_case import each
 from web_servers import web_server
 
+from nbspam.__main__ import described
 from nbspam.cli.notes import outcome
 from nbspam.errors import ModelError, Remedy, SourceError
 from nbspam.names import real_name
@@ -117,7 +118,9 @@ def test_no_error_says_the_password_of_a_url(url):
         OSError(1, "refused", url),
         ValueError(f"not a host: {url}"),
     ):
-        for said in (str(error), outcome(error)[1])[isinstance(error, OSError | ValueError) :]:
+        for said in (str(error), outcome(error, described)[1])[
+            isinstance(error, OSError | ValueError) :
+        ]:
             assert "ret@" not in said
             assert ":…@" in said
     for said in ("imaps://hal@a@h:993/a:b@c: d@e", "https://h:1/a:b@c: d", "no ://", "a:b@c"):

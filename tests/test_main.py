@@ -28,7 +28,7 @@ LIST = """
 import os, sys
 files = lambda: [str(getattr(module, "__file__", None)) for module in sys.modules.values()]
 os._exit = lambda _: print(*files(), sep="\\n", file=sys.stderr)
-from nbspam_main import main
+from nbspam.__main__ import main
 main()
 """
 
@@ -44,14 +44,13 @@ def model(tmp_path_factory):
 def installed(tmp_path_factory):
     """Return a folder with nbspam and its bytecode, as it is installed."""
     folder = tmp_path_factory.mktemp("installed")
-    shutil.copy2(ROOT / "nbspam_main.py", folder)
     shutil.copytree(ROOT / "nbspam", folder / "nbspam")  # with what bytecode there is
     assert compileall.compile_dir(folder, quiet=1)
     return folder
 
 
 def run(folder, *arguments, code=None, **options):
-    code = code or "from nbspam_main import main; main()"
+    code = code or "from nbspam.__main__ import main; main()"
     return subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
         capture_output=True,
@@ -69,7 +68,7 @@ def files(installed, model):
     done = run(installed, "classify", "-p", "-m", model, code=LIST, input=mail.read_bytes())
     paths = [Path(line) for line in done.stderr.decode().splitlines() if line != "None"]
     ours = [path.relative_to(installed) for path in paths if path.is_relative_to(installed)]
-    names = {str(path) for path in ours} - {"nbspam_main.py"}
+    names = {str(path) for path in ours} - {"nbspam/__init__.py", "nbspam/__main__.py"}
     assert {f"nbspam/{name}.py" for name in LOADED} <= names
     return sorted(names)
 
@@ -163,12 +162,12 @@ def test_a_command_that_ends_without_a_word_has_failed(installed, damaged):
 
 
 FAILING = b"""
-def run_program(_, passage):
-    passage._sink, sink = 99, passage._sink
+def run_program(_, pipe, describe):
+    pipe._sink, sink = 99, pipe._sink
     try:
-        passage.give(passage.take(9))
+        pipe.give(pipe.take(9))
     finally:
-        passage._sink = sink
+        pipe._sink = sink
 """
 
 
@@ -219,7 +218,7 @@ def starts(kib):
 
 
 # As pip writes it.
-SCRIPT = "import re\nimport sys\nfrom nbspam_main import main\nsys.exit(main())"
+SCRIPT = "import re\nimport sys\nfrom nbspam.__main__ import main\nsys.exit(main())"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="others count an address space otherwise")
@@ -249,16 +248,16 @@ def test_the_message_passes_in_any_address_space_that_python_starts_in(installed
 def test_ctrl_c_before_anything_is_read_ends_in_silence(installed, before, code, out):
     """But not where the shell has it ignored, as after nohup."""
     heed = partial(signal.signal, signal.SIGINT, getattr(signal, before))
-    typed = "import nbspam_main, os; os.kill(os.getpid(), 2); print('goes on')"
+    typed = "import nbspam.__main__, os; os.kill(os.getpid(), 2); print('goes on')"
     done = run(installed, code=typed, preexec_fn=heed)
     assert (done.returncode, done.stdout, done.stderr) == (code, out, b"")
 
 
 SCANT = """
-import resource, sys, nbspam_main
+import resource, sys, nbspam.__main__
 size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (size + (4 << 20), -1))
-code = nbspam_main.run()
+code = nbspam.__main__.run()
 print(code, "nbspam.cli.program" in sys.modules, file=sys.stderr)
 """
 

@@ -7,7 +7,7 @@ from one_case import each
 from small_models import ALPHAS, SCORINGS, learn, refused
 from whole_models import THREE, TWO, numbered, save, taught
 
-from nbspam.learning.remake import prune, prune_file
+from nbspam.learning.update import prune, prune_file
 from nbspam.store.lookup import disagreements, read_model
 from nbspam.store.metadata import with_counts
 

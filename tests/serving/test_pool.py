@@ -104,7 +104,7 @@ def test_a_worker_that_dies_is_replaced_and_none_outlives_the_server(tmp_path, m
         assert served.metric('requests_total{command="CHECK"}') == 19
         assert not set(served.workers) & set(workers)
         assert "keeps using the previous model" in served.said[1]
-        assert "the process that reads messages failed (it has ended)" in served.said[2]
+        assert "gave up on a message (the process that reads it has ended)" in served.said[2]
         assert len(served.said) == 3
         workers = served.workers
         served.process.kill()

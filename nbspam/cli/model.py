@@ -1,8 +1,9 @@
-"""`nbspam model info`, `check` and `words`: what is in a model."""
+"""`nbspam model`: what is in a model, and a model changed."""
 
 import heapq
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -10,10 +11,9 @@ import click
 from nbspam.bayes.calibration import DECIMALS, trust
 from nbspam.bayes.event_model import Row
 from nbspam.bayes.trait_model import Variances
-from nbspam.cli.configured import configured
-from nbspam.cli.declared import argument
-from nbspam.cli.notes import arrival_words, counts_json, note_older, young_sentence
-from nbspam.cli.options import FORM, MODEL, refuse_stdin_twice
+from nbspam.cli.command import LazyGroup, argument, command, option
+from nbspam.cli.notes import arrival_words, counts_json, note, note_older, young_sentence
+from nbspam.cli.options import FORM, MODEL, OUTPUT, REPLACE_OUTPUT, Cutting, refuse_stdin_twice
 from nbspam.cli.terminal import echo_paragraph, echo_sentence, unbroken
 from nbspam.errors import OptionError, counted, one_line
 from nbspam.names import doubt_words
@@ -36,7 +36,22 @@ _CALIBRATED = {
 }
 
 
-@configured("info")
+@click.group(
+    "model",
+    cls=LazyGroup,
+    files={
+        "info": ("model:info", "Print what a model has learned and how it decides"),
+        "check": ("model:check", "Read the whole model and recompute every derived number"),
+        "set": ("model:set_", "Change the cut-offs that are stored in a model"),
+        "words": ("model:words", "Print how often single words were learned"),
+        "prune": ("model:prune", "Make a model smaller by removing its rarest tokens"),
+    },
+)
+def model() -> None:
+    """Inspect, check, change or prune a model."""
+
+
+@command("info")
 def info(*, model: Path = MODEL, form: str = FORM) -> None:
     """Print what a model has learned and how it decides.
 
@@ -145,7 +160,7 @@ def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[
     }
 
 
-@configured("check")
+@command("check")
 def check(*, model: Path = MODEL) -> None:
     """Read the whole model and recompute every derived number.
 
@@ -161,10 +176,10 @@ def check(*, model: Path = MODEL) -> None:
     )
 
 
-@configured("words")
+@command("words")
 def words(
     *,
-    words: tuple[str, ...] = argument("WORD...", nargs=-1, required=True),
+    words: tuple[str, ...] = argument("words", metavar="WORD...", nargs=-1, required=True),
     model: Path = MODEL,
     form: str = FORM,
 ) -> None:
@@ -234,3 +249,91 @@ def _weight(word: WordCount, metadata: Metadata) -> str:
         return f"{word.weights[settings.positive_index]:+8.3f}"
     weight, name = max(zip(word.weights, settings.classes, strict=True), key=lambda pair: pair[0])
     return f"{weight:+8.3f} for {name}"
+
+
+@command("set")
+def set_(
+    *,
+    model: Path = MODEL,
+    cutting: Cutting,
+    form: str = FORM,
+) -> None:
+    """Change the cut-offs that are stored in a model.
+
+    They apply to every command that uses the model, and to the server; an option of classify, eval
+    or serve takes precedence.  What was learned is not changed.
+
+    \b
+    Examples:
+      nbspam model set --spam-cutoff 0.99
+      nbspam model set --ham-cost 9 -m mail.json
+    """
+    if not cutting.is_given:
+        raise OptionError("nothing to set; give --spam-cutoff, --ham-cutoff or --ham-cost")
+    cutting.check()
+    from nbspam.learning import update  # to look into a model does without
+
+    cut_offs = update.set_cut_offs(model, cutting.of)
+    if form == "json":
+        fields = {"model": str(model), "spam_cutoff": cut_offs.spam, "ham_cutoff": cut_offs.ham}
+        click.echo(json.dumps(fields))
+        return
+    click.echo(f"{model}: spam above {cut_offs.spam:g}, ham up to {cut_offs.ham:g}")
+
+
+_size = partial(option, metavar="N", type=click.IntRange(min=1), under="Model")
+
+
+@command("prune")
+def prune(
+    *,
+    model: Path = MODEL,
+    min_count: int | None = _size(
+        "--min-count",
+        metavar="N",
+        help="Keep the tokens that occur in at least N messages (if repeats count: N times).",
+    ),
+    max_tokens: int | None = _size(
+        "--max-tokens",
+        metavar="N",
+        help="Keep the N most frequent tokens; among equally frequent ones the strongest.",
+    ),
+    output: Path | None = OUTPUT,
+    replace: bool = REPLACE_OUTPUT,
+    form: str = FORM,
+) -> None:
+    """Make a model smaller by removing its rarest tokens; by default in place.
+
+    \b
+    Examples:
+      nbspam model prune --min-count 2
+      nbspam model prune --max-tokens 100000 -m mail.json -o small.json
+
+    Messages, ledger and calibration are not changed, and learned messages stay known.  Forgetting
+    one ignores the tokens that were removed; a removed token that occurs again is counted from 0.
+    The names of receiving servers are kept.  The model no longer knows a removed token: a message
+    with fewer than one known token in ten is unsure.
+
+    In a model of 3,000 messages --min-count 2 keeps three tokens in ten and decides as well as
+    before; on short texts it costs a few more errors (docs/model-file.md).  If fewer than 1 in 20
+    are left, verdicts change, and a note says so.
+    """
+    if min_count is None and max_tokens is None:
+        raise OptionError("nothing to remove; give --min-count or --max-tokens, or both")
+    from nbspam.learning import update
+
+    pruned = update.prune_file(model, output, min_count or 1, max_tokens, replace)
+    place = output or model
+    if pruned.is_little:
+        note(
+            f"{place}: fewer than 1 in {1 / update.LITTLE:.0f} tokens are left, so verdicts"
+            " change; check it with nbspam eval, or train again and keep more"
+        )
+    if form == "json":
+        click.echo(json.dumps({"model": str(place), **pruned._asdict()}))
+        return
+    echo_sentence(
+        f"{unbroken(place)}: kept {pruned.tokens:,} of {counted(pruned.tokens_before, 'token')},"
+        f" {pruned.bytes:,} of {pruned.bytes_before:,} bytes; messages, ledger and calibration are"
+        " unchanged; forget ignores the tokens that were removed"
+    )
