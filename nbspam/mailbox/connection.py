@@ -141,7 +141,7 @@ class Connection:
 
     def select(self, name: str, readonly: bool) -> Folder:
         """Open a folder; readonly: with EXAMINE, which changes nothing."""
-        name = meant(name, self.folders())
+        name = resolve_folder(name, self.folders())
 
         def selected() -> Folder:
             answer = self._client.select_folder(name, readonly)
@@ -311,7 +311,7 @@ class Connection:
             raise command_error(self.account, error, folder) from error
 
 
-def meant(name: str, folders: Iterable[ListedFolder]) -> str:
+def resolve_folder(name: str, folders: Iterable[ListedFolder]) -> str:
     """Return the folder that a user names, perhaps in another spelling; unknown names unchanged.
 
     The separator may be written as /, letters may be composed differently, a dot may come first.

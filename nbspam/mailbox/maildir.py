@@ -31,9 +31,9 @@ from nbspam.mailbox.connection import (
     FetchedMessage,
     Folder,
     ListedFolder,
-    meant,
+    resolve_folder,
 )
-from nbspam.mailbox.memory import held, load_state, save_state
+from nbspam.mailbox.memory import load_state, lock_state, save_state
 from nbspam.names import MAILDIR_PARTS, maildir_flags, unflagged
 from nbspam.reading.compression import decompressed
 from nbspam.reading.message import BYTES_LIMIT, problem_of
@@ -167,7 +167,7 @@ class LocalFolders:
         return Folder(name, uidvalidity, uidnext)
 
     def _resolve(self, name: str) -> str:
-        name = meant(name, self.folders())
+        name = resolve_folder(name, self.folders())
         if name not in self._places:
             raise missing_folder(self.account.name, name, list(self._places))
         return name
@@ -208,7 +208,7 @@ class LocalFolders:
         known = self._uids.get(name)
         if known is not None and messages.keys() <= known[2].keys():
             return known
-        with held(self._file, QUIET_WAIT) as place:
+        with lock_state(self._file, QUIET_WAIT) as place:
             if self._remembers or not self._uids:
                 load_state(place, self._take)
             validity, following, numbers = self._uids.get(name, (time.time_ns(), 1, {}))

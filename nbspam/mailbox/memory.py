@@ -32,7 +32,7 @@ def identity_of(content: bytes) -> str:
 
 
 @contextmanager
-def held(path: Path, wait: LockWait) -> Iterator[Path]:
+def lock_state(path: Path, wait: LockWait) -> Iterator[Path]:
     """Lock a state file for one run at a time; yields its real path.
 
     Raises LockedError when another run holds it for too long, ModelError if it cannot be written.

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nbspam.errors import AccountError, AwayError, LockedError, Remedy
 from nbspam.filter import ClassifiedMessage, Filter
 from nbspam.mailbox.account import Account
-from nbspam.mailbox.connection import JUNK_KEYWORDS, READ, Connection, meant
+from nbspam.mailbox.connection import JUNK_KEYWORDS, READ, Connection, resolve_folder
 from nbspam.mailbox.maildir import OLD_JUNK, LocalFolders, Maildir
 from nbspam.mailbox.memory import JunkMark, LearnedFolder, Memory, identity_of
 from nbspam.mailbox.moves import KnownMessage, Mailbox, Mover, select_again
@@ -52,14 +52,16 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 900.0  # seconds before the next attempt; ea
 Judge = Callable[[Iterable[RawMessage], int], Iterator[Verdict]]  # messages, how many -> verdicts
 
 
-def opened(account: Account | Maildir, is_dry_run: bool = False) -> AbstractContextManager[Mailbox]:
+def open_mailbox(
+    account: Account | Maildir, is_dry_run: bool = False
+) -> AbstractContextManager[Mailbox]:
     """Return the folders of an account or Maildir; a context manager."""
     if isinstance(account, Maildir):
         return nullcontext(LocalFolders(account, remembers=not is_dry_run))
     return Connection(account)
 
 
-def expanded(connection: Mailbox, names: Iterable[str], junk: str) -> list[str]:
+def expand_patterns(connection: Mailbox, names: Iterable[str], junk: str) -> list[str]:
     """Return the folders that a user names; a pattern (`Lists/*`) stands for matching folders.
 
     No pattern matches the folders for spam, deleted mail and drafts.
@@ -69,7 +71,7 @@ def expanded(connection: Mailbox, names: Iterable[str], junk: str) -> list[str]:
     folders: dict[str, None] = {}
     for pattern in patterns:
         if not set(pattern) & set("*?["):
-            folders[meant(pattern, connection.folders())] = None
+            folders[resolve_folder(pattern, connection.folders())] = None
             continue
         for folder in connection.folders():
             is_usual = folder.is_selectable and not folder.flags & _UNUSUAL and folder.name != junk
@@ -343,7 +345,7 @@ class Lessons:
         """Yield the messages with their classes; `commit` notes that they were learned."""
         yield from self._spam()
         account = self._connection.account
-        for name in expanded(self._connection, account.ham, self._junk):
+        for name in expand_patterns(self._connection, account.ham, self._junk):
             yield from self._kept(name)
 
     def commit(self, withheld: Iterable[str]) -> None:
@@ -481,7 +483,7 @@ def watch(
     pause, folder = first_pause, account.folders[0]
     while not stop.is_asked:
         try:
-            with opened(account) as connection:
+            with open_mailbox(account) as connection:
                 while not stop.is_asked:
                     before = connection.select(folder, readonly=True).uidnext
                     try:

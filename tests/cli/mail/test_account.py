@@ -19,7 +19,7 @@ from nbspam.mailbox.account import (
     from_file,
     parse_address,
 )
-from nbspam.mailbox.connection import Connection, meant
+from nbspam.mailbox.connection import Connection, resolve_folder
 
 # Addresses
 
@@ -174,7 +174,7 @@ def test_a_folder_whose_name_is_written_wrongly_hides_no_other():
     listed = "".join(f'* LIST (\\HasNoChildren) "." "{name}"\r\n' for name in names).encode()
     with Scripted(LIST=listed) as server, Connection(server.account()) as connection:
         found = [folder.name for folder in connection.folders()]
-        assert meant("a\u0308", connection.folders()) == "ä"
+        assert resolve_folder("a\u0308", connection.folders()) == "ä"
     assert found == ["INBOX", "ä", "0123", "123"]
 
 
