@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from nbspam.errors import AccountError, AwayError, one_line
+from nbspam.errors import AccountError, UnavailableError, one_line
 
 SCHEME = "imaps://"
 _UID = "/;UID="
@@ -266,7 +266,7 @@ def connection_error(account: Account, error: Exception) -> AccountError:
                 f" correct the port: {other}"
             )
         case socket.gaierror():
-            return AwayError(
+            return UnavailableError(
                 f"{account.server}: this host has no known address ({error.strerror}); correct"
                 " the host, or try again when the network is back"
             )
@@ -274,7 +274,9 @@ def connection_error(account: Account, error: Exception) -> AccountError:
             problem = "the server has not answered"
         case _:
             problem = f"cannot be reached ({getattr(error, 'strerror', None) or _quoted(error)})"
-    return AwayError(f"{account.server}: {problem}; try again later, or correct host and port")
+    return UnavailableError(
+        f"{account.server}: {problem}; try again later, or correct host and port"
+    )
 
 
 def login_error(account: Account, secret: Secret, error: Exception) -> AccountError:
@@ -283,12 +285,14 @@ def login_error(account: Account, secret: Secret, error: Exception) -> AccountEr
     # imapclient raises the same error for every failure at the login.
     for failure in (error, error.__context__):
         if isinstance(failure, _LOST):
-            return AwayError(
+            return UnavailableError(
                 f"{account.server}: the connection was lost during login ({_reason(failure)}); try"
                 " again later"
             )
     if _FOR_NOW.search(answer):
-        return AwayError(f"{account.server}: the server accepts no logins now; try again later")
+        return UnavailableError(
+            f"{account.server}: the server accepts no logins now; try again later"
+        )
     plain = f"\0{account.user}\0{secret.value}"
     hidden = [secret.value, *(base64.b64encode(t.encode()).decode() for t in (secret.value, plain))]
     quoted = f" ({answer})" if answer and not any(text in answer for text in hidden) else ""
@@ -321,14 +325,14 @@ def command_error(account: Account, error: Exception, folder: str = "") -> Accou
         case AccountError():
             return error
         case TimeoutError():
-            return AwayError(
+            return UnavailableError(
                 f"{account.server}: the server has not answered for {account.timeout:.0f} s; try"
                 " again later, or give the account a longer timeout in the config file"
             )
         case imaplib.IMAP4.readonly():
             problem = "the folder is read-only; ask for the right to change it, or try a dry run"
         case imaplib.IMAP4.abort() | OSError() | EOFError():
-            return AwayError(
+            return UnavailableError(
                 f"{account.server}: the connection was lost ({_reason(error)}); run it again, and"
                 " it continues where it stopped"
             )
@@ -341,7 +345,7 @@ def command_error(account: Account, error: Exception, folder: str = "") -> Accou
             else:
                 problem = f"the server refused it ({answer}); check the folder's rights"
         case _:
-            return AwayError(
+            return UnavailableError(
                 f"{account.server}: the server's answer cannot be understood"
                 f" ({type(error).__name__}); run it again, and report it if this happens again"
             )

@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from imapclient import IMAPClient, SocketTimeout, imap_utf7  # type: ignore[import-untyped]
 
-from nbspam.errors import AccountError, AwayError
+from nbspam.errors import AccountError, UnavailableError
 from nbspam.mailbox.account import (
     IMPLICIT,
     PLAIN,
@@ -38,7 +38,7 @@ class BoundedClient(IMAPClient):  # type: ignore[misc]
     """imapclient, with bounded answers."""
 
     def __init__(self, account: Account, context: ssl.SSLContext | None) -> None:
-        """Connect; context: of TLS, if it begins at once.  Raises AwayError too."""
+        """Connect; context: of TLS, if it begins at once.  Raises UnavailableError too."""
         self._account, self._context = account, context
         timeout = SocketTimeout(min(account.timeout, _CONNECT_LIMIT), account.timeout)
         super().__init__(account.host, account.own_port, ssl=context is not None, timeout=timeout)
@@ -178,7 +178,7 @@ class _Connection(imaplib.IMAP4):
         super().send(data)
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes; raises AwayError if they are too many."""
+        """Return the next bytes; raises UnavailableError if they are too many."""
         if size > len(self._buffer) + self._left:
             raise self._too_large()
         while len(self._buffer) < size:
@@ -186,7 +186,7 @@ class _Connection(imaplib.IMAP4):
         return self._remove(size)
 
     def readline(self) -> bytes:
-        """Return the next line; raises AwayError if it is too long."""
+        """Return the next line; raises UnavailableError if it is too long."""
         start = 0
         while (end := self._buffer.find(b"\n", start)) < 0:
             start = len(self._buffer)
@@ -209,7 +209,7 @@ class _Connection(imaplib.IMAP4):
         except TimeoutError as error:
             if left >= account.timeout:
                 raise
-            raise AwayError(
+            raise UnavailableError(
                 f"{account.server}: one answer of the server took more than"
                 f" {_SILENCES * account.timeout:.0f} s; try again later, or give the account a"
                 " longer timeout in the config file"
@@ -222,8 +222,8 @@ class _Connection(imaplib.IMAP4):
         if self._left < 0:
             raise self._too_large()
 
-    def _too_large(self) -> AwayError:
-        return AwayError(
+    def _too_large(self) -> UnavailableError:
+        return UnavailableError(
             f"{self._account.server}: the server sent more than was requested or announced, and"
             " the connection was closed; run it again, and tell its administrator if this happens"
             " again"

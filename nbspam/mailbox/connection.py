@@ -79,7 +79,8 @@ class FetchedMessage(NamedTuple):
 class Connection:
     """A connection to an account's server, logged in; a context manager.
 
-    Each method raises AwayError when the server does not answer, and AccountError when it refuses.
+    Each method raises UnavailableError when the server does not answer, and AccountError when it
+    refuses.
     """
 
     junk_rule = "the server marks no folder as \\Junk"
@@ -299,7 +300,7 @@ class Connection:
             self._ask(self._client.noop)
 
     def _ask(self, command: Callable[[], R], folder: str = "", content: int = 0) -> R:
-        """Return the server's answer; raises AwayError, or ImapRefusalError if it refuses.
+        """Return the server's answer; raises UnavailableError, or ImapRefusalError if it refuses.
 
         command: sends a command and reads the answer; may raise any error.
         content: bytes of mail in the answer, at most.

@@ -17,7 +17,7 @@ from collections import Counter
 from hashlib import blake2b
 from typing import NamedTuple
 
-from nbspam.errors import AwayError
+from nbspam.errors import UnavailableError
 from nbspam.mailbox.account import ImapRefusalError
 from nbspam.mailbox.connection import DELETED, Connection, Folder
 from nbspam.mailbox.maildir import LocalFolders
@@ -36,9 +36,9 @@ class KnownMessage(NamedTuple):
 
 
 def select_again(connection: Mailbox, folder: Folder, readonly: bool) -> None:
-    """Open a folder whose UIDs are in use; raises AwayError if they have been renumbered."""
+    """Open a folder whose UIDs are in use; raises UnavailableError if they have been renumbered."""
     if connection.select(folder.name, readonly).uidvalidity != folder.uidvalidity:
-        raise AwayError(
+        raise UnavailableError(
             f"{connection.account.name}: {folder.name}: its messages have just been renumbered;"
             " run it again"
         )

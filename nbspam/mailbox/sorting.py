@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
-from nbspam.errors import AccountError, AwayError, LockedError, Remedy
+from nbspam.errors import AccountError, LockedError, Remedy, UnavailableError
 from nbspam.filter import ClassifiedMessage, Filter
 from nbspam.mailbox.account import Account
 from nbspam.mailbox.connection import JUNK_KEYWORDS, READ, Connection, resolve_folder
@@ -496,7 +496,7 @@ def watch(
                     # IDLE does not announce mail that came before it begins.
                     if connection.select(folder, readonly=True).uidnext == before:
                         connection.wait(stop.wait, interval)
-        except AwayError as error:
+        except UnavailableError as error:
             if stop.is_asked:
                 return
             problem = error.problem.rpartition(";")[0] or error.problem

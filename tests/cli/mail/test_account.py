@@ -10,7 +10,7 @@ from imap_servers import PASSWORD, Scripted
 from one_case import each
 
 from nbspam.cli.accounts import mail_places
-from nbspam.errors import AccountError, AwayError
+from nbspam.errors import AccountError, UnavailableError
 from nbspam.mailbox.account import (
     Account,
     FolderAddress,
@@ -165,7 +165,7 @@ def test_a_refusal_never_quotes_the_secret(is_token, command):
 
 
 def test_a_server_that_cannot_log_in_anybody_now_is_away():
-    with pytest.raises(AwayError, match="now"):
+    with pytest.raises(UnavailableError, match="now"):
         logged_in("AUTH=PLAIN", answer=b"TAG NO [UNAVAILABLE] try later\r\n")
 
 
