@@ -21,7 +21,7 @@ from nbspam.reading.source import (
     MBOX_FORMAT,
     MESSAGE,
     TABLE_FORMATS,
-    Flow,
+    LiveInput,
 )
 from nbspam.reading.sources import STDIN, ReadingOptions, TableOptions
 from nbspam.scoring.verdict import CutOffs
@@ -273,14 +273,14 @@ class Reading(NamedTuple):
         self,
         seen: bool = False,
         quiet: bool = False,
-        flow: Flow | None = None,
+        live_input: LiveInput | None = None,
         needs_content: bool = False,
     ) -> ReadingOptions:
         """Return them, checked, as `reading` takes them.
 
         seen: read only mail that was read.  quiet: say nothing of how a source was read.
         needs_content: whether an empty message is none.
-        flow: told of the stream whose messages are to be answered as they come.
+        live_input: told of the stream whose messages are to be answered as they come.
         """
         header_row = None if self.header_row is None else self.header_row == "yes"
         table = TableOptions(self.text_column, self.label_column, self.encoding, header_row)
@@ -291,7 +291,7 @@ class Reading(NamedTuple):
             attached=self.attached,
             needs_content=needs_content,
             outside=self.outside,
-            flow=flow,
+            live_input=live_input,
             at_server=_at_server,
             tell=_tell_guess if quiet else _tell,
         )

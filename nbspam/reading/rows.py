@@ -81,8 +81,8 @@ def stream_content(
     the lines of the first `patience` seconds, one at least.  patience: None waits for SAMPLE_ROWS.
     """
     stream, name = source.opened(), source.title
-    if options.flow and patience is not None:
-        options.flow.stream = stream
+    if options.live_input and patience is not None:
+        options.live_input.stream = stream
     else:
         patience = None
     first, is_cut, started = b"", True, 0.0

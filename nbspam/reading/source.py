@@ -128,12 +128,12 @@ def has_more(stream: io.BufferedReader, patience: float) -> bool:
         return True
 
 
-class Flow:
+class LiveInput:
     """The stream that is being read, if its messages are to be classified as they come."""
 
     stream: io.BufferedReader | None = None
 
-    def pauses(self) -> bool:
+    def would_block(self) -> bool:
         """Return whether reading on would wait for the stream's writer, such as `tail -f`.
 
         It may be True while lines are in memory: they are then classified one by one.
@@ -152,7 +152,7 @@ class ReadingOptions(NamedTuple):
     outside: bool = False  # an index may name any file, and links may lead anywhere
     tell: Callable[[SourceError], None] = lambda _: None  # called with each note
     hear_columns: Callable[[tuple[str, str]], None] = lambda _: None  # called with `learned` names
-    flow: Flow | None = None  # of messages that are to be classified as they come
+    live_input: LiveInput | None = None  # of messages that are to be classified as they come
     # Real path of each source -> its label ("" if it has labels of its own).  A source inside
     # another one, a folder, is read as a source and not as a part of the folder.
     given: Mapping[str, str] = {}
