@@ -585,7 +585,7 @@ def train(
         guesses.append(guess)
         warn_guess(guess)
 
-    options = ReadingOptions(table, tell=hear, hear_columns=columns.append)
+    options = ReadingOptions(table, tell=hear, on_columns=columns.append)
     skips = Skips(strict)
     raws = from_program(source, [(SPAM, spam), (HAM, ham)], options, skips)
     with TrainingRun(executor(jobs), settings) as run:

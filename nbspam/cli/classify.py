@@ -215,7 +215,7 @@ def classify(
     n = 0
     with open_filter(model, cutting.of, base=base) as spam_filter:
         note_lacking(model, spam_filter.metadata)
-        options = options.like(spam_filter.metadata.learned.columns)
+        options = options.with_learned_columns(spam_filter.metadata.learned.columns)
         if exit_code:
             _check_positive(spam_filter.metadata)
         seen: Iterable[RawMessage | Skipped | SourcePiece]

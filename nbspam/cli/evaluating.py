@@ -129,7 +129,7 @@ def evaluated(
         if not reader.quiet:
             note_older(model, opened.metadata, opened.classifier.base)
         with opened as spam_filter:
-            options = reader.options.like(spam_filter.metadata.learned.columns)
+            options = reader.options.with_learned_columns(spam_filter.metadata.learned.columns)
             reader = reader._replace(options=options)
             messages = reader.messages(spam_filter.wanted._replace(excerpt=excerpt))
             found = protocols.saved_model(

@@ -117,7 +117,7 @@ class Sources(NamedTuple):
         if len(labels) < 2:
             return reading
         given = {real_name(source): label for source, label in labels if source != STDIN}
-        return reading._replace(given={**reading.given, **given})
+        return reading._replace(source_labels={**reading.source_labels, **given})
 
     def _named(self) -> list[tuple[str, str]]:
         """Return (label, source) of --spam, --ham and --label."""

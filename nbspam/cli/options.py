@@ -292,7 +292,7 @@ class Reading(NamedTuple):
             needs_content=needs_content,
             outside=self.outside,
             live_input=live_input,
-            at_server=_at_server,
+            read_imap_folder=_read_imap_folder,
             tell=_tell_guess if quiet else _tell,
         )
 
@@ -314,7 +314,7 @@ def _tell_guess(what: SourceError) -> None:
         note_reading(what)
 
 
-def _at_server(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:
+def _read_imap_folder(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:
     """Yield the messages of a folder at a mail server, each with its address."""
     from nbspam.cli.accounts import messages_at  # for mail at a server alone
 

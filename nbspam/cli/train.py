@@ -300,9 +300,9 @@ def train(
     before = _updated(sources, model, writing, cutting, learning)
     how, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
     sizes = ClassSizes()
-    how = how._replace(hear_columns=sizes.columns.append)
+    how = how._replace(on_columns=sizes.columns.append)
     how = how._replace(tell=partial(sizes.hear, how.tell))
-    how = how if before is None else how.like(before.learned.columns)
+    how = how if before is None else how.with_learned_columns(before.learned.columns)
     names = sources.names()
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message

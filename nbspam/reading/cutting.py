@@ -242,7 +242,7 @@ class Cutter(NamedTuple):
             if files:
                 yield FileList(tuple(files), tuple(labels))
         # Only this machine can read a stream.
-        elif source.is_at_server or not source.is_file:
+        elif source.is_imap_folder or not source.is_file:
             yield from kind.read(source, request)
         else:
             yield from self._parts(source, kind, request) or kind.read(source, request)

@@ -173,7 +173,7 @@ def _plan(
     cells = [table_columns.fitted(row) for row in cells]
     if header and request.needs_labels and table_columns.label is not None:
         label = header[table_columns.label]
-        options.hear_columns((header[table_columns.text], label))
+        options.on_columns((header[table_columns.text], label))
         labels = list(dict.fromkeys(filter(None, map(table_columns.label_of, cells))))
         if labels and not {SPAM, HAM}.intersection(labels):
             first_labels = ", ".join(labels[:_LABELS_SHOWN]) + ", …" * (len(labels) > _LABELS_SHOWN)
