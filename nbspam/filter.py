@@ -568,8 +568,8 @@ def train(
     from nbspam.learning.settings import TrainingSettings
     from nbspam.learning.training import TrainingRun
     from nbspam.reading.rows import label_text
-    from nbspam.reading.source import Skips
-    from nbspam.reading.sources import ReadingOptions, TableOptions, from_program
+    from nbspam.reading.source import ReadingOptions, Skips, TableOptions
+    from nbspam.reading.sources import from_program
     from nbspam.store.model_file import UnsavedModel
     from nbspam.workers import PIECE, executor, in_batches
 

@@ -32,8 +32,8 @@ from nbspam.filter import Filter, classified, open_filter
 from nbspam.names import is_url
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, RawMessage, parse
-from nbspam.reading.source import LiveInput, Skipped, Skips
-from nbspam.reading.sources import STDIN, any_kind
+from nbspam.reading.source import STDIN, LiveInput, Skipped, Skips
+from nbspam.reading.sources import any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import is_fragment

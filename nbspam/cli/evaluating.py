@@ -27,8 +27,7 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skipped, Skips
-from nbspam.reading.sources import STDIN, ReadingOptions
+from nbspam.reading.source import STDIN, ReadingOptions, Skipped, Skips
 from nbspam.store.model_file import is_model_like
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import PIECE, Executor, in_batches, tokenized

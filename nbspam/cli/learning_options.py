@@ -16,8 +16,8 @@ from nbspam.errors import OptionError
 from nbspam.learning.settings import TrainingSettings
 from nbspam.names import HAM, SPAM, is_url, normal_label, real_name
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skipped, Skips
-from nbspam.reading.sources import STDIN, ReadingOptions, existing, labelled, unlabelled
+from nbspam.reading.source import STDIN, ReadingOptions, Skipped, Skips
+from nbspam.reading.sources import existing, labelled, unlabelled
 from nbspam.store.metadata import EVIDENCE, SCORINGS, ModelSettings
 from nbspam.workers import Passes
 

@@ -20,10 +20,12 @@ from nbspam.reading.source import (
     LINES,
     MBOX_FORMAT,
     MESSAGE,
+    STDIN,
     TABLE_FORMATS,
     LiveInput,
+    ReadingOptions,
+    TableOptions,
 )
-from nbspam.reading.sources import STDIN, ReadingOptions, TableOptions
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import Metadata
 from nbspam.workers import all_cores

@@ -25,8 +25,7 @@ from nbspam.learning.settings import TrainingSettings, class_names, first_metada
 from nbspam.learning.update import Change, PendingMessages
 from nbspam.names import FEW, rare_classes
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import MBOX_FORMAT, Skipped, Skips
-from nbspam.reading.sources import STDIN
+from nbspam.reading.source import MBOX_FORMAT, STDIN, Skipped, Skips
 from nbspam.scoring.rules import Score, rule_of
 from nbspam.scoring.verdict import rounded
 from nbspam.store import model_file

@@ -33,19 +33,8 @@ from nbspam.reading.source import (
     Skips,
     Source,
     SourceKind,
-    TableOptions,
     read_one,
 )
-
-__all__ = [
-    "STDIN",
-    "ReadingOptions",
-    "TableOptions",
-    "any_kind",
-    "from_program",
-    "labelled",
-    "unlabelled",
-]
 
 
 def labelled(source: str, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:

@@ -13,8 +13,7 @@ from one_case import each
 from nbspam.errors import Remedy
 from nbspam.reading.cutting import Cutter, MissingFileError
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skipped, Skips
-from nbspam.reading.sources import ReadingOptions
+from nbspam.reading.source import ReadingOptions, Skipped, Skips
 
 FROM = b"From a@b.example Thu Jan  1 00:00:00 2026\n"
 MAIL_LINES = st.sampled_from([b"text", b"", b"From me to you", b">From here", FROM[:-1], b"a: b"])

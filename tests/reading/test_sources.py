@@ -19,15 +19,15 @@ from one_case import each
 
 from nbspam.errors import Remedy, SourceError
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import NAMED_LIMIT, ReadingRequest, Skips, Source
-from nbspam.reading.sources import (
+from nbspam.reading.source import (
+    NAMED_LIMIT,
     ReadingOptions,
+    ReadingRequest,
+    Skips,
+    Source,
     TableOptions,
-    any_kind,
-    labelled,
-    recognised,
-    unlabelled,
 )
+from nbspam.reading.sources import any_kind, labelled, recognised, unlabelled
 
 SAMPLES = Path(__file__).parents[2] / "sample_data" / "mail"
 MAIL = b"Subject: hello\n\nthe body\n"
