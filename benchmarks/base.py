@@ -29,8 +29,8 @@ from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
-from nbspam.reading.source import Skips
-from nbspam.reading.sources import ReadingOptions, labelled
+from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.reading.sources import labelled
 from nbspam.scoring.base import Base
 from nbspam.scoring.classifier import Classifier, Counts
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on

@@ -31,8 +31,8 @@ from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.names import UNSURE
-from nbspam.reading.source import Skips
-from nbspam.reading.sources import ReadingOptions, labelled
+from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.reading.sources import labelled
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import executor, tokenized

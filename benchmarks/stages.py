@@ -24,8 +24,8 @@ from nbspam.filter import open_filter
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.reading.message import RawMessage, parse
-from nbspam.reading.source import Skips
-from nbspam.reading.sources import ReadingOptions, unlabelled
+from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.reading.sources import unlabelled
 from nbspam.scoring.batch_rules import BulkClassifier
 from nbspam.store.index import TokenTable
 from nbspam.store.lookup import Lookup

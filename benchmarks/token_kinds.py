@@ -20,8 +20,8 @@ from nbspam.evaluation.results import compute
 from nbspam.learning.batch import fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
-from nbspam.reading.source import Skips
-from nbspam.reading.sources import ReadingOptions, labelled
+from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.reading.sources import labelled
 from nbspam.scoring.verdict import CutOffs
 from nbspam.tokens.kinds import kind_of
 from nbspam.tokens.tokenized import TokenizedMessage

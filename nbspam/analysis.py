@@ -16,8 +16,8 @@ from nbspam.filter import open as open_model
 from nbspam.learning.settings import TrainingSettings
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import label_text
-from nbspam.reading.source import Skips, TableOptions
-from nbspam.reading.sources import ReadingOptions, from_program, labelled
+from nbspam.reading.source import ReadingOptions, Skips, TableOptions
+from nbspam.reading.sources import from_program, labelled
 from nbspam.reading.tables import given_messages, is_data_frame, pair_messages
 from nbspam.scoring.verdict import CutOffs, Verdict
 from nbspam.store.metadata import EVIDENCE

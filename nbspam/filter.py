@@ -559,8 +559,8 @@ def train(
     from nbspam.learning.settings import TrainingSettings
     from nbspam.learning.training import TrainingRun
     from nbspam.reading.rows import label_text
-    from nbspam.reading.source import Skips
-    from nbspam.reading.sources import ReadingOptions, TableOptions, from_program
+    from nbspam.reading.source import ReadingOptions, Skips, TableOptions
+    from nbspam.reading.sources import from_program
     from nbspam.store.model_file import UnsavedModel
     from nbspam.workers import PIECE, executor, in_batches
 
@@ -576,7 +576,7 @@ def train(
         guesses.append(guess)
         warn_guess(guess)
 
-    options = ReadingOptions(table, tell=hear, hear_columns=columns.append)
+    options = ReadingOptions(table, tell=hear, on_columns=columns.append)
     skips = Skips(strict)
     raws = from_program(source, [(SPAM, spam), (HAM, ham)], options, skips)
     with TrainingRun(executor(jobs), settings) as run:

@@ -32,8 +32,8 @@ from nbspam.filter import Filter, classified, open_filter
 from nbspam.names import is_url
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, RawMessage, parse
-from nbspam.reading.source import Flow, Skipped, Skips
-from nbspam.reading.sources import STDIN, any_kind
+from nbspam.reading.source import STDIN, LiveInput, Skipped, Skips
+from nbspam.reading.sources import any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import is_fragment
@@ -208,14 +208,14 @@ def classify(
     if marking.passthrough:
         return _pass_on(model, base, cutting, exit_code, marking, trace)
     names = sources or (STDIN,)
-    flow, skips = Flow(), Skips(reading.strict)
-    options = reading.options(flow=flow)
+    live_input, skips = LiveInput(), Skips(reading.strict)
+    options = reading.options(live_input=live_input)
     few = dask is None and reading.is_one_message and all(map(_is_small, names))
     last: int = VerdictCode.ERROR
     n = 0
     with open_filter(model, cutting.of, base=base) as spam_filter:
         note_lacking(model, spam_filter.metadata)
-        options = options.like(spam_filter.metadata.learned.columns)
+        options = options.with_learned_columns(spam_filter.metadata.learned.columns)
         if exit_code:
             _check_positive(spam_filter.metadata)
         seen: Iterable[RawMessage | Skipped | SourcePiece]
@@ -229,7 +229,7 @@ def classify(
                 if not (few or sys.stdout.isatty()):  # where the verdicts go elsewhere
                     shown = opened.enter_context(progress(False, names))
             if dask is None:
-                where = executor(jobs, flow.pauses)
+                where = executor(jobs, live_input.would_block)
                 seen = trace.noted(raw for name in names for raw in any_kind(name, options, skips))
             else:
                 from nbspam.cli.progress import cutter, work_place
@@ -237,7 +237,9 @@ def classify(
                 where = opened.enter_context(work_place(dask, jobs, trace))
                 cuts = cutter(where, options, names)
                 seen = (piece for name in names for piece in cuts.pieces(name))
-            for done in shown(classified(seen, skips, where, spam_filter, flow.pauses, size)):
+            for done in shown(
+                classified(seen, skips, where, spam_filter, live_input.would_block, size)
+            ):
                 judged = done.verdict
                 n += 1
                 click.echo(_line(judged, form))

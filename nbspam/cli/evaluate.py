@@ -13,8 +13,7 @@ from nbspam.cli.command import command, is_typed, option, section
 from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading
 from nbspam.errors import OptionError, SourceError
-from nbspam.reading.source import Skips
-from nbspam.reading.sources import STDIN
+from nbspam.reading.source import STDIN, Skips
 
 if TYPE_CHECKING:  # the help of this command loads no numpy
     from nbspam.evaluation.results import Results

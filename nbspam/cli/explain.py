@@ -33,8 +33,8 @@ from nbspam.errors import OptionError, SourceError, counted, one_line
 from nbspam.filter import open_filter
 from nbspam.names import is_url
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skips
-from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
+from nbspam.reading.source import STDIN, ReadingOptions, Skips
+from nbspam.reading.sources import any_kind
 from nbspam.scoring.explanation import TRAIT_PREFIX, Explanation, StrongWord, Word
 from nbspam.scoring.highlights import excerpt_json, highlighted_message
 from nbspam.scoring.rules import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR, rule_of

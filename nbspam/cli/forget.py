@@ -12,8 +12,8 @@ from nbspam.cli.notes import NoTrace, lock_wait, note_skips
 from nbspam.cli.options import BASE, FORM, JOBS, MODEL, QUIET, Reading, opened_base
 from nbspam.errors import OptionError, counted
 from nbspam.learning import update
-from nbspam.reading.source import Skips
-from nbspam.reading.sources import STDIN, any_kind
+from nbspam.reading.source import STDIN, Skips
+from nbspam.reading.sources import any_kind
 from nbspam.workers import executor, tokenized
 
 

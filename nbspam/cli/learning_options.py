@@ -16,8 +16,8 @@ from nbspam.errors import OptionError
 from nbspam.learning.settings import TrainingSettings
 from nbspam.names import HAM, SPAM, is_url, normal_label, real_name
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skipped, Skips
-from nbspam.reading.sources import STDIN, ReadingOptions, existing, labelled, unlabelled
+from nbspam.reading.source import STDIN, ReadingOptions, Skipped, Skips
+from nbspam.reading.sources import existing, labelled, unlabelled
 from nbspam.store.metadata import EVIDENCE, SCORINGS, ModelSettings
 from nbspam.workers import Passes
 
@@ -117,7 +117,7 @@ class Sources(NamedTuple):
         if len(labels) < 2:
             return reading
         given = {real_name(source): label for source, label in labels if source != STDIN}
-        return reading._replace(given={**reading.given, **given})
+        return reading._replace(source_labels={**reading.source_labels, **given})
 
     def _named(self) -> list[tuple[str, str]]:
         """Return (label, source) of --spam, --ham and --label."""

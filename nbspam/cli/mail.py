@@ -46,9 +46,9 @@ from nbspam.learning.update import (
     rehearsed,
 )
 from nbspam.mailbox.account import SCHEME
-from nbspam.mailbox.connection import meant
+from nbspam.mailbox.connection import resolve_folder
 from nbspam.mailbox.maildir import Maildir
-from nbspam.mailbox.memory import Memory, held
+from nbspam.mailbox.memory import Memory, lock_state
 from nbspam.mailbox.moves import Mailbox, Mover
 from nbspam.mailbox.sorting import (
     TAUGHT_AS_HAM,
@@ -56,8 +56,8 @@ from nbspam.mailbox.sorting import (
     MailFilter,
     Stop,
     classified_with_ledger,
-    expanded,
-    opened,
+    expand_patterns,
+    open_mailbox,
     watch,
 )
 from nbspam.names import HAM, SPAM, UNSURE
@@ -290,7 +290,7 @@ def learn_(
 
     def learn_from(connection: Mailbox) -> None:
         found = _junk_of(connection, junk)
-        with held(connection.account.state, lock_wait(quiet)) as place:
+        with lock_state(connection.account.state, lock_wait(quiet)) as place:
             _learn_folders(connection, Memory(place), found, request)
         note_skips(connection.skips)
 
@@ -362,7 +362,7 @@ def _for_each(
     failed: list[NbspamError] = []
     for account in accounts:
         try:
-            with opened(account, is_dry_run) as connection:
+            with open_mailbox(account, is_dry_run) as connection:
                 work(connection)
         except (AccountError, LockedError, OlderRulesError) as error:
             failed.append(error)
@@ -376,7 +376,7 @@ def _junk_of(connection: Mailbox, junk: str | None) -> str:
     """Return the folder for spam; raises AccountError if there is none."""
     account = connection.account
     if named := junk or account.junk:
-        found = meant(named, connection.folders())
+        found = resolve_folder(named, connection.folders())
         connection.status(found)  # raises if it is not there
     else:  # the one whose special use is \Junk (RFC 6154)
         listed = [folder for folder in connection.folders() if folder.is_selectable]
@@ -389,7 +389,7 @@ def _junk_of(connection: Mailbox, junk: str | None) -> str:
                 Remedy.NAME_JUNK,
             )
         found = marked[0]
-    for other in expanded(connection, (*account.folders, *account.ham), found):
+    for other in expand_patterns(connection, (*account.folders, *account.ham), found):
         if other == found or connection.is_same(other, found):
             link = "" if other == found else f" (by a link: {other})"
             raise AccountError(
@@ -444,7 +444,7 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
                     yield message.verdict
 
     learns, refusal = sorting.learn and not request.is_dry_run, None
-    with held(account.state, lock_wait(request.quiet)) as place:
+    with lock_state(account.state, lock_wait(request.quiet)) as place:
         memory = Memory(place)
         if learns:
             try:
@@ -455,7 +455,7 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
             Mover(connection, memory, junk),
             judge,
             is_over,
-            expanded(connection, account.folders, junk),
+            expand_patterns(connection, account.folders, junk),
             _positive_class(request.model, request.is_first and learns),
             is_dry_run=request.is_dry_run,
             is_marked=sorting.mark,

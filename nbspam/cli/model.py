@@ -17,7 +17,7 @@ from nbspam.cli.options import FORM, MODEL, OUTPUT, REPLACE_OUTPUT, Cutting, ref
 from nbspam.cli.terminal import echo_paragraph, echo_sentence, unbroken
 from nbspam.errors import OptionError, counted, one_line
 from nbspam.names import doubt_words
-from nbspam.reading.sources import STDIN
+from nbspam.reading.source import STDIN
 from nbspam.scoring.explanation import WordCount, word_counts
 from nbspam.scoring.rules import rule_of
 from nbspam.scoring.verdict import rounded

@@ -20,10 +20,12 @@ from nbspam.reading.source import (
     LINES,
     MBOX_FORMAT,
     MESSAGE,
+    STDIN,
     TABLE_FORMATS,
-    Flow,
+    LiveInput,
+    ReadingOptions,
+    TableOptions,
 )
-from nbspam.reading.sources import STDIN, ReadingOptions, TableOptions
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import Metadata
 from nbspam.workers import all_cores
@@ -273,14 +275,14 @@ class Reading(NamedTuple):
         self,
         seen: bool = False,
         quiet: bool = False,
-        flow: Flow | None = None,
+        live_input: LiveInput | None = None,
         needs_content: bool = False,
     ) -> ReadingOptions:
         """Return them, checked, as `reading` takes them.
 
         seen: read only mail that was read.  quiet: say nothing of how a source was read.
         needs_content: whether an empty message is none.
-        flow: told of the stream whose messages are to be answered as they come.
+        live_input: told of the stream whose messages are to be answered as they come.
         """
         header_row = None if self.header_row is None else self.header_row == "yes"
         table = TableOptions(self.text_column, self.label_column, self.encoding, header_row)
@@ -291,8 +293,8 @@ class Reading(NamedTuple):
             attached=self.attached,
             needs_content=needs_content,
             outside=self.outside,
-            flow=flow,
-            at_server=_at_server,
+            live_input=live_input,
+            read_imap_folder=_read_imap_folder,
             tell=_tell_guess if quiet else _tell,
         )
 
@@ -314,7 +316,7 @@ def _tell_guess(what: SourceError) -> None:
         note_reading(what)
 
 
-def _at_server(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:
+def _read_imap_folder(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:
     """Yield the messages of a folder at a mail server, each with its address."""
     from nbspam.cli.accounts import messages_at  # for mail at a server alone
 

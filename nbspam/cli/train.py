@@ -25,8 +25,7 @@ from nbspam.learning.settings import TrainingSettings, class_names, first_metada
 from nbspam.learning.update import Change, PendingMessages
 from nbspam.names import FEW, rare_classes
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import MBOX_FORMAT, Skipped, Skips
-from nbspam.reading.sources import STDIN
+from nbspam.reading.source import MBOX_FORMAT, STDIN, Skipped, Skips
 from nbspam.scoring.rules import Score, rule_of
 from nbspam.scoring.verdict import rounded
 from nbspam.store import model_file
@@ -300,9 +299,9 @@ def train(
     before = _updated(sources, model, writing, cutting, learning)
     how, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
     sizes = ClassSizes()
-    how = how._replace(hear_columns=sizes.columns.append)
+    how = how._replace(on_columns=sizes.columns.append)
     how = how._replace(tell=partial(sizes.hear, how.tell))
-    how = how if before is None else how.like(before.learned.columns)
+    how = how if before is None else how.with_learned_columns(before.learned.columns)
     names = sources.names()
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message

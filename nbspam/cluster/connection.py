@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 
 from nbspam import __version__
 from nbspam.errors import ModelError, NbspamError, OptionError, install_command
-from nbspam.reading.cutting import ElsewhereError
+from nbspam.reading.cutting import MissingFileError
 from nbspam.tokens.tokenized import RULES
 from nbspam.workers import Executor, ahead
 
@@ -184,9 +184,9 @@ def applied(expected: str, function: Callable[[Any, A], B], shared: Packed, item
             try:
                 value = shared.value
             except ModelError as error:
-                raise ElsewhereError(error.problem) from error
+                raise MissingFileError(error.problem) from error
             return function(value, item)
-        except ElsewhereError as error:
+        except MissingFileError as error:
             raise ClusterError(
                 f"{error.problem} on the worker {get_worker().address}; put it where all machines"
                 " find it under this name, or name it by a URL"

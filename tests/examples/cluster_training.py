@@ -8,8 +8,8 @@ from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.reading.cutting import Cutter
-from nbspam.reading.source import Skips
-from nbspam.reading.sources import ReadingOptions, any_kind, labelled, unlabelled
+from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.reading.sources import any_kind, labelled, unlabelled
 from nbspam.store.lookup import Model
 from nbspam.store.model_file import put_model, write_model
 from nbspam.workers import PIECE, Executor, in_batches, tokenized
