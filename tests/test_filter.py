@@ -2,7 +2,7 @@ import os
 import pickle
 
 import pytest
-from small_models import big, learn, many_messages
+from small_models import learn, many_messages
 
 import nbspam.filter
 from nbspam.errors import ModelError
@@ -32,7 +32,7 @@ in_any_way = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def learned():
-    return big(2_000)
+    return learn(many_messages(2_000), scoring="evidence")
 
 
 @pytest.fixture(scope="module")
