@@ -372,7 +372,7 @@ def _updated(
             f"{model}: has cut-offs of its own; change them with nbspam model set, and leave them"
             " out here"
         )
-    with update.opened_to_learn(model) as lookup:
+    with update.open_for_learning(model) as lookup:
         metadata = lookup.metadata
     of_model = Learning.of_model(metadata.settings)
     for name in learning.given():
@@ -481,7 +481,7 @@ def update_model(pending: PendingMessages, training: Training) -> None:
     if remember and len(pending.corpus) and not quiet:
         _note_unnamed(model)
     if training.writing.dry_run:
-        change = update.rehearsed(model, pending, training.settings, remember)
+        change = update.preview(model, pending, training.settings, remember)
     else:
         with shown_passes(quiet) as passes, training.trace.changes(model, remember):
             passes.begin(f"adding messages to {model}", 0)

@@ -152,7 +152,7 @@ class OlderRulesError(ModelError):
     """The model was made with older tokenizer rules and cannot learn; nothing was changed."""
 
 
-def opened_to_learn(place: Place) -> Lookup:
+def open_for_learning(place: Place) -> Lookup:
     """Return a model that can learn, opened; raises ModelError."""
     lookup = model_file.opened(place)
     try:
@@ -198,7 +198,7 @@ def learn(
         if old is not None:
             digests = {digest for digest, _ in pending.found} if remember else ()
             before = _part(old, pending.corpus, digests)
-        change, after = taught(place, before, pending, settings, remember)
+        change, after = learned_model(place, before, pending, settings, remember)
         if old is None or before is None:
             put(partial(model_file.write_lines, model=after))
         elif change.learned or change.moved:
@@ -206,17 +206,17 @@ def learn(
         return change
 
 
-def rehearsed(
+def preview(
     path: Path, pending: PendingMessages, settings: TrainingSettings, remember: bool = True
 ) -> Change:
     """Return the change that `learn` would make to the model at `path`, without making it."""
     with Lookup(path) as old:
         digests = {digest for digest, _ in pending.found} if remember else ()
         before = _part(old, pending.corpus, digests)
-    return taught(path, before, pending, settings, remember)[0]
+    return learned_model(path, before, pending, settings, remember)[0]
 
 
-def taught(
+def learned_model(
     place: Place,
     model: Model | None,
     pending: PendingMessages,
@@ -375,7 +375,7 @@ def forget(
     """
     n_messages = 0
     labels: set[str] = set()
-    with opened_to_learn(place) as lookup:  # to collect the messages that it may have learned
+    with open_for_learning(place) as lookup:  # to collect the messages that it may have learned
         corpus = Corpus(lookup.metadata.settings.wanted)
         for message, named in _looked_up(lookup, messages):
             n_messages += 1

@@ -87,7 +87,7 @@ def test_a_model_that_is_replaced_by_an_older_one_meanwhile_learns_nothing(
     nbspam, model, older, table, monkeypatch
 ):
     """After the first look at it, and before it is locked."""
-    monkeypatch.setattr("nbspam.learning.update.opened_to_learn", Lookup)
+    monkeypatch.setattr("nbspam.learning.update.open_for_learning", Lookup)
     before = older(model).read_bytes()
     for command in (["train", "--update", "--no-ledger"], ["forget"]):
         assert nbspam(*command, "-m", model, table).err.startswith(f"nbspam: {model}: {SAYS[:-2]}")
