@@ -513,7 +513,7 @@ def begin_one_by_one(pending: PendingMessages, training: Training) -> None:
     model, settings, writing = training.model, training.settings, training.writing
     if settings.base is None:
         class_names(pending.corpus.labels, settings.positive)  # raises if there are not two
-    change, made = update.taught(model, None, pending, settings, writing.ledger)
+    change, made = update.learned_model(model, None, pending, settings, writing.ledger)
     model_file.write_model(
         model,
         made._replace(metadata=training.cutting.of(made.metadata).stored_in(made.metadata)),
