@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 Step = tuple[int | None, int | None]  # the classes that a message leaves and joins; None: none
 
 
-def moves(learned: Sequence[int], found: Sequence[int]) -> list[Step]:
+def moves(learned: Sequence[int], occurrences: Sequence[int]) -> list[Step]:
     """Return the steps that bring a message up to its number of occurrences in each class.
 
-    learned: how often the message has been learned, per class.  found: how often a source has it.
+    learned: how often each class has learned it.  occurrences: how often a source has it there.
     A class is never brought above its occurrences.  A message that is gone from a class stays
     learned there, unless it occurs in another: then the user has moved it.
     """
-    surplus = [n - m for n, m in zip(learned, found, strict=True)]
+    surplus = [n - m for n, m in zip(learned, occurrences, strict=True)]
     left = [k for k, n in enumerate(surplus) for _ in range(n)]
     missing = [k for k, n in enumerate(surplus) for _ in range(-n)]
     return list(itertools.zip_longest(left[: len(missing)], missing))
@@ -377,10 +377,10 @@ def forget(
     labels: set[str] = set()
     with open_for_learning(place) as lookup:  # to collect the messages that it may have learned
         corpus = Corpus(lookup.metadata.settings.wanted)
-        for message, named in _looked_up(lookup, messages):
+        for message, row in _looked_up(lookup, messages):
             n_messages += 1
             labels |= {message.label} if message.label else set()
-            if named if remember else message.label:
+            if row if remember else message.label:
                 corpus.add(message)
         _check_classes(place, lookup.metadata, labels)
     with changing(place, wait) as (old, put):
