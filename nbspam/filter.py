@@ -501,7 +501,7 @@ def _classify_batch(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMess
 # What a program calls
 
 
-def warn(what: object) -> None:
+def warn(problem: object) -> None:
     """Issue a Python warning at the line that called nbspam."""
     import sys
     import warnings  # a message in a mail system is classified without
@@ -509,13 +509,13 @@ def warn(what: object) -> None:
     level, frame = 1, sys._getframe()
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("nbspam."):
         level, frame = level + 1, frame.f_back
-    warnings.warn(one_line(str(what)), stacklevel=level)
+    warnings.warn(one_line(str(problem)), stacklevel=level)
 
 
-def warn_guess(what: SourceError) -> None:
+def warn_guess(guess: SourceError) -> None:
     """Warn of a guess about how a source is read, but not about its labels, which may be right."""
-    if what.remedy is not Remedy.NAME_ANOTHER_LABEL:
-        warn(what)
+    if guess.remedy is not Remedy.NAME_ANOTHER_LABEL:
+        warn(guess)
 
 
 def train(
@@ -622,10 +622,10 @@ def open(  # noqa: A001 (as `nbspam.open`)
     """
 
     def cut_offs(metadata: Metadata) -> CutOffs:
-        given = (spam_cutoff, ham_cutoff, ham_cost)
-        if len(metadata.settings.classes) > 2 and given != (None, None, None):
+        chosen = (spam_cutoff, ham_cutoff, ham_cost)
+        if len(metadata.settings.classes) > 2 and chosen != (None, None, None):
             why = "a model of several classes has no cut-offs: its verdict is the most probable"
             raise OptionError(f"{why} class; leave them out")
-        return CutOffs.of_model(metadata).changed(*given)
+        return CutOffs.of_model(metadata).changed(*chosen)
 
     return open_filter(os.fsdecode(path), cut_offs)

@@ -32,7 +32,7 @@ in_any_way = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def learned():
-    return learn(many_messages(2_000, 0), scoring="evidence")
+    return learn(many_messages(2_000), scoring="evidence")
 
 
 @pytest.fixture(scope="module")

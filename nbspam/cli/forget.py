@@ -68,7 +68,7 @@ def forget(
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message
     silent = quiet or (is_one and not sys.stdout.isatty())
-    with update.opened_to_learn(model) as lookup:
+    with update.open_for_learning(model) as lookup:
         wanted = lookup.metadata.settings.wanted
     noted = trace.noted(raws)
     messages = tokenized(noted, skips, executor(jobs), digests=True, wanted=wanted)

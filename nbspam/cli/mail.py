@@ -42,8 +42,8 @@ from nbspam.learning.update import (
     OlderRulesError,
     PendingMessages,
     learn,
-    opened_to_learn,
-    rehearsed,
+    open_for_learning,
+    preview,
 )
 from nbspam.mailbox.account import SCHEME
 from nbspam.mailbox.connection import resolve_folder
@@ -526,7 +526,7 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
     model, quiet, is_new = request.model, request.quiet, not request.model.exists()
     wanted, labels = TrainingSettings().wanted, (SPAM, HAM)
     if not is_new:
-        with opened_to_learn(model) as lookup:
+        with open_for_learning(model) as lookup:
             settings = lookup.metadata.settings
         others = [name for name in settings.classes if name != settings.positive]
         if settings.positive is None or (len(others) != 1 and HAM not in others):
@@ -547,7 +547,7 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
         pending.add(messages, model)
         change = Change()
         if request.is_dry_run:
-            change = rehearsed(model, pending, TrainingSettings())
+            change = preview(model, pending, TrainingSettings())
         elif pending.found:
             change = learn(model, pending, TrainingSettings(), wait=wait)
         withheld = [one.source for one in change.surprising if not one.learned]

@@ -371,7 +371,7 @@ def _updated(
             f"{model}: has cut-offs of its own; change them with nbspam model set, and leave them"
             " out here"
         )
-    with update.opened_to_learn(model) as lookup:
+    with update.open_for_learning(model) as lookup:
         metadata = lookup.metadata
     of_model = Learning.of_model(metadata.settings)
     for name in learning.given():
@@ -480,7 +480,7 @@ def update_model(pending: PendingMessages, training: Training) -> None:
     if remember and len(pending.corpus) and not quiet:
         _note_unnamed(model)
     if training.writing.dry_run:
-        change = update.rehearsed(model, pending, training.settings, remember)
+        change = update.preview(model, pending, training.settings, remember)
     else:
         with shown_passes(quiet) as passes, training.trace.changes(model, remember):
             passes.begin(f"adding messages to {model}", 0)
@@ -512,7 +512,7 @@ def begin_one_by_one(pending: PendingMessages, training: Training) -> None:
     model, settings, writing = training.model, training.settings, training.writing
     if settings.base is None:
         class_names(pending.corpus.labels, settings.positive)  # raises if there are not two
-    change, made = update.taught(model, None, pending, settings, writing.ledger)
+    change, made = update.learned_model(model, None, pending, settings, writing.ledger)
     model_file.write_model(
         model,
         made._replace(metadata=training.cutting.of(made.metadata).stored_in(made.metadata)),

@@ -129,20 +129,20 @@ class Cluster(Executor):
             lost = (CancelledError, AsyncCancelled, CommClosedError, TimeoutError, ConnectionError)
             name = type(error).__name__
             if isinstance(error, KilledWorker):
-                what = (
+                problem = (
                     "several workers died one after the other at the same work, perhaps for lack of"
                     " memory; give each worker more memory and run it again"
                 )
             elif isinstance(error, lost) or name.startswith(("ClosedClient", "FutureCancelled")):
-                what = "the scheduler no longer answers; start it and its workers again, and run"
-                what += " this again"
+                problem = "the scheduler no longer answers; start it and its workers again, and run"
+                problem += " this again"
             elif isinstance(error, OSError):
-                what = (
+                problem = (
                     f"a worker failed ({error.strerror or error}); fix that there and run it again"
                 )
             else:  # an error of this program
                 raise
-            raise ClusterError(f"{self._address}: {what}") from error
+            raise ClusterError(f"{self._address}: {problem}") from error
 
 
 def _other_version(worker: str, has: str, expected: str) -> ClusterError:

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 Step = tuple[int | None, int | None]  # the classes that a message leaves and joins; None: none
 
 
-def moves(learned: Sequence[int], found: Sequence[int]) -> list[Step]:
+def moves(learned: Sequence[int], occurrences: Sequence[int]) -> list[Step]:
     """Return the steps that bring a message up to its number of occurrences in each class.
 
-    learned: how often the message has been learned, per class.  found: how often a source has it.
+    learned: how often each class has learned it.  occurrences: how often a source has it there.
     A class is never brought above its occurrences.  A message that is gone from a class stays
     learned there, unless it occurs in another: then the user has moved it.
     """
-    surplus = [n - m for n, m in zip(learned, found, strict=True)]
+    surplus = [n - m for n, m in zip(learned, occurrences, strict=True)]
     left = [k for k, n in enumerate(surplus) for _ in range(n)]
     missing = [k for k, n in enumerate(surplus) for _ in range(-n)]
     return list(itertools.zip_longest(left[: len(missing)], missing))
@@ -152,7 +152,7 @@ class OlderRulesError(ModelError):
     """The model was made with older tokenizer rules and cannot learn; nothing was changed."""
 
 
-def opened_to_learn(place: Place) -> Lookup:
+def open_for_learning(place: Place) -> Lookup:
     """Return a model that can learn, opened; raises ModelError."""
     lookup = model_file.opened(place)
     try:
@@ -198,7 +198,7 @@ def learn(
         if old is not None:
             digests = {digest for digest, _ in pending.found} if remember else ()
             before = _part(old, pending.corpus, digests)
-        change, after = taught(place, before, pending, settings, remember)
+        change, after = learned_model(place, before, pending, settings, remember)
         if old is None or before is None:
             put(partial(model_file.write_lines, model=after))
         elif change.learned or change.moved:
@@ -206,17 +206,17 @@ def learn(
         return change
 
 
-def rehearsed(
+def preview(
     path: Path, pending: PendingMessages, settings: TrainingSettings, remember: bool = True
 ) -> Change:
     """Return the change that `learn` would make to the model at `path`, without making it."""
     with Lookup(path) as old:
         digests = {digest for digest, _ in pending.found} if remember else ()
         before = _part(old, pending.corpus, digests)
-    return taught(path, before, pending, settings, remember)[0]
+    return learned_model(path, before, pending, settings, remember)[0]
 
 
-def taught(
+def learned_model(
     place: Place,
     model: Model | None,
     pending: PendingMessages,
@@ -375,12 +375,12 @@ def forget(
     """
     n_messages = 0
     labels: set[str] = set()
-    with opened_to_learn(place) as lookup:  # to collect the messages that it may have learned
+    with open_for_learning(place) as lookup:  # to collect the messages that it may have learned
         corpus = Corpus(lookup.metadata.settings.wanted)
-        for message, named in _looked_up(lookup, messages):
+        for message, row in _looked_up(lookup, messages):
             n_messages += 1
             labels |= {message.label} if message.label else set()
-            if named if remember else message.label:
+            if row if remember else message.label:
                 corpus.add(message)
         _check_classes(place, lookup.metadata, labels)
     with changing(place, wait) as (old, put):

@@ -156,10 +156,10 @@ class Metadata(NamedTuple):
         shares = [0.0] * len(messages)
         for k, pair in zip(scored, self.learned.calibrations, strict=True):
             for fitted in pair:
-                own, rest = fitted.noise.among(messages[k], sum(messages) - messages[k])
-                shares[k] = max(shares[k], own)
+                noise, noise_of_rest = fitted.noise.among(messages[k], sum(messages) - messages[k])
+                shares[k] = max(shares[k], noise)
                 if len(scored) < len(messages):
-                    shares[1 - k] = max(shares[1 - k], rest)
+                    shares[1 - k] = max(shares[1 - k], noise_of_rest)
         return tuple(shares)
 
     @property
