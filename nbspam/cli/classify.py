@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.command import argument, command, option, section
-from nbspam.cli.notes import (
-    NoTrace,
-    has_reader,
-    note,
-    note_lacking,
-    note_older,
-    note_skips,
-)
+from nbspam.cli import notes
+from nbspam.cli.command import argument, command, flag, option, section
+from nbspam.cli.notes import NoTrace
 from nbspam.cli.options import (
     BASE,
     DASK,
@@ -53,10 +47,9 @@ _marked = partial(option, needs="--passthrough", seldom=True)
 class Marking(NamedTuple):
     """Whether to pass the message on, and how to mark it; None is the default."""
 
-    passthrough: bool = option(
+    passthrough: bool = flag(
         "-p",
         "--passthrough",
-        is_flag=True,
         help="Copy the message to standard output with its verdict as a header.",
     )
     header: str | None = _marked(
@@ -132,9 +125,8 @@ def classify(
         default="text",
         help="Print text for people, JSON for programs, or the value of an X-Nbspam header.",
     ),
-    exit_code: bool = option(
+    exit_code: bool = flag(
         "--exit-code",
-        is_flag=True,
         under="Output",
         help="Exit with 0 for spam, 1 for ham, 2 for unsure, 3 for any error.",
     ),
@@ -214,7 +206,7 @@ def classify(
     last: int = VerdictCode.ERROR
     n = 0
     with open_filter(model, cutting.of, base=base) as spam_filter:
-        note_lacking(model, spam_filter.metadata)
+        notes.note_lacking(model, spam_filter.metadata)
         options = options.like(spam_filter.metadata.learned.columns)
         if exit_code:
             _check_positive(spam_filter.metadata)
@@ -241,15 +233,15 @@ def classify(
                 click.echo(_line(judged, form))
                 trace.judged(judged)
                 last = _verdict_code(spam_filter, judged)
-        if n > 1 or has_reader():  # else a mail program may run it for every mail
-            note_older(model, spam_filter.metadata, spam_filter.classifier.base)
-    note_skips(skips)
+        if n > 1 or notes.has_reader():  # else a mail program may run it for every mail
+            notes.note_older(model, spam_filter.metadata, spam_filter.classifier.base)
+    notes.note_skips(skips)
     if not (n or skips.count):
         nothing = f"{names[-1]}: contains no message; name a source with one"
         if exit_code:
             raise SourceError(nothing)
-        if has_reader():
-            note(nothing)
+        if notes.has_reader():
+            notes.note(nothing)
     if not exit_code:
         return ExitCode.DONE if n or not skips.count else ExitCode.ERROR
     return VerdictCode.ERROR if skips.count else last
@@ -320,7 +312,7 @@ def _pass_on(
     pipe.give(passthrough.marked(raw, marks))
     trace.judged(judged)
     with contextlib.suppress(OSError):  # the message is out
-        note_lacking(model, spam_filter.metadata)
+        notes.note_lacking(model, spam_filter.metadata)
     return code if exit_code else ExitCode.DONE
 
 

@@ -71,6 +71,11 @@ def option(*names: str, **attributes: Any) -> Any:
     return Option(names, **attributes)
 
 
+def flag(*names: str, **attributes: Any) -> Any:
+    """Return an option without a value."""
+    return Option(names, is_flag=True, **attributes)
+
+
 def argument(name: str, **attributes: Any) -> Any:
     """Return an argument, typed as anything."""
     return click.Argument([name], **attributes)

@@ -7,7 +7,7 @@ import click
 from click.core import ParameterSource
 
 from nbspam.cli.accounts import configured_places
-from nbspam.cli.command import Command, command, config_file, config_place, option
+from nbspam.cli.command import Command, command, config_file, config_place, flag
 from nbspam.cli.options import FORM
 from nbspam.errors import one_line
 
@@ -17,9 +17,7 @@ _ORIGINS = {ParameterSource.ENVIRONMENT: "environment", ParameterSource.DEFAULT_
 @command("config")
 def config(
     *,
-    path: bool = option(
-        "--path", is_flag=True, under="Output", help="Print only the name of the config file."
-    ),
+    path: bool = flag("--path", under="Output", help="Print only the name of the config file."),
     form: str = FORM,
 ) -> None:
     """Print the settings of the config file and the environment, and check them.

@@ -10,15 +10,8 @@ from typing import Any
 import click
 
 from nbspam.bayes.calibration import DECIMALS
-from nbspam.cli.command import argument, command, option
-from nbspam.cli.notes import (
-    arrival_words,
-    has_reader,
-    note,
-    note_lacking,
-    note_older,
-    note_skips,
-)
+from nbspam.cli import notes
+from nbspam.cli.command import argument, command, flag, option
 from nbspam.cli.options import BASE, MODEL, Cutting, Reading
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
 from nbspam.display.lines import (
@@ -78,18 +71,13 @@ def explain(
         default=20,
         help="Show the N strongest words.",
     ),
-    words: bool = option(
+    words: bool = flag(
         "--words",
-        is_flag=True,
         under="Output",
         help="Show the strongest words of the model instead of a message.",
     ),
-    fragments: bool = option(
-        "--fragments",
-        is_flag=True,
-        under="Output",
-        seldom=True,
-        help="Show character trigrams one by one.",
+    fragments: bool = flag(
+        "--fragments", under="Output", seldom=True, help="Show character trigrams one by one."
     ),
     form: str = option(
         "form",
@@ -125,11 +113,11 @@ def explain(
         _print_words(model, top, form, fragments)
         return
     with open_filter(model, cutting.of, base=base) as spam_filter:
-        note_lacking(model, spam_filter.metadata)
-        if has_reader():
-            note_older(model, spam_filter.metadata, spam_filter.classifier.base)
+        notes.note_lacking(model, spam_filter.metadata)
+        if notes.has_reader():
+            notes.note_older(model, spam_filter.metadata, spam_filter.classifier.base)
         raw = _one(source, options, skips)
-        note_skips(skips)
+        notes.note_skips(skips)
         limit = _HTML_LIMIT if form == _HTML else _LIMIT
         wanted = spam_filter.wanted._replace(excerpt=limit)
         message = tokenize(raw.message(), raw.source, raw.label, wanted=wanted)
@@ -171,7 +159,7 @@ def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
     if raw is None:
         raise SourceError(f"{source}: contains no message; name a file with one")
     if next(messages, None) is not None:
-        note(f"{source} contains several messages; this is {raw.source}, the first")
+        notes.note(f"{source} contains several messages; this is {raw.source}, the first")
     return raw
 
 
@@ -347,7 +335,7 @@ def sentences(judged: Verdict, found: Explanation, metadata: Metadata) -> Iterat
     if headers and rule_of(metadata).is_calibrated:
         trusted = f"header trust {100 * found.score.trust:.0f} %"
         are = "word is" if headers == 1 else "words are"
-        yield f"{trusted} ({arrival_words(metadata)}; {headers:,} header {are} known)"
+        yield f"{trusted} ({notes.arrival_words(metadata)}; {headers:,} header {are} known)"
     if found.base is not None:
         yield f"the counts include those of the base {found.base}"
     side = 1 if found.total > 0 else -1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from nbspam.cli.command import command, option
+from nbspam.cli.command import command, flag
 from nbspam.cli.learning_options import Sources
 from nbspam.cli.notes import NoTrace, lock_wait, note_skips
 from nbspam.cli.options import BASE, FORM, JOBS, MODEL, QUIET, Reading, opened_base
@@ -23,9 +23,8 @@ def forget(
     sources: Sources,
     model: Path = MODEL,
     base: str | None = BASE,
-    no_ledger: bool = option(
+    no_ledger: bool = flag(
         "--no-ledger",
-        is_flag=True,
         under="Model",
         seldom=True,
         help="Unlearn messages that the model does not remember, learned with train --no-ledger.",

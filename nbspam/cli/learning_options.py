@@ -10,7 +10,7 @@ import click
 
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS
 from nbspam.bayes.trait_model import SMOOTHING, TRAIT_MODELS, Variances
-from nbspam.cli.command import argument, option, section
+from nbspam.cli.command import argument, flag, option, section
 from nbspam.cli.options import PROBABILITY, ham_limit_option, refuse_stdin_twice
 from nbspam.errors import OptionError
 from nbspam.learning.settings import TrainingSettings
@@ -211,9 +211,8 @@ class Learning(NamedTuple):
         seldom=True,
         help="Gaussian traits: weight of the variance over all classes, in messages. [default: 0]",
     )
-    shared_variance: bool | None = option(
+    shared_variance: bool | None = flag(
         "--shared-variance",
-        is_flag=True,
         default=None,
         seldom=True,
         help="Gaussian traits: use one variance for all classes.",
@@ -301,9 +300,8 @@ class Protocol(NamedTuple):
         " --max-ham-blocked --including-learned --errors --predictions --report --full",
         help="Compare kinds of naive Bayes, by leave-one-out or as chosen above.",
     )
-    including_learned: bool = option(
+    including_learned: bool = flag(
         "--including-learned",
-        is_flag=True,
         seldom=True,
         help="Test a saved model also on messages that it has learned.",
     )

@@ -9,20 +9,10 @@ from typing import NamedTuple
 
 import click
 
+from nbspam.cli import notes
 from nbspam.cli.accounts import Place, mail_places
-from nbspam.cli.command import LazyGroup, argument, command, option, section
-from nbspam.cli.notes import (
-    REMEDIES,
-    NoTrace,
-    change_json,
-    change_words,
-    lock_wait,
-    note,
-    note_lacking,
-    note_older,
-    note_skips,
-    note_surprising,
-)
+from nbspam.cli.command import LazyGroup, argument, command, flag, option, section
+from nbspam.cli.notes import NoTrace, note
 from nbspam.cli.options import FORM, JOBS, MODEL, QUIET, Cutting, make_default_folder
 from nbspam.cli.progress import progress
 from nbspam.cli.train import ClassSizes, Training, Writing, train_whole
@@ -36,15 +26,9 @@ from nbspam.errors import (
     one_line,
 )
 from nbspam.filter import classified, open_filter
+from nbspam.learning import update
 from nbspam.learning.settings import TrainingSettings
-from nbspam.learning.update import (
-    Change,
-    OlderRulesError,
-    PendingMessages,
-    learn,
-    opened_to_learn,
-    rehearsed,
-)
+from nbspam.learning.update import Change, PendingMessages
 from nbspam.mailbox.account import SCHEME
 from nbspam.mailbox.connection import meant
 from nbspam.mailbox.maildir import Maildir
@@ -131,22 +115,15 @@ _ACCOUNTS = argument("accounts", metavar="[PLACE]...", nargs=-1)
 class Sorting(NamedTuple):
     """How mail is sorted."""
 
-    learn: bool = option(
-        "--learn", is_flag=True, help="Learn first, as nbspam mail learn does, then filter."
-    )
+    learn: bool = flag("--learn", help="Learn first, as nbspam mail learn does, then filter.")
     junk: str | None = _JUNK
-    mark: bool = option(
-        "--mark", is_flag=True, help="Set the keyword $Junk on spam instead of moving it."
-    )
+    mark: bool = flag("--mark", help="Set the keyword $Junk on spam instead of moving it.")
     unsure_keyword: str | None = option(
         "--unsure-keyword", metavar="NAME", help="Set this keyword on unsure messages."
     )
     trust_after: str | None = _TRUST_AFTER
-    move_taught: bool = option(
-        "--move-taught",
-        is_flag=True,
-        seldom=True,
-        help="Also move messages that were taught as ham.",
+    move_taught: bool = flag(
+        "--move-taught", seldom=True, help="Also move messages that were taught as ham."
     )
 
 
@@ -198,13 +175,10 @@ def filter_(
     model: Path = MODEL,
     cutting: Cutting,
     sorting: Sorting,
-    dry_run: bool = option(
-        "--dry-run", is_flag=True, under="Mail", help="Print each verdict, and change nothing."
-    ),
-    judges_all: bool = option(
+    dry_run: bool = flag("--dry-run", under="Mail", help="Print each verdict, and change nothing."),
+    judges_all: bool = flag(
         "judges_all",
         "--all",
-        is_flag=True,
         under="Mail",
         help="Classify all mail of the folders, not only new mail.",
     ),
@@ -251,9 +225,8 @@ def learn_(
     model: Path = MODEL,
     junk: str | None = _JUNK,
     trust_after: str | None = _TRUST_AFTER,
-    dry_run: bool = option(
+    dry_run: bool = flag(
         "--dry-run",
-        is_flag=True,
         under="Mail",
         seldom=True,
         help="Say what would be learned, and what looks like another class; change nothing.",
@@ -290,9 +263,9 @@ def learn_(
 
     def learn_from(connection: Mailbox) -> None:
         found = _junk_of(connection, junk)
-        with held(connection.account.state, lock_wait(quiet)) as place:
+        with held(connection.account.state, notes.lock_wait(quiet)) as place:
             _learn_folders(connection, Memory(place), found, request)
-        note_skips(connection.skips)
+        notes.note_skips(connection.skips)
 
     _for_each(mail_places(accounts), learn_from, dry_run)
 
@@ -344,9 +317,9 @@ def watch_(
             nonlocal request
             try:
                 _sort(connection, request, lambda: stop.is_asked)
-            except OlderRulesError as error:  # mail is filtered all the same
+            except update.OlderRulesError as error:  # mail is filtered all the same
                 if request.is_first:
-                    note(error.sentence(REMEDIES))
+                    note(error.sentence(notes.REMEDIES))
             request = request._replace(is_first=False)
 
         watch(named[0], sort, stop, interval, note)
@@ -364,10 +337,10 @@ def _for_each(
         try:
             with opened(account, is_dry_run) as connection:
                 work(connection)
-        except (AccountError, LockedError, OlderRulesError) as error:
+        except (AccountError, LockedError, update.OlderRulesError) as error:
             failed.append(error)
     for each in failed[:-1]:
-        note(each.sentence(REMEDIES))
+        note(each.sentence(notes.REMEDIES))
     if failed:
         raise failed[-1]
 
@@ -414,9 +387,9 @@ def _positive_class(model: Path, is_first: bool, quiet: bool = True) -> str:
             f"{model}: has no class that counts as spam; name it with train --spam-label"
         )
     if is_first:
-        note_lacking(model, metadata)
+        notes.note_lacking(model, metadata)
     if not quiet:
-        note_older(model, metadata)
+        notes.note_older(model, metadata)
     return metadata.settings.positive
 
 
@@ -444,12 +417,12 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
                     yield message.verdict
 
     learns, refusal = sorting.learn and not request.is_dry_run, None
-    with held(account.state, lock_wait(request.quiet)) as place:
+    with held(account.state, notes.lock_wait(request.quiet)) as place:
         memory = Memory(place)
         if learns:
             try:
                 _learn_folders(connection, memory, junk, request)
-            except OlderRulesError as error:  # after an upgrade mail is filtered all the same
+            except update.OlderRulesError as error:  # mail is filtered all the same
                 refusal = error
         mail = MailFilter(
             Mover(connection, memory, junk),
@@ -470,7 +443,7 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
                     " nbspam mail filter --all classifies all of it"
                 )
         _print_sorted(mail, request)
-    note_skips(connection.skips)
+    notes.note_skips(connection.skips)
     connection.skips = Skips()
     if refusal:
         raise refusal
@@ -526,7 +499,7 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
     model, quiet, is_new = request.model, request.quiet, not request.model.exists()
     wanted, labels = TrainingSettings().wanted, (SPAM, HAM)
     if not is_new:
-        with opened_to_learn(model) as lookup:
+        with update.opened_to_learn(model) as lookup:
             settings = lookup.metadata.settings
         others = [name for name in settings.classes if name != settings.positive]
         if settings.positive is None or (len(others) != 1 and HAM not in others):
@@ -537,16 +510,16 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
             )
         wanted, labels = settings.wanted, (settings.positive, HAM if HAM in others else others[0])
     lessons = Lessons(connection, memory, junk, labels, seconds_of(request.sorting.trust_after))
-    where, sizes, wait = executor(request.jobs), ClassSizes(), lock_wait(quiet)
+    where, sizes, wait = executor(request.jobs), ClassSizes(), notes.lock_wait(quiet)
 
     def learn_each(messages: Iterable[TokenizedMessage]) -> PendingMessages:
         pending = PendingMessages(wanted)
         pending.add(messages, model)
         change = Change()
         if request.is_dry_run:
-            change = rehearsed(model, pending, TrainingSettings())
+            change = update.rehearsed(model, pending, TrainingSettings())
         elif pending.found:
-            change = learn(model, pending, TrainingSettings(), wait=wait)
+            change = update.learn(model, pending, TrainingSettings(), wait=wait)
         _print_change(change, lessons.waiting, junk, connection.account, request)
         return pending
 
@@ -570,11 +543,11 @@ def _print_change(
     change: Change, waiting: int, junk: str, account: Place, request: Request
 ) -> None:
     if request.form == "json":
-        fields = {"account": account.label, "model": str(request.model), **change_json(change)}
-        click.echo(json.dumps(rounded(fields | {"waiting": waiting})))
+        fields = {"account": account.label, "model": str(request.model), "waiting": waiting}
+        click.echo(json.dumps(rounded(fields | notes.change_json(change))))
         return
     remedy = f"move them into {junk}, or out of it, and learn again"
-    note_surprising(change, request.quiet, lambda _: remedy, request.is_dry_run)
+    notes.note_surprising(change, request.quiet, lambda _: remedy, request.is_dry_run)
     if not request.quiet and (change.learned or change.moved or waiting):
         more = ""
         if waiting:
@@ -583,4 +556,4 @@ def _print_change(
                 f" {one_line(junk)} first"
             )
         would = "would have " if request.is_dry_run else ""
-        click.echo(f"{account.name}: {would}{change_words(change)}{more}")
+        click.echo(f"{account.name}: {would}{notes.change_words(change)}{more}")

@@ -232,7 +232,7 @@ REMEDIES = {
     ),
     Remedy.GIVE_OUTSIDE_LABEL: "give it with --spam or --ham",
     Remedy.LEAVE_OUT_STRICT: "fix it, or leave out --strict to skip it",
-    Remedy.LEAVE_OUT_SEEN: "read all of it with --no-seen",
+    Remedy.LEAVE_OUT_SEEN: "leave out --seen to read all of it",
     Remedy.NAME_SPAM_LABEL: "name the spam class with --spam-label when training",
     Remedy.NAME_ONE_AS_SPAM: "add --spam-label {first} or --spam-label {second}",
     Remedy.NAME_SPAM_OR_COLUMN: (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.command import Option, option, section
+from nbspam.cli.command import Option, flag, option, section
 from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
 from nbspam.names import is_url
@@ -126,9 +126,7 @@ FORM = option(
     default="text",
     help="Print text for people or JSON for programs.",
 )
-QUIET = option(
-    "-q", "--quiet", is_flag=True, under="Output", help="Print only results, errors and guesses."
-)
+QUIET = flag("-q", "--quiet", under="Output", help="Print only results, errors and guesses.")
 JOBS = option(
     "-j",
     "--jobs",
@@ -147,9 +145,8 @@ DASK = option(
     help="Run on the Dask cluster at this address; local:N starts N workers here. The output is the"
     " same.",
 )
-STRICT = option(
+STRICT = flag(
     "--strict",
-    is_flag=True,
     under="Sources",
     seldom=True,
     help="Stop at the first row or file that cannot be read, instead of skipping it.",
@@ -158,9 +155,7 @@ FILE_PATH = FilePath(readable=False)
 OUTPUT = option(
     "-o", "--output", metavar="FILE", type=FILE_PATH, under="Output", help="Write to this file."
 )
-REPLACE_OUTPUT = option(
-    "--replace", is_flag=True, under="Output", help="Overwrite the output file if it exists."
-)
+REPLACE_OUTPUT = flag("--replace", under="Output", help="Overwrite the output file if it exists.")
 
 
 def opened_base(base: str | None) -> "contextlib.AbstractContextManager[Base | None]":
@@ -189,7 +184,7 @@ class Reading(NamedTuple):
         " per line (lines), mbox or message. [default: one message on standard input; files are"
         " recognised]",
     )
-    lines: bool = option("--lines", is_flag=True, help="Short for --input-format lines.")
+    lines: bool = flag("--lines", help="Short for --input-format lines.")
     text_column: str | None = _column(
         "--text-column", help="Table column with the text. [default: recognised]"
     )
@@ -210,17 +205,15 @@ class Reading(NamedTuple):
         seldom=True,
         help="Encoding of a table. [default: UTF-8, else recognised]",
     )
-    outside: bool = option(
+    outside: bool = flag(
         "--outside",
-        is_flag=True,
         formats=(),
         seldom=True,
         help="Read files outside the sources, too: targets of links in a folder, and files that an"
         " index names outside its parent folder.",
     )
-    attached: bool = option(
+    attached: bool = flag(
         "--attached",
-        is_flag=True,
         formats=(MBOX_FORMAT, MESSAGE),
         seldom=True,
         help="Read the messages that are attached to mails, forwarded as message/rfc822, and not"

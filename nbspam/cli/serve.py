@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import click
 
-from nbspam.cli.command import LOG, command, is_typed, option, section
+from nbspam.cli.command import LOG, command, flag, is_typed, option, section
 from nbspam.cli.notes import note, note_lacking, note_older
 from nbspam.cli.options import BASE, MODEL, QUIET, Cutting
 from nbspam.errors import OptionError
@@ -58,9 +58,8 @@ class Listening(NamedTuple):
     listen: str | None = option(
         "--listen", metavar="HOST:PORT", help="Listen on TCP; spamc's default port is 783."
     )
-    allow_any_address: bool = option(
+    allow_any_address: bool = flag(
         "--allow-any-address",
-        is_flag=True,
         seldom=True,
         help="Let --listen and --metrics take an address that other machines can connect to.",
     )
@@ -76,10 +75,9 @@ class Listening(NamedTuple):
 class Serving(NamedTuple):
     """What clients may do, and what the server writes."""
 
-    tell: bool = option("--tell", is_flag=True, help="Let clients teach the model (spamc -L).")
-    x_spam: bool = option(
+    tell: bool = flag("--tell", help="Let clients teach the model (spamc -L).")
+    x_spam: bool = flag(
         "--x-spam",
-        is_flag=True,
         seldom=True,
         help="Also write X-Spam-Flag, X-Spam-Level and X-Spam-Status, for recipes that look for"
         " them.",
@@ -151,13 +149,13 @@ def _check(
             f"{name}: the server reopens its model when the file changes, which it cannot see at a"
             " URL; copy the model to a file, and newer ones over it"
         )
-    for flag, place in (("--listen", listening.listen), ("--metrics", listening.metrics)):
-        if place is None or (flag == "--metrics" and _is_path(place)):
+    for name, place in (("--listen", listening.listen), ("--metrics", listening.metrics)):
+        if place is None or (name == "--metrics" and _is_path(place)):
             continue
         try:
             check_place(place, listening.allow_any_address)
         except OptionError as error:
-            raise OptionError(f"{flag} {error.problem}", error.remedy) from error
+            raise OptionError(f"{name} {error.problem}", error.remedy) from error
 
 
 def _is_path(address: str) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from nbspam.cli import notes, options
-from nbspam.cli.command import command, option, section
+from nbspam.cli.command import command, flag, section
 from nbspam.cli.learning_options import Learning, Sources
 from nbspam.cli.notes import NoTrace, note
 from nbspam.cli.options import Cutting, Reading
@@ -158,37 +158,30 @@ class ClassSizes:
 class Writing(NamedTuple):
     """What to do with the model file."""
 
-    update: bool = option(
-        "--update",
-        is_flag=True,
-        excludes="--replace",
-        help="Add to the model; create it if it does not exist.",
+    update: bool = flag(
+        "--update", excludes="--replace", help="Add to the model; create it if it does not exist."
     )
-    replace: bool = option("--replace", is_flag=True, help="Overwrite the model file if it exists.")
-    ledger: bool = option(
+    replace: bool = flag("--replace", help="Overwrite the model file if it exists.")
+    ledger: bool = flag(
         "--ledger/--no-ledger",
-        is_flag=True,
         default=True,
         seldom=True,
         help="Remember which messages were learned, for --update and forget. [default: ledger]",
     )
-    dry_run: bool = option(
+    dry_run: bool = flag(
         "--dry-run",
-        is_flag=True,
         seldom=True,
         help="Say what --update would learn, and what looks like another class; change nothing.",
     )
-    seen: bool = option(
+    seen: bool = flag(
         "--seen",
-        is_flag=True,
         under="Sources",
         formats=(MBOX_FORMAT,),
         help="Read only messages of a Maildir or mbox that were read and not deleted.",
     )
-    verbose: bool = option(
+    verbose: bool = flag(
         "-v",
         "--verbose",
-        is_flag=True,
         under="Output",
         excludes="--quiet",
         help="After training, print the whole estimate with its intervals.",
