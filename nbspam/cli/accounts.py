@@ -66,8 +66,8 @@ def mail_places(words: Sequence[str]) -> list[Place]:
 def _named(word: str, known: Mapping[str, Place]) -> Place:
     if word.lower().startswith(SCHEME):
         address = parse_address(word)
-        found = _account_at(address, known, word)
-        return found._replace(folders=(address.folder,)) if address.folder else found
+        account = _account_at(address, known, word)
+        return account._replace(folders=(address.folder,)) if address.folder else account
     if word not in known and ("/" in word or os.path.isdir(word)):  # noqa: PTH112 (loads less)
         path = os.path.normpath(os.path.expanduser(word))  # noqa: PTH111
         same = [p for p in known.values() if isinstance(p, Maildir) and p.path == path]
@@ -83,15 +83,16 @@ def _named(word: str, known: Mapping[str, Place]) -> Place:
 def _account_at(address: FolderAddress, known: Mapping[str, Place], label: str) -> Account:
     """Return the account of an address: one that is known, or one whose user is asked."""
     user, host, port = address[:3]
-    for each in known.values():
-        if isinstance(each, Maildir):
+    for place in known.values():
+        if isinstance(place, Maildir):
             continue
-        if (each.user, each.host.lower()) == (user, host.lower()) and port in (None, each.own_port):
-            return each
+        is_same = (place.user, place.host.lower()) == (user, host.lower())
+        if is_same and port in (None, place.own_port):
+            return place
     return Account(user, host, partial(_asked, f"{user}@{host}"), port, label=label)
 
 
-def messages_at(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:
+def messages_at(name: str, seen_only: bool) -> Iterator[tuple[str, bytes]]:
     """Yield the address and bytes of each message of an IMAP folder.
 
     Raises AccountError, and OptionError for a wrong account of the config file.
@@ -99,7 +100,7 @@ def messages_at(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:
     address = parse_address(name)
     if not address.folder:
         raise AccountError(f"{name}: names no folder; add one, such as {name.rstrip('/')}/INBOX")
-    yield from read_folder(_account_at(address, configured_places(), name), address, only_read)
+    yield from read_folder(_account_at(address, configured_places(), name), address, seen_only)
 
 
 @cache
@@ -149,15 +150,15 @@ def _place(path: str, label: str, values: Any) -> Place:
             raise wrong("", f"the account has no {key}; add {key} = …, or maildir = …")
     for key in [key for key in values if is_local and key not in _LOCAL]:
         raise wrong(key, "is for an IMAP account, and maildir is given; leave one of them out")
-    given = [key for key in _SECRETS if key in values]
-    if len(given) > 1:
-        raise wrong(given[1], f"{given[0]} is given too; leave one of them out")
+    secret_keys = [key for key in _SECRETS if key in values]
+    if len(secret_keys) > 1:
+        raise wrong(secret_keys[1], f"{secret_keys[0]} is given too; leave one of them out")
     name = "" if is_local else f"{values['user']}@{values['host']}"
     secret = partial(_asked, name)
     if password := file("password-file"):
         secret = partial(from_file, password, name)
-    elif given:
-        secret = partial(from_command, values[given[0]], given[0], name)
+    elif secret_keys:
+        secret = partial(from_command, values[secret_keys[0]], secret_keys[0], name)
     fields: dict[str, Any] = {k: v for k, v in values.items() if k not in _OTHERS}
     fields["folders"] = tuple(values.get("folders", (INBOX,)))
     fields["ham"] = tuple(values.get("ham", fields["folders"]))

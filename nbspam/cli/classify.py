@@ -202,37 +202,39 @@ def classify(
     names = sources or (STDIN,)
     flow, skips = Flow(), Skips(reading.strict)
     options = reading.options(flow=flow)
-    few = dask is None and reading.is_one_message and all(map(_is_small, names))
-    last: int = VerdictCode.ERROR
+    is_few = dask is None and reading.is_one_message and all(map(_is_small, names))
+    last_code: int = VerdictCode.ERROR
     n = 0
     with open_filter(model, cutting.of, base=base) as spam_filter:
         notes.note_lacking(model, spam_filter.metadata)
         options = options.like(spam_filter.metadata.learned.columns)
         if exit_code:
             _check_positive(spam_filter.metadata)
-        seen: Iterable[RawMessage | Skipped | SourcePiece]
-        with contextlib.ExitStack() as opened:
-            shown: Callable[[Iterable[Any]], Iterable[Any]] = iter
-            if not (few or sys.stdout.isatty()):  # where the verdicts go elsewhere
+        raws: Iterable[RawMessage | Skipped | SourcePiece]
+        with contextlib.ExitStack() as stack:
+            with_progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
+            if not (is_few or sys.stdout.isatty()):  # where the verdicts go elsewhere
                 from nbspam.cli.progress import progress
 
-                shown = opened.enter_context(progress(False, names))
+                with_progress = stack.enter_context(progress(False, names))
             if dask is None:
-                where = executor(jobs, flow.pauses)
-                seen = trace.noted(raw for name in names for raw in any_kind(name, options, skips))
+                workers = executor(jobs, flow.pauses)
+                raws = trace.noted(raw for name in names for raw in any_kind(name, options, skips))
             else:
                 from nbspam.cli.progress import cutter, work_place
                 from nbspam.reading.cutting import Asked
 
-                where = opened.enter_context(work_place(dask, jobs, trace))
-                cuts = cutter(where, options, names)
-                seen = (piece for name in names for piece in cuts.pieces(Asked(name)))
-            for done in shown(classified(seen, skips, where, spam_filter, flow.pauses)):
-                judged = done.verdict
+                workers = stack.enter_context(work_place(dask, jobs, trace))
+                cuts = cutter(workers, options, names)
+                raws = (piece for name in names for piece in cuts.pieces(Asked(name)))
+            for classified_message in with_progress(
+                classified(raws, skips, workers, spam_filter, flow.pauses)
+            ):
+                verdict = classified_message.verdict
                 n += 1
-                click.echo(_line(judged, form))
-                trace.judged(judged)
-                last = _verdict_code(spam_filter, judged)
+                click.echo(_line(verdict, form))
+                trace.judged(verdict)
+                last_code = _verdict_code(spam_filter, verdict)
         if n > 1 or notes.has_reader():  # else a mail program may run it for every mail
             notes.note_older(model, spam_filter.metadata, spam_filter.classifier.base)
     notes.note_skips(skips)
@@ -244,18 +246,18 @@ def classify(
             notes.note(nothing)
     if not exit_code:
         return ExitCode.DONE if n or not skips.count else ExitCode.ERROR
-    return VerdictCode.ERROR if skips.count else last
+    return VerdictCode.ERROR if skips.count else last_code
 
 
-def _line(judged: Verdict, form: str) -> str:
+def _line(verdict: Verdict, form: str) -> str:
     """Return what is printed of a verdict; the form `header` is the value that -p writes."""
     if form == "text":
-        return judged.as_line()
+        return verdict.as_line()
     if form == "json":
-        return json.dumps(judged.as_json())
+        return json.dumps(verdict.as_json())
     from nbspam.serving.passthrough import verdict_value  # which the other forms do without
 
-    return verdict_value(judged.verdict, judged.probability, judged.reason)
+    return verdict_value(verdict.verdict, verdict.probability, verdict.reason)
 
 
 def _is_small(source: str) -> bool:
@@ -287,30 +289,30 @@ def _pass_on(
 
     pipe = click.get_current_context().obj  # the MessagePipe of nbspam/__main__.py
     name, tag = marking.name(), marking.tag()
-    taken = pipe.take(BYTES_LIMIT)
-    trace.begin(taken)
+    raw_message = pipe.take(BYTES_LIMIT)
+    trace.begin(raw_message)
     with open_filter(model, cutting.of, base=base) as spam_filter:
         if exit_code:
             _check_positive(spam_filter.metadata)
         # With the marks that it came with: a text without a header has an empty line after them.
-        parsed = parse(taken, (name, MARK))
+        parsed = parse(raw_message, (name, MARK))
         message = tokenize(parsed, wanted=spam_filter.wanted)
-        judged = spam_filter.judge(message)
+        verdict = spam_filter.judge(message)
         evidence = None
         if marking.evidence:
             words = spam_filter.explain(message).words
             telling = [(w.token, w.share) for w in words if not is_fragment(w.token)]
             evidence = passthrough.evidence_value(name, telling[: marking.evidence])
-    code = _verdict_code(spam_filter, judged)
+    code = _verdict_code(spam_filter, verdict)
     marks = passthrough.Marks(
         name=name,
-        verdict=_line(judged, "header"),
+        verdict=_line(verdict, "header"),
         tag=tag if code == VerdictCode.SPAM else "",
         evidence=evidence,
     )
-    raw = passthrough.cleaned(taken, name)
+    raw = passthrough.cleaned(raw_message, name)
     pipe.give(passthrough.marked(raw, marks))
-    trace.judged(judged)
+    trace.judged(verdict)
     with contextlib.suppress(OSError):  # the message is out
         notes.note_lacking(model, spam_filter.metadata)
     return code if exit_code else ExitCode.DONE
@@ -325,8 +327,8 @@ def _check_positive(metadata: Metadata) -> None:
         )
 
 
-def _verdict_code(spam_filter: Filter, judged: Verdict) -> VerdictCode:
+def _verdict_code(spam_filter: Filter, verdict: Verdict) -> VerdictCode:
     """Return the exit code of a verdict."""
-    if judged.verdict == spam_filter.metadata.settings.positive:
+    if verdict.verdict == spam_filter.metadata.settings.positive:
         return VerdictCode.SPAM
-    return VerdictCode.HAM if judged.verdict in judged.probabilities else VerdictCode.UNSURE
+    return VerdictCode.HAM if verdict.verdict in verdict.probabilities else VerdictCode.UNSURE

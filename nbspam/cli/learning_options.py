@@ -79,11 +79,11 @@ class Sources(NamedTuple):
         read: how to read the plain sources: with labels, or `any_kind`.
         """
         self.check()
-        named = self._named()
+        labelled_sources = self._named()
         reading = self._each_as_itself(reading)
         return itertools.chain(
             *(read(source, reading, skips) for source in self.sources),
-            *(unlabelled(source, label, reading, skips) for label, source in named),
+            *(unlabelled(source, label, reading, skips) for label, source in labelled_sources),
         )
 
     def pieces(self, cutter: "Cutter") -> "Iterator[SourcePiece | RawMessage | Skipped]":
@@ -91,11 +91,14 @@ class Sources(NamedTuple):
         from nbspam.reading.cutting import Asked
 
         self.check()
-        named = self._named()
+        labelled_sources = self._named()
         cutter = cutter._replace(options=self._each_as_itself(cutter.options))
-        own = [Asked(source, needs_labels=True) for source in self.sources]
-        for asked in [*own, *(Asked(source, label, True) for label, source in named)]:
-            yield from cutter.pieces(asked)
+        requests = [Asked(source, needs_labels=True) for source in self.sources]
+        for request in [
+            *requests,
+            *(Asked(source, label, True) for label, source in labelled_sources),
+        ]:
+            yield from cutter.pieces(request)
 
     def check(self) -> None:
         """Raise OptionError if there is no source."""
@@ -117,38 +120,38 @@ class Sources(NamedTuple):
         labels += [(source, label) for label, source in self._named()]
         if len(labels) < 2:
             return reading
-        given = {real_name(source): label for source, label in labels if source != STDIN}
-        return reading._replace(given={**reading.given, **given})
+        label_by_path = {real_name(source): label for source, label in labels if source != STDIN}
+        return reading._replace(given={**reading.given, **label_by_path})
 
     def _named(self) -> list[tuple[str, str]]:
         """Return (label, source) of --spam, --ham and --label."""
-        named = [(SPAM, source) for source in self.spam] + [(HAM, source) for source in self.ham]
-        for pair in self.label:
-            name, equals, source = pair.partition("=")
+        pairs = [(SPAM, source) for source in self.spam] + [(HAM, source) for source in self.ham]
+        for text in self.label:
+            name, equals, source = text.partition("=")
             if not (equals and normal_label(name) and source):
                 raise OptionError(
-                    f"--label {pair!r} is not NAME=SOURCE; try --label promo=promo.mbox"
+                    f"--label {text!r} is not NAME=SOURCE; try --label promo=promo.mbox"
                 )
-            named.append((normal_label(name), source))
-        literal = {real_name(source) for _, source in named if source != STDIN}
-        return [(label, each) for label, name in named for each in _matching(name, literal)]
+            pairs.append((normal_label(name), source))
+        literal = {real_name(source) for _, source in pairs if source != STDIN}
+        return [(label, path) for label, name in pairs for path in _matching(name, literal)]
 
 
-def _matching(source: str, given: Container[str]) -> list[str]:
+def _matching(source: str, other_paths: Container[str]) -> list[str]:
     """Return the files and folders that a pattern means; a source that is there is no pattern.
 
-    given: real names of other sources, which no pattern takes: `--spam ~/Maildir/.Junk --ham
+    other_paths: real names of other sources, which no pattern takes: `--spam ~/Maildir/.Junk --ham
     '~/Maildir/.*'`.  Files with a dot in front are not mail: programs keep their own things there.
     """
     if not set(source) & set("*?[") or is_url(source) or os.path.lexists(source):
         return [source]
     import glob  # one message to learn has no patterns
 
-    found = sorted(glob.glob(os.path.expanduser(source), include_hidden=True))  # noqa: PTH111, PTH207
+    paths = sorted(glob.glob(os.path.expanduser(source), include_hidden=True))  # noqa: PTH111, PTH207
     return [
         path
-        for path in found
-        if real_name(path) not in given
+        for path in paths
+        if real_name(path) not in other_paths
         and (os.path.isdir(path) or not os.path.basename(path).startswith("."))  # noqa: PTH112, PTH119
     ] or [source]
 
@@ -361,11 +364,11 @@ class Protocol(NamedTuple):
         from nbspam.evaluation import protocols
 
         read, n = read.for_model(settings), len(read.corpus)
-        of = f"classifying, then learning, message {{:,}} of {n:,}"
+        title = f"classifying, then learning, message {{:,}} of {n:,}"
         if self.folds is not None:
-            of = f"training and testing, fold {{:,}} of {self.folds}"
-        shown = parts_shown(passes or Passes(), lambda _, i: of.format(i + 1))
-        trial = protocols.Trial(read, settings, cut_offs, telling, shown)
+            title = f"training and testing, fold {{:,}} of {self.folds}"
+        titled = parts_shown(passes or Passes(), lambda _, i: title.format(i + 1))
+        trial = protocols.Trial(read, settings, cut_offs, telling, titled)
         if self.folds is not None:
             return protocols.folds(trial, self.folds, self.seed)
         if self.online:

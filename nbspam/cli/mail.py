@@ -339,8 +339,8 @@ def _for_each(
                 work(connection)
         except (AccountError, LockedError, update.OlderRulesError) as error:
             failed.append(error)
-    for each in failed[:-1]:
-        note(each.sentence(notes.REMEDIES))
+    for failure in failed[:-1]:
+        note(failure.sentence(notes.REMEDIES))
     if failed:
         raise failed[-1]
 
@@ -526,9 +526,18 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
     if is_new:
         make_default_folder(model)
         memory.learned.clear()  # by a model that is gone
-        plain = (TrainingSettings(), Cutting(None, None, None), _NEW, None)
-        beside = (Skips(), NoTrace(), wait, sizes)
-        training = Training(model, *plain, request.form, quiet, *beside)
+        training = Training(
+            model,
+            TrainingSettings(),
+            Cutting(None, None, None),
+            _NEW,
+            request.form,
+            quiet,
+            Skips(),
+            NoTrace(),
+            wait,
+            sizes,
+        )
         train_whole(where, in_batches(lessons.messages(), *PIECE), [SCHEME], training, learn_each)
     else:
         found = tokenized(lessons.messages(), Skips(), where, True, wanted, skips_empty=True)
@@ -543,8 +552,9 @@ def _print_change(
     change: Change, waiting: int, junk: str, account: Place, request: Request
 ) -> None:
     if request.form == "json":
-        fields = {"account": account.label, "model": str(request.model), "waiting": waiting}
-        click.echo(json.dumps(rounded(fields | notes.change_json(change))))
+        fields: dict[str, object] = {"account": account.label, "model": str(request.model)}
+        fields |= notes.change_json(change) | {"waiting": waiting}
+        click.echo(json.dumps(rounded(fields)))
         return
     remedy = f"move them into {junk}, or out of it, and learn again"
     notes.note_surprising(change, request.quiet, lambda _: remedy, request.is_dry_run)

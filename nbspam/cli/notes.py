@@ -97,9 +97,9 @@ def note_lacking(model: "str | Path", metadata: Metadata) -> None:
 def counts_words(metadata: Metadata) -> str:
     """Return how many messages, of each class, and tokens a model has counted."""
     sizes = metadata.by_class(metadata.learned.messages)
-    shown = ", ".join(f"{name}: {n:,}" for name, n in sizes.items())
+    by_class = ", ".join(f"{name}: {n:,}" for name, n in sizes.items())
     messages, tokens = counted(sum(sizes.values()), "message"), counted(metadata.n_tokens, "token")
-    return f"{messages} ({shown}), {tokens}"
+    return f"{messages} ({by_class}), {tokens}"
 
 
 def counts_json(metadata: Metadata) -> dict[str, object]:
@@ -119,7 +119,7 @@ def change_words(change: "Change") -> str:
 def change_json(change: "Change") -> dict[str, object]:
     """Return it as JSON has it."""
     keys = "source", "label", "looks_like", "probability"
-    surprising = [{key: getattr(one, key) for key in keys} for one in change.surprising]
+    surprising = [{key: getattr(lesson, key) for key in keys} for lesson in change.surprising]
     fields = change._asdict() | {"surprising": surprising}
     del fields["forgotten"]
     return fields
@@ -135,7 +135,7 @@ def note_surprising(
 
     remedy: returns what to do with some sources if they were a mistake.
     """
-    kinds = Counter((one.looks_like, one.label) for one in change.surprising)
+    kinds = Counter((lesson.looks_like, lesson.label) for lesson in change.surprising)
     for (looks_like, label), n in kinds.items():
         learned = "would be" if is_dry_run else "was" if n == 1 else "were"
         look = "looks" if n == 1 else "look"
@@ -145,10 +145,10 @@ def note_surprising(
         )
         if not quiet:
             kind = looks_like, label
-            every = [one.source for one in change.surprising if one[2:0:-1] == kind]
+            sources = [lesson.source for lesson in change.surprising if lesson[2:0:-1] == kind]
             more = [f"and {n - _SURPRISING:,} more"] if n > _SURPRISING else []
-            sentence += f": {', '.join(every[:_SURPRISING] + more)}"
-            sentence += "" if is_dry_run else f"; if that is a mistake: {remedy(every)}"
+            sentence += f": {', '.join(sources[:_SURPRISING] + more)}"
+            sentence += "" if is_dry_run else f"; if that is a mistake: {remedy(sources)}"
         note(sentence)
 
 
@@ -166,11 +166,11 @@ def young_sentence(metadata: Metadata) -> str:
     missing = metadata.missing
     if not missing:
         return ""
-    wanted = [f"{n:,} more {name}" for name, n in missing.items()]
-    more = " and ".join(wanted)
-    if len(wanted) > _CLASSES_SHOWN + 1:
-        more = ", ".join(wanted[:_CLASSES_SHOWN])
-        more += f" and more of {len(wanted) - _CLASSES_SHOWN} other classes"
+    missing_words = [f"{n:,} more {name}" for name, n in missing.items()]
+    more = " and ".join(missing_words)
+    if len(missing_words) > _CLASSES_SHOWN + 1:
+        more = ", ".join(missing_words[:_CLASSES_SHOWN])
+        more += f" and more of {len(missing_words) - _CLASSES_SHOWN} other classes"
     return f"needs {more}; until then it will often answer 'unsure'"
 
 
@@ -257,8 +257,8 @@ REMEDIES = {
 
 def default_model() -> str:
     """Return $NBSPAM_MODEL, else the model's place in the user's data folder."""
-    if named := os.environ.get("NBSPAM_MODEL"):
-        return named
+    if path := os.environ.get("NBSPAM_MODEL"):
+        return path
     home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 (no pathlib for one message)
     if home.startswith("~"):  # a mail server's user may have none
         raise OptionError("no home folder for the model; name the model with --model")

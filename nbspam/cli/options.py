@@ -261,12 +261,12 @@ class Reading(NamedTuple):
                     )
             return
         context = click.get_current_context()
-        for each in context.command.params:
-            formats = each.formats if isinstance(each, Option) else None
-            if formats is not None and form not in formats and context.params[each.name]:
+        for parameter in context.command.params:
+            formats = parameter.formats if isinstance(parameter, Option) else None
+            if formats is not None and form not in formats and context.params[parameter.name]:
                 by = "--lines" if self.lines else f"--input-format {form}"
                 raise OptionError(
-                    f"{max(each.opts, key=len)} has no effect with {by}; leave one of them out"
+                    f"{max(parameter.opts, key=len)} has no effect with {by}; leave one of them out"
                 )
 
     def options(
@@ -366,8 +366,8 @@ class Cutting(NamedTuple):
         """Return the cut-offs for a model; raises OptionError."""
         classes = metadata.settings.classes
         self.check_classes(classes)
-        own = CutOffs.of_model(metadata)
-        return own if len(classes) > 2 else own.changed(*self)
+        cut_offs = CutOffs.of_model(metadata)
+        return cut_offs if len(classes) > 2 else cut_offs.changed(*self)
 
     def check_classes(self, classes: Sequence[str]) -> None:
         """Raise OptionError for a model that has no use for them."""

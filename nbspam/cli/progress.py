@@ -102,7 +102,7 @@ def progress(
     """
     with shown_passes(quiet, sources) as passes:
 
-        def shown(messages: Iterable[Any]) -> Iterator[Any]:
+        def with_progress(messages: Iterable[Any]) -> Iterator[Any]:
             if type(passes) is Passes:
                 yield from messages
                 return
@@ -111,7 +111,7 @@ def progress(
                 yield message
                 passes.done(1, message.size or _size(message.source))
 
-        yield shown
+        yield with_progress
 
 
 def parts_shown(

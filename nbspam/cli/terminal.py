@@ -20,9 +20,9 @@ def terminal_width() -> int | None:
     """Return the columns of the terminal that standard output is; None of anything else."""
     if not sys.stdout.isatty():
         return None
-    named = os.environ.get("COLUMNS", "")
-    if named.isdecimal() and int(named):
-        return int(named)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or _USUAL_WIDTH
     except OSError:

@@ -88,24 +88,26 @@ class ClassSizes:
             yield message
 
     def report_shared(
-        self, n: int, found: Sequence[Mapping[str, str]], quiet: bool, strict: bool
+        self, n: int, examples: Sequence[Mapping[str, str]], quiet: bool, strict: bool
     ) -> None:
         """Say that n messages are in two or more classes.
 
-        found: of some, each class and the first source in it.
+        examples: of some, each class and the first source in it.
         """
         self.n_shared = n
         if not n:
             return
         where = [
             " and ".join(
-                f"{one_line(source)} as {name}" for name, source in list(each.items())[:_SHOWN]
+                f"{one_line(source)} as {name}" for name, source in list(example.items())[:_SHOWN]
             )
-            for each in found[:_NAMED]
+            for example in examples[:_NAMED]
         ]
         where += [f"and {n - len(where):,} more"] if 0 < len(where) < n else []
-        shown = f" ({'; '.join(where)})" if where else ""
-        what = f"{counted(n, 'message')} {'is' if n == 1 else 'are'} in two or more classes{shown}"
+        details = f" ({'; '.join(where)})" if where else ""
+        what = (
+            f"{counted(n, 'message')} {'is' if n == 1 else 'are'} in two or more classes{details}"
+        )
         if strict:
             raise TrainingError(f"{what}; correct the labels, or leave out --strict")
         if not quiet:
@@ -115,8 +117,8 @@ class ClassSizes:
         """Count messages that others have counted; first: where the first of each class are."""
         for name, n in sizes.items():
             self._sizes[name] = self._sizes.get(name, 0) + n
-            own = self._first.setdefault(name, [])
-            own += first[name][: FEW - len(own)]
+            sources = self._first.setdefault(name, [])
+            sources += first[name][: FEW - len(sources)]
 
     def note_small(self, strict: bool) -> None:
         """Say which classes are of a few messages beside two large ones, and where these are.
@@ -201,7 +203,6 @@ class Training(NamedTuple):
     settings: TrainingSettings
     cutting: Cutting
     writing: Writing
-    limit: float | None  # the share of ham that may be blocked
     form: str
     quiet: bool  # print no text but errors
     skips: Skips
@@ -295,12 +296,12 @@ def train(
       nbspam train --dask tcp://10.0.0.1:8786 /shared/mail.parquet
     """
     _check(sources, model, writing, cutting, learning, reading)
-    before = _updated(sources, model, writing, cutting, learning)
-    how, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
-    sizes = ClassSizes()
-    how = how._replace(hear_columns=sizes.columns.append)
-    how = how._replace(tell=partial(sizes.hear, how.tell))
-    how = how if before is None else how.like(before.learned.columns)
+    old = _updated(sources, model, writing, cutting, learning)
+    skips, sizes = Skips(reading.strict), ClassSizes()
+    read = reading.options(writing.seen, quiet, needs_content=True)
+    read = read._replace(hear_columns=sizes.columns.append, tell=partial(sizes.hear, read.tell))
+    if old is not None:
+        read = read.like(old.learned.columns)
     names = sources.names()
     # As in a macro of a mail reader.
     is_one = names == [STDIN] and reading.is_one_message
@@ -308,31 +309,31 @@ def train(
     silent = quiet or (writing.update and is_one and not is_seen)
     with (
         sizes.fitting(),
-        options.opened_base(base) as beneath,
+        options.opened_base(base) as opened_base,
         work_place(dask, jobs, trace, quiet) as where,
     ):
-        settings = learning.settings()._replace(base=beneath)
-        if beneath is not None:  # before anything is read
-            beneath.check(model, (before or first_metadata((), settings)).settings)
-        asked = (settings, cutting, writing, writing.max_ham_blocked, form, silent)
+        settings = learning.settings()._replace(base=opened_base)
+        if opened_base is not None:  # before anything is read
+            opened_base.check(model, (old or first_metadata((), settings)).settings)
+        asked = (settings, cutting, writing, form, silent)
         training = Training(model, *asked, skips, trace, notes.lock_wait(quiet), sizes)
         # One class alone begins a model one by one, without numpy.
         begins = not writing.update or sources.may_have_two_classes
-        if before is None and begins and beneath is None:
+        if old is None and begins and opened_base is None:
             whole = training._replace(quiet=quiet)
-            pieces = sources.pieces(cutter(where, how, names))
+            pieces = sources.pieces(cutter(where, read, names))
             instead = partial(update_instead, training=whole) if writing.update else None
             train_whole(where, in_batches(pieces, *PIECE), names, whole, instead)
             return
         raws: Iterable[RawMessage | Skipped | SourcePiece]
         if where.is_here:
-            raws = trace.noted(sources.messages(how, skips))
+            raws = trace.noted(sources.messages(read, skips))
         else:
-            raws = sources.pieces(cutter(where, how, names))
-        pending = PendingMessages((settings if before is None else before.settings).wanted)
-        found = tokenized(raws, skips, where, True, pending.corpus.wanted, skips_empty=True)
-        with progress(silent, names) as shown:
-            messages = sizes(shown(found))
+            raws = sources.pieces(cutter(where, read, names))
+        pending = PendingMessages((settings if old is None else old.settings).wanted)
+        messages = tokenized(raws, skips, where, True, pending.corpus.wanted, skips_empty=True)
+        with progress(silent, names) as with_progress:
+            messages = sizes(with_progress(messages))
             if writing.update:
                 pending.add(trace.digested(messages), model if writing.ledger else None)
             else:
@@ -372,11 +373,11 @@ def _updated(
         metadata = lookup.metadata
     of_model = Learning.of_model(metadata.settings)
     for name in learning.given():
-        asked, kept = getattr(learning, name), getattr(of_model, name)
-        if asked != kept:
+        typed, trained_with = getattr(learning, name), getattr(of_model, name)
+        if typed != trained_with:
             raise OptionError(
-                f"{learning.option(name)} {asked}: the model {model} was trained with"
-                f" {'none' if kept is None else kept}; leave"
+                f"{learning.option(name)} {typed}: the model {model} was trained with"
+                f" {'none' if trained_with is None else trained_with}; leave"
                 " it out, or train a new model with --replace"
             )
     return metadata
@@ -401,8 +402,8 @@ def train_whole(
     model, quiet = training.model, training.quiet
     with shown_passes(quiet, names) as passes, TrainingRun(where, training.settings, passes) as run:
         run.read(pieces, training.skips)
-        for kept in run.kept:
-            training.sizes.add(kept.summary.messages, kept.summary.first)
+        for piece in run.kept:
+            training.sizes.add(piece.summary.messages, piece.summary.first)
         training.sizes.note_small(training.skips.strict)
         notes.note_skips(training.skips)
         options.make_default_folder(model)
@@ -415,8 +416,8 @@ def train_whole(
         if not quiet:
             _note_alone(run)
         run.fit()
-        if training.limit is not None:
-            run.choose_cut_offs(training.limit)
+        if training.writing.max_ham_blocked is not None:
+            run.choose_cut_offs(training.writing.max_ham_blocked)
         elif training.cutting.is_given:
             run.metadata = training.cutting.of(run.metadata).stored_in(run.metadata)
         try:
@@ -441,25 +442,25 @@ def train_whole(
         if quiet and training.form == "text":
             return
         rates, doubted = left_out_rates_of(run)
-        named = run.named(doubted.messages[:LISTED])
-    _print_training(run.metadata, rates, doubted, named, training)
+        doubtful_sources = run.named(doubted.messages[:LISTED])
+    _print_training(run.metadata, rates, doubted, doubtful_sources, training)
 
 
 def _note_alone(run: "TrainingRun") -> None:
     """Say which header words stand in nearly all messages of one class and in hardly any other."""
-    (settings, learned), found = run.metadata, run.telling_alone()
-    if not found:
+    (settings, learned), rows = run.metadata, run.telling_alone()
+    if not rows:
         return
-    shown = []
-    for token, row in sorted(found, key=lambda each: (-max(each[1]), each[0]))[:_NAMED]:
+    described = []
+    for token, row in sorted(rows, key=lambda each: (-max(each[1]), each[0]))[:_NAMED]:
         sizes = zip(row, learned.messages, settings.classes, strict=True)
         where = ", ".join(f"in {n:,} of {of:,} {one_line(name)}" for n, of, name in sizes)
-        shown.append(f"{token!r} ({where})")
-    shown += [f"{len(found) - _NAMED:,} more"] if len(found) > _NAMED else []
-    each, they = ("each of ", "they are") if len(found) > 1 else ("", "it is")
+        described.append(f"{token!r} ({where})")
+    described += [f"{len(rows) - _NAMED:,} more"] if len(rows) > _NAMED else []
+    each, they = ("each of ", "they are") if len(rows) > 1 else ("", "it is")
     note(
-        f"{each}{', '.join(shown)} alone tells {' from '.join(settings.classes)}: {they} not used,"
-        " since a program that fetches or sorts mail may have written that"
+        f"{each}{', '.join(described)} alone tells {' from '.join(settings.classes)}: {they}"
+        " not used, since a program that fetches or sorts mail may have written that"
     )
 
 
@@ -588,22 +589,22 @@ def _print_training(
         notes.young_sentence(metadata),
     )
     if training.writing.verbose:
-        said = [words, estimate_sentence(rates, len(classes))]
+        sentences = [words, estimate_sentence(rates, len(classes))]
     else:
-        said = [words.rpartition("),")[0] + ")"]
+        sentences = [words.rpartition("),")[0] + ")"]
         if min(metadata.learned.messages) >= _ESTIMATED:
-            said += expectation(rates, len(classes))
+            sentences += expectation(rates, len(classes))
         if not young:
             model_option = (
                 "" if str(model) == notes.default_model() else f"-m {unbroken(quote(str(model)))} "
             )
-            said.append(f"next: nbspam classify {model_option}message.eml")
+            sentences.append(f"next: nbspam classify {model_option}message.eml")
     if wrong:
-        said.append(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
-    said[0] = f"{unbroken(model)}: learned {said[0]}"
-    if training.limit is not None:
-        said.append(cut_off_sentence(metadata, training.limit))
-    for sentence in filter(None, [*said, young]):
+        sentences.append(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
+    sentences[0] = f"{unbroken(model)}: learned {sentences[0]}"
+    if training.writing.max_ham_blocked is not None:
+        sentences.append(cut_off_sentence(metadata, training.writing.max_ham_blocked))
+    for sentence in filter(None, [*sentences, young]):
         echo_sentence(sentence)
 
 
@@ -619,11 +620,11 @@ def left_out_rates_of(run: "TrainingRun") -> "tuple[Figures, DoubtedLabels]":
     from nbspam.evaluation.metrics import count_verdicts, left_out_rates
 
     called, verdicts, odds, labels = _Called(), _Called(), array("d"), list[str]()
-    for found in run.each("estimating the accuracy, each message left out", _judged):
-        called.update(found[0])
-        verdicts.update(found[1])
-        odds.extend(found[2])
-        labels.extend(found[3])
+    for part in run.each("estimating the accuracy, each message left out", _judged):
+        called.update(part[0])
+        verdicts.update(part[1])
+        odds.extend(part[2])
+        labels.extend(part[3])
     positive = run.metadata.settings.positive
     rates = left_out_rates(count_verdicts(called, positive), count_verdicts(verdicts, positive))
     is_calibrated = rule_of(run.metadata).is_calibrated
