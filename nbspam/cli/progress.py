@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nbspam.reading.cutting import ByteRange, Cutter, RangeFound
     from nbspam.reading.source import ReadingOptions
 
-_REDRAWN = 0.1  # seconds between two drawings
+REDRAWN = 0.1  # seconds between two drawings
 _ONE_BY_ONE = 1_000  # parts, of which each is drawn
 _COMPRESSED = (".gz", ".bz2", ".xz")
 
@@ -85,7 +85,7 @@ class _ShownPasses(Passes):
         self._draw(text, rate)
 
     def _draw(self, text: str, rate: str) -> None:
-        if (now := time.monotonic()) - self._drawn > _REDRAWN:
+        if (now := time.monotonic()) - self._drawn > REDRAWN:
             self._drawn = now
             self._bar.update(
                 self._task, completed=self._done, description=text, rate=rate, refresh=True
