@@ -133,8 +133,8 @@ class MessagePipe:
     """
 
     __slots__ = (
-        "_at_end", "_has_written", "_latest", "pending", "reserve", "_sink", "_source",
-        "has_begun", "is_over", "is_typed",
+        "_at_end", "_has_written", "_latest", "_sink", "_source",
+        "has_begun", "is_over", "is_typed", "pending", "reserve",
     )  # fmt: skip
 
     def __init__(self, source: "TextIO | None", sink: "TextIO | None") -> None:
@@ -329,6 +329,7 @@ def _damaged_file(error: BaseException) -> str:
 
 
 def print_error(sentence: str) -> None:
+    """Print a sentence on standard error, without control characters."""
     if sys.stderr is None or not sentence:
         return
     # A file's name may hold what would command a terminal.

@@ -42,7 +42,7 @@ from nbspam.mailbox.maildir import Maildir
 _LISTS = ("folders", "ham")
 _NUMBERS = {"port": (1, 65_535), "timeout": (1, 3_600)}
 _SECRETS = ("password-command", "password-file", "token-command")
-_OTHERS = (*_SECRETS, "ca-file")  # what an account has in other words
+_OTHERS = (*_SECRETS, "ca-file")  # not fields of `Account`
 _LOCAL = ("maildir", "folders", "ham", "junk")
 KEYS = ["ca-file", "host", *_LOCAL, *_SECRETS, "tls", "user", *_NUMBERS]
 
@@ -50,7 +50,7 @@ Place = Account | Maildir
 
 
 def mail_places(words: Sequence[str]) -> list[Place]:
-    """Return the places of these names, addresses or paths; without any, all of the config file.
+    """Return the places with these names, addresses or paths; by default all of the config file.
 
     Raises OptionError.
     """
@@ -81,7 +81,7 @@ def _named(word: str, known: Mapping[str, Place]) -> Place:
 
 
 def _account_at(address: FolderAddress, known: Mapping[str, Place], label: str) -> Account:
-    """Return the account of an address: one that is known, or one whose user is asked."""
+    """Return the account of an address: a configured one, or one that asks for its password."""
     user, host, port = address[:3]
     for place in known.values():
         if isinstance(place, Maildir):
@@ -89,7 +89,7 @@ def _account_at(address: FolderAddress, known: Mapping[str, Place], label: str) 
         is_same = (place.user, place.host.lower()) == (user, host.lower())
         if is_same and port in (None, place.own_port):
             return place
-    return Account(user, host, partial(_asked, f"{user}@{host}"), port, label=label)
+    return Account(user, host, partial(_ask_password, f"{user}@{host}"), port, label=label)
 
 
 def messages_at(name: str, seen_only: bool) -> Iterator[tuple[str, bytes]]:
@@ -104,8 +104,8 @@ def messages_at(name: str, seen_only: bool) -> Iterator[tuple[str, bytes]]:
 
 
 @cache
-def _asked(name: str) -> Secret:
-    """Return the password that the user types, asked for once; raises AccountError."""
+def _ask_password(name: str) -> Secret:
+    """Ask for a password once, and return it; raises AccountError."""
     if not (sys.stdin and sys.stdin.isatty()):
         raise AccountError(
             f"{name}: there is no password and no terminal to ask for it; give the account a"
@@ -154,7 +154,7 @@ def _place(path: str, label: str, values: Any) -> Place:
     if len(secret_keys) > 1:
         raise wrong(secret_keys[1], f"{secret_keys[0]} is given too; leave one of them out")
     name = "" if is_local else f"{values['user']}@{values['host']}"
-    secret = partial(_asked, name)
+    secret = partial(_ask_password, name)
     if password := file("password-file"):
         secret = partial(from_file, password, name)
     elif secret_keys:
@@ -175,7 +175,7 @@ def _place(path: str, label: str, values: Any) -> Place:
 
 
 def _problem(key: str, value: object) -> str:
-    """Return what is wrong with what a config file says of an account; empty if nothing is."""
+    """Return what is wrong with a key or value of an account; empty if nothing is."""
     if key == "password":
         return "passwords are not allowed in the config file; use password-command or password-file"
     if key not in KEYS:

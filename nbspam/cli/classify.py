@@ -34,7 +34,7 @@ from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import tokenize
 from nbspam.workers import executor
 
-_SMALL = 1 << 18  # bytes of a file that is one message, or few
+_SMALL = 1 << 18  # bytes of a file with one message or a few
 
 if TYPE_CHECKING:
     from nbspam.reading.cutting import SourcePiece
@@ -45,7 +45,7 @@ _marked = partial(option, needs="--passthrough", seldom=True)
 
 @section("Output")
 class Marking(NamedTuple):
-    """Whether to pass the message on, and how to mark it; None is the default."""
+    """How to pass a message through and mark it; None is the default."""
 
     passthrough: bool = flag(
         "-p",
@@ -93,7 +93,7 @@ class Marking(NamedTuple):
 def _check(
     sources: tuple[str, ...], cutting: Cutting, reading: Reading, form: str, marking: Marking
 ) -> None:
-    """Raise OptionError for what is wrong with any model and no declaration says."""
+    """Raise OptionError for options that are wrong with any model."""
     cutting.check()
     if not marking.passthrough:
         reading.check(sources or (STDIN,))
@@ -213,7 +213,7 @@ def classify(
         raws: Iterable[RawMessage | Skipped | SourcePiece]
         with contextlib.ExitStack() as stack:
             with_progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
-            if not (is_few or sys.stdout.isatty()):  # where the verdicts go elsewhere
+            if not (is_few or sys.stdout.isatty()):  # verdicts on the terminal are progress enough
                 from nbspam.cli.progress import progress
 
                 with_progress = stack.enter_context(progress(False, names))
@@ -235,7 +235,7 @@ def classify(
                 click.echo(_line(verdict, form))
                 trace.judged(verdict)
                 last_code = _verdict_code(spam_filter, verdict)
-        if n > 1 or notes.has_reader():  # else a mail program may run it for every mail
+        if n > 1 or notes.has_reader():  # a mail program runs it once per mail
             notes.note_older(model, spam_filter.metadata, spam_filter.classifier.base)
     notes.note_skips(skips)
     if not (n or skips.count):
@@ -250,27 +250,27 @@ def classify(
 
 
 def _line(verdict: Verdict, form: str) -> str:
-    """Return what is printed of a verdict; the form `header` is the value that -p writes."""
+    """Return the output line of a verdict; the form `header` is the value that -p writes."""
     if form == "text":
         return verdict.as_line()
     if form == "json":
         return json.dumps(verdict.as_json())
-    from nbspam.serving.passthrough import verdict_value  # which the other forms do without
+    from nbspam.serving.passthrough import verdict_value  # other forms load no serving
 
     return verdict_value(verdict.verdict, verdict.probability, verdict.reason)
 
 
 def _is_small(source: str) -> bool:
-    """Return whether a source has one message, or few."""
+    """Return whether a source has one message or a few."""
     if source == STDIN:
         return True
-    from pathlib import Path  # 3 ms, which standard input does without
+    from pathlib import Path  # 3 ms; standard input needs none
 
     path = Path(source)
     try:
         return not is_url(source) and path.is_file() and path.stat().st_size < _SMALL
     except (OSError, ValueError):
-        return True  # there is nothing to read
+        return True  # unreadable: reading says why
 
 
 def _pass_on(
@@ -281,11 +281,11 @@ def _pass_on(
     marking: Marking,
     trace: NoTrace,
 ) -> int:
-    """Write the message with its verdict; nothing is written before all is known.
+    """Write the message with its verdict; nothing is written before the verdict is known.
 
-    Returns the exit code; what it raises comes before the message is out.
+    Returns the exit code.  It raises nothing after the message is written.
     """
-    from nbspam.serving import passthrough  # what a message that stays does without
+    from nbspam.serving import passthrough  # only -p needs it
 
     pipe = click.get_current_context().obj  # the MessagePipe of nbspam/__main__.py
     name, tag = marking.name(), marking.tag()
@@ -294,7 +294,7 @@ def _pass_on(
     with open_filter(model, cutting.of, base=base) as spam_filter:
         if exit_code:
             _check_positive(spam_filter.metadata)
-        # With the marks that it came with: a text without a header has an empty line after them.
+        # Old marks are parsed, too: without them a text without a header begins with an empty line.
         parsed = parse(raw_message, (name, MARK))
         message = tokenize(parsed, wanted=spam_filter.wanted)
         verdict = spam_filter.judge(message)

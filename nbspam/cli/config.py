@@ -46,7 +46,7 @@ def config(
 
     file = config_file()
     rows: list[tuple[str, Any, str]] = []
-    for name in ("train", "serve"):  # which have all options that the file can set
+    for name in ("train", "serve"):  # together they have all options that the file can set
         group = click.Context(nbspam, info_name="nbspam")
         subcommand = nbspam.get_command(group, name)
         assert isinstance(subcommand, Command)

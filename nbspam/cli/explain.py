@@ -123,7 +123,7 @@ def explain(
         message = tokenize(raw.message(), raw.source, raw.label, wanted=wanted)
         verdict, explanation = spam_filter.judge(message), spam_filter.explain(message)
         excerpt, metadata = highlighted_message(message, explanation), spam_filter.metadata
-    shown_words, sums = word_sums(explanation, top, fragments, is_told=form != _HTML)
+    shown_words, sums = words_and_sums(explanation, top, fragments, is_told=form != _HTML)
     view = ExplanationView(
         verdict,
         explanation,
@@ -147,7 +147,7 @@ def explain(
 
 
 def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
-    """Return the message that `source` names: the first of it, or the one of that number."""
+    """Return the first message of a source, or the one that `FILE:NUMBER` names."""
     numbered = _NUMBERED.fullmatch(source)
     if numbered and source != STDIN and (is_url(source) or not Path(source).exists()):
         for raw_message in any_kind(numbered[1], options, skips):
@@ -187,15 +187,15 @@ def _print(view: ExplanationView) -> None:
     _echo_legend([*(marks if is_marked else []), *view.legend], has_share=True)
 
 
-def word_sums(
+def words_and_sums(
     explanation: Explanation, top: int, fragments: bool, is_told: bool = True
 ) -> tuple[list[Word], list[tuple[str, float]]]:
-    """Return the words to show one by one, and the sums: of the others, the constants, of all.
+    """Return the words to list, and the sums: other words, constants, and the total.
 
-    is_told: whether to name the options that show what is summed up.
+    is_told: name the options that list what is summed up.
     """
     words, folded = list(explanation.words), []
-    if not fragments:  # they are many and mean little to a reader one by one; JSON has them all
+    if not fragments:  # many, and each means little to a reader; JSON has them all
         words = [word for word in explanation.words if not is_fragment(word.token)]
         folded = [word for word in explanation.words if is_fragment(word.token)]
     sums = [
@@ -250,7 +250,7 @@ def _as_json(view: ExplanationView) -> dict[str, Any]:
 
 
 def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
-    """Print the words that speak most strongly for each class."""
+    """Print the words with the largest weights for each class."""
     from nbspam.scoring.explanation import strongest_words
     from nbspam.store.lookup import read_model
 
@@ -281,7 +281,7 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
     _echo_legend(legend(tokens, positive), has_share=False)
 
 
-# What a constant term is, in words.
+# The constant terms in words.
 CONSTANTS = {
     BIAS: "the absence of all other words (bias)",
     CALIBRATION: "the baseline",
@@ -293,9 +293,9 @@ CONSTANTS = {
 
 
 def legend(tokens: Iterable[str], of: str) -> Iterator[tuple[str, str]]:
-    """Yield what the figures mean, and the kinds of the tokens, each once: a term, its meaning.
+    """Yield (term, meaning) of the figures and of the kinds of tokens.
 
-    of: the class that positive figures favour.
+    of: the class with positive weights.
     """
     yield "nats", f"the unit of log-odds: +0.7 doubles the odds of {of}, -0.7 halves them"
     yield "weight", "the evidence of a word by itself, in nats"
@@ -353,14 +353,14 @@ def sentences(verdict: Verdict, explanation: Explanation, metadata: Metadata) ->
     if words * side > 0:
         reason = _strongest(explanation, side)
     else:
-        why = f"its words favour {other}, but too weakly" if words else _unmoved(explanation)
+        why = f"its words favour {other}, but too weakly" if words else _why_no_share(explanation)
         reason = f"this is due to {CONSTANTS[largest]}; {why}"
     favours = f"the evidence favours {toward} (log-odds {explanation.total:+.2f})"
     yield f"{verdict.verdict}{verdict.remark}: {favours}; {reason}."
 
 
-def _unmoved(explanation: Explanation) -> str:
-    """Return why no word has a share: none is known, or `hold` (bayes/calibration.py) left none."""
+def _why_no_share(explanation: Explanation) -> str:
+    """Return why no word has a share: none is known, or `hold` (bayes/calibration.py) made it 0."""
     known = [word for word in explanation.words if not word.is_trait]
     if not known:
         return "the model knows none of its words"
@@ -374,7 +374,7 @@ def _unmoved(explanation: Explanation) -> str:
 
 
 def _strongest(explanation: Explanation, side: int) -> str:
-    """Return which words favour one side most strongly."""
+    """Return the words that favour one side most strongly."""
     leaning = [word.token for word in explanation.words if word.share * side > 0]
     readable = [token for token in leaning if not is_fragment(token)]
     *names, last = [f"“{token}”" for token in (readable or leaning)[:3]]
@@ -389,7 +389,7 @@ def _strongest(explanation: Explanation, side: int) -> str:
 
 
 _BARS = 20, 8  # characters of the longest bar, where there is room
-_LEAST_WORD = 12  # cells; a column is left out rather than less
+_LEAST_WORD = 12  # cells; a column is dropped first
 _CLASS = 14  # cells of a class's name at most, on a terminal
 
 
@@ -399,10 +399,10 @@ def table_lines(
     heads: Sequence[tuple[str, str]],
     width: int | None,
 ) -> Iterator[str]:
-    """Yield the heads, a line for each word, and one for each sum, which go into the shares.
+    """Yield the lines of a table: heads, words and sums.
 
     heads: of the columns of counts, two lines each.
-    width: of the terminal, whose lines are not exceeded; None: tokens are whole, however long.
+    width: of the terminal; None: tokens are not shortened.
     """
     names = [name if width is None else shortened(name, _CLASS) for name, _ in heads]
     columns = [["weight", "", *(f"{row.weight:+8.3f}" for row in rows)]]
@@ -413,7 +413,7 @@ def table_lines(
         columns.append(["share", "", *(f"{share:+8.3f}" for share in shares)])
     widths = [max(map(cell_width, column)) for column in columns]
     longest = max(
-        # The name of a sum goes on below the numbers of the words.
+        # The name of a sum may extend below the columns of numbers.
         *(cell_width(name) - sum(widths[:-1]) - 2 * len(widths[:-1]) for name, _ in sums),
         *(cell_width(row.token) for row in rows),
         4,

@@ -64,7 +64,7 @@ def forget(
     reading.check(names)
     options, skips = reading.options(quiet=quiet), Skips(reading.strict)
     raws = sources.messages(options, skips, any_kind)
-    # As in a macro of a mail reader.
+    # A macro of a mail reader runs it silently.
     is_one = names == [STDIN] and reading.is_one_message
     silent = quiet or (is_one and not sys.stdout.isatty())
     with update.opened_to_learn(model) as lookup:
@@ -84,7 +84,10 @@ def forget(
         }
         click.echo(json.dumps(fields))
     elif not silent:
-        from nbspam.cli.terminal import echo_sentence, unbroken  # one message is forgotten silently
+        from nbspam.cli.terminal import (
+            echo_sentence,
+            unbroken,
+        )  # not loaded where nothing is printed
 
         echo_sentence(
             f"{unbroken(model)}: forgot {counted(change.forgotten, 'message')},"

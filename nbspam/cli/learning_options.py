@@ -21,7 +21,7 @@ from nbspam.reading.sources import STDIN, ReadingOptions, existing, labelled, un
 from nbspam.store.metadata import EVIDENCE, SCORINGS, ModelSettings
 from nbspam.workers import Passes
 
-if TYPE_CHECKING:  # help loads no numpy
+if TYPE_CHECKING:  # --help loads no numpy
     from pathlib import Path
 
     from nbspam.evaluation.messages import LabelledCorpus
@@ -55,7 +55,7 @@ class Sources(NamedTuple):
     )
 
     def names(self) -> list[str]:
-        """Return the names of all sources; raises OptionError if one cannot be read twice."""
+        """Return the names of all sources; raises OptionError if standard input is named twice."""
         pairs = [pair.partition("=")[2] for pair in self.label]
         names = [*self.sources, *self.spam, *self.ham, *pairs]
         refuse_stdin_twice(names)
@@ -63,11 +63,11 @@ class Sources(NamedTuple):
 
     @property
     def may_have_two_classes(self) -> bool:
-        """Whether not all messages are given the same label."""
+        """Whether the messages may have two or more labels."""
         return bool(self.sources) or len({label for label, _ in self._named()}) > 1
 
     def names_without_labels(self) -> list[str]:
-        """Return the names of all sources if none of them has labels of its own."""
+        """Return the names of all sources if none carries labels itself."""
         return [] if self.sources else self.names()
 
     def messages(
@@ -80,19 +80,19 @@ class Sources(NamedTuple):
         """
         self.check()
         labelled_sources = self._named()
-        reading = self._each_as_itself(reading)
+        reading = self._without_overlaps(reading)
         return itertools.chain(
             *(read(source, reading, skips) for source in self.sources),
             *(unlabelled(source, label, reading, skips) for label, source in labelled_sources),
         )
 
     def pieces(self, cutter: "Cutter") -> "Iterator[SourcePiece | RawMessage | Skipped]":
-        """Yield them cut into pieces, in the order of `messages`; raises OptionError."""
+        """Yield the sources cut into pieces, in the order of `messages`; raises OptionError."""
         from nbspam.reading.cutting import Asked
 
         self.check()
         labelled_sources = self._named()
-        cutter = cutter._replace(options=self._each_as_itself(cutter.options))
+        cutter = cutter._replace(options=self._without_overlaps(cutter.options))
         requests = [Asked(source, needs_labels=True) for source in self.sources]
         for request in [
             *requests,
@@ -114,8 +114,8 @@ class Sources(NamedTuple):
             if not is_url(source):
                 existing(source)
 
-    def _each_as_itself(self, reading: ReadingOptions) -> ReadingOptions:
-        """Return options by which a source that is inside another one is read only once."""
+    def _without_overlaps(self, reading: ReadingOptions) -> ReadingOptions:
+        """Return options that read a source inside another source only once."""
         labels = [(source, "") for source in self.sources]
         labels += [(source, label) for label, source in self._named()]
         if len(labels) < 2:
@@ -134,18 +134,18 @@ class Sources(NamedTuple):
                 )
             pairs.append((normal_label(name), source))
         literal = {real_name(source) for _, source in pairs if source != STDIN}
-        return [(label, path) for label, name in pairs for path in _matching(name, literal)]
+        return [(label, path) for label, name in pairs for path in _expand_pattern(name, literal)]
 
 
-def _matching(source: str, other_paths: Container[str]) -> list[str]:
-    """Return the files and folders that a pattern means; a source that is there is no pattern.
+def _expand_pattern(source: str, other_paths: Container[str]) -> list[str]:
+    """Return the paths that match a pattern; the name of an existing file is no pattern.
 
-    other_paths: real names of other sources, which no pattern takes: `--spam ~/Maildir/.Junk --ham
-    '~/Maildir/.*'`.  Files with a dot in front are not mail: programs keep their own things there.
+    other_paths: real paths of other sources, which a pattern leaves out: `--spam ~/Maildir/.Junk
+    --ham '~/Maildir/.*'`.  Files with a dot in front are not mail: programs keep their own there.
     """
     if not set(source) & set("*?[") or is_url(source) or os.path.lexists(source):
         return [source]
-    import glob  # one message to learn has no patterns
+    import glob  # learning one message loads no glob
 
     paths = sorted(glob.glob(os.path.expanduser(source), include_hidden=True))  # noqa: PTH111, PTH207
     return [
@@ -234,13 +234,13 @@ class Learning(NamedTuple):
         return cls(*kind, settings.alpha, settings.prior, *settings.variances, settings.positive)
 
     def settings(self) -> TrainingSettings:
-        """Return them as `learning` takes them; raises OptionError for a senseless value."""
+        """Return checked settings for `learning`; raises OptionError for a value out of bounds."""
         settings = self.unchecked()
         settings.check()
         return settings
 
     def unchecked(self) -> TrainingSettings:
-        """Return them as `learning` takes them, for several kinds of models."""
+        """Return settings for `learning` that may suit only some kinds of models."""
         smoothing, prior, shared = self[5:8]
         variances = Variances(
             SMOOTHING if smoothing is None else smoothing, prior or 0.0, bool(shared)
@@ -319,9 +319,9 @@ class Protocol(NamedTuple):
 
     @property
     def _ways(self) -> list[str]:
-        """The options given that choose how to train and test."""
+        """The given options that choose the protocol."""
         names = "folds", "train_first", "online", "leave_one_out", "compare"
-        values = ((name, getattr(self, name)) for name in names)  # 0 folds are given, too
+        values = ((name, getattr(self, name)) for name in names)  # 0 folds are given and wrong
         return [Learning.option(name) for name, v in values if v is not None and v is not False]
 
     @property
@@ -339,7 +339,7 @@ class Protocol(NamedTuple):
                 f"{way} trains new models and does not test {model}; leave out --model, or leave"
                 f" out {way} to test that model"
             )
-        # --spam-label may be of the messages that a saved model is tested on.
+        # --spam-label may name the spam of the test messages.
         for name in learning.given() if not self.trains else ():
             if name != "spam_label":
                 flag = learning.option(name)
@@ -358,7 +358,7 @@ class Protocol(NamedTuple):
     ) -> "Evaluation":
         """Return the outcomes of models trained on some of the messages; leave-one-out by default.
 
-        telling: whether to keep the telling words.  passes: show what is being done.
+        telling: keep the telling words.  passes: shows the progress.
         """
         from nbspam.cli.progress import parts_shown
         from nbspam.evaluation import protocols
@@ -378,7 +378,7 @@ class Protocol(NamedTuple):
         return protocols.left_out(trial)
 
     def first(self, messages: int) -> int:
-        """Return how many messages --train-first means."""
+        """Return the number of messages that --train-first names."""
         text = self.train_first or ""
         try:
             if text.endswith("%"):

@@ -57,7 +57,7 @@ _FILES = {
     "learn": ("mail:learn_", "Learn the junk folder as spam, other read mail as ham"),
     "watch": ("mail:watch_", "Filter mail as it arrives"),
 }
-# Messages for which processes do not pay.
+# Up to so many messages, one process is faster.
 _FEW = 20
 _KEYWORD = re.compile(r"[$A-Za-z0-9_.+-]{1,60}")
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -128,7 +128,7 @@ class Sorting(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What one run of a command was asked for."""
+    """The options of one run."""
 
     model: Path
     cutting: Cutting
@@ -138,11 +138,11 @@ class Request(NamedTuple):
     quiet: bool
     is_dry_run: bool = False
     judges_all: bool = False
-    is_first: bool = True  # round of those that `watch` makes: what a model lacks is said once
+    is_first: bool = True  # round of `watch`: what a model lacks is said once
 
 
 def check_sorting(cutting: Cutting, sorting: Sorting) -> None:
-    """Raise OptionError for cut-offs and options that cannot be, whatever the account."""
+    """Raise OptionError for options that are wrong with any account."""
     cutting.check()
     keyword = sorting.unsure_keyword
     if keyword is not None and not _KEYWORD.fullmatch(keyword):
@@ -152,11 +152,11 @@ def check_sorting(cutting: Cutting, sorting: Sorting) -> None:
         )
     if sorting.trust_after is not None and not sorting.learn:
         raise OptionError("--trust-after needs --learn; add that, or leave out --trust-after")
-    seconds_of(sorting.trust_after)
+    parse_duration(sorting.trust_after)
 
 
-def seconds_of(trust_after: str | None) -> float | None:
-    """Return what a time such as 7d means; raises OptionError."""
+def parse_duration(trust_after: str | None) -> float | None:
+    """Return the seconds of a duration such as 7d; raises OptionError."""
     if trust_after is None:
         return None
     found = re.fullmatch(r"(\d{1,6})\s?([mhdw])", trust_after)
@@ -255,14 +255,14 @@ def learn_(
       nbspam mail learn home
       nbspam mail learn --trust-after 7d -q
     """
-    seconds_of(trust_after)  # raises
+    parse_duration(trust_after)  # raises
     sorting = Sorting(True, junk, False, None, trust_after, False)
     request = Request(model, Cutting(None, None, None), sorting, jobs, form, quiet, dry_run)
     if dry_run:
-        Lookup(model).close()  # without a model all would be new
+        Lookup(model).close()  # raises without a model
 
     def learn_from(connection: Mailbox) -> None:
-        found = _junk_of(connection, junk)
+        found = _junk_folder(connection, junk)
         with held(connection.account.state, notes.lock_wait(quiet)) as place:
             _learn_folders(connection, Memory(place), found, request)
         notes.note_skips(connection.skips)
@@ -317,7 +317,7 @@ def watch_(
             nonlocal request
             try:
                 _sort(connection, request, lambda: stop.is_asked)
-            except update.OlderRulesError as error:  # mail is filtered all the same
+            except update.OlderRulesError as error:  # mail is filtered with it
                 if request.is_first:
                     note(error.sentence(notes.REMEDIES))
             request = request._replace(is_first=False)
@@ -328,9 +328,9 @@ def watch_(
 def _for_each(
     accounts: Sequence[Place], work: Callable[[Mailbox], None], is_dry_run: bool = False
 ) -> None:
-    """Connect to each place and work on it: what goes wrong with one keeps no other waiting.
+    """Connect to each place and work on it; a failure at one place does not stop the others.
 
-    Raises the error of the last account that could not be used; those before it are said.
+    Raises the last failure; earlier ones are printed.
     """
     failed: list[NbspamError] = []
     for account in accounts:
@@ -345,7 +345,7 @@ def _for_each(
         raise failed[-1]
 
 
-def _junk_of(connection: Mailbox, junk: str | None) -> str:
+def _junk_folder(connection: Mailbox, junk: str | None) -> str:
     """Return the folder for spam; raises AccountError if there is none."""
     account = connection.account
     if named := junk or account.junk:
@@ -372,13 +372,13 @@ def _junk_of(connection: Mailbox, junk: str | None) -> str:
     return found
 
 
-# Judging
+# Filtering
 
 
 def _positive_class(model: Path, is_first: bool, quiet: bool = True) -> str:
-    """Return the class that is moved as spam; raises OptionError and ModelError.
+    """Return the spam class of a model; raises OptionError and ModelError.
 
-    is_first: whether what the model lacks is not said yet.  quiet: do not say how old it is.
+    is_first: say what the model lacks.  quiet: do not say that its rules are old.
     """
     with Lookup(model) as lookup:
         metadata = lookup.metadata
@@ -394,15 +394,15 @@ def _positive_class(model: Path, is_first: bool, quiet: bool = True) -> str:
 
 
 def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) -> None:
-    """Learn if that was asked for, then judge and sort what has come; prints what was done.
+    """Learn if --learn is given, classify and move new mail, and print what was done.
 
     Raises OlderRulesError at the end if the model cannot learn.
     """
     account, sorting = connection.account, request.sorting
-    junk = _junk_of(connection, sorting.junk)
+    junk = _junk_folder(connection, sorting.junk)
 
     def judge(raws: Iterable[RawMessage], number: int) -> Iterator[Verdict]:
-        """Yield the verdicts, by the model as it is by then."""
+        """Yield the verdicts of the model as it is after learning."""
         if not number:
             return
         is_many = number > _FEW
@@ -422,7 +422,7 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
         if learns:
             try:
                 _learn_folders(connection, memory, junk, request)
-            except update.OlderRulesError as error:  # mail is filtered all the same
+            except update.OlderRulesError as error:  # mail is filtered with it
                 refusal = error
         mail = MailFilter(
             Mover(connection, memory, junk),
@@ -450,7 +450,7 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
 
 
 def _print_sorted(mail: MailFilter, request: Request) -> None:
-    """Print what is done, as it is done."""
+    """Filter the folders and print each outcome, then a line for each folder."""
     account, junk = mail.mover.connection.account, one_line(mail.mover.junk)
     numbers: Counter[tuple[str, str]] = Counter()
     try:
@@ -465,7 +465,7 @@ def _print_sorted(mail: MailFilter, request: Request) -> None:
                 click.echo(json.dumps(place | verdict.as_json() | action))
             elif mail.is_dry_run:
                 click.echo(verdict.as_line())
-    finally:  # of a run that fails, too: what was done is done
+    finally:  # a run that fails prints what it moved
         if request.form != "json" and not request.quiet:
             would = "would be " if mail.is_dry_run else ""
             what = f"moved to {junk}"
@@ -509,7 +509,7 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
                 " NAME=imaps://…"
             )
         wanted, labels = settings.wanted, (settings.positive, HAM if HAM in others else others[0])
-    lessons = Lessons(connection, memory, junk, labels, seconds_of(request.sorting.trust_after))
+    lessons = Lessons(connection, memory, junk, labels, parse_duration(request.sorting.trust_after))
     where, sizes, wait = executor(request.jobs), ClassSizes(), notes.lock_wait(quiet)
 
     def learn_each(messages: Iterable[TokenizedMessage]) -> PendingMessages:
@@ -525,7 +525,7 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
 
     if is_new:
         make_default_folder(model)
-        memory.learned.clear()  # by a model that is gone
+        memory.learned.clear()  # the model that learned them is gone
         training = Training(
             model,
             TrainingSettings(),

@@ -26,9 +26,9 @@ from nbspam.store.metadata import BASE, DEFAULT, TRAINING, Metadata
 from nbspam.tokens.kinds import COLLECTED_BY
 from nbspam.tokens.tokenized import RULES
 
-_SHOWN, _LISTED = 5, 100  # hosts in the text, and in the JSON: those with the most mails
-_MANY = 100  # known words of a header, as of most mails
-# Where the calibration comes from, in words.
+_SHOWN, _LISTED = 5, 100  # hosts with the most mails, in text and in JSON
+_MANY = 100  # known header words of a typical mail
+# The origin of the calibration in words.
 _CALIBRATED = {
     TRAINING: "fitted to the messages it was trained on, each left out",
     DEFAULT: "the default, not fitted; train --update refines it",
@@ -274,7 +274,7 @@ def set_(
     if not cutting.is_given:
         raise OptionError("nothing to set; give --spam-cutoff, --ham-cutoff or --ham-cost")
     cutting.check()
-    from nbspam.learning import update  # to look into a model does without
+    from nbspam.learning import update  # inspecting a model loads less
 
     cut_offs = update.set_cut_offs(model, cutting.of)
     if form == "json":

@@ -1,4 +1,4 @@
-"""The options that several commands share: declarations, and records of them.
+"""The options that several commands share, and records of them.
 
 Those of commands that learn are in `learning_options.py`, so that classifying one message does not
 load them.
@@ -29,7 +29,7 @@ from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import Metadata
 from nbspam.workers import all_cores
 
-if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
+if TYPE_CHECKING:  # 3 ms that classifying one message saves
     import contextlib
     from pathlib import Path
 
@@ -39,7 +39,7 @@ _CLASSES_NAMED = 10  # in an error
 
 
 class ProbabilityType(click.types.FloatParamType):
-    """The value of an option that is a probability; a percentage is told as one."""
+    """A probability; a percentage is refused with the probability that it means."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number; the command checks its bounds."""
@@ -56,7 +56,7 @@ PROBABILITY = ProbabilityType()
 
 
 class FilePath(click.Path):
-    """A file as a `pathlib.Path`, which is imported when there is one."""
+    """A file as a `pathlib.Path`, imported only when a value is converted."""
 
     def coerce_path_result(self, value: str | os.PathLike[str]) -> "Path":
         """Return the parameter's value."""
@@ -70,7 +70,7 @@ class FilePath(click.Path):
 
 
 class FileName(click.Path):
-    """A file by its name, written as `pathlib` does, which is imported if it changes the name."""
+    """A file name as `pathlib` writes it; pathlib is imported only if it changes the name."""
 
     def coerce_path_result(self, value: str | os.PathLike[str]) -> str:
         """Return the parameter's value."""
@@ -85,7 +85,7 @@ class FileName(click.Path):
 
 
 def make_default_folder(model: "Path") -> None:
-    """Create the folder of the default model; that of any other is the user's to make."""
+    """Create the folder of the default model; other folders are the user's to create."""
     if model == FilePath().coerce_path_result(default_model()):
         model.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -104,7 +104,7 @@ _model = partial(
     in_file=True,
     help="Use this model file.",
 )
-# click would call a file that it may not read wrong usage, and guess where its name is from.
+# readable=False: an unreadable file is an error of reading, not of usage.
 MODEL = _model(type=FilePath(readable=False))
 MODEL_NAME = _model(type=FileName(readable=False))
 BASE = option(
@@ -159,12 +159,12 @@ REPLACE_OUTPUT = flag("--replace", under="Output", help="Overwrite the output fi
 
 
 def opened_base(base: str | None) -> "contextlib.AbstractContextManager[Base | None]":
-    """Give the open base, None without one, for learning."""
+    """Return a context with the open base, None without one."""
     if base is None:
         from contextlib import nullcontext
 
         return nullcontext()
-    from nbspam.scoring.base import open_base  # which a model without a base does without
+    from nbspam.scoring.base import open_base  # not loaded without a base
 
     return open_base(base)
 
@@ -223,7 +223,7 @@ class Reading(NamedTuple):
 
     @property
     def format(self) -> str | None:
-        """The format of the sources that are no folders, if one is given; raises OptionError."""
+        """The format of files and pipes, if one is given; raises OptionError."""
         if not self.lines:
             return self.input_format
         if self.input_format not in (None, LINES):
@@ -239,7 +239,7 @@ class Reading(NamedTuple):
         return self.format in (None, MESSAGE)
 
     def check(self, names: Sequence[str] = ()) -> None:
-        """Raise OptionError for an unknown encoding, two formats, and what they have no use for.
+        """Raise OptionError for an unknown encoding, two formats, or options without an effect.
 
         names: of sources that are one message if they are standard input.
         """
@@ -276,7 +276,7 @@ class Reading(NamedTuple):
         flow: Flow | None = None,
         needs_content: bool = False,
     ) -> ReadingOptions:
-        """Return them, checked, as `reading` takes them.
+        """Return options for `reading`.
 
         seen: read only mail that was read.  quiet: say nothing of how a source was read.
         needs_content: whether an empty message is none.
@@ -298,11 +298,11 @@ class Reading(NamedTuple):
 
 
 def _tell(what: SourceError) -> None:
-    if what.remedy is not Remedy.NAME_ANOTHER_LABEL:  # `train` says it of labels that do not fit
+    if what.remedy is not Remedy.NAME_ANOTHER_LABEL:  # `train` says it only where labels do not fit
         note_reading(what)
 
 
-# What the program guessed of a table, which even a quiet command does not do silently.
+# Guesses about a table: even a quiet command prints them.
 _GUESSES = {
     *(Remedy.NAME_TEXT_COLUMN, Remedy.OTHER_LABEL_COLUMN, Remedy.NAME_ENCODING),
     *(Remedy.HEADER_IS_MESSAGE, Remedy.SAVE_SHEET),
@@ -316,20 +316,20 @@ def _tell_guess(what: SourceError) -> None:
 
 def _at_server(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:
     """Yield the messages of a folder at a mail server, each with its address."""
-    from nbspam.cli.accounts import messages_at  # for mail at a server alone
+    from nbspam.cli.accounts import messages_at  # only mail at a server needs it
 
     return messages_at(name, only_read)
 
 
 def refuse_stdin_twice(names: Sequence[str]) -> None:
-    """Raise OptionError if standard input is named twice: the second time it is empty."""
+    """Raise OptionError if standard input is named twice."""
     if names.count(STDIN) > 1:
         raise OptionError("-: standard input is named twice; name it once")
 
 
 @section("Cut-offs")
 class Cutting(NamedTuple):
-    """Where spam begins and ham ends; None is the model's own."""
+    """The cut-offs; None is the model's."""
 
     spam_cutoff: float | None = option(
         "--spam-cutoff",
@@ -358,7 +358,7 @@ class Cutting(NamedTuple):
         return any(value is not None for value in self)
 
     def check(self) -> None:
-        """Raise OptionError for what is wrong with any model."""
+        """Raise OptionError for cut-offs that are wrong with any model."""
         # A ham cut-off above the model's spam cut-off is wrong only for that model.
         CutOffs(1.0, 0.0).changed(*self)
 
@@ -370,7 +370,7 @@ class Cutting(NamedTuple):
         return cut_offs if len(classes) > 2 else cut_offs.changed(*self)
 
     def check_classes(self, classes: Sequence[str]) -> None:
-        """Raise OptionError for a model that has no use for them."""
+        """Raise OptionError for cut-offs where there are three or more classes."""
         if len(classes) > 2 and self.is_given:
             names = ", ".join(map(repr, classes[:_CLASSES_NAMED]))
             more = ", …" if len(classes) > _CLASSES_NAMED else ""
@@ -380,12 +380,12 @@ class Cutting(NamedTuple):
             )
 
     def of_new(self) -> CutOffs:
-        """Return the cut-offs for a model that is yet to be trained; raises OptionError."""
+        """Return the cut-offs for a new model; raises OptionError."""
         return CutOffs().changed(*self)
 
 
 def _ham_limit(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
-    """Return the share that 0.1% or 0.001 means; raises OptionError."""
+    """Return the share of a text such as 0.1% or 0.001; raises OptionError."""
     if text is None:
         return None
     try:

@@ -45,12 +45,12 @@ if TYPE_CHECKING:  # one message is learned without numpy
 
 
 _SHOWN = 5  # classes named
-_ESTIMATED = 20  # messages of each class from which on a beginner is told what to expect
+_ESTIMATED = 20  # messages of each class for an estimate
 _NAMED = 3  # messages of two or more classes that are named
 
 
 class ClassSizes:
-    """Counts the messages of each class, and keeps where the first of them are."""
+    """Counts the messages of each class, and keeps the first sources of each."""
 
     def __init__(self) -> None:
         self.n_shared: int | None = None  # messages in two or more classes; None: unknown
@@ -60,20 +60,20 @@ class ClassSizes:
         self._first: dict[str, list[str]] = {}  # the first sources of each, FEW at most
 
     def hear(self, say: Callable[["SourceError"], None], what: "SourceError") -> None:
-        """Say how a source was read; which column its labels are in, only if they do not fit."""
+        """Print a note on a source; keep that on its label column until the labels do not fit."""
         if what.remedy is Remedy.NAME_ANOTHER_LABEL:
             self._columns.append(what)
         else:
             say(what)
 
     def note_columns(self) -> None:
-        """Say in which columns labels are that are neither ham nor spam."""
+        """Print the kept notes on label columns."""
         for what in self._columns:
             notes.note_reading(what)
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
-        """Say in which columns the labels are where nothing can be learned from these."""
+        """Print the notes on label columns if training fails."""
         try:
             yield
         except TrainingError:
@@ -90,9 +90,9 @@ class ClassSizes:
     def report_shared(
         self, n: int, examples: Sequence[Mapping[str, str]], quiet: bool, strict: bool
     ) -> None:
-        """Say that n messages are in two or more classes.
+        """Print a note on n messages that are in two or more classes.
 
-        examples: of some, each class and the first source in it.
+        examples: class -> first source, of some of the messages.
         """
         self.n_shared = n
         if not n:
@@ -114,14 +114,14 @@ class ClassSizes:
             note(f"{what}; correct the labels if that is a mistake")
 
     def add(self, sizes: Mapping[str, int], first: Mapping[str, list[str]]) -> None:
-        """Count messages that others have counted; first: where the first of each class are."""
+        """Add class counts made elsewhere; first: sources of the first messages of each class."""
         for name, n in sizes.items():
             self._sizes[name] = self._sizes.get(name, 0) + n
             sources = self._first.setdefault(name, [])
             sources += first[name][: FEW - len(sources)]
 
     def note_small(self, strict: bool) -> None:
-        """Say which classes are of a few messages beside two large ones, and where these are.
+        """Print notes on classes of a few messages beside two large ones, with their sources.
 
         Raises TrainingError if strict.
         """
@@ -188,7 +188,7 @@ class Writing(NamedTuple):
         excludes="--quiet",
         help="After training, print the whole estimate with its intervals.",
     )
-    # It needs all messages at once; with a base they are learned one by one.
+    # It needs all messages at once; --base learns them one by one.
     max_ham_blocked: float | None = options.ham_limit_option(
         excludes="--spam-cutoff --ham-cutoff --ham-cost --update --base",
         help="Choose and store the lowest spam cut-off that marks at most this share of ham as"
@@ -197,7 +197,7 @@ class Writing(NamedTuple):
 
 
 class Training(NamedTuple):
-    """What one run was asked for."""
+    """The options and the state of one run."""
 
     model: Path
     settings: TrainingSettings
@@ -211,7 +211,7 @@ class Training(NamedTuple):
     sizes: ClassSizes  # of what was read
 
     def read(self) -> dict[str, int | None]:
-        """Return what is said of the reading, as JSON has it."""
+        """Return the JSON fields about reading."""
         return {"skipped": self.skips.count, "in_two_classes": self.sizes.n_shared}
 
 
@@ -223,7 +223,7 @@ def _check(
     learning: Learning,
     reading: Reading,
 ) -> None:
-    """Raise OptionError for what is wrong with any model and no declaration says."""
+    """Raise OptionError for options that are wrong with any model."""
     if writing.update and is_url(model):
         raise OptionError(
             f"{model}: a model at a URL is written whole; leave out --update, or copy it to a file"
@@ -303,7 +303,7 @@ def train(
     if old is not None:
         read = read.like(old.learned.columns)
     names = sources.names()
-    # As in a macro of a mail reader.
+    # A macro of a mail reader runs it silently.
     is_one = names == [STDIN] and reading.is_one_message
     is_seen = writing.verbose or sys.stdout.isatty()
     silent = quiet or (writing.update and is_one and not is_seen)
@@ -361,7 +361,7 @@ def _updated(
         if is_file:
             model_file.check_replaceable(model)
             if not writing.replace:
-                sources.check_all()  # what is wrong with them is said first
+                sources.check_all()  # a wrong source is reported first
                 raise model_file.ModelExistsError(model)
         return None
     if is_file and cutting.is_given:
@@ -441,13 +441,13 @@ def train_whole(
             )
         if quiet and training.form == "text":
             return
-        rates, doubted = left_out_rates_of(run)
+        rates, doubted = leave_one_out_rates(run)
         doubtful_sources = run.named(doubted.messages[:LISTED])
     _print_training(run.metadata, rates, doubted, doubtful_sources, training)
 
 
 def _note_alone(run: "TrainingRun") -> None:
-    """Say which header words stand in nearly all messages of one class and in hardly any other."""
+    """Print a note on header words in nearly all messages of one class and hardly any other."""
     (settings, learned), rows = run.metadata, run.telling_alone()
     if not rows:
         return
@@ -465,7 +465,7 @@ def _note_alone(run: "TrainingRun") -> None:
 
 
 def update_instead(messages: Iterable[TokenizedMessage], training: Training) -> None:
-    """Learn messages one by one that were to be learned at once, with `--update`."""
+    """Learn messages one by one, with --update, in place of all at once."""
     pending = PendingMessages(training.settings.wanted)
     pending.columns = training.sizes.columns
     pending.add(messages, training.model if training.writing.ledger else None)
@@ -484,18 +484,18 @@ def update_model(pending: PendingMessages, training: Training) -> None:
             passes.begin(f"adding messages to {model}", 0)
             change = update.learn(model, pending, training.settings, remember, training.wait)
             training.trace.learned(change)
-            if training.cutting.is_given:  # the model was not there before
+            if training.cutting.is_given:  # the model is new
                 update.set_cut_offs(model, training.cutting.of)
     _print_change(change, training)
 
 
 def _note_unnamed(model: Path) -> None:
-    """Say, before more is learned, that the ledger cannot tell what of it is counted already."""
+    """Print a note, before learning, on learned messages that the ledger does not have."""
     if not model.exists():
         return
     with Lookup(model) as lookup:
         learned = sum(lookup.metadata.learned.messages)
-        # To add up a ledger of a million takes 2 s; mostly its lines are as many as the messages.
+        # Adding up a ledger of a million takes 2 s; mostly its number of lines suffices.
         unnamed = 0 if lookup.remembered() == learned else sum(lookup.unnamed())
     if unnamed:
         note(
@@ -528,7 +528,10 @@ def _print_change(change: Change, training: Training) -> None:
         return
     _note_surprising(change, training)
     if not training.quiet:
-        from nbspam.cli.terminal import echo_sentence, unbroken  # one message is learned silently
+        from nbspam.cli.terminal import (
+            echo_sentence,
+            unbroken,
+        )  # not loaded where nothing is printed
 
         would = "would have " if training.writing.dry_run else ""
         echo_sentence(f"{unbroken(training.model)}: {would}{notes.change_words(change)}")
@@ -541,7 +544,7 @@ def _print_change(change: Change, training: Training) -> None:
 
 
 def _note_surprising(change: Change, training: Training) -> None:
-    """Say which lessons looked like another class; not of one message that is learned silently."""
+    """Print a note on messages that looked like another class, unless one is learned silently."""
     if training.quiet and all(one.source == "-" for one in change.surprising):
         return
 
@@ -563,7 +566,7 @@ def _print_training(
     named: Sequence[tuple[str, str]],
     training: Training,
 ) -> None:
-    """Print what was learned, and what to expect of the model.
+    """Print the numbers learned, and the estimate for new messages.
 
     rates: of the messages, each left out.  named: the first of those whose labels look wrong.
     """
@@ -611,11 +614,11 @@ def _print_training(
 # What to expect of a new model
 
 
-_Called = Counter[tuple[str, str]]  # a label, and what a message of it is called -> messages
+_Called = Counter[tuple[str, str]]  # (label, verdict) -> messages
 
 
-def left_out_rates_of(run: "TrainingRun") -> "tuple[Figures, DoubtedLabels]":
-    """Return the rates of the model on the training messages, each left out, and wrong labels."""
+def leave_one_out_rates(run: "TrainingRun") -> "tuple[Figures, DoubtedLabels]":
+    """Return the leave-one-out rates of the model, and the labels that look wrong."""
     from nbspam.evaluation.messages import DoubtedLabels, doubted_labels
     from nbspam.evaluation.metrics import count_verdicts, left_out_rates
 
@@ -635,10 +638,7 @@ def left_out_rates_of(run: "TrainingRun") -> "tuple[Figures, DoubtedLabels]":
 def _judged(
     metadata: Metadata, labels: list[str], scores: Iterator[Score]
 ) -> "tuple[_Called, _Called, array[float], list[str]]":
-    """Return how often messages of each class are called what, at 0.5 and with the cut-offs.
-
-    And of each message the log-odds of its label, and that.
-    """
+    """Return counts of (label, verdict) at 0.5 and with the cut-offs, log-odds and labels."""
     from nbspam.evaluation.results import Outcome
     from nbspam.scoring.verdict import CutOffs, verdict_on
 
@@ -653,7 +653,7 @@ def _judged(
 
 
 def expectation(rates: "Figures", n_classes: int) -> list[str]:
-    """Return the estimate for a beginner: of 100 messages."""
+    """Return the estimate of 100 messages, for a beginner."""
     blocked, missed = (rates.by_key[f"verdict_{key}_pct"].counts for key in ("bh", "sm"))
     if n_classes > 2 or blocked is None or missed is None:
         right, every = rates.by_key["accuracy"].counts or (0, 1)
@@ -680,7 +680,7 @@ def estimate_sentence(rates: "Figures", n_classes: int) -> str:
 
 
 def cut_off_sentence(metadata: Metadata, limit: float) -> str:
-    """Return where the cut-off is, and how well it can be known."""
+    """Return the chosen cut-off, and whether there is enough ham to measure the limit."""
     settings, learned = metadata
     sentence = (
         f"cut-off for at most {100 * limit:g} % of ham blocked: spam is above"
