@@ -184,7 +184,7 @@ class Reading(NamedTuple):
         " per line (lines), mbox or message. [default: one message on standard input; files are"
         " recognised]",
     )
-    lines: bool = flag("--lines", help="Short for --input-format lines.")
+    lines: bool = flag("--lines", excludes="--input-format", help="Short for --input-format lines.")
     text_column: str | None = _column(
         "--text-column", help="Table column with the text. [default: recognised]"
     )
@@ -223,15 +223,8 @@ class Reading(NamedTuple):
 
     @property
     def format(self) -> str | None:
-        """The format of files and pipes, if one is given; raises OptionError."""
-        if not self.lines:
-            return self.input_format
-        if self.input_format not in (None, LINES):
-            raise OptionError(
-                f"--lines and --input-format {self.input_format} cannot be used together; leave one"
-                " of them out"
-            )
-        return LINES
+        """The format of files and pipes, if one is given."""
+        return LINES if self.lines else self.input_format
 
     @property
     def is_one_message(self) -> bool:
