@@ -145,7 +145,9 @@ def test_packages_are_known_in_one_place():
     }
     assert importers_of("imapclient") == {"nbspam.mailbox.bounded"}
     pickling = {m for name in ("pickle", "marshal", "shelve") for m in importers_of(name)}
-    assert pickling == {"nbspam.cluster.connection"}  # to Dask's workers, as all of Dask does
+    # To workers of our own: Dask's, as all of Dask does, and the server's.
+    assert pickling == {"nbspam.cluster.connection", "nbspam.serving.pool"}
+    assert importers_of("prometheus_client") == {"nbspam.serving.metrics"}
 
 
 def test_mail_at_a_server_is_loaded_for_nothing_else():
@@ -183,12 +185,10 @@ MAY_OPEN = {
     "nbspam.cli.evaluate": 1,
     "nbspam.cli.settings": 1,
     "nbspam.display.page": 1,  # its style sheet
-    "nbspam.evaluation.curves": 1,
     "nbspam.evaluation.results": 1,
     "nbspam.mailbox.account": 1,
     "nbspam.mailbox.maildir": 3,  # and the keywords of Dovecot
     "nbspam.mailbox.memory": 1,
-    "nbspam.serving.metrics": 2,
 }
 
 

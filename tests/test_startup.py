@@ -158,7 +158,7 @@ def test_with_a_base_nothing_heavy_is_loaded(model, tmp_path, command):
 COMMANDS = " ".join(
     f"nbspam.cli.{name}" for name in "train classify eval explain model serve".split()
 )
-SHOWN = "nbspam.tokens.excerpt nbspam.scoring.highlights"
+SHOWN = "nbspam.scoring.highlights"
 PAGE = f"{SHOWN} nbspam.display.page"
 MANY = "nbspam.evaluation nbspam.learning nbspam.cli.learning_options nbspam.serving"
 BASE = "nbspam.scoring.base"

@@ -213,24 +213,25 @@ def classify(
         raws: Iterable[RawMessage | Skipped | SourcePiece]
         with contextlib.ExitStack() as stack:
             with_progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
-            if not (is_few or sys.stdout.isatty()):  # verdicts on the terminal are progress enough
-                from nbspam.cli.progress import progress
+            size = 0
+            if not is_few or len(names) > 1:
+                from nbspam.cli.progress import progress, size_of
 
-                with_progress = stack.enter_context(progress(False, names))
+                size = size_of(names) or 0
+                if not (is_few or sys.stdout.isatty()):  # verdicts on a terminal are progress
+                    with_progress = stack.enter_context(progress(False, names))
             if dask is None:
                 workers = executor(jobs, flow.pauses)
                 raws = trace.noted(raw for name in names for raw in any_kind(name, options, skips))
             else:
                 from nbspam.cli.progress import cutter, work_place
-                from nbspam.reading.cutting import Asked
 
                 workers = stack.enter_context(work_place(dask, jobs, trace))
                 cuts = cutter(workers, options, names)
-                raws = (piece for name in names for piece in cuts.pieces(Asked(name)))
-            for classified_message in with_progress(
-                classified(raws, skips, workers, spam_filter, flow.pauses)
-            ):
-                verdict = classified_message.verdict
+                raws = (piece for name in names for piece in cuts.pieces(name))
+            messages = classified(raws, skips, workers, spam_filter, flow.pauses, size)
+            for message in with_progress(messages):
+                verdict = message.verdict
                 n += 1
                 click.echo(_line(verdict, form))
                 trace.judged(verdict)
@@ -304,7 +305,7 @@ def _pass_on(
             telling = [(w.token, w.share) for w in words if not is_fragment(w.token)]
             evidence = passthrough.evidence_value(name, telling[: marking.evidence])
     code = _verdict_code(spam_filter, verdict)
-    marks = passthrough.Marks(
+    marks = passthrough.VerdictHeader(
         name=name,
         verdict=_line(verdict, "header"),
         tag=tag if code == VerdictCode.SPAM else "",

@@ -47,7 +47,8 @@ class Report(NamedTuple):
     plot: Path | None = _file(
         "--plot",
         seldom=True,
-        help="Draw ROC curve, calibration, scores and (--online) learning curve to FILE (.svg).",
+        help="Draw ROC curve, calibration, scores and (--online) learning curve to FILE (.svg,"
+        " .png, .pdf); needs matplotlib.",
     )
     page: Path | None = _file(
         "page",
@@ -192,9 +193,8 @@ def evaluate(
     if protocol.compare is not None:
         compare_models(reader, protocol, learning, cutting, report.plot, form)
         return
-    tested = None if protocol.trains else model
     computed = evaluated(reader, model, base, protocol, learning, cutting, report.excerpt)
-    _write_files(computed, report, tested, quiet)
+    _write_files(computed, report, quiet)
     if form == "json":
         from nbspam.evaluation.results import as_json
 
@@ -214,13 +214,12 @@ def evaluate(
             click.echo("\n--full prints all metrics, the confusion matrix and the scores")
 
 
-def _write_files(computed: "Results", report: Report, tested: Path | None, quiet: bool) -> None:
-    """Write the files that were asked for.  tested: the model, if it was in a file."""
+def _write_files(computed: "Results", report: Report, quiet: bool) -> None:
+    """Write the files that were asked for."""
     from nbspam.cli.progress import shown_passes
     from nbspam.evaluation.curves import draw
     from nbspam.evaluation.report import report_page
     from nbspam.evaluation.results import write_predictions
-    from nbspam.store.lookup import read_model
 
     with shown_passes(quiet) as passes:
         if report.written is not None:
@@ -231,6 +230,5 @@ def _write_files(computed: "Results", report: Report, tested: Path | None, quiet
         if report.page is not None:
             passes.begin(f"writing {report.page}", 0)
             errors, typed = report.errors or _PAGE_ERRORS, shlex.join(["nbspam", *sys.argv[1:]])
-            model = None if tested is None else read_model(tested)
-            text = report_page(computed, errors, typed, model)
+            text = report_page(computed, errors, typed)
             report.page.write_text(text, encoding="ascii", newline="\n")

@@ -88,17 +88,13 @@ class Sources(NamedTuple):
 
     def pieces(self, cutter: "Cutter") -> "Iterator[SourcePiece | RawMessage | Skipped]":
         """Yield the sources cut into pieces, in the order of `messages`; raises OptionError."""
-        from nbspam.reading.cutting import Asked
-
         self.check()
         labelled_sources = self._named()
         cutter = cutter._replace(options=self._without_overlaps(cutter.options))
-        requests = [Asked(source, needs_labels=True) for source in self.sources]
-        for request in [
-            *requests,
-            *(Asked(source, label, True) for label, source in labelled_sources),
-        ]:
-            yield from cutter.pieces(request)
+        for source in self.sources:
+            yield from cutter.pieces(source, needs_labels=True)
+        for label, source in labelled_sources:
+            yield from cutter.pieces(source, label)
 
     def check(self) -> None:
         """Raise OptionError if there is no source."""

@@ -511,15 +511,19 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
         wanted, labels = settings.wanted, (settings.positive, HAM if HAM in others else others[0])
     lessons = Lessons(connection, memory, junk, labels, parse_duration(request.sorting.trust_after))
     where, sizes, wait = executor(request.jobs), ClassSizes(), notes.lock_wait(quiet)
+    withheld: list[str] = []
 
     def learn_each(messages: Iterable[TokenizedMessage]) -> PendingMessages:
+        nonlocal withheld
         pending = PendingMessages(wanted)
+        pending.is_presumed = lessons.is_presumed
         pending.add(messages, model)
         change = Change()
         if request.is_dry_run:
             change = update.rehearsed(model, pending, TrainingSettings())
         elif pending.found:
             change = update.learn(model, pending, TrainingSettings(), wait=wait)
+        withheld = [lesson.source for lesson in change.surprising if not lesson.learned]
         _print_change(change, lessons.waiting, junk, connection.account, request)
         return pending
 
@@ -545,7 +549,7 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
             pending = learn_each(shown(found))
         sizes.report_shared(*pending.shared(), quiet, strict=False)
     if not request.is_dry_run:
-        lessons.commit()
+        lessons.commit(withheld)
 
 
 def _print_change(
@@ -556,8 +560,13 @@ def _print_change(
         fields |= notes.change_json(change) | {"waiting": waiting}
         click.echo(json.dumps(rounded(fields)))
         return
-    remedy = f"move them into {junk}, or out of it, and learn again"
-    notes.note_surprising(change, request.quiet, lambda _: remedy, request.is_dry_run)
+
+    def remedy(_: list[str], learned: bool) -> str:
+        if learned:
+            return f"move them into {junk}, or out of it, and learn again"
+        return "mark them as not junk (the keyword $NotJunk), and learn again"
+
+    notes.note_surprising(change, request.quiet, remedy, request.is_dry_run)
     if not request.quiet and (change.learned or change.moved or waiting):
         more = ""
         if waiting:

@@ -323,13 +323,13 @@ def prune(
     """
     if min_count is None and max_tokens is None:
         raise OptionError("nothing to remove; give --min-count or --max-tokens, or both")
-    from nbspam.learning import remake
+    from nbspam.learning import update
 
-    pruned = remake.prune_file(model, output, min_count or 1, max_tokens, replace)
+    pruned = update.prune_file(model, output, min_count or 1, max_tokens, replace)
     target = output or model
     if pruned.is_little:
         note(
-            f"{target}: fewer than 1 in {1 / remake.LITTLE:.0f} tokens are left, so verdicts"
+            f"{target}: fewer than 1 in {1 / update.LITTLE:.0f} tokens are left, so verdicts"
             " change; check it with nbspam eval, or train again and keep more"
         )
     if form == "json":

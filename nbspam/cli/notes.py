@@ -118,7 +118,7 @@ def change_words(change: "Change") -> str:
 
 def change_json(change: "Change") -> dict[str, object]:
     """Return the fields of a change for JSON."""
-    keys = "source", "label", "looks_like", "probability"
+    keys = "source", "label", "looks_like", "probability", "learned"
     surprising = [{key: getattr(lesson, key) for key in keys} for lesson in change.surprising]
     fields = change._asdict() | {"surprising": surprising}
     del fields["forgotten"]
@@ -129,26 +129,31 @@ _SURPRISING = 3  # sources named of each kind
 
 
 def note_surprising(
-    change: "Change", quiet: bool, remedy: "Callable[[list[str]], str]", is_dry_run: bool
+    change: "Change", quiet: bool, remedy: "Callable[[list[str], bool], str]", is_dry_run: bool
 ) -> None:
     """Say which learned messages looked like another class; quiet: only how many.
 
-    remedy: returns the remedy for mislabelled sources.
+    remedy: returns the remedy for mislabelled sources, which were learned or not.
     """
-    kinds = Counter((lesson.looks_like, lesson.label) for lesson in change.surprising)
-    for (looks_like, label), n in kinds.items():
-        learned = "would be" if is_dry_run else "was" if n == 1 else "were"
+    lessons = change.surprising
+    kinds = Counter((lesson.label, lesson.looks_like, lesson.learned) for lesson in lessons)
+    for kind, n in kinds.items():
+        label, looks_like, learned = kind
+        if quiet and not learned:  # nothing was done, and it would be said after every run
+            continue
+        was = "would be" if is_dry_run else "was" if n == 1 else "were"
         look = "looks" if n == 1 else "look"
-        sentence = (
-            f"{n:,} of {counted(change.learned, 'new message')} {look} like {looks_like} and"
-            f" {learned} learned as {label}"
-        )
+        sentence = f"{n:,} of {counted(change.learned, 'new message')} {look} like {looks_like} and"
+        if not learned:
+            sentence = f"{counted(n, 'message')} that you have read may be {looks_like} and"
+            was += " not"
+        sentence += f" {was} learned as {label}"
         if not quiet:
-            kind = looks_like, label
-            sources = [lesson.source for lesson in change.surprising if lesson[2:0:-1] == kind]
+            sources = [lesson.source for lesson in lessons if lesson[1:3] + lesson[4:5] == kind]
             more = [f"and {n - _SURPRISING:,} more"] if n > _SURPRISING else []
             sentence += f": {', '.join(sources[:_SURPRISING] + more)}"
-            sentence += "" if is_dry_run else f"; if that is a mistake: {remedy(sources)}"
+            if not (learned and is_dry_run):
+                sentence += f"; if that is a mistake: {remedy(sources, learned)}"
         note(sentence)
 
 

@@ -15,7 +15,6 @@ import click
 from nbspam.cli.command import Option, flag, option, section
 from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
-from nbspam.names import is_url
 from nbspam.reading.source import (
     INPUT_FORMATS,
     LINES,
@@ -60,10 +59,6 @@ class FilePath(click.Path):
 
     def coerce_path_result(self, value: str | os.PathLike[str]) -> "Path":
         """Return the parameter's value."""
-        if is_url(value):
-            from nbspam.reading.remote import remote_path
-
-            return remote_path(str(value))
         from pathlib import Path
 
         return Path(value)
@@ -75,8 +70,6 @@ class FileName(click.Path):
     def coerce_path_result(self, value: str | os.PathLike[str]) -> str:
         """Return the parameter's value."""
         name = os.fspath(value)
-        if is_url(name):
-            return name
         if "//" in name or "./" in name or name.endswith(("/", "/.")) or not name:
             from pathlib import Path
 

@@ -23,7 +23,7 @@ from nbspam.errors import OptionError, Remedy, TrainingError, counted, one_line
 from nbspam.learning import update
 from nbspam.learning.settings import TrainingSettings, class_names, first_metadata
 from nbspam.learning.update import Change, PendingMessages
-from nbspam.names import FEW, is_url, rare_classes
+from nbspam.names import FEW, rare_classes
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import MBOX_FORMAT, Skipped, Skips
 from nbspam.reading.sources import STDIN
@@ -224,11 +224,6 @@ def _check(
     reading: Reading,
 ) -> None:
     """Raise OptionError for options that are wrong with any model."""
-    if writing.update and is_url(model):
-        raise OptionError(
-            f"{model}: a model at a URL is written whole; leave out --update, or copy it to a file"
-            " and add to that"
-        )
     if writing.dry_run and not (writing.update and model.exists()):
         raise OptionError(
             f"--dry-run: says what --update would add to a model, and {model} is not updated; add"
@@ -331,6 +326,8 @@ def train(
         else:
             raws = sources.pieces(cutter(where, read, names))
         pending = PendingMessages((settings if old is None else old.settings).wanted)
+        if writing.seen:  # above the spam cut-off it is in the inbox because the user moved it back
+            pending.is_presumed = lambda _, is_spam: not is_spam
         messages = tokenized(raws, skips, where, True, pending.corpus.wanted, skips_empty=True)
         with progress(silent, names) as with_progress:
             messages = sizes(with_progress(messages))
@@ -548,13 +545,15 @@ def _note_surprising(change: Change, training: Training) -> None:
     if training.quiet and all(one.source == "-" for one in change.surprising):
         return
 
-    def remedy(sources: list[str]) -> str:
+    def remedy(sources: list[str], learned: bool) -> str:
         from shlex import quote
 
         own = str(training.model)
         place = "" if own == notes.default_model() else f"-m {quote(own)} "
-        files = [quote(source) for source in sources if Path(source).is_file()]
-        return f"nbspam forget {place}{' '.join(files) or 'MESSAGE'}"
+        files = [quote(source) for source in sources if Path(source).is_file()] or ["MESSAGE"]
+        if learned:
+            return f"nbspam forget {place}{' '.join(files)}"
+        return f"nbspam train --update {place}--ham {' --ham '.join(files)}"
 
     notes.note_surprising(change, training.quiet, remedy, training.writing.dry_run)
 

@@ -20,7 +20,7 @@ JSON_PAGE = ROOT / "docs" / "json.md"
 
 SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", JSON_PAGE.read_text(), re.M | re.S))
 
-SOMETIMES = {"probabilities", "of", "against", "errors", "base", "reason"}
+SOMETIMES = {"probabilities", "of", "against", "mistakes", "base", "reason"}
 
 
 def documented(section):

@@ -347,7 +347,7 @@ def test_the_number_of_users_models_is_an_option(nbspam, model, tmp_path, monkey
     taken = []
     monkeypatch.setattr(
         "nbspam.serving.server.serve",
-        lambda server, *_: taken.append(server._teacher._limits.max_users),
+        lambda server, *_: taken.append(server.clients.limits.max_users),
     )
     (tmp_path / "users").mkdir(mode=0o700)
     options = "serve -q --tell --workers 1 -m".split()
