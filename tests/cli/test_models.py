@@ -114,7 +114,7 @@ def test_traits_that_are_not_known_are_left_out(
     older(old, "words", "hops")
     once = probabilities(table)
     with monkeypatch.context() as patched:
-        patched.setattr("nbspam.filter._SHARE_JUDGED", 1e-9)  # a table pays for any number
+        patched.setattr("nbspam.filter._BYTES", 1e-9)  # a table pays for any number
         many = probabilities(table)
     assert once != full
     assert many == pytest.approx(once, abs=1e-9)
