@@ -76,6 +76,16 @@ def flag(*names: str, **attributes: Any) -> Any:
     return Option(names, is_flag=True, **attributes)
 
 
+def rare_option(*names: str, **attributes: Any) -> Any:
+    """Return an option that only --help-all shows."""
+    return Option(names, seldom=True, **attributes)
+
+
+def rare_flag(*names: str, **attributes: Any) -> Any:
+    """Return a boolean option that only --help-all shows."""
+    return Option(names, is_flag=True, seldom=True, **attributes)
+
+
 def argument(name: str, **attributes: Any) -> Any:
     """Return an argument, typed as Any."""
     return click.Argument([name], **attributes)

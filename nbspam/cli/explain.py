@@ -11,7 +11,7 @@ import click
 
 from nbspam.bayes.calibration import DECIMALS
 from nbspam.cli import notes
-from nbspam.cli.command import argument, command, flag, option
+from nbspam.cli.command import argument, command, flag, option, rare_flag
 from nbspam.cli.options import BASE, MODEL, Cutting, Reading
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
 from nbspam.display.lines import (
@@ -76,8 +76,8 @@ def explain(
         under="Output",
         help="Show the strongest words of the model instead of a message.",
     ),
-    fragments: bool = flag(
-        "--fragments", under="Output", seldom=True, help="Show character trigrams one by one."
+    fragments: bool = rare_flag(
+        "--fragments", under="Output", help="Show character trigrams one by one."
     ),
     form: str = option(
         "form",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from nbspam.cli.command import command, flag
+from nbspam.cli.command import command, rare_flag
 from nbspam.cli.learning_options import Sources
 from nbspam.cli.notes import NoTrace, lock_wait, note_skips
 from nbspam.cli.options import BASE, FORM, JOBS, MODEL, QUIET, Reading, opened_base
@@ -23,10 +23,9 @@ def forget(
     sources: Sources,
     model: Path = MODEL,
     base: str | None = BASE,
-    no_ledger: bool = flag(
+    no_ledger: bool = rare_flag(
         "--no-ledger",
         under="Model",
-        seldom=True,
         help="Unlearn messages that the model does not remember, learned with train --no-ledger.",
     ),
     reading: Reading,

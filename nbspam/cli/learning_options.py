@@ -10,7 +10,7 @@ import click
 
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS
 from nbspam.bayes.trait_model import SMOOTHING, TRAIT_MODELS, Variances
-from nbspam.cli.command import argument, flag, option, section
+from nbspam.cli.command import argument, option, rare_flag, rare_option, section
 from nbspam.cli.options import PROBABILITY, ham_limit_option, refuse_stdin_twice
 from nbspam.errors import OptionError
 from nbspam.learning.settings import TrainingSettings
@@ -161,60 +161,49 @@ def _label(context: click.Context, parameter: click.Parameter, value: str | None
 class Learning(NamedTuple):
     """How to learn; None is the default."""
 
-    event_model: str | None = option(
+    event_model: str | None = rare_option(
         "--event-model",
         type=click.Choice(EVENT_MODELS),
-        seldom=True,
         help="How tokens are counted: present or absent; as often as they occur; in the complement"
         " of the class; not at all. [default: bernoulli]",
     )
-    traits: str | None = option(
+    traits: str | None = rare_option(
         "--traits",
         type=click.Choice(TRAIT_MODELS),
-        seldom=True,
         help="How numeric features (length, digits, capitals …) are modelled. [default: kernel;"
         " with --scoring sum none]",
     )
-    scoring: str | None = option(
+    scoring: str | None = rare_option(
         "--scoring",
         type=click.Choice(SCORINGS),
-        seldom=True,
         help="Combine and calibrate the weights, or take the textbook's plain sum. [default:"
         " evidence]",
     )
-    alpha: float | None = option(
+    alpha: float | None = rare_option(
         "--alpha",
         metavar="A",
         type=float,
-        seldom=True,
         help="Additive (Laplace) smoothing, above 0. [default: 0.05; with --scoring sum 0.1]",
     )
-    prior: float | None = option(
+    prior: float | None = rare_option(
         "--prior",
-        metavar="P",
         type=PROBABILITY,
-        seldom=True,
         help="Fix the prior probability of spam, between 0 and 1. [default: as learned]",
     )
-    variance_smoothing: float | None = option(
+    variance_smoothing: float | None = rare_option(
         "--variance-smoothing",
         metavar="E",
         type=float,
-        seldom=True,
         help="Gaussian traits: add this share of the largest variance to each. [default: 1e-9]",
     )
-    variance_prior: float | None = option(
+    variance_prior: float | None = rare_option(
         "--variance-prior",
         metavar="N",
         type=float,
-        seldom=True,
         help="Gaussian traits: weight of the variance over all classes, in messages. [default: 0]",
     )
-    shared_variance: bool | None = flag(
-        "--shared-variance",
-        default=None,
-        seldom=True,
-        help="Gaussian traits: use one variance for all classes.",
+    shared_variance: bool | None = rare_flag(
+        "--shared-variance", default=None, help="Gaussian traits: use one variance for all classes."
     )
     spam_label: str | None = option(
         "--spam-label",
@@ -277,12 +266,11 @@ class Protocol(NamedTuple):
     online: bool = _way(
         "--online", is_flag=True, help="Classify, then learn, in order, like a live filter."
     )
-    batch: int | None = option(
+    batch: int | None = rare_option(
         "--batch",
         metavar="N",
         type=click.IntRange(1),
         needs="--online",
-        seldom=True,
         help="With --online, classify N messages before learning them. [default: 1]",
     )
     max_ham_blocked: float | None = ham_limit_option(
@@ -299,16 +287,13 @@ class Protocol(NamedTuple):
         " --max-ham-blocked --including-learned --errors --predictions --report --full",
         help="Compare kinds of naive Bayes, by leave-one-out or as chosen above.",
     )
-    including_learned: bool = flag(
-        "--including-learned",
-        seldom=True,
-        help="Test a saved model also on messages that it has learned.",
+    including_learned: bool = rare_flag(
+        "--including-learned", help="Test a saved model also on messages that it has learned."
     )
-    seed: int | None = option(
+    seed: int | None = rare_option(
         "--seed",
         metavar="N",
         type=click.IntRange(0),
-        seldom=True,
         help="Shuffle messages before splitting into --folds, and set the seed of the bootstrap."
         " [default: 0, not shuffled]",
     )

@@ -11,7 +11,16 @@ import click
 
 from nbspam.cli import notes
 from nbspam.cli.accounts import Place, mail_places
-from nbspam.cli.command import LazyGroup, argument, command, flag, option, section
+from nbspam.cli.command import (
+    LazyGroup,
+    argument,
+    command,
+    flag,
+    option,
+    rare_flag,
+    rare_option,
+    section,
+)
 from nbspam.cli.notes import NoTrace, note
 from nbspam.cli.options import FORM, JOBS, MODEL, QUIET, Cutting, make_default_folder
 from nbspam.cli.progress import progress
@@ -100,11 +109,10 @@ _JUNK = option(
     help="The folder for spam. [default: the one that the config file names, or the server marks as"
     " \\Junk, or that is called Junk or Spam]",
 )
-_TRUST_AFTER = option(
+_TRUST_AFTER = rare_option(
     "--trust-after",
     metavar="TIME",
     under="Mail",
-    seldom=True,
     help="Learn what nbspam moved to the junk folder once it has been there this long (7d, 12h)."
     " [default: once it was seen there]",
 )
@@ -122,8 +130,8 @@ class Sorting(NamedTuple):
         "--unsure-keyword", metavar="NAME", help="Set this keyword on unsure messages."
     )
     trust_after: str | None = _TRUST_AFTER
-    move_taught: bool = flag(
-        "--move-taught", seldom=True, help="Also move messages that were taught as ham."
+    move_taught: bool = rare_flag(
+        "--move-taught", help="Also move messages that were taught as ham."
     )
 
 
@@ -225,10 +233,9 @@ def learn_(
     model: Path = MODEL,
     junk: str | None = _JUNK,
     trust_after: str | None = _TRUST_AFTER,
-    dry_run: bool = flag(
+    dry_run: bool = rare_flag(
         "--dry-run",
         under="Mail",
-        seldom=True,
         help="Say what would be learned, and what looks like another class; change nothing.",
     ),
     form: str = FORM,
@@ -277,13 +284,12 @@ def watch_(
     model: Path = MODEL,
     cutting: Cutting,
     sorting: Sorting,
-    interval: int = option(
+    interval: int = rare_option(
         "--interval",
         metavar="SECONDS",
         type=click.IntRange(5, 3600),
         under="Mail",
         default=120,
-        seldom=True,
         help="How often to ask a server that does not announce new mail (IDLE).",
     ),
     form: str = FORM,

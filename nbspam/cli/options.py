@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.command import Option, flag, option, section
+from nbspam.cli.command import Option, flag, option, rare_flag, rare_option, section
 from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
 from nbspam.reading.source import (
@@ -39,6 +39,8 @@ _CLASSES_NAMED = 10  # in an error
 
 class ProbabilityType(click.types.FloatParamType):
     """A probability; a percentage is refused with the probability that it means."""
+
+    name = "p"  # in --help
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number; the command checks its bounds."""
@@ -100,14 +102,13 @@ _model = partial(
 # readable=False: an unreadable file is an error of reading, not of usage.
 MODEL = _model(type=FilePath(readable=False))
 MODEL_NAME = _model(type=FileName(readable=False))
-BASE = option(
+BASE = rare_option(
     "--base",
     metavar="FILE",
     type=FileName(readable=False),
     under="Model",
     envvar="NBSPAM_BASE",
     in_file=True,
-    seldom=True,
     help="Add the counts of this shared model to those of the model. [default: $NBSPAM_BASE, or"
     " none]",
 )
@@ -120,7 +121,7 @@ FORM = option(
     help="Print text for people or JSON for programs.",
 )
 QUIET = flag("-q", "--quiet", under="Output", help="Print only results, errors and guesses.")
-JOBS = option(
+JOBS = rare_option(
     "-j",
     "--jobs",
     metavar="N",
@@ -128,20 +129,17 @@ JOBS = option(
     default=all_cores,
     in_file=True,
     show_default="all cores",
-    seldom=True,
     help="Use N processes for many messages.",
 )
-DASK = option(
+DASK = rare_option(
     "--dask",
     metavar="ADDRESS",
-    seldom=True,
     help="Run on the Dask cluster at this address; local:N starts N workers here. The output is the"
     " same.",
 )
-STRICT = flag(
+STRICT = rare_flag(
     "--strict",
     under="Sources",
-    seldom=True,
     help="Stop at the first row or file that cannot be read, instead of skipping it.",
 )
 FILE_PATH = FilePath(readable=False)
@@ -184,31 +182,27 @@ class Reading(NamedTuple):
     label_column: str | None = _column(
         "--label-column", help="Table column with the class. [default: recognised]"
     )
-    header_row: str | None = option(
+    header_row: str | None = rare_option(
         "--header-row",
         type=click.Choice(["yes", "no"]),
         formats=("tsv", "csv", "json"),
-        seldom=True,
         help="Whether the first row of a TSV or CSV table names the columns. [default: recognised]",
     )
-    encoding: str | None = option(
+    encoding: str | None = rare_option(
         "--encoding",
         metavar="NAME",
         formats=("tsv", "csv", "jsonl", "json", LINES),
-        seldom=True,
         help="Encoding of a table. [default: UTF-8, else recognised]",
     )
-    outside: bool = flag(
+    outside: bool = rare_flag(
         "--outside",
         formats=(),
-        seldom=True,
         help="Read files outside the sources, too: targets of links in a folder, and files that an"
         " index names outside its parent folder.",
     )
-    attached: bool = flag(
+    attached: bool = rare_flag(
         "--attached",
         formats=(MBOX_FORMAT, MESSAGE),
-        seldom=True,
         help="Read the messages that are attached to mails, forwarded as message/rfc822, and not"
         " the mails.",
     )
@@ -319,22 +313,19 @@ class Cutting(NamedTuple):
 
     spam_cutoff: float | None = option(
         "--spam-cutoff",
-        metavar="P",
         type=PROBABILITY,
         help="Classify as spam when P(spam) > P. [default: the model's; 0.9]",
     )
     ham_cutoff: float | None = option(
         "--ham-cutoff",
-        metavar="P",
         type=PROBABILITY,
         help="Classify as ham when P(spam) <= P, and as unsure in between. [default: the model's;"
         " 0.5]",
     )
-    ham_cost: float | None = option(
+    ham_cost: float | None = rare_option(
         "--ham-cost",
         metavar="L",
         type=float,
-        seldom=True,
         help="Cost of a false positive relative to a false negative; both cut-offs become L/(1+L).",
     )
 

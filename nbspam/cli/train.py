@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from nbspam.cli import notes, options
-from nbspam.cli.command import command, flag, section
+from nbspam.cli.command import command, flag, rare_flag, section
 from nbspam.cli.learning_options import Learning, Sources
 from nbspam.cli.notes import NoTrace, note
 from nbspam.cli.options import Cutting, Reading
@@ -164,15 +164,13 @@ class Writing(NamedTuple):
         "--update", excludes="--replace", help="Add to the model; create it if it does not exist."
     )
     replace: bool = flag("--replace", help="Overwrite the model file if it exists.")
-    ledger: bool = flag(
+    ledger: bool = rare_flag(
         "--ledger/--no-ledger",
         default=True,
-        seldom=True,
         help="Remember which messages were learned, for --update and forget. [default: ledger]",
     )
-    dry_run: bool = flag(
+    dry_run: bool = rare_flag(
         "--dry-run",
-        seldom=True,
         help="Say what --update would learn, and what looks like another class; change nothing.",
     )
     seen: bool = flag(
