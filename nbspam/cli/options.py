@@ -40,7 +40,9 @@ _CLASSES_NAMED = 10  # in an error
 class ProbabilityType(click.types.FloatParamType):
     """A probability; a percentage is refused with the probability that it means."""
 
-    name = "p"  # in --help
+    def get_metavar(self, *_: Any) -> str:
+        """Return its name in --help; click 8.1 passes one argument, later versions two."""
+        return "P"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number; the command checks its bounds."""
