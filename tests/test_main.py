@@ -22,8 +22,8 @@ ROOT = Path(__file__).parents[1]
 KINDS = "missing empty half zeros syntax error exit stop bytecode".split()
 # Of what a passage loads, files of every room that it goes through.
 LOADED = """errors filter workers cli/program cli/command cli/classify serving/passthrough
-reading/message reading/charsets reading/marks tokens/tokenized tokens/text store/lookup store/metadata
-bayes/evidence bayes/event_model scoring/classifier scoring/verdict""".split()
+reading/message reading/charsets reading/marks tokens/tokenized tokens/text store/lookup
+store/metadata bayes/evidence bayes/event_model scoring/classifier scoring/verdict""".split()
 LIST = """
 import os, sys
 files = lambda: [str(getattr(module, "__file__", None)) for module in sys.modules.values()]

@@ -40,8 +40,8 @@ _CLASSES_NAMED = 10  # in an error
 class ProbabilityType(click.types.FloatParamType):
     """A probability; a percentage is refused with the probability that it means."""
 
-    def get_metavar(self, *_: Any) -> str:
-        """Return its name in --help; click 8.1 passes one argument, later versions two."""
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """Return its name in --help; click 8.1 passes no context."""
         return "P"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
