@@ -112,8 +112,8 @@ def test_errors_have_no_control_characters_and_no_hidden_turns(capfd):
         assert said.isprintable()
         assert "a" in said
     note(name)
-    entry._print_error(entry.described(OSError(2, "not there", name))[1])
-    entry._print_error("Error: no such option\n" + name.replace("\n", ""))
+    entry.print_error(entry.described(OSError(2, "not there", name))[1])
+    entry.print_error("Error: no such option\n" + name.replace("\n", ""))
     said = capfd.readouterr().err
     assert said.count("\n") == 4
     assert said.replace("\n", "").isprintable()
@@ -195,7 +195,7 @@ class Terminal(io.StringIO):
 def drawn_on(monkeypatch):
     """Return a function that makes a stream standard error, and returns it."""
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("nbspam.cli.progress._REDRAWN", -1)
+    monkeypatch.setattr("nbspam.cli.progress.REDRAWN", -1)
 
     def draw(stream):
         monkeypatch.setattr("sys.stderr", stream)

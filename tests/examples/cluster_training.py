@@ -2,7 +2,7 @@
 
 from whole_models import ledger_of
 
-from nbspam.cli.train import left_out_rates_of
+from nbspam.cli.train import leave_one_out_rates
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
@@ -56,5 +56,5 @@ def trained_on(
         run.count()
         run.fit()
         put_model(path, lambda file: run.write(file, ledger))
-        left_out_rates_of(run)
+        leave_one_out_rates(run)
     return skips.count, skips.named
