@@ -355,3 +355,8 @@ def test_the_number_of_users_models_is_an_option(nbspam, model, tmp_path, monkey
     for more in ((), ("--max-users", 7)):
         assert nbspam(*options, model, *listening, *more).code == 0
     assert taken == [1000, 7]
+
+
+def test_evaluate_is_eval(nbspam):
+    done = nbspam("evaluate", "--help")
+    assert done.out.replace("nbspam evaluate", "nbspam eval") == nbspam("eval", "--help").out
