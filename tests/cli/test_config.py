@@ -121,7 +121,10 @@ WRONG = [
     ("[classify]\nstrict = true", "classify: cannot be set"),
     ("mail = 1", "mail: cannot be set"),
     ("jobs = 0", "jobs: 0 is not in the range x>=1; correct it"),
-    ("jobs = true", "jobs: must be text in quotes, or a number"),
+    ("jobs = true", "jobs: must be a whole number"),
+    ("jobs = 1.5", "jobs: must be a whole number"),
+    ("model = 5", "model: must be text in quotes"),
+    ('model = "a\\u0000"', "model: contains a NUL character"),
     ("model = ['a']", "model: must be text"),
     ("log = 'journal'", "log: 'journal' is not one of"),
     ("jobs = 1\njobs = 2", "invalid TOML"),
@@ -132,6 +135,9 @@ WRONG = [
 WRONG_FOR_THE_SERVER = [
     ("[serve]\nsockets = 'a'", "[serve] sockets: unknown option; see nbspam serve --help"),
     ("[serve]\ntell = 'yes'", "tell: must be true or false"),
+    ("[serve]\nsocket-mode = 0o660", "socket-mode: must be text in quotes"),
+    ("[serve]\nmax-size = 1.5", "max-size: must be a whole number"),
+    ("[serve]\ntimeout = '9'", "timeout: must be a number"),
     ("[serve]\nworkers = 1000", "workers: 1000 is not in the range"),
     ("[serve]\nsocket-mode = '9'", "--socket-mode '9' is not a file mode"),
 ]
