@@ -15,7 +15,7 @@ import importlib
 import inspect
 import os
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -114,6 +114,13 @@ def command(
     return lambda function: Command(name, function, logs, table)
 
 
+class Program(NamedTuple):
+    """What every command's context has as `obj`, of `nbspam/__main__.py`."""
+
+    pipe: Any  # the `MessagePipe`
+    describe: Callable[[BaseException], tuple[int, str]]  # of errors that are not ours
+
+
 class Command(click.Command):
     """A command whose options come from its function's signature."""
 
@@ -174,7 +181,9 @@ class Command(click.Command):
             return self._function(**self._arguments(ctx), trace=NoTrace())
         from nbspam.cli.tracing import Trace
 
-        with Trace(self._logs, log) as trace:  # it also logs options that are refused
+        with Trace(
+            self._logs, log, ctx.obj.describe
+        ) as trace:  # it also logs options that are refused
             return self._function(**self._arguments(ctx), trace=trace)
 
     def _arguments(self, ctx: click.Context) -> dict[str, Any]:
