@@ -174,19 +174,19 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         if not self._logs:
-            return self._function(**self._arguments(ctx))
+            return self._function(**self.arguments(ctx))
         if (log := ctx.params["log"]) is None:
             from nbspam.cli.notes import NoTrace  # --help loads less
 
-            return self._function(**self._arguments(ctx), trace=NoTrace())
+            return self._function(**self.arguments(ctx), trace=NoTrace())
         from nbspam.cli.tracing import Trace
 
         with Trace(
             self._logs, log, ctx.obj.describe
         ) as trace:  # it also logs options that are refused
-            return self._function(**self._arguments(ctx), trace=trace)
+            return self._function(**self.arguments(ctx), trace=trace)
 
-    def _arguments(self, ctx: click.Context) -> dict[str, Any]:
+    def arguments(self, ctx: click.Context) -> dict[str, Any]:
         """Return the arguments of the function; raises OptionError."""
         values = dict(ctx.params)
         options = {o.flag: o for o in self.options() if _is_given(ctx, o.name or "")}

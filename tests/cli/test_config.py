@@ -45,7 +45,8 @@ def right(option):
         return 7
     if isinstance(option.type, click.types.FloatParamType):
         return 0.75
-    return {"socket-mode": "0640", "listen": "127.0.0.1:783"}.get(option.flag[2:], "some")
+    texts = {"socket-mode": "0640", **dict.fromkeys(("listen", "metrics"), "127.0.0.1:783")}
+    return texts.get(option.flag[2:], "some")
 
 
 # What it sets
@@ -138,6 +139,9 @@ WRONG_FOR_THE_SERVER = [
     ("[serve]\nsocket-mode = 0o660", "socket-mode: must be text in quotes"),
     ("[serve]\nmax-size = 1.5", "max-size: must be a whole number"),
     ("[serve]\ntimeout = '9'", "timeout: must be a number"),
+    ("[serve]\nspam-cutoff = 2.0", "the spam cut-off must be between 0 and 1"),
+    ("[serve]\nlisten = '0.0.0.0:783'", "--listen 0.0.0.0:783 can be reached"),
+    ("[serve]\nham-cost = 9\nspam-cutoff = 0.9", "cost"),
     ("[serve]\nworkers = 1000", "workers: 1000 is not in the range"),
     ("[serve]\nsocket-mode = '9'", "--socket-mode '9' is not a file mode"),
 ]
