@@ -8,7 +8,7 @@ NbspamError                 exit 1: one sentence, ending with the remedy
 │   └── LockedError         exit 75: another program holds the model's lock for too long
 ├── ServingError            a server cannot listen on the given address
 ├── AccountError            an IMAP account cannot be used
-│   └── UnavailableError           exit 75: its server is away or does not answer: try again later
+│   └── UnavailableError    exit 75: its server does not answer: try again later
 └── OptionError             exit 2: an option's value is invalid
 
 Every sentence names the file, says what is wrong with it and how to fix it.  What fixes it may be

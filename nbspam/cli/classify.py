@@ -288,7 +288,7 @@ def _pass_on(
     """
     from nbspam.serving import passthrough  # only -p needs it
 
-    pipe = click.get_current_context().obj  # the MessagePipe of nbspam/__main__.py
+    pipe = click.get_current_context().obj.pipe
     name, tag = marking.name(), marking.tag()
     raw_message = pipe.take(BYTES_LIMIT)
     trace.begin(raw_message)

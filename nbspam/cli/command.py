@@ -15,7 +15,7 @@ import importlib
 import inspect
 import os
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -114,6 +114,13 @@ def command(
     return lambda function: Command(name, function, logs, table)
 
 
+class Program(NamedTuple):
+    """What every command's context has as `obj`, of `nbspam/__main__.py`."""
+
+    pipe: Any  # the `MessagePipe`
+    describe: Callable[[BaseException], tuple[int, str]]  # of errors that are not ours
+
+
 class Command(click.Command):
     """A command whose options come from its function's signature."""
 
@@ -167,17 +174,19 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         if not self._logs:
-            return self._function(**self._arguments(ctx))
+            return self._function(**self.arguments(ctx))
         if (log := ctx.params["log"]) is None:
             from nbspam.cli.notes import NoTrace  # --help loads less
 
-            return self._function(**self._arguments(ctx), trace=NoTrace())
+            return self._function(**self.arguments(ctx), trace=NoTrace())
         from nbspam.cli.tracing import Trace
 
-        with Trace(self._logs, log) as trace:  # it also logs options that are refused
-            return self._function(**self._arguments(ctx), trace=trace)
+        with Trace(
+            self._logs, log, ctx.obj.describe
+        ) as trace:  # it also logs options that are refused
+            return self._function(**self.arguments(ctx), trace=trace)
 
-    def _arguments(self, ctx: click.Context) -> dict[str, Any]:
+    def arguments(self, ctx: click.Context) -> dict[str, Any]:
         """Return the arguments of the function; raises OptionError."""
         values = dict(ctx.params)
         options = {o.flag: o for o in self.options() if _is_given(ctx, o.name or "")}

@@ -53,6 +53,11 @@ def config(
         subcommand = nbspam.get_command(group, name)
         assert isinstance(subcommand, Command)
         context = subcommand.make_context(name, [], group)  # raises for a wrong value
+        if name == "serve" and table:
+            from nbspam.cli.serve import check
+
+            values = subcommand.arguments(context)
+            check(values["cutting"], values["listening"], values["serving"])
         for parameter in subcommand.options():
             key, field = parameter.flag[2:], parameter.name or ""
             origin = _ORIGINS.get(context.get_parameter_source(field) or ParameterSource.DEFAULT)

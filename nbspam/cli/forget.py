@@ -83,10 +83,7 @@ def forget(
         }
         click.echo(json.dumps(fields))
     elif not silent:
-        from nbspam.cli.terminal import (
-            echo_sentence,
-            unbroken,
-        )  # not loaded where nothing is printed
+        from nbspam.cli.terminal import echo_sentence, unbroken  # not loaded in silence
 
         echo_sentence(
             f"{unbroken(model)}: forgot {counted(change.forgotten, 'message')},"

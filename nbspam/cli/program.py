@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from nbspam import __version__
-from nbspam.cli.command import LazyGroup
+from nbspam.cli.command import LazyGroup, Program
 from nbspam.errors import ExitCode
 
 
@@ -40,7 +40,9 @@ def run_program(
     if sys.stdout is None:
         return (ExitCode.ERROR, "standard output is closed; open it, or redirect it to /dev/null")
     try:
-        returned: Any = nbspam.main(arguments, prog_name="nbspam", standalone_mode=False, obj=pipe)
+        returned: Any = nbspam.main(
+            arguments, prog_name="nbspam", standalone_mode=False, obj=Program(pipe, describe)
+        )
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 (the message must pass)
         if os.environ.get("NBSPAM_DEBUG"):

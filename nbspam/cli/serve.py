@@ -132,7 +132,7 @@ class Serving(NamedTuple):
     )
 
 
-def _check(cutting: Cutting, listening: Listening, serving: Serving) -> None:
+def check(cutting: Cutting, listening: Listening, serving: Serving) -> None:
     """Raise OptionError for wrong cut-offs and places; names of hosts are not looked up."""
     cutting.check()
     if serving.user_models is not None and is_typed("base"):
@@ -185,7 +185,7 @@ def serve(
       nbspam serve --socket nbspam.sock --log syslog --metrics 127.0.0.1:9783
       journalctl -t nbspam --grep verdict=spam --since today
     """
-    _check(cutting, listening, serving)
+    check(cutting, listening, serving)
     log = Log(serving.log) if serving.log else None
     resource = click.get_current_context().with_resource
     resource(_logging(log, quiet))

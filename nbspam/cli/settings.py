@@ -86,10 +86,19 @@ def defaults(path: str, table: str, options: Mapping[str, click.Option]) -> dict
 
 
 def _checked(path: str, key: str, option: click.Option, value: object) -> object:
-    """Return a value for click to convert; raises OptionError for a wrong TOML type."""
-    if isinstance(value, bool) != option.is_flag or not isinstance(value, str | int | float):
-        kind = "true or false" if option.is_flag else "text in quotes, or a number"
-        raise OptionError(f"{path}: {key}: must be {kind}")
+    """Return a value for click to convert; raises OptionError for one of another type."""
+    kinds: tuple[type, ...] = (str,)
+    kind = "text in quotes"
+    if option.is_flag:
+        kinds, kind = (bool,), "true or false"
+    elif isinstance(option.type, click.types.IntParamType):
+        kinds, kind = (int,), "a whole number"
+    elif isinstance(option.type, click.types.FloatParamType):
+        kinds, kind = (int, float), "a number"
+    if type(value) not in kinds:  # click would make 1 of 1.5, and a file mode of a number
+        raise OptionError(f"{path}: {key}: must be {kind}; correct it, or leave it out")
+    if isinstance(value, str) and "\0" in value:
+        raise OptionError(f"{path}: {key}: contains a NUL character; leave it out")
     is_path = isinstance(option.type, click.Path)
     return absolute_path(str(value), path) if is_path else value
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -40,8 +40,17 @@ class Trace(NoTrace):
     Nothing that it does fails: what cannot be logged is said on standard error, once.
     """
 
-    def __init__(self, action: str, destination: str) -> None:
-        """Log to `destination`; action: what the command does, as the lines name it."""
+    def __init__(
+        self,
+        action: str,
+        destination: str,
+        describe: Callable[[BaseException], tuple[int, str]],
+    ) -> None:
+        """Log to `destination`; action: what the command does, as the lines name it.
+
+        describe: as of `outcome`.
+        """
+        self._describe = describe
         self._log = Log(destination, patience=_PATIENCE)
         self._entry = Entry(action, user=own_user())
         self._started: float | None = time.perf_counter()
@@ -64,8 +73,7 @@ class Trace(NoTrace):
                 if len(self._identities) == 1:
                     [source] = self._identities
                     self._entry = self._identified(source)
-                _, reason = outcome(error, lambda e: (1, f"{type(e).__name__}: {e}"))
-                reason = reason or "its output was not read"
+                reason = outcome(error, self._describe)[1] or "its output was not read"
                 self._log.write(self._entry._replace(error=reason))
         elif self._log.problem:  # after an error the message is still to be passed on
             sentence = f"nbspam: {self._log.problem}; start that service, or log elsewhere\n"

@@ -522,10 +522,7 @@ def _print_change(change: Change, training: Training) -> None:
         return
     _note_surprising(change, training)
     if not training.quiet:
-        from nbspam.cli.terminal import (
-            echo_sentence,
-            unbroken,
-        )  # not loaded where nothing is printed
+        from nbspam.cli.terminal import echo_sentence, unbroken  # not loaded in silence
 
         would = "would have " if training.writing.dry_run else ""
         echo_sentence(f"{unbroken(training.model)}: {would}{notes.change_words(change)}")

@@ -59,10 +59,10 @@ class LabelledCorpus:
     def of_pieces(cls, run: TrainingRun, wanted: Wanted) -> "LabelledCorpus":
         """Return the messages that a run has read; wanted: as they were read."""
         dataset = cls(Corpus(wanted._replace(excerpt=0)))
-        for piece_file, piece in zip(run.records, run.pieces(), strict=True):
+        for record, piece in zip(run.records, run.pieces(), strict=True):
             dataset.corpus.add_piece(piece)
             dataset.sources.extend(piece.sources)
-            dataset.excerpts.extend(piece_file.summary.excerpts)
+            dataset.excerpts.extend(record.summary.excerpts)
         return dataset
 
     @cached_property

@@ -200,7 +200,7 @@ def samples(messages: ScoredMessages, times: int = 0, seed: int = SEED) -> Itera
 
 
 def wilson(hits: int, n: int) -> Interval | None:
-    """Return the score interval of the share hits / of (Wilson 1927); None where `of` is 0."""
+    """Return the score interval of the share hits / n (Wilson 1927); None where n is 0."""
     if not n:
         return None
     share, z2 = hits / n, _Z**2

@@ -176,7 +176,7 @@ def open_base(path: "str | Path | None") -> Iterator[Base | None]:
 
 
 def _sum(personal: Row, base: Row, r: float) -> Row:
-    """Return own + r base; of fractions unless r is 1."""
+    """Return personal + r base; of fractions unless r is 1."""
     return cast(Row, tuple(n + r * m for n, m in zip(personal, base, strict=True)))
 
 

@@ -99,7 +99,7 @@ class Classifier:
         and a page that is doubtful as a whole is classified by all of its words.  The sum rule,
         which is the textbook's, uses all tokens.
         """
-        if not numbers.possibly_hidden or not self.rule.uses_hidden_text:
+        if not numbers.possibly_hidden or not self.rule.distrusts_hidden_text:
             return set()
         self._look_up(numbers.possibly_hidden)
         settings = self.metadata.settings

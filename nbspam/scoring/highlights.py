@@ -2,7 +2,7 @@
 
 The tokenizer itself says which tokens a word has: those that it makes of the word alone.  What it
 makes of two neighbours together (a bigram) stands in both.  A token's share is spread evenly over
-the places where it stands.  So `free` in "free prize" has the shares of `free`, of `case:free` and
+the places where it stands.  So `Free` in "Free prize" has the shares of `free`, of `case:Free` and
 of its trigrams, and half of those of the bigrams that it is part of.
 """
 

@@ -93,7 +93,7 @@ class SumRule:
     """
 
     is_calibrated = False
-    uses_hidden_text = False
+    distrusts_hidden_text = False
 
     def __init__(self, metadata: Metadata) -> None:
         settings, learned = self._settings, _ = metadata
@@ -154,7 +154,7 @@ class EvidenceRule:
 
     is_calibrated = True  # so that each message can refine it
     uses_counts = False  # whether a token counts as often as it occurs in a message
-    uses_hidden_text = True  # whether possibly hidden words count for spam only
+    distrusts_hidden_text = True  # whether possibly hidden words count for spam only
 
     def __init__(self, metadata: Metadata) -> None:
         settings, learned = self._settings, self._learned = metadata
@@ -355,7 +355,7 @@ class EvidenceRule:
         """Return a message's inputs for the calibrations, scored as if it had not been learned.
 
         words: of the message, by a model that has not learned it.
-        None in a long run of one class (`calibration.is_run`).
+        No inputs in a long run of one class (`calibration.is_run`).
         """
         messages = self.metadata.learned.messages
         total = sum(messages) + 1  # with the message itself

@@ -75,12 +75,12 @@ def _quoted(word: str) -> str:
 
 
 def cleaned(raw: bytes, name: str) -> bytes:
-    """Return the message without header of this name or of nbspam's default name, forged or not."""
+    """Return the message without headers of this or nbspam's default name, forged or not."""
     return marks.unmarked(raw, (name, marks.MARK))
 
 
 def marked(raw: bytes, header: VerdictHeader) -> bytes:
-    """Return a message with its header; `cleaned` must have removed those that came with it.
+    """Return a message with the header fields; `cleaned` must have removed those that it came with.
 
     raw: the message, or its first PLACE_LIMIT bytes or more.
     """
@@ -97,9 +97,8 @@ def marked(raw: bytes, header: VerdictHeader) -> bytes:
     eol = _line_end(lines, at) if lines is raw else b"\r"
     subject = marks.subject_start(lines, end) if header.tag and is_mail else None
     block = _block(header, eol, subject is not None)
-    if lines[:at] not in (b"", marks.BOM) and not lines.endswith(
-        b"\n", 0, at
-    ):  # its end is lacking
+    is_begun = lines[:at] not in (b"", marks.BOM)
+    if is_begun and not lines.endswith(b"\n", 0, at):  # its end is lacking
         block = eol.removeprefix(b"\r" if lines.endswith(b"\r", 0, at) else b"") + block
     if not (is_mail or marks.is_empty_line(lines, at)):
         block += eol  # the empty line that ends the header
@@ -112,7 +111,7 @@ def marked(raw: bytes, header: VerdictHeader) -> bytes:
 
 
 def _block(header: VerdictHeader, eol: bytes, has_subject: bool) -> bytes:
-    """Return the header lines of the header, the verdict last."""
+    """Return the lines of the header fields, the verdict last."""
     fields = []
     if header.tag:
         if not has_subject:

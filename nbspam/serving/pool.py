@@ -175,6 +175,7 @@ class Worker:
                 pass_fds=[theirs.fileno(), *handles.values()],
             )
         pickle.dump((self._setup, handles, self._is_for_large), self.stream)
+        self.stream.flush()  # it opens the model now, not with its first message
 
     def end(self) -> None:
         """Kill it and free what it leaves."""

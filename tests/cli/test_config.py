@@ -45,7 +45,8 @@ def right(option):
         return 7
     if isinstance(option.type, click.types.FloatParamType):
         return 0.75
-    return {"socket-mode": "0640", "listen": "127.0.0.1:783"}.get(option.flag[2:], "some")
+    texts = {"socket-mode": "0640", **dict.fromkeys(("listen", "metrics"), "127.0.0.1:783")}
+    return texts.get(option.flag[2:], "some")
 
 
 # What it sets
@@ -121,7 +122,10 @@ WRONG = [
     ("[classify]\nstrict = true", "classify: cannot be set"),
     ("mail = 1", "mail: cannot be set"),
     ("jobs = 0", "jobs: 0 is not in the range x>=1; correct it"),
-    ("jobs = true", "jobs: must be text in quotes, or a number"),
+    ("jobs = true", "jobs: must be a whole number"),
+    ("jobs = 1.5", "jobs: must be a whole number"),
+    ("model = 5", "model: must be text in quotes"),
+    ('model = "a\\u0000"', "model: contains a NUL character"),
     ("model = ['a']", "model: must be text"),
     ("log = 'journal'", "log: 'journal' is not one of"),
     ("jobs = 1\njobs = 2", "invalid TOML"),
@@ -132,6 +136,12 @@ WRONG = [
 WRONG_FOR_THE_SERVER = [
     ("[serve]\nsockets = 'a'", "[serve] sockets: unknown option; see nbspam serve --help"),
     ("[serve]\ntell = 'yes'", "tell: must be true or false"),
+    ("[serve]\nsocket-mode = 0o660", "socket-mode: must be text in quotes"),
+    ("[serve]\nmax-size = 1.5", "max-size: must be a whole number"),
+    ("[serve]\ntimeout = '9'", "timeout: must be a number"),
+    ("[serve]\nspam-cutoff = 2.0", "the spam cut-off must be between 0 and 1"),
+    ("[serve]\nlisten = '0.0.0.0:783'", "--listen 0.0.0.0:783 can be reached"),
+    ("[serve]\nham-cost = 9\nspam-cutoff = 0.9", "cost"),
     ("[serve]\nworkers = 1000", "workers: 1000 is not in the range"),
     ("[serve]\nsocket-mode = '9'", "--socket-mode '9' is not a file mode"),
 ]
