@@ -186,6 +186,8 @@ def serve(
       journalctl -t nbspam --grep verdict=spam --since today
     """
     check(cutting, listening, serving)
+    if is_typed("socket") != is_typed("listen"):  # the file's other place is not meant
+        listening = listening._replace(**{"listen" if is_typed("socket") else "socket": None})
     log = Log(serving.log) if serving.log else None
     resource = click.get_current_context().with_resource
     resource(_logging(log, quiet))
@@ -206,7 +208,7 @@ def serve(
         can_tell=serving.tell,
         x_spam=serving.x_spam,
     )
-    # This process judges nothing: the workers have what is kept.
+    # This process classifies nothing: the workers have what is kept.
     current = setup.common(Opening(cutting.of, words=0, in_memory=0))
     opened_model = current.use()
     of_model = opened_model.filter.metadata

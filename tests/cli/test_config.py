@@ -1,6 +1,7 @@
 """Options and the config file: what it sets, what is wrong with it, and what --help shows."""
 
 import json
+import socket
 import os
 import re
 import tomllib
@@ -58,6 +59,18 @@ def test_the_keys_are_options_of_several_commands():
     ]
     assert set(in_file) == set(KEYS)
     assert all(in_file.count(key) > 2 for key in KEYS)
+
+
+@each("typed", [(), ("--listen", "127.0.0.1:0")])
+def test_a_typed_place_takes_the_place_of_the_files(nbspam, config, model, monkeypatch, typed):
+    families = []
+    monkeypatch.setattr(
+        "nbspam.serving.server.serve",
+        lambda _, listeners, *__: families.extend(one.family for one in listeners),
+    )
+    config('[serve]\nsocket = "s"\nworkers = 1\n')
+    assert nbspam("serve", "-q", "-m", model, *typed).code == 0
+    assert families == [socket.AF_INET if typed else socket.AF_UNIX]
 
 
 @each("key", [*KEYS, *(f"[serve] {key}" for key in SERVE if key not in KEYS)])
