@@ -1,9 +1,9 @@
 """Options and the config file: what it sets, what is wrong with it, and what --help shows."""
 
 import json
-import socket
 import os
 import re
+import socket
 import tomllib
 from pathlib import Path
 
