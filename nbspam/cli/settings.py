@@ -79,18 +79,26 @@ def defaults(path: str, table: str, options: Mapping[str, click.Option]) -> dict
         if key not in options:
             raise OptionError(f"{path}: [{table}] {key}: unknown option; see nbspam {table} --help")
     values = {key: document[key] for key in KEYS if key in document and key in options} | values
+    places = {key: f"[{table}] {key}" if key in document.get(table, {}) else key for key in values}
     return {
-        options[key].name or key: _checked(path, key, options[key], value)
+        options[key].name or key: _checked(f"{path}: {places[key]}", path, options[key], value)
         for key, value in values.items()
     }
 
 
-def _checked(path: str, key: str, option: click.Option, value: object) -> object:
-    """Return a value for click to convert; raises OptionError for a wrong TOML type."""
+def _checked(place: str, path: str, option: click.Option, value: object) -> object:
+    """Return a value for click to convert; raises OptionError for a wrong TOML type.
+
+    An integer is no text: TOML's 0o660 is 432, which as a file mode lets everybody in.
+    """
     if isinstance(value, bool) != option.is_flag or not isinstance(value, str | int | float):
         kind = "true or false" if option.is_flag else "text in quotes, or a number"
-        raise OptionError(f"{path}: {key}: must be {kind}")
+        raise OptionError(f"{place}: must be {kind}")
     is_path = isinstance(option.type, click.Path)
+    if (is_path or isinstance(option.type, click.types.StringParamType)) and (
+        not isinstance(value, str) or not value
+    ):
+        raise OptionError(f"{place}: must be text in quotes, and not empty")
     return absolute_path(str(value), path) if is_path else value
 
 

@@ -73,7 +73,7 @@ def test_every_setting_is_taken_and_printed(nbspam, config, key):
         value = str(path.parent / value)
     assert row == {
         "option": key,
-        "value": 0o640 if name == "socket-mode" else value,
+        "value": value,
         "from": "file",
     }
 
@@ -131,7 +131,9 @@ WRONG = [
 ]
 WRONG_FOR_THE_SERVER = [
     ("[serve]\nsockets = 'a'", "[serve] sockets: unknown option; see nbspam serve --help"),
-    ("[serve]\ntell = 'yes'", "tell: must be true or false"),
+    ("[serve]\ntell = 'yes'", "[serve] tell: must be true or false"),
+    ("[serve]\nsocket-mode = 0o660", "[serve] socket-mode: must be text in quotes"),
+    ("[serve]\nsocket = ''", "[serve] socket: must be text in quotes, and not empty"),
     ("[serve]\nworkers = 1000", "workers: 1000 is not in the range"),
     ("[serve]\nsocket-mode = '9'", "--socket-mode '9' is not a file mode"),
 ]
