@@ -73,7 +73,12 @@ def _named(word: str, known: Mapping[str, Place]) -> Place:
         same = [p for p in known.values() if isinstance(p, Maildir) and p.path == path]
         return same[0] if same else Maildir(path, word)
     if word not in known:
-        names = ", ".join(known) or "none"
+        if not known:
+            raise OptionError(
+                f"{word}: the config file describes no places; add a table [mail.{word}], or name"
+                " a Maildir such as ~/Maildir"
+            )
+        names = ", ".join(known)
         close = difflib.get_close_matches(word, known, 1)
         remedy = f"did you mean {close[0]}?" if close else "name one of these, or a Maildir"
         raise OptionError(f"{word}: the config file has no such place ({names}); {remedy}")

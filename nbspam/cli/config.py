@@ -63,6 +63,8 @@ def config(
             origin = _ORIGINS.get(context.get_parameter_source(field) or ParameterSource.DEFAULT)
             if origin and (key in table if name == "serve" else parameter.in_file):
                 value = context.params[field]
+                if field == "socket_mode":
+                    value = f"{value:04o}"  # as it is written
                 value = value if isinstance(value, bool | int | float) else str(value)
                 rows.append((f"[serve] {key}" if name == "serve" else key, value, origin))
     rows += [(f"[mail.{name}]", place.name, "file") for name, place in configured_places().items()]

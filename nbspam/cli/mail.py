@@ -570,7 +570,7 @@ def _print_change(
     def remedy(_: list[str], learned: bool) -> str:
         if learned:
             return f"move them into {junk}, or out of it, and learn again"
-        return "mark them as not junk (the keyword $NotJunk), and learn again"
+        return "mark each as not junk (the keyword $NotJunk), and learn again"
 
     notes.note_surprising(change, request.quiet, remedy, request.is_dry_run)
     if not request.quiet and (change.learned or change.moved or waiting):

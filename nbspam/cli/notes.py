@@ -146,7 +146,7 @@ def note_surprising(
         sentence = f"{n:,} of {counted(change.learned, 'new message')} {look} like {looks_like} and"
         if not learned:
             sentence = f"{counted(n, 'message')} that you have read may be {looks_like} and"
-            was += " not"
+            was = "would not be" if is_dry_run else f"{was} not"
         sentence += f" {was} learned as {label}"
         if not quiet:
             sources = [lesson.source for lesson in lessons if lesson[1:3] + lesson[4:5] == kind]

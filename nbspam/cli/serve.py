@@ -186,8 +186,11 @@ def serve(
       journalctl -t nbspam --grep verdict=spam --since today
     """
     check(cutting, listening, serving)
-    if is_typed("socket") != is_typed("listen"):  # the file's other place is not meant
-        listening = listening._replace(**{"listen" if is_typed("socket") else "socket": None})
+    if is_typed("socket") != is_typed("listen"):  # the other place is the config file's
+        if is_typed("socket"):
+            listening = listening._replace(listen=None)
+        else:
+            listening = listening._replace(socket=None)
     log = Log(serving.log) if serving.log else None
     resource = click.get_current_context().with_resource
     resource(_logging(log, quiet))

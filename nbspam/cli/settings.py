@@ -79,26 +79,30 @@ def defaults(path: str, table: str, options: Mapping[str, click.Option]) -> dict
         if key not in options:
             raise OptionError(f"{path}: [{table}] {key}: unknown option; see nbspam {table} --help")
     values = {key: document[key] for key in KEYS if key in document and key in options} | values
+    places = {key: f"[{table}] {key}" if key in document.get(table, {}) else key for key in values}
     return {
-        options[key].name or key: _checked(path, key, options[key], value)
+        options[key].name or key: _checked(f"{path}: {places[key]}", path, options[key], value)
         for key, value in values.items()
     }
 
 
-def _checked(path: str, key: str, option: click.Option, value: object) -> object:
-    """Return a value for click to convert; raises OptionError for one of another type."""
+def _checked(place: str, path: str, option: click.Option, value: object) -> object:
+    """Return a value for click to convert; raises OptionError for one of another type.
+
+    An integer is no text: TOML's 0o660 is 432, which as a file mode lets everybody in.
+    """
     kinds: tuple[type, ...] = (str,)
-    kind = "text in quotes"
+    kind = "text in quotes, and not empty"
     if option.is_flag:
         kinds, kind = (bool,), "true or false"
     elif isinstance(option.type, click.types.IntParamType):
         kinds, kind = (int,), "a whole number"
     elif isinstance(option.type, click.types.FloatParamType):
         kinds, kind = (int, float), "a number"
-    if type(value) not in kinds:  # click would make 1 of 1.5, and a file mode of a number
-        raise OptionError(f"{path}: {key}: must be {kind}; correct it, or leave it out")
+    if type(value) not in kinds or value == "":  # click would make 1 of 1.5
+        raise OptionError(f"{place}: must be {kind}; correct it, or leave it out")
     if isinstance(value, str) and "\0" in value:
-        raise OptionError(f"{path}: {key}: contains a NUL character; leave it out")
+        raise OptionError(f"{place}: contains a NUL character; leave it out")
     is_path = isinstance(option.type, click.Path)
     return absolute_path(str(value), path) if is_path else value
 

@@ -87,7 +87,7 @@ def test_every_setting_is_taken_and_printed(nbspam, config, key):
         value = str(path.parent / value)
     assert row == {
         "option": key,
-        "value": 0o640 if name == "socket-mode" else value,
+        "value": value,
         "from": "file",
     }
 
@@ -148,8 +148,9 @@ WRONG = [
 ]
 WRONG_FOR_THE_SERVER = [
     ("[serve]\nsockets = 'a'", "[serve] sockets: unknown option; see nbspam serve --help"),
-    ("[serve]\ntell = 'yes'", "tell: must be true or false"),
-    ("[serve]\nsocket-mode = 0o660", "socket-mode: must be text in quotes"),
+    ("[serve]\ntell = 'yes'", "[serve] tell: must be true or false"),
+    ("[serve]\nsocket-mode = 0o660", "[serve] socket-mode: must be text in quotes"),
+    ("[serve]\nsocket = ''", "[serve] socket: must be text in quotes, and not empty"),
     ("[serve]\nmax-size = 1.5", "max-size: must be a whole number"),
     ("[serve]\ntimeout = '9'", "timeout: must be a number"),
     ("[serve]\nspam-cutoff = 2.0", "the spam cut-off must be between 0 and 1"),
