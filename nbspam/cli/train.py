@@ -323,9 +323,8 @@ def train(
         else:
             raws = sources.pieces(cutter(where, read, names))
         pending = PendingMessages((settings if old is None else old.settings).wanted)
-        if (
-            writing.seen and not sources.sources
-        ):  # above the spam cut-off it is in the inbox because the user moved it back
+        # What is above the spam cut-off is in the inbox because the user moved it back.
+        if writing.seen and not sources.sources:
             pending.is_presumed = lambda _, is_spam: not is_spam
         messages = tokenized(raws, skips, where, True, pending.corpus.wanted, skips_empty=True)
         with progress(silent, names) as with_progress:
