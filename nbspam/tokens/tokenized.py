@@ -13,6 +13,7 @@ from nbspam.reading.message import Message, Part, RawMessage
 from nbspam.reading.source import Skipped
 from nbspam.tokens.headers import header_tokens, subject_of
 from nbspam.tokens.kinds import amount, count, share
+from nbspam.tokens.opening import opening_tokens
 from nbspam.tokens.text import (
     SHORT,
     VisibleText,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:  # classifying shows nothing of a message
 # Stored in the model: counts taken by another tokenizer or other rules do not fit these tokens.  To
 # be raised when a message would give other tokens, or other times or traits.
 NAME = "nbspam"
-RULES = 7
+RULES = 8
 # Tokens of one message, far above the mail in the corpora (18,430 in the largest of 10,546): a mail
 # of 104,000 different words took 2.9 s to learn, and the model grew by 3 MB.
 TOKENS_LIMIT = 20_000
@@ -63,6 +64,7 @@ def message_tokens(
     tokens = dict.fromkeys(sorted(header_tokens(message.headers)) if is_mail else ())
     perhaps: dict[str, None] = {}
     others: list[str] = []  # texts that mail programs show another part for
+    seen = [undo_tricks(subject_of(message.headers))[0]] if is_mail else []  # for certain
     shown: set[str] = set()
     for part in message.parts:
         if is_mail:
@@ -80,12 +82,14 @@ def message_tokens(
         if has_others:
             shown.update(text.text.lower().split())
         found = _text_tokens(text.text, is_mail)
+        seen.append(text.text if text.certain is None else text.certain)
         if text.certain is not None:
             perhaps |= found
             found = _text_tokens(text.certain, is_mail) if text.certain else {}
         if len(found) > len(tokens):  # the smaller set goes into the larger
             tokens, found = found, tokens
         tokens |= found
+    tokens |= opening_tokens(seen)
     for other in others:
         words = set(other.lower().split())
         is_same = len(words & shown) >= _SAME * len(words)

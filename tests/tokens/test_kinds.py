@@ -19,6 +19,8 @@ from nbspam.tokens.kinds import (
     IN_EVIDENCE,
     KINDS,
     NAMES,
+    OPENING,
+    PIECE,
     TEXT,
     TRAITS,
     TRIGRAM,
@@ -47,7 +49,7 @@ def test_the_kind_of_a_token_its_channel_and_whether_it_is_a_fragment_or_the_hos
     assert kind_of(token) == named(name)
     assert channel_of(token) == named(name).channel
     assert is_host(token) == (name == "by")
-    assert is_fragment(token) == (name == "tri")
+    assert is_fragment(token) == (name in ("tri", "open"))
 
 
 def test_each_kind_has_a_name_of_its_own_that_leads_back_to_it():
@@ -65,6 +67,7 @@ CHANNELS = {
     TEXT: "link host path punct caps trick limit case sign tri subject mime attachment".split(),
     FIELDS: "from to reply-to message-id mailer priority organization".split(),
     HEADER: "received return-path sender recipient header".split(),
+    OPENING: ["open"],
     HOST: ["by"],
 }
 
@@ -72,7 +75,7 @@ CHANNELS = {
 def test_the_channel_of_each_kind_the_fragments_and_the_host():
     expected = {name: channel for channel, names in CHANNELS.items() for name in names}
     assert {kind.name: kind.channel for kind in KINDS} == expected | {"": TEXT}
-    assert [kind for kind in KINDS if kind.is_fragment] == [TRIGRAM]
+    assert [kind for kind in KINDS if kind.is_fragment] == [TRIGRAM, PIECE]
     assert [kind for kind in KINDS if kind.channel == HOST] == [COLLECTED_BY]
 
 
