@@ -8,9 +8,10 @@ import numpy as np
 from nbspam.bayes.calibration import (
     DECIMALS,
     FEWEST,
+    FULL,
     INPUT_DECIMALS,
     LEAST_ODDS,
-    TEXT,
+    SCALES,
     Calibration,
     Noise,
     Range,
@@ -45,11 +46,11 @@ def inputs_of_rows(scale: Scale, evidence: EvidenceRows) -> Floats:
 
     As `calibration.inputs` and `learned_inputs` have it.
     """
-    of_text = scale.name == TEXT.name
-    words = evidence.text_and_fields if of_text else evidence.text
+    own = (evidence.text_and_fields, evidence.text, evidence.opening)
+    words = own[[one.name for one in SCALES].index(scale.name)]
     length = np.log(np.maximum(words[:, 3], 1)) - LENGTH_CENTRE
     columns = [np.ones(len(words)), *words[:, :3].T, length]
-    if not of_text:
+    if scale.name == FULL.name:
         columns += [*evidence.header[:, :3].T]
     if evidence.traits is not None:
         columns.append(evidence.traits)

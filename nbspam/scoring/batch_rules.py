@@ -294,8 +294,8 @@ class BulkClassifier:
                 n += channel == TEXT
                 if row >= 0:
                     groups[channel].append(self._weights[row])
-            text, fields, header, host = groups
-            yield KnownWords(text, fields, header, host, n, of_traits)
+            text, fields, header, opening, host = groups
+            yield KnownWords(text, fields, header, opening, host, n, of_traits)
 
     def _unhear(self, rows: Rows, messages: list[TokenizedMessage]) -> None:
         """Take for unknown what `Classifier.unheard` says; rows: of the tokens of all messages."""

@@ -25,6 +25,7 @@ from nbspam.bayes.calibration import (
     is_positive_definite,
     scales,
     unconfoundedness,
+    untrained,
 )
 from nbspam.bayes.event_model import (
     BERNOULLI,
@@ -114,8 +115,8 @@ class ModelSettings(NamedTuple):
         return self.traits != NO_TRAITS
 
     @property
-    def scales(self) -> tuple[Scale, Scale]:
-        """The features of its two calibrations."""
+    def scales(self) -> tuple[Scale, Scale, Scale]:
+        """The features of its calibrations."""
         return scales(self.has_traits)
 
     @property
@@ -170,11 +171,14 @@ class Metadata(NamedTuple):
 
     @property
     def label_noise(self) -> tuple[float, ...]:
-        """The share of each class's labels that looked wrong when the calibrations were fitted."""
+        """The share of each class's labels that looked wrong when the calibrations were fitted.
+
+        By the message as a whole: what its opening says alone is too little to tell.
+        """
         messages, scored = self.learned.messages, self.settings.scored_classes
         shares = [0.0] * len(messages)
-        for k, both in zip(scored, self.learned.calibrations, strict=True):
-            for calibration in both:
+        for k, calibrations in zip(scored, self.learned.calibrations, strict=True):
+            for calibration in (calibrations.text, calibrations.full):
                 own, rest = calibration.noise.among(messages[k], sum(messages) - messages[k])
                 shares[k] = max(shares[k], own)
                 if len(scored) < len(messages):
@@ -454,7 +458,7 @@ def _loaded_calibrations(settings: ModelSettings, fields: _Fields) -> tuple[Cali
     return tuple(
         Calibrations(
             *(
-                _loaded_calibration(scale, fields.inner(settings.classes[k]))
+                _loaded_calibration(scale, fields.inner(settings.classes[k]), settings.rules)
                 for scale in settings.scales
             )
         )
@@ -465,9 +469,14 @@ def _loaded_calibrations(settings: ModelSettings, fields: _Fields) -> tuple[Cali
 def _loaded_lessons(
     top: _Fields, settings: ModelSettings
 ) -> tuple[tuple[Lesson, ...], tuple[Calibrations, ...]]:
-    """Return the lessons that can be taken back, and the calibrations before them."""
+    """Return the lessons that can be taken back, and the calibrations before them.
+
+    None of a model of older rules, which learns nothing and forgets nothing.
+    """
+    if settings.rules < RULES:
+        return (), ()
     sizes, classes = [scale.size for scale in settings.scales], range(len(settings.classes))
-    is_pair = _list(_list(_is_in_nats), len(sizes))
+    are_inputs = _list(_list(_is_in_nats), len(sizes))
 
     def is_lesson(row: Any) -> bool:
         if not _list(lambda _: True, len(Lesson._fields))(row):
@@ -477,8 +486,8 @@ def _loaded_lessons(
             (digest == "" or is_digest(digest))
             and type(label) is int
             and label in classes
-            and _list(is_pair, len(settings.scored_classes))(inputs)
-            and all(len(x) in (0, sizes[i]) for both in inputs for i, x in enumerate(both))
+            and _list(are_inputs, len(settings.scored_classes))(inputs)
+            and all(len(x) in (0, sizes[i]) for own in inputs for i, x in enumerate(own))
         )
 
     found = top.take("lessons", _list(is_lesson), "no lessons of its calibrations")
@@ -504,8 +513,10 @@ def _loaded_host_rows(derived: _Fields, messages: Row) -> HostRows:
     return rows
 
 
-def _loaded_calibration(scale: Scale, both: _Fields) -> Calibration:
-    fields, size = both.inner(scale.name), scale.size
+def _loaded_calibration(scale: Scale, several: _Fields, rules: int) -> Calibration:
+    if scale.name not in several.values and rules < RULES:  # older rules had fewer
+        return untrained(scale)
+    fields, size = several.inner(scale.name), scale.size
     precision = fields.take("precision", _list(_list(_is_in_nats, size), size))
     if not is_positive_definite(precision) or not all(
         math.isclose(precision[i][j], precision[j][i], rel_tol=1e-6, abs_tol=1e-9)
