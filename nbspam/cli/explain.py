@@ -41,7 +41,7 @@ from nbspam.scoring.highlights import excerpt_json, highlighted_message
 from nbspam.scoring.rules import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR, rule_of
 from nbspam.scoring.verdict import TOO_FEW_WORDS, Verdict, rounded
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.kinds import HEADER, channel_of, is_fragment, kind_of
+from nbspam.tokens.kinds import HEADER, PIECE, TRIGRAM, channel_of, is_fragment, kind_of
 from nbspam.tokens.tokenized import tokenize
 
 _HTML = "html"
@@ -80,7 +80,9 @@ def command(
         overrules="--format",
         typed=DECIDES,
     ),
-    fragments: bool = option("Show character trigrams one by one.", under="Output", seldom=True),
+    fragments: bool = option(
+        "Show character trigrams and pieces of the opening one by one.", under="Output", seldom=True
+    ),
     form: str = option(
         "Print text for people, JSON for programs, or a page for a browser.",
         "--format",
@@ -105,8 +107,9 @@ def command(
     First it prints the beginning of the message.  The words that decided are highlighted in it: on
     a terminal in red and underlined for spam, in green for ham; else [+like this+] and
     [-like this-].  Then it prints a line for each word: its weight, how many of the learned
-    messages contain it, and its share of the sum.  Character trigrams are added up unless
-    --fragments is given.  JSON has all words.  --format html prints one self-contained page.
+    messages contain it, and its share of the sum.  Character trigrams and pieces of the opening are
+    added up unless --fragments is given.  JSON has all words.  --format html prints one
+    self-contained page.
     """
     options, skips = reading.options(), Skips(reading.strict)
     if words:
@@ -194,19 +197,24 @@ def word_sums(
 
     is_told: whether to name the options that show what is summed up.
     """
-    words, folded = list(found.words), []
+    words, pieces, trigrams = list(found.words), list[Word](), list[Word]()
     if not fragments:  # they are many and mean little to a reader one by one; JSON has them all
         words = [word for word in found.words if not is_fragment(word.token)]
-        folded = [word for word in found.words if is_fragment(word.token)]
+        pieces, trigrams = (
+            [word for word in found.words if kind_of(word.token) == kind]
+            for kind in (PIECE, TRIGRAM)
+        )
     sums = [(CONSTANTS[key].removeprefix("the "), nats) for key, nats in found.constants.items()]
-    for several, what, how in (
-        (folded, "character trigram", "--fragments"),
-        (words[top:], "more word", "--top"),
+    for several, before, what, how in (
+        (pieces, "opening: ", "piece", "--fragments"),
+        (trigrams, "", "character trigram", "--fragments"),
+        (words[top:], "", "more word", "--top"),
     ):
         if several:
             if any(word.is_trait for word in several):
                 what = "more trait" if len(several) == 1 else "more words and trait"
-            named = counted(len(several), what) + (f" ({how} shows them)" if is_told else "")
+            named = before + counted(len(several), what)
+            named += f" ({how} shows them)" if is_told else ""
             sums.insert(0, (named, sum(word.share for word in several)))
     return words[:top], [*sums, (_SUM, found.total)]
 
@@ -272,7 +280,9 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
             click.echo(line)
     if not fragments and any(map(is_fragment, whole.counts)):
         click.echo()
-        echo_paragraph("character trigrams are not shown (--fragments shows them)")
+        echo_paragraph(
+            "character trigrams and pieces of the opening are not shown (--fragments shows them)"
+        )
     tokens = [word.token for words in ranked.values() for word in words]
     positive = whole.metadata.settings.positive or "the class"
     _echo_legend(legend(tokens, positive), has_share=False)
@@ -372,8 +382,8 @@ def _strongest(found: Explanation, side: int) -> str:
     if names:
         reason = f"the strongest words for that are {', '.join(names)} and {last}"
     words = sum(word.share for word in found.words)
-    fragments = sum(word.share for word in found.words if is_fragment(word.token))
-    if 2 * fragments * side > words * side:
+    trigrams = sum(word.share for word in found.words if kind_of(word.token) == TRIGRAM)
+    if 2 * trigrams * side > words * side:
         reason += "; its character trigrams contribute most of it"
     return reason
 
