@@ -19,7 +19,7 @@ from typing import Any
 
 import nbspam.tokens.html
 import nbspam.tokens.tokenized
-from nbspam.cli.training import left_out_rates_of
+from nbspam.cli.train import left_out_rates_of
 from nbspam.filter import open_filter
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun

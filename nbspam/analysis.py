@@ -37,8 +37,8 @@ def classify_many(
     """Return the verdicts of a filter, or of a model file, as `Filter.classify_many` does."""
     if isinstance(model, Filter):
         return model.classify_many(messages, **options)
-    with open_model(model) as opened:
-        return opened.classify_many(messages, **options)
+    with open_model(model) as spam_filter:
+        return spam_filter.classify_many(messages, **options)
 
 
 class Matrix(NamedTuple):
@@ -100,10 +100,10 @@ def evaluate(
     classify, then learn, so many at a time; without any of them leave-one-out.
     seed: of the bootstrap.  The rest is as of `nbspam.train`.
     """
-    asked = {"folds": folds, "train_first": train_first, "online": online}
-    if len(given := [name for name, n in asked.items() if n is not None]) > 1:
-        raise OptionError(f"{given[0]} and {given[1]} are two tests; leave one out")
-    for name, n in (*asked.items(), ("seed", seed)):
+    protocols_asked = {"folds": folds, "train_first": train_first, "online": online}
+    if len(chosen := [name for name, n in protocols_asked.items() if n is not None]) > 1:
+        raise OptionError(f"{chosen[0]} and {chosen[1]} are two tests; leave one out")
+    for name, n in (*protocols_asked.items(), ("seed", seed)):
         if n is not None and (not isinstance(n, Integral) or (name == "seed" and n < 0)):
             raise OptionError(f"{name} must be a whole number, not {n!r}; leave it out")
     positive = None if spam_label is None else label_text(spam_label) or str(spam_label)
@@ -115,19 +115,19 @@ def evaluate(
     read, mislabelled = read.without_mislabelled(positive)
     trial = protocols.Trial(read, settings, CutOffs())
     if folds is not None:
-        found = protocols.folds(trial, folds)
+        evaluation = protocols.folds(trial, folds)
     elif train_first is not None:
-        found = protocols.train_first(trial, train_first)
+        evaluation = protocols.train_first(trial, train_first)
     elif online is not None:
-        found = protocols.online(trial, online)
+        evaluation = protocols.online(trial, online)
     else:
-        found = protocols.left_out(trial)
-    return compute(found._replace(mislabelled=mislabelled), seed)
+        evaluation = protocols.left_out(trial)
+    return compute(evaluation._replace(mislabelled=mislabelled), seed)
 
 
 def _read(raws: Iterator[RawMessage], skips: Skips, wanted: Wanted, jobs: int) -> LabelledCorpus:
-    found = tokenized(raws, skips, executor(jobs), True, wanted, skips_empty=True)
-    read = LabelledCorpus.of(found, wanted)
+    messages = tokenized(raws, skips, executor(jobs), True, wanted, skips_empty=True)
+    read = LabelledCorpus.of(messages, wanted)
     if skips.count:
         warn(skips.sentence(len(read.sources)))
     return read
@@ -140,7 +140,7 @@ def _raws(source: Any, options: ReadingOptions, skips: Skips) -> Iterator[RawMes
         return given_messages(source, options, Skips())
     items = iter(source)
     first = list(next(zip(items, strict=False), ()))
-    every = chain(first, items)
+    messages = chain(first, items)
     if first and isinstance(first[0], tuple | list):
-        return pair_messages(every, skips)
-    return given_messages(every, options, Skips())
+        return pair_messages(messages, skips)
+    return given_messages(messages, options, Skips())

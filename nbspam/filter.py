@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
 
     from nbspam.bayes.event_model import Row
     from nbspam.bayes.matrix import Floats
-    from nbspam.learning.update import Change, PendingMessages
+    from nbspam.learning.update import Change
     from nbspam.reading.cutting import SourcePiece
     from nbspam.reading.message import RawMessage
     from nbspam.reading.source import Skipped, Skips
@@ -61,26 +61,24 @@ PathOrName = str | os.PathLike[str]
 Pairs = Iterable[tuple[str, str | bytes]]
 LabelledMessage = tuple[str, AnyMessage]
 CutOffsOf = Callable[[Metadata], CutOffs]
-# A table of the model's tokens takes 0.3 microseconds per token of the model to make, and numpy as
-# long to import as 200,000 times the microsecond that it saves per token of a message.  Who has
-# judged a sixth of what would pay for it will judge more: 100 mails, for a model of 3,000.
-_PER_TOKEN, _NUMPY = 0.3, 200_000
-_SHARE_JUDGED = 1 / 6
-# Each of the processes that are forked now would make its own soon, unless the model is so small
-# that the tokens that were met are nearly all of it, or so large that it takes a second.
-_LARGE, _PER_JUDGED = 50_000, 100
+# A table of the model's tokens pays from so many tokens of messages on.  Measured with a model of
+# 556,000 tokens: the first 44,000 tokens of mail (100 mails) take .53 s to look up and score in the
+# file, later ones 4.4 microseconds each, and .5 by the table; numpy takes .13 s to import, and the
+# table .29 s to read.
+BREAK_EVEN, _PER_TOKEN = 25_000, 0.03
+_BYTES = 10  # of mail, per token of it
 
 
 class Filter:
     """A trained filter.  One opened from a file is to be closed, or used as a context manager."""
 
     def __init__(
-        self, classifier: Classifier, cut_offs: CutOffs, home: "Home | None" = None
+        self, classifier: Classifier, cut_offs: CutOffs, source: "ModelSource | None" = None
     ) -> None:
-        """Judge with a classifier and cut-offs; without a home it cannot learn or be saved."""
+        """Classify by a classifier and cut-offs; without a source it cannot learn or be saved."""
         self.classifier, self.cut_offs = classifier, cut_offs
-        self._home = home
-        self._looked_up: float = 0  # tokens of the messages of `judge_all`
+        self._source = source
+        self._tokens: float = 0  # of messages classified, or known to come; endless: table tried
         self._bulk: BulkClassifier | None = None
 
     def __repr__(self) -> str:
@@ -89,14 +87,8 @@ class Filter:
         return f"<nbspam.Filter that learned {messages}; {self.metadata.n_tokens:,} tokens>"
 
     def __reduce__(self) -> "tuple[object, ...]":
-        """Go to a process that is not forked, or into a file of `pickle`.
-
-        One that was opened opens the same file once more; one in memory takes its model along.
-        """
-        home = self._own_home()
-        if home.is_file:
-            return _opened_again, (home.named(), self.cut_offs)
-        return _made_again, (home.written(), self.cut_offs)
+        """Go to a process that is not forked, or into a file of `pickle`, with the model."""
+        return _of_source, (self._model_source(), self.cut_offs)
 
     def __enter__(self) -> "Filter":
         return self
@@ -106,8 +98,8 @@ class Filter:
 
     def close(self) -> None:
         """Close the model file, if it has one."""
-        if self._home is not None:
-            self._home.close()
+        if self._source is not None:
+            self._source.close()
 
     @property
     def metadata(self) -> Metadata:
@@ -117,7 +109,7 @@ class Filter:
     @property
     def own_metadata(self) -> Metadata:
         """The same of the model itself, without its base."""
-        return self.metadata if self._home is None else self._home.own_metadata()
+        return self.metadata if self._source is None else self._source.metadata
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -190,32 +182,33 @@ class Filter:
         for message in classified(raws, Skips(strict=True), executor(jobs), self):
             yield message.verdict
         if empty.count:
-            shown = "; ".join(empty.named[:3]) + "; …" * (empty.count > 3)
-            warn(f"the verdicts on {empty.count:,} rows are those on an empty message ({shown})")
+            sources = "; ".join(empty.named[:3]) + "; …" * (empty.count > 3)
+            warn(f"the verdicts on {empty.count:,} rows are those on an empty message ({sources})")
 
     def judge_all(self, messages: Iterable[TokenizedMessage]) -> list[Verdict]:
-        """Return the verdicts on tokenized messages; what pays for many is made in time."""
+        """Return the verdicts on tokenized messages."""
         if self._bulk is not None:
             return [
                 verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
                 for message, score in self._bulk.scores(messages)
             ]
-        taken = list(messages)
-        verdicts = list(map(self.judge, taken))
-        self._looked_up += sum(len(message.tokens) for message in taken)
-        pays = _NUMPY + _PER_TOKEN * self.metadata.n_tokens
-        if self._looked_up >= _SHARE_JUDGED * pays:
-            self._make_table()
+        verdicts = []
+        for message in messages:
+            verdicts.append(self.judge(message))
+            self._tokens += len(message.tokens)
+        self._make_table()
         return verdicts
 
-    def prepare(self) -> None:
-        """Make, before processes are forked, what each of them would make."""
-        if _LARGE <= self.metadata.n_tokens <= _PER_JUDGED * self._looked_up:
-            self._make_table()
+    def prepare(self, size: int) -> None:
+        """Prepare for messages of so many bytes, before processes are forked."""
+        self._tokens += size / _BYTES
+        self._make_table()
 
     def _make_table(self) -> None:
-        self._looked_up = -math.inf  # tried once: a table may be impossible
-        self._bulk = None if self._home is None else self._home.bulk(self.classifier)
+        """Make the table of the model's tokens if it pays; it is tried once."""
+        if self._tokens >= BREAK_EVEN + _PER_TOKEN * self.metadata.n_tokens and self._source:
+            self._tokens = -math.inf
+            self._bulk = self._source.bulk(self.classifier)
 
     def judge(self, message: TokenizedMessage) -> Verdict:
         """Return the verdict on a tokenized message."""
@@ -235,11 +228,13 @@ class Filter:
         A filter that was opened from a file changes the file, for other processes too.
         Raises ModelError: the model has no such class, is damaged, or cannot be written.
         """
-        from nbspam.learning.update import PendingMessages
+        from nbspam.learning import settings, update
 
-        pending = PendingMessages(self.wanted)
+        pending = update.PendingMessages(self.wanted)
         pending.add(self._tokenized_pairs(messages))
-        return self._changed(self._own_home().learn(pending))
+        source = self._model_source()
+        chosen = settings.TrainingSettings(base=source.base)
+        return self._changed(update.learn(source.place, pending, chosen))
 
     def forget(self, messages: Iterable[LabelledMessage | AnyMessage]) -> "Change":
         """Take messages out again, with or without their labels; those never learned are ignored.
@@ -247,38 +242,51 @@ class Filter:
         The counts become what they were; the calibration, too, of what was learned lately.
         Raises ModelError as `learn` does.
         """
+        from nbspam.learning import update
+
         known = list(self._tokenized_pairs(messages, needs_labels=False))
-        return self._changed(self._own_home().forget(known))
+        source = self._model_source()
+        return self._changed(update.forget(source.place, known, base=source.base))
+
+    def _changed(self, change: "Change") -> "Change":
+        source = self._model_source()
+        source.reopen()
+        self.classifier, self._bulk, self._tokens = source.classifier(), None, 0
+        return change
 
     def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
         """Return how often each class has learned those messages that the ledger knows.
 
         Nothing for a filter without a model of its own.  Raises ModelError: it is damaged.
         """
-        return self._home.lookup.learned(digests) if self._home and self._home.lookup else {}
+        lookup = self._source and self._source.lookup
+        return lookup.learned(digests) if lookup else {}
 
     def unnamed(self) -> list[int]:
         """Return how many messages of each class were learned that no ledger names.
 
         Raises ModelError: the model is damaged.
         """
-        if self._home is None:
+        if self._source is None:
             return list(self.metadata.learned.messages)
-        return self._home.lookup.unnamed() if self._home.lookup else []
+        return self._source.lookup.unnamed() if self._source.lookup else []
 
     def save(self, path: "str | Path") -> None:
         """Write the model to a file atomically, mode 0600 if it is new; raises ModelError."""
-        self._own_home().save(path)
+        from pathlib import Path
 
-    def _own_home(self) -> "Home":
-        if self._home is None:
+        from nbspam.store import model_file
+
+        source = self._model_source()
+        with model_file.opened(source.place) as lookup:
+            if isinstance(source.place, Path):
+                lookup.model()  # raises if it is damaged
+            model_file.put_model(Path(path), lambda file: file.writelines(lookup.whole()))
+
+    def _model_source(self) -> "ModelSource":
+        if self._source is None:
             raise OptionError("this filter has no model of its own; train or open one")
-        return self._home
-
-    def _changed(self, change: "Change") -> "Change":
-        self.classifier = self._own_home().classifier()
-        self._bulk, self._looked_up = None, 0
-        return change
+        return self._source
 
     def _tokenized_pairs(
         self, items: Iterable[LabelledMessage | AnyMessage], needs_labels: bool = True
@@ -318,73 +326,71 @@ class Filter:
         return tokenize(message, label=label, digest=digest, wanted=self.wanted)
 
 
-def _path(name: "str | Path") -> "Path":
-    from nbspam.reading.source import Source  # with pathlib 3 ms, for learning only
-
-    return Source(str(name)).path
-
-
-class Home:
-    """Where a filter's model is: how it is looked up, and learns."""
+class ModelSource:
+    """The model of a filter, a file or one not saved yet; with the base that it is read through."""
 
     def __init__(
-        self,
-        place: "str | Path | UnsavedModel",
-        base: "str | Path | Base | None" = None,
+        self, name: "str | Path | UnsavedModel", base: "str | Path | Base | None" = None
     ) -> None:
-        """Open a model; raises ModelError.
-
-        base: as of `open_filter`; with one there need not be a file yet.
-        """
-        self._place = place
+        """Open a model; raises ModelError.  base: as of `open_filter`."""
+        self._name, self._is_file = name, isinstance(name, str | os.PathLike)
         self.lookup: Lookup | None = None
-        with contextlib.ExitStack() as opened:
+        with contextlib.ExitStack() as files:
             if isinstance(base, str | os.PathLike):
                 from nbspam.scoring.base import open_base
 
-                base = opened.enter_context(open_base(base))
-            self._base = base
-            # No pathlib, and nothing that writes models, for one message.
-            if not isinstance(place, str | os.PathLike):
-                self.lookup = place.lookup
-            elif base is None or os.path.exists(place):  # noqa: PTH110
-                self.lookup = Lookup(place)
-            self._opened = opened.pop_all()
+                base = files.enter_context(open_base(base))
+            self.base = base
+            self.reopen()
+            self._files = files.pop_all()
+
+    def reopen(self) -> None:
+        """Open the model as it now is; with a base there need not be one yet."""
+        name, old = self._name, self.lookup
+        if not isinstance(name, str | os.PathLike):
+            self.lookup = name.lookup
+        elif self.base is None or os.path.exists(name):  # noqa: PTH110 (no pathlib for a message)
+            self.lookup = Lookup(name)
+            if old is not None:
+                old.close()
+
+    def close(self) -> None:
+        """Close the files that were opened here."""
+        if self.lookup is not None and self._is_file:
+            self.lookup.close()
+        self._files.close()
 
     @property
-    def is_file(self) -> bool:
-        """Whether the model has a file of its own, or is not saved yet."""
-        return isinstance(self._place, str | os.PathLike)
+    def place(self) -> "Path | UnsavedModel":
+        """The model, for what changes or copies it."""
+        if not isinstance(self._name, str | os.PathLike):
+            return self._name
+        from pathlib import Path  # 3 ms, which one message does without
 
-    def classifier(self) -> Classifier:
-        """Return a classifier of the model as it was opened; raises ModelError for another base."""
-        own = self.own_metadata()
-        counts: CountsOf = self.lookup.counts if self.lookup else lambda _: {}
-        if self._base is None:
-            return Classifier(own, counts)
-        self._base.check(str(self._place), own.settings)
-        return self._base.classifier(own, counts)
+        return Path(self._name)
 
-    def own_metadata(self) -> Metadata:
-        """Return the metadata of the file; of a model without messages if there is none yet."""
+    @property
+    def metadata(self) -> Metadata:
+        """What the model says of itself, without its base."""
         if self.lookup is not None:
             return self.lookup.metadata
-        assert self._base is not None
-        return self._base.first()
+        assert self.base is not None
+        return self.base.first()
 
-    def named(self) -> "FileOfFilter":
-        """Return the file, and that of its base."""
-        files = self.lookup, None if self._base is None else self._base.lookup
-        state = tuple(None if one is None else one.identity() for one in files)
-        base = None if self._base is None else absolute_name(self._base.path)
-        return absolute_name(str(self._place)), base, state
+    def classifier(self) -> Classifier:
+        """Return a classifier of the model; raises ModelError for a base that does not fit."""
+        counts: CountsOf = self.lookup.counts if self.lookup else lambda _: {}
+        if self.base is None:
+            return Classifier(self.metadata, counts)
+        self.base.check(str(self._name), self.metadata.settings)
+        return self.base.classifier(self.metadata, counts)
 
     def bulk(self, classifier: Classifier) -> "BulkClassifier | None":
         """Return what classifies many messages by a table of the tokens; raises ModelError.
 
         None with a base: a token's weight is of two tables then.
         """
-        if self._base is not None or self.lookup is None:
+        if self.base is not None or self.lookup is None:
             return None
         from nbspam.store.index import CollisionError, TokenTable
 
@@ -395,60 +401,41 @@ class Home:
         except (CollisionError, ModuleNotFoundError):  # a mail filter alone has no numpy
             return None
 
-    def written(self) -> list[bytes]:
-        """Return the lines of the model's file."""
-        from nbspam.store.model_file import opened
+    def __reduce__(self) -> "tuple[object, ...]":
+        """Go to another process: a file by its name, what is not saved with its bytes."""
+        if self._is_file:
+            return _same_source, self._identity()
+        from nbspam.store import model_file
 
-        with opened(self._changed_place()) as lookup:
-            return list(lookup.whole())
+        with model_file.opened(self.place) as lookup:
+            return _source_of_lines, (list(lookup.whole()),)
 
-    def save(self, path: "str | Path") -> None:
-        """Write the model to a file."""
-        from nbspam.store.model_file import opened, put_model
-
-        with opened(self._changed_place()) as lookup:
-            if self.is_file:
-                lookup.model()  # raises if it is damaged
-            put_model(_path(path), lambda file: file.writelines(lookup.whole()))
-
-    def learn(self, pending: "PendingMessages") -> "Change":
-        """Learn messages, and open the model again."""
-        from nbspam.learning.settings import TrainingSettings
-        from nbspam.learning.update import learn
-
-        settings = TrainingSettings(base=self._base)
-        return self._reopened(learn(self._changed_place(), pending, settings))
-
-    def forget(self, messages: list[TokenizedMessage]) -> "Change":
-        """Take messages out again, and open the model again."""
-        from nbspam.learning.update import forget
-
-        return self._reopened(forget(self._changed_place(), messages, base=self._base))
-
-    def _changed_place(self) -> "Path | UnsavedModel":
-        place = self._place
-        return _path(place) if isinstance(place, str | os.PathLike) else place
-
-    def _reopened(self, change: "Change") -> "Change":
-        if not isinstance(self._place, str | os.PathLike):
-            self.lookup = self._place.lookup
-            return change
-        newer = Lookup(self._place)
-        if self.lookup is not None:
-            self.lookup.close()
-        self.lookup = newer
-        return change
-
-    def close(self) -> None:
-        """Close the file."""
-        if self.lookup is not None and self.is_file:
-            self.lookup.close()
-        self._opened.close()
+    def _identity(self) -> "tuple[str, str | None, object]":
+        """Return the file, that of its base, and what tells them from later ones of these names."""
+        files = self.lookup, None if self.base is None else self.base.lookup
+        base = None if self.base is None else absolute_name(self.base.path)
+        state = tuple(None if file is None else file.identity() for file in files)
+        return absolute_name(str(self._name)), base, state
 
 
-# A model file, that of its base, and what tells them from later files of these names, so that
-# another process can open the same.
-FileOfFilter = tuple[str, str | None, object]
+def _same_source(path: str, base: str | None, state: object) -> ModelSource:
+    source = ModelSource(path, base)
+    if source._identity() != (path, base, state):
+        source.close()
+        raise ModelError(
+            f"{path}: the model was changed while messages were classified; run it again"
+        )
+    return source
+
+
+def _source_of_lines(lines: list[bytes]) -> ModelSource:
+    from nbspam.store.model_file import UnsavedModel
+
+    return ModelSource(UnsavedModel(lambda file: file.writelines(lines)))
+
+
+def _of_source(source: ModelSource, cut_offs: CutOffs) -> Filter:
+    return Filter(source.classifier(), cut_offs, source)
 
 
 def open_filter(
@@ -461,31 +448,13 @@ def open_filter(
     base: the model that it is read through (`scoring/base.py`), or its file.  An open one is closed
     by the caller.  Without a file at `path` the filter is the base's; learning makes the file.
     """
-    home = Home(path, base)
+    source = ModelSource(path, base)
     try:
-        classifier = home.classifier()
-        return Filter(classifier, cut_offs(classifier.metadata), home)
+        classifier = source.classifier()
+        return Filter(classifier, cut_offs(classifier.metadata), source)
     except BaseException:
-        home.close()
+        source.close()
         raise
-
-
-def _made_again(lines: list[bytes], cut_offs: CutOffs) -> Filter:
-    from nbspam.store.model_file import UnsavedModel
-
-    home = Home(UnsavedModel(lambda file: file.writelines(lines)))
-    return Filter(home.classifier(), cut_offs, home)
-
-
-def _opened_again(named: "FileOfFilter", cut_offs: CutOffs) -> Filter:
-    path, base, _ = named
-    home = Home(path, base=base)
-    if home.named() != named:
-        home.close()
-        raise ModelError(
-            f"{path}: the model was changed while messages were classified; run it again"
-        )
-    return Filter(home.classifier(), cut_offs, home)
 
 
 class ClassifiedMessage(NamedTuple):
@@ -502,26 +471,30 @@ def classified(
     where: "Executor",
     spam_filter: Filter,
     pauses: Callable[[], bool] | None = None,
+    size: int = 0,
 ) -> Iterator[ClassifiedMessage]:
     """Yield the verdict on each message, in order; one whose file cannot be read is skipped.
 
     Messages are classified where they are tokenized.
+    size: of all of them, in bytes; 0 if it is not known.
     pauses: whether the next message is yet to come, so that those before it do not wait for it.
     Raises NbspamError when a process dies.
     """
     from nbspam.workers import in_batches, never_pauses, without_skipped
 
+    if where.is_here:
+        spam_filter.prepare(size)
     batches = in_batches(iter(raws), pauses=pauses or never_pauses)
     for results in where.map(_judge_all, spam_filter, batches):
         yield from without_skipped(results, skips)
 
 
 def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage | Skipped]":
-    found: list[TokenizedMessage | Skipped] = []
+    items: list[TokenizedMessage | Skipped] = []
 
     def messages() -> Iterator[TokenizedMessage]:
         for item in tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted)):
-            found.append(item)
+            items.append(item)
             if isinstance(item, TokenizedMessage):
                 yield item
 
@@ -530,7 +503,7 @@ def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage |
         ClassifiedMessage(next(verdicts), item.source, item.size)
         if isinstance(item, TokenizedMessage)
         else item
-        for item in found
+        for item in items
     ]
 
 
@@ -606,11 +579,11 @@ def train(
     settings.check()
     columns: list[tuple[str, str]] = []
     table = TableOptions(text_column, label_column, encoding)
-    heard: list[SourceError] = []
+    guesses: list[SourceError] = []
 
-    def hear(what: SourceError) -> None:
-        heard.append(what)
-        warn_guess(what)
+    def hear(guess: SourceError) -> None:
+        guesses.append(guess)
+        warn_guess(guess)
 
     options = ReadingOptions(table, tell=hear, hear_columns=columns.append)
     skips = Skips(strict)
@@ -631,14 +604,14 @@ def train(
         try:
             run.count()
         except TrainingError:
-            for what in heard:  # which column the labels are in that do not fit
-                if what.remedy is Remedy.NAME_ANOTHER_LABEL:
-                    warn(what)
+            for guess in guesses:  # which column the labels are in that do not fit
+                if guess.remedy is Remedy.NAME_ANOTHER_LABEL:
+                    warn(guess)
             raise
         run.metadata = with_columns(run.metadata, columns)
         run.fit()
-        home = Home(UnsavedModel(run.write))
-    return Filter(home.classifier(), CutOffs.of_model(run.metadata), home)
+        model = ModelSource(UnsavedModel(run.write))
+    return _of_source(model, CutOffs.of_model(run.metadata))
 
 
 def open(  # noqa: A001 (as `nbspam.open`)

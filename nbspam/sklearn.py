@@ -59,8 +59,8 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         """
         texts, labels = _texts(X), utils.column_or_1d(y, warn=True)
         utils.check_consistent_length(texts, labels)
-        every = np.asarray(y, object).ravel().tolist()  # where NaN is not "nan" yet
-        missing = np.flatnonzero([label_text(label) == "" for label in every])
+        labels_list = np.asarray(y, object).ravel().tolist()  # where NaN is not "nan" yet
+        missing = np.flatnonzero([label_text(label) == "" for label in labels_list])
         if len(missing):
             raise SourceError(
                 f"{len(missing)} of {len(labels)} labels are missing, the first of message"
@@ -79,8 +79,8 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         spam = names[-1] if len(names) == 2 and SPAM not in names else None
         if self.spam_label is not None:
             same = label_text(self.spam_label) or self.spam_label
-            own = [label_text(label) or label for label in self.classes_.tolist()]
-            places = [k for k, label in enumerate(own) if label == same]
+            class_labels = [label_text(label) or label for label in self.classes_.tolist()]
+            places = [k for k, label in enumerate(class_labels) if label == same]
             if not places:
                 raise OptionError(
                     f"no message is labelled {self.spam_label!r}; name one of"
@@ -125,11 +125,11 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
 def _times(weights: Any, n: int) -> list[int]:
     """Return how often each of n messages is learned; raises OptionError."""
     try:
-        found = np.broadcast_to(np.asarray(weights, float), n)
+        repeats = np.broadcast_to(np.asarray(weights, float), n)
     except (TypeError, ValueError):  # no numbers, or not as many
-        found = np.full(n, np.nan)
-    times = np.nan_to_num(found).astype(int)
-    if not np.array_equal(times, found) or min(times, default=0) < 0:
+        repeats = np.full(n, np.nan)
+    times = np.nan_to_num(repeats).astype(int)
+    if not np.array_equal(times, repeats) or min(times, default=0) < 0:
         raise OptionError(
             "sample_weight says how often a message is learned, which must be a whole number; give"
             " such numbers, or leave it out"
@@ -144,10 +144,10 @@ def _texts(messages: Any) -> list[str | bytes]:
     is_list = hasattr(messages, "__iter__") and not isinstance(messages, str | bytes)
     if not is_list or getattr(messages, "ndim", 1) != 1:
         raise SourceError("the messages are not a list; give a list or one column of text or bytes")
-    found = list(messages)
-    for i, message in enumerate(found):
+    texts = list(messages)
+    for i, message in enumerate(texts):
         if not isinstance(message, str | bytes):
             raise SourceError(
                 f"message {i} is of the type {type(message).__name__}; give it as text or bytes"
             )
-    return found
+    return texts

@@ -75,22 +75,16 @@ class Executor:
         """How many work at once."""
         return self._jobs
 
-    def keep(
-        self, function: Callable[[S, A], tuple[Any, ...]], shared: S, items: Iterable[A], n: int
-    ) -> Iterator[tuple[Any, ...]]:
-        """Do what `map` does with a function that returns n values, the first of them small.
-
-        The others may stay where they were made: what comes back stands for them in later items.
-        """
-        return self.map(function, shared, items)
-
-    def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
+    def map(
+        self, function: Callable[[S, A], B], shared: S, items: Iterable[A], n: int = 1
+    ) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order; what precedes a failure comes first.
 
         function, items and values can go to another process.  shared: goes to each process once, as
-        it is then, without a copy where processes are forked; its method `prepare`, if it has one,
-        is called before, to make what each would make for itself.
-        Raises NbspamError when one dies.
+        it is then, without a copy where processes are forked.
+        n: above 1, the function returns a tuple of n values, of which all but the first may stay
+        where they were made: what comes back stands for them in later items.
+        Raises NbspamError when a process dies.
         """
         return (function(shared, item) for item in items)
 
@@ -114,7 +108,9 @@ class Processes(Executor):
         self._has_forked = False  # once there was much to do, there is more
         self._start_method = start_method
 
-    def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
+    def map(
+        self, function: Callable[[S, A], B], shared: S, items: Iterable[A], n: int = 1
+    ) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order; raises NbspamError if one dies."""
         items = iter(items)
         worked = 0.0  # seconds; the time of whoever takes what is done does not count
@@ -136,8 +132,6 @@ class Processes(Executor):
         from multiprocessing import get_context
 
         context = get_context(self._start_method)
-        if context.get_start_method() == "fork" and hasattr(shared, "prepare"):
-            shared.prepare()
         pool = ProcessPoolExecutor(self.workers, context, _begin_worker, (function, shared))
         submitted: Iterator[Future[B]] = (pool.submit(_work, item) for item in items)
         try:

@@ -2,7 +2,7 @@
 
     python damage.py FOLDER MODEL < DAMAGES
 
-FOLDER has nbspam_main.py and nbspam/, compiled; a line of DAMAGES is a kind and a file in FOLDER.
+FOLDER has nbspam/, compiled; a line of DAMAGES is a kind and a file in FOLDER.
 Prints the files with which a passage did not end with 75 and the message unchanged, nor with 0 and
 the message with a verdict.  Each passage is a fork of this process, which has loaded what takes the
 most time.
@@ -58,7 +58,7 @@ def started(folder: Path, model: str, files: Sequence[IO[bytes]]) -> int:
                 os.dup2(file.fileno(), number)
             sys.argv = ["nbspam", "classify", "-p", "-m", model]
             sys.path.insert(0, str(folder))
-            from nbspam_main import main
+            from nbspam.__main__ import main
 
             main()
         except BaseException as error:  # noqa: BLE001

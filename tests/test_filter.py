@@ -1,3 +1,6 @@
+import os
+import pickle
+
 import pytest
 from small_models import big, learn, many_messages
 
@@ -7,6 +10,7 @@ from nbspam.filter import classified, open_filter
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.scoring.base import open_base
+from nbspam.store import index
 from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import Executor, Processes
 
@@ -39,7 +43,7 @@ def path(learned, tmp_path_factory):
 @pytest.fixture
 def table(table_pays, monkeypatch):
     """Make a table of the tokens at once, or never."""
-    monkeypatch.setattr(nbspam.filter, "_SHARE_JUDGED", 1e-9 if table_pays else 1e9)
+    monkeypatch.setattr(nbspam.filter, "BREAK_EVEN", -1e9 if table_pays else 1e9)
 
 
 def messages_of(learned, n=300):
@@ -64,48 +68,56 @@ def test_many_messages_have_the_verdict_that_each_has_alone(learned, path, where
             assert message.verdict == expected
 
 
-def test_a_table_is_made_when_it_pays(path, monkeypatch):
-    message = TokenizedMessage("-", None, ["one", "two"])
+@pytest.fixture
+def tables(monkeypatch):
+    """Return a list that has an entry for each table of tokens that this process makes."""
+    made = []
+
+    class Table(index.TokenTable):
+        def __init__(self, lookup):
+            made.append(os.getpid())
+            super().__init__(lookup)
+
+    monkeypatch.setattr(index, "TokenTable", Table)
+    monkeypatch.setattr(nbspam.filter, "BREAK_EVEN", 120)
+    return made
+
+
+def test_a_table_is_made_when_it_pays(learned, path, tables):
+    n = int(120 + 0.03 * len(learned.counts))
+    words = TokenizedMessage("-", None, ["one", "two"])
     with open_filter(path) as spam_filter:
-        monkeypatch.setattr(nbspam.filter, "_NUMPY", 120)
-        monkeypatch.setattr(nbspam.filter, "_PER_TOKEN", 0)
-        for judged, is_made in ((9, False), (1, True), (5, True)):
-            spam_filter.judge_all([message] * judged)
-            assert (spam_filter._bulk is not None) == is_made
+        for judged, made in ((n // 2 - 1, 0), (2, 1), (n, 1)):
+            spam_filter.judge_all([words] * judged)
+            assert len(tables) == made
         spam_filter.learn([("ham", "a new message")])
-        assert spam_filter._bulk is None
+        spam_filter.judge_all([words])  # there is a new model, and nothing is known to come
+        assert len(tables) == 1
 
 
-def has_table(spam_filter, text):
-    spam_filter.judge_all([TokenizedMessage("-", None, [text])])
-    return spam_filter._bulk is not None
-
-
-@pytest.mark.parametrize(
-    ("where", "expected"),
-    [(FORKED, [False, True, True]), pytest.param(SPAWNED, [False] * 3, marks=pytest.mark.long)],
-)
-def test_a_table_is_made_once_before_processes_are_forked(path, monkeypatch, where, expected):
-    monkeypatch.setattr(nbspam.filter, "_LARGE", 1)
-    monkeypatch.setattr(nbspam.filter, "_PER_JUDGED", 1e9)
+@pytest.mark.parametrize(("bytes_known", "made"), [(0, 0), (1_000, 0), (1_000_000, 1)])
+def test_a_table_is_made_at_once_for_a_source_known_to_be_large(path, tables, bytes_known, made):
+    raws = [RawMessage(f"x:{i}", None, "some words") for i in range(100)]
     with open_filter(path) as spam_filter:
-        texts = ["one", "two", "three"]
-        where._has_forked = False  # as if it were new
-        assert list(where.map(has_table, spam_filter, texts)) == expected
+        found = classified(raws, Skips(), FORKED, spam_filter, size=bytes_known)
+        next(found)
+        assert tables == [os.getpid()] * made
+        assert len(list(found)) == 99
+    assert len(tables) == made
 
 
 def test_a_process_that_is_not_forked_opens_the_same_model_or_none(learned, tmp_path):
     path = learned.save(tmp_path / "model.json")
     with open_filter(path) as spam_filter:
-        function, arguments = spam_filter.__reduce__()
-        with function(*arguments) as again:
+        pickled = pickle.dumps(spam_filter)
+        with pickle.loads(pickled) as again:
             assert again.classify("some words") == spam_filter.classify("some words")
         path.write_bytes(path.read_bytes())  # the same bytes: a copy, as on another machine
-        function(*arguments).close()
+        pickle.loads(pickled).close()
         with open_filter(path) as other:
             other.learn([("spam", "some more words")])
         with pytest.raises(ModelError, match=r"model.json: .* changed .*; run it again$"):
-            function(*arguments)
+            pickle.loads(pickled)
 
 
 @pytest.fixture(scope="module")
@@ -135,14 +147,14 @@ def test_a_process_that_is_not_forked_opens_the_same_base_or_none(base, tmp_path
     path, own = base.save(tmp_path / "base.json"), tmp_path / "own.json"
     with open_base(path) as beneath, open_filter(own, base=beneath) as spam_filter:
         spam_filter.learn([("spam", "some new words")])
-        function, arguments = spam_filter.__reduce__()
-        with function(*arguments) as again:
+        pickled = pickle.dumps(spam_filter)
+        with pickle.loads(pickled) as again:
             assert again.classify("some words") == spam_filter.classify("some words")
             assert again.own_metadata == spam_filter.own_metadata != spam_filter.metadata
         with open_filter(path) as other:
             other.learn([("spam", "some more words")])
         with pytest.raises(ModelError, match=r"own.json: .* changed .*; run it again$"):
-            function(*arguments)
+            pickle.loads(pickled)
 
 
 def test_what_is_learned_through_a_base_is_forgotten_through_it(base, tmp_path):

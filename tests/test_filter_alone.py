@@ -24,7 +24,7 @@ def alone(tmp_path):
     """Return how to start a Python that finds nbspam and click, and nothing else, with a model."""
     packages = tmp_path / "packages"
     packages.mkdir()
-    for path in (ROOT / "nbspam", ROOT / "nbspam_main.py", Path(click.__file__).parent):
+    for path in (ROOT / "nbspam", Path(click.__file__).parent):
         (packages / path.name).symlink_to(path)
     nbspam.train(ROOT / "sample_data" / "sms.tsv").save(tmp_path / "model.json")
     kept = {name: value for name, value in os.environ.items() if not name.startswith("NBSPAM_")}

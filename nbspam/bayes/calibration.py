@@ -202,10 +202,10 @@ class Noise(NamedTuple):
         """
         n = labelled + rest
         missing, foreign = self
-        own = min(max((labelled - foreign * n) / max(1 - missing - foreign, 1e-9), 0.0), n)
+        members = min(max((labelled - foreign * n) / max(1 - missing - foreign, 1e-9), 0.0), n)
         return (
-            min(1.0, foreign * (n - own) / max(1, labelled)),
-            min(1.0, missing * own / max(1, rest)),
+            min(1.0, foreign * (n - members) / max(1, labelled)),
+            min(1.0, missing * members / max(1, rest)),
         )
 
 
@@ -272,12 +272,12 @@ def groups(evidence: Evidence) -> tuple[tuple[Group, ...], ...]:
 
 def clamped(calibration: Calibration, x: Vector) -> Vector:
     """Return x with each feature held within its range, and all but the length to +-3 at least."""
-    held = [1.0]
+    values = [1.0]
     for i, (low, high) in enumerate(calibration.ranges, 1):
         if i != LENGTH:
             low, high = min(low, -_WORD_RANGE), max(high, _WORD_RANGE)
-        held.append(min(max(x[i], low), high))
-    return tuple(held)
+        values.append(min(max(x[i], low), high))
+    return tuple(values)
 
 
 def update(scale: Scale, before: Calibration, x: Vector, is_spam: bool) -> Calibration:
@@ -321,18 +321,18 @@ def taught(
         Calibrations(
             *(
                 update(scale, calibration, x, lesson.label == k) if x else calibration
-                for scale, calibration, x in zip(scales, both, xs, strict=True)
+                for scale, calibration, x in zip(scales, calibrations, xs, strict=True)
             )
         )
-        for k, both, xs in zip(scored, before, lesson.inputs, strict=True)
+        for k, calibrations, xs in zip(scored, before, lesson.inputs, strict=True)
     )
 
 
 def _rested(scale: Scale, precision: Sequence[Vector]) -> list[list[float]]:
     """Return FORGET L + (1 - FORGET) FLOOR."""
     rows = [[FORGET * value for value in row] for row in precision]
-    for i, own in enumerate(scale.precision):
-        rows[i][i] += (1 - FORGET) * _FLOOR * (own if i else 1.0)
+    for i, prior in enumerate(scale.precision):
+        rows[i][i] += (1 - FORGET) * _FLOOR * (prior if i else 1.0)
     return rows
 
 
@@ -484,9 +484,9 @@ def predict(
     move = kappa * raw - experience.margin - prior
     highest = HALF * math.fsum(group.positive for group in groups)
     lowest = HALF * math.fsum(group.negative for group in groups)
-    held = min(max(move, lowest), highest)
-    hold = held / move if move else 1.0
-    return Prediction(prior + held, hold * kappa, hold, held_x)
+    bounded = min(max(move, lowest), highest)
+    hold = bounded / move if move else 1.0
+    return Prediction(prior + bounded, hold * kappa, hold, held_x)
 
 
 def inverse(matrix: Sequence[Vector]) -> tuple[Vector, ...]:
@@ -514,7 +514,7 @@ def unconfoundedness(rows: Iterable[HostRow], messages: Sequence[int]) -> tuple[
     if sum(map(bool, hosted)) < 2:
         return 0.0, 0.0
     # Not below 0: in counts from elsewhere the hosts may have more mails than there are messages.
-    unhosted = tuple(max(0, n - own) for n, own in zip(messages, hosted, strict=True))
+    unhosted = tuple(max(0, n - n_hosted) for n, n_hosted in zip(messages, hosted, strict=True))
     alone = [(row, hosts) for row, hosts in rows if sum(row) == 1]
     pooled = tuple(sum(row[k] * hosts for row, hosts in alone) for k in classes)
     rows = [(row, hosts) for row, hosts in rows if sum(row) > 1]
@@ -533,7 +533,7 @@ def unconfoundedness(rows: Iterable[HostRow], messages: Sequence[int]) -> tuple[
     without_host = math.fsum(
         -total * math.log(share) for total, share in zip(totals, shares, strict=True) if total
     )
-    fewest = min(own for own in hosted if own)
+    fewest = min(n_hosted for n_hosted in hosted if n_hosted)
     share = sum(hosted) / (sum(hosted) + sum(unhosted))
     return max(0.0, min(1.0, given_host / without_host)), fewest * share
 

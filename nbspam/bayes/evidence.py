@@ -82,8 +82,8 @@ def tells_alone(row: Sequence[float], messages: Sequence[float]) -> bool:
     row: how many messages of each class have it, of so many.
     """
     return min(messages) >= _ENOUGH and any(
-        n >= _ALONE * of and sum(row) - n <= _ELSEWHERE * (sum(messages) - of)
-        for n, of in zip(row, messages, strict=True)
+        n >= _ALONE * n_messages and sum(row) - n <= _ELSEWHERE * (sum(messages) - n_messages)
+        for n, n_messages in zip(row, messages, strict=True)
     )
 
 

@@ -128,8 +128,8 @@ def _shares_wrong(p_wrong: Callable[[Noise], Floats], n: int, is_spam: Booleans 
             missing, foreign = float(wrong[~is_spam].sum()), float(wrong[is_spam].sum())
             n_spam = float(is_spam.sum()) + missing - foreign
             shares = [
-                (doubted + _PRIOR_WRONG / 2) / (of + _PRIOR_MESSAGES / 2)
-                for doubted, of in ((missing, n_spam), (foreign, n - n_spam))
+                (doubted + _PRIOR_WRONG / 2) / (total + _PRIOR_MESSAGES / 2)
+                for doubted, total in ((missing, n_spam), (foreign, n - n_spam))
             ]
         noise = Noise(*(round(share, DECIMALS) for share in shares))
         if all(abs(new - old) < 1e-4 * new for new, old in zip(noise, before, strict=True)):
@@ -139,8 +139,8 @@ def _shares_wrong(p_wrong: Callable[[Noise], Floats], n: int, is_spam: Booleans 
 
 def _by_label(noise: Noise, is_spam: Booleans | None) -> tuple[Floats, Floats]:
     """Return for each label what its class loses to the other, and what it gets from there."""
-    own = True if is_spam is None else is_spam
-    return np.where(own, *noise), np.where(own, *noise[::-1])
+    is_class = True if is_spam is None else is_spam
+    return np.where(is_class, *noise), np.where(is_class, *noise[::-1])
 
 
 def _p_right(r: Floats, is_spam: Booleans | None, noise: Noise) -> Floats:

@@ -96,10 +96,10 @@ def class_counts(presence: Presence | Chunked, labels: Integers, n_classes: int)
     n_tokens = presence.shape[1]
     counts = np.zeros(n_classes * n_tokens, dtype=np.int64)
     for rows, piece in chunks(presence):
-        own = np.repeat(labels[rows] * n_tokens, np.diff(piece.indptr))
+        first_of_class = np.repeat(labels[rows] * n_tokens, np.diff(piece.indptr))
         times = None if (piece.data == 1).all() else piece.data
-        found = np.bincount(own + piece.indices, times, minlength=len(counts))
-        counts += found.astype(np.int64, copy=False)
+        piece_counts = np.bincount(first_of_class + piece.indices, times, minlength=len(counts))
+        counts += piece_counts.astype(np.int64, copy=False)
     return counts.reshape(n_classes, n_tokens)
 
 
@@ -156,23 +156,23 @@ class EventArrays:
         ties among the strongest break alike.
         """
         left = self._left_out(presence)
-        found = np.full(len(left.tokens), np.nan)
-        for own in (False, True):
-            is_own = (labels == k) == own
+        weights = np.full(len(left.tokens), np.nan)
+        for is_inside in (False, True):
+            is_own = (labels == k) == is_inside
             entries = np.flatnonzero(is_own[left.rows] & ~left.gone)
             rows, tokens, times = (a[entries] for a in left[:3])
-            n, others = int(self._messages[k]) - own, int(self._messages.sum()) - 1
+            n, others = int(self._messages[k]) - is_inside, int(self._messages.sum()) - 1
             rest, inside = class_alphas((others - n, n), self._alpha)
-            counts = self._counts[k][tokens] - own * times
-            trials = int(self._trials[k]) - own * left.trials
+            counts = self._counts[k][tokens] - is_inside * times
+            trials = int(self._trials[k]) - is_inside * left.trials
             trials_of_rest = int(self._trials.sum()) - left.trials - trials
             below, below_rest = (
                 np.array([math.log(x) for x in np.where(is_own, t, 1.0).tolist()], float)[rows]
                 for t in (trials + left.outcomes * inside, trials_of_rest + left.outcomes * rest)
             )
             against = _logs_of_counts(self._totals[tokens] - times - counts, rest) - below_rest
-            found[entries] = (_logs_of_counts(counts, inside) - below) - against
-        return _on_grid(found)
+            weights[entries] = (_logs_of_counts(counts, inside) - below) - against
+        return _on_grid(weights)
 
     def joints(self, presence: Presence, labels: Integers, log_prior: Floats | None) -> Floats:
         """Return each message's joint log-likelihoods, itself left out, (n_messages, n_classes).
@@ -210,10 +210,10 @@ class EventArrays:
             absent = np.zeros(len(labels))
             if not model.repeats:
                 n = np.maximum(trials - np.arange(2), 0)[:, None]  # of another class, of this one
-                each = np.log(np.maximum(n - counts, 0) + alpha) - np.log(n + 2 * alpha)
-                own = member.astype(np.int64)
-                logs -= each[own[left.rows], left.tokens]
-                absent = each[:, self._totals > 0].sum(axis=1)[own]
+                absences = np.log(np.maximum(n - counts, 0) + alpha) - np.log(n + 2 * alpha)
+                is_member = member.astype(np.int64)
+                logs -= absences[is_member[left.rows], left.tokens]
+                absent = absences[:, self._totals > 0].sum(axis=1)[is_member]
             joints[:, k] += sign * np.bincount(left.rows, logs, len(labels)) + absent
         return joints
 
@@ -250,7 +250,7 @@ class EvidenceRows(NamedTuple):
 
     def some(self, places: Integers) -> "EvidenceRows":
         """Return the evidence of some messages."""
-        return EvidenceRows._make(None if own is None else own[places] for own in self)
+        return EvidenceRows._make(None if array is None else array[places] for array in self)
 
     def messages(self, place: slice) -> Iterator[tuple[evidence.Evidence, int]]:
         """Yield the evidence of each message of a slice, and how many tokens its text has."""
@@ -287,18 +287,18 @@ def evidence_of_rows(
     words = text | (known & (groups == FIELDS))
     bits = len(weights).bit_length()
 
-    def summary(of: Booleans, most: int) -> Floats:
+    def summary(is_member: Booleans, most: int) -> Floats:
         # Words alike of a message stand together, the strongest first.
-        keys = np.sort((rows[of] << bits) + ranks[of])
+        keys = np.sort((rows[is_member] << bits) + ranks[is_member])
         starts = np.flatnonzero(np.diff(keys, prepend=-1))
         counts = np.diff(starts, append=len(keys))
-        own, some = keys[starts] >> bits, weights[keys[starts] & ((1 << bits) - 1)]
-        strengths = np.abs(some)
+        row_of, weight = keys[starts] >> bits, weights[keys[starts] & ((1 << bits) - 1)]
+        strengths = np.abs(weight)
         times = np.array([evidence.alike(m) for m in range(counts.max(initial=0) + 1)])[counts]
-        nats = _on_grid(times * some)
+        nats = _on_grid(times * weight)
 
         def total(values: Floats) -> Floats:
-            return np.asarray(np.bincount(own, values, n_rows), float)
+            return np.asarray(np.bincount(row_of, values, n_rows), float)
 
         def above(edges: Floats | float) -> tuple[Floats, Floats]:
             """Return for each row the sum of the weights above a soft edge, and their number."""
@@ -309,13 +309,13 @@ def evidence_of_rows(
         edges, is_long = np.full(n_rows, -evidence.SOFT), n > most
         last = np.cumsum(times).searchsorted((np.cumsum(n) - n)[is_long] + most)
         edges[is_long] = strengths[last]
-        strongest, n_strongest = above(edges[own])
+        strongest, n_strongest = above(edges[row_of])
         strong, n_strong = above(evidence.STRONG)
         positive, negative = total(np.maximum(nats, 0)), total(np.minimum(nats, 0))
         sums = (negative + positive) / (evidence.SUM_SCALE * np.sqrt(np.maximum(n, 1)))
         strongest = strongest / np.where(n_strongest > 0, n_strongest, 1)
         strong = strong / (n_strong + evidence.STRONG_SHRINK)
-        of_all = np.bincount(rows[of], minlength=n_rows)
+        of_all = np.bincount(rows[is_member], minlength=n_rows)
         return np.column_stack([strongest, sums, strong, n, positive, negative, of_all])
 
     text_tokens = np.bincount(rows[groups == TEXT], minlength=n_rows)

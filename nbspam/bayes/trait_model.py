@@ -122,11 +122,11 @@ class Gaussian:
         if not all(m.n for m in row):
             return (0.0,) * len(row)
         _, prior, shared = self._variances
-        within = [(m.deviation, m.n) for m in row]
+        deviations = [(m.deviation, m.n) for m in row]
         if shared:
-            within = [(sum(m.deviation for m in row), sum(m.n for m in row))] * len(row)
+            deviations = [(sum(m.deviation for m in row), sum(m.n for m in row))] * len(row)
         densities = []
-        for m, (deviation, n) in zip(row, within, strict=True):
+        for m, (deviation, n) in zip(row, deviations, strict=True):
             variance = (deviation + prior * overall) / (n + prior) + added
             if variance < _LEAST:
                 variance = _ROUNDING
@@ -174,8 +174,8 @@ class ClassDensity:
 
         left_out: whether one of the messages with the value x is left out.
         """
-        own = x if left_out else None
-        n, h = self.n - left_out, self.bandwidth(own)
+        own_value = x if left_out else None
+        n, h = self.n - left_out, self.bandwidth(own_value)
         counts = self._counts
         if left_out:
             at = bisect_left(self._ordered, x)

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
-from nbspam.cli.declared import config_file
-from nbspam.cli.settings import Settings, absolute_path, read_settings
+from nbspam.cli.command import config_file
+from nbspam.cli.settings import absolute_path, read_config
 from nbspam.errors import AccountError, OptionError
 from nbspam.mailbox.account import (
     IMPLICIT,
@@ -122,33 +122,24 @@ def _asked(name: str) -> Secret:
 def configured_places() -> dict[str, Place]:
     """Return the places of the config file by their names; raises OptionError."""
     path = config_file()
-    return {} if path is None else places_of(read_settings(path))
+    tables = {} if path is None else read_config(path).get("mail", {})
+    return {label: _place(path or "", label, values) for label, values in tables.items()}
 
 
-def places_of(settings: Settings) -> dict[str, Place]:
-    """Return the places that a config file describes; raises OptionError for a wrong one."""
-    found: dict[str, Place] = {}
-    for name, values in settings.document.get("mail", {}).items():
-        if not isinstance(values, dict):
-            raise OptionError(
-                f"{settings.where('mail', name)}: [mail] holds tables, and {name} is not a table;"
-                " write [mail.NAME] above it"
-            )
-        found[name] = _place(settings, name, values)
-    return found
-
-
-def _place(settings: Settings, label: str, values: dict[str, Any]) -> Place:
-    table = f"mail.{label}"
+def _place(path: str, label: str, values: Any) -> Place:
+    """Return the place of a table [mail.NAME]; raises OptionError for a wrong one."""
 
     def wrong(key: str, problem: str) -> OptionError:
-        where = settings.where(table, key)
-        return OptionError(f"{where}: [{table}]{f' {key}' if key else ''}: {problem}")
+        return OptionError(f"{path}: [mail.{label}]{f' {key}' if key else ''}: {problem}")
 
     def file(key: str) -> str | None:
         value = values.get(key)
-        return None if value is None else os.path.normpath(absolute_path(value, settings.path))
+        return None if value is None else os.path.normpath(absolute_path(value, path))
 
+    if not isinstance(values, dict):
+        raise OptionError(
+            f"{path}: [mail] holds tables, and {label} is not a table; write [mail.NAME] above it"
+        )
     for key, value in values.items():
         if problem := _problem(key, value):
             raise wrong(key, problem)
@@ -163,8 +154,8 @@ def _place(settings: Settings, label: str, values: dict[str, Any]) -> Place:
         raise wrong(given[1], f"{given[0]} is given too; leave one of them out")
     name = "" if is_local else f"{values['user']}@{values['host']}"
     secret = partial(_asked, name)
-    if path := file("password-file"):
-        secret = partial(from_file, path, name)
+    if password := file("password-file"):
+        secret = partial(from_file, password, name)
     elif given:
         secret = partial(from_command, values[given[0]], given[0], name)
     fields: dict[str, Any] = {k: v for k, v in values.items() if k not in _OTHERS}

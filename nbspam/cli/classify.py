@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.configured import configured
-from nbspam.cli.declared import PROMISES, argument, option, section
+from nbspam.cli.command import argument, command, option, section
 from nbspam.cli.notes import (
     NoTrace,
     has_reader,
@@ -45,7 +44,6 @@ _SMALL = 1 << 18  # bytes of a file that is one message, or few
 
 if TYPE_CHECKING:
     from nbspam.reading.cutting import SourcePiece
-    from nbspam_main import Passage
 
 
 _marked = partial(option, needs="--passthrough", seldom=True)
@@ -56,22 +54,28 @@ class Marking(NamedTuple):
     """Whether to pass the message on, and how to mark it; None is the default."""
 
     passthrough: bool = option(
-        "Copy the message to standard output with its verdict as a header.",
-        "-p --passthrough",
-        overrules="--format --lines",
-        typed=PROMISES,
+        "-p",
+        "--passthrough",
+        is_flag=True,
+        help="Copy the message to standard output with its verdict as a header.",
     )
-    header: str | None = _marked(f"With -p, name of the header. [default: {MARK}]", "NAME")
-    subject_tag: str | None = _marked("With -p, put TEXT before the Subject of spam.", "TEXT")
+    header: str | None = _marked(
+        "--header", metavar="NAME", help=f"With -p, name of the header. [default: {MARK}]"
+    )
+    subject_tag: str | None = _marked(
+        "--subject-tag", metavar="TEXT", help="With -p, put TEXT before the Subject of spam."
+    )
     evidence: int | None = _marked(
-        f"With -p, add the header {MARK}{EVIDENCE} with the N strongest words and their weights.",
-        "N",
-        takes=click.IntRange(1, 100),
+        "--evidence",
+        metavar="N",
+        type=click.IntRange(1, 100),
+        help=f"With -p, add the header {MARK}{EVIDENCE} with the N strongest words and their"
+        " weights.",
     )
-    on_error: str | None = _marked(  # read from the arguments by nbspam_main.py
-        "With -p, exit with 75 (try again) or 0 after an error. [default: tempfail]",
-        takes=click.Choice(["tempfail", "deliver"]),
-        typed=PROMISES,
+    on_error: str | None = _marked(
+        "--on-error",
+        type=click.Choice(["tempfail", "deliver"]),
+        help="With -p, exit with 75 (try again) or 0 after an error. [default: tempfail]",
     )
 
     def name(self) -> str:
@@ -112,27 +116,27 @@ def _check(
     marking.tag()
 
 
-@configured("classify", _check, logs="classify")
-def command(
-    passage: "Passage",
-    /,
+@command("classify", logs="classify")
+def classify(
     *,
-    sources: tuple[str, ...] = argument("[SOURCE]...", nargs=-1),
+    sources: tuple[str, ...] = argument("sources", metavar="[SOURCE]...", nargs=-1),
     model: str = MODEL_NAME,
     base: str | None = BASE,
     cutting: Cutting,
     reading: Reading,
     form: str = option(
-        "Print text for people, JSON for programs, or the value of an X-Nbspam header.",
+        "form",
         "--format",
-        takes=click.Choice(["text", "json", "header"]),
+        type=click.Choice(["text", "json", "header"]),
         under="Output",
         default="text",
+        help="Print text for people, JSON for programs, or the value of an X-Nbspam header.",
     ),
     exit_code: bool = option(
-        "Exit with 0 for spam, 1 for ham, 2 for unsure, 3 for any error.",
+        "--exit-code",
+        is_flag=True,
         under="Output",
-        typed=PROMISES,
+        help="Exit with 0 for spam, 1 for ham, 2 for unsure, 3 for any error.",
     ),
     marking: Marking,
     jobs: int = JOBS,
@@ -200,8 +204,9 @@ def command(
     and 3 for any error (with -p 75).  A mail program should ask for the header: it may find 0 where
     nbspam did not run.
     """
+    _check(sources, cutting, reading, form, marking)
     if marking.passthrough:
-        return _pass_on(passage, model, base, cutting, exit_code, marking, trace)
+        return _pass_on(model, base, cutting, exit_code, marking, trace)
     names = sources or (STDIN,)
     flow, skips = Flow(), Skips(reading.strict)
     options = reading.options(flow=flow)
@@ -216,21 +221,23 @@ def command(
         seen: Iterable[RawMessage | Skipped | SourcePiece]
         with contextlib.ExitStack() as opened:
             shown: Callable[[Iterable[Any]], Iterable[Any]] = iter
-            if not (few or sys.stdout.isatty()):  # where the verdicts go elsewhere
-                from nbspam.cli.progress import progress
+            size = 0
+            if not few or len(names) > 1:
+                from nbspam.cli.progress import progress, size_of
 
-                shown = opened.enter_context(progress(False, names))
+                size = size_of(names) or 0
+                if not (few or sys.stdout.isatty()):  # where the verdicts go elsewhere
+                    shown = opened.enter_context(progress(False, names))
             if dask is None:
                 where = executor(jobs, flow.pauses)
                 seen = trace.noted(raw for name in names for raw in any_kind(name, options, skips))
             else:
                 from nbspam.cli.progress import cutter, work_place
-                from nbspam.reading.cutting import Asked
 
                 where = opened.enter_context(work_place(dask, jobs, trace))
                 cuts = cutter(where, options, names)
-                seen = (piece for name in names for piece in cuts.pieces(Asked(name)))
-            for done in shown(classified(seen, skips, where, spam_filter, flow.pauses)):
+                seen = (piece for name in names for piece in cuts.pieces(name))
+            for done in shown(classified(seen, skips, where, spam_filter, flow.pauses, size)):
                 judged = done.verdict
                 n += 1
                 click.echo(_line(judged, form))
@@ -275,7 +282,6 @@ def _is_small(source: str) -> bool:
 
 
 def _pass_on(
-    passage: "Passage",
     model: str,
     base: str | None,
     cutting: Cutting,
@@ -285,12 +291,13 @@ def _pass_on(
 ) -> int:
     """Write the message with its verdict; nothing is written before all is known.
 
-    passage: of the message.  Returns the exit code; what it raises comes before the message is out.
+    Returns the exit code; what it raises comes before the message is out.
     """
     from nbspam.serving import passthrough  # what a message that stays does without
 
+    pipe = click.get_current_context().obj  # the MessagePipe of nbspam/__main__.py
     name, tag = marking.name(), marking.tag()
-    taken = passage.take(BYTES_LIMIT)
+    taken = pipe.take(BYTES_LIMIT)
     trace.begin(taken)
     with open_filter(model, cutting.of, base=base) as spam_filter:
         if exit_code:
@@ -305,14 +312,14 @@ def _pass_on(
             telling = [(w.token, w.share) for w in words if not is_fragment(w.token)]
             evidence = passthrough.evidence_value(name, telling[: marking.evidence])
     code = _verdict_code(spam_filter, judged)
-    marks = passthrough.Marks(
+    marks = passthrough.VerdictHeader(
         name=name,
         verdict=_line(judged, "header"),
         tag=tag if code == VerdictCode.SPAM else "",
         evidence=evidence,
     )
     raw = passthrough.cleaned(taken, name)
-    passage.give(passthrough.marked(raw, marks))
+    pipe.give(passthrough.marked(raw, marks))
     trace.judged(judged)
     with contextlib.suppress(OSError):  # the message is out
         note_lacking(model, spam_filter.metadata)

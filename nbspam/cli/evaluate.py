@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from nbspam.cli.configured import configured
-from nbspam.cli.declared import WRITES, is_typed, option, section
+from nbspam.cli.command import command, is_typed, option, section
 from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading
 from nbspam.errors import OptionError, SourceError
@@ -25,27 +24,42 @@ _PAGE_ERRORS = 20  # mistakes that a page shows unless another number is given
 
 
 _PATH = click.Path(path_type=Path, dir_okay=False, readable=False)
-_file = partial(option, typed_as="FILE", takes=_PATH, typed=WRITES)
+_file = partial(option, metavar="FILE", type=_PATH)
 
 
 @section("Output")
 class Report(NamedTuple):
     """What to report, and where."""
 
-    errors: int = option("Show the N worst mistakes.", "N", takes=click.IntRange(0), default=0)
-    predictions: Path | None = _file(  # `-` for standard output
-        "Write each message's verdict and probability to FILE (.csv, .tsv, .json, .jsonl or"
-        " .parquet); - writes JSON lines to standard output, and the report to standard error.",
+    errors: int = option(
+        "--errors",
+        metavar="N",
+        type=click.IntRange(0),
+        default=0,
+        help="Show the N worst mistakes.",
+    )
+    predictions: Path | None = _file(
+        "--predictions",
         seldom=True,
+        help="Write each message's verdict and probability to FILE (.csv, .tsv, .json, .jsonl or"
+        " .parquet); - writes JSON lines to standard output, and the report to standard error.",
     )
     plot: Path | None = _file(
-        "Draw ROC curve, calibration, scores and (--online) learning curve to FILE (.svg).",
+        "--plot",
         seldom=True,
+        help="Draw ROC curve, calibration, scores and (--online) learning curve to FILE (.svg,"
+        " .png, .pdf); needs matplotlib.",
     )
     page: Path | None = _file(
-        "Write metrics, curves and worst mistakes to FILE, an HTML page.", typed_as="--report FILE"
+        "page",
+        "--report",
+        help="Write metrics, curves and worst mistakes to FILE, an HTML page.",
     )
-    full: bool = option("Print all metrics, the confusion matrix, the calibration and the scores.")
+    full: bool = option(
+        "--full",
+        is_flag=True,
+        help="Print all metrics, the confusion matrix, the calibration and the scores.",
+    )
 
     @property
     def excerpt(self) -> int:
@@ -117,8 +131,8 @@ def _check(
     report.check(form)
 
 
-@configured("eval", _check)
-def command(
+@command("eval")
+def evaluate(
     *,
     sources: Sources,
     model: Path = MODEL,
@@ -171,6 +185,7 @@ def command(
     """
     from nbspam.cli.evaluating import OutputFiles, Reader, compare_models, evaluated, notes_of
 
+    _check(sources, protocol, learning, reading, cutting, report, form, model)
     files = OutputFiles(report.files)
     files.check(sources.names(), None if protocol.trains else model)
     skips = Skips(reading.strict)
@@ -180,9 +195,8 @@ def command(
     if protocol.compare is not None:
         compare_models(reader, protocol, learning, cutting, report.plot, form)
         return
-    tested = None if protocol.trains else model
     computed = evaluated(reader, model, base, protocol, learning, cutting, report.excerpt)
-    _write_files(computed, report, tested, quiet)
+    _write_files(computed, report, quiet)
     if form == "json":
         from nbspam.evaluation.results import as_json
 
@@ -202,13 +216,12 @@ def command(
             click.echo("\n--full prints all metrics, the confusion matrix and the scores")
 
 
-def _write_files(computed: "Results", report: Report, tested: Path | None, quiet: bool) -> None:
-    """Write the files that were asked for.  tested: the model, if it was in a file."""
+def _write_files(computed: "Results", report: Report, quiet: bool) -> None:
+    """Write the files that were asked for."""
     from nbspam.cli.progress import shown_passes
     from nbspam.evaluation.curves import draw
     from nbspam.evaluation.report import report_page
     from nbspam.evaluation.results import write_predictions
-    from nbspam.store.lookup import read_model
 
     with shown_passes(quiet) as passes:
         if report.written is not None:
@@ -219,6 +232,5 @@ def _write_files(computed: "Results", report: Report, tested: Path | None, quiet
         if report.page is not None:
             passes.begin(f"writing {report.page}", 0)
             errors, typed = report.errors or _PAGE_ERRORS, shlex.join(["nbspam", *sys.argv[1:]])
-            model = None if tested is None else read_model(tested)
-            text = report_page(computed, errors, typed, model)
+            text = report_page(computed, errors, typed)
             report.page.write_text(text, encoding="ascii", newline="\n")

@@ -10,8 +10,7 @@ from typing import Any
 import click
 
 from nbspam.bayes.calibration import DECIMALS
-from nbspam.cli.configured import configured
-from nbspam.cli.declared import DECIDES, argument, option
+from nbspam.cli.command import argument, command, option
 from nbspam.cli.notes import (
     arrival_words,
     has_reader,
@@ -63,32 +62,42 @@ def _check(source: str, words: bool, cutting: Cutting, reading: Reading, form: s
         )
 
 
-@configured("explain", _check)
-def command(
+@command("explain")
+def explain(
     *,
-    source: str = argument("[SOURCE]", default=STDIN),
+    source: str = argument("source", metavar="[SOURCE]", default=STDIN),
     model: Path = MODEL,
     base: str | None = BASE,
     cutting: Cutting,
     reading: Reading,
     top: int = option(
-        "Show the N strongest words.", "N", takes=click.IntRange(1), under="Output", default=20
+        "--top",
+        metavar="N",
+        type=click.IntRange(1),
+        under="Output",
+        default=20,
+        help="Show the N strongest words.",
     ),
     words: bool = option(
-        "Show the strongest words of the model instead of a message.",
+        "--words",
+        is_flag=True,
         under="Output",
-        overrules="--format",
-        typed=DECIDES,
+        help="Show the strongest words of the model instead of a message.",
     ),
     fragments: bool = option(
-        "Show character trigrams and pieces of the opening one by one.", under="Output", seldom=True
+        "--fragments",
+        is_flag=True,
+        under="Output",
+        seldom=True,
+        help="Show character trigrams and pieces of the opening one by one.",
     ),
     form: str = option(
-        "Print text for people, JSON for programs, or a page for a browser.",
+        "form",
         "--format",
-        takes=click.Choice(["text", "json", _HTML]),
+        type=click.Choice(["text", "json", _HTML]),
         under="Output",
         default="text",
+        help="Print text for people, JSON for programs, or a page for a browser.",
     ),
 ) -> None:
     """Show how much each word of a message contributed to its score.
@@ -111,6 +120,7 @@ def command(
     added up unless --fragments is given.  JSON has all words.  --format html prints one
     self-contained page.
     """
+    _check(source, words, cutting, reading, form)
     options, skips = reading.options(), Skips(reading.strict)
     if words:
         _print_words(model, top, form, fragments)

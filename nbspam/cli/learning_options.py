@@ -10,7 +10,7 @@ import click
 
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS
 from nbspam.bayes.trait_model import SMOOTHING, TRAIT_MODELS, Variances
-from nbspam.cli.declared import DECIDES, READS, argument, option, section
+from nbspam.cli.command import argument, option, section
 from nbspam.cli.options import PROBABILITY, ham_limit_option, refuse_stdin_twice
 from nbspam.errors import OptionError
 from nbspam.learning.settings import TrainingSettings
@@ -31,23 +31,27 @@ if TYPE_CHECKING:  # help loads no numpy
 
 
 _Reading = Callable[[str, ReadingOptions, Skips], Iterator[RawMessage]]
-_read = partial(option, typed_as="SRC", typed=READS)
+_read = partial(option, metavar="SRC")
 
 
 @section("Sources")
 class Sources(NamedTuple):
     """The labelled messages to read."""
 
-    sources: tuple[str, ...] = argument(  # that carry their own labels
-        "[SOURCE]...", nargs=-1, overrules="--lines"
-    )
-    spam: tuple[str, ...] = _read("Read spam from SRC (repeatable).")
+    sources: tuple[str, ...] = argument("sources", metavar="[SOURCE]...", nargs=-1)
+    spam: tuple[str, ...] = _read("--spam", multiple=True, help="Read spam from SRC (repeatable).")
     ham: tuple[str, ...] = _read(
-        "Read ham from SRC (repeatable); a pattern such as '~/Maildir/.*' is read without what the"
-        " other options name."
+        "--ham",
+        multiple=True,
+        help="Read ham from SRC (repeatable); a pattern such as '~/Maildir/.*' is read without"
+        " what the other options name.",
     )
     label: tuple[str, ...] = _read(
-        "Read messages of the class NAME from SRC (repeatable).", typed_as="NAME=SRC", seldom=True
+        "--label",
+        metavar="NAME=SRC",
+        multiple=True,
+        seldom=True,
+        help="Read messages of the class NAME from SRC (repeatable).",
     )
 
     def names(self) -> list[str]:
@@ -84,14 +88,13 @@ class Sources(NamedTuple):
 
     def pieces(self, cutter: "Cutter") -> "Iterator[SourcePiece | RawMessage | Skipped]":
         """Yield them cut into pieces, in the order of `messages`; raises OptionError."""
-        from nbspam.reading.cutting import Asked
-
         self.check()
         named = self._named()
         cutter = cutter._replace(options=self._each_as_itself(cutter.options))
-        own = [Asked(source, needs_labels=True) for source in self.sources]
-        for asked in [*own, *(Asked(source, label, True) for label, source in named)]:
-            yield from cutter.pieces(asked)
+        for source in self.sources:
+            yield from cutter.pieces(source, needs_labels=True)
+        for label, source in named:
+            yield from cutter.pieces(source, label)
 
     def check(self) -> None:
         """Raise OptionError if there is no source."""
@@ -149,9 +152,6 @@ def _matching(source: str, given: Container[str]) -> list[str]:
     ] or [source]
 
 
-_VARIANCES = "--variance-smoothing --variance-prior --shared-variance"  # of some kinds only
-
-
 def _label(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     """Return a label as the model names its class."""
     return None if value is None else normal_label(value)
@@ -162,51 +162,66 @@ class Learning(NamedTuple):
     """How to learn; None is the default."""
 
     event_model: str | None = option(
-        "How tokens are counted: present or absent; as often as they occur; in the complement of"
-        " the class; not at all. [default: bernoulli]",
-        takes=click.Choice(EVENT_MODELS),
-        overrules="--prior --base",
+        "--event-model",
+        type=click.Choice(EVENT_MODELS),
         seldom=True,
+        help="How tokens are counted: present or absent; as often as they occur; in the complement"
+        " of the class; not at all. [default: bernoulli]",
     )
     traits: str | None = option(
-        "How numeric features (length, digits, capitals …) are modelled. [default: kernel; with"
-        " --scoring sum none]",
-        takes=click.Choice(TRAIT_MODELS),
-        overrules=f"{_VARIANCES} --base",
+        "--traits",
+        type=click.Choice(TRAIT_MODELS),
         seldom=True,
+        help="How numeric features (length, digits, capitals …) are modelled. [default: kernel;"
+        " with --scoring sum none]",
     )
     scoring: str | None = option(
-        "Combine and calibrate the weights, or take the textbook's plain sum. [default: evidence]",
-        takes=click.Choice(SCORINGS),
-        overrules=f"{_VARIANCES} --prior --base",
+        "--scoring",
+        type=click.Choice(SCORINGS),
         seldom=True,
+        help="Combine and calibrate the weights, or take the textbook's plain sum. [default:"
+        " evidence]",
     )
     alpha: float | None = option(
-        "Additive (Laplace) smoothing, above 0. [default: 0.05; with --scoring sum 0.1]",
-        "A",
+        "--alpha",
+        metavar="A",
+        type=float,
         seldom=True,
+        help="Additive (Laplace) smoothing, above 0. [default: 0.05; with --scoring sum 0.1]",
     )
     prior: float | None = option(
-        "Fix the prior probability of spam, between 0 and 1. [default: as learned]",
-        "P",
-        takes=PROBABILITY,
+        "--prior",
+        metavar="P",
+        type=PROBABILITY,
         seldom=True,
+        help="Fix the prior probability of spam, between 0 and 1. [default: as learned]",
     )
     variance_smoothing: float | None = option(
-        "Gaussian traits: add this share of the largest variance to each. [default: 1e-9]",
-        "E",
+        "--variance-smoothing",
+        metavar="E",
+        type=float,
         seldom=True,
+        help="Gaussian traits: add this share of the largest variance to each. [default: 1e-9]",
     )
     variance_prior: float | None = option(
-        "Gaussian traits: weight of the variance over all classes, in messages. [default: 0]",
-        "N",
+        "--variance-prior",
+        metavar="N",
+        type=float,
         seldom=True,
+        help="Gaussian traits: weight of the variance over all classes, in messages. [default: 0]",
     )
     shared_variance: bool | None = option(
-        "Gaussian traits: use one variance for all classes.", default=None, seldom=True
+        "--shared-variance",
+        is_flag=True,
+        default=None,
+        seldom=True,
+        help="Gaussian traits: use one variance for all classes.",
     )
-    spam_label: str | None = option(  # as the model names it
-        "Name of the spam class, if it is not spam.", "NAME", callback=_label
+    spam_label: str | None = option(
+        "--spam-label",
+        metavar="NAME",
+        callback=_label,
+        help="Name of the spam class, if it is not spam.",
     )
 
     @classmethod
@@ -241,51 +256,63 @@ class Learning(NamedTuple):
         return f"--{name.replace('_', '-')}"
 
 
-_OF_KINDS = "--event-model --traits --scoring --prior --variance-smoothing --variance-prior"
-_TRAINING = f"{_OF_KINDS} --shared-variance --alpha --spam-label"  # what only a new model needs
 _WAYS = "--leave-one-out --folds --train-first --online"
-_way = partial(option, enables=_TRAINING, typed=DECIDES, excludes=f"{_WAYS} --including-learned")
+_way = partial(option, excludes=f"{_WAYS} --including-learned")
 
 
 @section("Test")
 class Protocol(NamedTuple):
     """How to test; without any of these, the saved model."""
 
-    leave_one_out: bool = _way("Classify each message with a model of all the others.")
-    folds: int | None = _way("Cross-validate with K folds.", "K", example="2")
-    train_first: str | None = _way(
-        "Train on the first N messages (or P percent) and test on the rest.", "N|P%", example="1"
+    leave_one_out: bool = _way(
+        "--leave-one-out",
+        is_flag=True,
+        help="Classify each message with a model of all the others.",
     )
-    online: bool = _way("Classify, then learn, in order, like a live filter.")
+    folds: int | None = _way("--folds", metavar="K", type=int, help="Cross-validate with K folds.")
+    train_first: str | None = _way(
+        "--train-first",
+        metavar="N|P%",
+        help="Train on the first N messages (or P percent) and test on the rest.",
+    )
+    online: bool = _way(
+        "--online", is_flag=True, help="Classify, then learn, in order, like a live filter."
+    )
     batch: int | None = option(
-        "With --online, classify N messages before learning them. [default: 1]",
-        "N",
-        takes=click.IntRange(1),
+        "--batch",
+        metavar="N",
+        type=click.IntRange(1),
         needs="--online",
         seldom=True,
+        help="With --online, classify N messages before learning them. [default: 1]",
     )
     max_ham_blocked: float | None = ham_limit_option(
-        "With --train-first, choose from those messages the lowest spam cut-off",
         needs="--train-first",
+        excludes="--spam-cutoff --ham-cutoff --ham-cost",
         seldom=True,
+        help="With --train-first, choose from those messages the lowest spam cut-off that marks at"
+        " most this share of ham as spam.",
     )
     compare: str | None = _way(
-        "Compare kinds of naive Bayes, by leave-one-out or as chosen above.",
-        "all|NAME,…",
+        "--compare",
+        metavar="all|NAME,…",
         excludes="--event-model --traits --scoring --spam-cutoff --ham-cutoff --ham-cost"
         " --max-ham-blocked --including-learned --errors --predictions --report --full",
-        overrules=f"{_VARIANCES} --prior",
-        example="all",
+        help="Compare kinds of naive Bayes, by leave-one-out or as chosen above.",
     )
     including_learned: bool = option(
-        "Test a saved model also on messages that it has learned.", typed=DECIDES, seldom=True
+        "--including-learned",
+        is_flag=True,
+        seldom=True,
+        help="Test a saved model also on messages that it has learned.",
     )
     seed: int | None = option(
-        "Shuffle messages before splitting into --folds, and set the seed of the bootstrap."
-        " [default: 0, not shuffled]",
-        "N",
+        "--seed",
+        metavar="N",
+        type=click.IntRange(0),
         seldom=True,
-        takes=click.IntRange(0),
+        help="Shuffle messages before splitting into --folds, and set the seed of the bootstrap."
+        " [default: 0, not shuffled]",
     )
 
     @property

@@ -10,8 +10,7 @@ from typing import NamedTuple
 import click
 
 from nbspam.cli.accounts import Place, mail_places
-from nbspam.cli.configured import configured
-from nbspam.cli.declared import DECIDES, argument, option, section
+from nbspam.cli.command import LazyGroup, argument, command, option, section
 from nbspam.cli.notes import (
     REMEDIES,
     NoTrace,
@@ -25,9 +24,8 @@ from nbspam.cli.notes import (
     note_surprising,
 )
 from nbspam.cli.options import FORM, JOBS, MODEL, QUIET, Cutting, make_default_folder
-from nbspam.cli.program import CommandFile, LazyGroup
 from nbspam.cli.progress import progress
-from nbspam.cli.training import ClassSizes, Training, Writing, train_whole
+from nbspam.cli.train import ClassSizes, Training, Writing, train_whole
 from nbspam.errors import (
     AccountError,
     LockedError,
@@ -71,9 +69,9 @@ from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import PIECE, executor, in_batches, tokenized
 
 _FILES = {
-    "filter": CommandFile("mail", "Classify new mail and move spam to the junk folder", "filter_"),
-    "learn": CommandFile("mail", "Learn the junk folder as spam, other read mail as ham", "learn_"),
-    "watch": CommandFile("mail", "Filter mail as it arrives", "watch_"),
+    "filter": ("mail:filter_", "Classify new mail and move spam to the junk folder"),
+    "learn": ("mail:learn_", "Learn the junk folder as spam, other read mail as ham"),
+    "watch": ("mail:watch_", "Filter mail as it arrives"),
 }
 # Messages for which processes do not pay.
 _FEW = 20
@@ -83,7 +81,7 @@ _NEW = Writing(True, False, True, False, False, verbose=False, max_ham_blocked=N
 
 
 @click.group("mail", cls=LazyGroup, files=_FILES)
-def command() -> None:
+def mail() -> None:
     """Filter the mail of IMAP accounts and Maildirs, and learn from it.
 
     A PLACE is a Maildir, such as ~/Maildir, or an account, imaps://USER@HOST, whose password is
@@ -112,19 +110,21 @@ def command() -> None:
 
 
 _JUNK = option(
-    "The folder for spam. [default: the one that the config file names, or the server marks as"
-    " \\Junk, or that is called Junk or Spam]",
-    "FOLDER",
+    "--junk",
+    metavar="FOLDER",
     under="Mail",
+    help="The folder for spam. [default: the one that the config file names, or the server marks as"
+    " \\Junk, or that is called Junk or Spam]",
 )
 _TRUST_AFTER = option(
-    "Learn what nbspam moved to the junk folder once it has been there this long (7d, 12h)."
-    " [default: once it was seen there]",
-    "TIME",
+    "--trust-after",
+    metavar="TIME",
     under="Mail",
     seldom=True,
+    help="Learn what nbspam moved to the junk folder once it has been there this long (7d, 12h)."
+    " [default: once it was seen there]",
 )
-_ACCOUNTS = argument("[PLACE]...", nargs=-1)
+_ACCOUNTS = argument("accounts", metavar="[PLACE]...", nargs=-1)
 
 
 @section("Mail")
@@ -132,15 +132,22 @@ class Sorting(NamedTuple):
     """How mail is sorted."""
 
     learn: bool = option(
-        "Learn first, as nbspam mail learn does, then filter.",
-        enables="--trust-after",
-        typed=DECIDES,
+        "--learn", is_flag=True, help="Learn first, as nbspam mail learn does, then filter."
     )
     junk: str | None = _JUNK
-    mark: bool = option("Set the keyword $Junk on spam instead of moving it.", typed=DECIDES)
-    unsure_keyword: str | None = option("Set this keyword on unsure messages.", "NAME")
+    mark: bool = option(
+        "--mark", is_flag=True, help="Set the keyword $Junk on spam instead of moving it."
+    )
+    unsure_keyword: str | None = option(
+        "--unsure-keyword", metavar="NAME", help="Set this keyword on unsure messages."
+    )
     trust_after: str | None = _TRUST_AFTER
-    move_taught: bool = option("Also move messages that were taught as ham.", seldom=True)
+    move_taught: bool = option(
+        "--move-taught",
+        is_flag=True,
+        seldom=True,
+        help="Also move messages that were taught as ham.",
+    )
 
 
 class Request(NamedTuple):
@@ -184,16 +191,22 @@ def seconds_of(trust_after: str | None) -> float | None:
 # Commands
 
 
-@configured("filter", check_sorting)
+@command("filter")
 def filter_(
     *,
     accounts: tuple[str, ...] = _ACCOUNTS,
     model: Path = MODEL,
     cutting: Cutting,
     sorting: Sorting,
-    dry_run: bool = option("Print each verdict, and change nothing.", under="Mail", typed=DECIDES),
+    dry_run: bool = option(
+        "--dry-run", is_flag=True, under="Mail", help="Print each verdict, and change nothing."
+    ),
     judges_all: bool = option(
-        "Classify all mail of the folders, not only new mail.", "--all", under="Mail", typed=DECIDES
+        "judges_all",
+        "--all",
+        is_flag=True,
+        under="Mail",
+        help="Classify all mail of the folders, not only new mail.",
     ),
     form: str = FORM,
     quiet: bool = QUIET,
@@ -223,6 +236,7 @@ def filter_(
       nbspam mail filter home --spam-cutoff 0.99 --unsure-keyword Unsure
       nbspam mail filter --mark --format json
     """
+    check_sorting(cutting, sorting)
     request = Request(model, cutting, sorting, jobs, form, quiet, dry_run, judges_all)
     named = mail_places(accounts)
     if not sorting.learn or dry_run:
@@ -230,7 +244,7 @@ def filter_(
     _for_each(named, lambda connection: _sort(connection, request, lambda: False), dry_run)
 
 
-@configured("learn", seconds_of)
+@command("learn")
 def learn_(
     *,
     accounts: tuple[str, ...] = _ACCOUNTS,
@@ -238,10 +252,11 @@ def learn_(
     junk: str | None = _JUNK,
     trust_after: str | None = _TRUST_AFTER,
     dry_run: bool = option(
-        "Say what would be learned, and what looks like another class; change nothing.",
+        "--dry-run",
+        is_flag=True,
         under="Mail",
-        typed=DECIDES,
         seldom=True,
+        help="Say what would be learned, and what looks like another class; change nothing.",
     ),
     form: str = FORM,
     quiet: bool = QUIET,
@@ -267,6 +282,7 @@ def learn_(
       nbspam mail learn home
       nbspam mail learn --trust-after 7d -q
     """
+    seconds_of(trust_after)  # raises
     sorting = Sorting(True, junk, False, None, trust_after, False)
     request = Request(model, Cutting(None, None, None), sorting, jobs, form, quiet, dry_run)
     if dry_run:
@@ -281,20 +297,21 @@ def learn_(
     _for_each(mail_places(accounts), learn_from, dry_run)
 
 
-@configured("watch", check_sorting)
+@command("watch")
 def watch_(
     *,
-    accounts: tuple[str, ...] = argument("[PLACE]", nargs=-1),
+    accounts: tuple[str, ...] = argument("accounts", metavar="[PLACE]", nargs=-1),
     model: Path = MODEL,
     cutting: Cutting,
     sorting: Sorting,
     interval: int = option(
-        "How often to ask a server that does not announce new mail (IDLE).",
-        "SECONDS",
-        takes=click.IntRange(5, 3600),
+        "--interval",
+        metavar="SECONDS",
+        type=click.IntRange(5, 3600),
         under="Mail",
         default=120,
         seldom=True,
+        help="How often to ask a server that does not announce new mail (IDLE).",
     ),
     form: str = FORM,
     quiet: bool = QUIET,
@@ -311,6 +328,7 @@ def watch_(
       nbspam mail watch home
       nbspam mail watch home --learn --trust-after 7d
     """
+    check_sorting(cutting, sorting)
     named = mail_places(accounts)
     if len(named) > 1:
         raise OptionError(
@@ -520,15 +538,19 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
         wanted, labels = settings.wanted, (settings.positive, HAM if HAM in others else others[0])
     lessons = Lessons(connection, memory, junk, labels, seconds_of(request.sorting.trust_after))
     where, sizes, wait = executor(request.jobs), ClassSizes(), lock_wait(quiet)
+    withheld: list[str] = []
 
     def learn_each(messages: Iterable[TokenizedMessage]) -> PendingMessages:
+        nonlocal withheld
         pending = PendingMessages(wanted)
+        pending.is_presumed = lessons.is_presumed
         pending.add(messages, model)
         change = Change()
         if request.is_dry_run:
             change = rehearsed(model, pending, TrainingSettings())
         elif pending.found:
             change = learn(model, pending, TrainingSettings(), wait=wait)
+        withheld = [one.source for one in change.surprising if not one.learned]
         _print_change(change, lessons.waiting, junk, connection.account, request)
         return pending
 
@@ -545,7 +567,7 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
             pending = learn_each(shown(found))
         sizes.report_shared(*pending.shared(), quiet, strict=False)
     if not request.is_dry_run:
-        lessons.commit()
+        lessons.commit(withheld)
 
 
 def _print_change(
@@ -555,8 +577,13 @@ def _print_change(
         fields = {"account": account.label, "model": str(request.model), **change_json(change)}
         click.echo(json.dumps(rounded(fields | {"waiting": waiting})))
         return
-    remedy = f"move them into {junk}, or out of it, and learn again"
-    note_surprising(change, request.quiet, lambda _: remedy, request.is_dry_run)
+
+    def remedy(_: list[str], learned: bool) -> str:
+        if learned:
+            return f"move them into {junk}, or out of it, and learn again"
+        return "mark them as not junk (the keyword $NotJunk), and learn again"
+
+    note_surprising(change, request.quiet, remedy, request.is_dry_run)
     if not request.quiet and (change.learned or change.moved or waiting):
         more = ""
         if waiting:

@@ -22,7 +22,6 @@ from nbspam.errors import (
 from nbspam.reading.source import Skips
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import RULES
-from nbspam_main import described
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -119,7 +118,7 @@ def change_words(change: "Change") -> str:
 
 def change_json(change: "Change") -> dict[str, object]:
     """Return it as JSON has it."""
-    keys = "source", "label", "looks_like", "probability"
+    keys = "source", "label", "looks_like", "probability", "learned"
     surprising = [{key: getattr(one, key) for key in keys} for one in change.surprising]
     fields = change._asdict() | {"surprising": surprising}
     del fields["forgotten"]
@@ -130,26 +129,30 @@ _SURPRISING = 3  # lessons named of each kind
 
 
 def note_surprising(
-    change: "Change", quiet: bool, remedy: "Callable[[list[str]], str]", is_dry_run: bool
+    change: "Change", quiet: bool, remedy: "Callable[[list[str], bool], str]", is_dry_run: bool
 ) -> None:
     """Say which lessons looked like another class; quiet: only how many.
 
-    remedy: returns what to do with some sources if they were a mistake.
+    remedy: returns what to do with some sources, which were learned or not, if that is a mistake.
     """
-    kinds = Counter((one.looks_like, one.label) for one in change.surprising)
-    for (looks_like, label), n in kinds.items():
-        learned = "would be" if is_dry_run else "was" if n == 1 else "were"
+    kinds = Counter((one.label, one.looks_like, one.learned) for one in change.surprising)
+    for kind, n in kinds.items():
+        label, looks_like, learned = kind
+        if quiet and not learned:  # nothing was done, and it would be said after every run
+            continue
+        was = "would be" if is_dry_run else "was" if n == 1 else "were"
         look = "looks" if n == 1 else "look"
-        sentence = (
-            f"{n:,} of {counted(change.learned, 'new message')} {look} like {looks_like} and"
-            f" {learned} learned as {label}"
-        )
+        sentence = f"{n:,} of {counted(change.learned, 'new message')} {look} like {looks_like} and"
+        if not learned:
+            sentence = f"{counted(n, 'message')} that you have read may be {looks_like} and"
+            was += " not"
+        sentence += f" {was} learned as {label}"
         if not quiet:
-            kind = looks_like, label
-            every = [one.source for one in change.surprising if one[2:0:-1] == kind]
+            every = [one.source for one in change.surprising if one[1:3] + one[4:5] == kind]
             more = [f"and {n - _SURPRISING:,} more"] if n > _SURPRISING else []
             sentence += f": {', '.join(every[:_SURPRISING] + more)}"
-            sentence += "" if is_dry_run else f"; if that is a mistake: {remedy(every)}"
+            if not (learned and is_dry_run):
+                sentence += f"; if that is a mistake: {remedy(every, learned)}"
         note(sentence)
 
 
@@ -286,10 +289,12 @@ def _is_default(path: object) -> bool:
 _NO_COMMAND = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
-def outcome(error: BaseException) -> tuple[int, str]:
+def outcome(
+    error: BaseException, describe: "Callable[[BaseException], tuple[int, str]]"
+) -> tuple[int, str]:
     """Return the exit code of a failure, and the sentence for the user; empty for silence.
 
-    Of a group without a command it is the help.
+    Of a group without a command it is the help.  describe: returns them of any other error.
     """
     match error:
         case NbspamError(remedy=Remedy.CREATE_MODEL) if _is_default(error.values["path"]):
@@ -314,14 +319,14 @@ def outcome(error: BaseException) -> tuple[int, str]:
         case BrokenPipeError() | SystemExit():  # click turns the first into the second
             return ExitCode.ERROR, ""  # the reader has gone, as `head` does: no news
         case click.Abort():
-            return described(KeyboardInterrupt())
+            return describe(KeyboardInterrupt())
         case UnexpectedEndError():
-            return described(error.end)
+            return describe(error.end)
         case ModuleNotFoundError(name="numpy" | "scipy" | "rich" as name):
             return ExitCode.ERROR, (
                 f"{name} is not installed; eval needs it, and train without --update; install it"
                 " with: pip install numpy scipy rich"
             )
         case _:
-            code, sentence = described(error)
+            code, sentence = describe(error)
             return code, without_passwords(sentence)

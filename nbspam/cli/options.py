@@ -12,21 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.declared import (
-    DECIDES,
-    MORE,
-    OVERWRITES,
-    READS,
-    WRITES,
-    is_typed,
-    option,
-    section,
-    set_by_file,
-    typed_without_use,
-)
+from nbspam.cli.command import Option, option, section
 from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
-from nbspam.names import is_url
 from nbspam.reading.source import (
     INPUT_FORMATS,
     LINES,
@@ -71,10 +59,6 @@ class FilePath(click.Path):
 
     def coerce_path_result(self, value: str | os.PathLike[str]) -> "Path":
         """Return the parameter's value."""
-        if is_url(value):
-            from nbspam.reading.remote import remote_path
-
-            return remote_path(str(value))
         from pathlib import Path
 
         return Path(value)
@@ -86,8 +70,6 @@ class FileName(click.Path):
     def coerce_path_result(self, value: str | os.PathLike[str]) -> str:
         """Return the parameter's value."""
         name = os.fspath(value)
-        if is_url(name):
-            return name
         if "//" in name or "./" in name or name.endswith(("/", "/.")) or not name:
             from pathlib import Path
 
@@ -104,66 +86,73 @@ def make_default_folder(model: "Path") -> None:
 # Declarations
 
 
-def model_option(kind: click.Path) -> Any:
-    """Declare --model; kind: what the command takes it as."""
-    return option(
-        "Use this model file.",
-        "-m --model",
-        takes=kind,
-        under="Model",
-        envvar="NBSPAM_MODEL",  # before a config file, says click's order
-        default=default_model,
-        show_default="$NBSPAM_MODEL, or the user's data folder",
-    )
-
-
+_model = partial(
+    option,
+    "-m",
+    "--model",
+    under="Model",
+    envvar="NBSPAM_MODEL",  # before a config file, says click's order
+    default=default_model,
+    show_default="$NBSPAM_MODEL, or the user's data folder",
+    in_file=True,
+    help="Use this model file.",
+)
 # click would call a file that it may not read wrong usage, and guess where its name is from.
-MODEL = model_option(FilePath(readable=False))
-MODEL_NAME = model_option(FileName(readable=False))
+MODEL = _model(type=FilePath(readable=False))
+MODEL_NAME = _model(type=FileName(readable=False))
 BASE = option(
-    "Add the counts of this shared model to those of the model. [default: $NBSPAM_BASE, or none]",
-    "FILE",
-    takes=FileName(readable=False),
+    "--base",
+    metavar="FILE",
+    type=FileName(readable=False),
     under="Model",
     envvar="NBSPAM_BASE",
+    in_file=True,
     seldom=True,
+    help="Add the counts of this shared model to those of the model. [default: $NBSPAM_BASE, or"
+    " none]",
 )
 FORM = option(
-    "Print text for people or JSON for programs.",
+    "form",
     "--format",
-    takes=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "json"]),
     under="Output",
     default="text",
+    help="Print text for people or JSON for programs.",
 )
-QUIET = option("Print only results, errors and guesses.", "-q --quiet", under="Output")
+QUIET = option(
+    "-q", "--quiet", is_flag=True, under="Output", help="Print only results, errors and guesses."
+)
 JOBS = option(
-    "Use N processes for many messages.",
-    "-j --jobs N",
-    takes=click.IntRange(1),
-    under=MORE,
+    "-j",
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(1),
     default=all_cores,
+    in_file=True,
     show_default="all cores",
     seldom=True,
+    help="Use N processes for many messages.",
 )
 DASK = option(
-    "Run on the Dask cluster at this address; local:N starts N workers here. The output is the"
-    " same.",
-    "ADDRESS",
-    under=MORE,
-    typed=DECIDES,
+    "--dask",
+    metavar="ADDRESS",
     seldom=True,
+    help="Run on the Dask cluster at this address; local:N starts N workers here. The output is the"
+    " same.",
 )
 STRICT = option(
-    "Stop at the first row or file that cannot be read, instead of skipping it.",
+    "--strict",
+    is_flag=True,
     under="Sources",
     seldom=True,
+    help="Stop at the first row or file that cannot be read, instead of skipping it.",
 )
 FILE_PATH = FilePath(readable=False)
 OUTPUT = option(
-    "Write to this file.", "-o --output FILE", takes=FILE_PATH, under="Output", typed=WRITES
+    "-o", "--output", metavar="FILE", type=FILE_PATH, under="Output", help="Write to this file."
 )
 REPLACE_OUTPUT = option(
-    "Overwrite the output file if it exists.", "--replace", under="Output", typed=OVERWRITES
+    "--replace", is_flag=True, under="Output", help="Overwrite the output file if it exists."
 )
 
 
@@ -178,7 +167,7 @@ def opened_base(base: str | None) -> "contextlib.AbstractContextManager[Base | N
     return open_base(base)
 
 
-_column = partial(option, typed_as="NAME", formats=TABLE_FORMATS, overrules="--lines", seldom=True)
+_column = partial(option, metavar="NAME", formats=TABLE_FORMATS, seldom=True)
 
 
 @section("Sources")
@@ -186,43 +175,49 @@ class Reading(NamedTuple):
     """How to read the sources."""
 
     input_format: str | None = option(
-        "Input format of files and pipes: a table (tsv, csv, jsonl, json, parquet), a message per"
-        " line (lines), mbox or message. [default: one message on standard input; files are"
+        "--input-format",
+        metavar="FORMAT",
+        type=click.Choice(INPUT_FORMATS),
+        help="Input format of files and pipes: a table (tsv, csv, jsonl, json, parquet), a message"
+        " per line (lines), mbox or message. [default: one message on standard input; files are"
         " recognised]",
-        "FORMAT",
-        takes=click.Choice(INPUT_FORMATS),
-        overrules="--lines",
-        typed=READS,
     )
-    lines: bool = option("Short for --input-format lines.")
-    text_column: str | None = _column("Table column with the text. [default: recognised]")
-    label_column: str | None = _column("Table column with the class. [default: recognised]")
+    lines: bool = option("--lines", is_flag=True, help="Short for --input-format lines.")
+    text_column: str | None = _column(
+        "--text-column", help="Table column with the text. [default: recognised]"
+    )
+    label_column: str | None = _column(
+        "--label-column", help="Table column with the class. [default: recognised]"
+    )
     header_row: str | None = option(
-        "Whether the first row of a TSV or CSV table names the columns. [default: recognised]",
-        takes=click.Choice(["yes", "no"]),
-        formats=("tsv", "csv", "json"),  # the others name the columns in each row, or in the file
-        overrules="--lines",
-        typed=READS,
+        "--header-row",
+        type=click.Choice(["yes", "no"]),
+        formats=("tsv", "csv", "json"),
         seldom=True,
+        help="Whether the first row of a TSV or CSV table names the columns. [default: recognised]",
     )
     encoding: str | None = option(
-        "Encoding of a table. [default: UTF-8, else recognised]",
-        "NAME",
+        "--encoding",
+        metavar="NAME",
         formats=("tsv", "csv", "jsonl", "json", LINES),
         seldom=True,
+        help="Encoding of a table. [default: UTF-8, else recognised]",
     )
     outside: bool = option(
-        "Read files outside the sources, too: targets of links in a folder, and files that an index"
-        " names outside its parent folder.",
-        formats=(),  # of an index or a folder, which are not formats
+        "--outside",
+        is_flag=True,
+        formats=(),
         seldom=True,
+        help="Read files outside the sources, too: targets of links in a folder, and files that an"
+        " index names outside its parent folder.",
     )
     attached: bool = option(
-        "Read the messages that are attached to mails, forwarded as message/rfc822, and not the"
-        " mails.",
+        "--attached",
+        is_flag=True,
         formats=(MBOX_FORMAT, MESSAGE),
-        typed=READS,
         seldom=True,
+        help="Read the messages that are attached to mails, forwarded as message/rfc822, and not"
+        " the mails.",
     )
     strict: bool = STRICT
 
@@ -259,14 +254,20 @@ class Reading(NamedTuple):
         if form is None:
             is_stdin = names and all(name == STDIN for name in names)
             for name in ("text_column", "label_column", "header_row", "encoding"):
-                if is_stdin and getattr(self, name) and is_typed(name):
+                if is_stdin and getattr(self, name):
                     raise OptionError(
                         f"--{name.replace('_', '-')} applies to tables only, and standard input is"
                         " read as one message; name its format with --input-format, or leave it out"
                     )
-        elif flag := next(typed_without_use(form), None):
-            shown = "--lines" if self.lines else f"--input-format {form}"
-            raise OptionError(f"{flag} has no effect with {shown}; leave one of them out")
+            return
+        context = click.get_current_context()
+        for each in context.command.params:
+            formats = each.formats if isinstance(each, Option) else None
+            if formats is not None and form not in formats and context.params[each.name]:
+                by = "--lines" if self.lines else f"--input-format {form}"
+                raise OptionError(
+                    f"{max(each.opts, key=len)} has no effect with {by}; leave one of them out"
+                )
 
     def options(
         self,
@@ -283,19 +284,17 @@ class Reading(NamedTuple):
         """
         header_row = None if self.header_row is None else self.header_row == "yes"
         table = TableOptions(self.text_column, self.label_column, self.encoding, header_row)
-        from_file = self.lines and bool(set_by_file(["lines"]))
-        options = ReadingOptions(
+        return ReadingOptions(
             table,
             self.format,
-            from_file,
-            seen,
-            self.attached,
-            needs_content,
-            self.outside,
+            seen=seen,
+            attached=self.attached,
+            needs_content=needs_content,
+            outside=self.outside,
             flow=flow,
             at_server=_at_server,
+            tell=_tell_guess if quiet else _tell,
         )
-        return options._replace(tell=_tell_guess if quiet else _tell)
 
 
 def _tell(what: SourceError) -> None:
@@ -328,77 +327,61 @@ def refuse_stdin_twice(names: Sequence[str]) -> None:
         raise OptionError("-: standard input is named twice; name it once")
 
 
-_CUT_OFFS = "Cut-offs"
-
-
-@section(_CUT_OFFS)
+@section("Cut-offs")
 class Cutting(NamedTuple):
     """Where spam begins and ham ends; None is the model's own."""
 
     spam_cutoff: float | None = option(
-        "Classify as spam when P(spam) > P. [default: the model's; 0.9]",
-        "P",
-        takes=PROBABILITY,
-        choice=_CUT_OFFS,
+        "--spam-cutoff",
+        metavar="P",
+        type=PROBABILITY,
+        help="Classify as spam when P(spam) > P. [default: the model's; 0.9]",
     )
     ham_cutoff: float | None = option(
-        "Classify as ham when P(spam) <= P, and as unsure in between. [default: the model's; 0.5]",
-        "P",
-        takes=PROBABILITY,
-        choice=_CUT_OFFS,
+        "--ham-cutoff",
+        metavar="P",
+        type=PROBABILITY,
+        help="Classify as ham when P(spam) <= P, and as unsure in between. [default: the model's;"
+        " 0.5]",
     )
     ham_cost: float | None = option(
-        "Cost of a false positive relative to a false negative; both cut-offs become L/(1+L).",
-        "L",
-        choice=_CUT_OFFS,
+        "--ham-cost",
+        metavar="L",
+        type=float,
         seldom=True,
+        help="Cost of a false positive relative to a false negative; both cut-offs become L/(1+L).",
     )
-    from_file: frozenset[str] = frozenset()  # the names of those that a config file set
 
     @property
     def is_given(self) -> bool:
         """Whether one of them was given."""
-        return any(value is not None for value in self[:3])
+        return any(value is not None for value in self)
 
     def check(self) -> None:
         """Raise OptionError for what is wrong with any model."""
         # A ham cut-off above the model's spam cut-off is wrong only for that model.
-        CutOffs(1.0, 0.0).changed(*self[:3])
+        CutOffs(1.0, 0.0).changed(*self)
 
     def of(self, metadata: Metadata) -> CutOffs:
         """Return the cut-offs for a model; raises OptionError."""
         classes = metadata.settings.classes
         self.check_classes(classes)
         own = CutOffs.of_model(metadata)
-        return own if len(classes) > 2 else own.changed(*self[:3])
+        return own if len(classes) > 2 else own.changed(*self)
 
     def check_classes(self, classes: Sequence[str]) -> None:
-        """Raise OptionError for a model that has no use for them; a config file's are ignored."""
-        if len(classes) > 2 and self.is_given and not self.from_file:
-            named = ", ".join(map(repr, classes[:_CLASSES_NAMED]))
+        """Raise OptionError for a model that has no use for them."""
+        if len(classes) > 2 and self.is_given:
+            names = ", ".join(map(repr, classes[:_CLASSES_NAMED]))
             more = ", …" if len(classes) > _CLASSES_NAMED else ""
             raise OptionError(
                 f"cut-offs need two classes, and the model has {len(classes)} classes"
-                f" ({named}{more}); leave out the cut-offs, or correct a wrong label"
+                f" ({names}{more}); leave out the cut-offs, or correct a wrong label"
             )
 
     def of_new(self) -> CutOffs:
         """Return the cut-offs for a model that is yet to be trained; raises OptionError."""
-        return CutOffs().changed(*self[:3])
-
-
-def ham_limit_option(what: str, excludes: str = "", **beside: Any) -> Any:
-    """Declare --max-ham-blocked; what: what it does, the first words of its help."""
-    return option(
-        f"{what} that marks at most this share of ham as spam.",
-        "P%",
-        takes=click.STRING,
-        callback=_ham_limit,
-        under=_CUT_OFFS,
-        choice=_CUT_OFFS,
-        excludes=f"--spam-cutoff --ham-cutoff --ham-cost {excludes}",
-        **beside,
-    )
+        return CutOffs().changed(*self)
 
 
 def _ham_limit(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
@@ -412,3 +395,13 @@ def _ham_limit(ctx: click.Context, param: click.Parameter, text: str | None) -> 
     if not 0 <= share < 1:
         raise OptionError(f"--max-ham-blocked {text!r} must be in [0, 1); try 0.1% or 0.001")
     return share
+
+
+ham_limit_option = partial(
+    option,
+    "--max-ham-blocked",
+    metavar="P%",
+    type=click.STRING,
+    callback=_ham_limit,
+    under="Cut-offs",
+)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
     from nbspam.cli.notes import NoTrace
-    from nbspam.reading.cutting import ByteRange, Cutter, RangeFound
+    from nbspam.reading.cutting import ByteRange, Cutter, RangeCount
     from nbspam.reading.source import ReadingOptions
 
 _REDRAWN = 0.1  # seconds between two drawings
@@ -167,14 +167,14 @@ def cutter(where: Executor, options: "ReadingOptions", names: "Sequence[str]") -
     return Cutter(options, size, partial(_survey, where))
 
 
-def _survey(where: Executor, parts: "list[ByteRange]") -> "Iterable[RangeFound]":
+def _survey(where: Executor, parts: "list[ByteRange]") -> "Iterable[RangeCount]":
     """Return what begins in each of some ranges."""
     from nbspam.reading.cutting import count
 
     return map(count, parts) if len(parts) == 1 else where.map(_counted, None, parts)
 
 
-def _counted(_: None, part: "ByteRange") -> "RangeFound":
+def _counted(_: None, part: "ByteRange") -> "RangeCount":
     from nbspam.reading.cutting import count
 
     return count(part)

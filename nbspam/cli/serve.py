@@ -1,26 +1,28 @@
 """`nbspam serve`."""
 
+import logging
 import socket
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 
-from nbspam.cli.configured import LOGS, configured
-from nbspam.cli.declared import is_typed, option, section
-from nbspam.cli.notes import note, note_lacking, note_older
+from nbspam.cli import notes
+from nbspam.cli.command import LOG, command, is_typed, option, section
 from nbspam.cli.options import BASE, MODEL, QUIET, Cutting
-from nbspam.errors import OptionError
-from nbspam.names import is_url
+from nbspam.errors import OptionError, ServingError, install_command
+from nbspam.serving import server as spamd_server
 from nbspam.serving.clients import Limits
 from nbspam.serving.log import STDERR, Entry, Log
 from nbspam.serving.models import Opening, Setup, UserFiles
-from nbspam.serving.server import Server, serve
 from nbspam.serving.sockets import check_place, name_of, passed_sockets, tcp_sockets, unix_socket
 from nbspam.workers import all_cores
 
 _DEFAULTS = Limits()
+_logger = logging.getLogger(__name__)
 
 
 def _mode(ctx: click.Context, param: click.Parameter, value: str) -> int:
@@ -45,25 +47,31 @@ _PATH = click.Path(path_type=Path, readable=False)
 class Listening(NamedTuple):
     """Where to listen."""
 
-    socket: Path | None = option("Listen on a Unix socket.", "PATH", takes=_PATH, choice=_PLACE)
+    socket: Path | None = option(
+        "--socket", metavar="PATH", type=_PATH, help="Listen on a Unix socket."
+    )
     socket_mode: int = option(
-        "Set the file mode of that socket; 0660 lets its group connect.",
-        "MODE",
-        takes=click.STRING,
+        "--socket-mode",
+        metavar="MODE",
+        type=click.STRING,
         callback=_mode,
         default="0600",
+        help="Set the file mode of that socket; 0660 lets its group connect.",
     )
     listen: str | None = option(
-        "Listen on TCP; spamc's default port is 783.", "HOST:PORT", choice=_PLACE
+        "--listen", metavar="HOST:PORT", help="Listen on TCP; spamc's default port is 783."
     )
     allow_any_address: bool = option(
-        "Let --listen and --metrics take an address that other machines can connect to.",
+        "--allow-any-address",
+        is_flag=True,
         seldom=True,
+        help="Let --listen and --metrics take an address that other machines can connect to.",
     )
     metrics: str | None = option(
-        "Answer GET /metrics for Prometheus on HOST:PORT, or on a Unix socket (a path with a"
+        "--metrics",
+        metavar="ADDRESS",
+        help="Answer GET /metrics for Prometheus on HOST:PORT, or on a Unix socket (a path with a"
         " slash).",
-        "ADDRESS",
     )
 
 
@@ -71,69 +79,78 @@ class Listening(NamedTuple):
 class Serving(NamedTuple):
     """What clients may do, and what the server writes."""
 
-    tell: bool = option("Let clients teach the model (spamc -L).")
+    tell: bool = option("--tell", is_flag=True, help="Let clients teach the model (spamc -L).")
     x_spam: bool = option(
-        "Also write X-Spam-Flag, X-Spam-Level and X-Spam-Status, for recipes that look for them.",
+        "--x-spam",
+        is_flag=True,
         seldom=True,
+        help="Also write X-Spam-Flag, X-Spam-Level and X-Spam-Status, for recipes that look for"
+        " them.",
     )
     max_size: int = option(
-        "Refuse larger messages.",
-        "BYTES",
-        takes=click.IntRange(1),
+        "--max-size",
+        metavar="BYTES",
+        type=click.IntRange(1),
         default=_DEFAULTS.max_size,
         seldom=True,
+        help="Refuse larger messages.",
     )
     timeout: float = option(
-        "Disconnect a client that takes longer to send its request, or to read the reply.",
-        "SECONDS",
-        takes=click.FloatRange(0, min_open=True),
+        "--timeout",
+        metavar="SECONDS",
+        type=click.FloatRange(0, min_open=True),
         default=_DEFAULTS.timeout,
         seldom=True,
+        help="Disconnect a client that takes longer to send its request, or to read the reply.",
     )
     connections: int = option(
-        "Serve at most N clients at a time; others wait.",
-        "N",
-        takes=click.IntRange(1),
+        "--connections",
+        metavar="N",
+        type=click.IntRange(1),
         default=_DEFAULTS.connections,
         seldom=True,
+        help="Serve at most N clients at a time; others wait.",
     )
     log: str | None = option(
-        "Log a line for each message and each problem of the server to syslog or standard error.",
-        takes=click.Choice(LOGS),
+        "--log",
+        type=LOG.type,
+        help="Log a line for each message and each problem of the server to syslog or standard"
+        " error.",
     )
     user_models: Path | None = option(
-        "Give each user (spamc -u) a model of their own, DIR/NAME.json, with that of --model as its"
-        " base; a path with %u puts it elsewhere.",
-        "DIR",
-        takes=_PATH,
+        "--user-models",
+        metavar="DIR",
+        type=_PATH,
+        help="Give each user (spamc -u) a model of their own, DIR/NAME.json, with that of --model"
+        " as its base; a path with %u puts it elsewhere.",
     )
     max_users: int = option(
-        "With --user-models, let no message create a model once N users have one.",
-        "N",
-        takes=click.IntRange(0),
+        "--max-users",
+        metavar="N",
+        type=click.IntRange(0),
         default=_DEFAULTS.max_users,
         seldom=True,
+        help="With --user-models, let no message create a model once N users have one.",
     )
     workers: int | None = option(
-        "Classify in N processes. [default: the number of processors]",
-        "N",
-        takes=click.IntRange(1, 256),
+        "--workers",
+        metavar="N",
+        type=click.IntRange(1, 256),
+        help="Classify in N processes. [default: the number of processors]",
     )
 
 
-def _check(
-    cutting: Cutting, listening: Listening, serving: Serving, model: Path, base: str | None
-) -> None:
-    """Raise OptionError for wrong cut-offs, models and places; names of hosts are not looked up."""
+def _check(cutting: Cutting, listening: Listening, serving: Serving) -> None:
+    """Raise OptionError for wrong cut-offs and places; names of hosts are not looked up."""
     cutting.check()
     if serving.user_models is not None and is_typed("base"):
         raise OptionError(
             "with --user-models the model of --model is the base of every user's; leave out --base"
         )
-    for name in filter(is_url, (model, base)):
-        raise OptionError(
-            f"{name}: the server reopens its model when the file changes, which it cannot see at a"
-            " URL; copy the model to a file, and newer ones over it"
+    if listening.metrics and find_spec("prometheus_client") is None:
+        raise ServingError(
+            "--metrics needs prometheus_client; install it with:"
+            f" {install_command('prometheus_client')}"
         )
     for flag, place in (("--listen", listening.listen), ("--metrics", listening.metrics)):
         if place is None or (flag == "--metrics" and _is_path(place)):
@@ -144,13 +161,13 @@ def _check(
             raise OptionError(f"{flag} {error.problem}", error.remedy) from error
 
 
-def _is_path(address: str) -> bool:
+def _is_path(address: str | None) -> bool:
     """Return whether --metrics names a Unix socket."""
-    return "/" in address
+    return address is not None and "/" in address
 
 
-@configured("serve", _check)
-def command(
+@command("serve", table="serve")
+def serve(
     *,
     listening: Listening,
     model: Path = MODEL,
@@ -176,25 +193,20 @@ def command(
       nbspam serve --socket nbspam.sock --log syslog --metrics 127.0.0.1:9783
       journalctl -t nbspam --grep verdict=spam --since today
     """
+    _check(cutting, listening, serving)
     log = Log(serving.log) if serving.log else None
-    say = log.say if log else _say
-
-    def say_good(sentence: str) -> bool:
-        """Say what is no error; return whether it could be written to the log."""
-        if not (quiet or (log and log.destination == STDERR)):
-            _say(sentence)
-        return log is not None and log.write(Entry("serve", note=sentence))
-
+    resource = click.get_current_context().with_resource
+    resource(_logging(log, quiet))
     # The model first: without one there is no reason to listen.
     if base is not None and serving.user_models is not None:  # of the environment or a config file
-        say_good(f"{base}: is not used; with --user-models {model} is the base")
+        _logger.info(f"{base}: is not used; with --user-models {model} is the base")
         base = None
     limits = Limits(
         serving.max_size, serving.timeout, serving.connections, max_users=serving.max_users
     )
     setup = Setup(
         model,
-        cutting[:3],
+        tuple(cutting),
         None if base is None else Path(base),
         None if serving.user_models is None else UserFiles.of(serving.user_models),
         serving.workers or all_cores(),
@@ -203,47 +215,74 @@ def command(
         x_spam=serving.x_spam,
     )
     # This process judges nothing: the workers have what is kept.
-    told = log.say_good if log else None
-    current = setup.common(Opening(cutting.of, say, told, 0, 0))
+    current = setup.common(Opening(cutting.of, words=0, in_memory=0))
     opened_model = current.use()
     of_model = opened_model.filter.metadata
-    note_lacking(model, of_model)
-    note_older(opened_model.path, of_model, opened_model.filter.classifier.base, say_good)
+    notes.note_lacking(model, of_model)
+    notes.note_older(opened_model.path, of_model, opened_model.filter.classifier.base, _logger.info)
     del opened_model
-    with ExitStack() as opened:
 
-        def sockets(path: Path | str | None, address: str | None) -> list[socket.socket]:
-            """Open those of a path and of an address."""
-            found = []
-            if path is not None:
-                found.append(opened.enter_context(unix_socket(Path(path), listening.socket_mode)))
-            if address is not None:
-                tcp = tcp_sockets(address, listening.allow_any_address)
-                found += opened.enter_context(tcp)
-            return found
+    def sockets(path: Path | str | None, address: str | None) -> list[socket.socket]:
+        """Open those of a path and of an address."""
+        listeners = []
+        if path is not None:
+            listeners.append(resource(unix_socket(Path(path), listening.socket_mode)))
+        if address is not None:
+            listeners += resource(tcp_sockets(address, listening.allow_any_address))
+        return listeners
 
-        listeners = [*passed_sockets(), *sockets(listening.socket, listening.listen)]
-        if not listeners:
-            raise OptionError(
-                "there is no socket to listen on; name one with --socket PATH or --listen"
-                " 127.0.0.1:783"
-            )
-        metrics = listening.metrics
-        is_path = _is_path(metrics or "")
-        metrics_listeners = sockets(metrics, None) if is_path else sockets(None, metrics)
+    listeners = [*passed_sockets(), *sockets(listening.socket, listening.listen)]
+    if not listeners:
+        raise OptionError(
+            "there is no socket to listen on; name one with --socket PATH or --listen 127.0.0.1:783"
+        )
+    metrics = listening.metrics
+    metrics_listeners = sockets(metrics, None) if _is_path(metrics) else sockets(None, metrics)
 
-        def say_start() -> None:
-            sentence = f"serving {model} on {', '.join(map(name_of, listeners))}"
-            if metrics_listeners:
-                sentence += f", and its metrics on {', '.join(map(name_of, metrics_listeners))}"
-            if not say_good(sentence) and log:
-                _say(f"{log.problem}; lines are dropped until it works")
+    def log_start() -> None:
+        sentence = f"serving {model} on {', '.join(map(name_of, listeners))}"
+        if metrics_listeners:
+            sentence += f", and its metrics on {', '.join(map(name_of, metrics_listeners))}"
+        _logger.info(sentence)
+        if log and log.problem:
+            _note(f"{log.problem}; lines are dropped until it works")
 
-        server = Server(setup, current, say, log)
-        serve(server, listeners, metrics_listeners, say_start)
-        say_good(f"stopped serving {model}")
+    server = spamd_server.Server(setup, current, log)
+    spamd_server.serve(server, listeners, metrics_listeners, log_start)
+    _logger.info(f"stopped serving {model}")
 
 
-def _say(sentence: str) -> None:
-    with suppress(OSError):  # a log that nobody reads must not stop the mail
-        note(sentence)
+class _Handler(logging.Handler):
+    """Writes what is about no message to the log, if there is one, and to standard error."""
+
+    def __init__(self, log: Log | None, quiet: bool) -> None:
+        super().__init__()
+        self._log, self._quiet = log, quiet
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sentence, is_warning = record.getMessage(), record.levelno >= logging.WARNING
+        if self._log:
+            note, error = ("", sentence) if is_warning else (sentence, "")
+            self._log.write(Entry("serve", note=note, error=error))
+            is_noted = not (is_warning or self._quiet or self._log.destination == STDERR)
+        else:
+            is_noted = is_warning or not self._quiet
+        if is_noted:
+            _note(sentence)
+
+
+@contextmanager
+def _logging(log: Log | None, quiet: bool) -> Iterator[None]:
+    """Handle what the server and this file log."""
+    logger, handler = logging.getLogger("nbspam"), _Handler(log, quiet)
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+def _note(sentence: str) -> None:
+    with suppress(OSError):  # standard error that is not read must not stop the mail
+        notes.note(sentence)

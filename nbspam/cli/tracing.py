@@ -64,7 +64,8 @@ class Trace(NoTrace):
                 if len(self._identities) == 1:
                     [source] = self._identities
                     self._entry = self._identified(source)
-                reason = outcome(error)[1] or "its output was not read"
+                _, reason = outcome(error, lambda e: (1, f"{type(e).__name__}: {e}"))
+                reason = reason or "its output was not read"
                 self._log.write(self._entry._replace(error=reason))
         elif self._log.problem:  # after an error the message is still to be passed on
             sentence = f"nbspam: {self._log.problem}; start that service, or log elsewhere\n"

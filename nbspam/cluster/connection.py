@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from importlib import import_module
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar, cast
 
 from nbspam import __version__
 from nbspam.errors import ModelError, NbspamError, OptionError, install_command
@@ -34,18 +34,10 @@ _one_at_a_time = Lock()
 _DEATHS = 5  # of workers that had one task, until it is given up
 
 
-class ProgramVersion(NamedTuple):
-    """A program, as far as tokens depend on it."""
-
-    nbspam: str
-    rules: int  # of the tokenizer
-    python: str  # whose tables of Unicode say what a letter is
-
-    def __str__(self) -> str:
-        return f"nbspam {self.nbspam} (rules {self.rules}) on Python {self.python}"
-
-
-_HERE = ProgramVersion(__version__, RULES, "{}.{}".format(*sys.version_info))
+# The program, as far as tokens depend on it: the rules of its tokenizer, and Python's tables of
+# Unicode, which say what a letter is.
+_PYTHON = "{}.{}".format(*sys.version_info)
+_HERE = f"nbspam {__version__} (rules {RULES}) on Python {_PYTHON}"
 
 
 class ClusterError(NbspamError):
@@ -83,31 +75,40 @@ class Cluster(Executor):
                 f" {self._address}"
             )
         with self._sentences():
-            found = self._client.get_versions(check=False, packages=["nbspam"])["workers"]
-            for worker, versions in found.items():
-                _check_version(worker, versions)
+            programs = self._client.get_versions(check=False, packages=["nbspam"])["workers"]
+            for worker, versions in programs.items():
+                nbspam = versions.get("packages", {}).get("nbspam")
+                python = ".".join(str(versions.get("host", {}).get("python", "")).split(".")[:2])
+                if nbspam in (None, "", "N/A"):
+                    raise ClusterError(
+                        f"the worker {worker} has no nbspam; install {_HERE} there, as on this"
+                        " machine, and start the worker again"
+                    )
+                if (nbspam, python) != (__version__, _PYTHON):
+                    raise _other_version(worker, f"nbspam {nbspam} on Python {python}", _HERE)
 
-    def map(self, function: Callable[[S, A], B], shared: S, items: Iterable[A]) -> Iterator[B]:
-        """Yield function(shared, item) of each item, in order; raises NbspamError."""
+    def map(
+        self, function: Callable[[S, A], B], shared: S, items: Iterable[A], n: int = 1
+    ) -> Iterator[B]:
+        """Yield function(shared, item) of each item, in order; n: as of every executor.
+
+        Raises NbspamError.
+        """
         with self._sentences():
-            for future in self._ahead(self._submitted(function, shared, items)):
-                value = future.result()
-                future.release()
-                yield value
+            submitted = self._submitted(function, shared, items)
+            if n == 1:
+                for future in self._ahead(submitted):
+                    value = future.result()
+                    future.release()
+                    yield value
+                return
+            for first, *rest in self._ahead(self._parts(whole, n) for whole in submitted):
+                yield cast(B, (first.result(), *rest))
 
-    def keep(
-        self, function: Callable[[S, A], tuple[Any, ...]], shared: S, items: Iterable[A], n: int
-    ) -> Iterator[tuple[Any, ...]]:
-        """Yield for each item, in order, the first value, and futures of the others."""
-
-        def parts() -> Iterator[list[Any]]:
-            for whole in self._submitted(function, shared, items):
-                part = partial(self._client.submit, operator.getitem, whole, pure=False)
-                yield [part(0, priority=10), *map(part, range(1, n))]
-
-        with self._sentences():
-            for first, *rest in self._ahead(parts()):
-                yield first.result(), *rest
+    def _parts(self, whole: Any, n: int) -> list[Any]:
+        """Return futures of the n values of a task, the first of which is wanted at once."""
+        part = partial(self._client.submit, operator.getitem, whole, pure=False)
+        return [part(0, priority=10), *map(part, range(1, n))]
 
     def _submitted(
         self, function: Callable[[S, A], B], shared: S, items: Iterable[A]
@@ -153,20 +154,7 @@ class Cluster(Executor):
             raise ClusterError(f"{self._address}: {what}") from error
 
 
-def _check_version(worker: str, versions: dict[str, Any]) -> None:
-    """Raise ClusterError for a worker on which the program is another, or is not."""
-    nbspam = versions.get("packages", {}).get("nbspam")
-    python = ".".join(str(versions.get("host", {}).get("python", "")).split(".")[:2])
-    if nbspam in (None, "", "N/A"):
-        raise ClusterError(
-            f"the worker {worker} has no nbspam; install {_HERE} there, as on this machine, and"
-            " start the worker again"
-        )
-    if (nbspam, python) != (_HERE.nbspam, _HERE.python):
-        raise _other_version(worker, f"nbspam {nbspam} on Python {python}", _HERE)
-
-
-def _other_version(worker: str, has: object, expected: ProgramVersion) -> ClusterError:
+def _other_version(worker: str, has: str, expected: str) -> ClusterError:
     return ClusterError(
         f"the worker {worker} has {has}, and this machine has {expected}; install the same on all"
         " machines, and start the worker again"
@@ -193,9 +181,7 @@ class Packed:
         return pickle.loads(self._content)
 
 
-def applied(
-    expected: ProgramVersion, function: Callable[[Any, A], B], shared: Packed, item: A
-) -> B:
+def applied(expected: str, function: Callable[[Any, A], B], shared: Packed, item: A) -> B:
     """Return function(shared, item), on a worker of the same version; raises NbspamError."""
     from distributed import get_worker
 
@@ -252,11 +238,11 @@ def cluster_at(address: str) -> Iterator[Cluster]:
         settings |= {f"distributed.{role}.http.routes": [] for role in ("scheduler", "worker")}
     with dask.config.set(settings):
         with _interrupts_held():
-            own = _local_cluster(address) if address.startswith(_LOCAL) else None
+            local = _local_cluster(address) if address.startswith(_LOCAL) else None
         client = None
         try:
             try:
-                client = distributed.Client(own or address, timeout=_CONNECTING)
+                client = distributed.Client(local or address, timeout=_CONNECTING)
             except (OSError, TimeoutError) as error:
                 raise ClusterError(
                     f"{address}: no scheduler answers there; start one with: dask scheduler"
@@ -271,10 +257,10 @@ def cluster_at(address: str) -> Iterator[Cluster]:
             yield cluster
         finally:
             # The scheduler drops what only this client wanted.
-            for each, seconds in ((client, 2), (own, 10)):
+            for closable, seconds in ((client, 2), (local, 10)):
                 with suppress(Exception):
-                    if each is not None:
-                        each.close(timeout=seconds)
+                    if closable is not None:
+                        closable.close(timeout=seconds)
 
 
 @contextmanager
@@ -292,11 +278,11 @@ def _interrupts_held() -> Iterator[None]:
         resource_tracker.ensure_running()
     finally:
         sys.warnoptions.pop()
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _local_cluster(address: str) -> Any:

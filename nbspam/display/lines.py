@@ -82,7 +82,7 @@ def excerpt_lines(
     width: of a line, in cells.  most: lines of text.
     signs: write signs around what is highlighted, for a place without colours.
     """
-    excerpt = (excerpt.in_one_strength() if signs else excerpt).joined()
+    excerpt = excerpt.joined(1 if signs else 2)
     lines: list[StyledLine] = []
     for name, runs in (("Subject: ", excerpt.subject), ("From: ", excerpt.sender)):
         if runs:
@@ -105,8 +105,8 @@ def folded_text(
     breaks_words: False: a word longer than a line, such as a path, stays whole, and is longer.
     """
     for i, line in enumerate(_folded([Piece(text[indent:])], width - indent, breaks_words)):
-        shown = "".join(piece.text for piece in line).replace(HARD_SPACE, " ")
-        yield (" " * indent if i else text[:indent]) + shown
+        folded = "".join(piece.text for piece in line).replace(HARD_SPACE, " ")
+        yield (" " * indent if i else text[:indent]) + folded
 
 
 def folded_sentence(text: str, width: int) -> Iterator[str]:
@@ -131,8 +131,8 @@ def _folded(pieces: Iterable[Piece], width: int, breaks_words: bool = True) -> I
     text = "".join(piece.text for piece in styled)
     line: StyledLine = []
     used = 0
-    for found in _WORD.finditer(text):
-        (start, end), word = found.span(), found[0]
+    for match in _WORD.finditer(text):
+        (start, end), word = match.span(), match[0]
         size = cell_width(word)
         if line and used + 1 + size > width:
             yield _in_runs(line)
@@ -185,7 +185,7 @@ def class_heads(metadata: "Metadata") -> list[tuple[str, str]]:
     totals = [f"of {round(n):,}" for n in learned.messages]
     if settings.counts.repeats:
         totals = [""] * len(totals)
-    return [(f"in {name}", of) for name, of in zip(settings.classes, totals, strict=True)]
+    return [(f"in {name}", total) for name, total in zip(settings.classes, totals, strict=True)]
 
 
 def strongest_rows(

@@ -1,11 +1,10 @@
 """A page for a browser: one file that needs nothing else; and that of an explanation.
 
 What a message says may be hostile.  So every text goes through `escaped`, and the page forbids by
-its Content-Security-Policy whatever is not its own style sheet: no script can run, nothing is
-loaded and nothing is sent.  It is ASCII, so no wrong charset can change it.
+its Content-Security-Policy whatever is not its own style sheet or an image within it: no script can
+run, nothing is loaded and nothing is sent.  It is ASCII, so no wrong charset can change it.
 """
 
-import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
@@ -16,23 +15,25 @@ from nbspam.display.lines import ExplanationView
 from nbspam.errors import counted, one_line
 from nbspam.scoring.explanation import StrongWord, Word
 from nbspam.scoring.highlights import HighlightedExcerpt, Run
-from nbspam.tokens.excerpt import printable
+from nbspam.tokens.tokenized import printable
 
 _STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
-_LEVELS = 4
 
 
 def escaped(text: str) -> str:
     """Return a text for HTML, without control and format characters but line feeds."""
-    shown = text if text.replace("\n", "").isprintable() else printable(text)
-    return shown.translate(_ENTITIES)
+    harmless = text if text.replace("\n", "").isprintable() else printable(text)
+    return harmless.translate(_ENTITIES)
 
 
 def html_page(title: str, body: Iterable[str], footer: str) -> str:
     """Return a page.  title, footer: texts.  body: HTML."""
     digest = b64encode(sha256(_STYLE.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none';"
+        " form-action 'none'"
+    )
     lines = [
         "<!DOCTYPE html>",
         '<html lang="en">',
@@ -53,33 +54,14 @@ def html_page(title: str, body: Iterable[str], footer: str) -> str:
     return "\n".join(lines).encode("ascii", "xmlcharrefreplace").decode()
 
 
-def svg_style() -> str:
-    """Return the style of curves in the light colours, for a drawing that is a file of its own."""
-    style = "\n" + _STYLE.partition("\n\n")[2]  # those of curves, the last of it
-    for name, value in re.findall(r"--(\w+): ([^;]+);", _STYLE.partition("@media")[0]):
-        style = style.replace(f"var(--{name})", value)
-    return style
-
-
-def message_html(excerpt: HighlightedExcerpt, *, highlights_alone: bool = False) -> str:
-    """Return an excerpt with its words shaded by what they added to the score.
-
-    highlights_alone: shade what is highlighted, of an excerpt whose runs are more than a word.
-    """
-    if highlights_alone:
-        excerpt = excerpt.with_highlights_alone()
-    lines = (excerpt.subject, excerpt.sender, excerpt.text)
-    most = max((abs(run.nats) for runs in lines for run in runs), default=0.0)
-
-    def shaded(runs: Iterable[Run]) -> str:
-        return "".join(_shaded_run(run, most) for run in runs)
-
+def message_html(excerpt: HighlightedExcerpt) -> str:
+    """Return an excerpt with the words that decided shaded, as on a terminal."""
+    subject, sender, text = ("".join(map(_shaded_run, runs)) for runs in excerpt.joined()[:3])
     fields = "".join(
-        f'<dt>{name}</dt><dd dir="auto">{shaded(runs)}</dd>'
-        for name, runs in (("Subject", excerpt.subject), ("From", excerpt.sender))
-        if runs
+        f'<dt>{name}</dt><dd dir="auto">{line}</dd>'
+        for name, line in (("Subject", subject), ("From", sender))
+        if line
     )
-    text = shaded(excerpt.text)
     rest = f"\n… ({counted(excerpt.rest, 'character')} more)" if excerpt.rest else ""
     return (
         f'<div class="message">{f"<dl>{fields}</dl>" if fields else ""}'
@@ -88,29 +70,20 @@ def message_html(excerpt: HighlightedExcerpt, *, highlights_alone: bool = False)
 
 
 _EMPTY = '<span class="dim">(no text)</span>'
+_SHADES = {1: "f1", 2: "f2", -1: "a1", -2: "a2"}  # by emphasis
 
 
-def scale_html(of: str, against: str, *, highlights_alone: bool = False) -> str:
-    """Return what the shades mean.  of, against: the classes that words speak for."""
-    levels = range(_LEVELS - 1 if highlights_alone else 1, _LEVELS + 1)
-    fors = "".join(f'<mark class="f{i}">&nbsp;&nbsp;&nbsp;</mark>' for i in levels)
-    others = "".join(f'<mark class="a{i}">&nbsp;&nbsp;&nbsp;</mark>' for i in reversed(levels))
-    return f'<p class="dim">{escaped(against)} {others} {fors} {escaped(of)}</p>'
+def scale_html(positive: str, against: str) -> str:
+    """Return what the shades mean.  positive, against: the classes that words speak for."""
+    marks = [f'<mark class="{_SHADES[i]}">&nbsp;&nbsp;&nbsp;</mark>' for i in (-2, -1, 1, 2)]
+    return f'<p class="dim">{escaped(against)} {" ".join(marks)} {escaped(positive)}</p>'
 
 
-def _shaded_run(run: Run, most: float) -> str:
-    """Return a piece of text, shaded in proportion to the strongest of the excerpt.
-
-    What is highlighted has one of the two strongest shades, so that a page and a terminal agree.
-    """
-    size = abs(run.nats) / most if most else 0.0
-    level = min(_LEVELS - 2, int(size * 2 * _LEVELS))
-    if run.emphasis:
-        level = _LEVELS - 2 + abs(run.emphasis)
-    if not level:
-        return escaped(run.text)
-    side = "f" if run.nats > 0 else "a"
-    return f'<mark class="{side}{level}" title="{run.nats:+.3f} nats">{escaped(run.text)}</mark>'
+def _shaded_run(run: Run) -> str:
+    text = escaped(run.text)
+    if not run.emphasis:
+        return text
+    return f'<mark class="{_SHADES[run.emphasis]}" title="{run.nats:+.3f} nats">{text}</mark>'
 
 
 def bar_html(size: float, longest: float) -> str:
@@ -154,7 +127,7 @@ def terms_html(terms: Iterable[tuple[str, str]]) -> str:
 
 def explanation_page(view: ExplanationView, version: str) -> str:
     """Return the page.  version: of nbspam."""
-    judged, found = view.judged, view.found
+    judged, explanation = view.judged, view.found
     colour = "dim"
     if judged.verdict in judged.probabilities and view.positive is not None:
         colour = "bad" if judged.verdict == view.positive else "good"
@@ -168,7 +141,7 @@ def explanation_page(view: ExplanationView, version: str) -> str:
         *(f"<p>{escaped(sentence)}</p>" for sentence in reversed(view.sentences)),
         "<h2>The message</h2>",
         message_html(view.excerpt),
-        scale_html(found.of, found.against),
+        scale_html(explanation.of, explanation.against),
         "<h2>Its words</h2>",
         words_table([*word_lines(view.words), *sums], view.heads, ["share", ""]),
         terms_html(view.legend),
@@ -196,4 +169,4 @@ def words_table(
 ) -> str:
     """Return a table of words.  heads: of the columns of counts.  last: those after them."""
     names = ["word", "weight", *(name for name, _ in heads), *last]
-    return table_html(names, lines, ["", "", *(of for _, of in heads)])
+    return table_html(names, lines, ["", "", *(total for _, total in heads)])

@@ -50,52 +50,52 @@ class Combination(NamedTuple):
         parts = [p for p in (self.event_model, self.traits) if p not in (NO_TOKENS, NO_TRAITS)]
         return f"{'+'.join(parts)}:{self.scoring}"
 
-    def settings(self, given: TrainingSettings) -> TrainingSettings:
+    def settings(self, options: TrainingSettings) -> TrainingSettings:
         """Return the settings of such a model, the rest of them as they were given."""
-        variances = given.variances if self.traits == GAUSSIAN else Variances()
-        return given._replace(**self._asdict(), variances=variances)
+        variances = options.variances if self.traits == GAUSSIAN else Variances()
+        return options._replace(**self._asdict(), variances=variances)
 
 
 DEFAULT = Combination(BERNOULLI, KERNEL, EVIDENCE)
 
 
-def combinations(given: TrainingSettings) -> list[Combination]:
+def combinations(options: TrainingSettings) -> list[Combination]:
     """Return every combination that makes sense.
 
     Those of no tokens and no traits do not, nor does a fixed prior where there is none in the sum;
     and under the evidence rule, which weighs a class against all others, the complement model is
     the multinomial one.
     """
-    every = (Combination(e, t, s) for s in SCORINGS for e in EVENT_MODELS for t in TRAIT_MODELS)
+    kinds = (Combination(e, t, s) for s in SCORINGS for e in EVENT_MODELS for t in TRAIT_MODELS)
     return [
         c
-        for c in every
+        for c in kinds
         if (c.event_model, c.traits) != (NO_TOKENS, NO_TRAITS)
         and (
             event_model(c.event_model).has_prior
-            or (not HAS_PRIOR[c.scoring] and given.prior is None)
+            or (not HAS_PRIOR[c.scoring] and options.prior is None)
         )
     ]
 
 
-def chosen(names: str, given: TrainingSettings) -> list[Combination]:
+def chosen(names: str, options: TrainingSettings) -> list[Combination]:
     """Return the combinations that a list of names asks for; raises OptionError.
 
     names: `all`, or names with commas between: EVENT_MODEL, +TRAITS or both, then :SCORING; without
     it both scorings.
     """
-    known = {c.name: c for c in combinations(given)}
-    found: dict[str, Combination] = {}
+    known = {c.name: c for c in combinations(options)}
+    selected: dict[str, Combination] = {}
     for name in names.split(","):
-        asked = {n: c for n, c in known.items() if name in (ALL, n, n.partition(":")[0])}
-        if not asked:
+        matches = {n: c for n, c in known.items() if name in (ALL, n, n.partition(":")[0])}
+        if not matches:
             raise OptionError(
                 f"{name!r} is not a kind of naive Bayes; choose all, or some of {', '.join(known)}"
             )
-        found |= asked
-    if len(found) < 2:
+        selected |= matches
+    if len(selected) < 2:
         raise OptionError("one model alone cannot be compared; name two or more, or all")
-    return list(found.values())
+    return list(selected.values())
 
 
 class Difference(NamedTuple):
@@ -160,17 +160,14 @@ class Compared(NamedTuple):
             "name": self.combination.name,
             **self.combination._asdict(),
             "is_default": self.combination == DEFAULT,
-            "errors": self.errors,
-            "errors_ci": self.messages.counts.errors_interval,
             **self.results.figures.as_json(),
-            "calibration_error": self.results.calibration_error,
             "seconds": self.seconds,
             **dict(zip(keys, values, strict=True)),
         }
 
 
-def as_json(models: Sequence[Compared], said: str) -> str:
-    """Return a comparison as one JSON object.  said: the advice."""
+def as_json(models: Sequence[Compared], advice: str) -> str:
+    """Return a comparison as one JSON object."""
     results = models[0].results
     fields = {
         "protocol": results.evaluation.protocol,
@@ -179,26 +176,26 @@ def as_json(models: Sequence[Compared], said: str) -> str:
         "duplicates": results.evaluation.duplicates,
         "seed": results.seed,
         "models": [model.as_json() for model in models],
-        "advice": said,
+        "advice": advice,
     }
     return json.dumps(rounded(fields), indent=1)
 
 
 def compare(
-    asked: Iterable[Combination],
-    given: TrainingSettings,
+    combinations: Iterable[Combination],
+    options: TrainingSettings,
     protocol: Callable[[TrainingSettings], Evaluation],
     seed: int = SEED,
 ) -> list[Compared]:
     """Return the comparison of combinations on the same messages, the best first.
 
-    given: the user's other settings.  protocol: tests a model.  seed: of the bootstraps.
+    options: the user's other settings.  protocol: tests a model.  seed: of the bootstraps.
     Raises NbspamError as the protocol does.
     """
     models = []
-    for combination in asked:
+    for combination in combinations:
         begun = time.perf_counter()
-        found = protocol(combination.settings(given))
+        found = protocol(combination.settings(options))
         seconds = time.perf_counter() - begun
         models.append(Compared(combination, compute(found, seed), seconds))
     if not models or not len(models[0].messages):
@@ -224,19 +221,19 @@ def _differences(best: Compared, others: Sequence[Compared], seed: int) -> list[
 
     right, counts = best.messages.right, best.messages.counts
     wrong = [~model.messages.right for model in others]
-    pairs = [(int((it & right).sum()), int((~it & ~right).sum())) for it in wrong]
+    pairs = [(int((errors & right).sum()), int((~errors & ~right).sum())) for errors in wrong]
     errors_p = holm([mcnemar_p(*pair) for pair in pairs])
-    found = [Difference(*pair, p) for pair, p in zip(pairs, errors_p, strict=True)]
+    differences = [Difference(*pair, p) for pair, p in zip(pairs, errors_p, strict=True)]
     if not best.messages.has_spam_class or not 0 < counts.spam < counts.messages:
-        return found
+        return differences
     of_best, few = areas(best), min(counts.spam, counts.ham) < _FEWEST
     less = [areas(model) - of_best for model in others]
-    roca_p = holm([1.0 if few else bootstrap_p(each[1:]) for each in less])
+    roca_p = holm([1.0 if few else bootstrap_p(deltas[1:]) for deltas in less])
     return [
-        d._replace(
-            roca=float(each[0]), roca_interval=metrics.percentile_interval(each[1:]), roca_p=p
+        difference._replace(
+            roca=float(deltas[0]), roca_interval=metrics.percentile_interval(deltas[1:]), roca_p=p
         )
-        for d, each, p in zip(found, less, roca_p, strict=True)
+        for difference, deltas, p in zip(differences, less, roca_p, strict=True)
     ]
 
 
@@ -281,41 +278,21 @@ def advice(models: Sequence[Compared], how: Callable[[Combination], str]) -> str
     how: how a user chooses a model that is not the default.
     """
     best, *others = models
-    default = next((m for m in others if m.combination == DEFAULT), None)
-    kind, why = best.combination, "it makes the fewest errors"
-    if any(other.errors <= best.errors for other in others):
-        why = "no model makes fewer errors"
+    chosen, why = best, "no model makes fewer errors"
+    default = next((model for model in others if model.combination == DEFAULT), None)
     if default is not None and default.difference is not None:
-        fewer, difference = default.errors - best.errors, default.difference
-        ranks = ", and ranks significantly better"
-        if not difference.is_worse:
-            kind = DEFAULT
-            if fewer:
-                sure = "significant" if difference.makes_more_errors else "not significant"
-                why = f"{best.combination.name} makes {counted(fewer, 'fewer error')} ({sure})"
-                if difference.ranking < 0:
-                    why += ", and the default ranks significantly better"
-        elif not fewer:
-            why = f"it makes as few errors as the default{ranks}"
-        else:
-            sure = " (significant)" if difference.makes_more_errors else ranks
-            makes = f"{best.errors:,} where the default makes {default.errors:,}"
-            why = f"it makes the fewest errors, {makes}{sure}"
-    taken = f"the default, {DEFAULT.name}" if kind == DEFAULT else f"{kind.name}, with {how(kind)}"
-    return f"Take {taken}: {why}{_of_the_others([m for m in others if m is not default])}."
-
-
-def _of_the_others(others: Sequence[Compared]) -> str:
-    """Return which of the other models are as good as the best."""
+        others.remove(default)
+        difference = default.difference
+        chosen = best if difference.is_worse else default
+        mark = "significant: " if difference.makes_more_errors or difference.ranking else ""
+        why = (
+            f"the default makes {counted(default.errors, 'error')} and"
+            f" {best.combination.name} {best.errors:,} ({mark}{difference.verdict})"
+        )
+    kind = chosen.combination
+    name = f"the default, {kind.name}" if kind == DEFAULT else f"{kind.name}, with {how(kind)}"
     as_good = [m.combination.name for m in others if m.difference and not m.difference.is_worse]
-    if not others:
-        return ""
-    if not as_good:
-        return "; the others are significantly worse"
-    if len(as_good) == len(others):
-        return "; no other model is significantly worse"
     if len(as_good) > _NAMED:
-        as_good[_NAMED:] = [counted(len(as_good) - _NAMED, "other")]
-    verb = "is" if len(as_good) == 1 else "are"
-    named = " and ".join(filter(None, [", ".join(as_good[:-1]), as_good[-1]]))
-    return f"; {named} {verb} not significantly worse"
+        as_good[_NAMED:] = [f"{len(as_good) - _NAMED:,} more"]
+    rest = f"not significantly worse: {', '.join(as_good)}" if as_good else "the others are worse"
+    return f"Take {name}: {why}{f'; {rest}' if others else ''}."

@@ -27,8 +27,7 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.names import FEW, HAM, SPAM, TIMES_LARGER, doubt_words, rare_classes
 from nbspam.store.metadata import ModelSettings
-from nbspam.tokens.excerpt import Excerpt
-from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Wanted
+from nbspam.tokens.tokenized import TOKENS_ALONE, Excerpt, TokenizedMessage, Wanted
 
 _SHOWN = 20  # labels in an error
 _NAMED, LISTED = 3, 100  # messages whose labels look wrong: in the text, in JSON
@@ -59,10 +58,10 @@ class LabelledCorpus:
     def of_pieces(cls, run: TrainingRun, wanted: Wanted) -> "LabelledCorpus":
         """Return the messages that a run has read; wanted: as they were read."""
         read = cls(Corpus(wanted._replace(excerpt=0)))
-        for kept, piece in zip(run.kept, run.pieces(), strict=True):
+        for piece_file, piece in zip(run.kept, run.pieces(), strict=True):
             read.corpus.add_piece(piece)
             read.sources.extend(piece.sources)
-            read.excerpts.extend(kept.summary.excerpts)
+            read.excerpts.extend(piece_file.summary.excerpts)
         return read
 
     @cached_property
@@ -86,16 +85,16 @@ class LabelledCorpus:
 
         positive: a class that is no mistake.
         """
-        labels, meant = self.corpus.labels, {HAM, SPAM, positive}
-        rare = [name for name in rare_classes(Counter(labels)) if name not in meant]
+        labels, intended = self.corpus.labels, {HAM, SPAM, positive}
+        rare = [name for name in rare_classes(Counter(labels)) if name not in intended]
         if not rare:
             return self, Mislabelled()
         left_out: dict[str, list[str]] = {name: [] for name in rare}
         for label, source in zip(labels, self.sources, strict=True):
             if label in left_out:
                 left_out[label].append(source)
-        kept = (self.message(i) for i, label in enumerate(labels) if label not in left_out)
-        return LabelledCorpus.of(kept, self.corpus.wanted), Mislabelled.of(left_out, self.sources)
+        others = (self.message(i) for i, label in enumerate(labels) if label not in left_out)
+        return LabelledCorpus.of(others, self.corpus.wanted), Mislabelled.of(left_out, self.sources)
 
     def for_model(self, settings: TrainingSettings) -> "LabelledCorpus":
         """Return the same messages with the numbers that such a model counts, and no others."""
@@ -114,11 +113,11 @@ class Mislabelled(NamedTuple):
     is_first_row: bool = False  # whether it is the first row of a table alone: a header, perhaps
 
     @classmethod
-    def of(cls, left_out: dict[str, list[str]], kept: Iterable[str]) -> "Mislabelled":
-        """Return the messages with these labels.  kept: sources of others."""
+    def of(cls, left_out: dict[str, list[str]], others: Iterable[str]) -> "Mislabelled":
+        """Return the messages with these labels.  others: sources of others."""
         [source, *more] = [*itertools.chain(*left_out.values())] or [""]
         table, _, row = source.rpartition(":")
-        is_first = row == "1" and any(name.startswith(f"{table}:2") for name in kept)
+        is_first = row == "1" and any(name.startswith(f"{table}:2") for name in others)
         return cls(left_out, is_first and not more)
 
     @property
@@ -187,12 +186,12 @@ class LabelCheck:
         else:
             spam = {self._spam_label, settings.positive}
             if self._sizes and not spam & self._sizes.keys():
-                shown = ", ".join(map(repr, list(self._sizes)[:_SHOWN]))
+                labels = ", ".join(map(repr, list(self._sizes)[:_SHOWN]))
                 raise OptionError(
-                    f"no message is labelled {self._spam_label!r}; name one of {shown}"
+                    f"no message is labelled {self._spam_label!r}; name one of {labels}"
                 )
-            meant = {HAM, SPAM, *settings.classes, self._spam_label}
-            rare = [label for label in rare_classes(self._sizes) if label not in meant]
+            intended = {HAM, SPAM, *settings.classes, self._spam_label}
+            rare = [label for label in rare_classes(self._sizes) if label not in intended]
         left_out = {label: self._first[label] for label in rare}
         return Mislabelled.of(left_out, self._second_rows)
 
@@ -219,10 +218,10 @@ class DoubtedLabels(NamedTuple):
         """
         if not self.messages:
             return ""
-        named = [f"{one_line(source)} ({label})" for source, label in names[:_NAMED]]
-        if more := len(self.messages) - len(named):
-            named.append(f"and {more:,} more")
-        return f"{doubt_words(self.by_label)}, and get little weight: {', '.join(named)}"
+        examples = [f"{one_line(source)} ({label})" for source, label in names[:_NAMED]]
+        if more := len(self.messages) - len(examples):
+            examples.append(f"and {more:,} more")
+        return f"{doubt_words(self.by_label)}, and get little weight: {', '.join(examples)}"
 
     @property
     def shares(self) -> dict[str, float]:
@@ -275,15 +274,16 @@ def same_in_batches(digests: Sequence[bytes], first: int, batch: int | None = No
     """
     if not digests:
         return None
-    _, first_at, which = np.unique(digests, return_index=True, return_inverse=True)
-    part = np.maximum(0, (np.arange(len(digests)) - first) // (batch or len(digests)) + 1)
-    return int((part[first_at[which]] < part).sum())
+    _, first_at, index = np.unique(digests, return_index=True, return_inverse=True)
+    batch_of = np.maximum(0, (np.arange(len(digests)) - first) // (batch or len(digests)) + 1)
+    return int((batch_of[first_at[index]] < batch_of).sum())
 
 
 def same_in_folds(digests: Sequence[bytes], fold: Iterable[int]) -> int | None:
     """Return how many messages are the same as one of another fold."""
-    times, within = Counter(digests), Counter(pairs := list(zip(digests, fold, strict=False)))
-    return sum(times[pair[0]] > within[pair] for pair in pairs) if digests else None
+    pairs = list(zip(digests, fold, strict=False))
+    times, in_fold = Counter(digests), Counter(pairs)
+    return sum(times[pair[0]] > in_fold[pair] for pair in pairs) if digests else None
 
 
 def stratified_folds(labels: Sequence[str], k: int, seed: int | None = None) -> Integers:

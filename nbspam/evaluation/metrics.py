@@ -88,12 +88,6 @@ class VerdictCounts(NamedTuple):
         """How many messages are called what they are not."""
         return self.messages - self.right
 
-    @property
-    def errors_interval(self) -> Interval | None:
-        """The 95 % interval of the errors, for as many messages."""
-        share = wilson(self.errors, self.messages)
-        return share and (self.messages * share[0], self.messages * share[1])
-
 
 # How often messages of a class are called what: (label, verdict) -> messages.  Of two classes they
 # may as well be called True and False.
@@ -151,9 +145,16 @@ class ScoredMessages:
         """
         called = log_odds > 0
         counts = count_verdicts(Counter(zip(spam.tolist(), called.tolist(), strict=True)), True)
-        own = np.where(spam, probability, 1 - probability)
+        p_true = np.where(spam, probability, 1 - probability)
         return cls(
-            spam, log_odds, probability, called, called == spam, own, counts, verdicts or counts
+            spam,
+            log_odds,
+            probability,
+            called,
+            called == spam,
+            p_true,
+            counts,
+            verdicts or counts,
         )
 
     def __len__(self) -> int:
@@ -182,31 +183,33 @@ def samples(messages: ScoredMessages, times: int = 0, seed: int = SEED) -> Itera
     random = np.random.default_rng(seed)
     scores, score = np.unique(messages.log_odds, return_inverse=True)
     # Of spam and of ham: the index of each message's score, and whether it is called spam.
-    both = [(score[of], messages.called_spam[of]) for of in (messages.spam, ~messages.spam)]
+    classes = [
+        (score[mask], messages.called_spam[mask]) for mask in (messages.spam, ~messages.spam)
+    ]
     for i in range(times + 1):
         called_spam, at_scores = [], []
-        for at, called in both:
+        for at, called in classes:
             rows = random.integers(len(at), size=len(at)) if i else slice(None)
             called_spam.append(int(np.count_nonzero(called[rows])))
             at_scores.append(np.bincount(at[rows], minlength=len(scores)))
         tp, fp = called_spam
-        fn, tn = len(both[0][0]) - tp, len(both[1][0]) - fp
+        fn, tn = len(classes[0][0]) - tp, len(classes[1][0]) - fp
         yield Sample(VerdictCounts(len(messages), tp + tn, tp, fp, fn, tn), *at_scores)
 
 
 # 95 % intervals
 
 
-def wilson(hits: int, of: int) -> Interval | None:
+def wilson(hits: int, n: int) -> Interval | None:
     """Return the score interval of the share hits / of (Wilson 1927); None where `of` is 0."""
-    if not of:
+    if not n:
         return None
-    share, z2 = hits / of, _Z**2
-    middle = share + z2 / (2 * of)
-    half = _Z * ((share * (1 - share) + z2 / (4 * of)) / of) ** 0.5
+    share, z2 = hits / n, _Z**2
+    middle = share + z2 / (2 * n)
+    half = _Z * ((share * (1 - share) + z2 / (4 * n)) / n) ** 0.5
     # With no hits the lower end is exactly 0, and with nothing but hits the upper end is exactly 1.
-    low = 0.0 if not hits else max(0.0, (middle - half) / (1 + z2 / of))
-    high = 1.0 if hits == of else min(1.0, (middle + half) / (1 + z2 / of))
+    low = 0.0 if not hits else max(0.0, (middle - half) / (1 + z2 / n))
+    high = 1.0 if hits == n else min(1.0, (middle + half) / (1 + z2 / n))
     return low, high
 
 
@@ -278,8 +281,8 @@ def auc(sample: Sample) -> float:
 
 def sm_pct_at_hm(sample: Sample, ham_loss: float = HAM_LOSS) -> float:
     """Return sm% at the lowest cut-off above which lies no more than `ham_loss` of the ham."""
-    kept = sample.counts.ham - int(sample.counts.ham * ham_loss)
-    cut_off = int(np.searchsorted(np.cumsum(sample.ham_at), kept))
+    delivered = sample.counts.ham - int(sample.counts.ham * ham_loss)
+    cut_off = int(np.searchsorted(np.cumsum(sample.ham_at), delivered))
     return float(100 * (sample.spam_at[: cut_off + 1].sum() / sample.counts.spam))
 
 
@@ -311,13 +314,13 @@ def calibration_bins(spam: Booleans, probability: Floats) -> list[CalibrationBin
 
     spam, probability: (n,), what each message is, and its P(spam).
     """
-    which = np.minimum((probability * _BINS).astype(int), _BINS - 1)
-    found = []
-    for k in np.unique(which).tolist():
-        own, ends = which == k, (k / _BINS, (k + 1) / _BINS)
-        means = float(probability[own].mean()), float(spam[own].mean())
-        found.append(CalibrationBin(*ends, int(own.sum()), *means))
-    return found
+    bin_of = np.minimum((probability * _BINS).astype(int), _BINS - 1)
+    bins = []
+    for k in np.unique(bin_of).tolist():
+        members, ends = bin_of == k, (k / _BINS, (k + 1) / _BINS)
+        means = float(probability[members].mean()), float(spam[members].mean())
+        bins.append(CalibrationBin(*ends, int(members.sum()), *means))
+    return bins
 
 
 def calibration_error(bins: Sequence[CalibrationBin]) -> float:
@@ -337,9 +340,11 @@ def score_distribution(messages: ScoredMessages) -> Iterator[tuple[float, float,
     """
     edges = _SCORE_EDGES
     clipped = np.clip(messages.log_odds, edges[0], edges[-1] - 1e-9)
-    both = (np.histogram(clipped[of], edges)[0].tolist() for of in (~messages.spam, messages.spam))
+    counts = (
+        np.histogram(clipped[mask], edges)[0].tolist() for mask in (~messages.spam, messages.spam)
+    )
     ends = edges.astype(float).tolist()
-    return zip(ends[:-1], ends[1:], *both, strict=True)
+    return zip(ends[:-1], ends[1:], *counts, strict=True)
 
 
 # The metrics
@@ -363,7 +368,7 @@ class Share(NamedTuple):
 
     hits: str
     all: str
-    scale: int = 100  # 1: a share from 0 to 1; 100: a percentage
+    scale: int = 100  # 1: a share from 0 to 1; 100: a percentage; 0: the number of hits
     of_verdicts: bool = False  # counted with the cut-offs, not at the threshold
 
     def of_counts(self, at_threshold: VerdictCounts, verdicts: VerdictCounts) -> Figure:
@@ -372,9 +377,9 @@ class Share(NamedTuple):
         hits, n = getattr(counts, self.hits), getattr(counts, self.all)
         if (ends := wilson(hits, n)) is None:
             return UNDEFINED
-        return Figure(
-            self.scale * hits / n, (self.scale * ends[0], self.scale * ends[1]), (hits, n)
-        )
+        scale = self.scale or n
+        value = scale * hits / n if self.scale else hits
+        return Figure(value, (scale * ends[0], scale * ends[1]), (hits, n))
 
 
 class Mean(NamedTuple):
@@ -389,6 +394,12 @@ class Resampled(NamedTuple):
     statistic: Callable[[Sample], float]
 
 
+class WithoutInterval(NamedTuple):
+    """A statistic of the messages that has no interval."""
+
+    statistic: Callable[[ScoredMessages], float]
+
+
 # The parts of the report.
 GENERAL = "general"  # the figures of any classifier
 TRACK = "track"  # those of the TREC spam tracks
@@ -399,11 +410,13 @@ class Metric(NamedTuple):
     """A metric: all there is to know of it."""
 
     key: str  # in the JSON, with the interval as KEY_ci
-    computation: Share | Mean | Resampled | None = None  # None: a number of messages, by the key
+    # None: a number of messages, by the key.
+    computation: Share | Mean | Resampled | WithoutInterval | None = None
     part: str = ""  # of the report, which has those with a part
     name: str = ""
     meaning: str = ""
     of: str = ""  # of a share: what it is a share of, as "12 of 300 spam" names it
+    is_brief: bool = False  # whether the short report has it
 
 
 def _of_counts(formula: Callable[[VerdictCounts], float]) -> Resampled:
@@ -412,7 +425,13 @@ def _of_counts(formula: Callable[[VerdictCounts], float]) -> Resampled:
 
 _F1, _LAM, _MCC = map(_of_counts, (f1, lam_pct, matthews))
 _ROCA, _SM_AT_HM = Resampled(one_minus_roca_pct), Resampled(sm_pct_at_hm)
+_RANKED_WRONG = "(ham, spam) pairs ranked incorrectly"
 _BRIER = Mean(squared_errors)
+_CALIBRATION = WithoutInterval(
+    lambda messages: calibration_error(calibration_bins(messages.spam, messages.probability))
+)
+_MEAN_GAP = "mean gap between predicted and observed"
+_ERRORS, _PRECISION = Share("errors", "messages", 0), Share("tp", "called", 1)
 _BLOCKED, _MISSED = (Share(*s, of_verdicts=True) for s in (("fp", "ham"), ("fn", "spam")))
 _UNSURE = Share("unsure", "messages", of_verdicts=True)
 
@@ -422,9 +441,17 @@ METRICS = (
     Metric("spam"),
     Metric("ham"),
     Metric("threshold"),
+    Metric("tp"),
+    Metric("fp"),
+    Metric("fn"),
+    Metric("tn"),
+    Metric("verdict_bh_pct", _BLOCKED, VERDICTS, "blocked%", "ham blocked", "ham", True),
+    Metric("verdict_sm_pct", _MISSED, VERDICTS, "missed%", "spam missed", "spam", True),
+    Metric("unsure_pct", _UNSURE, VERDICTS, "unsure%", "unsure", "messages", True),
+    Metric("errors", _ERRORS, GENERAL, "errors", "wrong", "messages", True),
     Metric("accuracy", Share("right", "messages", 1), GENERAL, "accuracy", "correct", "messages"),
-    Metric("precision", Share("tp", "called", 1), GENERAL, "precision", "right", "called spam"),
-    Metric("recall", Share("tp", "spam", 1), GENERAL, "recall", "called spam", "spam"),
+    Metric("precision", _PRECISION, GENERAL, "precision", "right", "called spam", True),
+    Metric("recall", Share("tp", "spam", 1), GENERAL, "recall", "called spam", "spam", True),
     Metric("f1", _F1, GENERAL, "F1", "harmonic mean of precision and recall"),
     Metric("auc", Resampled(auc), GENERAL, "AUC", "(ham, spam) pairs ranked correctly"),
     Metric("mcc", _MCC, GENERAL, "MCC", "Matthews correlation coefficient"),
@@ -435,20 +462,12 @@ METRICS = (
     Metric("sm_pct", Share("fn", "spam")),
     Metric("hm_pct", Share("fp", "ham")),
     Metric("lam_pct", _LAM, TRACK, "lam%", "logistic average of both error rates"),
-    Metric("one_minus_roca_pct", _ROCA, TRACK, "1-ROCA%", "(ham, spam) pairs ranked incorrectly"),
-    Metric(
-        "sm_pct_at_hm_0_1", _SM_AT_HM, TRACK, "sm@hm.1", "spam missed with 0.1 % of ham blocked"
-    ),
-    Metric("tp"),
-    Metric("fp"),
-    Metric("fn"),
-    Metric("tn"),
-    Metric("verdict_bh_pct", _BLOCKED, VERDICTS, "blocked%", "ham blocked", "ham"),
-    Metric("verdict_sm_pct", _MISSED, VERDICTS, "missed%", "spam missed", "spam"),
-    Metric("unsure_pct", _UNSURE, VERDICTS, "unsure%", "unsure", "messages"),
+    Metric("one_minus_roca_pct", _ROCA, TRACK, "1-ROCA%", _RANKED_WRONG, is_brief=True),
+    Metric("sm_pct_at_hm_0_1", _SM_AT_HM, TRACK, "sm@hm.1", "spam missed at 0.1 % of ham blocked"),
+    Metric("calibration_error", _CALIBRATION, TRACK, "cal.err.", _MEAN_GAP, is_brief=True),
 )
 # Those defined without a class that is called spam, too.
-_OF_ANY_CLASSES = {"messages", "threshold", "accuracy", "log_loss", "unsure_pct"}
+_OF_ANY_CLASSES = {"messages", "threshold", "errors", "accuracy", "log_loss", "unsure_pct"}
 _LEFT_OUT_RATES = ("accuracy", "sc_pct", "bh_pct", "verdict_bh_pct", "verdict_sm_pct", "unsure_pct")
 
 
@@ -488,22 +507,22 @@ class Figures:
 
     def as_json(self) -> dict[str, object]:
         """Return the figures, each followed by its interval as `KEY_ci`."""
-        numbers = {metric.key for metric in METRICS if metric.computation is None}
+        alone = {m.key for m in METRICS if isinstance(m.computation, WithoutInterval | None)}
         fields = dict[str, object]()
         for key, figure in self.by_key.items():
             fields[key] = figure.value
-            if key not in numbers:
+            if key not in alone:
                 fields[f"{key}_ci"] = figure.interval
         return fields
 
-    def rows(self, *chosen: str) -> Iterator[ReportRow]:
-        """Yield the figures that are defined, of these parts of the report or with these names."""
-        for key, computation, part, name, meaning, whole in METRICS:
+    def rows(self, *parts: str, brief: bool = False) -> Iterator[ReportRow]:
+        """Yield the figures that are defined, of parts of the report; brief: the chief ones."""
+        for key, computation, part, name, meaning, whole, is_brief in METRICS:
             value, interval, counts = self.by_key.get(key, UNDEFINED)
-            if value is not None and part and {part, name} & {*chosen}:
+            if value is not None and part in parts and (is_brief or not brief):
                 is_share = isinstance(computation, Share) and computation.scale == 1
-                shown = f"{meaning}, {counts[0]:,} of {counts[1]:,} {whole}" if counts else meaning
-                yield ReportRow(name, value, interval, meaning, shown, 100 if is_share else 1)
+                line = f"{meaning}, {counts[0]:,} of {counts[1]:,} {whole}" if counts else meaning
+                yield ReportRow(name, value, interval, meaning, line, 100 if is_share else 1)
 
 
 def figures(messages: ScoredMessages, seed: int = SEED) -> Figures:
@@ -520,6 +539,8 @@ def figures(messages: ScoredMessages, seed: int = SEED) -> Figures:
             by_key[key] = computation.of_counts(messages.counts, messages.verdicts)
         elif isinstance(computation, Resampled):
             statistics[key] = computation.statistic
+        elif isinstance(computation, WithoutInterval):
+            by_key[key] = Figure(computation.statistic(messages)) if len(messages) else UNDEFINED
         elif len(messages):
             losses = computation.losses(messages)
             by_key[key] = Figure(float(losses.mean()), mean_interval(losses))
@@ -527,7 +548,7 @@ def figures(messages: ScoredMessages, seed: int = SEED) -> Figures:
         fewest, most = _RESAMPLES
         times = max(fewest, min(most, _RESAMPLED_LIMIT // len(messages)))
         drawn = samples(messages, times, seed)
-        values = np.array([[of(sample) for of in statistics.values()] for sample in drawn])
+        values = np.array([[call(sample) for call in statistics.values()] for sample in drawn])
         for key, (whole, *resampled) in zip(statistics, values.T, strict=True):
             by_key[key] = Figure(float(whole), percentile_interval(resampled))
     return Figures(by_key)

@@ -22,9 +22,8 @@ from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import Explanation, explain
 from nbspam.scoring.highlights import highlighted_message, without_highlights
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
-from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.kinds import is_fragment
-from nbspam.tokens.tokenized import TokenizedMessage
+from nbspam.tokens.tokenized import Excerpt, TokenizedMessage
 
 TELLING_WORDS = 8  # kept of each mistake
 _TENTHS = 10
@@ -98,8 +97,8 @@ def saved_model(
     known = None if total and unnamed == total else learned[True]
     left_out = 0 if including_learned else learned[True]
     before = testing.LearnedBefore(learned.total(), known, left_out, unnamed)
-    of = "saved model", *settings[:2], outcomes, spam_filter.cut_offs
-    return Evaluation(*of, learned_before=before, mislabelled=mistakes)
+    fields = "saved model", *settings[:2], outcomes, spam_filter.cut_offs
+    return Evaluation(*fields, learned_before=before, mislabelled=mistakes)
 
 
 def _outcomes(
@@ -116,11 +115,11 @@ def _with_excerpt(judged: Verdict, excerpt: Excerpt | None) -> Outcome:
     return Outcome(judged, message=None if excerpt is None else without_highlights(excerpt))
 
 
-def _explained(outcome: Outcome, message: TokenizedMessage, found: Explanation) -> Outcome:
+def _explained(outcome: Outcome, message: TokenizedMessage, explanation: Explanation) -> Outcome:
     """Return an outcome with its telling words, and with them highlighted in the message."""
-    shown = None if message.excerpt is None else highlighted_message(message, found).joined()
-    readable = tuple(word for word in found.words if not is_fragment(word.token))
-    return outcome._replace(words=(readable or found.words)[:TELLING_WORDS], message=shown)
+    shown = message.excerpt and highlighted_message(message, explanation).joined()
+    readable = tuple(word for word in explanation.words if not is_fragment(word.token))
+    return outcome._replace(words=(readable or explanation.words)[:TELLING_WORDS], message=shown)
 
 
 def left_out(trial: Trial) -> Evaluation:
@@ -137,15 +136,15 @@ def left_out(trial: Trial) -> Evaluation:
 
     outcomes = []
     for i, score in enumerate(fitted.left_out_scores(read.corpus, _TENTHS)):
-        of = fitted.metadata, score, trial.cut_offs, read.sources[i], read.corpus.labels[i]
-        outcome = _with_excerpt(verdict_on(*of), read.excerpt(i))
+        fields = fitted.metadata, score, trial.cut_offs, read.sources[i], read.corpus.labels[i]
+        outcome = _with_excerpt(verdict_on(*fields), read.excerpt(i))
         if trial.telling and outcome.is_mistake:
             message = read.message(i)
             learned = message.label or "", message.tokens, message.numbers
             learner().unlearn(*learned)
-            found = explain(learner().classifier(), message.tokens, message.numbers)
+            explanation = explain(learner().classifier(), message.tokens, message.numbers)
             learner().learn(*learned)
-            outcome = _explained(outcome, message, found)
+            outcome = _explained(outcome, message, explanation)
         outcomes.append(outcome)
     same = testing.same_in_folds(read.corpus.digests, range(len(outcomes)))
     settings = fitted.metadata.settings[:2]
@@ -213,13 +212,13 @@ def folds(trial: Trial, k: int, seed: int | None = None) -> Evaluation:
     outcomes: dict[int, Outcome] = {}
     for part in trial.shown(range(k)):
         test = np.flatnonzero(fold == part)
-        found = trial.tested(trial.fitted(np.flatnonzero(fold != part)), test)
-        outcomes.update(zip(test.tolist(), found, strict=True))
+        tested = trial.tested(trial.fitted(np.flatnonzero(fold != part)), test)
+        outcomes.update(zip(test.tolist(), tested, strict=True))
     ordered = [outcomes[i] for i in range(len(labels))]
     same = testing.same_in_folds(trial.read.corpus.digests, fold.tolist())
     shuffled = "" if seed is None else f", shuffled with seed {seed}"
-    of = f"{k} folds{shuffled}", classes, positive, ordered, trial.cut_offs
-    return Evaluation(*of, duplicates=same)
+    fields = f"{k} folds{shuffled}", classes, positive, ordered, trial.cut_offs
+    return Evaluation(*fields, duplicates=same)
 
 
 def online(trial: Trial, batch: int) -> Evaluation:
@@ -246,8 +245,8 @@ def online(trial: Trial, batch: int) -> Evaluation:
         _teach(learner, messages)
     protocol = f"online, {batch} at a time, the first {batch} not counted"
     same = testing.same_in_batches(read.corpus.digests, batch, batch)
-    of = protocol, *learner.metadata.settings[:2], outcomes, trial.cut_offs
-    return Evaluation(*of, duplicates=same, learned_so_far=learned_so_far)
+    fields = protocol, *learner.metadata.settings[:2], outcomes, trial.cut_offs
+    return Evaluation(*fields, duplicates=same, learned_so_far=learned_so_far)
 
 
 def _first_batch(trial: Trial, batch: int) -> OnlineLearner:

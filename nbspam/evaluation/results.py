@@ -159,11 +159,6 @@ class Results:
         return metrics.calibration_bins(spam, probability) if messages.has_spam_class else []
 
     @property
-    def calibration_error(self) -> float | None:
-        """The mean gap between predicted and observed shares of spam."""
-        return metrics.calibration_error(self.bins) if self.bins else None
-
-    @property
     def cut_offs(self) -> CutOffs | None:
         """Those of the verdicts; None where no cut-off decides them."""
         return self.evaluation.cut_offs if len(self.evaluation.classes) == 2 else None
@@ -184,11 +179,11 @@ class Results:
         classes, positive = self.evaluation.classes, self.evaluation.positive
         if len(classes) < 3:
             return ""
-        said = f"{len(classes)} classes: the verdict is the most probable one"
+        note = f"{len(classes)} classes: the verdict is the most probable one"
         if positive is None:
-            return f"{said}; the figures are over all classes"
+            return f"{note}; the figures are over all classes"
         return (
-            f"{said}; accuracy and log-loss are over all classes, every other figure is of the"
+            f"{note}; accuracy and log-loss are over all classes, every other figure is of the"
             f" spam class {positive!r} against the rest"
         )
 
@@ -210,9 +205,9 @@ def scored_messages(evaluation: Evaluation) -> ScoredMessages:
         return ScoredMessages.of_two_classes(spam, log_odds, probability, verdicts)
     called = np.array([o.called == positive for o in outcomes], dtype=bool)
     right = np.array([not o.is_mistake for o in outcomes], dtype=bool)
-    own = np.array([o.judged.probabilities[o.label] for o in outcomes], dtype=float)
+    true_class = np.array([o.judged.probabilities[o.label] for o in outcomes], dtype=float)
     counts = metrics.count_verdicts(evaluation.called, positive)
-    scores = spam, log_odds, probability, called, right, own
+    scores = spam, log_odds, probability, called, right, true_class
     return ScoredMessages(*scores, counts, verdicts, None, has_spam_class=positive is not None)
 
 
@@ -230,8 +225,8 @@ def learning_curve(evaluation: Evaluation) -> tuple[int, Rates]:
     wrong = pd.Series([outcome.is_mistake for outcome in evaluation.outcomes], dtype=float)
     fewest, most = _WINDOW
     window = min(len(wrong), max(fewest, min(most, len(wrong) // _WINDOWS)))
-    recent, every = wrong.rolling(window, min_periods=1).mean(), wrong.expanding().mean()
-    rates = 100 * pd.DataFrame({"recent": recent, "every": every})
+    recent, so_far = wrong.rolling(window, min_periods=1).mean(), wrong.expanding().mean()
+    rates = 100 * pd.DataFrame({"recent": recent, "every": so_far})
     # The last message of each batch has the last word on how many were wrong until then.
     ends = rates.groupby(np.array(evaluation.learned_so_far)).last()
     learned = ends.index.tolist()
@@ -240,6 +235,8 @@ def learning_curve(evaluation: Evaluation) -> tuple[int, Rates]:
 
 def number(value: float) -> str:
     """Return a figure as the report has it."""
+    if isinstance(value, int):
+        return f"{value:,}"
     return f"{value:.4f}" if abs(value) < 10 else f"{value:.2f}"
 
 
@@ -270,7 +267,6 @@ def as_json(results: Results, errors: int) -> str:
         "not_in_ledger": before and before.unnamed,
         "duplicates": evaluation.duplicates,
         "seed": results.seed,
-        "calibration_error": results.calibration_error,
         "calibration": [b._asdict() for b in results.bins],
         "classes": evaluation.classes,
         "confusion": results.confusion,
@@ -278,7 +274,7 @@ def as_json(results: Results, errors: int) -> str:
         "doubted_labels": results.doubted.as_json(results.doubted_sources),
     }
     if errors:
-        report["errors"] = [
+        report["mistakes"] = [
             prediction(o) | {"words": [w._asdict() for w in o.words]}
             for o in worst_mistakes(evaluation, errors)
         ]

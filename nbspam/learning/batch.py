@@ -64,8 +64,10 @@ def fit(
         channels = np.full(presence.shape[1], TEXT)
     if not empty.settings.has_traits:
         traits = None
-    own = () if traits is None else [(classes, trait_histograms_of(traits, indices, len(classes)))]
-    uncalibrated = counted_metadata(empty, Counter(labels), [counted(counts, channels)], own)
+    histograms = (
+        () if traits is None else [(classes, trait_histograms_of(traits, indices, len(classes)))]
+    )
+    uncalibrated = counted_metadata(empty, Counter(labels), [counted(counts, channels)], histograms)
     rule = BATCH_RULES[settings.scoring](counts, indices, channels, traits)
     calibrations = rule.fit(presence, uncalibrated)
     learned = uncalibrated.learned._replace(calibrations=calibrations)
@@ -87,9 +89,10 @@ def counted(counts: Integers, channels: Integers) -> Counted:
 
 def trait_histograms_of(traits: Integers, labels: Integers, n_classes: int) -> TraitHistograms:
     """Return per trait and class how many messages have each value."""
-    own = [traits[(traits[:, 0] >= 0) & (labels == k)] for k in range(n_classes)]
+    rows_by_class = [traits[(traits[:, 0] >= 0) & (labels == k)] for k in range(n_classes)]
     return tuple(
-        tuple(Counter(some[:, i].tolist()) for some in own) for i in range(traits.shape[1])
+        tuple(Counter(rows[:, i].tolist()) for rows in rows_by_class)
+        for i in range(traits.shape[1])
     )
 
 

@@ -52,13 +52,13 @@ class Spool:
 
     def part(self, start: int, end: int) -> bytes:
         """Return the bytes of the units from start to end."""
-        start, end, found = start * self._unit, end * self._unit, b""
+        start, end, start_bytes = start * self._unit, end * self._unit, b""
         if self._file is not None and start < self._on_disk:
             with temporary_files():
                 self._file.flush()
-            found = os.pread(self._file.fileno(), min(end, self._on_disk) - start, start)
-        low, high = start + len(found) - self._on_disk, end - self._on_disk
-        return found + self._last[low:high] if low < high else found
+            start_bytes = os.pread(self._file.fileno(), min(end, self._on_disk) - start, start)
+        low, high = start + len(start_bytes) - self._on_disk, end - self._on_disk
+        return start_bytes + self._last[low:high] if low < high else start_bytes
 
 
 class Corpus:
@@ -106,11 +106,11 @@ class Corpus:
         tokens = piece.table.tokens()
         # Numbered as they are met, not by their keys, which are others in each run.
         met = np.unique(np.concatenate([part.indices for part in parts]), return_index=True)[1]
-        own = np.empty(len(tokens), np.int32)
+        numbers = np.empty(len(tokens), np.int32)
         for j in np.argsort(met).tolist():
-            own[j] = self.numbers[tokens[j]]
+            numbers[j] = self.numbers[tokens[j]]
         for part in parts:
-            columns = own[part.indices]
+            columns = numbers[part.indices]
             columns = np.where(part.data < 0, ~columns, columns)
             self._columns.append(columns.astype(np.int32).data)
             if self.wanted.times:

@@ -93,9 +93,9 @@ class OnlineLearner:
             zip(added, map(after.__getitem__, zip(before, times, strict=True)), strict=True)
         )
         for (row, n), tokens in steps.items():
-            for own, by in ((row, -tokens), (after[row, n], tokens)):
+            for counts_in_row, by in ((row, -tokens), (after[row, n], tokens)):
                 for histogram, count in zip(
-                    self._histograms, own if any(own) else (), strict=False
+                    self._histograms, counts_in_row if any(counts_in_row) else (), strict=False
                 ):
                     histogram[count] += by
         for (token, n), row in zip(added.items(), before, strict=True):
@@ -161,7 +161,7 @@ class OnlineLearner:
         assert isinstance(classifier.rule, EvidenceRule)
         learned, now = self._learned, self._learned.calibrations
         lesson = classifier.rule.lesson(now, known, k, digest)
-        if not any(x for both in lesson.inputs for x in both):
+        if not any(x for inputs in lesson.inputs for x in inputs):
             return
         before, recent = learned.before or now, (*learned.recent, lesson)
         self._before.append(now)
@@ -213,7 +213,9 @@ class OnlineLearner:
         k = self._settings.classes.index(label)
         self._take_out(k, tokens, numbers)
         recent = self._learned.recent
-        places = [i for i, one in enumerate(recent) if (one.digest, one.label) == (digest, k)]
+        places = [
+            i for i, lesson in enumerate(recent) if (lesson.digest, lesson.label) == (digest, k)
+        ]
         if digest and places:
             lessons = recent[: places[-1]] + recent[places[-1] + 1 :]
             self._learned = self._learned._replace(recent=lessons)
@@ -226,9 +228,9 @@ class OnlineLearner:
         times = numbers.times if self._event_model.repeats else NO_NUMBERS.times
         if self._event_model.has_tokens:
             known = self._known(tokens)
-            taken = {token: -min(row[k], times.get(token, 1)) for token, row in known.items()}
-            self._add(k, Counter({token: n for token, n in taken.items() if n}))
-            for token in taken:
+            changes = {token: -min(row[k], times.get(token, 1)) for token, row in known.items()}
+            self._add(k, Counter({token: n for token, n in changes.items() if n}))
+            for token in changes:
                 if not any(self._counts[token]):  # no message has it
                     del self._counts[token]
         self._count_traits(k, numbers, -1)

@@ -42,16 +42,15 @@ from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped
 from nbspam.store.metadata import TraitHistograms
 from nbspam.store.writing import temporary_files
-from nbspam.tokens.excerpt import Excerpt
 from nbspam.tokens.kinds import TRAITS
-from nbspam.tokens.tokenized import TokenizedMessage, Tokenizing, Wanted, tokenize_batch
+from nbspam.tokens.tokenized import Excerpt, TokenizedMessage, Tokenizing, Wanted, tokenize_batch
 
 _ALIGNED = 8  # bytes
 
 
 @contextmanager
 def file_of_run() -> Iterator[str]:
-    """Make a file for all that is `Stored` in a run; yields the path by which processes open it.
+    """Make a file for all arrays of a run; yields the path by which processes open it.
 
     No folder names it, so a run that is killed leaves nothing; where the system has no /proc, it
     has a name until the run ends.
@@ -63,7 +62,7 @@ def file_of_run() -> Iterator[str]:
         yield f"/proc/{os.getpid()}/fd/{file.fileno()}" if has_no_name else file.name
 
 
-class Stored:
+class StoredArrays:
     """Named arrays in a file.
 
     In the file of a run, it goes to another process of this machine by the file's path.  Without
@@ -76,16 +75,16 @@ class Stored:
         self._stays, self._size, self._start = path is not None, 0, 0
         self._layout: dict[str, tuple[str, tuple[int, ...], int]] = {}  # type, shape, place
         contents = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        for name, own in contents.items():
-            self._layout[name] = own.dtype.str, own.shape, self._size
-            self._size += own.nbytes + -own.nbytes % _ALIGNED
+        for name, array in contents.items():
+            self._layout[name] = array.dtype.str, array.shape, self._size
+            self._size += array.nbytes + -array.nbytes % _ALIGNED
         with temporary_files(), Path(path).open("r+b") if path else self._created() as file:
             if path:
                 self._path = Path(path)
                 self._reserve(file)
-            for own in contents.values():
-                file.write(own.data)
-                file.write(bytes(-own.nbytes % _ALIGNED))
+            for array in contents.values():
+                file.write(array.data)
+                file.write(bytes(-array.nbytes % _ALIGNED))
 
     def _reserve(self, file: IO[bytes]) -> None:
         """Go to a place in the run's file that no other process writes to."""
@@ -153,7 +152,7 @@ def _factors(seed: bytes) -> Halves:
     return random.integers(0, 1 << 64, (2, _LENGTH), dtype=np.uint64)
 
 
-def keys_of(text: bytes | bytearray, seed: bytes) -> tuple[Halves, Halves, Integers]:
+def token_keys(text: bytes | bytearray, seed: bytes) -> tuple[Halves, Halves, Integers]:
     """Return both halves of the key of each line of a text, and where each line ends.
 
     seed: of the run.
@@ -184,7 +183,7 @@ class Table(NamedTuple):
     ends: Integers  # (n,), of each token in the text
 
     @classmethod
-    def of(cls, stored: Stored) -> "Table":
+    def of(cls, stored: StoredArrays) -> "Table":
         """Return what was stored."""
         return cls(*map(stored.__getitem__, cls._fields))
 
@@ -205,10 +204,10 @@ class Table(NamedTuple):
 
     def places(self, first: Halves, second: Halves) -> Integers:
         """Return where keys are, in ascending order, that are all in it."""
-        found = self.first.searchsorted(first)
-        while (other := self.second[found] != second).any():  # two keys share their first half
-            found[other] += 1
-        return found
+        places = self.first.searchsorted(first)
+        while (other := self.second[places] != second).any():  # two keys share their first half
+            places[other] += 1
+        return places
 
     def tokens(self) -> list[str]:
         """Return the text of its tokens."""
@@ -221,13 +220,15 @@ def distinct(first: Halves, second: Halves) -> tuple[Integers, Booleans]:
     Of equal ones the first stays the first.
     """
     order = np.argsort(first, kind="stable")
-    one, other = first[order], second[order]
+    first_halves, second_halves = first[order], second[order]
     is_new = np.ones(len(order), bool)
-    is_new[1:] = one[1:] != one[:-1]
-    if (other[1:] != other[:-1])[~is_new[1:]].any():
+    is_new[1:] = first_halves[1:] != first_halves[:-1]
+    if (second_halves[1:] != second_halves[:-1])[~is_new[1:]].any():
         order = np.lexsort((second, first))
-        one, other = first[order], second[order]
-        is_new[1:] = (one[1:] != one[:-1]) | (other[1:] != other[:-1])
+        first_halves, second_halves = first[order], second[order]
+        is_new[1:] = (first_halves[1:] != first_halves[:-1]) | (
+            second_halves[1:] != second_halves[:-1]
+        )
     return order, is_new
 
 
@@ -243,11 +244,11 @@ def merged(tables: Sequence[Table]) -> Table:
         counts = np.add.reduceat(counts, starts, axis=1, dtype=np.int64)
     shifts = np.cumsum([0, *(len(table.text) for table in tables[:-1])])
     ends = np.concatenate([t.ends + by for t, by in zip(tables, shifts, strict=True)])
-    lines = taken(np.concatenate([table.text for table in tables]), ends, chosen)
+    lines = lines_at(np.concatenate([table.text for table in tables]), ends, chosen)
     return Table(first[chosen], second[chosen], counts, *lines)
 
 
-def taken(text: Bytes, ends: Integers, places: Integers) -> tuple[Bytes, Integers]:
+def lines_at(text: Bytes, ends: Integers, places: Integers) -> tuple[Bytes, Integers]:
     """Return some of the lines of a text, in the order of their places, and where they end."""
     starts = np.concatenate([[0], ends[:-1]])[places]
     lengths = ends[places] - starts
@@ -288,7 +289,7 @@ class Summary(NamedTuple):
 
 def read_piece(
     how: Reading, piece: "SourcePiece | list[RawMessage | Skipped]"
-) -> tuple[Summary, Stored, Stored, Stored]:
+) -> tuple[Summary, StoredArrays, StoredArrays, StoredArrays]:
     """Return what a piece has: a summary, its messages, and the tables of tokens and digests.
 
     Raises NbspamError.
@@ -311,8 +312,8 @@ def read_piece(
         tokens, numbers = message.tokens, message.numbers
         if how.wanted.times or numbers.perhaps_hidden:
             data += [1] * (entries - len(data))
-            own, hidden = numbers.times, numbers.perhaps_hidden
-            data += [own.get(t, 1) * (-1 if t in hidden else 1) for t in tokens]
+            times_of, hidden = numbers.times, numbers.perhaps_hidden
+            data += [times_of.get(t, 1) * (-1 if t in hidden else 1) for t in tokens]
         entries += len(tokens)
         text += "\n".join([*tokens, ""]).encode("utf-8", "surrogatepass")
         lengths.append(len(tokens))
@@ -336,11 +337,11 @@ def read_piece(
         times = np.abs(more["data"]) if how.wanted.times else None
     if how.wanted.traits:
         more["traits"] = np.array(of_traits, np.int64).reshape(-1, len(TRAITS))
-    table, columns = _counted(text, how.seed, np.repeat(codes, lengths), len(place), times)
-    named = "".join(f"{digest}\n" for digest in digests).encode()
-    ledger, _ = _counted(named, how.seed, codes, len(place))
+    table, columns = _count_lines(text, how.seed, np.repeat(codes, lengths), len(place), times)
+    digest_lines = "".join(f"{digest}\n" for digest in digests).encode()
+    ledger, _ = _count_lines(digest_lines, how.seed, codes, len(place))
     packed = _packed(place)
-    messages = Stored(
+    messages = StoredArrays(
         how.path,
         columns=columns,
         rows=np.cumsum([0, *lengths]),
@@ -360,12 +361,12 @@ def read_piece(
         excerpts,
     )
     of_tokens, of_digests = (
-        Stored(how.path, **each._asdict(), labels=packed) for each in (table, ledger)
+        StoredArrays(how.path, **counts._asdict(), labels=packed) for counts in (table, ledger)
     )
     return summary, messages, of_tokens, of_digests
 
 
-def _counted(
+def _count_lines(
     text: bytes | bytearray, seed: bytes, codes: Integers, n: int, times: Any = None
 ) -> tuple[Table, Any]:
     """Return the counts of the lines of a text per label, and the column of each line.
@@ -373,14 +374,14 @@ def _counted(
     The counts are Y'X, for the labels Y, (n_messages, n_labels), and the matrix X.
     codes: (nnz,), the label of each line.  times: (nnz,), how often it counts; None: once.
     """
-    first, second, ends = keys_of(text, seed)
+    first, second, ends = token_keys(text, seed)
     order, is_new = distinct(first, second)
     chosen = order[is_new]
     columns = np.empty(len(order), np.int32)
     columns[order] = np.cumsum(is_new) - 1
     counts = np.bincount(codes * len(chosen) + columns, times, n * len(chosen))
     shaped = counts.astype(np.int64, copy=False).reshape(n, len(chosen))
-    lines = taken(np.frombuffer(text, np.uint8), ends, chosen)
+    lines = lines_at(np.frombuffer(text, np.uint8), ends, chosen)
     return Table(first[chosen], second[chosen], shaped, *lines), columns
 
 
@@ -396,16 +397,16 @@ def _packed(names: Iterable[str]) -> Any:
     return np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
 
 
-def names_in(packed: Any) -> list[str]:
+def unpacked(packed: Any) -> list[str]:
     """Return the names that were packed, a line each."""
-    found: list[str] = packed.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
-    return found
+    names: list[str] = packed.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
+    return names
 
 
-class KeptPiece:
+class StoredPiece:
     """The messages of a piece, read from where they are kept."""
 
-    def __init__(self, messages: Stored, table: Stored) -> None:
+    def __init__(self, messages: StoredArrays, table: StoredArrays) -> None:
         self._messages, self._table = messages, table
         # The columns of its tokens in a wider matrix, and how many that has; None: its own.
         self.widened: tuple[Integers, int] | None = None
@@ -421,17 +422,17 @@ class KeptPiece:
     @cached_property
     def labels(self) -> list[str]:
         """The label of each message."""
-        names = names_in(self._messages["labels"])
+        names = unpacked(self._messages["labels"])
         return [names[k] for k in self._messages["codes"].tolist()]
 
     @cached_property
     def sources(self) -> list[str]:
         """Where each message is."""
-        return [name.replace("\0", "\n") for name in names_in(self._messages["sources"])]
+        return [name.replace("\0", "\n") for name in unpacked(self._messages["sources"])]
 
     def classes(self, classes: tuple[str, ...]) -> Integers:
         """Return the class of each message, (n,)."""
-        names = names_in(self._messages["labels"])
+        names = unpacked(self._messages["labels"])
         number = np.array([classes.index(label) for label in names], np.int64)
         return np.asarray(number[self._messages["codes"]])
 
@@ -456,10 +457,10 @@ class KeptPiece:
         data, width = self._messages.get("data"), self.shape[1]
         for first, last in row_blocks(rows, min(entries, _ENTRIES)):
             place = slice(int(rows[first]), int(rows[last]))
-            own = columns[place] if self.widened is None else self.widened[0][columns[place]]
-            values = np.ones(len(own)) if data is None else data[place]
+            indices = columns[place] if self.widened is None else self.widened[0][columns[place]]
+            values = np.ones(len(indices)) if data is None else data[place]
             ends = rows[first : last + 1] - rows[first]
-            yield csr_array((values, own, ends), shape=(last - first, width))
+            yield csr_array((values, indices, ends), shape=(last - first, width))
 
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield its messages, as they were tokenized."""
@@ -468,19 +469,3 @@ class KeptPiece:
         vocabulary = corpus.vocabulary
         for i, source in enumerate(self.sources):
             yield corpus.message(i, vocabulary, source)
-
-
-# Messages, about, that calibrations are fitted to: all, or of very many a sample.  A calibration
-# has a dozen coefficients, and ten million messages say no less of them than a hundred million do.
-FIT_LIMIT = 10_000_000
-
-
-def in_sample(digests: bytes, n: int, limit: int = FIT_LIMIT) -> Booleans:
-    """Return which of some messages are in the sample; digests: theirs, one after the other.
-
-    n: how many messages there are.  The sample is by digest, which is as good as random and the
-    same wherever and in which order the messages are read.  So a message is drawn with all its
-    copies, or not at all.
-    """
-    first = np.frombuffer(digests, dtype=">u8")[::2]
-    return first < np.uint64((limit << 64) // n) if n > limit else np.ones(len(first), bool)

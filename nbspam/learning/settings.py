@@ -9,20 +9,8 @@ from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, Row, event_model
 from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
 from nbspam.errors import OptionError, Remedy, TrainingError
 from nbspam.names import HAM, SPAM, UNSURE, answer_label, cell_label
-from nbspam.store.metadata import (
-    ALPHA_LIMIT,
-    ALPHA_MIN,
-    EVIDENCE,
-    SCORINGS,
-    SUM,
-    TRAINING,
-    Counted,
-    LearnedState,
-    Metadata,
-    ModelSettings,
-    TraitHistograms,
-    no_histograms,
-)
+from nbspam.store import metadata
+from nbspam.store.metadata import Counted, Metadata, TraitHistograms
 from nbspam.tokens.tokenized import Wanted
 
 if TYPE_CHECKING:
@@ -30,11 +18,11 @@ if TYPE_CHECKING:
 
 # Sum: chosen on the training half of P1 by leave-one-out, 10 errors of 1,674 against 18 and 34 for
 # 0.3 and 1.  Evidence: docs/research/ideas-tried.md.
-DEFAULT_ALPHA = {SUM: 0.1, EVIDENCE: 0.05}
+DEFAULT_ALPHA = {metadata.SUM: 0.1, metadata.EVIDENCE: 0.05}
 # The textbook's sum is of the tokens alone.  Evidence: docs/research/ideas-tried.md.
-DEFAULT_TRAITS = {SUM: NO_TRAITS, EVIDENCE: KERNEL}
+DEFAULT_TRAITS = {metadata.SUM: NO_TRAITS, metadata.EVIDENCE: KERNEL}
 # Whether the prior has a part in the score whatever the event model.
-HAS_PRIOR = {SUM: False, EVIDENCE: True}
+HAS_PRIOR = {metadata.SUM: False, metadata.EVIDENCE: True}
 CLASSES_LIMIT = 100  # with more, texts were taken for labels; time and memory grow with each
 
 
@@ -43,7 +31,7 @@ class TrainingSettings(NamedTuple):
 
     alpha: float | None = None  # the default depends on the scoring
     prior: float | None = None  # learned from the messages
-    scoring: str = EVIDENCE
+    scoring: str = metadata.EVIDENCE
     positive: str | None = None  # the class called spam
     event_model: str = BERNOULLI
     traits: str | None = None  # the default depends on the scoring
@@ -71,25 +59,27 @@ class TrainingSettings(NamedTuple):
     def check(self) -> None:
         """Raise OptionError for a value that is out of bounds."""
         if self.alpha is not None and not (
-            hasattr(self.alpha, "__float__") and ALPHA_MIN <= self.alpha <= ALPHA_LIMIT
+            hasattr(self.alpha, "__float__")
+            and metadata.ALPHA_MIN <= self.alpha <= metadata.ALPHA_LIMIT
         ):
             raise OptionError(
-                f"alpha must be above 0 and at most {ALPHA_LIMIT:g}, not {self.alpha}: without"
-                " smoothing one unseen word would decide everything; leave it out for the default"
+                f"alpha must be above 0 and at most {metadata.ALPHA_LIMIT:g}, not {self.alpha}:"
+                " without smoothing one unseen word would decide everything; leave it out for the"
+                " default"
             )
         if self.prior is not None and not (hasattr(self.prior, "__float__") and 0 < self.prior < 1):
             raise OptionError(
                 f"the prior must be between 0 and 1, not {self.prior}; leave it out to learn it"
             )
-        for what, value, known in (
-            ("scoring", self.scoring, SCORINGS),
+        for setting, value, known in (
+            ("scoring", self.scoring, metadata.SCORINGS),
             ("event model", self.event_model, EVENT_MODELS),
             ("trait model", NO_TRAITS if self.traits is None else self.traits, TRAIT_MODELS),
         ):
             if value not in known:
                 raise OptionError(
-                    f"the {what} must be one of {', '.join(known)}, not {value!r}; leave it out for"
-                    " the default"
+                    f"the {setting} must be one of {', '.join(known)}, not {value!r}; leave it"
+                    " out for the default"
                 )
         counts = event_model(self.event_model)
         if not counts.has_tokens and self.effective_traits == NO_TRAITS:
@@ -111,10 +101,10 @@ class TrainingSettings(NamedTuple):
             ("variance smoothing", smoothing, "", "the default"),
             ("weight of the variance prior", prior, " messages", "none"),
         ):
-            if not 0 <= weight <= ALPHA_LIMIT:
+            if not 0 <= weight <= metadata.ALPHA_LIMIT:
                 raise OptionError(
-                    f"the {name} must be from 0 to {ALPHA_LIMIT:g}{unit}, not {weight}; leave it"
-                    f" out for {default}"
+                    f"the {name} must be from 0 to {metadata.ALPHA_LIMIT:g}{unit}, not {weight};"
+                    f" leave it out for {default}"
                 )
 
 
@@ -137,10 +127,10 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
             f" has at most {CLASSES_LIMIT} classes",
             Remedy.NAME_LABEL_COLUMN,
         )
-    shown = ", ".join(map(repr, classes[:20]))
+    names = ", ".join(map(repr, classes[:20]))
     if positive is not None and positive not in classes:
         means_ham = ", which in a column called spam means ham" * (answer_label(positive) == HAM)
-        raise TrainingError(f"no message is labelled {positive!r}{means_ham}; name one of {shown}")
+        raise TrainingError(f"no message is labelled {positive!r}{means_ham}; name one of {names}")
     if positive is None and len(classes) == 2:
         from shlex import quote  # for errors only
 
@@ -163,12 +153,14 @@ def empty_metadata(
     """Return the metadata of a model of these classes that has learned nothing yet."""
     _, prior, scoring, _, event_model, _, variances, _ = settings
     alpha, traits = settings.effective_alpha, settings.effective_traits
-    chosen = ModelSettings(classes, positive, alpha, prior, scoring, event_model, traits, variances)
+    chosen = metadata.ModelSettings(
+        classes, positive, alpha, prior, scoring, event_model, traits, variances
+    )
     n = len(classes)
     calibrations = (untrained_calibrations(chosen.has_traits),) * len(chosen.scored_classes)
-    learned = LearnedState((0,) * n, ({},) * n, calibrations)
+    learned = metadata.LearnedState((0,) * n, ({},) * n, calibrations)
     if chosen.has_traits:
-        learned = learned._replace(trait_histograms=no_histograms(n))
+        learned = learned._replace(trait_histograms=metadata.no_histograms(n))
     return Metadata(chosen, learned)
 
 
@@ -186,9 +178,9 @@ def counted_metadata(
     """
     classes = empty.settings.classes
     histograms, hosts = [Counter[int]() for _ in classes], Counter[Row]()
-    for found, more_hosts in tokens:
-        for own, more in zip(histograms, found, strict=True):
-            own.update(more)
+    for part_histograms, more_hosts in tokens:
+        for counts, more in zip(histograms, part_histograms, strict=True):
+            counts.update(more)
         hosts.update(more_hosts)
     of_traits = [[Counter[int]() for _ in classes] for _ in empty.learned.trait_histograms]
     for labels, of_part in traits:
@@ -196,9 +188,9 @@ def counted_metadata(
             for label, values in zip(labels, of_labels, strict=True):
                 sums[classes.index(label)].update(values)
     learned = empty.learned._replace(
-        calibrated_by=TRAINING,
+        calibrated_by=metadata.TRAINING,
         messages=tuple(messages[name] for name in classes),
-        count_histograms=tuple(dict(sorted(own.items())) for own in histograms),
+        count_histograms=tuple(dict(sorted(counts.items())) for counts in histograms),
         host_rows=dict(sorted(hosts.items())),
         trait_histograms=tuple(
             tuple(dict(sorted(values.items())) for values in of_trait) for of_trait in of_traits
@@ -220,6 +212,8 @@ def first_metadata(labels: Iterable[str], settings: TrainingSettings) -> Metadat
             names = {*labels, HAM, settings.positive or SPAM}
         return empty_metadata(*class_names(names, settings.positive), settings)
     first = settings.base.first()
-    named = ("alpha", "prior", "scoring", "positive", "event_model", "traits")
-    chosen = {name: value for name in named if (value := getattr(settings, name)) is not None}
+    chosen_names = ("alpha", "prior", "scoring", "positive", "event_model", "traits")
+    chosen = {
+        name: value for name in chosen_names if (value := getattr(settings, name)) is not None
+    }
     return first._replace(settings=first.settings._replace(**chosen))

@@ -8,8 +8,9 @@ is not there any more was moved out by the user, and stays; so does one that was
 Learned is the junk folder as spam, and the folders of kept mail as ham.  What nbspam itself has
 moved to the junk folder teaches nothing until the user has seen it there: a filter that believes
 its own verdicts makes more of its errors.  What somebody else put there teaches at once.  Of kept
-mail only what was read teaches, and what the user has moved back from the junk folder.  A keyword
-by which the user calls a message spam or ham is over all this; one that nbspam has set is not the
+mail only what was read teaches, and what the user has moved back from the junk folder.  Mail that
+was read and no more is presumed to be ham: it teaches nothing if it may be spam.  A keyword by
+which the user calls a message spam or ham is over all this; one that nbspam has set is not the
 user's.  Each message is fetched once per folder and keyword; what it was learned as before is in
 the model's ledger.
 """
@@ -319,11 +320,22 @@ class Lessons:
         self._junk, self._labels, self._trust_after = junk, labels, trust_after
         self._learned: dict[str, LearnedFolder] = {}
         self._new_in_junk: set[str] = set()
+        self._read: dict[str, tuple[str, int, str]] = {}  # source -> folder, UID, digest
 
     @property
     def waiting(self) -> int:
         """How many messages in the junk folder the user has not confirmed."""
-        return sum(len(folder.waiting) for folder in self._learned.values())
+        return len(self._learned[self._junk].waiting)
+
+    def is_presumed(self, source: str, is_spam: bool) -> bool:
+        """Return whether a message is only presumed to be ham, since it was read.
+
+        is_spam: whether it is above the spam cut-off.  If nbspam did not filter it, another filter
+        may have, and the user may have moved it back.
+        """
+        if source not in self._read:
+            return False
+        return not is_spam or self._read[source][2] in self._memory.judged
 
     def messages(self) -> Iterator[RawMessage]:
         """Yield the messages with their classes; nothing of it is remembered before `commit`."""
@@ -332,8 +344,12 @@ class Lessons:
         for name in expanded(self._connection, account.ham, self._junk):
             yield from self._kept(name)
 
-    def commit(self) -> None:
-        """Remember that all messages were learned."""
+    def commit(self, withheld: Iterable[str]) -> None:
+        """Remember that all messages were learned but some; these wait for the user's keyword."""
+        for source in withheld:
+            name, uid, digest = self._read[source]
+            self._learned[name].uids.discard(uid)
+            self._learned[name].waiting[uid] = digest
         for name, learned in self._learned.items():
             self._memory.learned[name] = learned
             self._memory.rescued.pop(name, None)
@@ -390,19 +406,25 @@ class Lessons:
         spam, ham = connection.marked()
         others = {*self._memory.rescued.get(folder.name, []), *(known.against - spam)}
         there = {*connection.search(READ), *spam, *ham, *connection.existing(others, "UNDELETED")}
-        learned = known._replace(uids=known.uids.copy(), waiting={}, against=known.against & spam)
+        waiting = {uid: known.waiting[uid] for uid in known.waiting.keys() & there}
+        against = known.against & spam
+        learned = known._replace(uids=known.uids.copy(), waiting=waiting, against=against)
         self._learned[folder.name] = learned
-        same = known.uids - (spam ^ known.against)
+        by_hand = {*spam, *ham, *others}
+        same = (known.uids - (spam ^ known.against)) | (waiting.keys() - by_hand)
         for message in connection.messages(sorted(there - same)):
             # What is in the junk folder too, since the user is just moving it, is for the next run.
             if (digest := identity_of(message.content)) in self._new_in_junk:
                 continue
             is_spam = message.uid in spam
             learned.uids.add(message.uid)
+            waiting.pop(message.uid, None)
             if is_spam:
                 learned.against.add(message.uid)
             if not (is_spam and digest in self._memory.marked):
                 source = connection.source(folder.name, message.uid)
+                if message.uid not in by_hand:
+                    self._read[source] = folder.name, message.uid, digest
                 yield RawMessage(source, self._labels[not is_spam], message.content)
 
 

@@ -1,4 +1,4 @@
-"""Bytes to text, whatever their sender claims: transfer encodings (RFC 2045) and charsets."""
+"""Bytes to text: transfer encodings (RFC 2045) and charsets, also with wrong claims."""
 
 import binascii
 import contextlib
@@ -9,7 +9,7 @@ from encodings.aliases import aliases
 from nbspam.patterns import lazy_pattern
 
 _SURROGATES = lazy_pattern("[\ud800-\udfff]")
-# The charset that software claims, and the one it uses; the supersets are WHATWG's.
+# The charset that software claims, and the superset that it uses (WHATWG's).
 _SUPERSETS = {
     **dict.fromkeys(("gb2312", "gbk", "x-gbk"), "gb18030"),
     **dict.fromkeys(("ks_c_5601-1987", "euc-kr"), "cp949"),
@@ -23,11 +23,10 @@ _LIKE_CP1252 = ("iso-8859-1", "latin1", "us-ascii", "ascii", "")
 # Charsets that encode more than ASCII in bytes below 128.
 _SEVEN_BIT = ("utf-7", "unicode-1-1-utf-7", "iso-2022", "csiso2022", "hz")
 _UTF_16 = ("utf-16", "utf16", "utf_16", "ucs-2", "unicode")
-# Codecs that are not charsets: their cost is not linear, or their text is code.
+# Codecs that are no charsets: their cost is not linear, or their text is code.
 _REFUSED = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"})
-# Python caches every unknown name that it looks up, forever: a mail of 1 MB with a new one in each
-# encoded word took 20 MB and a second.  So only names that it knows are looked up: those with an
-# alias, and these few that have none.
+# Python caches every unknown name for ever: a mail of 1 MB with a new name in each encoded word
+# took 20 MB and a second.  So only known names are looked up: those with an alias, and these.
 _CODECS = frozenset(aliases.values()).union(
     "cp1006 cp720 cp737 cp856 cp874 cp875 iso8859_1 koi8_t koi8_u mac_arabic mac_croatian mac_farsi"
     " mac_romanian utf_8_sig".split()
@@ -39,8 +38,8 @@ def decode(data: bytes, charset: str) -> str:
     """Return the text of `data`, whose sender claims `charset` ("" for no claim); never raises.
 
     Claims are often wrong.  Valid UTF-8 with bytes above 127 is UTF-8 whatever one-byte charset is
-    claimed (a Latin text that is valid UTF-8 by chance does not occur in practice); what is not
-    valid in the claimed charset is tried as UTF-8, then read as Windows-1252.
+    claimed (a Latin text that is valid UTF-8 by chance does not occur in practice).  Bytes that are
+    invalid in the claimed charset are tried as UTF-8, then read as Windows-1252.
     """
     name = charset[: 2 * _CHARSET_LIMIT].strip(" '\"").lower()
     if data.isascii() and b"\x00" not in data and not name.startswith(_SEVEN_BIT):
@@ -59,10 +58,10 @@ def decode(data: bytes, charset: str) -> str:
         candidates.reverse()
     elif data.isascii() and name.startswith(_SEVEN_BIT):
         candidates.pop()  # if broken, it is still valid UTF-8, but unreadable
-    ways = [(one, "strict") for one in candidates if one not in _LIKE_CP1252]
+    attempts = [(candidate, "strict") for candidate in candidates if candidate not in _LIKE_CP1252]
     if name and not name.startswith((*_SINGLE_BYTE, "utf-8", "utf8")):
-        ways.append((name, "replace"))  # with a broken character it is still mostly that text
-    for codec, errors in [*ways, ("cp1252", "strict")]:
+        attempts.append((name, "replace"))  # a broken character hardly matters
+    for codec, errors in [*attempts, ("cp1252", "strict")]:
         text = _decode_with(data, codec, errors)
         if text is not None:
             return text
@@ -70,7 +69,7 @@ def decode(data: bytes, charset: str) -> str:
 
 
 def _decode_with(data: bytes, codec: str, errors: str = "strict") -> str | None:
-    """Return the text without unpaired surrogates; None if it is not valid or there is no codec."""
+    """Return the text without unpaired surrogates; None if it is invalid or the codec unknown."""
     try:
         text = data.decode(codec, errors)
     except (LookupError, ValueError):
@@ -91,7 +90,7 @@ def _decode_utf16(data: bytes, name: str) -> str:
     codec = "utf-16-le" if little else "utf-16-be"
     if 4 * zeros >= len(data):
         return data.decode(codec, "replace")
-    # Claimed, but with hardly a zero byte: a script other than Latin, or a wrong claim.
+    # A claim with hardly a zero byte: another script than Latin, or a wrong claim.
     if (text := _decode_with(data, "utf-8")) is None and data.count(b" ") * 20 <= len(data):
         text = _decode_with(data[: len(data) & ~1], codec)
     return decode(data, "us-ascii") if text is None else text
@@ -125,27 +124,27 @@ def decode_transfer(body: bytes, encoding: str, limits: set[str]) -> bytes:
 
 
 def is_identity(encoding: str) -> bool:
-    """Return whether an encoding, in lower case, leaves a body as it is."""
+    """Return whether an encoding (in lower case) leaves a body unchanged."""
     return not any(name in encoding for name in ("quoted-printable", "base64", "uue"))
 
 
 def decode_base64(data: bytes, limits: set[str]) -> bytes:
-    """Return base64 `data` decoded; characters that are not base64 are ignored.
+    """Return base64 `data` decoded; other characters are ignored.
 
-    A text that claims to be base64 and is not is returned unchanged: mail readers show it so, too.
+    A text wrongly claimed to be base64 is returned unchanged, as mail readers show it.
     limits: gets "encoding" if not all is decoded.
     """
     padding = _PADDING.search(data)
     encoded = data[: padding.start()] if padding else data
     digits = encoded.translate(None, _NOT_BASE64)
-    # One byte in six of a text is a space or punctuation; base64 has none except line ends, unless
-    # a spammer puts signs between, which decoders ignore.
+    # One byte in six of a text is a blank or punctuation; base64 has none except line ends, unless
+    # a spammer inserts signs, which decoders ignore.
     n_digits, n = len(digits), len(encoded) - encoded.count(b"\n")
     if 10 * n_digits <= 9 * n and (2 * n_digits <= n or 15 * encoded.count(b" ") > n):
         return data
     first = _decoded(digits)
-    # Mail readers go on after padding, so spam has some in its first line.  What follows base64 as
-    # other lines is a mailing list's footer.
+    # Mail readers go on after padding, so spam may have it in its first line.  Other lines after
+    # base64 are a mailing list's footer.
     pieces = [first]
     at = padding.end() if padding else len(data)
     while line := _NEXT_LINE.match(data, at):

@@ -1,16 +1,15 @@
-"""The columns of a table: which has the message, which its label, and whether a row names them.
+"""The columns of a table: which has the messages, which their labels, and which row names them.
 
-A column is the one that the user names, else the one that the model learned from, else what a
-person would take it for.  Its name is a hint, which its cells must not contradict.
+A column is the one that the user names, else the one that the model learned from, else the one that
+a person would choose.  Its name is a hint, which its cells must not contradict.
 
-Measures of a column are of those of its cells in the first 200 rows that are not blank: the share
-with three words or more, the share that differ, the mean number of words, and the share that are
-something else: a number, a date, an address, an id, a URL, a user agent.  The thresholds lie
-between what the sets that we have show, 200 rows at a time (sample_data, the SMS Spam Collection
-as UCI and as Kaggle have it, Indonesian SMS), and what columns beside messages have, as
-`tests/examples/layouts.py` makes them:
+A column is measured by its cells in the first 200 rows that are not blank: the share with three
+words or more, the share that differ, the mean number of words, and the share that are no texts
+(numbers, dates, addresses, ids, URLs, user agents).  The thresholds lie between measures of
+messages (sample_data, the SMS Spam Collection of UCI and of Kaggle, Indonesian SMS, 200 rows at a
+time) and of other columns, which `tests/examples/layouts.py` makes:
 
-                                    three words    differ     words    something else
+                                    three words    differ     words    no texts
     messages of the six sets        .96 to 1       .98 to 1   11 to 23   0 to .01
     one title a row, one bio a row  1              1          6; 12      0
     titles of six posts, 30 bios    1              .03; .15   6; 10      0
@@ -20,49 +19,35 @@ as UCI and as Kaggle have it, Indonesian SMS), and what columns beside messages 
 
     threshold                       .5             .25                   .5
 
-Two columns above these, as one with a title in each row beside messages, differ by their names
-alone: if these are unknown, the table is refused unless one has three times the score, which is the
-product of the first three (a word beyond the 40th of a cell does not count).
+If two columns are above the thresholds, such as messages and titles, their names decide.  If the
+names are unknown, the table is refused unless one column has three times the other's score: the
+product of the first three measures (words beyond the 40th of a cell are not counted).
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from nbspam.errors import Remedy, SourceError, TableError
 from nbspam.names import HAM, SPAM, answer_label, cell_label, normal_label
 from nbspam.patterns import lazy_pattern
-from nbspam.reading.source import TableOptions
+from nbspam.reading.source import ReadingRequest, TableOptions
 
 _NAMES_SHOWN, _NAME_SHOWN = 20, 40  # columns, and characters of each, in an error
 
-# Names, as `column_key` has them, the most telling first.  Of columns with texts: in English, and
-# what they are called in twenty other languages.
-TEXT_NAMES = (
-    *("text", "message", "sms", "body", "content", "v2", "email", "mail", "comment", "messages"),
-    *("messagetext", "smstext", "tweet", "post", "review", "msg", "txt", "contents", "comments"),
-    *("teks", "pesan", "isi", "komentar", "texto", "mensaje", "comentario", "contenido"),
-    *("mensagem", "comentário", "conteúdo", "texte", "commentaire", "contenu", "nachricht"),
-    *("kommentar", "inhalt", "testo", "messaggio", "commento", "contenuto", "tekst", "bericht"),
-    *("wiadomość", "treść", "komentarz", "zpráva", "komentář", "meddelande", "besked", "viesti"),
-    *("üzenet", "szöveg", "mesaj", "metin", "yorum", "comentariu", "сообщение", "текст"),
-    *("комментарий", "повідомлення", "коментар", "رسالة", "الرسالة", "نص", "النص", "تعليق"),
-    *("پیام", "متن", "हिन्दी", "संदेश", "内容", "短信", "文本", "评论", "訊息", "內容", "簡訊"),
-    *(
-        "本文",
-        "メッセージ",
-        "内容文",
-        "コメント",
-        "메시지",
-        "내용",
-        "문자",
-        "댓글",
-        "tinnhắn",
-        "nộidung",
-    ),
-    *("vănbản", "ข้อความ", "μήνυμα", "κείμενο", "הודעה", "טקסט"),
+# Names, as `column_key` returns them, the most certain first.  Of columns of texts, in English and
+# twenty other languages.
+TEXT_NAMES = tuple(
+    "text message sms body content v2 email mail comment messages messagetext smstext tweet"
+    " post review msg txt contents comments teks pesan isi komentar texto mensaje comentario"
+    " contenido mensagem comentário conteúdo texte commentaire contenu nachricht kommentar"
+    " inhalt testo messaggio commento contenuto tekst bericht wiadomość treść komentarz zpráva"
+    " komentář meddelande besked viesti üzenet szöveg mesaj metin yorum comentariu сообщение"
+    " текст комментарий повідомлення коментар رسالة الرسالة نص النص تعليق پیام متن हिन्दी"
+    " संदेश 内容 短信 文本 评论 訊息 內容 簡訊 本文 メッセージ 内容文 コメント 메시지 내용 문자 댓글"
+    " tinnhắn nộidung vănbản ข้อความ μήνυμα κείμενο הודעה טקסט".split()
 )
-# Words that a name of a column with something about a message has.
+# Words in the names of columns that describe a message.
 _OTHER_WORDS = frozenset(
     "id ids author user username name date time timestamp url link agent useragent ip title subject"
     " headline lang language type length len count num number no status bio description profile"
@@ -77,7 +62,7 @@ LABEL_NAMES = tuple(
     " класс метка мітка 标签 標籤 类别 ラベル 라벨 레이블 nhãn ป้าย".split()
 )
 _WEAK_LABEL_NAMES = ("category", "type", "kategorie", "kategori", "categoría", "catégorie", "tipo")
-# What a column with such a name says of a message: yes is spam, or it is ham.
+# The class that "yes" means in a column with such a name.
 _YES_NO_NAMES = {
     **dict.fromkeys(("spam", "isspam", "junk", "isjunk"), SPAM),
     **dict.fromkeys(("ham", "isham", "notspam", "isnotspam"), HAM),
@@ -91,38 +76,37 @@ LABEL_LENGTH = 24  # characters; a column with a longer value is not a label
 
 
 def column_key(name: str) -> str:
-    """Return what names of columns are compared by: `Is spam?` is `is_spam`."""
+    """Return a column's name for comparison: `Is spam?` equals `is_spam`."""
     return re.sub(r"[\s_?]+", "", name.lower().lstrip("\ufeff"))
 
 
 def _words_of(name: str) -> list[str]:
-    """Return the words of a name: of `comment_text` and `commentText` two."""
+    """Return the words of a name: two of `comment_text` and `commentText`."""
     return re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
 
 
 class Nested(str):
-    """An object or a list as a cell; it is no text and no label."""
+    """A cell that is an object or a list, and so neither a text nor a label."""
 
     paths: tuple[str, ...] = ()  # of the fields in it, as `.a.b`
 
 
 class Columns(NamedTuple):
-    """Where the cells of a message are in a row."""
+    """The places of a message's cells in a row."""
 
     names: tuple[str, ...]  # where the table has them
     text: int
     label: int | None
     width: int  # cells in a usual row
-    yes: str = ""  # the class that an answer "yes" in the label column means, "" if it is no answer
-    joint: str = " "  # between the cells that its text has become
-    values: frozenset[str] = frozenset()  # of a label after the text, in rows as wide as usual
+    yes: str = ""  # the class that "yes" in the label column means; "" if labels are no answers
+    joint: str = " "  # joins the cells into which a text was split
+    values: frozenset[str] = frozenset()  # labels of rows of the usual width, if after the text
 
     def fitted(self, cells: Sequence[str]) -> Sequence[str]:
-        """Return a row as wide as a usual one: more cells are of delimiters in its text.
+        """Return a row of the usual width; a wider one has delimiters in its text.
 
-        So cells after the text are counted from the row's end.  Kaggle's rows end with empty cells.
-        If the label is not one of the usual then, they are of another cell, or nobody knows: then
-        the label is "".
+        Empty cells at the end (Kaggle's) are left out.  If the label is unusual with the surplus
+        cells in the text, they belong to another column; if it is unusual with each, it becomes "".
         """
         more = len(cells) - self.width
         if more <= 0:
@@ -146,9 +130,7 @@ class Columns(NamedTuple):
         if self.label is None or self.label >= len(cells):
             return None
         label = normal_label(cells[self.label])
-        if (
-            label.endswith(".0") and label[:-2].isdigit()
-        ):  # as pandas writes 1 beside what is missing
+        if label.endswith(".0") and label[:-2].isdigit():  # how pandas writes 1 beside a gap
             label = label[:-2]
         if self.yes:
             label = cell_label(label)
@@ -167,13 +149,13 @@ _LONGEST_CELL = 2000  # characters that are looked at
 
 
 class Measure(NamedTuple):
-    """What the cells of a column are like; each is a share, but for the words."""
+    """The measures of a column's cells; all are shares, except the words."""
 
     filled: float
     many: float  # have three words or more
     distinct: float
-    words: float  # in the mean; more than 40 of a cell are 40
-    other: float  # look like a number, a date, an address, an id, a URL, a user agent
+    words: float  # in the mean; at most 40 of a cell
+    other: float  # are numbers, dates, addresses, ids, URLs, user agents
 
     @property
     def is_text(self) -> bool:
@@ -182,17 +164,17 @@ class Measure(NamedTuple):
 
     @property
     def score(self) -> float:
-        """How much they do."""
+        """How much they read like messages."""
         return self.filled * self.many * self.distinct * self.words
 
 
 def _n_words(cell: str) -> float:
-    """Return the number of words; two characters are one where no blanks are written."""
+    """Return the number of words; in scripts without blanks, two characters are a word."""
     n = len(_WORD.findall(cell))
     return n if cell.isascii() else n + len(_NO_BLANKS.findall(cell)) / 2
 
 
-def _is_something_else(cell: str, words: float) -> bool:
+def _is_no_text(cell: str, words: float) -> bool:
     """Return whether a cell is a number, a date, an address, an id, a URL or a user agent."""
     pieces = cell.split()
     n = sum(map(len, pieces))
@@ -215,22 +197,23 @@ def measure(column: Sequence[str]) -> Measure:
         many=sum(count >= 3 for count in words) / n,
         distinct=len(set(cells)) / n,
         words=sum(min(count, 40) for count in words) / n,
-        other=min(1.0, (nested + sum(map(_is_something_else, cells, words))) / n),
+        other=min(1.0, (nested + sum(map(_is_no_text, cells, words))) / n),
     )
 
 
-# Which column it is
+# The columns
 
-_BY_CONTENT, _CONSTANT = 4, 7  # kinds of labels: what nothing names, and what never changes
-_RIVAL = 1 / 3  # of the best score has a column that may be the text as well
+# Kinds of labels, the likely first: values that mean ham and spam, any values, one value.
+_BY_CONTENT, _UNNAMED, _CONSTANT = 4, 6, 7
+_RIVAL = 1 / 3  # of the best score; a column with more may be the text as well
 _VALUES_SHOWN = 3
-_ROWS_OF_LABELS = 10  # at least, before which nobody knows which labels there are
+_ROWS_OF_LABELS = 10  # at least, to know the usual labels
 
 
 def _label_kind(name: str, column: Sequence[str]) -> tuple[int, int, int] | None:
-    """Return how likely a column is the label's; None if it is not.
+    """Return a column's rank as the label's, the lowest the best; None if it cannot be the label's.
 
-    The least is the best: its kind, the rank of its name, and how many values it has.
+    The rank is its kind, the rank of its name, and the number of its values.
     """
     cells = [cell.strip() for cell in column if cell.strip() and not isinstance(cell, Nested)]
     values = {cell.lower() for cell in cells}
@@ -248,7 +231,7 @@ def _label_kind(name: str, column: Sequence[str]) -> tuple[int, int, int] | None
     elif key in _YES_NO_NAMES and {answer_label(value) for value in values} <= {SPAM, HAM}:
         kind = 1
     elif is_named and (n > 1 or answer_label(*values) in (SPAM, HAM)):
-        kind = 2  # also one that does not change: the table may be sorted
+        kind = 2  # even with one value: the table may be sorted
     elif n == 1:
         kind = 5 if is_named else _CONSTANT
     elif words & _LIKE_SPAM:
@@ -258,12 +241,12 @@ def _label_kind(name: str, column: Sequence[str]) -> tuple[int, int, int] | None
     elif {cell_label(value) for value in values} <= {SPAM, HAM}:
         kind = _BY_CONTENT
     else:
-        kind = 5 if key in _WEAK_LABEL_NAMES else 6
+        kind = 5 if key in _WEAK_LABEL_NAMES else _UNNAMED
     return kind, LABEL_NAMES.index(key) if is_named else len(LABEL_NAMES), n
 
 
 def _labels(columns: Sequence[Sequence[str]], names: Sequence[str]) -> list[tuple[int, ...]]:
-    """Return the kinds of the columns that may be the label's, the best first, with their place."""
+    """Return the ranks of the columns that may be the label's, the best first, and their places."""
     if len(columns) < 2:
         return []
     kinds = (_label_kind(name, column) for name, column in zip(names, columns, strict=True))
@@ -272,21 +255,21 @@ def _labels(columns: Sequence[Sequence[str]], names: Sequence[str]) -> list[tupl
 
 def label_by_content(columns: Sequence[Sequence[str]]) -> int | None:
     """Return the column that looks most like a label, whatever its name, if one does."""
-    return next((found[-1] for found in _labels(columns, [""] * len(columns))), None)
+    return next((rank[-1] for rank in _labels(columns, [""] * len(columns))), None)
 
 
 def text_by_content(columns: Sequence[Sequence[str]], label: int | None) -> int | None:
     """Return the column that reads most like messages, else the longest; None if there is none."""
-    ranks = [
-        (*((own.score, 0) if (own := measure(column)).is_text else (0, sum(map(len, column)))), -i)
-        for i, column in enumerate(columns)
-        if i != label
-    ]
-    return -max(ranks)[-1] if ranks else None
+
+    def rank(i: int) -> tuple[float, int]:
+        measured = measure(columns[i])
+        return (measured.score, 0) if measured.is_text else (0, sum(map(len, columns[i])))
+
+    return max((i for i in range(len(columns)) if i != label), key=rank, default=None)
 
 
 def _name_rank(name: str) -> int:
-    """Return how a name says that it is the text's: below 0 not, from 1 on the least the best."""
+    """Return a name's rank as the text's: 0 unknown, -1 another column's, from 1 on 1 the best."""
     key, words = column_key(name), _words_of(name)
     if key in TEXT_NAMES:
         return 1 + TEXT_NAMES.index(key)
@@ -295,42 +278,41 @@ def _name_rank(name: str) -> int:
     return 1 + len(TEXT_NAMES) if set(words) & set(TEXT_NAMES) else 0
 
 
-class _Finder(NamedTuple):
-    """Looks for the columns of a table."""
+class _ColumnSearch(NamedTuple):
+    """The search for the columns of a table."""
 
     table: str  # its name in an error
     names: list[str]  # of the columns; their numbers, where they have none
     contents: list[list[str]]  # the cells of the sample
     tell: Callable[[SourceError], None]
 
-    def known(self, names: Sequence[str]) -> int | None:
+    def named(self, names: Sequence[str]) -> int | None:
         """Return the first column with one of these names, whatever the case, if there is one."""
-        # As it is typed first: two names may differ in no more than a blank.
+        # The exact name first: two names may differ in a blank only.
         keys = [name.lower() for name in self.names] + [column_key(name) for name in self.names]
-        tried = [key for name in names for key in (name.lower(), column_key(name))]
-        return next((keys.index(key) % len(self.names) for key in tried if key in keys), None)
+        aliases = [key for name in names for key in (name.lower(), column_key(name))]
+        return next((keys.index(key) % len(self.names) for key in aliases if key in keys), None)
 
-    def wanted(self, name: str | None, first: Sequence[str]) -> int | None:
+    def required(self, name: str | None, first: Sequence[str]) -> int | None:
         """Return the column that the user names; raises TableError if there is none.
 
-        first: the first row where there is no header; perhaps it is one with a name mistyped.
+        first: the first row of a table without a header; it may be a header with a mistyped name.
         """
-        found = None if name is None else self.known([name])
-        if found is not None or name is None:
-            return found
+        if name is None or (column := self.named([name])) is not None:
+            return None if name is None else column
         names, row = self.names, [cell.strip() for cell in first]
         if row and len(set(row)) == len(row) and all(len(cell) <= _NAME_SHOWN for cell in row):
             names = row
         problem = f"{self.table}: there is no column {name!r}"
         raise TableError(problem, Remedy.NAME_ONE_OF_COLUMNS, columns=_shown(names))
 
-    def say(self, what: str, column: int, how: str, remedy: Remedy) -> None:
-        """Tell which column was taken for what, and how it was found."""
+    def note(self, what: str, column: int, how: str, remedy: Remedy) -> None:
+        """Tell the user which column was chosen for what, and why."""
         problem = f"{self.table}: {what}: column {self.names[column][:_NAME_SHOWN]!r} ({how})"
         self.tell(SourceError(problem, remedy))
 
     def refuse(self, what: str, columns: Sequence[int], remedy: Remedy) -> None:
-        """Raise TableError: any of two columns or more could be it."""
+        """Raise TableError: two or more columns are equally likely."""
         shown = _shown([self.names[i] for i in columns[:_VALUES_SHOWN]])
         raise TableError(f"{self.table}: each of {shown} may be the {what}", remedy)
 
@@ -338,22 +320,22 @@ class _Finder(NamedTuple):
         """Return the label's column, if there is one; raises TableError for two that may be it."""
         ranks = _labels(self.contents, self.names)
         if not ranks:
-            found = self.known(LABEL_NAMES)
-            return None if found is None or self._is_nested(found) else found
-        kind, _, n, i = ranks[0]
-        if is_needed and kind in (_BY_CONTENT, 6) and n > 1:
-            alike = [own[-1] for own in ranks if (own[0], own[2]) == (kind, n)]
-            if len(alike) > 1:
-                self.refuse("label", alike, Remedy.NAME_LABEL_COLUMN)
+            column = self.named(LABEL_NAMES)
+            return None if column is None or self._is_nested(column) else column
+        kind, _, n, column = ranks[0]
+        if is_needed and kind in (_BY_CONTENT, _UNNAMED) and n > 1:
+            rivals = [rank[-1] for rank in ranks if (rank[0], rank[2]) == (kind, n)]
+            if len(rivals) > 1:
+                self.refuse("label", rivals, Remedy.NAME_LABEL_COLUMN)
             if len(self.names) > 2:
-                values = sorted({cell.strip() for cell in self.contents[i] if cell.strip()})
+                values = sorted({cell.strip() for cell in self.contents[column] if cell.strip()})
                 how = f"by content: {', '.join(values[:_VALUES_SHOWN])}"
                 how += ", …" * (n > _VALUES_SHOWN)
-                self.say("label", i, how, Remedy.OTHER_LABEL_COLUMN)
-        return i
+                self.note("label", column, how, Remedy.OTHER_LABEL_COLUMN)
+        return column
 
     def text(self, label: int | None) -> int | None:
-        """Return the text's column; raises TableError if none reads like it, or two do."""
+        """Return the text's column; raises TableError if no column or two read like it."""
         others = [i for i in range(len(self.names)) if i != label]
         if len(others) < 2 and not any(map(self._is_nested, others)):
             return next(iter(others), None)
@@ -372,7 +354,7 @@ class _Finder(NamedTuple):
         if best:
             if len(best) > 1 and ranks[best[1]] - ranks[best[0]] < len(TEXT_NAMES) // 2:
                 how = f"by name; {self.names[best[1]][:_NAME_SHOWN]!r} reads like it, too"
-                self.say("text", best[0], how, Remedy.NAME_TEXT_COLUMN)
+                self.note("text", best[0], how, Remedy.NAME_TEXT_COLUMN)
             return best[0]
         if texts:
             texts = [i for i in texts if ranks[i] == 0] or texts
@@ -385,83 +367,81 @@ class _Finder(NamedTuple):
             plain = [i for i in others if measures[i].other < 0.5]
             if best := [i for i in named if i in plain] or named:
                 if best[0] not in plain:
-                    self.say("text", best[0], "by name alone", Remedy.NAME_TEXT_COLUMN)
+                    self.note("text", best[0], "by name alone", Remedy.NAME_TEXT_COLUMN)
                 return best[0]
             if not plain:
                 problem = f"{self.table}: no column among {_shown(self.names)} reads like messages"
                 raise self.failure(problem, Remedy.NAME_THE_TEXT)
             texts = sorted(plain, key=lambda i: -sum(map(len, self.contents[i])))
-        self.say("text", texts[0], "by content", Remedy.NAME_TEXT_COLUMN)
+        self.note("text", texts[0], "by content", Remedy.NAME_TEXT_COLUMN)
         return texts[0]
 
     def _is_nested(self, column: int) -> bool:
         cells = [cell for cell in self.contents[column] if cell]
         return 2 * sum(isinstance(cell, Nested) for cell in cells) > len(cells)
 
-    def _paths(self, columns: Iterable[int]) -> list[str]:
-        """Return the fields within the objects of some columns."""
-        cells = (
-            (i, cell) for i in columns for cell in self.contents[i] if isinstance(cell, Nested)
-        )
-        return list(
-            dict.fromkeys(f"{self.names[i]}{path}" for i, cell in cells for path in cell.paths)
-        )
+    def failure(self, problem: str, remedy: Remedy, columns: Sequence[int] = ()) -> TableError:
+        """Return the error of a missing column; it names fields within the objects of columns.
 
-    def failure(
-        self, problem: str, remedy: Remedy, columns: Sequence[int] | None = None
-    ) -> TableError:
-        """Return the error of a column that is not found; it names fields within objects."""
-        paths = self._paths(range(len(self.names)) if columns is None else columns)
+        columns: all, if none is given.
+        """
+        paths = dict.fromkeys(
+            f"{self.names[i]}{path}"
+            for i in columns or range(len(self.names))
+            for cell in self.contents[i]
+            if isinstance(cell, Nested)
+            for path in cell.paths
+        )
         if not paths:
             return TableError(problem, remedy)
-        return TableError(problem, Remedy.NAME_ONE_OF_COLUMNS, columns=_shown(paths))
+        return TableError(problem, Remedy.NAME_ONE_OF_COLUMNS, columns=_shown(list(paths)))
 
 
 def find_columns(
     table: str,
     header: Sequence[str] | None,
     sample: Sequence[Sequence[str]],
-    options: TableOptions,
-    needs_labels: bool,
+    request: ReadingRequest,
     first: Sequence[str] = (),
-    tell: Callable[[SourceError], None] = lambda _: None,
 ) -> Columns:
     """Return the columns of a table.
 
     table: its name in an error.  header: the names of the columns, if it has any.
     first: the first row where there is no header.
-    tell: told of what is not certain.
-    Raises TableError when there is no such column as the user names, no label and one is needed, or
-    when each of two may be it.
+    Tells the user what is not certain.
+    Raises TableError when a column that the user names is missing, when a label is needed and
+    missing, or when two columns are equally likely.
     """
+    options, needs_labels = request.options.table, request.needs_labels
     width = len(header) if header else usual_width(sample)
     names = list(header or ()) or [str(number + 1) for number in range(width)]
     whole = [row for row in sample if len(row) == width or not any(row[width:])]
     rows = whole if 10 * len(whole) >= len(sample) else sample
     contents = [[row[i] for row in rows if i < len(row)] for i in range(len(names))]
-    find = _Finder(table, names, contents, tell)
-    text, label = find.wanted(options.text_column, first), find.wanted(options.label_column, first)
+    search = _ColumnSearch(table, names, contents, request.options.tell)
+    text = search.required(options.text_column, first)
+    label = search.required(options.label_column, first)
     if header and options.learned:
         texts, labels = zip(*options.learned, strict=True)
-        text = find.known(texts) if text is None else text
-        label = find.known(list(filter(None, labels))) if label is None else label
+        text = search.named(texts) if text is None else text
+        label = search.named(list(filter(None, labels))) if label is None else label
     if label is None:
-        label = find.label(needs_labels)
+        label = search.label(needs_labels)
     no_label = f"{table}: no column among {_shown(names)} looks like a label"
     if needs_labels and label is None:
-        raise find.failure(no_label, Remedy.NAME_LABEL_COLUMN)
+        raise search.failure(no_label, Remedy.NAME_LABEL_COLUMN)
     if text is None or (text == label and options.text_column is None):
         is_other = header and options.learned and options.text_column is None
-        text = find.text(label)
+        text = search.text(label)
         if is_other and text is not None:
             how = f"the model learned from {options.learned[0][0][:_NAME_SHOWN]!r}, which it lacks"
-            find.say("text", text, how, Remedy.NAME_TEXT_COLUMN)
+            search.note("text", text, how, Remedy.NAME_TEXT_COLUMN)
     if text is None:
         text, label = 0, None  # the only column looked like a label; it is the text
     elif text == label:
         label = None
     if needs_labels and label is None:
-        raise find.failure(no_label, Remedy.NAME_LABEL_COLUMN)
+        raise search.failure(no_label, Remedy.NAME_LABEL_COLUMN)
     yes, values = "", set[str]()
     if label is not None:
         yes = _YES_NO_NAMES.get(column_key(names[label].rpartition(".")[2]), "")
@@ -472,7 +452,7 @@ def find_columns(
 
 
 def usual_width(rows: Sequence[Sequence[str]]) -> int:
-    """Return how many cells a row has; the least that one in ten has, as texts may have commas."""
+    """Return the usual width: the least of one row in ten or more, since texts may have commas."""
     widths = [len(row) for row in rows]
     common = [width for width in set(widths) if 10 * widths.count(width) >= len(widths)]
     return min([width for width in common if width > 1] or common or [0])
@@ -486,11 +466,41 @@ def _shown(names: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-# Whether a row names the columns
+# Header rows
+
+_ROWS_ABOVE = 9  # a header, at most
+
+
+def header_place(table: str, rows: list[Sequence[str]], request: ReadingRequest) -> int | None:
+    """Return which of a table's first rows names the columns, if one does.
+
+    A title may be above it: rows with fewer cells.  Tells the user of a header without usual names,
+    or below other rows.
+    """
+    options, tell = request.options.table, request.options.tell
+    if options.header_row is False:
+        return None
+    sizes, most = [sum(cell.strip() != "" for cell in row) for row in rows], 0
+    places = range(min(_ROWS_ABOVE + 1, len(rows)))
+    certain = next((i for i in places if _are_both_names(rows[i])), None)
+    for i in places if certain is None or options.header_row else [certain]:
+        others = [row for row in rows[i + 1 :] if row != rows[i]]
+        is_usual = options.header_row or names_columns(rows[i], options)
+        is_wide = sizes[i] > most and (sizes[i] > 1 or i == 0 or max(sizes) < 2)
+        most = max(most, sizes[i])
+        if i != certain and not (is_wide and (is_usual or is_header_row(rows[i], others))):
+            continue
+        if i or not is_usual:
+            names = ", ".join(cell.strip() for cell in rows[i] if cell.strip())
+            which = f"its row {i + 1}" if i else "its first row"
+            problem = f"{table}: {which} names the columns ({names})"
+            tell(SourceError(problem, Remedy.HEADER_IS_MESSAGE))
+        return i
+    return None
 
 
 def names_columns(cells: Sequence[str], options: TableOptions) -> bool:
-    """Return whether a row has a usual name of a column, so that it names them all."""
+    """Return whether a row has a usual name of a column, so that it is a header."""
     names = [column_key(cell) for cell in cells]
     learned = (name for pair in options.learned for name in pair)
     known = (options.text_column, options.label_column, *learned)
@@ -498,11 +508,11 @@ def names_columns(cells: Sequence[str], options: TableOptions) -> bool:
         return True
     texts = [name for name, cell in zip(names, cells, strict=True) if _is_text_name(name, cell)]
     if {SPAM, HAM, "junk"}.intersection(names) and not texts:
-        return False  # a column may be called spam, but so may the class of the first row
+        return False  # it may be the class of the first row
     return bool(texts) or any(name in LABEL_NAMES or name in _WEAK_LABEL_NAMES for name in names)
 
 
-def are_both_names(cells: Sequence[str]) -> bool:
+def _are_both_names(cells: Sequence[str]) -> bool:
     """Return whether a row has the usual names of both columns, of texts and of labels."""
     names = {column_key(cell) for cell in cells}
     return not names.isdisjoint(TEXT_NAMES) and not names.isdisjoint(LABEL_NAMES)
@@ -515,10 +525,10 @@ def _is_text_name(key: str, cell: str) -> bool:
     )
 
 
-# Though no name in it is a usual one.
+# A row without usual names may be a header, too.
 #
-# Taken for a message, a header is a class of its own (`y,x` over rows of 0 and 1: classes 0, 1, y);
-# taken for a header, a message is lost.  So a row is a header only if all of this holds:
+# A header read as a message adds a class (`y,x` above rows of 0 and 1: classes 0, 1, y); a message
+# read as a header is lost.  So a row is a header only if all of this holds:
 #
 # - Each of its cells could be a name: short, not a number, none twice.  pandas writes two other
 #   kinds: an empty cell over the index, which is a column of numbers, none twice; and 0, 1, 2 …
@@ -537,9 +547,9 @@ def _is_text_name(key: str, cell: str) -> bool:
 #   where there is one beside the labels, too.  Names that pandas counted may be like the labels
 #   below them.
 #
-# What is left is the message of one word (of a few, in three columns, or if its class is "not sure"
-# beside ham and spam) that is the only one of its class in the sample, and is first, and the
-# message "1" of class 0; whoever has it is told that its row was taken for a header.
+# Messages that are still lost: the message "1" of class 0, and a first message of one word (of a
+# few, in three columns, or of a class "not sure" beside ham and spam) that is alone in its class in
+# the sample.  A note says that the row was taken as a header.
 
 _NAME_LENGTH = 40  # characters
 _BARE_WORD = lazy_pattern(r"[^\W\d]\w*(?:[.-]\w+)*")  # a bare word, as an identifier is
@@ -551,7 +561,7 @@ _ROWS_OF_ONE_WORD = 20  # labels, at least, beside which one of several words is
 
 
 def is_header_row(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
-    """Return whether a table's first row names its columns, by the rows of the sample below it."""
+    """Return whether a table's first row names its columns; others: the sample's other rows."""
     names = [cell.strip() for cell in first]
     while names and not names[-1]:
         names.pop()
@@ -562,11 +572,11 @@ def is_header_row(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool
     # The index of a data frame; the rows may be shuffled.
     index = columns[0] if not names[0] else []
     has_index = 2 < len(index) == len(set(index)) and all(map(_INDEX.fullmatch, index))
-    own = names[1:] if has_index else names
-    are_counted = own == [str(number) for number in range(len(own))]
+    titles = names[1:] if has_index else names
+    are_counted = titles == [str(number) for number in range(len(titles))]
     if not are_counted and not (
-        len({name.lower() for name in own}) == len(own)
-        and all(0 < len(name) <= _NAME_LENGTH and not _NUMBER.fullmatch(name) for name in own)
+        len({name.lower() for name in titles}) == len(titles)
+        and all(0 < len(name) <= _NAME_LENGTH and not _NUMBER.fullmatch(name) for name in titles)
     ):
         return False
     label = label_by_content(columns)
@@ -576,7 +586,7 @@ def is_header_row(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool
     if text is None or not (
         are_counted
         or _BARE_WORD.fullmatch(names[text])
-        or _is_title(names[text], own, _is_no_class(name, labels))
+        or _is_title(names[text], titles, _is_no_class(name, labels))
     ):
         return False
     words = sum(_BARE_WORD.fullmatch(cell) is not None for cell in columns[text])
@@ -598,7 +608,7 @@ def is_header_row(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool
 
 
 def _is_title(name: str, names: Sequence[str], is_header: bool) -> bool:
-    """Return whether several words name the column of the texts, beside those of the others."""
+    """Return whether several words may name the column of the texts; names: of all columns."""
     is_usual = any(word in TEXT_NAMES for word in re.findall(r"\w+", name.lower()))
     return (
         (is_usual or len(names) > 2 or is_header)
@@ -608,7 +618,7 @@ def _is_title(name: str, names: Sequence[str], is_header: bool) -> bool:
 
 
 def _is_no_class(name: str, labels: list[str]) -> bool:
-    """Return whether a cell looks like none of the labels below it, which are of two classes."""
+    """Return whether a cell cannot be a third class beside the two of the labels below it."""
     classes = set(labels)
     answers = {answer_label(label) for label in classes - {SPAM, HAM}}
     if len(classes) == 2 and answers == {SPAM, HAM}:

@@ -1,7 +1,7 @@
-"""Bytes that are no message yet: archives, which are decompressed, and what is not read at all.
+"""Compressed files, which are decompressed, and formats that are refused.
 
-What mail stores compress with (Dovecot: gzip, bzip2, xz, lz4, zstd) is decompressed by what is in a
-file, whatever its name is.
+The compressions of mail stores (Dovecot: gzip, bzip2, xz, lz4, zstd) are recognised by a file's
+first bytes, whatever its name.
 """
 
 import io
@@ -17,7 +17,7 @@ from nbspam.patterns import lazy_pattern
 if TYPE_CHECKING:
     from pathlib import Path
 
-# The first bytes of an archive, and the modules that unpack it: the first one that is there.
+# The first bytes of an archive, and the modules that unpack it; the first one installed does.
 _DOVECOT_LZ4 = b"Dovecot-LZ4\r\x2a\x9b\xc5"
 _PACKED = {
     b"\x1f\x8b\x08": ("gzip",),
@@ -32,26 +32,26 @@ _BLOCK_LIMIT = 1 << 20  # bytes; Dovecot's have 64 KiB
 _SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".lz4")
 
 
-class Taken(io.RawIOBase):
-    """A stream of bytes that a function takes from another; it closes both at its end."""
+class DerivedStream(io.RawIOBase):
+    """A stream whose bytes a function derives from other streams; closing it closes them."""
 
-    def __init__(self, take: Callable[[int], bytes], *inner: IO[bytes]) -> None:
-        """take: returns so many bytes at most, and none at the end."""
-        self._take, self.inner = take, inner
+    def __init__(self, read: Callable[[int], bytes], *inner: IO[bytes]) -> None:
+        """read: returns at most so many bytes, and none at the end."""
+        self._read, self.inner = read, inner
 
     def readable(self) -> bool:
-        """Return whether it can be read, as it can."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any) -> int:
         """Put bytes into a buffer; return how many."""
         view = memoryview(buffer)
-        data = self._take(len(view))
+        data = self._read(len(view))
         view[: len(data)] = data
         return len(data)
 
     def close(self) -> None:
-        """Close it, and what it is made of."""
+        """Close it and the streams that it is derived from."""
         for stream in self.inner:
             stream.close()
         super().close()
@@ -59,7 +59,12 @@ class Taken(io.RawIOBase):
 
 def open_bytes(path: "Path") -> io.BufferedReader:
     """Open a file for reading, decompressed.  Opening and reading raise OSError only."""
-    return decompressed(path.open("rb"))
+    stream = path.open("rb")
+    try:
+        return decompressed(stream)
+    except OSError:
+        stream.close()
+        raise
 
 
 def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
@@ -70,29 +75,29 @@ def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
     if module is None:
         return stream
     inner = stream if module.__name__ == "lz4.block" else module.open(stream)
-    read = _dovecot_blocks(module, stream) if inner is stream else inner.read
+    unpack = _dovecot_blocks(module, stream) if inner is stream else inner.read
 
-    def take(n: int) -> bytes:
-        """Return bytes; its failures are all OSErrors, like those of a plain file."""
+    def read(n: int) -> bytes:
+        """Return bytes; every failure is an OSError, as with a plain file."""
         try:
-            return read(n)
-        except Exception as error:  # EOFError, zlib.error, and what the others have
+            return unpack(n)
+        except Exception as error:  # EOFError, zlib.error, and others
             if isinstance(error, MemoryError) or getattr(error, "strerror", None):
                 raise  # the machine or the disk fails, not the archive
             raise OSError(0, f"damaged archive: {error}") from error
 
     # Closing the inner stream leaves the packed one open.
-    return io.BufferedReader(Taken(take, inner, stream), 1 << 16)
+    return io.BufferedReader(DerivedStream(read, inner, stream), 1 << 16)
 
 
 def packed_stream(stream: IO[bytes]) -> IO[bytes]:
-    """Return the stream that a decompressed one is made of; any other itself."""
+    """Return the stream that a decompressed one is derived from; any other stream unchanged."""
     raw = getattr(stream, "raw", None)
-    return raw.inner[-1] if isinstance(raw, Taken) else stream
+    return raw.inner[-1] if isinstance(raw, DerivedStream) else stream
 
 
 def unpacking(magic: bytes) -> Any:
-    """Return the module that unpacks a file which begins so; None if there is none.
+    """Return the module that unpacks a file with these first bytes; None if there is none.
 
     magic: MAGIC_BYTES bytes.
     """
@@ -103,15 +108,15 @@ def unpacking(magic: bytes) -> Any:
 
 
 def unpacked(data: bytes, most: int) -> bytes:
-    """Return bytes, decompressed if they are an archive that can be read; at most so many."""
+    """Return bytes, decompressed if they are a readable archive; at most `most` then."""
     if unpacking(data[:MAGIC_BYTES]) is not None:
-        with suppress(OSError):  # damaged: what it is says `no_message`
+        with suppress(OSError):  # damaged: `no_message` reports it
             return decompressed(io.BufferedReader(io.BytesIO(data))).read(most)
     return data
 
 
 def _dovecot_blocks(block: Any, stream: IO[bytes]) -> Callable[[int], bytes]:
-    """Return what reads the blocks of LZ4 that Dovecot writes: each with its length before it."""
+    """Return a reader of Dovecot's LZ4 blocks, each of which follows its length."""
     most, rest = int.from_bytes(stream.read(MAGIC_BYTES + 4)[MAGIC_BYTES:], "big"), b""
     if most > _BLOCK_LIMIT:
         raise OSError(0, f"damaged archive: blocks of {most:,} bytes")
@@ -135,9 +140,9 @@ def bare_suffix(path: "Path") -> str:
     return suffixes[-1] if suffixes else ""
 
 
-# What is neither mail, text nor a table.  A source that is named is refused for its first bytes
-# alone.  A message, on standard input or in a folder, must be binary too: who sends a text must not
-# choose that it is not classified, and mail begins with what the receiving server wrote.
+# Formats that are neither mail, text nor a table.  A named source is refused for its first bytes
+# alone.  A message, on standard input or in a folder, is refused only if it is binary, too: the
+# sender of a text must not choose that it is not classified.
 
 WORKBOOKS = (".xlsx", ".xlsm")  # which are read
 _ARCHIVE = "unpack it, and give the folder or the file in it"
@@ -147,7 +152,7 @@ _WORKBOOK = "is an Excel workbook; save it as CSV, and use that"
 _DOCUMENT = "is an office document; save it as text or CSV, and use that"
 _DOVEADM = "read it over IMAP, or export it with doveadm fetch"
 _PICTURES = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a"
-# Where they have which bytes, and what is said.
+# The place of the bytes that show a format, the bytes, and the problem with its remedy.
 FORMATS = (
     (0, b"PK\x03\x04", _ZIP),
     (0, b"PK\x05\x06", "is an empty zip archive; give a file with messages"),
@@ -173,7 +178,7 @@ FORMATS = (
     (0, b"%PDF-", "is a PDF; save its text, and use that"),
     *((0, first, "is a picture; give its text") for first in _PICTURES),
 )
-# What a zip archive or an Office file is, by its suffix and by a name in it.
+# The problem of a zip archive or an Office file, by its suffix and by a name in it.
 _BY_SUFFIX = {
     ".xls": _WORKBOOK,
     ".docx": _DOCUMENT,
@@ -184,26 +189,25 @@ _IN_ZIP = ((b"xl/", _WORKBOOK), (b"word/", _DOCUMENT), (b"opendocument", _DOCUME
 
 
 def foreign_format(sample: bytes, suffix: str) -> str | None:
-    """Return what a file is that cannot be a source, and what to do; None if it may be one.
+    """Return why a file cannot be a source, and what to do; None if it may be one.
 
     sample: its first bytes.  suffix: as `bare_suffix` returns it.
     """
-    if packed := next(
-        (names for first, names in _PACKED.items() if sample.startswith(first)), None
-    ):
-        if unpacking(sample[:MAGIC_BYTES]) is not None:
-            return "is a damaged archive, or one in another; unpack it, and use that"
-        package = packed[-1].partition(".")[0]
+    modules = next((names for first, names in _PACKED.items() if sample.startswith(first)), None)
+    if modules and unpacking(sample[:MAGIC_BYTES]) is not None:
+        return "is a damaged archive, or one in another; unpack it, and use that"
+    if modules:
+        package = modules[-1].partition(".")[0]
         return f"is compressed; decompress it, or install {package}: {install_command(package)}"
-    said = next((s for offset, first, s in FORMATS if sample.startswith(first, offset)), None)
-    if said == _ZIP and suffix in WORKBOOKS:
+    problem = next((text for at, first, text in FORMATS if sample.startswith(first, at)), None)
+    if problem == _ZIP and suffix in WORKBOOKS:
         return None
-    if said in (_ZIP, _DOCUMENT) and suffix in _BY_SUFFIX:
+    if problem in (_ZIP, _DOCUMENT) and suffix in _BY_SUFFIX:
         return _BY_SUFFIX[suffix]
-    if said == _ZIP:
-        return next((known for name, known in _IN_ZIP if name in sample), said)
-    is_workbook = said == _DOCUMENT and "Workbook".encode("utf-16-le") in sample
-    return _WORKBOOK if is_workbook else said
+    if problem == _ZIP:
+        return next((text for name, text in _IN_ZIP if name in sample), problem)
+    is_workbook = problem == _DOCUMENT and "Workbook".encode("utf-16-le") in sample
+    return _WORKBOOK if is_workbook else problem
 
 
 # Files that mail programs keep beside messages; those that begin with a dot are never read.
@@ -214,7 +218,7 @@ _OF_STORES = lazy_pattern(
     r"|foldertree\.json|table_of_contents|desktop\.ini|.*:zone\.identifier",
     re.IGNORECASE,
 )
-# Characters that no text has but by mistake.  Of random bytes one in ten is one.
+# Characters that a text has only by mistake; one in ten of random bytes.
 _CONTROLS = lazy_pattern("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _LOOKED_AT = 4096  # characters
 _CONTROLS_OF_TEXT = 3
@@ -222,7 +226,7 @@ _SHARE, _SHARE_OF_KNOWN = 1 / 20, 1 / 50
 
 
 def no_message(data: bytes, text: str, name: str) -> str:
-    """Return why bytes without a mail's header are no message, and what to do; "" for a text.
+    """Return why bytes without a header are no message, and what to do; "" for a text.
 
     text: the bytes decoded.  name: of their file, "" if they have none.
     """

@@ -1,12 +1,12 @@
 """Sources cut into pieces, each of which another machine can read.
 
 Files of folders, Maildirs and indexes are listed here and read there.  An mbox, a text and a table
-of lines are cut into ranges of bytes.  What cannot be cut is read here, and its messages take the
-place of pieces: an archive, a JSON document, Parquet, Excel, a CSV with quotes (where a row ends
-depends on all the quotes before it), standard input, a pipe.
+of lines are cut into ranges of bytes.  Sources that cannot be cut are read here, and yield messages
+in place of pieces: archives, JSON documents, Parquet, Excel, a CSV with quotes (the end of a row
+depends on all quotes before it), standard input, pipes.
 
-A piece is data, so that it can go to another machine, and reading it twice gives the same twice.
-What could not be read comes as data too, in its place.
+A piece is data, so it can go to another machine, and can be read twice with the same result.
+Skipped messages are data too, among the others.
 """
 
 import io
@@ -16,11 +16,12 @@ from itertools import accumulate, pairwise, takewhile
 from typing import NamedTuple, TypeVar
 
 from nbspam.errors import NbspamError, SourceError
+from nbspam.names import is_url
 from nbspam.reading import mail, tables
-from nbspam.reading.compression import MAGIC_BYTES, Taken, unpacking
+from nbspam.reading.compression import MAGIC_BYTES, DerivedStream, unpacking
 from nbspam.reading.lines import Opened, each_line
 from nbspam.reading.message import RawMessage
-from nbspam.reading.rows import Layout, file_content, layout_of
+from nbspam.reading.rows import Layout, content_of, layout_of
 from nbspam.reading.source import (
     LINES,
     ReadingOptions,
@@ -36,11 +37,11 @@ A = TypeVar("A")
 
 
 class ElsewhereError(NbspamError):
-    """A machine does not have the file that the one has which cut it."""
+    """The file that was cut on another machine is missing here."""
 
 
 class _Collected(Skips):
-    """Skips that are handed on in the place where they occurred."""
+    """Skipped messages that are yielded among the others."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +51,7 @@ class _Collected(Skips):
         self._new.append(skipped)
 
     def among(self, raws: Iterator[A]) -> Iterator[A | Skipped]:
-        """Yield messages or pieces, and what is skipped while they are read."""
+        """Yield messages or pieces, and the messages that are skipped meanwhile."""
         for raw in raws:
             while self._new:
                 yield self._new.pop(0)
@@ -63,31 +64,30 @@ class FileList(NamedTuple):
 
     files: tuple[str, ...]
     labels: tuple[str | None, ...]
-    size: int = 0  # what its files have is known where they are read
+    size: int = 0  # bytes: unknown until the files are read
 
     def read(self) -> Iterator[RawMessage | Skipped]:
-        """Yield its messages; each file is opened by whoever parses it.
+        """Yield its messages; each file is opened when it is parsed.
 
-        A file that is gone is skipped by them, as mail is moved while it is read; a machine that
-        does not even have the folder is another matter.
+        A missing file is skipped then, since mail is moved while it is read.  A missing folder
+        means that this machine has other files.
         """
         first = Source(self.files[0]).path
-        if not first.exists() and not first.parent.is_dir():
+        if not is_url(first) and not first.exists() and not first.parent.is_dir():
             raise ElsewhereError(f"{first.parent}: no such folder")
         for name, label in zip(self.files, self.labels, strict=True):
             yield RawMessage(name, label, Source(name).path)
 
 
-# A range is cut at any byte.  What begins in it (lines, or the messages of an mbox) belongs to it,
-# up to where the next thing begins, and so whoever reads a range finds its beginning and its end
-# alone, as the readers of its neighbours do.
+# A range is cut at any byte.  Lines, or messages of an mbox, belong to the range in which they
+# begin, so its reader finds the first and the last one without the other ranges.
 
 
 class ByteRange(NamedTuple):
     """Some of a file's bytes, from start to end."""
 
     name: str
-    whole: int  # bytes of the file, by which it is known again on another machine
+    whole: int  # bytes of the file; on another machine it must have as many
     start: int
     end: int
     of_mails: bool  # of an mbox, and not of lines
@@ -106,22 +106,20 @@ class ByteRange(NamedTuple):
         return path.open("rb")
 
     def opened(self) -> io.BufferedReader:
-        """Open the bytes of what begins in it; raises as `file` does."""
-        stream = self.file()
+        """Open the lines or messages that begin in it; raises as `file` does."""
+        stream, end = self.file(), self.whole
         start = self._begins(stream, self.start) if self.start else 0
-        # The line end before the blank line before a mail belongs to nothing.
-        end = (
-            self._begins(stream, self.end) - self.of_mails if self.end < self.whole else self.whole
-        )
+        if self.end < self.whole:  # the line end before a mail's blank line belongs to no mail
+            end = self._begins(stream, self.end) - self.of_mails
         stream.seek(start)
 
-        def take(n: int) -> bytes:
+        def read(n: int) -> bytes:
             return stream.read1(min(n, max(end - stream.tell(), 0)))
 
-        return io.BufferedReader(Taken(take, stream), 1 << 16)
+        return io.BufferedReader(DerivedStream(read, stream), 1 << 16)
 
     def _begins(self, stream: io.BufferedReader, at: int) -> int:
-        """Return where the first thing begins from `at` on, which is above 0."""
+        """Return where the first line or message begins from `at` on, which is above 0."""
         if self.of_mails:
             return next(mail.message_starts(stream, at), self.whole + 1)
         stream.seek(at - 1)
@@ -131,22 +129,22 @@ class ByteRange(NamedTuple):
         return stream.tell()
 
 
-class RangeFound(NamedTuple):
-    """What is to be known of a range before it is read."""
+class RangeCount(NamedTuple):
+    """What a range has, counted before it is read."""
 
     n: int  # lines or messages that begin in it
     has_quotes: bool = False
     has_quoted_cells: bool = False  # of a TSV: one begins with a quote
 
 
-def count(part: ByteRange) -> RangeFound:
-    """Count what begins in a range; raises ElsewhereError and OSError."""
+def count(part: ByteRange) -> RangeCount:
+    """Count the lines or messages that begin in a range; raises ElsewhereError and OSError."""
     n, quotes, cells = 0, False, False
     if part.of_mails:
         with part.file() as stream:
             starts = mail.message_starts(stream, max(part.start, 1))
             n = sum(1 for _ in takewhile(lambda at: at < part.end, starts))
-        return RangeFound(n + (part.start == 0))
+        return RangeCount(n + (part.start == 0))
     with part.opened() as stream:
         for line in each_line(stream):
             n += 1
@@ -154,21 +152,21 @@ def count(part: ByteRange) -> RangeFound:
                 quotes = True
                 bare = line.removeprefix(b"\xef\xbb\xbf") if n == 1 else line
                 cells = bare.startswith(b'"') or b'\t"' in bare
-    return RangeFound(n, quotes, cells)
+    return RangeCount(n, quotes, cells)
 
 
-# What `count` does before a file is read; it may be done on other machines.
-Survey = Callable[[list[ByteRange]], Iterable[RangeFound]]
-# Yields the messages in bytes, of a file of this name; given the number of the first of its lines
-# or messages.
+# Counts ranges before a file is read, as `count` does, perhaps on other machines.
+Survey = Callable[[list[ByteRange]], Iterable[RangeCount]]
+# Yields the messages of a range; takes the file's name, what opens the range, and the number of its
+# first line or message.
 PartReader = Callable[[str, Opened, Skips, int], Iterator[RawMessage]]
 
 
 class RangePiece(NamedTuple):
-    """A range of a file, with what its reader needs."""
+    """A range of a file and its reader."""
 
     part: ByteRange
-    first: int  # the number of what begins first in it
+    first: int  # the number of its first line or message
     reader: PartReader
 
     @property
@@ -188,26 +186,17 @@ class RangePiece(NamedTuple):
             yield from skips.among(self.reader(name, self.part.opened, skips, self.first))
 
 
-# A part of the sources.  `read` yields its messages, in order, and in their place what cannot be
-# read; it raises SourceError, and ElsewhereError on a machine that has not the same file.
+# `read` yields its messages in order, and skipped messages among them; it raises SourceError, and
+# ElsewhereError on a machine without the same file.
 SourcePiece = FileList | RangePiece
 
-_SHORT = 4  # times as many tokens has a text without a header, of as many bytes
-# Files of a list, at first; the next ones are longer, so that 10^8 files are few lists.
+_SHORT = 4  # ratio of the tokens of a text without a header to those of a mail of as many bytes
+# Files of a list, at first; later ones are longer, so that 10^8 files are few lists.
 _MAIL, _FILES = 4_096, 125  # bytes of a file, about; files at least
 _FILES_LIMIT = 4_000
 _LISTS = 1_000  # of one length
 # Kinds whose messages are files, which are listed without being read.
 _LISTINGS = (mail.CLASS_FOLDERS, mail.FOLDER, mail.INDEX, mail.EMPTY_FILE, mail.MAIL, mail.TEXT)
-
-
-class Asked(NamedTuple):
-    """A source, and what is asked of it."""
-
-    name: str
-    label: str | None = None  # the class that the user gives its messages
-    has_label: bool = False  # whether the user gives one
-    needs_labels: bool = False  # it must say itself which class each message is in
 
 
 class Cutter(NamedTuple):
@@ -217,13 +206,17 @@ class Cutter(NamedTuple):
     size: int  # bytes of a piece, about
     survey: Survey = partial(map, count)
 
-    def pieces(self, asked: Asked) -> Iterator[SourcePiece | RawMessage | Skipped]:
-        """Yield a source in pieces, as messages what is read here, and what is skipped meanwhile.
+    def pieces(
+        self, name: str, label: str | None = None, needs_labels: bool = False
+    ) -> Iterator[SourcePiece | RawMessage | Skipped]:
+        """Yield a source as pieces, or as messages if it is read here, and what is skipped.
 
+        label: the class that the user gives its messages.
+        needs_labels: whether the source must have labels of its own.
         Raises SourceError as `sources.py` does.
         """
-        source, skips = existing(asked.name), _Collected()
-        request = ReadingRequest(self.options, skips, *asked[1:])
+        source, skips = existing(name), _Collected()
+        request = ReadingRequest(self.options, skips, label, needs_labels)
         with failing_as(source):
             yield from skips.among(self._cut(source, request))
 
@@ -232,20 +225,22 @@ class Cutter(NamedTuple):
         if self.options.attached:
             yield from attached_messages(kind.read(source, request), request)
         elif any(kind is listing for listing in _LISTINGS):
-            n, files, lists = max(_FILES, self.size // _MAIL), [], 0
+            n, lists = max(_FILES, self.size // _MAIL), 0
+            files: list[str] = []
+            labels: list[str | None] = []
             for raw in kind.read(source, request):
                 is_file = not isinstance(raw.content, bytes)  # and not of an mbox
                 if is_file:
-                    files.append(raw)
-                if files and not (
-                    is_file and len(files) < min(n << (lists // _LISTS), _FILES_LIMIT)
-                ):
-                    yield _file_list(files)
-                    files, lists = [], lists + 1
+                    files.append(raw.source)
+                    labels.append(raw.label)
+                is_full = len(files) >= min(n << (lists // _LISTS), _FILES_LIMIT)
+                if files and (is_full or not is_file):
+                    yield FileList(tuple(files), tuple(labels))
+                    files, labels, lists = [], [], lists + 1
                 if not is_file:
                     yield raw
             if files:
-                yield _file_list(files)
+                yield FileList(tuple(files), tuple(labels))
         # Only this machine can read a stream.
         elif source.is_at_server or not source.is_file:
             yield from kind.read(source, request)
@@ -265,31 +260,32 @@ class Cutter(NamedTuple):
                 return None
             reader: PartReader = partial(mail.mbox_messages, request.label, request.options.seen)
             return _range_pieces(self._counted(source, of_mails=True), reader)
-        table, told = self.options.table, list[SourceError]()
+        notes = list[SourceError]()
+        options = self.options._replace(tell=notes.append)
         form = LINES if kind is tables.EACH_LINE else self.options.input_format
         form = "tsv" if kind is tables.TSV else form
-        content = file_content(source, form, table.encoding, told.append)
+        content = content_of(source, form, options)
         if content.decoding.is_streamed or content.form not in ("tsv", "csv", "jsonl", LINES):
             return None
-        counted = self._counted(source)
+        ranges = self._counted(source)
         if content.form == LINES:
             reader = partial(tables.line_messages, request.label, content.decoding)
-        elif content.form == "csv" and any(found.has_quotes for _, found in counted):
+        elif content.form == "csv" and any(counts.has_quotes for _, counts in ranges):
             return None
         else:
-            is_bare = content.form == "tsv" and not any(f.has_quoted_cells for _, f in counted)
-            layout = Layout("\t") if is_bare else layout_of(content, table)
+            is_bare = content.form == "tsv" and not any(c.has_quoted_cells for _, c in ranges)
+            layout = Layout("\t") if is_bare else layout_of(content, options.table)
             if layout.is_quoted and content.form != "csv":
                 return None
             reader = tables.line_plan(content, request, layout).read
-        for what in told:
-            request.options.tell(what)
-        return _range_pieces(counted, reader)
+        for note in notes:
+            self.options.tell(note)
+        return _range_pieces(ranges, reader)
 
     def _counted(
         self, source: Source, of_mails: bool = False
-    ) -> list[tuple[ByteRange, RangeFound]]:
-        """Return a file in ranges, each with what begins in it."""
+    ) -> list[tuple[ByteRange, RangeCount]]:
+        """Return the ranges of a file with their counts."""
         name, whole = str(source.path), source.path.stat().st_size
         size = self.size if of_mails else self.size // _SHORT
         n = max(1, round(whole / max(1, size)))
@@ -298,16 +294,11 @@ class Cutter(NamedTuple):
         return list(zip(parts, self.survey(parts), strict=True))
 
 
-def _file_list(raws: list[RawMessage]) -> FileList:
-    names, labels, _ = zip(*raws, strict=True)
-    return FileList(names, labels)
-
-
 def _range_pieces(
-    counted: list[tuple[ByteRange, RangeFound]], reader: PartReader
+    ranges: list[tuple[ByteRange, RangeCount]], reader: PartReader
 ) -> list[RangePiece]:
-    """Return ranges with the numbers of what is first in each."""
-    firsts = accumulate((found.n for _, found in counted), initial=1)
+    """Return ranges as pieces, with the number of the first line or message of each."""
+    firsts = accumulate((counts.n for _, counts in ranges), initial=1)
     return [
-        RangePiece(part, first, reader) for (part, _), first in zip(counted, firsts, strict=False)
+        RangePiece(part, first, reader) for (part, _), first in zip(ranges, firsts, strict=False)
     ]

@@ -1,4 +1,4 @@
-"""The header of a message or part: where it ends, its fields, and what stands in their values.
+"""The header of a message or part: its end, its fields, their parameters and encoded words.
 
 Sources: RFC 5322 (fields), RFC 2045 (parameters), RFC 2047 (encoded words), RFC 2231 (parameters in
 pieces and charsets).
@@ -21,8 +21,8 @@ _LATE_LIMIT = 10  # MIME fields read beyond the limits
 
 Header = tuple[str, str]
 
-# Possessive, for speed: no header line can be matched in another way.  Groups are not: up to Python
-# 3.11.4 a possessive group that fails in its last round leaves the match too far on (gh-106052).
+# Possessive, for speed: each header line matches in one way only.  Groups are not: up to Python
+# 3.11.4 a possessive group that fails in its last round ends the match too late (gh-106052).
 _HEADER_LINES = re.compile(rb"(?:[!-9;-~]++[ \t]*+:[^\n]*+(?:\n[ \t][^\n]*+)*(?:\n|\Z))+")
 _HEADER = re.compile(r"^([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*)", re.MULTILINE)
 MIME_FIELDS = frozenset({"content-type", "content-transfer-encoding", "content-disposition"})
@@ -39,13 +39,12 @@ _ENCODED_WORD = lazy_pattern(r"=\?([^?\s]{1,40})\?([bBqQ])\?([^?\n]*(?:\?(?!=)[^
 def split_header(raw: bytes, limits: set[str], is_part: bool = False) -> tuple[list[Header], bytes]:
     """Return the header lines that `raw` (LF line ends) begins with, and the rest.
 
-    The block ends at the first line that is neither a header nor the continuation of one; if that
-    is a blank line, it belongs to neither.  As in mail readers, it goes on after such a line if
-    a field of MIME follows before the blank line, or other known ones and few such lines.  Beyond
-    HEADER_LIMIT and HEADERS_LIMIT only the fields of MIME are read, and "header" is added to
-    `limits`.
+    The block ends at the first line that is neither a header nor a continuation; if the line is
+    blank, it belongs to neither.  As in mail readers, the block goes on after another such line if
+    a MIME field follows before the blank line, or other known fields and few such lines.  Beyond
+    HEADER_LIMIT and HEADERS_LIMIT only MIME fields are read, and "header" is added to `limits`.
 
-    is_part: of a multipart; it may begin with lines that are none, as no text can stand there.
+    is_part: of a multipart; it may begin with lines that are no headers, as no text can be there.
     """
     lines = _HEADER_LINES.match(raw, 0, HEADER_LIMIT)
     end = lines.end() if lines else 0
@@ -60,9 +59,9 @@ def split_header(raw: bytes, limits: set[str], is_part: bool = False) -> tuple[l
 
 
 def _without_text(headers: list[Header], raw: bytes, end: int) -> int:
-    """Return where the header ends if no blank line ends it; its last fields may be text ("Note:").
+    """Return the end of a header without a blank line; its last fields may be text ("Note:").
 
-    Takes such fields out of `headers`: the last ones that no mail program is known to write.
+    Removes such fields from `headers`: the last ones that no mail program is known to write.
     """
     while len(headers) > 1 and not is_known(headers[-1][0]):
         del headers[-1]
@@ -75,7 +74,7 @@ def _without_text(headers: list[Header], raw: bytes, end: int) -> int:
 def _late_headers(
     raw: bytes, end: int, limits: set[str], is_part: bool
 ) -> tuple[list[Header], int]:
-    """Return the headers after a line that is none, or beyond the limit, and where they end."""
+    """Return the headers after a line that is no header, or beyond the limit, and their end."""
     is_long = end > HEADER_LIMIT // 2
     stop = len(raw) if is_long else end + _JUNK_LIMIT
     last = raw.find(b"\n\n", max(end - 1, 0), stop) + 1
@@ -83,11 +82,11 @@ def _late_headers(
         return [], end
     if is_long:
         limits.add("header")
-        found = list(itertools.islice(_MIME_FIELD.finditer(raw, end, last), _LATE_LIMIT))
-        return _headers(b"\n".join(match[0] for match in found), limits), last
+        fields = itertools.islice(_MIME_FIELD.finditer(raw, end, last), _LATE_LIMIT)
+        return _headers(b"\n".join(match[0] for match in fields), limits), last
     late = _headers(raw[end:last], limits)
     if not _MIME_FIELD.search(raw, end, last):
-        # Where the blank line is missing, this is text, which has such lines by chance.
+        # Without the blank line this is text, which has such lines by chance.
         is_text = is_part or not any(is_known(name) for name, _ in late)
         odd = sum(not _FIELD_LINE.match(line) for line in raw[end : last - 1].split(b"\n"))
         if is_text or odd > len(late):
@@ -96,20 +95,20 @@ def _late_headers(
 
 
 def _headers(block: bytes, limits: set[str]) -> list[Header]:
-    """Return HEADERS_LIMIT headers of a block at most, and its MIME fields."""
+    """Return at most HEADERS_LIMIT headers of a block, and its MIME fields."""
     try:
         text = block.decode("ascii")
     except UnicodeDecodeError:
         # Line by line: one header in Latin-1 does not affect the others.  But not all of 100,000
         # short ones in each of many parts: a crafted mail of 16 MB took 12 s.
         text = "\n".join(decode(line, "utf-8") for line in block.split(b"\n", 2 * HEADERS_LIMIT))
-    found: list[Header] = _HEADER.findall(text)
-    if len(found) > HEADERS_LIMIT:
+    lines: list[Header] = _HEADER.findall(text)
+    if len(lines) > HEADERS_LIMIT:
         limits.add("header")
-        late = [header for header in found[HEADERS_LIMIT:] if header[0].lower() in MIME_FIELDS]
-        found = found[:HEADERS_LIMIT] + late[:_LATE_LIMIT]
+        late = [header for header in lines[HEADERS_LIMIT:] if header[0].lower() in MIME_FIELDS]
+        lines = lines[:HEADERS_LIMIT] + late[:_LATE_LIMIT]
     headers = []
-    for name, value in found:
+    for name, value in lines:
         if "\n" in value:
             value = " ".join(filter(None, map(str.strip, value.split("\n"))))
         headers.append((name.lower(), value.strip()))
@@ -117,7 +116,7 @@ def _headers(block: bytes, limits: set[str]) -> list[Header]:
 
 
 def content_type(value: str, default: str) -> tuple[str, dict[str, str]]:
-    """Return the media type in lower case and its parameters, of a Content-Type value."""
+    """Return the media type, in lower case, and the parameters of a Content-Type value."""
     if not value:
         return default, {}
     value = value[:PARAMETERS_LIMIT]
@@ -153,10 +152,10 @@ def parameters_of(value: str) -> dict[str, str]:
 
 
 def decode_words(value: str) -> str:
-    """Return a header value with its RFC 2047 encoded words decoded.
+    """Return a header value with its encoded words (RFC 2047) decoded.
 
-    Adjacent words of one charset are joined before they are decoded: many mailers cut a character
-    in two.  A word that cannot be decoded stays unchanged.
+    Adjacent words of one charset are decoded together, since many mailers split a character.  A
+    word that cannot be decoded stays unchanged.
     """
     if "=?" not in value:
         return value
@@ -183,7 +182,7 @@ def decode_words(value: str) -> str:
     return "".join(out)
 
 
-# Bytes in which a Message-ID is looked for.  Mail programs write it early; the longest header block
+# Bytes in which a Message-ID is searched.  Mail programs write it early; the longest header block
 # of the corpora has 21 KB.
 HEAD = 64 << 10
 _MESSAGE_ID = lazy_pattern(
@@ -193,11 +192,11 @@ _FOLD = lazy_pattern(rb"\n[ \t]+")
 
 
 def message_id(raw: bytes | bytearray) -> str:
-    """Return the first Message-ID as it is written, without folds; "" if the header has none.
+    """Return the first Message-ID, without folds; "" if the header has none.
 
-    By it logs are searched, so it is found without parsing the mail.
-    raw: a mail, or its first HEAD bytes or more.  What it holds is the sender's choice: any byte
-    but LF, as a character of Latin-1.
+    Logs name it, so it is found without parsing the mail.
+    raw: a mail, or at least its first HEAD bytes.  The sender chooses the value: any byte but LF,
+    as a character of Latin-1.
     """
     head = bytes(raw[:HEAD])
     if b"\r" in head:

@@ -1,24 +1,22 @@
-"""The lines of a text: which charset its letters say, and where its lines end.
+"""The lines of a text: its charset, recognised by its letters, and its line ends.
 
-A byte order mark names the charset, whatever the user says.  Without one it is what the user says,
-else UTF-8; a line that is not UTF-8 is of the charset that the letters of all such
-lines say.  Lines end with LF; those of a text with more CR than LF, as Excel for Mac writes it,
-with either.
+The charset is the one of a byte order mark, else the user's, else UTF-8.  Lines that are not UTF-8
+have the charset that the letters of all such lines show.  Lines end with LF; in a text with more CR
+than LF, as Excel for Mac writes, also with CR.
 """
 
 import io
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import NamedTuple
 
 from nbspam.errors import Remedy, SourceError
 from nbspam.reading.charsets import marked_encoding
-from nbspam.reading.source import SAMPLE_BYTES, Skips
+from nbspam.reading.source import SAMPLE_BYTES, ReadingOptions, Skips
 
 Opened = Callable[[], io.BufferedReader]
 Line = tuple[int, str]  # its number, its text with the line end
-Tell = Callable[[SourceError], None]
 
 _LINE_LIMIT = 4 << 20  # bytes of one line
 _BLOCK = 1 << 20  # bytes of lines that are checked together
@@ -30,47 +28,47 @@ class Decoding(NamedTuple):
     """How the bytes of a text become lines."""
 
     codec: str = "utf-8"
-    fallback: str | None = "cp1252"  # of a line that is not valid; None: it is skipped
+    fallback: str | None = "cp1252"  # of an invalid line; None: it is skipped
     has_cr: bool = False  # whether a CR alone ends a line, too
 
     @property
     def is_streamed(self) -> bool:
-        """Whether the text is decoded from its start, and so cannot be cut."""
+        """Whether the text is decoded from its start, so that it cannot be cut."""
         return self.has_cr or is_wide(self.codec)
 
 
-def decoding_of(name: str, opened: Opened, encoding: str | None, tell: Tell) -> Decoding:
-    """Return how a text is decoded; opened: what is looked at.
+def decoding_of(name: str, open_text: Opened, options: ReadingOptions) -> Decoding:
+    """Return the decoding of a text; open_text: opens its bytes.
 
-    encoding: what the user says.  tell: told of another charset than that and UTF-8.
+    Tells the user of a charset that was recognised.
     """
-    with opened() as stream:
+    with open_text() as stream:
         first = stream.read(SAMPLE_BYTES)
     decoding = Decoding()
     if mark := marked_encoding(first):
         decoding = Decoding(mark, None) if is_wide(mark) else Decoding()
-    elif encoding:
-        decoding = Decoding(encoding, None)
+    elif options.table.encoding:
+        decoding = Decoding(options.table.encoding, None)
     else:
-        found = wide_encoding(first[:_WIDE_SAMPLE])
-        if found:
-            decoding = Decoding(found, None)
-        elif other := b"".join(_not_utf_8(opened)):
-            found = likely_charset(other)
-            # By chance hardly any text of one byte a character is UTF-8, but short Chinese ones.
-            is_first = found in _MANY_BYTES
-            decoding = Decoding(*((found, "utf-8") if is_first else ("utf-8", found)))
-        if found:
-            problem = f"{name}: is not UTF-8, and is read as {charset_title(found)}"
-            tell(SourceError(problem, Remedy.NAME_ENCODING))
+        charset = wide_encoding(first[:_WIDE_SAMPLE])
+        if charset:
+            decoding = Decoding(charset, None)
+        elif other := b"".join(_not_utf_8(open_text)):
+            charset = likely_charset(other)
+            # Short Chinese lines may be valid UTF-8 by chance; those of one-byte charsets hardly.
+            is_first = charset in _MANY_BYTES
+            decoding = Decoding(*((charset, "utf-8") if is_first else ("utf-8", charset)))
+        if charset:
+            problem = f"{name}: is not UTF-8, and is read as {charset_title(charset)}"
+            options.tell(SourceError(problem, Remedy.NAME_ENCODING))
     text = first.decode(decoding.codec, "replace")
     return decoding._replace(has_cr=text.count("\r") - text.count("\r\n") > text.count("\n"))
 
 
-def _not_utf_8(opened: Opened) -> Iterator[bytes]:
-    """Yield the first lines that are not UTF-8; of one class of letters they are enough."""
+def _not_utf_8(open_text: Opened) -> Iterator[bytes]:
+    """Yield the first lines that are not UTF-8."""
     size = 0
-    with opened() as stream:
+    with open_text() as stream:
         while size < _OTHER_BYTES and (block := stream.read(_BLOCK) + stream.readline(_LINE_LIMIT)):
             if not _is_utf_8(block):
                 for line in block.splitlines(keepends=True):
@@ -84,15 +82,15 @@ def _is_utf_8(data: bytes) -> bool:
 
 
 def decoded_lines(
-    name: str, opened: Opened, decoding: Decoding, skips: Skips, first: int = 1
-) -> Iterator[Line]:
-    """Yield (line number, text with its line end) of a text.
+    name: str, open_text: Opened, decoding: Decoding, skips: Skips, first: int = 1
+) -> Generator[Line, None, None]:
+    """Yield (line number, text with its line end) of a text; closes it at the end.
 
-    name: the text's, in errors.  opened: called for its bytes when the first line is asked for.
-    first: the number of the first line, of a part of a text.
+    name: of the text, in errors.  open_text: opens its bytes; called for the first line.
+    first: the number of the first line, in a part of a text.
     """
     codec, fallback, has_cr = decoding
-    with opened() as stream:
+    with open_text() as stream:
         if decoding.is_streamed:
             newline = None if has_cr else "\n"
             errors = "replace" if is_wide(codec) or not fallback else "surrogateescape"
@@ -100,7 +98,7 @@ def decoded_lines(
             for number, text in enumerate(texts, 1):
                 if errors == "surrogateescape" and not text.isascii():
                     data = text.encode(codec, "surrogateescape")
-                    text = _decoded(data, codec) or _otherwise(data, decoding)
+                    text = _decoded(data, codec) or _decode_invalid(data, decoding)
                 yield number, text.removeprefix("\ufeff") if number == 1 else text
             return
         for number, line in enumerate(each_line(stream), first):
@@ -110,14 +108,14 @@ def decoded_lines(
                 yield number, line.decode(codec)
             except UnicodeError as error:
                 if fallback:
-                    yield number, _otherwise(line, decoding)
+                    yield number, _decode_invalid(line, decoding)
                 else:
                     reason = getattr(error, "reason", error)
                     skips(f"{name}:{number}", f"the line is not {codec} ({reason})")
 
 
 def each_line(stream: io.BufferedReader) -> Iterator[bytes]:
-    """Yield the lines of a text as bytes, which is what is numbered; a long one is several."""
+    """Yield the lines of a text as bytes; a long one counts as several."""
     while line := stream.readline(_LINE_LIMIT):
         yield line
 
@@ -129,11 +127,11 @@ def filled(lines: Iterator[Line]) -> Iterator[Line]:
             yield number, line.rstrip("\r\n")
 
 
-def _otherwise(data: bytes, decoding: Decoding) -> str:
-    """Return the text of a line that is not valid."""
+def _decode_invalid(data: bytes, decoding: Decoding) -> str:
+    """Return the text of a line that is invalid in its codec."""
     codec, fallback, _ = decoding
-    own = codec if fallback in (None, "utf-8") else fallback
-    return (fallback and _decoded(data, fallback)) or data.decode(own, "replace")
+    last = codec if fallback in (None, "utf-8") else fallback
+    return (fallback and _decoded(data, fallback)) or data.decode(last, "replace")
 
 
 def _decoded(data: bytes, codec: str) -> str | None:
@@ -143,9 +141,9 @@ def _decoded(data: bytes, codec: str) -> str | None:
         return None
 
 
-# Which charset a text is in
+# Charsets
 
-_MARKS = b"\n\r\t,;|"  # what a table, and nearly every text, has
+_MARKS = b"\n\r\t,;|"  # in a table, and in nearly every text
 
 
 def is_wide(encoding: str | None) -> bool:
@@ -155,11 +153,10 @@ def is_wide(encoding: str | None) -> bool:
 
 
 def wide_encoding(first: bytes) -> str | None:
-    """Return the encoding of a text whose characters have two or four bytes; None of any other.
+    """Return UTF-16 or UTF-32, whose characters have two or four bytes; None for other encodings.
 
     first: the first bytes of a text without a byte order mark.
-    Most delimiters and line ends have a NUL beside them, where UTF-16 has it.  A stray NUL in a
-    text of single bytes does not matter.
+    In UTF-16 most delimiters and line ends have a NUL beside them.
     """
     if b"\0" not in first:
         return None
@@ -173,8 +170,8 @@ def wide_encoding(first: bytes) -> str | None:
     return None
 
 
-# Charsets of several bytes, and characters that are frequent in their languages.  A wrong one is
-# either not valid, or its characters are rare ones.
+# Charsets of several bytes, and the frequent characters of their languages.  In a wrong charset a
+# text is invalid, or has rare characters.
 _MANY_BYTES = {
     "gb18030": "的一是不了人我在有他这中大来上个国到说们为子和你地出道也时年得就那要下以生会自着去"
     "之过家学对可里后小么心多天而能好都然没日于起还发成事只作当想看文无开手用主行方又如前所"
@@ -190,8 +187,8 @@ _MANY_BYTES = {
     "cp949": "이다는을가에하고의지한어도시를사로나아기서그자대리게요해있으은라니일인보수거마오면안"
     "부상정스전주야만들여원장과무없것세입습드중용했및내문신료제확금",
 }
-_COMMON = 0.2  # of their characters are such, at least: of texts .35 and more, read wrongly .05
-# Charsets of one byte, and the letters beyond ASCII of one or a few languages, the frequent first.
+_COMMON = 0.2  # share of these in a text, at least: .35 and more, or .05 in a wrong charset
+# Charsets of one byte, and the letters beyond ASCII of one or a few languages by frequency.
 _ONE_BYTE = (
     *(("cp1252", letters) for letters in ("éàèêçùâîôûëïœ", "üäößé", "óáíéñú¿¡ü", "ãçéáóíõêâúà")),
     *(("cp1252", letters) for letters in ("àèòóéíùçúïì·", "äöå", "åøæéö", "ëéïóö", "áíéóæðþúöý")),
@@ -215,17 +212,17 @@ _TITLES = {"cp932": "Shift-JIS", "cp949": "EUC-KR", "gb18030": "GB18030", "big5"
 
 
 def charset_title(codec: str) -> str:
-    """Return what people call a charset."""
+    """Return the usual name of a codec's charset."""
     name = codec.upper()
     return _TITLES.get(codec, f"Windows-{name[2:]}" if name.startswith("CP") else name)
 
 
 def likely_charset(data: bytes) -> str:
-    """Return the charset that the letters of a text that is not UTF-8 say: the name of a codec.
+    """Return the codec of a text that is not UTF-8, by its letters.
 
-    On tables made of Django's translations into 40 languages (`benchmarks/table_charsets.py`) it
-    reads 200 of 200 with 200 rows as they were written, charset-normalizer 155 (which takes German
-    and Spanish for Windows-1250); 190 and 137 of 192 with 8 rows, 160 and 104 of 169 with 2.
+    Of tables made of Django's translations into 40 languages (`benchmarks/table_charsets.py`) it is
+    right for 200 of 200 with 200 rows (charset-normalizer: 155; it reads German and Spanish as
+    Windows-1250), for 190 of 192 with 8 rows (137), and for 160 of 169 with 2 rows (104).
     """
     best = _COMMON, ""
     for codec, common in _MANY_BYTES.items():
@@ -248,7 +245,7 @@ def likely_charset(data: bytes) -> str:
 
 
 def _likelihood(counts: Counter[int], codec: str, letters: str) -> float:
-    """Return the log-likelihood of bytes, if the rank of a letter says how frequent it is."""
+    """Return the log-likelihood of bytes, if the frequency of a letter is 1 / (its rank + 1.5)."""
     total = sum(1 / (rank + 1.5) for rank in range(len(letters)))
     logs = dict.fromkeys(_SIGNS, math.log(_SIGN_MASS / len(_SIGNS)))
     for rank, letter in enumerate(letters):

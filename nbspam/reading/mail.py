@@ -1,42 +1,41 @@
-"""Sources of mail: mboxes, folders, Maildirs, single files, index files, IMAP folders.
+"""Sources of mail: mboxes, folders, Maildirs, files, index files, IMAP folders, exports.
 
-A link that leads out of a folder is not followed unasked, nor may an index file name any file:
-whoever wrote either may be somebody else, who wants to know what is in a file of the one who
-trains.
+Links that lead out of a folder are not followed by default, and an index file names only files near
+it: a stranger may have written either to learn what is in another file.
 """
 
 import os
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from html import unescape
 from itertools import islice
 from pathlib import Path
 from typing import IO
-from urllib.parse import unquote
 
 from nbspam.errors import AccountError, Remedy, SourceError, one_line
 from nbspam.names import is_url, maildir_flags, normal_label, real_name
 from nbspam.reading.compression import is_of_store
-from nbspam.reading.lines import Decoding, Opened, decoded_lines, filled
+from nbspam.reading.lines import Decoding, Opened, decoded_lines, decoding_of, filled
 from nbspam.reading.message import BYTES_LIMIT, RawMessage
 from nbspam.reading.source import (
     ReadingRequest,
     Skips,
     Source,
     SourceKind,
+    note_empty,
     read_one,
-    tell_empty,
 )
 
 # Mboxes
 #
 # A message begins at a `From ` line (a "From_ line") that is first in the file or follows a blank
 # line, has a date in the format of asctime, and is followed by a header line.  All three are
-# required, since only some writers quote body lines that begin with `From `; those that do put a
-# `>` before them (mboxrd: before `>From ` too), and one such `>` is removed.
+# required, since only some writers quote body lines that begin with `From `: with a `>` (mboxrd:
+# lines that begin with `>From ` too), which is removed.
 #
-# Where a message has a Content-Length (mboxcl2), and a message begins there or the file ends, what
-# looks like a From_ line before that is in its body.
+# If a message has a Content-Length (mboxcl2), and the next one begins there or the file ends, From_
+# lines before that belong to its body.
 #
 # Source: RFC 4155, and the mboxo/mboxrd/mboxcl family as qmail's mbox(5) describes it.
 
@@ -47,9 +46,9 @@ _FROM_LINE = rb"From [^\n]{0,500}?" + _DATE + rb"[^\n]{0,500}\n(?=[!-9;-~]+[ \t]
 _FIRST = re.compile(rb"(?:\xef\xbb\xbf)?\s*" + _FROM_LINE)
 _SEPARATOR = re.compile(rb"\n(?=\r?\n" + _FROM_LINE + rb")")
 _STATUS = re.compile(rb"^(X-|)Status:[ \t]*([A-Za-z]*)", re.MULTILINE)
-_ENDS = 4  # bytes of line ends at the end of a message, which some count
+_ENDS = 4  # bytes of line ends at the end of a message, which some writers count
 _HEADER_LIMIT = 1 << 17  # bytes in which a Status line is searched
-# Thunderbird's flags stand before all that was received: no sender can write them.
+# Thunderbird's flags precede the received header, so no sender can write them.
 _MOZILLA = re.compile(
     rb"(?:X-(?:Account-Key|UIDL|Mozilla-\w+)[ \t]*:[^\n]*\n)*?X-Mozilla-Status:[ \t]*([\da-f]{4})",
     re.IGNORECASE,
@@ -70,48 +69,50 @@ def count_separators(sample: bytes) -> int:
 
 
 def message_starts(stream: IO[bytes], at: int) -> Iterator[int]:
-    """Yield where messages begin from `at` on, above 0: at the blank line before a From_ line.
+    """Yield the places from `at` > 0 on where messages begin: the blank lines before From_ lines.
 
     The line end before it belongs to neither message.
     """
     stream.seek(at - 1)
-    place, buffer = at - 1, b""  # where the buffer begins, and bytes not searched to their end
+    place, buffer = at - 1, b""  # of the buffer, and bytes not searched to their end
     while chunk := stream.read(_CHUNK):
         buffer += chunk
         searched = 0
-        for found in _SEPARATOR.finditer(buffer):
-            yield place + found.end()
-            searched = found.end()
-        # One across two chunks is found once it is whole.
-        kept = max(searched, len(buffer) - _BORDER)
-        place, buffer = place + kept, buffer[kept:]
+        for separator in _SEPARATOR.finditer(buffer):
+            yield place + separator.end()
+            searched = separator.end()
+        # A separator across two chunks is found once it is whole.
+        searched = max(searched, len(buffer) - _BORDER)
+        place, buffer = place + searched, buffer[searched:]
 
 
 def is_read(message: bytes) -> bool | None:
-    """Return whether its owner has read and not deleted a message; None if no line says so.
+    """Return whether its owner has read and not deleted a message; None if it has no flags.
 
-    Source: the convention of mail readers since Berkeley's: R is read, and in X-Status D deleted;
-    of Thunderbird, nsMsgMessageFlags.
+    Source: mail readers since Berkeley's write R for read, and D in X-Status for deleted;
+    Thunderbird's flags are nsMsgMessageFlags.
     """
-    if found := _MOZILLA.match(message):
-        return int(found[1], 16) & (_MOZILLA_READ | _MOZILLA_EXPUNGED) == _MOZILLA_READ
+    if mozilla := _MOZILLA.match(message):
+        return int(mozilla[1], 16) & (_MOZILLA_READ | _MOZILLA_EXPUNGED) == _MOZILLA_READ
     header = message[:_HEADER_LIMIT].replace(b"\r\n", b"\n").partition(b"\n\n")[0]
     flags = dict(_STATUS.findall(header))
     return (b"R" in flags.get(b"", b"") and b"D" not in flags.get(b"X-", b"")) if flags else None
 
 
 def _is_expunged(message: bytes) -> bool:
-    """Return whether Thunderbird shows a message no more, and will remove it from the mbox."""
-    found = _MOZILLA.match(message)
-    return found is not None and bool(int(found[1], 16) & _MOZILLA_EXPUNGED)
+    """Return whether Thunderbird has deleted a message, and will remove it from the mbox."""
+    mozilla = _MOZILLA.match(message)
+    return mozilla is not None and bool(int(mozilla[1], 16) & _MOZILLA_EXPUNGED)
 
 
 def body_end(piece: bytes) -> int:
-    """Return where a message with its From_ line ends by its Content-Length; 0 if it has none."""
+    """Return where a message with its From_ line ends by its Content-Length; 0 without one."""
     header, blank, _ = piece[:_HEADER_LIMIT].replace(b"\r\n", b"\n").partition(b"\n\n")
-    claimed = _LENGTH.search(header) if blank else None
-    crs = piece.count(b"\r\n", 0, len(header) + 2) if claimed and b"\r" in piece[:2_000] else 0
-    return len(header) + len(blank) + crs + int(claimed[1]) if claimed else 0
+    length = _LENGTH.search(header) if blank else None
+    if not length:
+        return 0
+    crs = piece.count(b"\r\n", 0, len(header) + 2) if b"\r" in piece[:2_000] else 0
+    return len(header) + len(blank) + crs + int(length[1])
 
 
 def messages(stream: IO[bytes], limit: int) -> Iterator[bytes]:
@@ -138,20 +139,20 @@ def messages(stream: IO[bytes], limit: int) -> Iterator[bytes]:
 
 
 def _pieces(stream: IO[bytes], limit: int) -> Iterator[bytes]:
-    """Yield what is between separators, with the From_ lines."""
-    kept, tail = b"", b""  # a message's bytes so far; what may be the start of a separator
+    """Yield the messages with their From_ lines; the rest of a large one is left out."""
+    start, tail = b"", b""  # of a message; the tail may be the start of a separator
     while chunk := stream.read(_CHUNK):
         *whole, last = _SEPARATOR.split(tail + chunk)
         for piece in whole:
-            yield kept + piece
-            kept = b""
+            yield start + piece
+            start = b""
         # A separator across two chunks is found once it is whole: From_ lines are short.
         border = max(0, len(last) - _BORDER)
-        if len(kept) < limit + _BORDER:  # bytes beyond the limit are not worth copying
-            kept = (kept + last[:border])[: limit + _BORDER]
+        if len(start) < limit + _BORDER:
+            start = (start + last[:border])[: limit + _BORDER]
         tail = last[border:]
-    if (kept + tail).strip():
-        yield kept + tail
+    if (start + tail).strip():
+        yield start + tail
 
 
 def _unquoted(piece: bytes, limit: int) -> bytes:
@@ -160,21 +161,21 @@ def _unquoted(piece: bytes, limit: int) -> bytes:
 
 
 def mbox_messages(
-    label: str | None, seen: bool, name: str, opened: Opened, _: Skips, first: int = 1
+    label: str | None, seen: bool, name: str, open_box: Opened, _: Skips, first: int = 1
 ) -> Iterator[RawMessage]:
-    """Yield the messages of an mbox called `name`; opened: called for its bytes.
+    """Yield the messages of the mbox called `name`.
 
-    seen: only those that their owner has read.
-    first: the number of the first message, of a part of an mbox.
+    seen: leave out messages that their owner has not read.
+    open_box: opens its bytes.  first: the number of the first message, in a part of an mbox.
     """
-    with opened() as stream:
+    with open_box() as stream:
         for number, raw in enumerate(messages(stream, BYTES_LIMIT), first):
             if is_read(raw) if seen else not _is_expunged(raw):
                 yield RawMessage(f"{name}:{number}", label, raw)
 
 
 def note_unflagged(source: Source, request: ReadingRequest) -> None:
-    """Say of an mbox in a file that `seen` leaves out all of it, if no message has a flag."""
+    """Note that an mbox without flags is left out, if only read mail is wanted."""
     if request.options.seen and source.is_file:
         with source.opened() as stream:
             flags = map(is_read, messages(stream, _HEADER_LIMIT))
@@ -192,12 +193,12 @@ def _read_mbox(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
 MBOX = SourceKind(_read_mbox, "an mbox has no labels")
 
 
-# Files of one message: what no other kind recognises
+# Files of one message: those that no other kind recognises
 
 
 def _read_file(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     if request.options.needs_content and not source.sample.strip():
-        tell_empty(source, request)
+        note_empty(source, request)
     else:
         yield RawMessage(str(source.path), request.label, source.path)
 
@@ -227,9 +228,9 @@ def is_within(path: object, folder: str) -> bool:
 
 
 def _is_left_out(entry: Path, root: str, request: ReadingRequest) -> bool:
-    """Return whether an entry of a folder is a link that is not followed; says so then.
+    """Return whether an entry of a folder is a link that is not followed; notes it then.
 
-    root: the real path of the folder that was given.
+    root: the real path of the source.
     """
     if not entry.is_symlink():
         return False
@@ -244,24 +245,24 @@ def _is_left_out(entry: Path, root: str, request: ReadingRequest) -> bool:
     return True
 
 
-def _is_given_itself(path: Path, request: ReadingRequest) -> bool:
-    """Return whether what is in a folder is also given as a source of its own; says so then."""
+def _is_other_source(path: Path, request: ReadingRequest) -> bool:
+    """Return whether an entry of a folder is given as a source of its own; tells the user then."""
     if (label := request.options.given.get(real_name(path))) is None:
         return False
-    own = f"{path}: is given as a source of its own and is read only as {label or 'that'}"
-    request.options.tell(SourceError(own))
+    problem = f"{path}: is given as a source of its own and is read only as {label or 'that'}"
+    request.options.tell(SourceError(problem))
     return True
 
 
 def _entries(folder: Path) -> list[Path]:
-    """Return what is in a folder, sorted by name, without dot files."""
-    return [one for one in sorted(folder.iterdir(), key=str) if not one.name.startswith(".")]
+    """Return the entries of a folder, sorted by name, without dot files."""
+    return [path for path in sorted(folder.iterdir(), key=str) if not path.name.startswith(".")]
 
 
 def _maildir_parts(path: Path) -> list[Path]:
-    """Return the folders of a Maildir with mail in them; none of another folder.
+    """Return the folders of a Maildir that hold mail; none for another folder.
 
-    Thunderbird's has no `new`.  tmp holds mail that is still being written.
+    Thunderbird's has no `new`.  `tmp` holds mail that is still being written.
     """
     new = path / "new"
     if not (path / "cur").is_dir() or not (new.is_dir() or (path / "tmp").is_dir()):
@@ -270,23 +271,24 @@ def _maildir_parts(path: Path) -> list[Path]:
 
 
 def _read_in_maildir(parts: list[Path], request: ReadingRequest) -> list[Path]:
-    """Return what is in a Maildir; on request without what its owner has not read, or deleted."""
+    """Return the messages of a Maildir; on request only those read and not deleted."""
     if not request.options.seen:
         return [entry for part in parts for entry in _entries(part)]
     if not parts[0].with_name("new").is_dir():
         raise _not_recorded(parts[0].parent)
-    entries = (entry for part in parts if part.name == "cur" for entry in _entries(part))
-    found = [(entry, maildir_flags(entry.name)) for entry in entries]
-    return [entry for entry, flags in found if flags and "S" in flags[1] and "T" not in flags[1]]
+    read_parts = (part for part in parts if part.name == "cur")
+    entries = (entry for part in read_parts for entry in _entries(part))
+    flagged = [(entry, maildir_flags(entry.name)) for entry in entries]
+    return [entry for entry, flags in flagged if flags and "S" in flags[1] and "T" not in flags[1]]
 
 
 _UNSEEN = re.compile(r"^unseen:(.*)$", re.MULTILINE)
 
 
 def _in_folder(path: Path, request: ReadingRequest) -> tuple[list[Path], bool]:
-    """Return what is in a folder that is no Maildir, and whether it records what was read.
+    """Return the entries of a folder other than a Maildir, and whether it records what was read.
 
-    MH does, in a file: what is unseen is left out on request, and what is deleted always.
+    MH does, in a file: unseen messages are left out on request, and deleted ones always.
     """
     entries = _entries(path)
     try:
@@ -298,7 +300,7 @@ def _in_folder(path: Path, request: ReadingRequest) -> tuple[list[Path], bool]:
         for first, _, last in (part.partition("-") for part in line[1].split()):
             if first.isdecimal() and (last or first).isdecimal():
                 unseen.update(map(str, range(int(first), min(int(last or first), _MH_LIMIT) + 1)))
-    return [one for one in entries if one.name[0] not in ",#" and one.name not in unseen], True
+    return [e for e in entries if e.name[0] not in ",#" and e.name not in unseen], True
 
 
 def _not_recorded(path: Path) -> SourceError:
@@ -306,13 +308,13 @@ def _not_recorded(path: Path) -> SourceError:
 
 
 def _is_box(entry: Path, names: set[str]) -> bool:
-    """Return whether a file in a folder is an mbox by its name, and by its beginning.
+    """Return whether a file in a folder is an mbox by its name and its beginning.
 
-    So Thunderbird keeps folders (each with an .msf beside it), and Apple Mail and Google export.
+    Thunderbird keeps folders so (each with an .msf file), and Apple Mail and Google export so.
     names: of all files in the folder.
     """
-    named = entry.suffix.lower() == ".mbox" or entry.name == "mbox" or f"{entry.name}.msf" in names
-    return named and is_mbox(Source(str(entry)).sample)
+    may_be = entry.suffix.lower() == ".mbox" or entry.name == "mbox" or f"{entry.name}.msf" in names
+    return may_be and is_mbox(Source(str(entry)).sample)
 
 
 def _files(
@@ -320,7 +322,7 @@ def _files(
 ) -> Iterator[RawMessage]:
     """Yield the files of a folder and its sub-folders, sorted by name, without dot files.
 
-    root: as `_is_left_out` takes it.
+    root: the real path of the source.
     visited: the folders read so far, with links resolved: a link may lead back to one of them.
     """
     real = path.resolve()
@@ -337,16 +339,16 @@ def _files(
     else:
         entries, records = _in_folder(path, request)
     inside = {entry.name for entry in entries}
-    # To resolve the path of each file would take as long as to list them.
-    names = {given.rpartition(os.sep)[2] for given in request.options.given}
+    # Resolving the path of each file would take as long as listing them.
+    others = {path.rpartition(os.sep)[2] for path in request.options.given}
     for entry in entries:
         is_folder = entry.is_dir()
-        if (entry.name in names or (is_folder and names)) and _is_given_itself(entry, request):
+        if (entry.name in others or (is_folder and others)) and _is_other_source(entry, request):
             continue
         if _is_left_out(entry, root, request):
             continue
         if is_folder and entry.name == "Attachments" and "Messages" in inside:
-            continue  # of Apple Mail, which keeps them beside the messages
+            continue  # Apple Mail keeps them beside the messages
         if is_folder:
             try:
                 yield from _files(entry, request, root, visited, depth + 1)
@@ -366,15 +368,15 @@ def _class_folders(path: Path) -> list[Path]:
 
 
 def _read_class_folders(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    """Yield the files of each sub-folder, as of the class that it is named after."""
+    """Yield the files of each sub-folder with its name as their class."""
     for entry in _entries(source.path):
-        if entry.is_file() and not _is_given_itself(entry, request):
+        if entry.is_file() and not _is_other_source(entry, request):
             request.skips.note(
                 str(entry), "the file is not in the folder of a class", Remedy.GIVE_OUTSIDE_LABEL
             )
     root = real_name(source.path)
     for folder in _class_folders(source.path):
-        if _is_given_itself(folder, request) or _is_left_out(folder, root, request):
+        if _is_other_source(folder, request) or _is_left_out(folder, root, request):
             continue
         if label := normal_label(folder.name):
             yield from _files(folder, request._replace(label=label), root, visited=set())
@@ -394,31 +396,30 @@ FOLDER = SourceKind(
 )
 
 
-# Index files, as the TREC spam corpora have one: each line is a label and a file's path
+# Index files, as in the TREC spam corpora: each line is a label and a file's path
 #
-# TREC's lie in a folder beside that of the mails (`spam ../data/inmail.1`).  So an index may name
-# what is in the folder above its own, at any depth.
+# TREC's index is in a folder beside the folder of mails (`spam ../data/inmail.1`).  So an index may
+# name any file in the folder above its own, at any depth.
 
 _PATHS_TRIED = 20  # paths of which one must be a file
 _INDEX_LINE = re.compile(r"(\S+)\s+(\S.*)")
 
 
-def is_index(source: Source, is_asked: bool) -> bool:
+def is_index(source: Source, needs_labels: bool) -> bool:
     """Return whether a file is an index.
 
-    One that is called an index is one if a line is a label and a path; any other is a bad line.
-    is_asked: whether another is one, too, if each line is a label and a path, and one of the first
-    paths is a file.  So it is where labels are needed: a message must not name files that are read
-    in its place.
+    A file named so is one if a line is a label and a path.
+    needs_labels: a file of any name is one, too, if each line is a label and a path, and one of the
+    first paths is a file.  Elsewhere it is a message, which must not name files to be read.
     """
     lines = [_INDEX_LINE.fullmatch(line.strip()) for line in source.lines]
+    if is_url(source.name):
+        return False
     if "index" in (source.path.name, source.suffix[1:]) and any(lines):
         return True
-    if not (is_asked and all(lines)):
+    if not (needs_labels and all(lines)):
         return False
-    at_url = is_url(source.path)
     names = [line[2] for line in lines[:_PATHS_TRIED] if line]
-    names = [name for name in names if not at_url or _is_beneath(name)]
     try:
         return any((source.path.parent / name).is_file() for name in names)
     except (OSError, ValueError):
@@ -430,37 +431,23 @@ def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]
     allowed = real_name(folder.resolve().parent)
     lines = decoded_lines(source.title, source.opened, Decoding(), skips)
     for number, text in filled(lines):
-        where = f"{source.path}:{number}"
+        place = f"{source.path}:{number}"
         line = _INDEX_LINE.fullmatch(text.strip())
         if not line:
-            skips(where, "the line is not a label and a path")
+            skips(place, "the line is not a label and a path")
             continue
         label = normal_label(line[1])
         if not label:
-            skips(where, "the label has no printable character")
+            skips(place, "the label has no printable character")
             continue
         path, name = folder / line[2], one_line(line[2])[:200]
-        if is_url(path) and not _is_beneath(line[2]):
-            raise SourceError(
-                f"{where}: {name} is outside the index's folder, and an index at a URL names only"
-                " files beneath it; copy everything to a folder"
-            )
-        if not (is_url(path) or request.options.outside or is_within(path, allowed)):
-            problem = f"{where}: {name} is outside {allowed}, the folder above the index's own"
+        if not (request.options.outside or is_within(path, allowed)):
+            problem = f"{place}: {name} is outside {allowed}, the folder above the index's own"
             raise SourceError(problem, Remedy.ALLOW_OUTSIDE)
-        try:
-            exists = path.is_file()
-        except OSError:  # the name is too long for a file
-            exists = False
-        if exists:
+        if os.path.isfile(path):  # noqa: PTH113 (a name too long for a file raises in pathlib)
             yield RawMessage(str(path), label, path)
         else:
-            skips(where, f"there is no file {str(path)[:200]}")
-
-
-def _is_beneath(name: str) -> bool:
-    """Return whether a name, added to a folder's URL, leads to what is in the folder."""
-    return ".." not in unquote(name).replace("\\", "/").split("/")
+            skips(place, f"there is no file {str(path)[:200]}")
 
 
 INDEX = SourceKind(_read_index)
@@ -478,3 +465,68 @@ def _read_at_server(source: Source, request: ReadingRequest) -> Iterator[RawMess
 
 
 AT_SERVER = SourceKind(_read_at_server, "an IMAP folder has no labels")
+
+
+# Exports of programs for short messages: many messages in one text
+#
+# SMS Backup & Restore writes XML, with an element for each SMS, and one for each part of an MMS.
+# WhatsApp writes a text, in which each message begins with its time and the name of its author.
+
+_SMS = re.compile(
+    r"<(?:sms\s[^>]*?\bbody|part\s[^>]*?\bct=[\"']text/plain[\"'][^>]*?\btext)=(\"[^\"]*\"|'[^']*')"
+)
+_SURROGATE = re.compile(r"&#(5[5-7]\d{3});")  # it writes an emoji as two of them
+_TIME = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[\s\u202f][AaPp]\.?[\s\u202f]?[Mm]\.?)?"
+_CHAT_LINE = re.compile(
+    rf"[\ufeff\u200e]*\[?\d{{1,4}}[./-]\d{{1,2}}[./-]\d{{1,4}},? {_TIME}(?:\]| -)"
+    r" (?:([^:]{1,100}): )?"
+)
+_CHAT_LINES = 2  # of the first lines show a chat
+
+
+def export_kind(source: Source) -> SourceKind | None:
+    """Return the kind of an exported file; None for any other file."""
+    if source.sample.lstrip().startswith(b"<?xml") and b"<smses" in source.sample:
+        return _SMS_BACKUP
+    if source.lines and _CHAT_LINE.match(source.lines[0]):
+        lines = sum(_CHAT_LINE.match(line) is not None for line in source.lines)
+        return _CHAT if lines >= _CHAT_LINES else None
+    return None
+
+
+def _sms(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        for match in _SMS.finditer(line):
+            body = _SURROGATE.sub(lambda number: chr(int(number[1])), match[1][1:-1])
+            yield unescape(body).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _chat(lines: Iterator[str]) -> Iterator[str]:
+    """Yield the messages of a chat; WhatsApp's own lines have no author."""
+    message: list[str] = []
+    for line in lines:
+        if start := _CHAT_LINE.match(line):
+            yield "".join(message)
+            message = [line[start.end() :]] if start[1] else []
+        elif message:
+            message.append(line)
+    yield "".join(message)
+
+
+def _kind(name: str, texts: Callable[[Iterator[str]], Iterator[str]]) -> SourceKind:
+    """Return a kind of exports; texts: yields the messages in the lines of a file."""
+
+    def read(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+        options = request.options
+        options.tell(SourceError(f"{source.path}: is {name}; each of its messages is read as one"))
+        decoding = decoding_of(source.title, source.opened, options)
+        lines = decoded_lines(source.title, source.opened, decoding, request.skips)
+        stripped = (text.strip() for text in texts(text for _, text in lines))
+        for number, text in enumerate(filter(None, stripped), 1):
+            yield RawMessage(f"{source.title}:{number}", request.label, text)
+
+    return SourceKind(read, f"{name} has no labels")
+
+
+_SMS_BACKUP = _kind("an SMS backup", _sms)
+_CHAT = _kind("a WhatsApp chat", _chat)

@@ -1,8 +1,8 @@
-"""The header of a message as bytes: where it ends, and the marks that nbspam writes into it.
+"""The header of a message as bytes: its end, and the marks that nbspam writes into it.
 
-nbspam marks a message that it passes on: with a header for the verdict, and optionally with
-`NAME-Evidence` and `NAME-Tag`; the latter names the tag that was put before the Subject.  A marked
-message is the same message, so its marks are removed before anything else reads it.
+nbspam marks a message that it passes on with a header for the verdict, and optionally with
+`NAME-Evidence` and `NAME-Tag`, which names the tag before the Subject.  A marked message is the
+same message, so its marks are removed before it is read.
 
 Lines end with LF; a CR before it belongs to the line end and any other CR is an ordinary byte,
 except in a message that has no LF at all.  The header ends at the first empty line.
@@ -16,8 +16,8 @@ NAME_LIMIT = 60  # characters; a line has room for `NAME-Evidence:`
 # A sender can forge marks, and the text that a tag names is hidden from the tokenizer.
 TAG_LIMIT = 30
 _NAMES_LIMIT = 10  # of verdicts in one message
-# Bytes in which the place of new marks is looked for: where a longer header begins, they go.  The
-# reader takes 256 KiB of a header, with CR CR LF for each LF 768 KiB; mail servers refuse more
+# Bytes in which the place of new marks is searched; in a longer header they come first.  The reader
+# uses 256 KiB of a header, which are 768 KiB with CR CR LF line ends; mail servers refuse more
 # (Postfix 100 KB a field, Exim 1 MiB in all).
 PLACE_LIMIT = 1 << 20
 
@@ -32,9 +32,9 @@ _KNOWN = frozenset(
 _NOT_OURS = ("content-", "resent-", "list-", "mime-", "arc-")
 _NAME = r"[!-9;-~]+"
 _PLAIN = r"[!-~](?:[ -~]*[!-~])?"
-# Patterns are compiled when a message is marked; to classify one, none is needed.
-# Possessive: a million fields must not leave a million places to backtrack to.  What runs over a
-# whole header begins with a line end, which `re` finds ten times as fast as the place after one.
+# Patterns are compiled when a message is marked; classifying needs none.
+# Possessive: a million fields must not leave a million places to backtrack to.  Patterns for a
+# whole header begin with a line end, which `re` finds ten times as fast as the place after it.
 BOM = b"\xef\xbb\xbf"
 _START = rb"(?:^|(?<=\A\xef\xbb\xbf))"
 _VALUE = rb"[^\n]*+(?:\n[ \t][^\n]*+)*"
@@ -55,7 +55,7 @@ def _pattern(text: bytes) -> re.Pattern[bytes]:
 
 
 def is_known(name: str) -> bool:
-    """Return whether a header of this name, in lower case, shows that a text is a mail."""
+    """Return whether a header of this name (in lower case) shows that a text is a mail."""
     return name in _KNOWN or name.startswith("x-")
 
 
@@ -76,12 +76,12 @@ def may_be_tag(text: str) -> bool:
 
 
 def lines_of(raw: bytes) -> bytes:
-    """Return `raw` as lines that end with LF; every byte keeps its place."""
+    """Return `raw` with lines that end with LF; every byte keeps its place."""
     return raw if b"\n" in raw or b"\r" not in raw else raw.replace(b"\r", b"\n")
 
 
 def header_end(lines: bytes) -> int:
-    """Return where the first empty line begins, or the end."""
+    """Return the place of the first empty line, or the end."""
     start = len(BOM) if lines.startswith(BOM) else 0
     if is_empty_line(lines, start):
         return start
@@ -109,35 +109,35 @@ def has_header(lines: bytes, end: int) -> bool:
 
 
 def block_end(lines: bytes, end: int) -> int:
-    """Return where the well-formed header lines end, after a first mbox `From ` line.
+    """Return the end of the well-formed header lines, after a first mbox `From ` line.
 
-    If there are none, because the first line is junk, that is `end`: programs for which the header
-    ends at the empty line (procmail, bogofilter) find there what is written before it.
-    If they do not end within PLACE_LIMIT bytes, it is where they begin.
+    If there are none, because the first line is junk, it is `end`: programs whose header ends at
+    the empty line (procmail, bogofilter) find marks that are written before it.
+    If the lines do not end within PLACE_LIMIT bytes, it is their beginning.
     """
     start = len(BOM) if lines.startswith(BOM) else 0
     limit = min(end, PLACE_LIMIT)
     if lines.startswith((b"From ", b">From "), start):
         start = lines.find(b"\n", start, limit) + 1 or (end if limit == end else start)
-    found = _pattern(_BLOCK).match(lines, start, limit)
-    at = found.end() if found else end
+    block = _pattern(_BLOCK).match(lines, start, limit)
+    at = block.end() if block else end
     # The last line before the limit may go on behind it.
     return at if limit == end or lines.find(b"\n", at, limit) >= 0 else start
 
 
 def subject_start(lines: bytes, end: int) -> int | None:
-    """Return where the text of the first Subject within PLACE_LIMIT bytes begins, or None."""
-    found = _pattern(_START + _SUBJECT).search(lines, 0, min(end, PLACE_LIMIT))
-    return found.end() if found else None
+    """Return the place of the first Subject's text within PLACE_LIMIT bytes, or None."""
+    subject = _pattern(_START + _SUBJECT).search(lines, 0, min(end, PLACE_LIMIT))
+    return subject.end() if subject else None
 
 
 def unmarked(raw: bytes, names: tuple[str, ...] = ()) -> bytes:
-    """Return the message without the marks that nbspam, or whoever forged them, wrote into it.
+    """Return the message without nbspam's marks, genuine or forged.
 
-    names: headers to remove with what belongs to them, whatever their value; in addition to those
-    whose value is recognised as a verdict.
+    names: headers to remove with their evidence and tag, whatever their value; others are removed
+    if their value is a verdict.
     The tag before the Subject is removed with the header that names it; a Subject that is only the
-    tag is removed whole.  The empty line stays that was added to a text without a header.
+    tag is removed whole.  The empty line that was added to a text without a header stays.
     """
     if not names and _SIGN not in raw:
         return raw
@@ -153,14 +153,14 @@ def unmarked(raw: bytes, names: tuple[str, ...] = ()) -> bytes:
     rest = b"".join([bom, memoryview(header)[1:], memoryview(lines)[end:]])
     if lines is not raw:
         return rest.replace(b"\n", b"\r")
-    # Without the only LF, CRs end the lines; and a byte order mark that is first now is not part of
-    # the first line.  Either may uncover more marks.
+    # Without the only LF, CRs end the lines; and a byte order mark may come first now.  Either may
+    # uncover more marks.
     is_new = b"\n" not in rest or (rest.startswith(BOM) and not bom)
     return unmarked(rest, names) if is_new else rest
 
 
 def _mark_names(header: bytes, known: tuple[str, ...]) -> set[bytes]:
-    """Return in lower case the names `known`, and those of headers whose value is a verdict."""
+    """Return, in lower case, `known` and the names of headers whose value is a verdict."""
     names = {name.lower().encode() for name in known}
     if _SIGN not in header:
         return names
@@ -174,7 +174,7 @@ def _mark_names(header: bytes, known: tuple[str, ...]) -> set[bytes]:
 
 
 def _without_marks(header: bytes, names: set[bytes]) -> tuple[bytes, bool, bytes]:
-    """Return the header without the marks of these names, whether there were any, and the tag."""
+    """Return the header without the marks of these names, whether it had any, and the tag."""
     if not names:
         return header, False, b""
     any_name = rb"\n(?:%s)" % b"|".join(map(re.escape, sorted(names)))
@@ -186,7 +186,7 @@ def _without_marks(header: bytes, names: set[bytes]) -> tuple[bytes, bool, bytes
 
 
 def _without_tag(header: bytes, tag: bytes) -> bytes:
-    """Return the header without the tag before the Subject, if it is there."""
+    """Return the header without the tag before the Subject."""
     subject = _pattern(rb"\n" + _SUBJECT).search(header)
     if not subject:
         return header

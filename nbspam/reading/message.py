@@ -13,7 +13,7 @@ from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.errors import SourceError
-from nbspam.names import MAILDIR_PARTS, unflagged
+from nbspam.names import MAILDIR_PARTS, is_url, unflagged
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.charsets import decode, decode_transfer, is_identity
 from nbspam.reading.compression import no_message, open_bytes, unpacked
@@ -52,9 +52,7 @@ class Part(NamedTuple):
     text: str  # decoded; empty for what is not text
     is_html: bool = False  # whether mail readers and browsers show the text as a page
     filename: str = ""  # empty if it has none
-    is_doubtful: bool = (
-        False  # whether mail programs show another part in its place, or it on demand
-    )
+    is_doubtful: bool = False  # whether mail programs show it on demand only, or another part
 
 
 class Message(NamedTuple):
@@ -63,11 +61,11 @@ class Message(NamedTuple):
     headers: list[Header]  # (name in lower case, value unfolded but not decoded), in order
     parts: list[Part]
     limits: frozenset[str] = frozenset()  # the names of the bounds that it met
-    problem: str = ""  # why what was read is no message, and what to do; then it has nothing in it
+    problem: str = ""  # why the bytes are no message, and what to do; then all else is empty
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no header and no text, but blanks."""
+        """Whether it has no header, and no text but blanks."""
         return not self.headers and not any(part.text.strip() for part in self.parts)
 
     def header(self, name: str) -> str:
@@ -76,8 +74,8 @@ class Message(NamedTuple):
 
 
 FROM_LINE = lazy_pattern(rb">?From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [^\n]*\d:\d\d[^\n]*\n?")
-# What may stand before a header: blank lines, an mbox's From_ line, those of UUCP and of a mail
-# that was piped twice.  And odd lines, before what is a header by several fields of every mail.
+# Lines that may precede a header: blank lines, From_ lines of an mbox, of UUCP and of a mail that
+# was piped twice.  And a few odd lines, if several fields of every mail follow.
 _BEFORE = lazy_pattern(rb"(?:[ \t]*\n|>*From [^\n]*\n)+")
 _MAY_BEGIN = b"\n", b" ", b"\t", b">", b"From "  # tried first: to compile a pattern takes longer
 _ODD_LINES, _ODD_LIMIT, _FIELDS_AFTER = 3, 1_000, 2  # lines, bytes of one, fields
@@ -87,9 +85,9 @@ _EMLX = lazy_pattern(rb"(\d{1,10})[ \t]*\n")
 _PLIST = lazy_pattern(rb"\s*<\?xml[^>]*>\s*<!DOCTYPE plist")
 _ORIGINAL = b"x-spam-type"
 _REPORTING = "x-spam-", "x-amavis-"
-# Received fields: of a filter, which writes the report; and of machines that mail came from.  Above
-# the filter's stands what was written here; if another machine is named there, a sender wrote the
-# report.  Or a spam could attach a ham, which would be classified in its place.
+# Received fields of a filter, which writes the report, and of machines that mail came from.  Fields
+# above the filter's were written here; if they name another machine, a sender wrote the report.
+# Otherwise a spam could attach a ham, and the ham would be classified.
 _FILTERING = lazy_pattern(r"\bwith SpamAssassin\b|\bamavisd")
 _FETCHING = lazy_pattern(r"\bwith (?:IMAP|POP3|LMTP|local)\b")
 _ADDRESS = lazy_pattern(
@@ -116,15 +114,15 @@ def parse(raw: bytes, marks: tuple[str, ...] = (), name: str = "") -> Message:
     """Return the message in `raw`, whatever it holds; never raises.
 
     raw: a mail with its headers, or plain text; perhaps compressed.  Lines before the header are
-    not part of it (but "From 9 on I am free" is a text), nor are the marks of nbspam in it.  Of
-    what a spam filter has attached to its report the message is what was attached.
+    left out (but "From 9 on I am free" is a text), and so are nbspam's own marks.  The message of a
+    spam filter's report is the original that it has attached.
     marks: headers that are marks whatever their value.  name: of the file.
-    Reads BYTES_LIMIT bytes and TEXT_LIMIT characters of text at most.
+    Reads at most BYTES_LIMIT bytes and TEXT_LIMIT characters of text.
     """
     raw = unpacked(raw, BYTES_LIMIT)
     limits = {"bytes"} if len(raw) >= BYTES_LIMIT else set()
     data = raw = _without_plist(unmarked(raw[:BYTES_LIMIT], marks))
-    # An empty line before a text may be of nbspam's marks, which are gone: it is never looked at.
+    # nbspam adds an empty line after its marks to a text without a header.
     if _FILE_MARK.match(raw):
         raw = raw.lstrip(b"\r\n")
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):  # a file saved as "Unicode"
@@ -172,7 +170,7 @@ def _lf(raw: bytes) -> bytes:
 
 
 def _split_mail(raw: bytes, limits: set[str]) -> tuple[list[Header], bytes]:
-    """Return the header of a mail and its body; no header if it is none."""
+    """Return the header and the body of a mail; of other bytes no header."""
     if raw.startswith(_MAY_BEGIN) and (before := _BEFORE.match(raw)):
         raw = raw[before.end() :]
     headers, body = split_header(raw, limits)
@@ -190,7 +188,7 @@ def _split_mail(raw: bytes, limits: set[str]) -> tuple[list[Header], bytes]:
 
 
 def _without_plist(raw: bytes) -> bytes:
-    """Return the message of an .emlx, and any other as it is."""
+    """Return the message of an .emlx file; other bytes unchanged."""
     if raw[:1].isdigit() and (first := _EMLX.match(raw)):
         end = first.end() + int(first[1])
         if _PLIST.match(raw, end):
@@ -210,32 +208,30 @@ def _original(headers: list[Header], body: bytes) -> bytes:
         return b""
     if not any(name.startswith(_REPORTING) or "SpamAssassin" in value for name, value in headers):
         return b""
-    parts = _opened(_node(headers, body, 0), set())
+    parts = _children(_node(headers, body, 0), set())
     if len(parts) != 2 or parts[1].parameters.get("x-spam-type") != "original":
         return b""
-    encoding = parts[1].fields.get("content-transfer-encoding", "")
-    return decode_transfer(parts[1].body, encoding, set())
+    return decode_transfer(parts[1].body, parts[1].encoding, set())
 
 
 def attached(raw: bytes) -> list[bytes]:
     """Return the messages that are attached to a mail, as they were forwarded."""
     limits: set[str] = set()
-    found: list[bytes] = []
+    messages: list[bytes] = []
     nodes = [_node(*_split_mail(_lf(unpacked(raw, BYTES_LIMIT)), limits), 0)]
-    while nodes and len(found) < PARTS_LIMIT:
+    while nodes and len(messages) < PARTS_LIMIT:
         node = nodes.pop()
         if node.content_type == _MESSAGE or node.filename.lower().endswith(".eml"):
-            encoding = node.fields.get("content-transfer-encoding", "")
-            found.append(decode_transfer(node.body, encoding, limits))
+            messages.append(decode_transfer(node.body, node.encoding, limits))
         elif node.content_type.startswith("multipart/") and node.depth < DEPTH_LIMIT:
-            nodes += reversed(_opened(node, limits))
-    return found
+            nodes += reversed(_children(node, limits))
+    return messages
 
 
 class RawMessage(NamedTuple):
     """One message of a source, before it is parsed.
 
-    A file is named, not read: the process that needs its content opens it.
+    A file is named, not read: the process that tokenizes it opens it.
     """
 
     source: str  # a path, `path:line` of a row, `path:number` in an mbox, "-", `row:0`, `pair:0`
@@ -250,11 +246,11 @@ class RawMessage(NamedTuple):
         if isinstance(content, bytes):
             return parse(content)
         try:
-            with opened_again(content) as stream:
+            with open_message(content) as stream:
                 # Reading 16 MiB at once costs 32 µs per file; this costs 12.
-                data = stream.read(_MOST)
-                if len(data) == _MOST:
-                    data += stream.read(BYTES_LIMIT - _MOST)
+                data = stream.read(_FIRST_READ)
+                if len(data) == _FIRST_READ:
+                    data += stream.read(BYTES_LIMIT - _FIRST_READ)
         except OSError as error:
             raise SourceError(f"{content}: cannot be read ({error.strerror}); check it") from error
         message = parse(data, name=str(content))
@@ -263,7 +259,7 @@ class RawMessage(NamedTuple):
         return message
 
 
-def opened_again(path: "Path") -> "BufferedReader":
+def open_message(path: "Path") -> "BufferedReader":
     """Open a file of one message, decompressed; one of a Maildir also by its new name.
 
     Mail programs set flags, which renames it, while a folder is read.  Raises OSError.
@@ -271,6 +267,8 @@ def opened_again(path: "Path") -> "BufferedReader":
     try:
         return open_bytes(path)
     except FileNotFoundError:
+        if is_url(path):
+            raise
         base = unflagged(path.name)
         for part in MAILDIR_PARTS if path.parent.name in MAILDIR_PARTS else ():
             for other in path.parent.with_name(part).iterdir():
@@ -279,28 +277,28 @@ def opened_again(path: "Path") -> "BufferedReader":
         raise
 
 
-_MOST = 1 << 16  # bytes; most mails have fewer
+_FIRST_READ = 1 << 16  # bytes; most mails have fewer
 
 
 class Identity(NamedTuple):
-    """What tells a message from others in a log."""
+    """The identity of a message in a log."""
 
     message_id: str = ""  # as `message_id` returns it
     size: int | None = None  # bytes, as they are on the disk; None of a row or line of text
 
 
 def identity(raw: RawMessage) -> Identity:
-    """Return what identifies a message; nothing of one that is plain text or cannot be read."""
+    """Return a message's identity; an empty one for plain text, or a file that cannot be read."""
     content = raw.content
     if isinstance(content, str):
         return Identity()
     if isinstance(content, bytes):
         return Identity(message_id(content), len(content))
     try:
-        with opened_again(content) as stream:
+        with open_message(content) as stream:
             return Identity(message_id(stream.read(HEAD)), content.stat().st_size)
     except OSError:
-        return Identity()  # whoever reads it whole says so
+        return Identity()  # reading it whole reports the error
 
 
 # MIME
@@ -318,18 +316,21 @@ class _Node(NamedTuple):
 
     @property
     def filename(self) -> str:
-        disposition = self.fields.get("content-disposition", "")
-        if disposition:
-            named = parameters_of(disposition[:PARAMETERS_LIMIT]).get("filename")
-            if named:
-                return decode_words(named)
+        if disposition := self.fields.get("content-disposition", ""):
+            filename = parameters_of(disposition[:PARAMETERS_LIMIT]).get("filename")
+            if filename:
+                return decode_words(filename)
         return decode_words(self.parameters["name"]) if "name" in self.parameters else ""
+
+    @property
+    def encoding(self) -> str:
+        return self.fields.get("content-transfer-encoding", "")
 
 
 _MESSAGE = "message/rfc822"
 _PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _READABLE = frozenset({"text/plain", "text/html", "application/xhtml+xml"})
-# What mail programs show without being asked; the Subject of a message within is a part, too.
+# Types that mail programs show unasked; the Subject of an inner message is a part, too.
 _SHOWN = _READABLE | {"text/enriched", "text/richtext", _MESSAGE}
 _TEXTUAL = frozenset({"application/xhtml+xml", "application/xml"})
 # Lines that are joined without a blank: of calendars and cards (RFC 5545), of DelSp (RFC 3676).
@@ -374,7 +375,7 @@ def _is_doubtful(leaf: _Node) -> bool:
 
 
 def is_html(content_type: str, filename: str, text: str) -> bool:
-    """Return whether a text is HTML, by its type, by its name or whatever they say."""
+    """Return whether a text is HTML, by its type, its file's name or its beginning."""
     if content_type in _PAGE_TYPES or (filename and _HTML_NAME.search(filename)):
         return True
     return text[:201].lstrip().startswith("<") and _PAGE_BEGINS.match(text) is not None
@@ -389,10 +390,10 @@ def _sampled(leaves: list[_Node]) -> list[_Node]:
     texts = [i for i, leaf in enumerate(leaves) if _may_be_text(leaf) and not leaf.body.isspace()]
     third = PARTS_LIMIT // 3
     between = sorted(texts[third:-third], key=lambda i: len(leaves[i].body), reverse=True)
-    kept = {*texts[:third], *texts[-third:], *between[: PARTS_LIMIT - 2 * third]}
-    others = (i for i in range(len(leaves)) if i not in kept)
-    kept.update(i for i, _ in zip(others, range(PARTS_LIMIT - len(kept)), strict=False))
-    return [leaves[i] for i in sorted(kept)]
+    places = {*texts[:third], *texts[-third:], *between[: PARTS_LIMIT - 2 * third]}
+    others = (i for i in range(len(leaves)) if i not in places)
+    places.update(i for i, _ in zip(others, range(PARTS_LIMIT - len(places)), strict=False))
+    return [leaves[i] for i in sorted(places)]
 
 
 def _leaves(root: _Node, limits: set[str]) -> list[_Node]:
@@ -412,15 +413,14 @@ def _leaves(root: _Node, limits: set[str]) -> list[_Node]:
             limits.add("depth")
         if is_multipart:
             # Its boundary may be missing or not used.
-            nodes = ([] if is_deep else _opened(node, limits)) or _flat(node, limits)
+            nodes = ([] if is_deep else _children(node, limits)) or _flat(node, limits)
             stack += reversed(nodes)
             if not nodes:
                 leaves.append(node._replace(content_type="text/plain"))
         elif is_message and not is_deep:
-            encoding = node.fields.get("content-transfer-encoding", "")
-            if not is_identity(encoding):  # RFC 2046 allows none
+            if not is_identity(node.encoding):  # RFC 2046 allows none
                 work += _DECODING_WORK * len(body)
-                body = decode_transfer(body[: 4 * TEXT_LIMIT], encoding, limits)
+                body = decode_transfer(body[: 4 * TEXT_LIMIT], node.encoding, limits)
             work += len(body)
             headers, body = split_header(body, limits)
             subject = decode_words(_value(headers, "subject"))
@@ -435,10 +435,10 @@ def _value(headers: list[Header], name: str) -> str:
     return next((value for key, value in headers if key == name), "")
 
 
-def _opened(node: _Node, limits: set[str]) -> list[_Node]:
+def _children(node: _Node, limits: set[str]) -> list[_Node]:
     """Return the parts of a multipart that its boundary shows.
 
-    In doubt are those that mail programs do not show: of alternatives all but the last that is text
+    Parts that mail programs do not show are doubtful: of alternatives all but the last that is text
     (RFC 2046, 5.1.4), of related parts all but the root (RFC 2387).
     """
     default = _MESSAGE if node.content_type == "multipart/digest" else "text/plain"
@@ -451,19 +451,19 @@ def _opened(node: _Node, limits: set[str]) -> list[_Node]:
         ids = [_value(headers, "content-id") for headers, _ in parts]
         shown = ids.index(start) if start and start in ids else 0
     elif node.content_type == "multipart/alternative":
-        for i, one in enumerate(nodes):
-            if one.content_type in _READABLE or one.content_type.startswith("multipart/"):
+        for i, child in enumerate(nodes):
+            if child.content_type in _READABLE or child.content_type.startswith("multipart/"):
                 shown = i
     return [
-        one._replace(is_doubtful=node.is_doubtful or shown not in (None, i))
-        for i, one in enumerate(nodes)
+        child._replace(is_doubtful=node.is_doubtful or shown not in (None, i))
+        for i, child in enumerate(nodes)
     ]
 
 
 def _node(headers: list[Header], body: bytes, depth: int, default: str = "text/plain") -> _Node:
-    """Return a part with its MIME fields, its type and the parameters of that.
+    """Return a part with its MIME fields, its type and the parameters of the type.
 
-    Of several fields of one name mail readers heed this one or that one: here it is the first,
+    Mail readers differ in which of several fields of one name they use: here it is the first,
     unless only a later one makes sense of the body.
     default: its type if its header has none.
     """
@@ -491,9 +491,9 @@ def _node(headers: list[Header], body: bytes, depth: int, default: str = "text/p
 
 
 def _flat(node: _Node, limits: set[str]) -> list[_Node]:
-    """Return what looks like a part of a body, at any depth of a tree, but for multiparts.
+    """Return what looks like a part of a body, at any depth, except multiparts.
 
-    Mail readers show them if the boundary claimed is another, or the tree is deep.
+    Mail readers show such parts if the claimed boundary is wrong or the tree is deep.
     """
     starts = [match.end() for match in _ANY_DELIMITER.finditer(node.body)]
     if len(starts) > _DELIMITERS_LIMIT:
@@ -514,16 +514,15 @@ def _may_be_text(leaf: _Node) -> bool:
 
 
 def _text(leaf: _Node, filename: str, limits: set[str]) -> str:
-    """Return the text of a leaf; empty if it is none."""
-    encoding = leaf.fields.get("content-transfer-encoding", "")
+    """Return the text of a leaf; empty if it has none."""
     if not _may_be_text(leaf):
         is_page = _HTML_NAME.search(filename) is not None
         if not is_page and leaf.content_type == "application/octet-stream":
-            begins = decode_transfer(leaf.body[:1024], encoding, set())
-            is_page = is_html("", "", begins.decode("latin-1"))
+            beginning = decode_transfer(leaf.body[:1024], leaf.encoding, set())
+            is_page = is_html("", "", beginning.decode("latin-1"))
         if not is_page:  # a page in an attachment is opened with one click
             return ""
-    data = decode_transfer(leaf.body, encoding, limits)
+    data = decode_transfer(leaf.body, leaf.encoding, limits)
     text = decode(data, leaf.parameters.get("charset", ""))
     if leaf.content_type in _FOLDED:
         return _FOLD.sub("", text)
@@ -576,8 +575,8 @@ def _delimiters(body: bytes, sign: bytes) -> tuple[list[_Delimiter], list[_Delim
     for _ in range(_DELIMITERS_LIMIT // 2):
         if at < 0:
             break
-        first += (one := at_line(at))
-        at = -1 if one and one[0][2] else body.find(sign, at + len(sign))
+        first += (delimiter := at_line(at))
+        at = -1 if delimiter and delimiter[0][2] else body.find(sign, at + len(sign))
     last: list[_Delimiter] = [(len(body), len(body), True)]
     end = len(body)
     for _ in range(_DELIMITERS_LIMIT // 2 if at >= 0 else 0):
@@ -588,10 +587,9 @@ def _delimiters(body: bytes, sign: bytes) -> tuple[list[_Delimiter], list[_Delim
     return first, last[::-1], min(at, end) >= 0 and body.find(sign, at, end) >= 0
 
 
-# What is read of a text that is too long to be read whole: all of it a little.  Markup that shows
-# nothing (comments, scripts, blanks, bare tags) goes first, so that no spammer can push his text
-# beyond a limit with it.  Of what is still too long, pieces are read: the beginning, the end, and
-# some from between.
+# A text too long to be read whole is sampled.  Markup that shows nothing (comments, scripts,
+# blanks, bare tags) is removed first, so it cannot push a text beyond a limit.  If the rest is
+# still too long, its beginning, its end and some pieces between them are read.
 
 SOURCE_LIMIT = 4 << 20  # characters of one text that are looked through for markup
 _SHEET_LIMIT = 32 << 10  # characters of the beginning and of the end of a style sheet
@@ -623,7 +621,7 @@ _LONG_VALUE = lazy_pattern(r"=\s{0,9}(?:\"([^\"<>]{300,})\"|'([^'<>]{300,})')")
 _LONG_LOOK = lazy_pattern(
     r"(style|class)\s{0,9}=\s{0,9}(?:\"([^\"<>]{300,})\"|'([^'<>]{300,})')", re.IGNORECASE
 )
-# What was cut off may hide text or show it: a declaration of which nobody knows what it does.
+# Stands for the declarations that were cut off: they may hide text, or show it.
 _DOUBT = "opacity:calc(0)!important"
 _BLANKS = lazy_pattern(r"[\s\u200b-\u200f\u2060]{3,}")
 _BLANK_ENTITIES = lazy_pattern(r"(?:&(?:nbsp|zwnj|#160|#8203|#x200b);\s{0,9}){3,}", re.IGNORECASE)
@@ -657,7 +655,7 @@ def _room(sizes: list[int], most: int) -> int:
 
 
 def _condensed(text: str, is_html: bool, limits: set[str]) -> str:
-    """Return a text without what nobody sees of it."""
+    """Return a text without the markup that shows nothing."""
     if len(text) > SOURCE_LIMIT:
         limits.add("text")
         text = sample(text, SOURCE_LIMIT)
@@ -671,8 +669,8 @@ def _condensed(text: str, is_html: bool, limits: set[str]) -> str:
 
 
 def _short_look(match: re.Match[str]) -> str:
-    kept = (match[2] or match[3])[-_VALUE_LIMIT:] if match[1].lower() == "style" else ""
-    return f'style="{kept};{_DOUBT}"'
+    end = (match[2] or match[3])[-_VALUE_LIMIT:] if match[1].lower() == "style" else ""
+    return f'style="{end};{_DOUBT}"'
 
 
 def _short_sheet(match: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
-"""The rows of a table: lines of TSV and CSV, well-formed or not, and JSON lines; all are streamed.
+"""The rows of a table of lines: TSV and CSV, well-formed or not, and JSON lines; all are streamed.
 
-How they are laid out is decided by their beginning.  Of a file that may be read to its end; of a
-stream, which cannot be read twice, it is what has come so far, kept in memory.
+A table's layout is decided by its beginning: of a file by all of it if need be, of a stream, which
+cannot be read twice, by the bytes that have come so far.
 """
 
 import csv
@@ -12,33 +12,25 @@ import math
 import re
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from nbspam.names import normal_label
 from nbspam.reading.columns import Nested
-from nbspam.reading.compression import Taken
-from nbspam.reading.lines import (
-    Decoding,
-    Line,
-    Opened,
-    Tell,
-    decoded_lines,
-    decoding_of,
-    filled,
-)
-from nbspam.reading.source import Skips, Source, TableOptions, has_more
+from nbspam.reading.compression import DerivedStream
+from nbspam.reading.lines import Decoding, Line, Opened, decoded_lines, decoding_of, filled
+from nbspam.reading.source import ReadingOptions, Skips, Source, TableOptions, has_more
 
 TableRow = tuple[int, Sequence[str]]  # the line on which a row begins, and its cells
 
 SAMPLE_ROWS = 200  # rows in which the columns are searched
-SAMPLE_CHARACTERS = 1 << 20  # of those rows, so that huge cells are not all kept in memory
+SAMPLE_CHARACTERS = 1 << 20  # of those rows: a bound on memory
 
 
 # The bytes of a table
 
-# Seconds from a stream's first bytes on in which its beginning is gathered, if its rows are to be
-# answered as they come.  A pipe from a file brings 200 rows within a hundredth of one.
+# Seconds from a stream's first bytes on in which its beginning is collected, if its rows are to be
+# classified as they come.  A pipe from a file brings 200 rows within a hundredth of a second.
 PATIENCE = 0.5
 _CHUNK = 1 << 16
 PARQUET = b"PAR1"  # the first bytes of every Parquet file
@@ -49,47 +41,50 @@ _BINARY = ("parquet", "xlsx")
 class Content(NamedTuple):
     """A table's bytes."""
 
-    name: str  # in errors, and of its rows
+    name: str  # in errors, and in the names of its rows
     form: str  # "tsv", "csv", "jsonl", "json", "parquet" or "xlsx"
     decoding: Decoding
-    whole: Opened  # opens all of it; of a stream once
-    beginning: Opened  # opens what its layout is decided by
-    is_cut: bool = False  # whether more follows the beginning
+    whole: Opened  # opens all bytes; those of a stream once
+    beginning: Opened  # opens the bytes by which the layout is decided
+    is_cut: bool = False  # whether more bytes follow the beginning
 
-    def first_lines(self) -> Iterator[Line]:
-        """Yield the lines that its layout is decided by."""
+    def first_lines(self) -> Generator[Line, None, None]:
+        """Yield the lines by which the layout is decided."""
         return decoded_lines(self.name, self.beginning, self.decoding, Skips())
 
 
-def file_content(
-    source: Source,
-    form: str | None = None,
-    encoding: str | None = None,
-    tell: Tell = lambda _: None,
+def content_of(
+    source: Source, form: str | None, options: ReadingOptions, patience: float = PATIENCE
 ) -> Content:
-    """Return a file's bytes; form: that of its name, if None.  tell: told of its charset."""
+    """Return the bytes of a table in a file, standard input or a pipe.
+
+    form: None for that of its name.  patience: as of `stream_content`.
+    Tells the user of a charset that was recognised.
+    """
+    if not source.is_file:
+        return stream_content(source, form or "", options, patience)
     form = form or _FORMS.get(source.suffix, source.suffix[1:])
     if source.sample.startswith(PARQUET):
         form = "parquet"
-    decoding, opened = Decoding(), source.opened
+    decoding = Decoding()
     if form not in _BINARY:
-        decoding = decoding_of(source.title, opened, encoding, tell)
-    return Content(source.title, form, decoding, opened, opened)
+        decoding = decoding_of(source.title, source.opened, options)
+    return Content(source.title, form, decoding, source.opened, source.opened)
 
 
 def stream_content(
-    name: str,
-    stream: io.BufferedReader,
-    form: str,
-    encoding: str | None,
-    patience: float | None = None,
-    tell: Tell = lambda _: None,
+    source: Source, form: str, options: ReadingOptions, patience: float | None
 ) -> Content:
-    """Return a stream's bytes, its first ones read.
+    """Return a stream's bytes; its beginning is read.
 
-    They are as many as columns are searched in, or what came in `patience` seconds: one line at
-    least.  patience: None waits as long as it takes.
+    The beginning has SAMPLE_ROWS lines.  If the messages are to be classified as they come, it has
+    the lines of the first `patience` seconds, one at least.  patience: None waits for SAMPLE_ROWS.
     """
+    stream, name = source.opened(), source.title
+    if options.flow and patience is not None:
+        options.flow.stream = stream
+    else:
+        patience = None
     first, is_cut, started = b"", True, 0.0
     while is_cut and first.count(b"\n") <= SAMPLE_ROWS and len(first) < SAMPLE_CHARACTERS:
         if patience is not None and b"\n" in first:
@@ -102,16 +97,16 @@ def stream_content(
     beginning = first[: first.rfind(b"\n") + 1] if is_cut else first
     came = io.BytesIO(first)
 
-    def take(n: int) -> bytes:
-        return came.read(n) or stream.read1(n)  # what is there, without waiting for more
+    def read(n: int) -> bytes:
+        return came.read(n) or stream.read1(n)  # the bytes that have come, without waiting
 
     def whole() -> io.BufferedReader:
-        return io.BufferedReader(Taken(take, stream), _CHUNK)
+        return io.BufferedReader(DerivedStream(read, stream), _CHUNK)
 
     def begun() -> io.BufferedReader:
         return io.BufferedReader(io.BytesIO(beginning))
 
-    decoding = Decoding() if form in _BINARY else decoding_of(name, begun, encoding, tell)
+    decoding = Decoding() if form in _BINARY else decoding_of(name, begun, options)
     return Content(name, form, decoding, whole, begun, is_cut)
 
 
@@ -123,12 +118,12 @@ _FAILURES_LIMIT = 20  # rows that fail before the table is read as one row per l
 _QUOTED = re.compile(r'"[^"]*"')
 _DELIMITERS = ",;\t|"
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # Excel's first line
-_PATHS, _DEPTH = 20, 6  # of the fields within an object that are told
+_PATHS, _DEPTH = 20, 6  # of the fields within an object that an error names
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Layout(NamedTuple):
-    """How the rows of a table are written."""
+    """The layout of a table of lines."""
 
     delimiter: str  # "" of JSON lines
     is_quoted: bool = False
@@ -139,9 +134,9 @@ class Layout(NamedTuple):
 def layout_of(content: Content, options: TableOptions) -> Layout:
     """Return the layout of a TSV, a CSV or JSON lines.
 
-    In a CSV file the delimiter may be another than the comma: Excel's `sep=;` names it, or it is
-    the one in most lines, as often in each; of several, the one that is first in the first line.
-    The first rows of JSON name the columns, and the user fields within them.
+    A CSV's delimiter is the one that Excel's `sep=;` names, else the one that most lines have, and
+    equally often; of several, the first in the first line.
+    The columns of JSON lines are the fields of the first rows, and inner fields of the user's.
     """
     lines = content.first_lines()
     if content.form == "jsonl":
@@ -165,12 +160,12 @@ def layout_of(content: Content, options: TableOptions) -> Layout:
 
 
 def _is_quoted_tsv(content: Content) -> bool:
-    """Return whether a TSV's quotes are CSV's and do not belong to its texts.
+    """Return whether a TSV's quotes are those of CSV and do not belong to its texts.
 
-    The UCI SMS collection is full of texts that begin with a quote, end with one, or both; read as
-    CSV they run together.  So all of it must be strict CSV, and its quotes needed: every line
-    begins with one, or every cell that does contains a quote, a tab or a line end.  Of a stream it
-    is its beginning that must be so, up to the last row, which may be cut, and have quotes.
+    Many texts of the UCI SMS collection begin or end with a quote, and would run together as CSV.
+    So the quotes are CSV's only if the whole table is strict CSV, and needs them: every line begins
+    with one, or every quoted cell contains a quote, a tab or a line end.  Of a stream its beginning
+    decides, except a last row that is cut.
     """
 
     def has_quoted_cell(line: str) -> bool:
@@ -186,7 +181,7 @@ def _is_quoted_tsv(content: Content) -> bool:
             seen = seen[0] + 1, seen[1] + line.startswith('"'), seen[2] + has_quoted_cell(line)
             yield line
 
-    needed, whole = 0, seen  # as of the last row that is whole
+    needed, whole = 0, seen  # up to the last whole row
     csv.field_size_limit(CELL_LIMIT)
     try:
         for cells in csv.reader(counted(), delimiter="\t", strict=True):
@@ -213,12 +208,12 @@ def first_rows(rows: Iterator[tuple[int, S]]) -> Iterator[tuple[int, S]]:
 
 
 def rows_of(name: str, lines: Iterator[Line], layout: Layout, skips: Skips) -> Iterator[TableRow]:
-    """Yield (number of its first line, cells) of each row of some lines of a table."""
+    """Yield (number of its first line, cells) of each row in a table's lines."""
     if layout.n_above:
         lines = itertools.dropwhile(lambda line: line[0] <= layout.n_above, lines)
     if not layout.delimiter:
         for number, values in _objects(name, lines, skips):
-            yield number, [cell_text(field(values, one)) for one in layout.names or ()]
+            yield number, [cell_text(field(values, name)) for name in layout.names or ()]
     elif layout.is_quoted:
         yield from _csv_rows(name, lines, layout.delimiter, skips)
     else:
@@ -242,7 +237,7 @@ def _objects(
 
 
 def are_json_lines(lines: list[str]) -> bool:
-    """Return whether each line is a JSON object, so that they are no document together."""
+    """Return whether each line is a JSON object, so that the text is no JSON document."""
     try:
         return bool(lines) and all(isinstance(json.loads(line), dict) for line in lines)
     except (ValueError, RecursionError):
@@ -250,18 +245,17 @@ def are_json_lines(lines: list[str]) -> bool:
 
 
 def _csv_rows(name: str, lines: Iterator[Line], delimiter: str, skips: Skips) -> Iterator[TableRow]:
-    """Yield the rows of a CSV file.  A quote that is never closed costs its own row, no other.
+    """Yield the rows of a CSV.  A quote that is never closed costs only its own row.
 
     A row that is not strict CSV is one line whose quotes belong to its text.
     """
     csv.field_size_limit(CELL_LIMIT)
-    again: deque[Line] = deque()  # lines that are read once more, as a row before them failed
+    again: deque[Line] = deque()  # lines to read once more, after a row that failed
     failures = 0
     row: list[Line] = []  # the lines of the row being read
 
     def texts() -> Iterator[str]:
-        # After many failures a row is one line, so that a file of nothing but failures takes
-        # linear time.
+        # After many failures a row is one line, so that a file of failures takes linear time.
         most = _ROW_LINES_LIMIT if failures < _FAILURES_LIMIT else 0
         while len(row) <= most and (line := again.popleft() if again else next(lines, None)):
             row.append(line)
@@ -292,9 +286,9 @@ def _csv_rows(name: str, lines: Iterator[Line], delimiter: str, skips: Skips) ->
 
 
 def cell_text(value: Any) -> str:
-    """Return a value of JSON, Parquet or a data frame as a CSV file would have it.
+    """Return a value of JSON, Parquet or a data frame as a CSV cell.
 
-    A list of one is its value; an object, and a list of more, is `Nested`.
+    A list of one value is the value; an object or a longer list is `Nested`.
     """
     if isinstance(value, str):
         # JSON can contain an unpaired surrogate, which cannot be encoded.
@@ -327,9 +321,9 @@ def _paths(value: Any, path: str) -> Iterator[str]:
 
 
 def label_text(value: Any) -> str | None:
-    """Return a label of a program as the model names it; "" if it is missing, None if it is none.
+    """Return a program's label as the model names it; "" if it is missing, None if it is invalid.
 
-    It may be a text, a boolean or a whole number, as a float too.
+    A label is a text, a boolean, or a whole number, also as a float.
     """
     if isinstance(value, str):
         return normal_label(value)
@@ -340,9 +334,9 @@ def label_text(value: Any) -> str | None:
 
 
 def field(values: Any, path: str) -> Any:
-    """Return a field of an object, or one in a field of it: `a.b`; None if there is none.
+    """Return a field of an object, or a field within it: `a.b`; None if there is none.
 
-    A list of one is its value.
+    A list of one value is the value.
     """
     values = values.tolist() if hasattr(values, "tolist") else values
     while isinstance(values, list) and len(values) == 1:
@@ -354,7 +348,7 @@ def field(values: Any, path: str) -> Any:
 
 
 def field_names(sample: Sequence[Mapping[str, Any]], options: TableOptions) -> list[str]:
-    """Return the names of all fields of some rows, and those within them that are asked for."""
+    """Return the names of all fields of some rows, and of inner fields that the user names."""
     names = dict.fromkeys(name for values in sample for name in values)
     learned = (name for pair in options.learned for name in pair)
     for name in (options.text_column, options.label_column, *learned):

@@ -1,12 +1,13 @@
-"""A source of messages: how the user wants it read, what its kind is, what could not be read of it.
+"""A source of messages, the user's options for reading it, and the messages that were skipped.
 
-Standard input and pipes are opened here, which are read once.
+Standard input and pipes, which can be read once only, are opened here.
 """
 
 import io
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -22,21 +23,21 @@ if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does w
 
 STDIN = "-"
 _AT_SERVER = ("imaps://", "imap://")  # what the name of an IMAP folder begins with
-# How a source may be said to be read; `sources.py` has the kind of source of each.
+# Values of `input_format`; `sources.py` has the kind of source of each.
 MESSAGE, LINES, MBOX_FORMAT = "message", "lines", "mbox"
 TABLE_FORMATS = ("tsv", "csv", "jsonl", "json", "parquet")
 INPUT_FORMATS = (*TABLE_FORMATS, LINES, MBOX_FORMAT, MESSAGE)
 SAMPLE_BYTES = 1 << 16  # in which a source's kind is recognised
-NAMED_LIMIT = 10  # enough to see what is wrong; a log of a million bad rows helps nobody
+NAMED_LIMIT = 10  # skipped messages named at the end; a log of a million bad rows helps nobody
 _WARNED = 3  # of them, in a warning
-_DRAINED = 4_096  # MiB of a pipe that are read and dropped, at most: /dev/zero has no end
+_DRAINED = 4_096  # MiB of a pipe that are read and dropped: /dev/zero has no end
 
 
-# What cannot be read
+# Skipped messages
 
 
 class Skipped(NamedTuple):
-    """A message that could not be read, or has nothing in it."""
+    """A message that could not be read, or is empty."""
 
     source: str
     reason: str
@@ -45,9 +46,9 @@ class Skipped(NamedTuple):
 
 
 class Skips:
-    """Called with each bad row or file: skipped, counted, and named at the end.
+    """The bad rows and files, which are skipped, counted, and named at the end.
 
-    Under `strict` the first of them is an error instead.
+    Under `strict` the first is an error instead.
     """
 
     def __init__(self, strict: bool = False) -> None:
@@ -60,11 +61,11 @@ class Skips:
         self.take(Skipped(source, reason, remedy))
 
     def note(self, source: str, reason: str, remedy: Remedy | None = None) -> None:
-        """Note that `source` was left out, which is not an error even under `strict`."""
+        """Note that `source` was left out; no error even under `strict`."""
         self.take(Skipped(source, reason, remedy, is_error=False))
 
     def take(self, skipped: Skipped) -> None:
-        """Note what was skipped, here or elsewhere; raises SourceError for an error if strict."""
+        """Note a skipped message; raises SourceError for an error under `strict`."""
         source, reason, remedy, is_error = skipped
         if self.strict and is_error:
             raise SourceError(f"{source}: {reason}", remedy or Remedy.LEAVE_OUT_STRICT)
@@ -73,26 +74,26 @@ class Skips:
             self._first.append(SourceError(f"{source}: {reason}", remedy))
 
     def merge(self, other: "Skips") -> None:
-        """Add what another reader skipped after this one."""
+        """Add the messages that a later reader skipped."""
         self.count += other.count
         self._first += other._first[: NAMED_LIMIT - len(self._first)]
 
     def sentence(self, n: int) -> str:
-        """Return what a program is told of them; n: how many messages were read."""
-        shown = "; ".join(map(one_line, self.named[:_WARNED]))
+        """Return a warning for a program; n: how many messages were read."""
+        first = "; ".join(map(one_line, self.named[:_WARNED]))
         more = "; …" * (self.count > _WARNED)
-        of = f"{self.count:,} of {n + self.count:,} messages were skipped"
-        return f"{of} ({shown}{more}); strict=True stops at the first"
+        share = f"{self.count:,} of {n + self.count:,} messages were skipped"
+        return f"{share} ({first}{more}); strict=True stops at the first"
 
     @property
     def named(self) -> list[str]:
-        """The first things skipped, each with the reason."""
+        """The first skipped messages, each with the reason."""
         return [str(skipped) for skipped in self._first]
 
     def report(self, remedies: Mapping[Remedy, str] | None = None) -> list[str]:
-        """Return the lines to show the user at the end; empty when nothing was skipped.
+        """Return the lines to print at the end; empty when nothing was skipped.
 
-        remedies: the words of whoever reports, as in `NbspamError.sentence`.
+        remedies: the words for each remedy, as in `NbspamError.sentence`.
         """
         if not self.count:
             return []
@@ -103,65 +104,64 @@ class Skips:
         return lines
 
 
-# What the user asks for
+# Options
 
 
 class TableOptions(NamedTuple):
-    """What the user says about a table; what is None, the program finds out."""
+    """The user's options for tables; None for what is to be recognised."""
 
     text_column: str | None = None
     label_column: str | None = None
     encoding: str | None = None
     header_row: bool | None = None  # whether the first row names the columns
-    # Names of the columns with texts and labels that the model has learned from.
+    # Names of the columns of texts and labels that the model has learned from.
     learned: tuple[tuple[str, str], ...] = ()
 
 
 def has_more(stream: io.BufferedReader, patience: float) -> bool:
     """Return whether a stream has bytes to read, or has ended, within so many seconds."""
-    import select  # a mail is read without
+    import select  # not loaded for a mail
 
     try:
         return bool(select.select([stream.fileno()], [], [], patience)[0])
-    except (OSError, ValueError):  # in memory, or an archive: it never waits for long
+    except (OSError, ValueError):  # in memory, or an archive: reading never waits for long
         return True
 
 
 class Flow:
-    """Whether the stream that is being read, as of `tail -f`, has nothing more to read just now."""
+    """The stream that is being read, if its messages are to be classified as they come."""
 
     stream: io.BufferedReader | None = None
 
     def pauses(self) -> bool:
-        """Return whether to read on would wait for whoever writes the stream.
+        """Return whether reading on would wait for the stream's writer, such as `tail -f`.
 
-        It may say so while some lines are in memory already: they are then answered one by one.
+        It may be True while lines are in memory: they are then classified one by one.
         """
         return self.stream is not None and not has_more(self.stream, 0)
 
 
 class ReadingOptions(NamedTuple):
-    """How the user wants sources read."""
+    """The user's options for reading sources, and who hears of what was recognised."""
 
     table: TableOptions = TableOptions()
-    input_format: str | None = None  # of what is no folder: one of `INPUT_FORMATS`
-    is_format_default: bool = False  # a folder need not be told that it has none
+    input_format: str | None = None  # one of `INPUT_FORMATS`; not for folders
     seen: bool = False  # of a Maildir or mbox, only mail that its owner has read and not deleted
-    attached: bool = False  # what is attached to messages, as it was forwarded, and not they
-    needs_content: bool = False  # an empty message is none: it is not to be learned
+    attached: bool = False  # the messages attached to messages, in their place
+    needs_content: bool = False  # an empty message is skipped, as it cannot be learned
     outside: bool = False  # an index may name any file, and links may lead anywhere
-    tell: Callable[[SourceError], None] = lambda _: None  # called with what is no error, to be said
-    hear_columns: Callable[[tuple[str, str]], None] = lambda _: None  # called with such names
-    flow: Flow | None = None  # of messages that are to be answered as they come
-    # Real paths of the sources that are given -> their labels ("": their own): what is inside a
-    # folder that is given too is read as itself, and not as a part of the folder.
+    tell: Callable[[SourceError], None] = lambda _: None  # called with each note
+    hear_columns: Callable[[tuple[str, str]], None] = lambda _: None  # called with `learned` names
+    flow: Flow | None = None  # of messages that are to be classified as they come
+    # Real path of each source -> its label ("" if it has labels of its own).  A source inside
+    # another one, a folder, is read as a source and not as a part of the folder.
     given: Mapping[str, str] = {}
-    # Yields of the messages of an IMAP folder the address and the bytes; called with the
-    # folder's address and whether only mail is wanted that was read.  Raises AccountError.
+    # Yields the address and the bytes of each message of an IMAP folder; called with the folder's
+    # address and whether to leave out unread mail.  Raises AccountError.
     at_server: Callable[[str, bool], Iterator[tuple[str, bytes]]] | None = None
 
     def like(self, columns: tuple[tuple[str, str], ...]) -> "ReadingOptions":
-        """Return them for tables that have the columns which a model learned from, perhaps."""
+        """Return options for tables that may have the columns that a model learned from."""
         return self._replace(table=self.table._replace(learned=columns))
 
 
@@ -171,15 +171,14 @@ class ReadingRequest(NamedTuple):
     options: ReadingOptions
     skips: Skips
     label: str | None = None  # the class that the user gives the messages
-    has_label: bool = False  # whether the user gives one
-    needs_labels: bool = False  # the source must say itself which class each message is in
+    needs_labels: bool = False  # whether the source must have labels of its own
 
 
-# What there is
+# Sources
 
 
 class Source:
-    """A source by its name, with what its kind is recognised by; each is read when needed."""
+    """A source by its name; what its kind is recognised by is read when it is first needed."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -191,11 +190,11 @@ class Source:
 
     @cached_property
     def path(self) -> "Path":
-        """The source as a path; of a URL as what behaves like one."""
+        """The source as a path, or a URL as a `RemoteFile`, which readers use alike."""
         if is_url(self.name):
-            from nbspam.reading.remote import remote_path
+            from nbspam.reading.remote import RemoteFile
 
-            return remote_path(self.name)
+            return cast("Path", RemoteFile(self.name))
         from pathlib import Path
 
         return Path(self.name)
@@ -217,12 +216,12 @@ class Source:
 
     @property
     def title(self) -> str:
-        """Its name in messages and errors."""
+        """Its name in errors, and in the names of its messages."""
         return self.name if self.name == STDIN else str(self.path)
 
     @property
     def stream_name(self) -> str:
-        """What it is called in a sentence; of standard input or a pipe."""
+        """What a sentence calls it, if it is standard input or a pipe."""
         return "standard input" if self.name == STDIN else "the pipe"
 
     @cached_property
@@ -251,7 +250,7 @@ class Source:
         if sys.stdin is None or sys.stdin.closed:
             raise SourceError("-: standard input is closed; pipe a message in, or name a file")
         stream = cast("io.BufferedReader", sys.stdin.buffer)
-        return stream if stream.isatty() else decompressed(stream)  # which would read ahead
+        return stream if stream.isatty() else decompressed(stream)  # this reads ahead
 
 
 class SourceKind(NamedTuple):
@@ -259,7 +258,7 @@ class SourceKind(NamedTuple):
 
     read: yields the messages; raises NbspamError, OSError, or LookupError and UnicodeError for an
     encoding that does not exist or does not fit.
-    refusal: why it is no source of labels, or, of one with labels, why the user cannot give others.
+    refusal: why it has no labels, or why the user cannot give a label to a source with labels.
     """
 
     read: Callable[[Source, ReadingRequest], Iterator[RawMessage]]
@@ -271,34 +270,33 @@ class SourceKind(NamedTuple):
 
 
 def read_one(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    """Yield the one message of standard input, a pipe or a file, whatever is in it.
+    """Yield the one message of standard input, a pipe or a file, whatever its content.
 
-    Raises SourceError for a stream with nothing in it, where the message needs content.
+    Raises SourceError for an empty stream, if the message needs content.
     """
     stream = source.opened()
-    content = stream.read(BYTES_LIMIT)
-    # The rest of a larger one is read and dropped, of an archive as it is: 4 MB may unpack to 4 GB.
-    rest = packed_stream(stream)
-    is_over = rest is stream and len(content) < BYTES_LIMIT  # one Ctrl-D is enough at a terminal
-    for _ in range(0 if is_over else _DRAINED):  # the writer may not survive a broken pipe
-        if not rest.read(1 << 20):
-            break
-    if source.name != STDIN:
-        stream.close()
+    with nullcontext() if source.name == STDIN else stream:
+        content = stream.read(BYTES_LIMIT)
+        # The rest is read and dropped, of an archive as it is: 4 MB may unpack to 4 GB.
+        rest = packed_stream(stream)
+        is_over = rest is stream and len(content) < BYTES_LIMIT  # at a terminal, one Ctrl-D ends it
+        for _ in range(0 if is_over else _DRAINED):  # the writer may not survive a broken pipe
+            if not rest.read(1 << 20):
+                break
     if not request.options.needs_content or content.strip():
         if request.options.needs_content and (problem := problem_of(content, "")):
             raise SourceError(f"{source.name}: {problem}")
         yield RawMessage(source.name, request.label, content)
     elif source.is_file:
-        tell_empty(source, request)
-    else:  # what should have written a message has failed
+        note_empty(source, request)
+    else:  # the command that should write a message has failed
         raise SourceError(
             f"{source.name}: {source.stream_name} is empty, so there is no message in it; check"
             " the command that writes it"
         )
 
 
-def tell_empty(source: Source, request: ReadingRequest) -> None:
-    """Tell the user that a file has no message in it, as an empty mbox."""
+def note_empty(source: Source, request: ReadingRequest) -> None:
+    """Tell the user that a file has no message, such as an empty mbox."""
     problem = f"{source.path}: the file is empty; nothing is learned from it"
     request.options.tell(SourceError(problem))

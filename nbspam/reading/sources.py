@@ -1,9 +1,9 @@
 """Sources of messages: what the user names, and the messages in it.
 
-`_kind_of` says of which kind a source is; the kinds are in `mail.py` and `tables.py`.
+`_kind_of` recognises the kind of a source; the kinds are in `mail.py` and `tables.py`.
 
-A message on standard input stays one message whatever it looks like: who sends it must not choose
-how it is read.  What looks like many messages is only said to look so.
+Standard input is one message whatever it looks like: its sender must not choose how it is read.  A
+note says so if it looks like many messages.
 """
 
 import os
@@ -19,7 +19,7 @@ from nbspam.reading.message import (
     RawMessage,
     attached,
     is_mail,
-    opened_again,
+    open_message,
     problem_of,
 )
 from nbspam.reading.source import (
@@ -49,7 +49,7 @@ __all__ = [
 
 
 def labelled(source: str, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
-    """Yield the messages of a source that says itself which class each message is in.
+    """Yield the messages of a source with labels.
 
     Raises SourceError when it cannot be read, or has no labels.
     """
@@ -57,13 +57,13 @@ def labelled(source: str, options: ReadingOptions, skips: Skips) -> Iterator[Raw
 
 
 def unlabelled(
-    source: str, label: str | None, options: ReadingOptions, skips: Skips
+    source: str, label: str, options: ReadingOptions, skips: Skips
 ) -> Iterator[RawMessage]:
     """Yield the messages of a source, each as one of class `label`.
 
     Raises SourceError when it cannot be read, or has labels of its own.
     """
-    return _messages(source, ReadingRequest(options, skips, label, has_label=True))
+    return _messages(source, ReadingRequest(options, skips, label))
 
 
 def any_kind(source: str, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
@@ -80,7 +80,7 @@ def from_program(
     options: ReadingOptions,
     skips: Skips,
 ) -> Iterator[RawMessage]:
-    """Yield the messages that a program gives with their classes, as `nbspam.train` takes them.
+    """Yield the labelled messages that a program passes to `nbspam.train`.
 
     source: a name, pairs, a data frame, or None.
     unlabelled_sources: labels, and a name or names for each.
@@ -107,28 +107,28 @@ def _messages(name: str, request: ReadingRequest) -> Iterator[RawMessage]:
 
 
 def attached_messages(raws: Iterator[RawMessage], request: ReadingRequest) -> Iterator[RawMessage]:
-    """Yield messages, or on request those that are attached to them."""
+    """Yield messages, or those that are attached to them, if the user wants these."""
     if not request.options.attached:
         yield from raws
         return
     for raw in raws:
         content = raw.content
         if not isinstance(content, bytes | str):
-            with opened_again(content) as stream:
+            with open_message(content) as stream:
                 content = stream.read(BYTES_LIMIT)
-        found = attached(content) if isinstance(content, bytes) else []
+        messages = attached(content) if isinstance(content, bytes) else []
         problem = "no message is attached; forward it as an attachment"
-        if not found and raw.source == STDIN:  # who forwarded it is told
+        if not messages and raw.source == STDIN:  # a mail program tells the user who forwarded it
             raise SourceError(f"{STDIN}: {problem}")
-        if not found:
+        if not messages:
             request.skips(raw.source, problem)
-        for number, message in enumerate(found, 1):
+        for number, message in enumerate(messages, 1):
             yield RawMessage(f"{raw.source}:{number}", raw.label, message)
 
 
 @contextmanager
 def failing_as(source: Source) -> Iterator[None]:
-    """Raise what fails while a source is read as a SourceError that names it."""
+    """Turn what fails while a source is read into a SourceError that names it."""
     try:
         yield
     except OSError as error:
@@ -155,25 +155,26 @@ def existing(name: str) -> Source:
         source.mode  # noqa: B018 (looks the file up)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        said = f"cannot be read ({reason}); check its permissions"
+        problem = f"cannot be read ({reason}); check its permissions"
         if isinstance(error, FileNotFoundError):
-            said = "no such file or folder; check the name"
-        raise SourceError(f"{source.path}: {said}") from error
+            problem = "no such file or folder; check the name"
+        raise SourceError(f"{source.path}: {problem}") from error
     return source
 
 
 def recognised(source: Source, request: ReadingRequest) -> SourceKind:
-    """Return the kind that the user names, else the first that recognises a source.
+    """Return the kind that the user names, else the first that recognises the source.
 
-    Raises SourceError for one that is certainly no mail, text or table, that has no labels where
-    they are needed, or has labels of its own where the user gives one.
+    Raises SourceError for a source that is certainly no mail, text or table, for one without labels
+    where they are needed, and for one with labels where the user gives one.
     """
-    if not source.is_at_server and source.is_file and request.options.input_format != MESSAGE:
-        foreign = foreign_format(source.sample, source.suffix)
-        if foreign:
-            raise SourceError(f"{source.path}: {foreign}")
+    is_any_file = not source.is_at_server and source.is_file
+    if is_any_file and request.options.input_format != MESSAGE:
+        problem = foreign_format(source.sample, source.suffix)
+        if problem:
+            raise SourceError(f"{source.path}: {problem}")
     kind = _kind_of(source, request)
-    if kind.refusal and (request.has_label if kind.has_labels else request.needs_labels):
+    if kind.refusal and (request.label is not None if kind.has_labels else request.needs_labels):
         remedy = Remedy.LEAVE_OUT_LABEL if kind.has_labels else Remedy.GIVE_LABEL
         raise SourceError(f"{source.name}: {kind.refusal}", remedy)
     return kind
@@ -183,33 +184,32 @@ def _kind_of(source: Source, request: ReadingRequest) -> SourceKind:
     options, input_format = request.options, request.options.input_format
     if source.name == STDIN and input_format is None and not request.needs_labels:
         return STREAM
-    # Deferred: a mail filter reads standard input, once per message, and needs neither of them.
+    # Deferred: a mail filter reads standard input, once per message, and needs neither.
     from nbspam.reading import mail, tables
 
     if source.is_at_server:
         return mail.AT_SERVER
     if source.name != STDIN and source.is_folder:
-        if input_format not in (None, MESSAGE) and not options.is_format_default:
-            but = f"so each of its files is read as one message, not as {input_format}"
-            options.tell(SourceError(f"{source.path}: is a folder, {but}"))
+        if input_format not in (None, MESSAGE):
+            problem = f"so each of its files is read as one message, not as {input_format}"
+            options.tell(SourceError(f"{source.path}: is a folder, {problem}"))
         by_class = request.needs_labels and mail.has_classes(source.path)
         return mail.CLASS_FOLDERS if by_class else mail.FOLDER
     if input_format is not None:
-        more = {MESSAGE: mail.ONE_MESSAGE, MBOX_FORMAT: mail.MBOX, LINES: tables.EACH_LINE}
-        return more.get(input_format) or tables.FORMS[input_format]
+        kinds = {MESSAGE: mail.ONE_MESSAGE, MBOX_FORMAT: mail.MBOX, LINES: tables.EACH_LINE}
+        return kinds.get(input_format) or tables.FORMS[input_format]
     if not source.is_file:
         return tables.LABELLED_STREAM if request.needs_labels else STREAM
     return _kind_of_file(source, request)
 
 
 def _kind_of_file(source: Source, request: ReadingRequest) -> SourceKind:
-    """Return what a file is by its name and its beginning.
+    """Return the kind of a file by its name and its beginning.
 
-    What has labels is a table or an index where they are needed: a message that begins as Parquet
-    does is a message.  Where the user gives a label it is neither, unless its suffix says so.
+    Where labels are needed, a file may be Parquet or an index by its content; else it is a message.
+    Where the user gives a label, it is a table by its suffix only.
     """
     from nbspam.reading import mail, rows, tables
-    from nbspam.reading.exports import export_kind
 
     sample = source.sample
     if source.suffix in tables.TABLE_SUFFIXES:
@@ -222,22 +222,24 @@ def _kind_of_file(source: Source, request: ReadingRequest) -> SourceKind:
         return mail.MBOX
     if source.suffix == ".eml" or is_mail(sample):
         return mail.MAIL
-    if kind := export_kind(source):
+    if kind := mail.export_kind(source):
         return kind
-    if not request.has_label and mail.is_index(source, request.needs_labels):
+    if request.label is None and mail.is_index(source, request.needs_labels):
         return mail.INDEX
-    if not request.has_label and tables.are_labelled_lines(source.lines):
+    if request.label is None and tables.are_labelled_lines(source.lines):
         return tables.TSV
-    if not (request.has_label or request.needs_labels) and (
-        problem := problem_of(sample, str(source.path))
+    if (
+        request.label is None
+        and not request.needs_labels
+        and (problem := problem_of(sample, str(source.path)))
     ):
         request.options.tell(SourceError(f"{source.path}: {problem}"))
-        return mail.ONE_MESSAGE  # which is unsure, where a file of a folder is skipped
+        return mail.ONE_MESSAGE  # the verdict is unsure; a file of a folder would be skipped
     return mail.TEXT
 
 
-def _read_unsaid(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    """Yield the one message of a stream; tells the user if it looks like many."""
+def _read_stream(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    """Yield the one message of standard input or a pipe; tells the user if it looks like many."""
     for raw in read_one(source, request):
         if raw.content == b"" and source.name == STDIN and sys.stdin.buffer.isatty():
             raise SourceError("no message was typed; type one, or give a file or a pipe")
@@ -245,18 +247,17 @@ def _read_unsaid(source: Source, request: ReadingRequest) -> Iterator[RawMessage
         if first.startswith(b"From "):
             may_be_many = b"\nFrom " in first
         else:  # several lines, and no mail
-            begins = first.startswith((b"[", b"{"))
-            may_be_many = (begins or b"\n" in first.strip() or b"\0" in first) and not is_mail(
-                first
-            )
+            is_json = first.startswith((b"[", b"{"))
+            may_be_table = is_json or b"\n" in first.strip() or b"\0" in first
+            may_be_many = may_be_table and not is_mail(first)
         if may_be_many:
-            from nbspam.reading.tables import looks_like  # a mail does without
+            from nbspam.reading import tables  # not loaded for a mail
 
-            if look := looks_like(first):
-                where = "standard input" if raw.source == STDIN else raw.source
-                problem = f"{where} looks like {look[0]}; it was read as one message"
+            if look := tables.looks_like(first):
+                name = "standard input" if raw.source == STDIN else raw.source
+                problem = f"{name} looks like {look[0]}; it was read as one message"
                 request.options.tell(SourceError(problem, Remedy.SAY_FORMAT, format=look[1]))
         yield raw
 
 
-STREAM = SourceKind(_read_unsaid)  # standard input, or a pipe such as <(command)
+STREAM = SourceKind(_read_stream)  # standard input, or a pipe such as <(command)

@@ -1,12 +1,11 @@
 """Texts and tables as sources: TSV, CSV, JSON, JSON lines, Parquet and Excel, a message a row.
 
-And data frames, and what a text looks like that was given as one message.  `lines.py` decodes
-lines, `rows.py` streams rows of them, and `columns.py` finds the columns and the row that names
-them.  What is not certain is told, and said otherwise by an option.
+Also data frames, and streams that look like tables.  `lines.py` decodes lines, `rows.py` streams
+their rows, and `columns.py` finds the columns and the header.  A note says what is not certain, and
+names the option that decides otherwise.
 
-Other packages read the other tables: openpyxl reads Excel, pandas Parquet and JSON documents, these
-in each form in which it writes a data frame.  A file that is called .json and has an object on each
-line is JSON lines.
+openpyxl reads Excel, and pandas reads Parquet.  JSON documents may have each form in which pandas
+writes a data frame; a file called .json with an object on each line is JSON lines.
 
     records  [{"label": "ham", "text": "…"}, …]
     columns  {"label": {"0": "ham", …}, "text": {"0": "…", …}}, and with a list for each column
@@ -22,31 +21,16 @@ import itertools
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from nbspam.errors import OptionError, Remedy, SourceError, TableError, counted, install_command
 from nbspam.names import HAM, SPAM
-from nbspam.reading import rows
-from nbspam.reading.columns import (
-    LABEL_LENGTH,
-    LABEL_NAMES,
-    TEXT_NAMES,
-    Columns,
-    Nested,
-    are_both_names,
-    column_key,
-    find_columns,
-    is_header_row,
-    label_by_content,
-    measure,
-    names_columns,
-)
-from nbspam.reading.lines import Decoding, Opened, decoded_lines, filled
-from nbspam.reading.mail import count_separators, is_mbox
+from nbspam.reading import columns, lines, mail, rows
+from nbspam.reading.columns import Columns, Nested
 from nbspam.reading.message import RawMessage
-from nbspam.reading.rows import Content, Layout, TableRow, cell_text, field, field_names, label_text
+from nbspam.reading.rows import Content, Layout, TableRow
 from nbspam.reading.source import (
     LINES,
     SAMPLE_BYTES,
@@ -65,61 +49,65 @@ if TYPE_CHECKING:  # it takes half a second to start
 TABLE_SUFFIXES = frozenset(
     {".tsv", ".tab", ".csv", ".json", ".jsonl", ".ndjson", ".parquet", ".xlsx", ".xlsm"}
 )
-_SAME_TEXTS = 10  # rows, at least, of which one text is told
+_SAME_TEXTS = 10  # rows, at least, for a note that all have the same text
 _LABELS_SHOWN = 3
-_ROWS_ABOVE = 9  # a header, at most
-_LINES_SEEN = 2  # lines that are objects each, and so no document together
+_LINES_SEEN = 2  # of a .json; if each is an object, the file is JSON lines
 
 
 # Rows as messages
 
 
 class TablePlan(NamedTuple):
-    """How the rows of a table become messages, whichever of them are read."""
+    """How the rows of a table, all or some, become messages."""
 
     columns: Columns
     needs_labels: bool
-    header_line: int = 0  # the row on it names the columns, and what is above it is no message
+    header_line: int = -1  # of the row that names the columns; this and what is above is skipped
     layout: Layout = Layout("\t")  # of a table of lines
-    decoding: Decoding = Decoding()
+    decoding: lines.Decoding = lines.Decoding()
 
-    def read(self, name: str, opened: Opened, skips: Skips, first: int = 1) -> Iterator[RawMessage]:
+    def read(
+        self, name: str, open_bytes: lines.Opened, skips: Skips, first: int = 1
+    ) -> Iterator[RawMessage]:
         """Yield the messages of a table of lines, or of a part whose first line has this number."""
-        lines = decoded_lines(name, opened, self.decoding, skips, first)
-        return self.messages(name, rows.rows_of(name, lines, self.layout, skips), skips)
+        with closing(lines.decoded_lines(name, open_bytes, self.decoding, skips, first)) as texts:
+            yield from self.messages(name, rows.rows_of(name, texts, self.layout, skips), skips)
 
-    def messages(self, name: str, found: Iterator[TableRow], skips: Skips) -> Iterator[RawMessage]:
+    def messages(
+        self, name: str, table_rows: Iterator[TableRow], skips: Skips
+    ) -> Iterator[RawMessage]:
         """Yield rows of the table called `name` as messages."""
-        columns, number, width = self.columns, self.columns.text, self.columns.width
-        keys = [column_key(name) for name in columns.names]
-        for line, row in found:
+        fitted, label_of = self.columns.fitted, self.columns.label_of
+        number, width = self.columns.text, self.columns.width
+        keys = [columns.column_key(column) for column in self.columns.names]
+        for line, row in table_rows:
             if line <= self.header_line:
                 continue
-            source, cells = f"{name}:{line}", row if len(row) == width else columns.fitted(row)
+            source, cells = f"{name}:{line}", row if len(row) == width else fitted(row)
             text = cells[number] if number < len(cells) else None
             if keys and _is_header(source, cells, keys):
                 skips.note(source, "the header again")
-            # A row to classify is answered, also an empty one; there is nothing to learn of it.
+            # An empty text is classified, but not learned.
             elif text is None or (self.needs_labels and not text.strip()):
                 skips(source, "the row has no text")
             elif isinstance(text, Nested):
                 skips(source, "its text is an object or a list")
-            elif not (label := columns.label_of(cells)) and self.needs_labels:
+            elif not (label := label_of(cells)) and self.needs_labels:
                 skips(source, "the row has no label")
-            elif self.needs_labels and isinstance(cells[columns.label or 0], Nested):
+            elif self.needs_labels and isinstance(cells[self.columns.label or 0], Nested):
                 skips(source, "its label is an object or a list")
             else:
                 yield RawMessage(source, label, text)
 
 
 def _is_header(source: str, cells: Sequence[str], keys: list[str]) -> bool:
-    """Return whether a row names the columns once more, where files were joined.
+    """Return whether a row names the columns once more, as in joined files.
 
     keys: their names.  Raises TableError if it names them in another order.
     """
-    if not cells or column_key(cells[0][:LABEL_LENGTH]) not in keys:
+    if not cells or columns.column_key(cells[0][: columns.LABEL_LENGTH]) not in keys:
         return False
-    row = [column_key(cell) for cell in cells[: len(keys)]]
+    row = [columns.column_key(cell) for cell in cells[: len(keys)]]
     if row != keys and sorted(row) == sorted(keys):
         raise TableError(
             f"{source}: names the columns in another order than the rows above; save what follows"
@@ -131,103 +119,73 @@ def _is_header(source: str, cells: Sequence[str], keys: list[str]) -> bool:
 def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage]:
     """Yield the rows of a table as messages.
 
-    If labels are needed a row without one, or without a text, is skipped; else they are read where
+    If labels are needed, a row without a label or a text is skipped; else labels are read where
     there are any.
     Raises TableError when the columns cannot be found, OSError when the file cannot be read.
     """
-    name, skips, options = content.name, request.skips, request.options
+    name, skips = content.name, request.skips
     if content.form == "json":
-        lines = itertools.islice(filled(content.first_lines()), _LINES_SEEN)
-        first = [line for _, line in lines]
+        texts = itertools.islice(lines.filled(content.first_lines()), _LINES_SEEN)
+        first = [text for _, text in texts]
         if len(first) == _LINES_SEEN and rows.are_json_lines(first):
             content = content._replace(form="jsonl")
     if content.form in LIMITS:
-        names, found = table_rows(content, request)
-        sample = list(rows.first_rows(found))
+        names, table_rows = _memory_table(content, request)
+        sample = list(rows.first_rows(table_rows))
         plan = _plan(name, names, sample, request)
-        yield from plan.messages(name, itertools.chain(sample, found), skips)
+        yield from plan.messages(name, itertools.chain(sample, table_rows), skips)
     else:
-        layout = rows.layout_of(content, options.table)
+        layout = rows.layout_of(content, request.options.table)
         yield from line_plan(content, request, layout).read(name, content.whole, skips)
 
 
 def line_plan(content: Content, request: ReadingRequest, layout: Layout) -> TablePlan:
     """Return the plan of a TSV, a CSV or JSON lines; raises TableError."""
-    name, lines = content.name, content.first_lines()
-    sample = list(rows.first_rows(rows.rows_of(name, lines, layout, Skips())))
-    plan = _plan(name, layout.names, sample, request)
-    columns = plan.columns._replace(joint=layout.delimiter)
-    return plan._replace(columns=columns, layout=layout, decoding=content.decoding)
+    with closing(content.first_lines()) as texts:
+        sample = list(rows.first_rows(rows.rows_of(content.name, texts, layout, Skips())))
+    plan = _plan(content.name, layout.names, sample, request)
+    fitting = plan.columns._replace(joint=layout.delimiter)
+    return plan._replace(columns=fitting, layout=layout, decoding=content.decoding)
 
 
 def _plan(
     name: str, header: list[str] | None, sample: list[TableRow], request: ReadingRequest
 ) -> TablePlan:
-    """Return how a table's rows become messages, by the first of them; raises TableError.
+    """Return how a table's rows become messages, by a sample of them; raises TableError.
 
-    Tells the user what is not certain: by what columns were found if not by their names, and if the
-    texts of the sample are all the same, as dates or names of files may be.
+    Tells the user what is not certain: columns that were not found by their names, and a sample
+    whose texts are all the same, such as dates or names of files.
     """
-    options, header_line = request.options, 0
+    options, header_line = request.options, -1
     if not sample:
         raise TableError(
             f"{name}: the table is empty; give one with a label and a text in each row"
         )
     cells = [row for _, row in sample]
-    first = cells[0]
-    if header is None and (place := _header_place(name, sample, request)) is not None:
-        header_line = sample[place][0]
+    first = () if header else cells[0]
+    if header is None and (place := columns.header_place(name, cells, request)) is not None:
+        header_line, first = sample[place][0], ()
         header = [cell.strip(" \ufeff\t") for cell in cells[place]]
         while header and not header[-1]:  # Kaggle's `v1,v2,,,`: the text continues there
             header.pop()
         cells = cells[place + 1 :]
-    mistyped = () if header else first
-    columns = find_columns(
-        name, header, cells, options.table, request.needs_labels, mistyped, options.tell
-    )
-    if header and request.needs_labels and columns.label is not None:
-        label = header[columns.label]
-        options.hear_columns((header[columns.text], label))
-        labels = dict.fromkeys(filter(None, map(columns.label_of, map(columns.fitted, cells))))
-        if labels and not {SPAM, HAM} & {*labels}:
-            shown = ", ".join(list(labels)[:_LABELS_SHOWN]) + ", …" * (len(labels) > _LABELS_SHOWN)
+    found = columns.find_columns(name, header, cells, request, first)
+    cells = [found.fitted(row) for row in cells]
+    if header and request.needs_labels and found.label is not None:
+        label = header[found.label]
+        options.hear_columns((header[found.text], label))
+        labels = list(dict.fromkeys(filter(None, map(found.label_of, cells))))
+        if labels and not {SPAM, HAM}.intersection(labels):
+            shown = ", ".join(labels[:_LABELS_SHOWN]) + ", …" * (len(labels) > _LABELS_SHOWN)
             problem = f"{name}: labels are read from column {label!r} ({shown})"
             options.tell(SourceError(problem, Remedy.NAME_ANOTHER_LABEL))
-    number = columns.text
-    texts = {row[number] if number < len(row) else None for row in map(columns.fitted, cells)}
+    number = found.text
+    texts = {row[number] if number < len(row) else None for row in cells}
     if len(cells) >= _SAME_TEXTS and len(texts) == 1:
         column = header[number] if header and number < len(header) else str(number + 1)
         problem = f"{name}: the texts in column {column!r} are all the same"
         options.tell(SourceError(problem, Remedy.NAME_TEXT_COLUMN))
-    return TablePlan(columns, request.needs_labels, header_line)
-
-
-def _header_place(name: str, sample: list[TableRow], request: ReadingRequest) -> int | None:
-    """Return which row of a sample names the columns, if one does.
-
-    A title may be above it: rows with fewer cells.  Tells the user if nothing but its look, or its
-    place, says so.
-    """
-    options, cells = request.options, [row for _, row in sample]
-    if options.table.header_row is False:
-        return None
-    sizes, most = [sum(cell.strip() != "" for cell in row) for row in cells], 0
-    above = range(min(_ROWS_ABOVE + 1, len(cells)))
-    sure = next((i for i in above if are_both_names(cells[i])), None)
-    for i in above if sure is None or options.table.header_row else [sure]:
-        others = [other for other in cells[i + 1 :] if other != cells[i]]
-        is_usual = options.table.header_row or names_columns(cells[i], options.table)
-        is_wide = sizes[i] > most and (sizes[i] > 1 or i == 0 or max(sizes) < 2)
-        most = max(most, sizes[i])
-        if i != sure and not (is_wide and (is_usual or is_header_row(cells[i], others))):
-            continue
-        if i or not is_usual:
-            names = ", ".join(cell.strip() for cell in cells[i] if cell.strip())
-            which = f"its row {i + 1}" if i else "its first row"
-            problem = f"{name}: {which} names the columns ({names})"
-            options.tell(SourceError(problem, Remedy.HEADER_IS_MESSAGE))
-        return i
-    return None
+    return TablePlan(found, request.needs_labels, header_line)
 
 
 # Tables that other packages read
@@ -235,17 +193,19 @@ def _header_place(name: str, sample: list[TableRow], request: ReadingRequest) ->
 # Bytes, unpacked: a megabyte of gzip can hold a gigabyte of zeros.  The file is read whole, and
 # JSON takes a few times as much memory.
 LIMITS = {"json": 256 << 20, "parquet": 512 << 20, "xlsx": 256 << 20}
-# What a file is then, and what reads it.
+# The kind of file, and the packages that read it.
 _FILES = {
-    "json": ("JSON", "pandas"),
+    "json": ("JSON", "json"),
     "parquet": ("a Parquet file", "pandas and pyarrow"),
     "xlsx": ("an Excel workbook", "openpyxl"),
 }
 _SHEET_ROWS = 1 << 20  # as Excel has them
 _NAME = "the data frame"
+Row = Sequence[Any]  # of values that are no cells yet
+MemoryTable = tuple[list[Any], Iterator[Row]]  # names of the columns: numbers where it has none
 
 
-def table_rows(
+def _memory_table(
     content: Content, request: ReadingRequest
 ) -> tuple[list[str] | None, Iterator[TableRow]]:
     """Return the names of the columns, if there are any, and the rows of a table in a file.
@@ -258,22 +218,22 @@ def table_rows(
         _check_size(content, len(data))
         if content.form == "xlsx":
             return None, _sheet_rows(content, data, request)
-        import pandas as pd
-
-        options = request.options.table
-        if content.form == "parquet":
-            frame = pd.read_parquet(io.BytesIO(data))
+        if content.form == "json":
+            names, values = _document_table(
+                _document(data, content.decoding), content.name, request
+            )
         else:
-            frame = _document_frame(_document(data, content.decoding), content.name, options)
-        frame = _with_fields(frame, options)
-        names = None if frame.columns.dtype.kind == "i" else [str(name) for name in frame.columns]
-        cells = ([cell_text(value) for value in row] for row in frame_rows(frame))
-    return names, enumerate(cells, 1)
+            import pandas as pd
+
+            names, values = _frame_table(pd.read_parquet(io.BytesIO(data)))
+        names, values = _with_fields(names, values, request.options.table)
+        table_rows = enumerate(([rows.cell_text(value) for value in row] for row in values), 1)
+    return None if all(type(name) is int for name in names) else list(map(str, names)), table_rows
 
 
 @contextmanager
 def _failing(content: Content) -> Iterator[None]:
-    """Raise what fails while a table is read as a TableError."""
+    """Turn what fails while a table is read into a TableError."""
     kind, packages = _FILES[content.form]
     try:
         yield
@@ -299,10 +259,9 @@ def _check_size(content: Content, size: int) -> None:
 
 
 def _sheet_rows(content: Content, data: bytes, request: ReadingRequest) -> Iterator[TableRow]:
-    """Yield the rows that have a cell, of the sheet of a workbook that reads like messages.
+    """Yield the rows of the sheet that reads most like messages, without empty rows.
 
-    Without pandas, which makes all rows as wide as the widest: a cell far to the right and below
-    would take all memory.
+    pandas would make all rows as wide as the widest: a cell far to the right takes all memory.
     """
     with _failing(content):
         from zipfile import ZipFile  # a workbook is one, of XML
@@ -313,45 +272,39 @@ def _sheet_rows(content: Content, data: bytes, request: ReadingRequest) -> Itera
 
         with warnings.catch_warnings(action="ignore"):  # of styles that are not known
             sheets = load_workbook(io.BytesIO(data), read_only=True, data_only=True).worksheets
-        ranks = (
-            [
-                (_sheet_rank(content.name, _rows_in(sheet), request), -i)
-                for i, sheet in enumerate(sheets)
-            ]
-            if len(sheets) > 1
-            else [((), 0)]
-        )
-        place = -max(ranks)[1]
-        others = [sheets[-i].title for rank, i in ranks if -i != place and rank[-1]]
-        if others:
-            shown = ", ".join(map(repr, others[:_LABELS_SHOWN])) + ", …" * (
-                len(others) > _LABELS_SHOWN
-            )
-            problem = f"{content.name}: sheet {sheets[place].title!r} is read, and not {shown}"
-            request.options.tell(SourceError(problem, Remedy.SAVE_SHEET))
-        yield from _rows_in(sheets[place])
+        best = sheets[0]
+        if len(sheets) > 1:
+            ranks = {sheet: _sheet_rank(content.name, sheet, request) for sheet in sheets}
+            best = max(sheets, key=lambda sheet: ranks[sheet])
+            others = [sheet.title for sheet in sheets if sheet is not best and ranks[sheet][-1]]
+            if others:
+                more = ", …" * (len(others) > _LABELS_SHOWN)
+                unread = ", ".join(map(repr, others[:_LABELS_SHOWN])) + more
+                problem = f"{content.name}: sheet {best.title!r} is read, and not {unread}"
+                request.options.tell(SourceError(problem, Remedy.SAVE_SHEET))
+        yield from _rows_in(best)
 
 
 def _rows_in(sheet: Any) -> Iterator[TableRow]:
-    sheet.reset_dimensions()  # what the file says of them may be wrong
+    sheet.reset_dimensions()  # those in the file may be wrong
     for number, row in enumerate(sheet.iter_rows(max_row=_SHEET_ROWS, values_only=True), 1):
-        if any(cells := [cell_text(value) for value in row]):
+        if any(cells := [rows.cell_text(value) for value in row]):
             yield number, cells
 
 
-def _sheet_rank(name: str, found: Iterator[TableRow], request: ReadingRequest) -> tuple[int, ...]:
-    """Return how much a sheet is a table of messages; last, how many of its first rows it has."""
-    sample, silent = list(rows.first_rows(found)), ReadingOptions(request.options.table)
+def _sheet_rank(name: str, sheet: Any, request: ReadingRequest) -> tuple[int, ...]:
+    """Return how much a sheet reads like messages; the last number is of the sample's rows."""
+    sample, silent = list(rows.first_rows(_rows_in(sheet))), ReadingOptions(request.options.table)
     try:
-        columns, _, line, *_ = _plan(name, None, sample, request._replace(options=silent))
+        plan = _plan(name, None, sample, request._replace(options=silent))
     except TableError:
         return 0, 0, len(sample)
-    cells = [columns.fitted(row) for number, row in sample if number > line]
-    texts = [row[columns.text] for row in cells if columns.text < len(row)]
-    return 1, measure(texts).is_text, len(sample)
+    text, cells = plan.columns.text, [row for line, row in sample if line > plan.header_line]
+    texts = [row[text] for row in map(plan.columns.fitted, cells) if text < len(row)]
+    return 1, columns.measure(texts).is_text, len(sample)
 
 
-def _document(data: bytes, decoding: Decoding) -> Any:
+def _document(data: bytes, decoding: lines.Decoding) -> Any:
     try:
         text = data.decode(decoding.codec)
     except UnicodeDecodeError:
@@ -359,26 +312,34 @@ def _document(data: bytes, decoding: Decoding) -> Any:
     return json.loads(text.removeprefix("\ufeff")) if text.strip() else []
 
 
-def _document_frame(document: Any, name: str, options: TableOptions) -> "pd.DataFrame":
-    """Return the table that a JSON document is, in the file called `name`."""
-    import pandas as pd
-
-    columns = None
+def _document_table(document: Any, name: str, request: ReadingRequest) -> MemoryTable:
+    """Return the table that a JSON document is, in the file called `name`; raises TableError."""
+    names: list[Any] | None = None
     if isinstance(document, dict):
-        data, names = document.get("data"), document.get("columns")
-        kinds = {type(value) for value in document.values()}
-        if isinstance(data, list) and isinstance(names, list):
-            columns, document = names, data
+        data, values = document.get("data"), list(document.values())
+        kinds = {*map(type, values)}
+        if isinstance(data, list) and isinstance(document.get("columns"), list):
+            names, document = document["columns"], data
         elif isinstance(data, list) and all(isinstance(row, dict) for row in data):
             document = data
         elif not kinds & {dict, list}:  # one line of JSON lines
             document = [document] if document else []
-        elif kinds == {dict} and _is_by_index(document, options):
-            document = list(document.values())
-    values = list(document.values()) if isinstance(document, dict) else document
-    if isinstance(values, list) and {*map(type, values)} in (set(), {dict}, {list}):
-        with suppress(ValueError, TypeError):  # such as columns of different lengths
-            return pd.DataFrame(document, columns=columns, dtype=object)
+        elif kinds == {dict} and _is_by_index(document, request.options.table):
+            document = values
+        elif kinds == {dict}:
+            index = dict.fromkeys(key for column in values for key in column)
+            document = [{key: column.get(i) for key, column in document.items()} for i in index]
+        elif kinds == {list} and len({*map(len, values)}) == 1:
+            names, document = list(document), list(map(list, zip(*values, strict=True)))
+    kinds = {*map(type, document)} if isinstance(document, list) else set()
+    if isinstance(document, list) and kinds <= {dict}:
+        names = list(dict.fromkeys(key for row in document for key in row))
+        return names, ([row.get(key) for key in names] for row in document)
+    if kinds == {list}:
+        width = max(map(len, document))
+        if names is None or len(names) == width:
+            missing = [None] * width
+            return names or list(range(width)), ((row + missing)[:width] for row in document)
     raise TableError(
         f"{name}: the JSON is not a table; give an array of objects, such as"
         ' [{"label": "ham", "text": "…"}], or what pandas writes with DataFrame.to_json'
@@ -386,35 +347,36 @@ def _document_frame(document: Any, name: str, options: TableOptions) -> "pd.Data
 
 
 def _is_by_index(document: dict[str, dict[str, object]], options: TableOptions) -> bool:
-    """Return whether an object of objects has one for each row, and not one for each column."""
-    named = [column_key(name) for name in (options.label_column, options.text_column) if name]
-    usual = {*LABEL_NAMES, *TEXT_NAMES, *named}
+    """Return whether an object of objects has one for each row, rather than for each column."""
     outer, inner = list(document), list(next(iter(document.values())))
-    for names, is_index in ((outer, False), (inner, True)):
-        if any(column_key(name) in usual for name in names):
-            return is_index
+    if columns.names_columns(outer, options) or columns.names_columns(inner, options):
+        return not columns.names_columns(outer, options)
     return outer == [str(number) for number in range(len(outer))] and inner != outer
 
 
-def _with_fields(frame: "pd.DataFrame", options: TableOptions) -> "pd.DataFrame":
-    """Return a frame with columns of the fields within its objects that are asked for."""
-    names = [str(name) for name in frame.columns]
-    sample = [
-        dict(zip(names, row, strict=True)) for row in frame_rows(frame.head(rows.SAMPLE_ROWS))
-    ]
-    for path in field_names(sample, options)[len({*names}) :]:
-        outer, _, inner = path.partition(".")
-        frame = frame.assign(**{path: [field(value, inner) for value in frame[outer]]})
-    return frame
-
-
-def frame_rows(frame: "pd.DataFrame") -> Iterator[tuple[object, ...]]:
-    """Return the rows of a data frame as Python's own objects, None for what is missing."""
+def _frame_table(frame: "pd.DataFrame") -> MemoryTable:
+    """Return a data frame's table of Python's own objects, None for what is missing."""
     objects = frame.astype(object)
-    return iter(objects.where(frame.notna(), None).itertuples(index=False, name=None))
+    values = objects.where(frame.notna(), None).itertuples(index=False, name=None)
+    return list(frame.columns), values
 
 
-# What users of the library have in memory
+def _with_fields(names: list[Any], values: Iterator[Row], options: TableOptions) -> MemoryTable:
+    """Return a table with more columns: fields within its objects that the user names."""
+    sample = list(itertools.islice(values, rows.SAMPLE_ROWS))
+    keys = list(map(str, names))
+    objects = [dict(zip(keys, row, strict=True)) for row in sample]
+    values = itertools.chain(sample, values)
+    paths = rows.field_names(objects, options)[len({*keys}) :]
+    if not paths:
+        return names, values
+    return [*keys, *paths], (
+        [*row, *(rows.field(dict(zip(keys, row, strict=True)), path) for path in paths)]
+        for row in values
+    )
+
+
+# Messages of a program
 
 
 def is_data_frame(source: object) -> "TypeGuard[pd.DataFrame]":
@@ -427,36 +389,36 @@ def frame_messages(
 ) -> Iterator[RawMessage]:
     """Yield the rows of a data frame as messages; the source of the first is `row:0`.
 
-    Columns are found as a table's are.  Text is plain text, and bytes are a mail.
-    needs_labels: as `read_table` heeds it.
+    Its columns are found like those of a file.  Text is plain text, and bytes are a mail.
+    needs_labels: as of `read_table`.
     Raises TableError when the columns cannot be found.
     """
-    frame = _with_fields(frame, options.table)
-    names = [str(name) for name in frame.columns]
+    names, values = _with_fields(*_frame_table(frame), options.table)
     if not names:
         raise TableError(f"{_NAME}: it has no columns; give one with labels and texts")
-    sample: list[TableRow] = [
-        (n, [one.decode("latin-1") if isinstance(one, bytes) else cell_text(one) for one in row])
-        for n, row in enumerate(frame_rows(frame.head(rows.SAMPLE_ROWS)))
-    ]
-    request = ReadingRequest(options, skips, needs_labels=needs_labels)
+
+    def cell(value: Any) -> Any:
+        return value if isinstance(value, bytes) else rows.cell_text(value)
+
+    sample = list(itertools.islice(values, rows.SAMPLE_ROWS))
     if not sample:
         return
-    columns = _plan(_NAME, names, sample, request).columns
-    used = [columns.text] if columns.label is None else [columns.text, columns.label]
-    own = columns._replace(names=(), text=0, label=len(used) - 1 or None, width=len(used))
-    found: Iterator[tuple[int, list[Any]]] = (
-        (number, [cell if isinstance(cell, bytes) else cell_text(cell) for cell in row])
-        for number, row in enumerate(frame_rows(frame.iloc[:, used]))
+    texts: list[TableRow] = [(0, [str(cell(value)) for value in row]) for row in sample]
+    request = ReadingRequest(options, skips, needs_labels=needs_labels)
+    found = _plan(_NAME, list(map(str, names)), texts, request).columns
+    used = [found.text] if found.label is None else [found.text, found.label]
+    plan = TablePlan(
+        found._replace(names=(), text=0, label=len(used) - 1 or None, width=len(used)), needs_labels
     )
-    yield from TablePlan(own, needs_labels, header_line=-1).messages("row", found, skips)
+    table_rows = enumerate([cell(row[i]) for i in used] for row in itertools.chain(sample, values))
+    yield from plan.messages("row", table_rows, skips)
 
 
 def given_messages(messages: object, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
-    """Yield every one of texts and mails, or of the rows of a data frame; the first is `message:0`.
+    """Yield all texts, mails or rows of a data frame as messages; the first is `message:0`.
 
-    A row without a text is one of an empty message; `skips` is told.
-    Raises SourceError for what is neither, and OptionError where there are not several.
+    A row without a text is an empty message, which `skips` notes.
+    Raises SourceError for another type, and OptionError for a single message.
     """
     if is_data_frame(messages):
         for raw in frame_messages(messages, options, Skips(strict=True), needs_labels=False):
@@ -483,7 +445,7 @@ def pair_messages(
     """Yield the messages of (label, text or bytes) pairs; the source of the first is `pair:0`.
 
     Text is plain text, and bytes are a mail.  A pair without a printable label is skipped.
-    Raises SourceError for what is not such a pair.
+    Raises SourceError for anything but such a pair.
     """
     if not isinstance(pairs, Iterable):
         raise SourceError(
@@ -495,7 +457,7 @@ def pair_messages(
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise SourceError(f"{source}: is not a pair; give (label, text or bytes)")
         label, content = pair
-        name = label_text(label)
+        name = rows.label_text(label)
         if name is None or not isinstance(content, str | bytes):
             raise SourceError(
                 f"{source}: is a pair of {type(label).__name__} and {type(content).__name__};"
@@ -512,54 +474,44 @@ def pair_messages(
 # Kinds
 
 
-def are_labelled_lines(lines: list[str]) -> bool:
-    """Return whether every line is a short label, a tab and more; a guess."""
-    pairs = [line.partition("\t") for line in lines]
+def are_labelled_lines(texts: list[str]) -> bool:
+    """Return whether every line looks like a short label, a tab and a text."""
+    pairs = [text.partition("\t") for text in texts]
     labels = {label for label, _, _ in pairs}
     return (
-        all(label and tab for label, tab, _ in pairs)
-        and max(map(len, labels), default=LABEL_LENGTH + 1) <= LABEL_LENGTH
+        bool(pairs)
+        and all(label and tab for label, tab, _ in pairs)
+        and max(map(len, labels)) <= columns.LABEL_LENGTH
         and (len(labels) <= max(2, len(pairs) // 4) or {HAM, SPAM} >= labels)
     )
 
 
 def _read_as(form: str | None, source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     """Yield the rows of a file, standard input or a pipe; form: that of its name, if None."""
-    yield from read_table(_content(source, form, request, rows.PATIENCE), request)
-
-
-def _content(source: Source, form: str | None, request: ReadingRequest, patience: float) -> Content:
-    """Return the bytes of a file, standard input or a pipe.
-
-    patience: as of `stream_content`, of what is to be answered as it comes.
-    """
-    options, encoding = request.options, request.options.table.encoding
-    if source.is_file:
-        return rows.file_content(source, form, encoding, options.tell)
-    stream = source.opened()
-    if options.flow:
-        options.flow.stream = stream
-    wait = patience if options.flow else None
-    return rows.stream_content(source.title, stream, form or "", encoding, wait, options.tell)
+    yield from read_table(rows.content_of(source, form, request.options), request)
 
 
 def line_messages(
-    label: str | None, decoding: Decoding, name: str, opened: Opened, skips: Skips, first: int = 1
+    label: str | None,
+    decoding: lines.Decoding,
+    name: str,
+    open_bytes: lines.Opened,
+    skips: Skips,
+    first: int = 1,
 ) -> Iterator[RawMessage]:
     """Yield the lines of a text as messages; first: the number of the first line."""
-    for number, line in filled(decoded_lines(name, opened, decoding, skips, first)):
+    for number, line in lines.filled(lines.decoded_lines(name, open_bytes, decoding, skips, first)):
         yield RawMessage(f"{name}:{number}", label, line)
 
 
 def _read_each_line(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    name, _, decoding, whole, *_ = _content(source, LINES, request, 0.0)
+    name, _, decoding, whole, *_ = rows.content_of(source, LINES, request.options, patience=0.0)
     yield from line_messages(request.label, decoding, name, whole, request.skips)
 
 
 def _read_labelled(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    """Yield the rows of the table in a stream that must have labels, so cannot be a message."""
-    encoding, tell = request.options.table.encoding, request.options.tell
-    content = rows.stream_content(source.title, source.opened(), "", encoding, tell=tell)
+    """Yield the rows of the table in a stream, which cannot be a message as it must have labels."""
+    content = rows.stream_content(source, "", request.options, patience=None)
     with content.beginning() as beginning:
         look = looks_like(beginning.read(SAMPLE_BYTES))
     if look is None or look[1] not in TABLE_FORMATS:
@@ -573,47 +525,47 @@ TABLE = SourceKind(partial(_read_as, None), "a table has labels of its own", has
 TSV = SourceKind(partial(_read_as, "tsv"))
 # Standard input or a pipe where labels are needed and no format is given.
 LABELLED_STREAM = SourceKind(_read_labelled)
-# What the user says that a source is.
+# By the format that the user names.
 FORMS = {form: TABLE._replace(read=partial(_read_as, form)) for form in TABLE_FORMATS}
 EACH_LINE = SourceKind(_read_each_line, "lines of text have no labels")
 
 
-# What a text looks like that was given as one message
+# Streams that look like many messages
 
 
 def looks_like(first: bytes) -> tuple[str, str] | None:
-    """Return what many messages a text looks like by its first bytes; None for one message.
+    """Return the kind of many messages that first bytes look like; None if like one message.
 
-    That is what it is called in a sentence, and one of `INPUT_FORMATS`.
+    The kind is its name in a sentence, and one of `INPUT_FORMATS`.
     """
-    if is_mbox(first):
-        return ("an mbox of several messages", "mbox") if count_separators(first) else None
+    if mail.is_mbox(first):
+        return ("an mbox of several messages", "mbox") if mail.count_separators(first) else None
     if first.startswith(rows.PARQUET):
         return ("a Parquet table", "parquet")
     text = first.decode("utf-8", "replace").removeprefix("\ufeff")
     if len(first) >= SAMPLE_BYTES and "\n" in text:
         text = text.rpartition("\n")[0]  # the last line is cut
-    lines = [line for line in text.split("\n")[: rows.SAMPLE_ROWS] if line.strip()]
-    if not lines:
+    texts = [line for line in text.split("\n")[: rows.SAMPLE_ROWS] if line.strip()]
+    if not texts:
         return None
     # One object could be a row; a whole table has objects or lists in it.
-    if rows.are_json_lines(lines) and (
-        len(lines) > 1
-        or not any(isinstance(value, dict | list) for value in json.loads(lines[0]).values())
+    if rows.are_json_lines(texts) and (
+        len(texts) > 1
+        or not any(isinstance(value, dict | list) for value in json.loads(texts[0]).values())
     ):
         return ("JSON lines", "jsonl")
-    if lines[0].lstrip().startswith(("[{", "[[", '{"')) or lines[0].strip() in ("[", "{"):
+    if texts[0].lstrip().startswith(("[{", "[[", '{"')) or texts[0].strip() in ("[", "{"):
         return ("JSON", "json")
-    return _looks_like_table(lines) if len(lines) > 1 else None
+    return _looks_like_table(texts) if len(texts) > 1 else None
 
 
-def _looks_like_table(lines: list[str]) -> tuple[str, str] | None:
-    """Return what delimiter cuts all lines into as many cells, if these are a table's."""
-    if are_labelled_lines(lines):
+def _looks_like_table(texts: list[str]) -> tuple[str, str] | None:
+    """Return the kind of table that lines look like, by a delimiter that cuts them alike."""
+    if are_labelled_lines(texts):
         return ("a table of 2 columns", "tsv")
     for delimiter, form in (("\t", "tsv"), (",", "csv"), (";", "csv"), ("|", "csv")):
         try:
-            table = [row for row in csv.reader(lines, delimiter=delimiter) if row]
+            table = [row for row in csv.reader(texts, delimiter=delimiter) if row]
         except csv.Error:  # as with a bare CR
             continue
         widths = [len(row) for row in table]
@@ -621,15 +573,12 @@ def _looks_like_table(lines: list[str]) -> tuple[str, str] | None:
         regular = [row for row in table if len(row) == width]
         if width < 2 or 10 * len(regular) < 9 * len(table) or len(regular) < 2:
             continue
-        # A column of labels has few values, or ham and spam: between a text's commas are many.
-        columns = [[row[i] for row in regular] for i in range(width)]
-        label = label_by_content(columns)
-        values = {cell.strip().lower() for cell in columns[label]} if label is not None else set()
+        # A column of labels has few values, or ham and spam; parts of a text have many.
+        cells = [[row[i] for row in regular] for i in range(width)]
+        label = columns.label_by_content(cells)
+        values = set() if label is None else {cell.strip().lower() for cell in cells[label]}
         has_labels = len(values) > 1 and (4 * len(values) <= len(regular) or values & {HAM, SPAM})
-        if (
-            has_labels
-            or names_columns(table[0], TableOptions())
-            or is_header_row(regular[0], regular[1:])
-        ):
+        has_header = columns.names_columns(table[0], TableOptions())
+        if has_labels or has_header or columns.is_header_row(regular[0], regular[1:]):
             return (f"a table of {counted(width, 'column')}", form)
     return None

@@ -77,7 +77,7 @@ class Base:
             )
         self._r = min(1, STRENGTH / fewest)
 
-    def check(self, path: "str | Path", own: ModelSettings) -> None:
+    def check(self, path: "str | Path", personal: ModelSettings) -> None:
         """Raise ModelError if a personal model cannot be read through this one; path: its name."""
         if real_name(path) == real_name(self.path):
             raise ModelError(
@@ -85,7 +85,7 @@ class Base:
                 " another base, or leave it out"
             )
         for name in ("classes", "positive", "event_model", "scoring", "traits"):
-            mine, its = (getattr(both, name) for both in (own, self.metadata.settings))
+            mine, its = (getattr(settings, name) for settings in (personal, self.metadata.settings))
             if mine != its:
                 what = "spam class" if name == "positive" else name.replace("_", " ")
                 has = [", ".join(v) if isinstance(v, tuple) else v for v in (mine, its)]
@@ -102,7 +102,7 @@ class Base:
         empty = LearnedState((0,) * n, ({},) * n, learned.calibrations, trait_histograms=traits)
         return self.begun(Metadata(settings._replace(rules=RULES), empty))
 
-    def begun(self, own: Metadata) -> Metadata:
+    def begun(self, personal: Metadata) -> Metadata:
         """Return a personal model's metadata with calibrations that go on from the base's.
 
         One that learned without a base before keeps its own if it has learned more messages than
@@ -110,28 +110,28 @@ class Base:
         next 1,000 tested: 223 errors of 12,000, log-loss .0530; with their weighted mean 224 and
         .0534, with the model's own 268 and .0733.
         """
-        settings, learned = own
+        settings, learned = personal
         if learned.calibrated_by == BASE:
-            return own
+            return personal
         base, untrained = self.metadata.learned, untrained_calibrations(settings.has_traits)
-        found = []
+        calibrations = []
         for k, its, mine in zip(
             settings.scored_classes, base.calibrations, learned.calibrations, strict=True
         ):
             has_more = its == untrained or learned.fewest(k) > self._r * base.fewest(k)
             going_on = mine if has_more and mine != untrained else its
             # The run is of messages that the other has not learned.
-            found.append(Calibrations(*(one._replace(run=0) for one in going_on)))
-        begun = learned._replace(calibrations=tuple(found), calibrated_by=BASE)
-        return own._replace(learned=begun._replace(recent=(), before=()))
+            calibrations.append(Calibrations(*(c._replace(run=0) for c in going_on)))
+        begun = learned._replace(calibrations=tuple(calibrations), calibrated_by=BASE)
+        return personal._replace(learned=begun._replace(recent=(), before=()))
 
-    def through(self, own: Metadata) -> Metadata:
+    def through(self, personal: Metadata) -> Metadata:
         """Return the metadata of both models together, whose counts may be fractions.
 
         The histograms of the tokens' counts stay those of the personal model.
         """
-        settings, learned = self.begun(own)
-        base, r = self.metadata.learned, self._share(own)
+        settings, learned = self.begun(personal)
+        base, r = self.metadata.learned, self._share(personal)
         pairs = zip(learned.trait_histograms, base.trait_histograms, strict=True)
         return Metadata(
             settings,
@@ -147,22 +147,22 @@ class Base:
         )
 
     def classifier(
-        self, own: Metadata, counts_of: CountsOf, cached: int = CACHED_TOKENS
+        self, personal: Metadata, counts_of: CountsOf, cached: int = CACHED_TOKENS
     ) -> Classifier:
         """Return a classifier of a personal model, read through the base; all as `Classifier`."""
-        r, none = self._share(own), (0,) * len(own.settings.classes)
+        r, none = self._share(personal), (0,) * len(personal.settings.classes)
 
         def counts(tokens: Iterable[str]) -> dict[str, Row]:
             tokens = list(tokens)
             mine, its = counts_of(tokens), self._counts(tokens)
-            both = {token: _sum(mine.get(token, none), row, r) for token, row in its.items()}
-            return {**mine, **both}
+            sums = {token: _sum(mine.get(token, none), row, r) for token, row in its.items()}
+            return {**mine, **sums}
 
-        return Classifier(self.through(own), counts, cached, (self.path, self.metadata))
+        return Classifier(self.through(personal), counts, cached, (self.path, self.metadata))
 
-    def _share(self, own: Metadata) -> float:
+    def _share(self, personal: Metadata) -> float:
         """Return r; 1 for a model without messages, which has the base's very scores."""
-        return self._r if any(own.learned.messages) else 1
+        return self._r if any(personal.learned.messages) else 1
 
 
 @contextlib.contextmanager
@@ -175,10 +175,10 @@ def open_base(path: "str | Path | None") -> Iterator[Base | None]:
         yield Base(path, lookup.metadata, lookup.counts, lookup)
 
 
-def _sum(own: Row, base: Row, r: float) -> Row:
+def _sum(personal: Row, base: Row, r: float) -> Row:
     """Return own + r base; of fractions unless r is 1."""
-    return cast(Row, tuple(n + r * m for n, m in zip(own, base, strict=True)))
+    return cast(Row, tuple(n + r * m for n, m in zip(personal, base, strict=True)))
 
 
-def _added(own: Mapping[K, int], base: Mapping[K, int], r: float) -> Mapping[K, int]:
-    return {**own, **{key: cast(int, own.get(key, 0) + r * n) for key, n in base.items()}}
+def _added(personal: Mapping[K, int], base: Mapping[K, int], r: float) -> Mapping[K, int]:
+    return {**personal, **{key: cast(int, personal.get(key, 0) + r * n) for key, n in base.items()}}

@@ -15,7 +15,6 @@ from nbspam.bayes.matrix import Chunked, EvidenceRows, Integers, Presence
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.rules import (
     EvidenceRule,
-    KnownWords,
     Score,
     ScoringRule,
     SumRule,
@@ -54,8 +53,8 @@ class _Batch:
     def _trait_weights(self, rule: ScoringRule) -> Iterator[list[tuple[float, ...]]]:
         """Yield the weights of each message's traits, as `ScoringRule.trait_weights` has them."""
         if self._traits is not None:
-            for values, own in zip(self._traits.tolist(), self._labels.tolist(), strict=True):
-                yield rule.trait_weights(values if values[0] >= 0 else (), own)
+            for values, label in zip(self._traits.tolist(), self._labels.tolist(), strict=True):
+                yield rule.trait_weights(values if values[0] >= 0 else (), label)
 
 
 class BatchSum(_Batch):
@@ -85,7 +84,8 @@ class BatchSum(_Batch):
             # A token that only the message itself has is unknown once that is left out.
             is_known = is_text & (totals[piece.indices] > piece.data)
             text, known = (
-                np.bincount(rows[of], minlength=n).tolist() for of in (is_text, is_known)
+                np.bincount(rows[is_counted], minlength=n).tolist()
+                for is_counted in (is_text, is_known)
             )
             for log_scores, n_known, n_text in zip(joints.tolist(), known, text, strict=True):
                 score = score_of_log_scores(settings, log_scores)
@@ -100,14 +100,14 @@ class BatchEvidence(_Batch):
 
     def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
         """Return the calibrations, fitted to the features of each message left out."""
-        self._left_out = self.left_out_evidence(presence, metadata)
+        self._left_out = self.left_out_evidence(presence, EvidenceRule(metadata))
         return self._calibrations(metadata, np.arange(len(self._labels)))
 
     def _calibrations(self, metadata: Metadata, places: Integers) -> tuple[Calibrations, ...]:
         """Return the calibrations fitted to some of the messages."""
         inputs = [
-            tuple(inputs_of_rows(scale, found)[places] for scale in metadata.settings.scales)
-            for found in self._left_out
+            tuple(inputs_of_rows(scale, evidence)[places] for scale in metadata.settings.scales)
+            for evidence in self._left_out
         ]
         return fitted_calibrations(metadata.settings, inputs, self._labels[places])
 
@@ -126,16 +126,17 @@ class BatchEvidence(_Batch):
         for part in range(folds):
             calibrations = self._calibrations(metadata, np.flatnonzero(fold != part))
             learned = metadata.learned._replace(calibrations=calibrations)
-            found = tuple(rows.some(np.flatnonzero(fold == part)) for rows in self._left_out)
+            evidence = tuple(rows.some(np.flatnonzero(fold == part)) for rows in self._left_out)
             rule = EvidenceRule(metadata._replace(learned=learned))
-            parts.append(scores_of_rows(found, rule))
+            parts.append(scores_of_rows(evidence, rule))
         yield from (next(parts[k]) for k in fold.tolist())
 
     def left_out_evidence(
-        self, presence: Presence | Chunked, metadata: Metadata
+        self, presence: Presence | Chunked, rule: EvidenceRule
     ) -> tuple[EvidenceRows, ...]:
         """Return the evidence of each training message, itself left out, for each scored class."""
-        settings, arrays, rule = metadata.settings, self._arrays(metadata), EvidenceRule(metadata)
+        metadata = rule.metadata
+        settings, arrays = metadata.settings, self._arrays(metadata)
         classes, positive = settings.scored_classes, settings.positive_index or 0
         of_tokens = self._channels.copy()
         of_tokens[telling_alone(self._counts, of_tokens, metadata.learned.messages)] = HOST
@@ -143,7 +144,7 @@ class BatchEvidence(_Batch):
         for i, of_traits in enumerate(self._trait_weights(rule)):
             if of_traits:
                 features[:, i] = [trait_feature(same) for same in zip(*of_traits, strict=True)]
-        found = []
+        by_class = []
         for scored, feature in zip(classes, features, strict=True):
             parts = []
             for place, signed in matrix.signed_chunks(presence):
@@ -165,9 +166,9 @@ class BatchEvidence(_Batch):
                     matrix.evidence_of_rows(rows, ranks, different, channels, len(lengths))
                 )
             *of_rows, _ = zip(*parts, strict=True)
-            told = feature if settings.has_traits else None
-            found.append(EvidenceRows._make([*map(np.concatenate, of_rows), told]))
-        return tuple(found)
+            trait_features = feature if settings.has_traits else None
+            by_class.append(EvidenceRows._make([*map(np.concatenate, of_rows), trait_features]))
+        return tuple(by_class)
 
 
 def telling_alone(counts: Integers, channels: Integers, messages: Sequence[float]) -> list[int]:
@@ -180,11 +181,11 @@ def telling_alone(counts: Integers, channels: Integers, messages: Sequence[float
     return [i for i, row in zip(places, rows, strict=True) if tells_alone(row, messages)]
 
 
-def scores_of_rows(found: tuple[EvidenceRows, ...], rule: EvidenceRule) -> Iterator[Score]:
-    """Yield the score of each message; found: for each scored class, the evidence of all."""
-    for first in range(0, len(found[0].text), _SCORED):
+def scores_of_rows(evidence: tuple[EvidenceRows, ...], rule: EvidenceRule) -> Iterator[Score]:
+    """Yield the score of each message; evidence: for each scored class, the evidence of all."""
+    for first in range(0, len(evidence[0].text), _SCORED):
         place = slice(first, first + _SCORED)
-        for by_class in zip(*(rows.messages(place) for rows in found), strict=True):
+        for by_class in zip(*(rows.messages(place) for rows in evidence), strict=True):
             evidences, text_tokens = zip(*by_class, strict=True)
             yield rule.score_of(evidences, text_tokens[0])
 
@@ -200,10 +201,10 @@ def fitted_calibrations(
         Calibrations(
             *(
                 fit_calibration(scale, x, labels == k)
-                for scale, x in zip(settings.scales, both, strict=True)
+                for scale, x in zip(settings.scales, inputs_of_class, strict=True)
             )
         )
-        for k, both in zip(settings.scored_classes, inputs, strict=True)
+        for k, inputs_of_class in zip(settings.scored_classes, inputs, strict=True)
     )
 
 
@@ -229,7 +230,7 @@ class BulkClassifier:
         of_rows[HEADER, alone] = HOST
         self._channels = of_rows.ravel()
         places = range(len(settings.scored_classes))
-        columns = [np.array([own[i] for own in self._weights], float) for i in places]
+        columns = [np.array([weights[i] for weights in self._weights], float) for i in places]
         self._ranked = [matrix.ranked(column) for column in columns]
         self._for_spam = columns[settings.scored_classes.index(settings.positive_index or 0)]
 
@@ -238,29 +239,26 @@ class BulkClassifier:
     ) -> Iterator[tuple[TokenizedMessage, Score]]:
         """Yield each message and its score."""
         rule = self._classifier.rule
-        # Weights are multiplied by what few models count.
-        if rule.heeds_times or self._classifier.metadata.is_one_sided:
+        # The sum rule hears what is not in the table: how often a token occurs.
+        if isinstance(rule, SumRule) or self._classifier.metadata.is_one_sided:
             return ((m, self._classifier.score(m.tokens, m.numbers)) for m in messages)
-        hashes, taken = [], []
+        hashes, batch = [], []
         for message in messages:
             hashes.append(hashes_of(message.tokens))  # while they are in the processor's cache
-            taken.append(message)
-        if not taken:
+            batch.append(message)
+        if not batch:
             return iter(())
         rows = self._table.find(np.concatenate(hashes))
-        if rule.heeds_doubt:
-            self._unhear(rows, taken)
-        tokens = [token for message in taken for token in message.tokens]
+        self._unhear(rows, batch)
+        tokens = [token for message in batch for token in message.tokens]
         unknown = np.flatnonzero(rows < 0).tolist()
         marked = [i for i in unknown if ":" in tokens[i]]
         channels = np.full(len(rows), TEXT)
         channels[rows >= 0] = self._channels[rows[rows >= 0]]
         channels[marked] = channels_of(tokens[i] for i in marked)
-        traits = [self._classifier.trait_weights(message.numbers) for message in taken]
-        if isinstance(rule, EvidenceRule):
-            found = self._evidence(rows, channels, taken, traits)
-            return zip(taken, scores_of_rows(found, rule), strict=True)
-        return zip(taken, map(rule.score, self._words(rows, channels, taken, traits)), strict=True)
+        traits = [self._classifier.trait_weights(message.numbers) for message in batch]
+        evidence = self._evidence(rows, channels, batch, traits)
+        return zip(batch, scores_of_rows(evidence, rule), strict=True)
 
     def _evidence(
         self, rows: Rows, channels: Integers, messages: list[TokenizedMessage], traits: list[Traits]
@@ -270,32 +268,17 @@ class BulkClassifier:
         rows, channels: of the tokens of all messages.  traits: of each message.
         """
         n = len(messages)
-        own = np.repeat(np.arange(n), [len(message.tokens) for message in messages])
-        found = []
+        message_of = np.repeat(np.arange(n), [len(message.tokens) for message in messages])
+        by_class = []
         for i, (ranks, weights) in enumerate(self._ranked):
             places = np.full(len(rows), -1)
             places[rows >= 0] = ranks[rows[rows >= 0]]
             features = None
             if self._classifier.metadata.settings.has_traits:
-                features = np.array([trait_feature(w[i] for w in every or ()) for every in traits])
-            of_rows = matrix.evidence_of_rows(own, places, weights, channels, n)
-            found.append(of_rows._replace(traits=features))
-        return tuple(found)
-
-    def _words(
-        self, rows: Rows, channels: Integers, messages: list[TokenizedMessage], traits: list[Traits]
-    ) -> Iterator[KnownWords]:
-        """Yield the words of each message for the sum rule."""
-        found = zip(rows.tolist(), channels.tolist(), strict=True)
-        for message, of_traits in zip(messages, traits, strict=True):
-            groups: list[list[Weights]] = [[] for _ in range(HOST + 1)]
-            n = 0
-            for row, channel in itertools.islice(found, len(message.tokens)):
-                n += channel == TEXT
-                if row >= 0:
-                    groups[channel].append(self._weights[row])
-            text, fields, header, opening, host = groups
-            yield KnownWords(text, fields, header, opening, host, n, of_traits)
+                features = np.array([trait_feature(row[i] for row in w or ()) for w in traits])
+            of_rows = matrix.evidence_of_rows(message_of, places, weights, channels, n)
+            by_class.append(of_rows._replace(traits=features))
+        return tuple(by_class)
 
     def _unhear(self, rows: Rows, messages: list[TokenizedMessage]) -> None:
         """Take for unknown what `Classifier.unheard` says; rows: of the tokens of all messages."""
@@ -303,9 +286,9 @@ class BulkClassifier:
         for message in messages:
             start, end = end, end + len(message.tokens)
             if hidden := message.numbers.perhaps_hidden:
-                of = rows[start:end]
+                rows_of_message = rows[start:end]
                 is_hidden = np.fromiter(map(hidden.__contains__, message.tokens), bool)
-                places = np.flatnonzero(is_hidden & (of >= 0))
-                nats = self._for_spam[of[places]]
+                places = np.flatnonzero(is_hidden & (rows_of_message >= 0))
+                nats = self._for_spam[rows_of_message[places]]
                 if nats.sum() <= 0:
-                    of[places[nats < 0]] = -1
+                    rows_of_message[places[nats < 0]] = -1

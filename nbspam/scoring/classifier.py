@@ -79,11 +79,11 @@ class Classifier:
         tokens -= unheard
         groups: tuple[list[Weights], ...] = ([], [], [], [], [])
         unknown = channels_of(unheard).count(TEXT) if unheard else 0
-        found: Iterator[tuple[int, Weights | None]] = map(self._words.__getitem__, tokens)
+        words: Iterator[tuple[int, Weights | None]] = map(self._words.__getitem__, tokens)
         if numbers.times and self.rule.heeds_times:
             times, several = numbers.times, ((t, *self._words[t]) for t in tokens)
-            found = ((c, w and tuple([times.get(t, 1) * x for x in w])) for t, c, w in several)
-        for channel, weights in found:
+            words = ((c, w and tuple([times.get(t, 1) * x for x in w])) for t, c, w in several)
+        for channel, weights in words:
             if weights is not None:
                 groups[channel].append(weights)
             elif channel == TEXT:
@@ -104,8 +104,8 @@ class Classifier:
         self._look_up(numbers.perhaps_hidden)
         settings = self.metadata.settings
         place = settings.scored_classes.index(settings.positive_index or 0)
-        found = ((token, self._words[token][1]) for token in numbers.perhaps_hidden)
-        nats = {token: weights[place] for token, weights in found if weights is not None}
+        hidden = ((token, self._words[token][1]) for token in numbers.perhaps_hidden)
+        nats = {token: weights[place] for token, weights in hidden if weights is not None}
         return set() if sum(nats.values()) > 0 else {t for t, w in nats.items() if w < 0}
 
     def trait_weights(self, numbers: Numbers, left_out: int | None = None) -> list[Weights] | None:

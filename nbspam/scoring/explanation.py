@@ -57,8 +57,8 @@ class Explanation(NamedTuple):
         """Return a table for a notebook: the strongest words, and the sums of the others."""
         from html import escape
 
-        shown, others = self.words[:_SHOWN], self.words[_SHOWN:]
-        rows = [(f"<bdi>{escape(w.token)}</bdi>", f"{w.weight:+.3f}", w.share) for w in shown]
+        strongest, others = self.words[:_SHOWN], self.words[_SHOWN:]
+        rows = [(f"<bdi>{escape(w.token)}</bdi>", f"{w.weight:+.3f}", w.share) for w in strongest]
         rest = sum(word.share for word in others)
         rows += [(f"{len(others):,} more words", "", rest)] if others else []
         rows += [(escape(name), "", nats) for name, nats in self.constants.items()]
@@ -94,25 +94,25 @@ def explain(
     if metadata.is_one_sided:
         classes = settings.classes
         return Explanation(score, classes[-1], classes[0], {}, (), len(tokens), 0.0, 0.0)
-    of = max(range(len(settings.classes)), key=score.probabilities.__getitem__)
+    explained = max(range(len(settings.classes)), key=score.probabilities.__getitem__)
     if len(settings.classes) == 2:
-        of = settings.positive_index or 0
+        explained = settings.positive_index or 0
     rule = classifier.rule
-    found = sorted(classifier.counts(tokens).items())
-    terms = rule.terms(found, numbers, score, of)
-    bias, textbook, n = None, None, len(found)
+    known = sorted(classifier.counts(tokens).items())
+    terms = rule.terms(known, numbers, score, explained)
+    bias, textbook, n = None, None, len(known)
     if classifier.base is None:  # the absence of tokens is told by one model's tokens
-        plain = SumRule(metadata).terms(found, numbers, score, of)
+        plain = SumRule(metadata).terms(known, numbers, score, explained)
         bias = plain.constants[BIAS]
         textbook = bias + sum(plain.shares[:n]) + sum(plain.shares[n:])
     if len(terms.weights) > n:
-        found += [_trait(classifier, i, numbers.traits[i]) for i in rule.traits]
+        known += [_trait(classifier, i, numbers.traits[i]) for i in rule.traits]
     return Explanation(
         score=score,
-        of=settings.classes[of],
+        of=settings.classes[explained],
         against=terms.against,
         constants=terms.constants,
-        words=_words(found, terms),
+        words=_words(known, terms),
         unknown=len(tokens) - n,
         bias=bias,
         sum_log_odds=textbook,
@@ -128,10 +128,10 @@ def _trait(classifier: Classifier, i: int, value: int) -> tuple[str, Row]:
     return f"{TRAIT_PREFIX}{trait.name}={trait.show(value)}", counts
 
 
-def _words(found: list[tuple[str, Row]], terms: Terms) -> tuple[Word, ...]:
+def _words(known: list[tuple[str, Row]], terms: Terms) -> tuple[Word, ...]:
     words = [
         Word(token, weight, tuple(map(_shown, row)), share)
-        for (token, row), weight, share in zip(found, terms.weights, terms.shares, strict=True)
+        for (token, row), weight, share in zip(known, terms.weights, terms.shares, strict=True)
         if share or not is_host(token)  # which is evidence for the sum rule alone
     ]
     words.sort(key=lambda word: (-abs(word.share), -abs(word.weight), word.token))
@@ -186,16 +186,16 @@ class WordCount(NamedTuple):
 
 def word_counts(lookup: Lookup, typed: Iterable[str]) -> list[WordCount]:
     """Return what the model knows of the tokens that typed words stand for; raises ModelError."""
-    asked = [(word, token) for word in typed for token in typed_tokens(word)]
-    kinds = {token: of_other_kinds(token) for _, token in asked}
+    pairs = [(word, token) for word in typed for token in typed_tokens(word)]
+    kinds = {token: of_other_kinds(token) for _, token in pairs}
     known = lookup.counts({*kinds, *(other for others in kinds.values() for other in others)})
     rule = rule_of(lookup.metadata)
-    found = []
-    for word, token in asked:
+    counts = []
+    for word, token in pairs:
         row = known.get(token)
         others = tuple(other for other in kinds[token] if other in known) if row is None else ()
         weights = None
         if row is not None and not (is_host(token) and rule.is_calibrated):
             weights = tuple(rule.contrasts(row))
-        found.append(WordCount(word, token, row, weights, others))
-    return found
+        counts.append(WordCount(word, token, row, weights, others))
+    return counts

@@ -1,22 +1,24 @@
 """An excerpt of a message with what each of its words added to the score.
 
-A token's share is spread evenly over its places, and within a place over its characters; a word has
-the sum of its characters.  So `free` in "free prize" has the shares of `free` and `case:Free`, half
-of those of the bigrams that it is part of, and its part of the character trigrams'.
+The tokenizer itself says which tokens a word has: those that it makes of the word alone.  What it
+makes of two neighbours together (a bigram) stands in both.  A token's share is spread evenly over
+the places where it stands.  So `free` in "free prize" has the shares of `free`, of `case:free` and
+of its trigrams, and half of those of the bigrams that it is part of.
 """
 
 import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from functools import cache
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from nbspam.scoring.explanation import Explanation
-from nbspam.tokens.excerpt import Excerpt, Place, sender_places, text_places
-from nbspam.tokens.kinds import TRIGRAM
-from nbspam.tokens.text import MARKS, UNSPACED
-from nbspam.tokens.tokenized import TokenizedMessage
+from nbspam.tokens.headers import header_tokens
+from nbspam.tokens.kinds import SENDER, TRIGRAM
+from nbspam.tokens.text import MARKS, UNSPACED, short_text_tokens, text_tokens
+from nbspam.tokens.tokenized import Excerpt, TokenizedMessage
 
 _MONEY = "$£€¥₹"
 _WORD = re.compile(
@@ -47,39 +49,25 @@ class HighlightedExcerpt(NamedTuple):
     text: tuple[Run, ...] = ()
     rest: int = 0  # characters of the text that are left out
 
-    def joined(self) -> "HighlightedExcerpt":
-        """Return the same with adjacent runs of one emphasis as one; blanks between them belong."""
-        return self._changed(_joined_runs)
+    def joined(self, most: int = 2) -> "HighlightedExcerpt":
+        """Return the same with adjacent runs of one emphasis as one; blanks between them belong.
 
-    def with_highlights_alone(self) -> "HighlightedExcerpt":
-        """Return the same with nothing added by what is not highlighted."""
-        return self._changed(lambda runs: (r if r.emphasis else r._replace(nats=0.0) for r in runs))
-
-    def in_one_strength(self) -> "HighlightedExcerpt":
-        """Return the same with an emphasis of -1, 0 or 1 alone."""
-        return self._changed(
-            lambda runs: (r._replace(emphasis=max(-1, min(1, r.emphasis))) for r in runs)
-        )
-
-    def _changed(self, change: Callable[[tuple[Run, ...]], Iterable[Run]]) -> "HighlightedExcerpt":
+        most: the strongest emphasis that is told from others.
+        """
         lines = self.subject, self.sender, self.text
-        subject, sender, text = (tuple(change(runs)) for runs in lines)
+        subject, sender, text = (tuple(_joined_runs(runs, most)) for runs in lines)
         return HighlightedExcerpt(subject, sender, text, self.rest)
 
 
 def without_highlights(excerpt: Excerpt) -> HighlightedExcerpt:
     """Return an excerpt without highlights."""
-    subject, sender, text = (
-        (Run(line, 0.0),) if line else ()
-        for line in (excerpt.subject, excerpt.sender, excerpt.text)
-    )
-    return HighlightedExcerpt(subject, sender, text, excerpt.rest)
+    return highlighted(excerpt, {}).joined()
 
 
-def highlighted_message(message: TokenizedMessage, found: Explanation) -> HighlightedExcerpt:
+def highlighted_message(message: TokenizedMessage, explanation: Explanation) -> HighlightedExcerpt:
     """Return the excerpt of a message with the words of its explanation highlighted."""
     excerpt = message.excerpt or Excerpt("", "", "", 0)
-    return highlighted(excerpt, {word.token: word.share for word in found.words})
+    return highlighted(excerpt, {word.token: word.share for word in explanation.words})
 
 
 def highlighted(excerpt: Excerpt, shares: Mapping[str, float]) -> HighlightedExcerpt:
@@ -88,22 +76,54 @@ def highlighted(excerpt: Excerpt, shares: Mapping[str, float]) -> HighlightedExc
     shares: token -> what it adds to the message's log-odds, in nats.
     """
     is_short = any(token.startswith(TRIGRAM.prefix) for token in shares)
-    lines = (
-        (
-            excerpt.subject,
-            [p._replace(token=f"subject:{p.token}") for p in text_places(excerpt.subject)],
+    lines = [
+        _Line(excerpt.subject, lambda piece: {f"subject:{token}" for token in text_tokens(piece)}),
+        _Line(excerpt.sender, _sender_tokens),
+        _Line(
+            excerpt.text, _short_text_tokens if is_short else lambda piece: {*text_tokens(piece)}
         ),
-        (excerpt.sender, list(sender_places(excerpt.sender))),
-        (excerpt.text, list(text_places(excerpt.text, is_short))),
-    )
-    times = Counter(place.token for _, places in lines for place in places)
-    words = [list(_words(text, places, shares, times)) for text, places in lines]
-    weak, strong = _limits([abs(run.nats) for runs in words for run in runs])
+    ]
+    places = [list(line.places()) if shares else [] for line in lines]
+    times = Counter(token for of_line in places for token, _ in of_line)
+    nats = [[0.0] * len(line.pieces) for line in lines]
+    for of_line, sums in zip(places, nats, strict=True):
+        for token, pieces in of_line:
+            for i in pieces:
+                sums[i] += shares.get(token, 0.0) / times[token] / len(pieces)
+    weak, strong = _limits([abs(size) for sums in nats for size in sums])
     subject, sender, text = (
-        tuple(run._replace(emphasis=_emphasis(run.nats, weak, strong)) for run in runs)
-        for runs in words
+        tuple(map(Run, line.pieces, sums, (_emphasis(size, weak, strong) for size in sums)))
+        for line, sums in zip(lines, nats, strict=True)
     )
     return HighlightedExcerpt(subject, sender, text, excerpt.rest)
+
+
+def _sender_tokens(piece: str) -> set[str]:
+    tokens = header_tokens([("from", piece)])
+    return {token for token in tokens if token.startswith(("from:", SENDER.prefix))}
+
+
+def _short_text_tokens(piece: str) -> set[str]:
+    return {*text_tokens(piece), *short_text_tokens(piece)}
+
+
+class _Line:
+    """A line of an excerpt in pieces: words, and what is between them."""
+
+    def __init__(self, text: str, tokens_of: Callable[[str], Iterable[str]]) -> None:
+        self.pieces = _WORD.findall(text)
+        self._tokens_of = cache(lambda piece: frozenset(tokens_of(piece)))
+
+    def places(self) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """Yield each token with the pieces that it stands in: one, or two neighbours."""
+        alone = list(map(self._tokens_of, self.pieces))
+        for i, tokens in enumerate(alone):
+            yield from ((token, (i,)) for token in tokens)
+        solid = [i for i, piece in enumerate(self.pieces) if not piece.isspace()]
+        words = [i for i in solid if any(map(str.isalnum, self.pieces[i]))]
+        for i, j in sorted({*pairwise(solid), *pairwise(words)}):  # "free, prize" has two and three
+            together = self._tokens_of("".join(self.pieces[i : j + 1]))
+            yield from ((token, (i, j)) for token in together.difference(*alone[i : j + 1]))
 
 
 def _limits(sizes: list[float]) -> tuple[float, float]:
@@ -123,24 +143,10 @@ def _limits(sizes: list[float]) -> tuple[float, float]:
     return weak * (1 - 1e-9), strong * (1 - 1e-9)
 
 
-def _words(
-    text: str, places: Iterable[Place], shares: Mapping[str, float], times: Mapping[str, int]
-) -> Iterator[Run]:
-    """Yield the words of a text and what is between them, each with its nats."""
-    nats = [0.0] * len(text)
-    for token, start, end in places:
-        if share := shares.get(token):
-            each = share / times[token] / (end - start)
-            for i in range(start, end):
-                nats[i] += each
-    for word in _WORD.finditer(text):
-        yield Run(word[0], 0.0 if word[0].isspace() else sum(nats[word.start() : word.end()]))
-
-
-def _joined_runs(runs: Sequence[Run]) -> Iterator[Run]:
-    levels = [run.emphasis for run in runs]
+def _joined_runs(runs: Sequence[Run], most: int) -> Iterator[Run]:
+    levels = [max(-most, min(most, run.emphasis)) for run in runs]
     for i, run in enumerate(runs[1:-1], start=1):
-        if run.text.isspace() and levels[i - 1] == runs[i + 1].emphasis:
+        if run.text.isspace() and levels[i - 1] == levels[i + 1]:
             levels[i] = levels[i - 1]
     for level, group in groupby(zip(levels, runs, strict=True), key=lambda pair: pair[0]):
         several = [run for _, run in group]
@@ -156,15 +162,15 @@ def _emphasis(nats: float, weak: float, strong: float) -> int:
 def excerpt_json(excerpt: HighlightedExcerpt) -> dict[str, object]:
     """Return an excerpt as JSON has it: what is shown, and the places of what is highlighted.
 
-    A emphasis is [start, end, nats], in characters of its line.
+    A place is [start, end, nats], in characters of its line.
     """
     excerpt = excerpt.joined()
     lines = {"subject": excerpt.subject, "from": excerpt.sender, "text": excerpt.text}
-    shown: dict[str, object] = {
+    fields: dict[str, object] = {
         name: "".join(run.text for run in runs) for name, runs in lines.items()
     }
     highlights = {name: list(_places_of(runs)) for name, runs in lines.items()}
-    return shown | {"characters_left_out": excerpt.rest, "highlights": highlights}
+    return fields | {"characters_left_out": excerpt.rest, "highlights": highlights}
 
 
 def _places_of(runs: Iterable[Run]) -> Iterator[list[float]]:

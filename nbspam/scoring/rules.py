@@ -20,7 +20,7 @@ from nbspam.tokens.kinds import FIELDS, HEADER, HOST, IN_EVIDENCE, OPENING, TEXT
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 
 Weights = tuple[float, ...]
-Found = Sequence[tuple[str, Row]]  # tokens and their counts
+KnownTokens = Sequence[tuple[str, Row]]  # tokens and their counts
 
 
 class KnownWords(NamedTuple):
@@ -127,17 +127,17 @@ class SumRule:
         weights = self.weights(row)
         return [w - max(weights[:k] + weights[k + 1 :]) for k, w in enumerate(weights)]
 
-    def terms(self, found: Found, numbers: Numbers, score: Score, k: int) -> Terms:
+    def terms(self, known: KnownTokens, numbers: Numbers, score: Score, k: int) -> Terms:
         """Return the terms of class k against the most probable of the others.
 
-        found: the tokens of the message that the model knows.
+        known: the tokens of the message that the model knows.
         """
         others = [i for i in range(len(score.probabilities)) if i != k]
         against = max(others, key=score.probabilities.__getitem__)
         times = numbers.times if self.heeds_times else NO_NUMBERS.times
-        of_tokens = [w[k] - w[against] for w in (self.weights(row) for _, row in found)]
+        of_tokens = [w[k] - w[against] for w in (self.weights(row) for _, row in known)]
         of_traits = [w[k] - w[against] for w in self.trait_weights(numbers.traits)]
-        shares = [w * times.get(token, 1) for w, (token, _) in zip(of_tokens, found, strict=True)]
+        shares = [w * times.get(token, 1) for w, (token, _) in zip(of_tokens, known, strict=True)]
         constants = {BIAS: self._bias[k] - self._bias[against]}
         name = self._settings.classes[against]
         return Terms(name, constants, of_tokens + of_traits, shares + of_traits)
@@ -166,11 +166,11 @@ class EvidenceRule:
 
     def __init__(self, metadata: Metadata) -> None:
         settings, learned = self._settings, self._learned = metadata
-        self._metadata = metadata
+        self.metadata = metadata
         self._size = metadata.size
-        every = range(len(learned.trait_histograms))
+        traits = range(len(learned.trait_histograms))
         # Without tokens, the form of a mail is told by its traits alone.
-        self.traits = IN_EVIDENCE if every and settings.counts.has_tokens else every
+        self.traits = IN_EVIDENCE if traits and settings.counts.has_tokens else traits
         self._scored = settings.scored_classes
         total = sum(learned.messages)
         self._experience: list[Experience] = [
@@ -181,16 +181,20 @@ class EvidenceRule:
             for k in self._scored
         ]
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Go to another process by the metadata, without what was computed from them."""
+        return EvidenceRule, (self.metadata,)
+
     @functools.cached_property
     def _host_trust(self) -> tuple[float, float]:
-        return self._metadata.host_trust
+        return self.metadata.host_trust
 
     @functools.cached_property
     def _covariances(self) -> list[tuple[Sequence[Vector], ...]]:
         """The inverses of the calibrations' precisions, per scored class."""
         return [
-            tuple(calibration.inverse(own.precision) for own in several)
-            for several in self._learned.calibrations
+            tuple(calibration.inverse(fitted.precision) for fitted in calibrations)
+            for calibrations in self._learned.calibrations
         ]
 
     def weights(self, row: Row) -> tuple[float, ...]:
@@ -203,8 +207,8 @@ class EvidenceRule:
         """The densities of the traits: per scored class, of the others together and of it."""
         settings, histograms = self._settings, self._learned.trait_histograms
         return [
-            trait_model(settings.traits, both, settings.variances)
-            for both in against_rest([histograms[i] for i in self.traits], self._scored)
+            trait_model(settings.traits, pair, settings.variances)
+            for pair in against_rest([histograms[i] for i in self.traits], self._scored)
         ]
 
     @functools.cached_property
@@ -255,9 +259,9 @@ class EvidenceRule:
         """
         tau = calibration.trust(*self._host_trust, evidences[0].header.n)
         z = []
-        for i, found in enumerate(evidences):
-            predictions = self.predictions(found, i, tau)
-            pairs = zip(self._parts(found, predictions, tau), predictions, strict=True)
+        for i, features in enumerate(evidences):
+            predictions = self.predictions(features, i, tau)
+            pairs = zip(self._parts(features, predictions, tau), predictions, strict=True)
             z.append(math.fsum(part * prediction.log_odds for part, prediction in pairs))
         if len(self._settings.classes) == 2:
             odds = z[0] + self._offsets[0]  # of the second class, which is the positive one
@@ -269,8 +273,8 @@ class EvidenceRule:
             # known word the probabilities are the classes' shares.  (Softmax of z itself: log-loss
             # 0.166 against 0.129 in a trial with three classes.)
             log_scores = [
-                event_model.log_sigmoid(own.prior + offset) + (v - own.prior) / 2
-                for v, (own, offset) in zip(
+                event_model.log_sigmoid(experience.prior + offset) + (v - experience.prior) / 2
+                for v, (experience, offset) in zip(
                     z, zip(self._experience, self._offsets, strict=True), strict=True
                 )
             ]
@@ -279,31 +283,31 @@ class EvidenceRule:
         return score._replace(evidences=evidences, trust=tau, known=known, text=text_tokens)
 
     def _parts(
-        self, found: Evidence, predictions: Sequence[Prediction], tau: float
+        self, features: Evidence, predictions: Sequence[Prediction], tau: float
     ) -> tuple[float, float, float]:
         """Return the part of each prediction in the log-odds; they add up to 1."""
         text, full, opening = (prediction.log_odds for prediction in predictions)
         others = (1 - tau) * text + tau * full
-        phi = calibration.opening_part(others, opening, found.opening.n)
+        phi = calibration.opening_part(others, opening, features.opening.n)
         return (1 - phi) * (1 - tau), (1 - phi) * tau, phi
 
-    def predictions(self, found: Evidence, i: int, tau: float = 1.0) -> tuple[Prediction, ...]:
+    def predictions(self, features: Evidence, i: int, tau: float = 1.0) -> tuple[Prediction, ...]:
         """Return what each calibration of scored class number i predicts.
 
         tau: without trust the second is not needed, and is the first; so is the third without
         known tokens of the opening.
         """
-        words = calibration.groups(found)
+        words = calibration.groups(features)
         if not self._settings.counts.has_tokens:  # the traits are all that speaks
-            nats = TRAIT_SCALE * (found.traits or 0.0)
+            nats = TRAIT_SCALE * (features.traits or 0.0)
             words = ((Group(0.0, 0.0, 0.0, 0, max(nats, 0.0), min(nats, 0.0)),),) * 3
-        known = self._learned.calibrations[i], self._covariances[i], calibration.inputs(found)
+        known = self._learned.calibrations[i], self._covariances[i], calibration.inputs(features)
         text, full, opening = zip(*known, words, strict=True)
         first = calibration.predict(*text, self._experience[i])
         return (
             first,
             calibration.predict(*full, self._experience[i]) if tau else first,
-            calibration.predict(*opening, self._experience[i]) if found.opening.n else first,
+            calibration.predict(*opening, self._experience[i]) if features.opening.n else first,
         )
 
     def contrasts(self, row: Row) -> list[float]:
@@ -311,20 +315,20 @@ class EvidenceRule:
         weights = self.weights(row)
         return list(weights) if len(weights) > 1 else [-weights[0], weights[0]]
 
-    def terms(self, found: Found, numbers: Numbers, score: Score, k: int) -> Terms:
-        """Return the terms of class k against the others; found: as of the sum rule."""
+    def terms(self, known: KnownTokens, numbers: Numbers, score: Score, k: int) -> Terms:
+        """Return the terms of class k against the others; known: as of the sum rule."""
         i = self._scored.index(k)
         evidences, tau = score.evidences[i], score.trust
-        weights = [self.weights(row)[i] for _, row in found]
+        weights = [self.weights(row)[i] for _, row in known]
         channels = [
             HOST if channel == HEADER and tells_alone(row, self._learned.messages) else channel
-            for channel, (_, row) in zip(channels_of(t for t, _ in found), found, strict=True)
+            for channel, (_, row) in zip(channels_of(t for t, _ in known), known, strict=True)
         ]
         traits = [row[i] for row in self.trait_weights(numbers.traits)]
         constants = dict.fromkeys((CALIBRATION, LENGTH, CAUTION, PRIOR), 0.0)
         shares = [0.0] * (len(weights) + len(traits))
         predictions = self.predictions(evidences, i, tau)
-        for part, groups, own, prediction, x in zip(
+        for part, groups, fitted, prediction, x in zip(
             self._parts(evidences, predictions, tau),
             _GROUPS,
             self._learned.calibrations[i],
@@ -334,24 +338,24 @@ class EvidenceRule:
         ):
             if not part:
                 continue
-            experience, gain, held = self._experience[i], prediction.gain, prediction.inputs
+            experience, gain, clamped = self._experience[i], prediction.gain, prediction.inputs
             # Of each input as it is, before it was held within its bounds.
             coefficients = [
                 gain * b * (value / before if before else 1.0)
-                for b, value, before in zip(own.coefficients, held, x, strict=True)
+                for b, value, before in zip(fitted.coefficients, clamped, x, strict=True)
             ]
             length = calibration.LENGTH
             constants[CALIBRATION] += part * coefficients[0]
-            constants[LENGTH] += part * (gain * own.coefficients[length] * held[length])
+            constants[LENGTH] += part * (gain * fitted.coefficients[length] * clamped[length])
             constants[CAUTION] -= part * (prediction.hold * experience.margin)
             constants[PRIOR] += part * ((1 - prediction.hold) * experience.prior)
             for first, group in groups:
                 places = [j for j, channel in enumerate(channels) if channel in group]
                 most = evidence.HEADERS if HEADER in group else evidence.STRONGEST
-                each = evidence.group_shares(
+                nats_of_group = evidence.group_shares(
                     [weights[j] for j in places], most, coefficients[first : first + WORD_FEATURES]
                 )
-                for j, nats in zip(places, each, strict=True):
+                for j, nats in zip(places, nats_of_group, strict=True):
                     shares[j] += part * nats
             for j, weight in enumerate(traits, len(weights)):
                 shares[j] += part * coefficients[-1] * weight / TRAIT_SCALE
@@ -362,8 +366,8 @@ class EvidenceRule:
         classes = self._settings.classes
         if len(classes) == 2:
             return Terms(classes[1 - k], constants, weights, shares)
-        known = sum(constants.values()) + sum(shares)
-        constants[OTHER_CLASSES] = event_model.odds_of_class(score.log_scores, k) - known
+        explained = sum(constants.values()) + sum(shares)
+        constants[OTHER_CLASSES] = event_model.odds_of_class(score.log_scores, k) - explained
         return Terms(THE_REST, constants, weights, shares)
 
     def lesson(
@@ -374,18 +378,19 @@ class EvidenceRule:
         words: of the message, as a model knows them that has not learned it.
         A long run of one class teaches nothing more (`calibration.is_run`).
         """
-        messages = self._metadata.learned.messages
+        messages = self.metadata.learned.messages
         total = sum(messages) + 1  # with the message itself
         inputs = []
-        evidences = self._evidences(words)
-        for k, before, found in zip(self._scored, calibrations, evidences, strict=True):
+        for k, fitted, features in zip(
+            self._scored, calibrations, self._evidences(words), strict=True
+        ):
             is_own = label == k
             n = messages[k] + 1 if is_own else total - messages[k]
             share = (n + 1) / (total + 2)
             inputs.append(
                 tuple(
                     () if calibration.is_run(one, is_own, share) else calibration.learned_inputs(x)
-                    for one, x in zip(before, calibration.inputs(found), strict=True)
+                    for one, x in zip(fitted, calibration.inputs(features), strict=True)
                 )
             )
         return Lesson(digest, label, tuple(inputs))

@@ -21,7 +21,7 @@ from nbspam.reading.marks import MARK
 from nbspam.reading.message import parse
 from nbspam.scoring.verdict import Verdict
 from nbspam.serving import spamd
-from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
+from nbspam.serving.passthrough import VerdictHeader, cleaned, marked, verdict_value
 from nbspam.serving.spamd import REPORT_IFSPAM, RefusedError, Request
 from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
@@ -37,7 +37,7 @@ _BAYES = "00 05 20 40 50 60 80 95 99".split()
 _VERY_SURE = 0.999
 
 
-class Judged(NamedTuple):
+class ScoredVerdict(NamedTuple):
     """A verdict on SpamAssassin's scale."""
 
     verdict: Verdict
@@ -58,7 +58,7 @@ def message_to_learn(message: bytes, wanted: Wanted) -> TokenizedMessage:
     return tokenize(parsed, digest=True, wanted=wanted)
 
 
-def judge(spam_filter: Filter, message: TokenizedMessage) -> Judged:
+def scored_verdict(spam_filter: Filter, message: TokenizedMessage) -> ScoredVerdict:
     """Return the verdict on a message, with at least 50 tenths if and only if it is spam.
 
     The score never decreases as the log-odds increase.
@@ -75,7 +75,9 @@ def judge(spam_filter: Filter, message: TokenizedMessage) -> Judged:
     tenths = round(10 * min(max(THRESHOLD + margin, -_POINTS_LIMIT), _POINTS_LIMIT))
     limit = round(10 * THRESHOLD)
     # Just below the cut-off it is 49, where rounding would give 50 and contradict the verdict.
-    return Judged(verdict, is_spam, max(tenths, limit) if is_spam else min(tenths, limit - 1))
+    return ScoredVerdict(
+        verdict, is_spam, max(tenths, limit) if is_spam else min(tenths, limit - 1)
+    )
 
 
 class Answer(NamedTuple):
@@ -94,72 +96,72 @@ def answer(request: Request, message: bytes, spam_filter: Filter, x_spam: bool =
     Raises RefusedError when spamc could not use the reply, ModelError when the model is damaged.
     """
     tokenized = tokenize(parse(message), wanted=spam_filter.wanted)
-    judged = judge(spam_filter, tokenized)
+    scored = scored_verdict(spam_filter, tokenized)
     content: bytes | None = None  # of a CHECK
     if request.command == spamd.SYMBOLS:
-        content = ",".join(symbols(judged)).encode()
-    elif request.command == REPORT_IFSPAM and not judged.spam:
+        content = ",".join(symbols(scored)).encode()
+    elif request.command == REPORT_IFSPAM and not scored.spam:
         content = b""
     elif request.command in (spamd.REPORT, REPORT_IFSPAM):
-        content = report(spam_filter, tokenized, judged).encode("utf-8", "replace")
+        content = report(spam_filter, tokenized, scored).encode("utf-8", "replace")
     elif request.command in (spamd.PROCESS, spamd.HEADERS):
-        content = rewritten(message, judged, x_spam)
+        content = rewritten(message, scored, x_spam)
         if request.command == spamd.HEADERS:
             content = header_for_spamc(message, content)
-    verdict, reply = judged.verdict, spamd.reply(request, judged.line, content)
+    verdict, reply = scored.verdict, spamd.reply(request, scored.line, content)
     return Answer(reply, verdict.verdict, verdict.probability, verdict.reason)
 
 
-def symbols(judged: Judged) -> list[str]:
+def symbols(scored: ScoredVerdict) -> list[str]:
     """Return the names of the tests that match a message, as SpamAssassin lists them."""
-    kind = "SPAM" if judged.spam else "UNSURE" if judged.verdict.verdict == UNSURE else "HAM"
-    probability, reason = judged.verdict.probability, judged.verdict.reason
+    kind = "SPAM" if scored.spam else "UNSURE" if scored.verdict.verdict == UNSURE else "HAM"
+    probability, reason = scored.verdict.probability, scored.verdict.reason
     names = [f"NBSPAM_{kind}", f"BAYES_{_BAYES[bisect_right(_ENDS, probability)]}"]
     if reason:
         names.insert(1, f"NBSPAM_{reason.upper().replace(' ', '_')}")
     return [*names, "BAYES_999"] if probability >= _VERY_SURE else names
 
 
-def report(spam_filter: Filter, message: TokenizedMessage, judged: Judged) -> str:
+def report(spam_filter: Filter, message: TokenizedMessage, scored: ScoredVerdict) -> str:
     """Return the strongest words of a message with their contributions, as text."""
-    found = spam_filter.explain(message)
-    readable = [word for word in found.words if not is_fragment(word.token)]
+    explanation = spam_filter.explain(message)
+    readable = [word for word in explanation.words if not is_fragment(word.token)]
     shown = readable[:_REPORTED]
     lines = [
-        f"nbspam {__version__}: {judged.verdict.verdict}{judged.verdict.remark},"
-        f" probability {judged.verdict.probability:.4f},"
-        f" score {judged.tenths / 10:.1f}, spam from {THRESHOLD:.1f}",
-        f"strongest words, in nats, {found.of} against {found.against}:",
+        f"nbspam {__version__}: {scored.verdict.verdict}{scored.verdict.remark},"
+        f" probability {scored.verdict.probability:.4f},"
+        f" score {scored.tenths / 10:.1f}, spam from {THRESHOLD:.1f}",
+        f"strongest words, in nats, {explanation.of} against {explanation.against}:",
     ]
     for word in shown:
         seen = ", ".join(
             f"{name} {n}" for name, n in zip(spam_filter.classes, word.counts, strict=True)
         )
         lines.append(f"{word.share:+8.3f}  {one_line(word.token)}  ({seen})")
-    rest = found.total - sum(word.share for word in shown)
+    rest = explanation.total - sum(word.share for word in shown)
     lines.append(f"{rest:+8.3f}  everything else")
     return "\n".join(lines) + "\n"
 
 
-def rewritten(message: bytes, judged: Judged, x_spam: bool = False) -> bytes:
+def rewritten(message: bytes, scored: ScoredVerdict, x_spam: bool = False) -> bytes:
     """Return the message with its verdict, as a passthrough writes it.
 
     x_spam: whether to add the headers that recipes for SpamAssassin look for, before ours.
     """
-    verdict, score = judged.verdict, judged.tenths / 10
+    verdict, score = scored.verdict, scored.tenths / 10
     fields = [(MARK, verdict_value(verdict.verdict, verdict.probability, verdict.reason))]
     if x_spam:
-        status = f"{'Yes' if judged.spam else 'No'}, score={score:.1f} required={THRESHOLD:.1f}"
+        status = f"{'Yes' if scored.spam else 'No'}, score={score:.1f} required={THRESHOLD:.1f}"
         fields = [
-            ("X-Spam-Flag", "YES" if judged.spam else ""),
+            ("X-Spam-Flag", "YES" if scored.spam else ""),
             ("X-Spam-Level", "*" * min(int(score), _STARS_LIMIT)),
-            ("X-Spam-Status", f"{status} tests={','.join(symbols(judged))}"),
+            ("X-Spam-Status", f"{status} tests={','.join(symbols(scored))}"),
             *fields,
         ]
     for name, value in fields:
         message = cleaned(message, name)
         if value:
-            message = marked(message, Marks(name, value))
+            message = marked(message, VerdictHeader(name, value))
     return message
 
 

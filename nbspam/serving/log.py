@@ -3,12 +3,12 @@
     action=classify message-id=<1@example.org> user=hal verdict=spam probability=0.998712 bytes=4312
 
 A line goes to syslog, which systemd's journal keeps too, or to standard error in one piece, and
-never waits for it: one that would have to is dropped.  So a log that nobody reads, or that is not
+never waits for it: a line that would have to is dropped.  So a log that is not read, or not
 there, delays no mail.
 
-The only text of a mail is its Message-ID.  Whoever can send a mail chooses that, and whoever can
-connect chooses a user's name: of all values only printable ASCII is kept, without `"` and the
-backslash, and not too much of it.  So a value cannot end its line, its quotes or its field.
+The only text of a mail is its Message-ID.  The sender chooses that, and the client the user's name:
+of all values only printable ASCII is kept, without `"` and the backslash, up to a length.  So a
+value cannot end its line, its quotes or its field.
 
 Source: RFC 3164, as syslog(3) writes it.
 """
@@ -20,7 +20,6 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from nbspam.errors import counted
@@ -42,7 +41,7 @@ _MOST = {"message-id": 250, "note": 500, "error": 500}
 _MOST_OF_OTHERS = 64
 _NAP = 0.002  # seconds, if lines may wait
 _NOT_PLAIN = r"[^ !#-\[\]-~]"
-_PARTS_WORDS = re.compile(r"[ =]").search
+_NEEDS_QUOTES = re.compile(r"[ =]").search
 
 
 _KEYS = {"message_id": "message-id", "label": "class", "size": "bytes", "seconds": "milliseconds"}
@@ -66,21 +65,16 @@ class Entry(NamedTuple):
     note: str = ""
     error: str = ""
 
-    def fields(self) -> Iterator[tuple[str, str]]:
-        """Yield the keys and values of the line; the values are safe."""
+    def line(self) -> str:
+        """Return the line: a value with a blank or `=` is in quotes, as in logfmt."""
+        pairs = []
         for name, value in zip(self._fields, self, strict=True):
             if value not in ("", None):
                 key = _KEYS.get(name, name)
-                if name == "seconds":
-                    value = 1000 * value
-                yield key, safe(key, _FORMATS.get(name, "{}").format(value))
-
-    def line(self) -> str:
-        """Return the line: what has a blank or `=` is in quotes, as in logfmt."""
-        return " ".join(
-            f'{key}="{value}"' if _PARTS_WORDS(value) else f"{key}={value}"
-            for key, value in self.fields()
-        )
+                value = 1000 * value if name == "seconds" else value
+                text = safe(key, _FORMATS.get(name, "{}").format(value))
+                pairs.append(f'{key}="{text}"' if _NEEDS_QUOTES(text) else f"{key}={text}")
+        return " ".join(pairs)
 
 
 def safe(key: str, value: str) -> str:
@@ -127,14 +121,6 @@ class Log:
         lines = counted(self.n_dropped, "log line")
         return f"{self.path}: {lines} could not be written ({self._reason})"
 
-    def say(self, sentence: str) -> None:
-        """Write what is about no message, as an error."""
-        self.write(Entry("serve", error=sentence))
-
-    def say_good(self, sentence: str) -> None:
-        """Write what is about no message, and no error."""
-        self.write(Entry("serve", note=sentence))
-
     def _send_datagram(self, packet: bytes) -> None:
         # A socket for each line: a daemon that was restarted gets the next one.
         sender = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
@@ -143,13 +129,12 @@ class Log:
             while True:
                 try:
                     sender.sendto(packet, self.path)
+                    return
                 except BlockingIOError:
                     if self.patience <= 0:
                         raise
                     self.patience -= _NAP
                     time.sleep(_NAP)
-                else:
-                    return
         finally:
             sender.close()
 

@@ -1,15 +1,15 @@
 """The models in use: always open, reopened when a file is replaced; for all users, or for each.
 
-A user's model is read through the common one (`scoring/base.py`), from its first message on; users
-without a model get the common model's verdict.  A model that cannot be used is its user's trouble
-alone: their requests fail, and spamc outputs their mail as it was.
+A user's model has the common one as its base (`scoring/base.py`), from its first message on; users
+without a model get the common model's verdict.  A user's model that cannot be used fails the
+requests of that user alone, and spamc outputs their mail as it was.
 
-Whoever can connect names the user, so a name is a file name from a stranger: only letters, digits
-and `_.@+-`, no dot or dash first, at most 128 characters, and nothing below the folder may be a
-link.  The folder is the server's own: where others can write, a file could become a link between
-two looks at it.
+A client names the user, so a name is a file name from outside: only letters, digits and `_.@+-`, no
+dot or dash first, at most 128 characters, and nothing below the folder may be a link.  Only the
+server may write to the folder: elsewhere a file could become a link between two looks at it.
 """
 
+import logging
 import os
 import re
 import stat
@@ -26,9 +26,11 @@ from nbspam.filter import CutOffsOf, Filter
 from nbspam.scoring.base import Base
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.clients import Limits, Say
+from nbspam.serving.clients import Limits
 from nbspam.store.lookup import Lookup, open_model_file
 from nbspam.store.metadata import Metadata
+
+_logger = logging.getLogger(__name__)
 
 Stamp = tuple[object, ...]  # differs between versions of a file; empty: there is none
 Handles = Mapping[Path, int]  # of open files
@@ -36,11 +38,9 @@ NO_HANDLES: Handles = {}
 
 
 class Opening(NamedTuple):
-    """How models are opened, what they keep in memory, and who is told of what is wrong."""
+    """How models are opened, and what they keep in memory."""
 
     cut_offs: CutOffsOf
-    say: Say = lambda _: None
-    say_good: Say | None = None  # tells that a model can be used again; None for `say`
     # Tokens whose weights are cached between messages, 20 MB.  On 2,000 real mails, shuffled, 57 %
     # of a mail's tokens were in the cache; 47 % with half as many, 73 % with three times as many.
     words: int = 100_000
@@ -50,10 +50,10 @@ class Opening(NamedTuple):
 
 
 class OpenModel:
-    """One version of the model file, and of its base; the file is closed when nobody has it."""
+    """One version of the model file, and of its base; the file is closed when no one uses it."""
 
     def __init__(
-        self, path: Path, how: Opening, base: "OpenModel | None", handle: int | None
+        self, path: Path, opening: Opening, base: "OpenModel | None", handle: int | None
     ) -> None:
         """Open it; raises NbspamError when it is not a model, or not one that can classify spam.
 
@@ -72,13 +72,13 @@ class OpenModel:
                     Remedy.NAME_SPAM_LABEL,
                 )
             counts = self._lookup.counts
-            self._lookup.prepare(how.in_memory)
-            self.as_base = Base(path, metadata, counts) if how.is_base else None
+            self._lookup.prepare(opening.in_memory)
+            self.as_base = Base(path, metadata, counts) if opening.is_base else None
             below = base.as_base if base else None
             if below:
                 below.check(path, metadata.settings)
             make = below.classifier if below else Classifier
-            self.filter = Filter(make(metadata, counts, how.words), how.cut_offs(metadata))
+            self.filter = Filter(make(metadata, counts, opening.words), opening.cut_offs(metadata))
         except BaseException:
             close()
             raise
@@ -92,15 +92,15 @@ class OpenModel:
 class CurrentModel:
     """The newest usable version of a model file."""
 
-    def __init__(self, path: Path, how: Opening, base: "CurrentModel | None" = None) -> None:
+    def __init__(self, path: Path, opening: Opening, base: "CurrentModel | None" = None) -> None:
         """Open the model; raises NbspamError when it is missing or cannot be used.
 
         base: what it is read through, and what there is while it is missing.
         """
-        self._path, self._how, self._base = path, how, base
+        self._path, self._opening, self._base = path, opening, base
         self._is_unusable = False
         self._lock = threading.RLock()
-        handle = how.handles.get(path)
+        handle = opening.handles.get(path)
         self._seen = self._stamp(handle)
         self._model = self._opened(handle)
 
@@ -114,7 +114,7 @@ class CurrentModel:
         try:
             if base is not None and handle is None and not self._path.exists():
                 return base
-            return OpenModel(self._path, self._how, base, handle)
+            return OpenModel(self._path, self._opening, base, handle)
         except (OSError, MemoryError) as error:
             raise ModelError(
                 f"{self._path}: the model cannot be opened ({str(error) or 'no memory is left'});"
@@ -126,10 +126,10 @@ class CurrentModel:
 
         The inode number is not reused while the old version is open.
         """
-        own: Stamp = ()
+        stamp: Stamp = ()
         with suppress(OSError):
-            own = _stamp_of(self._path.stat() if handle is None else os.fstat(handle))
-        return own if self._base is None else (*own, self._base.use())
+            stamp = _stamp_of(self._path.stat() if handle is None else os.fstat(handle))
+        return stamp if self._base is None else (*stamp, self._base.use())
 
     def use(self, user: str = "") -> OpenModel:
         """Return the newest version; the one before where that cannot be used."""
@@ -141,12 +141,11 @@ class CurrentModel:
                     self._model = self._opened()
                 except NbspamError as error:
                     self._is_unusable = True
-                    self._how.say(f"{error}; the server keeps using the previous model")
+                    _logger.warning(f"{error}; the server keeps using the previous model")
                 else:
                     if self._is_unusable:
                         self._is_unusable = False
-                        say = self._how.say_good or self._how.say
-                        say(f"{self._path}: the model can be used again and was opened")
+                        _logger.info(f"{self._path}: the model can be used again and was opened")
             return self._model
 
 
@@ -226,10 +225,10 @@ class UserFiles(NamedTuple):
         before, _, after = self.below.partition("/")[0].partition(USER)
         shape = re.compile(re.escape(before) + _NAME.pattern + re.escape(after))
         try:
-            found = (path for path in self.root.iterdir() if shape.fullmatch(path.name))
-            return sum(1 for _ in islice(found, most)) >= most
+            models = (path for path in self.root.iterdir() if shape.fullmatch(path.name))
+            return sum(1 for _ in islice(models, most)) >= most
         except OSError:
-            return False  # whoever writes there will say what is wrong
+            return False  # a write there fails with the reason
 
     def make_folder(self, path: Path) -> None:
         """Make the folder of a user's model if each has one of its own; raises ModelError."""
@@ -244,9 +243,9 @@ class UserFiles(NamedTuple):
 
 def open_user_model(path: Path, cut_offs: CutOffsOf, common: OpenModel) -> OpenModel:
     """Open a user's model, which is read through the common one; raises NbspamError."""
-    how = Opening(cut_offs, words=1_000, in_memory=0)  # of each user's: some 200 KB
+    opening = Opening(cut_offs, words=1_000, in_memory=0)  # of each user's: some 200 KB
     handle = open_model_file(path, follows_links=False)
-    return OpenModel(path, how, common, handle=handle)
+    return OpenModel(path, opening, common, handle=handle)
 
 
 class UserModels:
@@ -292,27 +291,31 @@ class Setup(NamedTuple):
 
     def cut_offs_of(self, metadata: Metadata) -> CutOffs:
         """Return the cut-offs for a model; raises OptionError."""
-        own = CutOffs.of_model(metadata)
-        return own if len(metadata.settings.classes) > 2 else own.changed(*self.cut_offs)
+        cut_offs = CutOffs.of_model(metadata)
+        is_binary = len(metadata.settings.classes) == 2
+        return cut_offs.changed(*self.cut_offs) if is_binary else cut_offs
 
-    def common(self, how: Opening) -> CurrentModel:
+    def common(self, opening: Opening) -> CurrentModel:
         """Open the model that is not a user's; raises NbspamError."""
         if self.users is not None:
-            return CurrentModel(self.path, how._replace(is_base=True))
-        below = CurrentModel(self.base, how._replace(is_base=True)) if self.base else None
-        return CurrentModel(self.path, how, below)
+            return CurrentModel(self.path, opening._replace(is_base=True))
+        below = CurrentModel(self.base, opening._replace(is_base=True)) if self.base else None
+        return CurrentModel(self.path, opening, below)
 
     def of_worker(self, handles: Handles, is_for_large: bool) -> CurrentModel | UserModels:
         """Open the models for a worker; raises NbspamError.
 
         Workers divide the memory that one may take.  handles: of the files to begin with.
         """
-        n, how = self.n_workers + 1, Opening(self.cut_offs_of)  # one is for short messages
+        n, opening = self.n_workers + 1, Opening(self.cut_offs_of)  # one is for short messages
         # A worker's cache is of use for its own messages alone, so few workers have a whole one.
-        words, in_memory = min(how.words, max(20_000, 4 * how.words // n)), how.in_memory // n
+        words, in_memory = (
+            min(opening.words, max(20_000, 4 * opening.words // n)),
+            opening.in_memory // n,
+        )
         if is_for_large:
             words, in_memory = 10_000, 0
-        common = self.common(how._replace(words=words, in_memory=in_memory, handles=handles))
+        common = self.common(opening._replace(words=words, in_memory=in_memory, handles=handles))
         if self.users is None:
             return common
         return UserModels(common, self.users, self.cut_offs_of, max(1, self.open_users // n))

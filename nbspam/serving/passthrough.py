@@ -13,19 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from nbspam import __version__
-from nbspam.reading.marks import (
-    BOM,
-    EVIDENCE,
-    MARK,
-    TAG,
-    block_end,
-    has_header,
-    header_end,
-    is_empty_line,
-    lines_of,
-    subject_start,
-    unmarked,
-)
+from nbspam.reading import marks
 from nbspam.reading.message import FROM_LINE
 
 _COLUMNS = 77  # characters of a line; RFC 5322 asks for at most 78
@@ -33,8 +21,8 @@ _WORD_COLUMNS = 48  # of one word of the evidence, quoted
 _CLASS_COLUMNS = 200  # of a class's name
 
 
-class Marks(NamedTuple):
-    """The headers to write into a message."""
+class VerdictHeader(NamedTuple):
+    """The header fields to write into a message."""
 
     name: str
     verdict: str
@@ -63,7 +51,7 @@ def evidence_value(name: str, words: Iterable[tuple[str, float]]) -> str:
     Words are quoted as in JSON, so that no word can end its quotes or the header.
     """
     lines = [""]
-    room = _COLUMNS - len(f"{name}{EVIDENCE}:")
+    room = _COLUMNS - len(f"{name}{marks.EVIDENCE}:")
     items = [f"{_quoted(word)} {nats:+.2f}" for word, nats in words]
     for i, item in enumerate(items):
         item += "," if i + 1 < len(items) else ""
@@ -87,50 +75,52 @@ def _quoted(word: str) -> str:
 
 
 def cleaned(raw: bytes, name: str) -> bytes:
-    """Return the message without marks of this name or of nbspam's default name, forged or not."""
-    return unmarked(raw, (name, MARK))
+    """Return the message without header of this name or of nbspam's default name, forged or not."""
+    return marks.unmarked(raw, (name, marks.MARK))
 
 
-def marked(raw: bytes, marks: Marks) -> bytes:
-    """Return a message with its marks; `cleaned` must have removed those that came with it.
+def marked(raw: bytes, header: VerdictHeader) -> bytes:
+    """Return a message with its header; `cleaned` must have removed those that came with it.
 
     raw: the message, or its first PLACE_LIMIT bytes or more.
     """
-    lines = lines_of(raw)
-    end = header_end(lines)
-    is_mail = has_header(lines, end)
+    lines = marks.lines_of(raw)
+    end = marks.header_end(lines)
+    is_mail = marks.has_header(lines, end)
     if is_mail:
-        at = block_end(lines, end)
+        at = marks.block_end(lines, end)
     else:
         from_line = FROM_LINE.match(lines)
         at = from_line.end() if from_line else 0
     if at == 0:
         lines = raw  # so that a first line never ends with CR alone, which many programs ignore
     eol = _line_end(lines, at) if lines is raw else b"\r"
-    subject = subject_start(lines, end) if marks.tag and is_mail else None
-    block = _block(marks, eol, subject is not None)
-    if lines[:at] not in (b"", BOM) and not lines.endswith(b"\n", 0, at):  # its end is lacking
+    subject = marks.subject_start(lines, end) if header.tag and is_mail else None
+    block = _block(header, eol, subject is not None)
+    if lines[:at] not in (b"", marks.BOM) and not lines.endswith(
+        b"\n", 0, at
+    ):  # its end is lacking
         block = eol.removeprefix(b"\r" if lines.endswith(b"\r", 0, at) else b"") + block
-    if not (is_mail or is_empty_line(lines, at)):
+    if not (is_mail or marks.is_empty_line(lines, at)):
         block += eol  # the empty line that ends the header
     if subject is None:
         return b"".join([raw[:at], block, raw[at:]])
-    tag = marks.tag.encode("ascii") + b" "
+    tag = header.tag.encode("ascii") + b" "
     if subject <= at:
         return b"".join([raw[:subject], tag, raw[subject:at], block, raw[at:]])
     return b"".join([raw[:at], block, raw[at:subject], tag, raw[subject:]])
 
 
-def _block(marks: Marks, eol: bytes, has_subject: bool) -> bytes:
-    """Return the header lines of the marks, the verdict last."""
+def _block(header: VerdictHeader, eol: bytes, has_subject: bool) -> bytes:
+    """Return the header lines of the header, the verdict last."""
     fields = []
-    if marks.tag:
+    if header.tag:
         if not has_subject:
-            fields.append(f"Subject: {marks.tag}")
-        fields.append(f"{marks.name}{TAG}: {marks.tag}")
-    if marks.evidence is not None:
-        fields.append(f"{marks.name}{EVIDENCE}: {marks.evidence}".replace(": \n", ":\n"))
-    fields.append(f"{marks.name}: {marks.verdict}")
+            fields.append(f"Subject: {header.tag}")
+        fields.append(f"{header.name}{marks.TAG}: {header.tag}")
+    if header.evidence is not None:
+        fields.append(f"{header.name}{marks.EVIDENCE}: {header.evidence}".replace(": \n", ":\n"))
+    fields.append(f"{header.name}: {header.verdict}")
     return "\n".join([*fields, ""]).encode("ascii").replace(b"\n", eol)
 
 

@@ -160,7 +160,7 @@ def passed_sockets() -> list[socket.socket]:
 
 
 def refuse_more(listener: socket.socket) -> None:
-    """Refuse further clients of a Unix socket of ours; those who wait can be accepted still.
+    """Refuse further clients of our Unix socket; clients in its queue can still be accepted.
 
     Clients of systemd's sockets wait for the next server.
     """

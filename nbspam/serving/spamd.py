@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 
 from nbspam.reading.compression import MAGIC_BYTES, unpacking
 
-# Bytes.  Larger messages share a room in memory and are read in a process of their own.  The
+# Bytes.  Larger messages share a memory budget and are read by a separate worker.  The
 # costliest shapes known keep the interpreter for 20 to 35 ms with 128 KiB, 40 to 70 with 256 KiB.
 # Of the 6,047 mails of SpamAssassin's corpus 5 are larger.
 LARGE = 128 << 10
-# Whoever can connect chooses what is sent, so everything is bounded.
+# Clients choose what is sent, so everything is bounded.
 LINE_LIMIT = 8 << 10  # bytes of one line of a request; the longest real one is a User: name
 HEADERS_LIMIT = 255  # header lines, as in spamd; spamc sends four
 _DIGITS_LIMIT = 15  # of a Content-length; int() takes quadratic time
@@ -38,6 +38,7 @@ _NOT_PRINTABLE = re.compile("[^ -~]+")
 
 # Exit codes of <sysexits.h>, and spamd's own for a timeout.
 DATA, UNAVAILABLE, SOFTWARE, UNUSABLE, TEMPORARY, PROTOCOL, TIMEOUT = 65, 69, 70, 74, 75, 76, 79
+DISCONNECTED = -1  # of no reply: the client has gone before it
 _TITLES = {  # between the code and the reason
     DATA: "Message refused",
     UNAVAILABLE: "Service Unavailable",
@@ -73,7 +74,7 @@ class Request(NamedTuple):
     message_class: str = ""  # TELL: "spam", "ham" or empty
     set_local: bool = False  # TELL: learn it
     remove_local: bool = False  # TELL: forget it
-    user: str = ""  # as the client names him; any characters of Latin-1
+    user: str = ""  # as the client names them; any characters of Latin-1
 
     @property
     def is_large(self) -> bool:

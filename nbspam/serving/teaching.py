@@ -1,11 +1,12 @@
 """Learning while serving: a model at a time, with one save for the requests that wait for it.
 
-Another program may hold the model's lock for as long as it likes.  So the requests that wait are
-limited, in number and in time, and a request that is not learned in time is answered as such: it
-has not been learned, and will not be.
+Another program may hold the model's lock for any time.  So the requests that wait are
+limited, in number and in time.  A request that is not learned in time is refused, and is not
+learned later.
 """
 
 import itertools
+import logging
 import math
 import threading
 import time
@@ -20,13 +21,14 @@ from nbspam.learning.update import PendingMessages, forget, learn, opened_to_lea
 from nbspam.names import HAM
 from nbspam.scoring.base import Base, open_base
 from nbspam.serving.answer import message_to_learn
-from nbspam.serving.clients import Say
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED
 from nbspam.serving.models import Setup
 from nbspam.serving.spamd import PROTOCOL, TEMPORARY, UNAVAILABLE, RefusedError
 from nbspam.store.metadata import ModelSettings
 from nbspam.store.writing import LockWait
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
+
+_logger = logging.getLogger(__name__)
 
 # Bytes of the messages that one save is for, a large one aside, which is alone: their tokens take
 # some 100 times as much.  Users' models that are taught at the same time share it.
@@ -90,13 +92,14 @@ _Todo = tuple[bool | None, TokenizedMessage]  # what a request asks of a message
 def _saves(todo: list[_Todo]) -> Iterator[list[_Todo]]:
     """Yield what one save can do, in order: learn or forget messages, each once."""
     save: list[_Todo] = []
-    for one in todo:
+    for is_spam, message in todo:
         if any(
-            (one[0] is None) != (asked is None) or one[1].digest == m.digest for asked, m in save
+            (is_spam is None) != (other_is_spam is None) or message.digest == other.digest
+            for other_is_spam, other in save
         ):
             yield save
             save = []
-        save.append(one)
+        save.append((is_spam, message))
     yield save
 
 
@@ -127,11 +130,11 @@ def _applied(
             pending = PendingMessages(wanted)
             pending.add(messages, path)
             change = learn(path, pending, TrainingSettings(base=base), wait=wait)
-            looks_like = {one.digest: one.looks_like for one in change.surprising}
+            looks_like = {lesson.digest: lesson.looks_like for lesson in change.surprising}
             for i, (_, message) in enumerate(save):
                 if message.digest in looks_like:
-                    done[i] = surprised = Done(done[i])
-                    surprised.note = f"looks like {looks_like[message.digest]}"
+                    done[i] = result = Done(done[i])
+                    result.note = f"looks like {looks_like[message.digest]}"
     except LockedError as error:
         return [error.with_traceback(None)] * len(save)
     return done
@@ -142,7 +145,7 @@ def _known(
 ) -> tuple[dict[str, Row], ModelSettings]:
     """Return how often each class of a model has learned messages, and the model's settings.
 
-    base: whose settings a model will have that is not there yet.
+    base: gives the settings of a model that has no file yet.
     """
     if base is not None and not path.exists():
         return {}, base.metadata.settings
@@ -161,7 +164,7 @@ def _class_of(path: Path, settings: ModelSettings, is_spam: bool) -> str:
     raise ModelError(f"{path}: the model has no class called ham", Remedy.NAME_CLASS)
 
 
-class _Waiting:
+class _PendingRequest:
     """A request that waits for its result."""
 
     result: Result | None = None
@@ -174,16 +177,15 @@ class _Waiting:
 class Teacher:
     """Takes requests from clients' threads, and applies those of one model that wait together.
 
-    A save takes as long for one message as for many: what arrives during a save waits for the
-    next, and shares it.  Whoever finds his model idle applies what waits for it, for all.  So a
-    model that another program has locked keeps one thread busy, and its users waiting.
+    A save takes as long for one message as for many: requests that arrive during a save wait for
+    the next, and share it.  A thread that finds its model idle applies all requests that wait for
+    it.  So a model that another program has locked keeps one thread busy, and its users waiting.
     """
 
-    def __init__(self, setup: Setup, say: Say) -> None:
-        """say: tells what is wrong."""
-        self._setup, self._limits, self._say = setup, setup.limits, say
+    def __init__(self, setup: Setup) -> None:
+        self._setup, self._limits = setup, setup.limits
         self._changed = threading.Condition()
-        self._queue: list[_Waiting] = []  # those that are not being applied yet
+        self._queue: list[_PendingRequest] = []  # those that are not being applied yet
         self._busy: set[Path] = set()  # models; a model is never taught twice at the same time
         self._n_requests = 0  # that are not answered
         self._latest = math.inf  # by the monotonic clock: when the server waits no longer
@@ -206,7 +208,7 @@ class Teacher:
         if path is None:
             raise RefusedError(PROTOCOL, "(the User header has no name that a model may have)")
         if not files.stamp(path) and request.is_spam is not None:
-            if files.has_many(most):  # whoever can connect can make up names
+            if files.has_many(most):  # any client can make up names
                 raise RefusedError(
                     UNAVAILABLE,
                     f"({most:,} users have models, and the server creates no more: raise its limit,"
@@ -220,33 +222,33 @@ class Teacher:
 
         Returns RefusedError or LockedError when it could not be learned in time; it never will be.
         """
-        one = _Waiting(path, request, time.monotonic() + self._limits.learning)
+        pending = _PendingRequest(path, request, time.monotonic() + self._limits.learning)
         with self._changed:
             if self._n_requests >= self._limits.connections:
                 return RefusedError(TEMPORARY, "(too many messages wait to be learned)")
             self._n_requests += 1
-            self._queue.append(one)
-            while one.result is None:
-                left = min(one.ends, self._latest) - time.monotonic()
-                is_waiting = one in self._queue
+            self._queue.append(pending)
+            while pending.result is None:
+                left = min(pending.ends, self._latest) - time.monotonic()
+                is_waiting = pending in self._queue
                 if is_waiting and path not in self._busy and len(self._busy) < _MODELS:
                     self._apply_batch(path)
                 elif is_waiting and left <= 0:
-                    self._queue.remove(one)
+                    self._queue.remove(pending)
                     reason = "(the messages before it are not learned yet)"
-                    one.result = RefusedError(TEMPORARY, reason)
+                    pending.result = RefusedError(TEMPORARY, reason)
                 else:
                     self._changed.wait(left if is_waiting else None)
             self._n_requests -= 1
-        return one.result
+        return pending.result
 
     def _apply_batch(self, path: Path) -> None:
         """Apply those that came first for a model; others may look at the queue meanwhile."""
-        waiting = [one for one in self._queue if one.path == path]
-        messages = (one.request.message for one in waiting)
-        sizes = (len(each) if isinstance(each, bytes) else _BATCH for each in messages)
+        waiting = [pending for pending in self._queue if pending.path == path]
+        messages = (pending.request.message for pending in waiting)
+        sizes = (len(body) if isinstance(body, bytes) else _BATCH for body in messages)
         n = max(1, sum(size <= self._batch for size in itertools.accumulate(sizes)))
-        self._queue = [one for one in self._queue if one not in waiting[:n]]
+        self._queue = [pending for pending in self._queue if pending not in waiting[:n]]
         self._busy.add(path)
         self._changed.release()
         try:
@@ -256,24 +258,26 @@ class Teacher:
             self._busy.remove(path)
             self._changed.notify_all()
 
-    def _settle(self, path: Path, batch: list[_Waiting]) -> None:
+    def _settle(self, path: Path, batch: list[_PendingRequest]) -> None:
         """Apply requests together; if that fails one by one, so that a bad one fails alone."""
-        ends = min(one.ends for one in batch)
-        wait = LockWait(math.inf, self._say, lambda: time.monotonic() >= min(ends, self._latest))
+        ends = min(pending.ends for pending in batch)
+        wait = LockWait(
+            math.inf, _logger.warning, lambda: time.monotonic() >= min(ends, self._latest)
+        )
         base = self._setup.path if self._setup.users else self._setup.base
         try:
-            results = apply_requests(path, [one.request for one in batch], wait, base)
-            for one, result in zip(batch, results, strict=True):
-                one.result = result
+            results = apply_requests(path, [pending.request for pending in batch], wait, base)
+            for pending, result in zip(batch, results, strict=True):
+                pending.result = result
         except Exception as error:  # noqa: BLE001 (its client gets it)
             if len(batch) == 1:
                 # Without the frames that it passed through, which hold the message.
                 batch[0].result = error.with_traceback(None)
             else:
-                for one in batch:
-                    self._settle(path, [one])
+                for pending in batch:
+                    self._settle(path, [pending])
 
-    def hurry(self, seconds: float) -> None:
+    def limit_waits(self, seconds: float) -> None:
         """Let no request wait for longer than so many seconds from now on."""
         with self._changed:
             self._latest = time.monotonic() + seconds

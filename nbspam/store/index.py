@@ -59,8 +59,8 @@ class TokenTable:
                 if kind.channel != TEXT:
                     low, high = (bisect_left(keys, f"{kind.name}{sign}".encode()) for sign in ":;")
                     channels[-1][low:high] = kind.channel
-            found = map(hash, map(_unescaped, keys) if is_escaped else keys)
-            hashes.append(np.fromiter(found, np.int64, n))
+            key_hashes = map(hash, map(_unescaped, keys) if is_escaped else keys)
+            hashes.append(np.fromiter(key_hashes, np.int64, n))
         # The counts of the tokens, each once: few differ.
         self.counts = [lookup.row(b'""' + text.removesuffix(b"\n")) for text in numbers]
         joined = np.concatenate(hashes)
@@ -81,14 +81,14 @@ class TokenTable:
         """
         import numpy as np
 
-        found = np.full(len(hashes), -1, np.int32)
+        rows = np.full(len(hashes), -1, np.int32)
         if len(self):
             order = np.argsort(hashes)
             hashes = hashes[order]
             places = self._hashes.searchsorted(hashes)
             places[places == len(self)] = 0
-            found[order] = np.where(self._hashes[places] == hashes, self._rows[places], -1)
-        return found
+            rows[order] = np.where(self._hashes[places] == hashes, self._rows[places], -1)
+        return rows
 
 
 def hashes_of(tokens: list[str]) -> "NDArray[np.int64]":

@@ -38,19 +38,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy
-from nbspam.names import is_url
-from nbspam.store.metadata import (
-    FORMAT,
-    Metadata,
-    MetadataError,
-    damage,
-    derived_fields,
-    is_digest,
-    is_row,
-    load_metadata,
-    shown,
-    with_counts,
-)
+from nbspam.store import metadata
+from nbspam.store.metadata import Metadata, MetadataError
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from pathlib import Path
@@ -86,13 +75,8 @@ class Model(NamedTuple):
 def open_model_file(path: "str | Path", follows_links: bool = True) -> int:
     """Return a file descriptor of a model file, for reading; raises ModelError.
 
-    Of a model at a URL it is that of a copy, which is gone when it is closed.
     follows_links: False refuses a path that is a link itself.
     """
-    if is_url(path):
-        from nbspam.store.writing import fetched
-
-        return fetched(str(path))
     try:
         no_link = 0 if follows_links else os.O_NOFOLLOW
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | no_link)
@@ -115,12 +99,12 @@ def open_model_file(path: "str | Path", follows_links: bool = True) -> int:
 
 def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return a JSON object's pairs as a dict; raises MetadataError (for object_pairs_hook)."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         keys = sorted(key for key, _ in pairs)
         twice = next(a for a, b in itertools.pairwise(keys) if a == b)
-        raise damage(f"duplicate key {shown(twice)}")
-    return found
+        raise metadata.damage(f"duplicate key {metadata.shown(twice)}")
+    return fields
 
 
 _LEDGER = b"}-"  # between the line that begins the ledger and the one that ends the file
@@ -174,7 +158,7 @@ class Lookup:
         self._marks = [b"", END], [start, self._size - len(END)]
         self._finest = max(_FINE, min(_BLOCK, self._size // _MARKS))
         # What is a row of a token, and of the ledger.
-        self._is_row = self.metadata.settings.counts.is_row, is_row
+        self._is_row = self.metadata.settings.counts.is_row, metadata.is_row
         width = len(self.metadata.settings.classes)
         self._line = re.compile(
             rb' ?"(?:[^"\\\n]|\\.)*": \[(%b(?:, %b){%d})\],?' % (_COUNT, _COUNT, width - 1)
@@ -238,17 +222,17 @@ class Lookup:
         """
         return self._rows((f'}}- "{digest}"', digest) for digest in digests)
 
-    def _rows(self, named: Iterable[tuple[str, str]]) -> dict[str, Row]:
-        wanted = sorted((key.encode("utf-8", "replace"), name) for key, name in named)
-        found: dict[str, Row] = {}
+    def _rows(self, pairs: Iterable[tuple[str, str]]) -> dict[str, Row]:
+        wanted = sorted((key.encode("utf-8", "replace"), name) for key, name in pairs)
+        rows: dict[str, Row] = {}
         for low, high, first, last in self.stretches([key for key, _ in wanted], self._block):
             block = self.read(low - 1, high - low + 1)  # with the line end before it
             for key, name in wanted[first:last]:
                 at = block.find(b"\n" + key.removeprefix(_LEDGER) + b": [")
                 if at >= 0:
-                    found[name] = self.row(block[at + 1 : block.find(b"\n", at + 1)])
+                    rows[name] = self.row(block[at + 1 : block.find(b"\n", at + 1)])
         self._block = max(self._block // 2, self._finest)
-        return found
+        return rows
 
     def lines(self, low: int, high: int) -> list[bytes]:
         """Return the lines of a stretch, without commas; raises ModelError if not in order."""
@@ -265,8 +249,8 @@ class Lookup:
         """
         # In the order of the keys a colon's successor is a semicolon.
         first, last = (f'"{prefix[:-1]}{end}'.encode() for end in ":;")
-        found = list(self.stretches([first, last]))
-        for part in self.parts(found[0][0], found[-1][1]):
+        spans = list(self.stretches([first, last]))
+        for part in self.parts(spans[0][0], spans[-1][1]):
             lines = (line.removesuffix(b",") for line in part.split(b"\n"))
             for _, name, row in self._entries(li for li in lines if first <= rank(li) < last):
                 yield name, row
@@ -314,16 +298,16 @@ class Lookup:
 
     def model(self) -> Model:
         """Return the whole model, every line of it validated; raises ModelError."""
-        found: tuple[dict[str, Row], dict[str, Row]] = ({}, {})
-        for ledger, rows in enumerate(found):
+        sections: tuple[dict[str, Row], dict[str, Row]] = ({}, {})
+        for ledger, rows in enumerate(sections):
             before = ""
             for key, name, row in self._entries(self._lines(bool(ledger))):
                 if key == before:
-                    raise self.damaged(f"duplicate key {shown(name)}")
+                    raise self.damaged(f"duplicate key {metadata.shown(name)}")
                 if key < before:  # by code points, which is by the bytes of UTF-8
                     raise self.damaged("its lines are not in order")
                 rows[name], before = row, key
-        return Model(self.metadata, *found)
+        return Model(self.metadata, *sections)
 
     def _entries(self, lines: Iterable[bytes]) -> Iterator[tuple[str, str, Row]]:
         """Yield key, name and counts of lines; raises ModelError unless they are as nbspam's."""
@@ -341,8 +325,8 @@ class Lookup:
             key = f' "{name}"' if is_ledger else token_key(name)
             # JSON can spell half of a character, which no file can hold.
             is_same = (key + texts[row]).encode("utf-8", "replace") == line
-            if not is_same or (is_ledger and not is_digest(name)):
-                raise self.damaged(f"the line {shown(line)} is not as nbspam writes it")
+            if not is_same or (is_ledger and not metadata.is_digest(name)):
+                raise self.damaged(f"the line {metadata.shown(line)} is not as nbspam writes it")
             yield key, name, row
 
     def parts(self, start: int, end: int) -> Iterator[bytes]:
@@ -396,10 +380,10 @@ class Lookup:
             return False
         if not line.startswith(b"}"):
             self.row(line)
-        found = rank(line)
-        if not keys[at - 1] < found < keys[at]:
+        line_rank = rank(line)
+        if not keys[at - 1] < line_rank < keys[at]:
             raise self.damaged("its lines are not in order")
-        keys.insert(at, found)
+        keys.insert(at, line_rank)
         starts.insert(at, middle + len(before) + 1)
         return True
 
@@ -439,8 +423,8 @@ class Lookup:
     def _read_metadata(self) -> int:
         """Read the metadata; return where the lines of the tokens begin."""
         text = self.read(0, min(_METADATA_CHUNK, self._size))
-        if not text.startswith(b'{"format": "%s"' % FORMAT.encode()):
-            if text.lstrip()[:1] == b"{" and f'"{FORMAT}"'.encode() in text:
+        if not text.startswith(b'{"format": "%s"' % metadata.FORMAT.encode()):
+            if text.lstrip()[:1] == b"{" and f'"{metadata.FORMAT}"'.encode() in text:
                 raise self.damaged("it was reformatted by another program")
             raise ModelError(
                 f"{self._path}: is not an nbspam model; name a file that nbspam train wrote"
@@ -454,7 +438,7 @@ class Lookup:
             fields = json.loads(
                 text[:end] + b'\n"tokens": 0, "learned": 0}', object_pairs_hook=_without_duplicates
             )
-            self.metadata, self.derived = load_metadata(fields), fields.get("derived")
+            self.metadata, self.derived = metadata.load_metadata(fields), fields.get("derived")
         except MetadataError as error:
             raise ModelError(f"{self._path}: {error}") from None
         except (ValueError, RecursionError):
@@ -497,7 +481,7 @@ def disagreements(path: "str | Path") -> tuple[Model, list[str]]:
     """
     with Lookup(path) as lookup:
         model, stated = lookup.model(), lookup.derived
-    true = derived_fields(with_counts(model.metadata, model.counts))
+    true = metadata.derived_fields(metadata.with_counts(model.metadata, model.counts))
     clauses = {
         "tokens": f"it states {stated['tokens']} tokens and has {true['tokens']}",
         "count_histograms": "its count histograms are not those of its tokens",
@@ -512,8 +496,8 @@ def disagreements(path: "str | Path") -> tuple[Model, list[str]]:
     settings, learned = model.metadata
     times = map(sum, zip(*model.learned.values(), strict=True))  # it may name fewer than learned
     wrong += [
-        f"its ledger has {named} messages of {name} and it learned {n}"
-        for name, n, named in zip(settings.classes, learned.messages, times, strict=False)
-        if named > n
+        f"its ledger has {n_named} messages of {name} and it learned {n}"
+        for name, n, n_named in zip(settings.classes, learned.messages, times, strict=False)
+        if n_named > n
     ]
     return model, wrong

@@ -14,29 +14,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from nbspam.bayes.calibration import (
-    PRECISION_DECIMALS,
-    Calibration,
-    Calibrations,
-    HostRow,
-    Lesson,
-    Noise,
-    Scale,
-    is_positive_definite,
-    scales,
-    unconfoundedness,
-    untrained,
-)
-from nbspam.bayes.event_model import (
-    BERNOULLI,
-    EVENT_MODELS,
-    EventModel,
-    Histogram,
-    Row,
-    Size,
-    event_model,
-    log_priors,
-)
+from nbspam.bayes import calibration, event_model
+from nbspam.bayes.calibration import Calibration, Calibrations, Lesson
+from nbspam.bayes.event_model import BERNOULLI, EventModel, Histogram, Row
 from nbspam.bayes.trait_model import NO_TRAITS, TRAIT_MODELS, Values, Variances
 from nbspam.names import UNSURE, normal_label
 from nbspam.tokens.kinds import NAMES, is_host
@@ -45,7 +25,7 @@ from nbspam.tokens.tokenized import NAME, RULES, Wanted
 N = TypeVar("N")
 Check = Callable[[Any], bool]  # whether a value of the file is valid
 # Whether so many messages of each class, but not none, may be some of those that were learned.
-is_row = event_model(BERNOULLI).is_row
+is_row = event_model.event_model(BERNOULLI).is_row
 
 SUM = "sum"  # the textbook's rule: the sum of all weights, and its plain posterior
 EVIDENCE = "evidence"  # features of the same weights, combined and calibrated
@@ -107,7 +87,7 @@ class ModelSettings(NamedTuple):
     @property
     def counts(self) -> EventModel:
         """The event model: how tokens are counted."""
-        return event_model(self.event_model)
+        return event_model.event_model(self.event_model)
 
     @property
     def has_traits(self) -> bool:
@@ -115,9 +95,9 @@ class ModelSettings(NamedTuple):
         return self.traits != NO_TRAITS
 
     @property
-    def scales(self) -> tuple[Scale, Scale, Scale]:
+    def scales(self) -> tuple[calibration.Scale, ...]:
         """The features of its calibrations."""
-        return scales(self.has_traits)
+        return calibration.scales(self.has_traits)
 
     @property
     def wanted(self) -> Wanted:
@@ -178,8 +158,8 @@ class Metadata(NamedTuple):
         messages, scored = self.learned.messages, self.settings.scored_classes
         shares = [0.0] * len(messages)
         for k, calibrations in zip(scored, self.learned.calibrations, strict=True):
-            for calibration in (calibrations.text, calibrations.full):
-                own, rest = calibration.noise.among(messages[k], sum(messages) - messages[k])
+            for fitted in (calibrations.text, calibrations.full):
+                own, rest = fitted.noise.among(messages[k], sum(messages) - messages[k])
                 shares[k] = max(shares[k], own)
                 if len(scored) < len(messages):
                     shares[1 - k] = max(shares[1 - k], rest)
@@ -188,11 +168,11 @@ class Metadata(NamedTuple):
     @property
     def host_trust(self) -> tuple[float, float]:
         """How far the collecting hosts let headers be trusted, and the mails that this is from."""
-        rows: list[HostRow] = list(self.learned.host_rows.items())
-        return unconfoundedness(rows, self.learned.messages)
+        rows: list[calibration.HostRow] = list(self.learned.host_rows.items())
+        return calibration.unconfoundedness(rows, self.learned.messages)
 
     @property
-    def size(self) -> Size:
+    def size(self) -> event_model.Size:
         """What the tokens' counts are counts of."""
         learned = self.learned
         return self.settings.counts.size(learned.count_histograms, learned.messages)
@@ -201,7 +181,7 @@ class Metadata(NamedTuple):
     def bias(self) -> tuple[float, ...]:
         """Log P(k) and the log-likelihood of a message without any token, per class, in nats."""
         settings, learned = self
-        priors = log_priors(learned.messages, settings.prior, settings.positive_index)
+        priors = event_model.log_priors(learned.messages, settings.prior, settings.positive_index)
         if not settings.counts.has_prior:
             priors = [p if p == -math.inf else 0.0 for p in priors]
         absent = settings.counts.bias(learned.count_histograms, learned.messages, settings.alpha)
@@ -250,7 +230,10 @@ def derived_fields(metadata: Metadata) -> dict[str, Any]:
     """Return what follows from the tokens' counts, as the file has it."""
     return {
         "tokens": metadata.n_tokens,
-        "bias": [round(b, PRECISION_DECIMALS) if math.isfinite(b) else None for b in metadata.bias],
+        "bias": [
+            round(b, calibration.PRECISION_DECIMALS) if math.isfinite(b) else None
+            for b in metadata.bias
+        ],
         "count_histograms": [
             {str(count): row[count] for count in sorted(row)}
             for row in metadata.learned.count_histograms
@@ -295,8 +278,8 @@ def dump_metadata(metadata: Metadata) -> str:
 def _dumped(settings: ModelSettings, calibrations: Sequence[Calibrations]) -> dict[str, Any]:
     """Return the calibrations of each scored class as the file has them."""
     return {
-        settings.classes[k]: {name: one._asdict() for name, one in both._asdict().items()}
-        for k, both in zip(settings.scored_classes, calibrations, strict=True)
+        settings.classes[k]: {name: fitted._asdict() for name, fitted in pair._asdict().items()}
+        for k, pair in zip(settings.scored_classes, calibrations, strict=True)
     }
 
 
@@ -356,9 +339,9 @@ def _rules(tokenizer: Any) -> int:
 
     Counts of older rules are good enough to go on with: most tokens are the same.
     """
-    named = tokenizer if isinstance(tokenizer, dict) else {}
-    rules = named.get("rules")
-    if named.get("name") != NAME or type(rules) is not int or rules < 1:
+    fields = tokenizer if isinstance(tokenizer, dict) else {}
+    rules = fields.get("rules")
+    if fields.get("name") != NAME or type(rules) is not int or rules < 1:
         raise MetadataError(
             f"was made with the tokenizer {shown(tokenizer)}, and this program has"
             f" {NAME!r} with rules {RULES}; train again"
@@ -386,14 +369,14 @@ class _Fields(NamedTuple):
 
     def inner(self, key: str) -> "_Fields":
         """Return an object within this one."""
-        found = self.take(key, _is_object, f"no {self.place}{key}")
-        return _Fields(found, f"{self.place}{key} ")
+        values = self.take(key, _is_object, f"no {self.place}{key}")
+        return _Fields(values, f"{self.place}{key} ")
 
     def choice(self, key: str, values: Collection[str]) -> str:
         """Return one of these values."""
         unknown = f"an unknown {self.place}{key.replace('_', ' ')} {shown(self.values[key])}"
-        found: str = self.take(key, lambda v: isinstance(v, str) and v in values, unknown)
-        return found
+        value: str = self.take(key, lambda v: isinstance(v, str) and v in values, unknown)
+        return value
 
 
 def _frozen(value: Any) -> Any:
@@ -412,7 +395,7 @@ def _loaded_settings(top: _Fields, rules: int) -> ModelSettings:
         alpha=top.take("alpha", _number(ALPHA_MIN, ALPHA_LIMIT)),
         prior=top.take("prior", lambda p: p is None or (_number(0, 1)(p) and 0 < p < 1)),
         scoring=top.choice("scoring", SCORINGS),
-        event_model=top.choice("event_model", EVENT_MODELS),
+        event_model=top.choice("event_model", event_model.EVENT_MODELS),
         traits=traits.choice("model", TRAIT_MODELS),
         variances=Variances(
             traits.take("variance_smoothing", is_smoothing),
@@ -487,13 +470,13 @@ def _loaded_lessons(
             and type(label) is int
             and label in classes
             and _list(are_inputs, len(settings.scored_classes))(inputs)
-            and all(len(x) in (0, sizes[i]) for own in inputs for i, x in enumerate(own))
+            and all(len(x) in (0, sizes[i]) for xs in inputs for i, x in enumerate(xs))
         )
 
-    found = top.take("lessons", _list(is_lesson), "no lessons of its calibrations")
+    lessons = top.take("lessons", _list(is_lesson), "no lessons of its calibrations")
     before = top.inner("before_lessons")
-    calibrations = _loaded_calibrations(settings, before) if found or before.values else ()
-    return tuple(Lesson(*row) for row in found), calibrations
+    calibrations = _loaded_calibrations(settings, before) if lessons or before.values else ()
+    return tuple(Lesson(*row) for row in lessons), calibrations
 
 
 def _loaded_histogram(row: dict[str, Any], most: int) -> Histogram:
@@ -513,12 +496,12 @@ def _loaded_host_rows(derived: _Fields, messages: Row) -> HostRows:
     return rows
 
 
-def _loaded_calibration(scale: Scale, several: _Fields, rules: int) -> Calibration:
+def _loaded_calibration(scale: calibration.Scale, several: _Fields, rules: int) -> Calibration:
     if scale.name not in several.values and rules < RULES:  # older rules had fewer
-        return untrained(scale)
+        return calibration.untrained(scale)
     fields, size = several.inner(scale.name), scale.size
     precision = fields.take("precision", _list(_list(_is_in_nats, size), size))
-    if not is_positive_definite(precision) or not all(
+    if not calibration.is_positive_definite(precision) or not all(
         math.isclose(precision[i][j], precision[j][i], rel_tol=1e-6, abs_tol=1e-9)
         for i in range(size)
         for j in range(i)
@@ -529,7 +512,7 @@ def _loaded_calibration(scale: Scale, several: _Fields, rules: int) -> Calibrati
         fields.take("coefficients", _list(_is_in_nats, size)),
         precision,
         fields.take("ranges", _list(lambda ends: is_range(ends) and ends[0] <= ends[1], size - 1)),
-        Noise(*fields.take("noise", _list(lambda e: _number(0, 1)(e) and e < 1, 2))),
+        calibration.Noise(*fields.take("noise", _list(lambda e: _number(0, 1)(e) and e < 1, 2))),
         fields.take("run", lambda run: type(run) is int and abs(run) <= MESSAGES_LIMIT),
     )
 
@@ -554,8 +537,8 @@ def load_histograms(
             raise ValueError("no histogram of a trait for each class")
         if any(sum(row[k]["counts"]) > n for k, n in zip(classes, messages, strict=True)):
             raise ValueError("a trait of more messages than were learned")
-        own = (enumerate(row[k]["counts"], row[k]["lowest"]) for k in classes)
-        loaded.append(tuple({value: n for value, n in counts if n} for counts in own))
+        counts_by_class = (enumerate(row[k]["counts"], row[k]["lowest"]) for k in classes)
+        loaded.append(tuple({value: n for value, n in counts if n} for counts in counts_by_class))
     return tuple(loaded)
 
 
@@ -614,11 +597,11 @@ _NO_CLASSES = (
 )
 
 
-def _are_values(own: Any) -> bool:
+def _are_values(values: Any) -> bool:
     """Return whether a trait's values have a histogram, as `dump_histograms` writes it."""
-    if not isinstance(own, dict):
+    if not isinstance(values, dict):
         return False
-    lowest, counts = own.get("lowest"), own.get("counts")
+    lowest, counts = values.get("lowest"), values.get("counts")
     return (
         type(lowest) is int
         and isinstance(counts, list)

@@ -17,26 +17,14 @@ from typing import IO
 
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy
-from nbspam.names import is_url
-from nbspam.store.lookup import (
-    END,
-    LEARNED_LINE,
-    TOKENS_LINE,
-    Lookup,
-    Model,
-    RowTexts,
-    checked_model,
-    open_model_file,
-    rank,
-    token_key,
-)
+from nbspam.store import lookup
+from nbspam.store.lookup import Lookup, Model
 from nbspam.store.metadata import FORMAT, Metadata, dump_metadata
 from nbspam.store.writing import (
     DEFAULT_WAIT,
     LockWait,
     is_as_written,
     locked,
-    put_remote,
     temporary_files,
     write_atomically,
 )
@@ -62,12 +50,8 @@ def put_model(
     Whatever happens on the way, the old file stays whole until the new one is on the disk.
     Raises ModelError when it cannot be written, exists and must not be replaced, or is no model.
     """
-    if is_url(path):
-        _check_free(path, path, replace_old)
-        put_remote(str(path), write)
-    else:
-        with replacing(path, replace_old, wait=wait) as place:
-            write_atomically(place, write)
+    with replacing(path, replace_old, wait=wait) as place:
+        write_atomically(place, write)
 
 
 @contextmanager
@@ -147,7 +131,7 @@ def changing(
         if real.exists() or not may_be_new:
             old = stack.enter_context(Lookup(real))
             if not is_as_written(real):
-                checked_model(real)
+                lookup.checked_model(real)
         yield old, partial(write_atomically, real)
 
 
@@ -162,7 +146,7 @@ def check_replaceable(path: "Path") -> None:
     """
     if not path.exists():
         return
-    with os.fdopen(open_model_file(path), "rb") as file:
+    with os.fdopen(lookup.open_model_file(path), "rb") as file:
         sample = file.read(_SAMPLE)
     if sample and not _begins_model(sample):
         raise ModelError(
@@ -196,7 +180,9 @@ def write_lines(file: IO[bytes], model: Model) -> None:
     write_blocks(file, metadata, _blocks(counts), _blocks(learned, digest_key))
 
 
-def _blocks(rows: Mapping[str, Row], key: Callable[[str], str] = token_key) -> Iterator[bytes]:
+def _blocks(
+    rows: Mapping[str, Row], key: Callable[[str], str] = lookup.token_key
+) -> Iterator[bytes]:
     lines = iter(sorted_lines(rows.items(), key))
     while batch := list(itertools.islice(lines, _BATCH)):
         yield ",\n".join(batch).encode()
@@ -210,7 +196,7 @@ def write_blocks(
     An empty block has no line.
     """
     file.write(dump_metadata(metadata).encode())
-    for beginning, blocks in ((TOKENS_LINE, counts), (LEARNED_LINE, learned)):
+    for beginning, blocks in ((lookup.TOKENS_LINE, counts), (lookup.LEARNED_LINE, learned)):
         file.write(beginning)
         before = b""
         for block in filter(None, blocks):
@@ -218,14 +204,14 @@ def write_blocks(
             before = b",\n"
         if before:
             file.write(b"\n")
-    file.write(END)
+    file.write(lookup.END)
 
 
 def sorted_lines(
-    rows: Iterable[tuple[str, Row]], key: Callable[[str], str] = token_key
+    rows: Iterable[tuple[str, Row]], key: Callable[[str], str] = lookup.token_key
 ) -> list[str]:
     """Return lines of tokens or of the ledger, in their order, without what separates them."""
-    texts = RowTexts()
+    texts = lookup.RowTexts()
     # In the order of code points, which is that of the bytes of UTF-8.
     return sorted([key(name) + texts[row] for name, row in rows])
 
@@ -245,7 +231,7 @@ def splice(
     blocks = (
         _changed(old, section, sorted_lines(rows.items(), key))
         for section, rows, key in zip(
-            old.sections, (counts, learned), (token_key, digest_key), strict=True
+            old.sections, (counts, learned), (lookup.token_key, digest_key), strict=True
         )
     )
     write_blocks(file, metadata, *blocks)
@@ -253,10 +239,10 @@ def splice(
 
 def _changed(old: Lookup, section: tuple[int, int], changed: list[str]) -> Iterator[bytes]:
     """Yield the lines of a section of the old file, with the changed lines in place."""
-    gone = RowTexts()[(0,) * len(old.metadata.settings.classes)].encode()
+    gone = lookup.RowTexts()[(0,) * len(old.metadata.settings.classes)].encode()
     new = [line.encode() for line in changed]
     start, end = section
-    for low, high, first, last in old.stretches(list(map(rank, new))):
+    for low, high, first, last in old.stretches(list(map(lookup.rank, new))):
         yield from old.parts(start, low - 2)
         start = high
         lines = old.lines(low, high)

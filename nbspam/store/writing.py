@@ -23,8 +23,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from nbspam.errors import LockedError, ModelError, NbspamError, Remedy
-from nbspam.names import is_url
+from nbspam.errors import LockedError, ModelError, Remedy
 
 
 def user_name(number: int) -> str:
@@ -255,11 +254,6 @@ def locked(path: Path, wait: LockWait = DEFAULT_WAIT) -> Iterator[Path]:
     Waits for the lock's holder; readers need no lock.  Raises ModelError when it cannot be locked,
     LockedError when another holds it for too long.
     """
-    if is_url(path):
-        raise ModelError(
-            f"{path}: a model at a URL cannot be locked while it is changed; work on a file, and"
-            " copy it there"
-        )
     try:
         path = Path(os.path.realpath(path))  # a link keeps pointing at the model
         mode = path.stat().st_mode
@@ -289,9 +283,9 @@ def _acquired(path: Path, lock: Path, wait: LockWait) -> int:
     began = time.monotonic()
     has_said = False
     while True:
-        with ExitStack() as opened:
+        with ExitStack() as handles:
             handle = _open_lock(path, lock)
-            opened.callback(os.close, handle)
+            handles.callback(os.close, handle)
             try:
                 while not _is_ours(handle):
                     waited = time.monotonic() - began
@@ -303,7 +297,7 @@ def _acquired(path: Path, lock: Path, wait: LockWait) -> int:
                     time.sleep(_INTERVAL)
                 # Else its holder has removed it: another writer may have locked a new one.
                 if _is_at(handle, lock):
-                    opened.pop_all()
+                    handles.pop_all()
                     return handle
             except OSError as error:
                 raise unwritable(path, error) from error
@@ -397,50 +391,3 @@ def _holder(handle: int) -> str:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         command = " ".join(os.fsdecode(word) for word in words).strip()[:_COMMAND_LIMIT]
     return f"process {pid} ({command})" if command else f"process {pid}"
-
-
-_WRITTEN = ("s3", "s3a", "gs", "gcs", "hdfs")  # schemes of which each replaces a file in one step
-
-
-def fetched(url: str) -> int:
-    """Return a descriptor of a copy of a model; raises ModelError."""
-    from shutil import copyfileobj
-    from tempfile import TemporaryFile
-
-    from nbspam.reading.remote import remote_path
-
-    try:
-        with TemporaryFile() as copy, remote_path(url).open("rb") as model:
-            copyfileobj(model, copy, 1 << 20)
-            copy.seek(0)
-            return os.dup(copy.fileno())
-    except FileNotFoundError:
-        raise ModelError(f"{url}: model not found", Remedy.CREATE_MODEL, path=url) from None
-    except OSError as error:
-        raise ModelError(
-            f"{url}: the model cannot be read ({error.strerror}); check its name and permissions"
-        ) from error
-    except NbspamError as error:
-        raise ModelError(error.problem, error.remedy, **error.values) from None
-
-
-def put_remote(url: str, write: Callable[[IO[bytes]], None]) -> None:
-    """Put what `write` writes at a URL, in one step; raises ModelError.
-
-    Whatever happens on the way, what was there stays whole.
-    """
-    from nbspam.reading.remote import put_file
-
-    scheme = url.partition("://")[0]
-    if scheme not in _WRITTEN:
-        raise ModelError(
-            f"{url}: a model cannot be written to {scheme}://; write it to s3://, gs:// or hdfs://,"
-            " or to a file"
-        )
-    try:
-        put_file(url, write)
-    except OSError as error:
-        raise ModelError(
-            f"{url}: cannot be written ({error.strerror}); the model that was there is unchanged;"
-            " check its permissions and run it again"
-        ) from error

@@ -233,8 +233,8 @@ def collecting_host(received: str) -> str:
     An address stands for its network: some providers have a new one for nearly each mail.
     """
     line = received.partition("\n")[0][:_RECEIVED_LIMIT].lower()
-    while (without := _COMMENT.sub(" ", line)) != line:
-        line = without
+    while (shorter := _COMMENT.sub(" ", line)) != line:
+        line = shorter
     words = line.split()
     if words[:1] == ["from"]:
         del words[:2]

@@ -66,14 +66,14 @@ class Tag(NamedTuple):
 
 
 def _tag(source: str) -> Tag:
-    found = _NAME.match(source)
-    if found is None:
+    match = _NAME.match(source)
+    if match is None:
         return Tag("")
-    if found[1]:
-        raw = found[1].lower()
-        has_text = raw.startswith(("no", "if")) and bool(source[found.end() :].strip())
+    if match[1]:
+        raw = match[1].lower()
+        has_text = raw.startswith(("no", "if")) and bool(source[match.end() :].strip())
         return Tag(" ", has_text=has_text)
-    name, closes, inside = found[3].lower(), bool(found[2]), source[found.end() :].lower()
+    name, closes, inside = match[3].lower(), bool(match[2]), source[match.end() :].lower()
     is_gap = name in _BLOCK
     if name in _INLINE and is_gap:
         is_gap = (name == "br" or not closes) and _SIZELESS.search(inside) is None
@@ -244,11 +244,11 @@ def _element(
     inside: str, rules: Declarations, is_important: bool = False, besides: Look | None = None
 ) -> _Element:
     """Return what the attributes of a tag, in lower case, and rules make of the text in it."""
-    given = _attributes_of[inside]
-    inline, is_open = _declarations_of[given.get("style", "")], "open" in given
+    attributes = _attributes_of[inside]
+    inline, is_open = _declarations_of[attributes.get("style", "")], "open" in attributes
     style: Declarations = {}
-    for name in given.keys() & _PRESENTATION.keys():
-        value = given[name]
+    for name in attributes.keys() & _PRESENTATION.keys():
+        value = attributes[name]
         # A box that does not clip its text is as large as it.  Most programs ask before they fetch
         # a picture; with these in doubt too, P3 has 73 errors and .2587 in place of 66 and .2452.
         if (name == "width" and not _CLIPPED.search(inside)) or (
@@ -258,15 +258,15 @@ def _element(
         style |= styles.declarations(
             _PRESENTATION[name].format(f"{value}px" if value.isdigit() else value)
         )
-    found = styles.look(style | rules | inline)
-    if found == NO_LOOK and besides is None and not is_open:
+    look = styles.look(style | rules | inline)
+    if look == NO_LOOK and besides is None and not is_open:
         return _PLAIN
     if is_important and not rules.keys().isdisjoint(inline):
         other = styles.look(style | inline | rules)
-        if other != found:
-            known = (found, other) if besides is None else (found, other, besides)
+        if other != look:
+            known = (look, other) if besides is None else (look, other, besides)
             besides = either(known)._replace(shows=True)
-    return _only(_Element(found, besides, is_open))
+    return _only(_Element(look, besides, is_open))
 
 
 _unruled = Memo(lambda inside: _element(inside, {}), limit=1 << 12)
@@ -286,12 +286,12 @@ def visible(
     unseen: list[str] = []
     preheader = 0  # characters of hidden text before all other
     line = 0  # characters in a line that does not break
-    opened = _OpenTags(sheet)
+    open_tags = _OpenTags(sheet)
     for i, (text, tag) in enumerate(zip(texts, [*tags, Tag("")], strict=True)):
-        sure, doubted, _, _, _, _, _, is_unbroken = opened.reading
+        sure, doubted, _, _, _, _, _, is_unbroken = open_tags.reading
         is_blank = not text or text.isspace()
         if is_unbroken:
-            line += max(map(len, text.split("\n"))) if opened.places["pre"] else len(text)
+            line += max(map(len, text.split("\n"))) if open_tags.places["pre"] else len(text)
             doubted = doubted or (_DOUBT if line > _MOST_CHARACTERS else "")
         if not (sure and doubted):
             pieces.append(text)
@@ -309,13 +309,13 @@ def visible(
             links += its_links
         if has_text:
             tricks.add("trick:hidden")
-        was_gone = sure and opened.is_gone
-        gap = opened.follow(tag)
+        was_gone = sure and open_tags.is_gone
+        gap = open_tags.follow(tag)
         # What is not shown parts no word, nor does a cell outside of a table.
         if (
             gap
-            and not (was_gone or (opened.reading.hidden and opened.is_gone))
-            and (name not in _CELLS or opened.places["table"])
+            and not (was_gone or (open_tags.reading.hidden and open_tags.is_gone))
+            and (name not in _CELLS or open_tags.places["table"])
         ):
             if name == "img" and (text[-1:].isalpha() or texts[i + 1][:1].isalpha()):
                 alt = _ALT.search(inside)  # shown by programs that show no pictures
@@ -331,7 +331,7 @@ def visible(
     # A mail of which nothing is to be seen is one whose styles we misread.
     if unseen and len(text.split()) < _FEW_WORDS < sum(len(piece.split()) for piece in unseen):
         return " ".join([text, *unseen]), text
-    if opened.is_covered:
+    if open_tags.is_covered:
         return text, ""
     return text, text if len(certain) == len(pieces) else "".join(certain)
 
@@ -445,7 +445,7 @@ _DEFAULT_LINK = _link_of("")
 @lru_cache(1 << 12)
 def _linked(element: _Element, link: _Element) -> _Element:
     """Return an element that may have the colour of a link."""
-    looks = [one.besides for one in (element, link) if one.besides is not None]
+    looks = [part.besides for part in (element, link) if part.besides is not None]
     return _only(element._replace(besides=either(looks)))
 
 
@@ -455,8 +455,8 @@ def _covers(moves: bool, element: _Element, is_picture: bool) -> bool:
     moves: whether what is around it may.
     """
     return any(
-        (moves or one.moves) and not one.hides and (one.paints or is_picture)
-        for one in (element.look, element.besides or NO_LOOK)
+        (moves or look.moves) and not look.hides and (look.paints or is_picture)
+        for look in (element.look, element.besides or NO_LOOK)
     )
 
 
@@ -539,16 +539,16 @@ class _OpenTags:
         if self._sheet is None:
             return _unruled[inside]
         key = f"{name} {inside}"
-        found = self._ruled.get(key)
-        if found is None:
-            given = _attributes_of[inside]
-            classes = dict.fromkeys(given.get("class", "").split())
-            rules = self._sheet.rules_for(name, classes, given.get("id", "").strip())
-            found = _unruled[inside] if rules == styles.NO_RULES else _element(inside, *rules)
+        element = self._ruled.get(key)
+        if element is None:
+            attributes = _attributes_of[inside]
+            classes = dict.fromkeys(attributes.get("class", "").split())
+            rules = self._sheet.rules_for(name, classes, attributes.get("id", "").strip())
+            element = _unruled[inside] if rules == styles.NO_RULES else _element(inside, *rules)
             if "data-ogs" in inside:  # Outlook adds it, and its rules were passed over
-                found = found._replace(besides=_IN_DOUBT)
-            self._ruled[key] = found
-        return found
+                element = element._replace(besides=_IN_DOUBT)
+            self._ruled[key] = element
+        return element
 
     def _close(self, names: Collection[str], bounds: Collection[str]) -> _Element:
         """Close the innermost tag of some names and all within it, and return what it made of it.
@@ -571,15 +571,15 @@ class _OpenTags:
 
     def _reopen(self, inner: list[_Open], are_all: bool) -> None:
         """Open tags again, as browsers do where what is around them ended (HTML, 13.2.4.3)."""
-        found = [tag for tag in inner if are_all or tag[0] in _FORMATTING]
-        kept = found[-_REOPENED:]
-        self._n_reopened += len(kept)
+        candidates = [tag for tag in inner if are_all or tag[0] in _FORMATTING]
+        reopened = candidates[-_REOPENED:]
+        self._n_reopened += len(reopened)
         # A browser opens no more than three that are alike.
-        if any(tag[1] is not _PLAIN for tag in found[:-_REOPENED]) or (
+        if any(tag[1] is not _PLAIN for tag in candidates[:-_REOPENED]) or (
             self._n_reopened > _REOPENED_LIMIT
         ):
             self.is_covered = True
-        for name, element, _ in kept:
+        for name, element, _ in reopened:
             self.places[name].append(len(self._stack))
             self._stack.append((name, element, self.reading))
             self._enter(name, element)

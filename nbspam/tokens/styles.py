@@ -163,10 +163,10 @@ def unescaped(text: str) -> str:
 
 def attributes(inside: str) -> dict[str, str]:
     """Return the attributes of a tag by their names; inside: what stands in it, in lower case."""
-    found: dict[str, str] = {}
+    values_of: dict[str, str] = {}
     for name, *values in _ATTRIBUTE.findall(inside):
-        found.setdefault(name, unescaped("".join(values)))
-    return found
+        values_of.setdefault(name, unescaped("".join(values)))
+    return values_of
 
 
 def colour(text: str) -> tuple[Colour | None, float]:
@@ -198,7 +198,7 @@ def colour(text: str) -> tuple[Colour | None, float]:
 
 def declarations(style: str) -> Declarations:
     """Return the declarations of a style in lower case; of each property the one that holds."""
-    found: Declarations = {}
+    normal: Declarations = {}
     important: Declarations = {}
     for piece in plain(style).split(";"):
         name, colon, value = piece.partition(":")
@@ -206,8 +206,8 @@ def declarations(style: str) -> Declarations:
             value, mark, word = value.partition("!")
             if mark and word.strip() != "important":  # a browser passes it over
                 value += mark
-            (important if mark else found)[name.strip()] = value.strip()
-    return found | important
+            (important if mark else normal)[name.strip()] = value.strip()
+    return normal | important
 
 
 def plain(style: str) -> str:
@@ -244,9 +244,9 @@ class Look(NamedTuple):
 
 def _pixels(length: str, units: Mapping[str, float] = _UNITS) -> float:
     """Return a length in pixels; not a number if it is none."""
-    found = _LENGTH.match(length)
-    number = float(found[1]) if found else math.nan
-    return number * units.get(found[2], math.nan) if found and number else number
+    match = _LENGTH.match(length)
+    number = float(match[1]) if match else math.nan
+    return number * units.get(match[2], math.nan) if match and number else number
 
 
 def _harmless(declaration: str) -> bool:
@@ -316,7 +316,7 @@ def look(style: Declarations) -> Look:
             if word not in _NO_COLOURS and math.isnan(_pixels(word)):
                 paint = _paint(word)
                 behind, unknown = paint or behind, unknown or paint is None
-    far = [name for name in odd if any(abs(_pixels(one)) > _FAR for one in style[name].split())]
+    far = [name for name in odd if any(abs(_pixels(part)) > _FAR for part in style[name].split())]
     indent, clips = 0.0, False
     for name, value in style.items():
         clips = clips or (name.startswith("overflow") and value not in ("visible", "auto"))
@@ -375,26 +375,26 @@ def _blend(below: Paint, above: tuple[Colour, float]) -> Paint:
 def either(looks: Collection[Look]) -> Look:
     """Return the look of what may have any of these looks, several, or none."""
     pairs = NO_LOOK.pairs
-    for one in (*looks, *looks):  # in any order
-        if one.pairs != NO_LOOK.pairs and len(pairs) <= _FEW:
-            pairs = tuple(dict.fromkeys([*pairs, *laid_over(pairs, one.pairs)]))
+    for look in (*looks, *looks):  # in any order
+        if look.pairs != NO_LOOK.pairs and len(pairs) <= _FEW:
+            pairs = tuple(dict.fromkeys([*pairs, *laid_over(pairs, look.pairs)]))
     is_doubted = len(pairs) > _FEW or any(
-        one.hides
-        or one.is_doubted
-        or one.opacity < 1
-        or (one.size is not None and sum(one.size) < (1 if one.size[1] else 9))
-        or one.visibility not in (None, "visible")
-        for one in looks
+        look.hides
+        or look.is_doubted
+        or look.opacity < 1
+        or (look.size is not None and sum(look.size) < (1 if look.size[1] else 9))
+        or look.visibility not in (None, "visible")
+        for look in looks
     )
     return Look(
         pairs=NO_LOOK.pairs if is_doubted else pairs,
-        indent=max(one.indent for one in looks),
-        is_short=any(one.is_short for one in looks),
-        is_unbroken=any(one.is_unbroken for one in looks) or None,
+        indent=max(look.indent for look in looks),
+        is_short=any(look.is_short for look in looks),
+        is_unbroken=any(look.is_unbroken for look in looks) or None,
         is_doubted=is_doubted,
-        moves=any(one.moves for one in looks),
-        paints=any(one.paints for one in looks),
-        shows=any(one.shows for one in looks),
+        moves=any(look.moves for look in looks),
+        paints=any(look.paints for look in looks),
+        shows=any(look.shows for look in looks),
     )
 
 
@@ -434,20 +434,20 @@ class StyleSheet:
         self.met_limit = False
         n = 0
         for inside, sheet in _SHEET.findall(source):
-            given = attributes(inside.lower())
-            applies_here = _applies(f"@media {given.get('media', '')}", _ALWAYS)
-            if given.get("type", "text/css") != "text/css":  # to most programs it is no sheet
+            sheet_tag = attributes(inside.lower())
+            applies_here = _applies(f"@media {sheet_tag.get('media', '')}", _ALWAYS)
+            if sheet_tag.get("type", "text/css") != "text/css":  # to most programs it is no sheet
                 applies_here = min(applies_here, _PERHAPS)
             # Old mail has its sheets in comments, for browsers that knew none.
             sheet = sheet.lower().replace("<!--", "").replace("-->", "")
             is_plain = "\\" not in sheet  # an escape in a name changes what the rule applies to
             for selectors, style, applies, is_important in _rules_of(plain(sheet), applies_here):
-                found = _keys(selectors) if is_plain else [("*", False)]
-                n += len(found)
+                keys = _keys(selectors) if is_plain else [("*", False)]
+                n += len(keys)
                 if n > _RULES_LIMIT:
                     self.met_limit = True
                     return
-                for key, is_simple in found:
+                for key, is_simple in keys:
                     if applies == _ALWAYS and is_simple:
                         if is_important:
                             self._important.add(key)
@@ -468,8 +468,8 @@ class StyleSheet:
         And what others may make of it besides.
         """
         keys = ["*", name]
-        for one in classes:
-            keys += [f".{one}", f"{name}.{one}"]
+        for class_name in classes:
+            keys += [f".{class_name}", f"{name}.{class_name}"]
         if own_id:
             keys += [f"#{own_id}", f"{name}#{own_id}"]
         style: Declarations = {}
@@ -533,7 +533,7 @@ def _feature(feature: str) -> int:
     if width is None:
         return _ELSEWHERE if _DARK.match(feature) else _PERHAPS
     edge = float(width[2]) * (1 if width[3] == "px" else 16)
-    holds = [edge <= one if width[1] == "min" else edge >= one for one in _WINDOW]
+    holds = [edge <= size if width[1] == "min" else edge >= size for size in _WINDOW]
     return _ALWAYS if all(holds) else _PERHAPS if any(holds) else _ELSEWHERE
 
 

@@ -168,39 +168,39 @@ def undo_tricks(text: str) -> tuple[str, set[str]]:
     has_control = _CONTROL.search(text) is not None
     if not has_control and "\u00ad" not in text and western_bytes(text) is not None:
         return text, set()
-    found = set()
+    tricks = set()
     characters = strange_characters(text)
     if has_control or may_have(characters, _INVISIBLES):
         if _SPLIT_WORD.search(text):
-            found.add("trick:invisible")
+            tricks.add("trick:invisible")
         text = _INVISIBLE.sub("", text)
     if may_have(characters, "\u0300-\u036f"):
         import unicodedata
 
         # Without the marks that make no letter with the one before them.
         if _OVERLAY.search(text):
-            found.add("trick:marks")
+            tricks.add("trick:marks")
         text = _DECORATION.sub("", unicodedata.normalize("NFC", text))
     if may_have(characters, _COMPATIBLES) and _COMPATIBLE.search(text):
         import unicodedata
 
         if _FULL_WIDTH.search(text):
-            found.add("trick:full-width")
+            tricks.add("trick:full-width")
         if _STYLED.search(text) or _REGIONAL.search(text):
-            found.add("trick:styled-letters")
+            tricks.add("trick:styled-letters")
             text = text.translate(_STYLES)
             text = _REGIONAL.sub(lambda m: "".join(chr(ord(c) - 0x1F185) for c in m[0]), text)
         text = _COMPATIBLE.sub(lambda m: unicodedata.normalize("NFKC", m[0]), text)
         characters = strange_characters(text)
     if may_have(characters, _ALIKE) and _MIXES.search(text):
-        found.add("trick:look-alike")
+        tricks.add("trick:look-alike")
         # Word by word: a pattern for words with a mix in them took ten times as long on long ones.
         text = _LETTERS.sub(_alike, text)
     try:
         text.encode()
     except UnicodeEncodeError:  # half of a surrogate pair, which no file can hold
         text = text.encode("utf-8", "replace").decode()
-    return text, found
+    return text, tricks
 
 
 # Words
@@ -365,24 +365,6 @@ def words_of(lower: str) -> list[str]:
     return words
 
 
-def word_places(lower: str) -> Iterator[tuple[str, int]]:
-    """Yield what `words_of` returns, each with the place where it begins; seven times as slow."""
-    lower = lower.translate(_DIGITS)
-    pattern = _MARKED_WORD if _MARK.search(lower) else _PLAIN_WORD
-    for match in pattern.finditer(lower):
-        start = match.start()
-        if not _UNSPACED_RUN.search(match[0]):
-            if len(match[0]) <= WORD_LIMIT:
-                yield match[0], start
-            continue
-        for part in pieces_of_unspaced(match[0]):
-            # The pairs of a run overlap, so each begins one further on than the one before.
-            start = lower.index(part, start)
-            if len(part) <= WORD_LIMIT:
-                yield part, start
-            start += 1
-
-
 def different_words_of(lower: str) -> set[str]:
     """Return the different words and numbers of a text in lower case."""
     if len(lower) > _REPEATS and (data := western_bytes(lower)) is not None:
@@ -458,16 +440,6 @@ def every_token(text: str) -> Iterator[str]:
         yield f"punct:{run[:3]}"
 
 
-def is_capitals(word: str) -> bool:
-    """Return whether a word of several letters is in capitals."""
-    return len(word) > 1 and word.isupper()
-
-
-def capitals_token(words: int) -> list[str]:
-    """Return the token of so many words in capitals, if there are any."""
-    return [f"caps:{min(words.bit_length(), 5)}"] if words else []
-
-
 def short_text_tokens(text: str) -> list[str]:
     """Return what a text of SMS length has besides: written words, signs, capitals and trigrams.
 
@@ -478,7 +450,8 @@ def short_text_tokens(text: str) -> list[str]:
     words = [word for word in CASED_WORD.findall(text) if len(word) <= WORD_LIMIT]
     tokens = [f"case:{word}" for word in words if word != word.lower()]
     tokens += [f"sign:{sign}" for sign in text if sign in SIGNS]
-    tokens += capitals_token(sum(map(is_capitals, words)))
+    if capitals := sum(len(word) > 1 and word.isupper() for word in words):
+        tokens.append(f"caps:{min(capitals.bit_length(), 5)}")
     spaced = f"_{'_'.join(_UNWRITABLE.sub(' ', text).lower().split())}_"
     tokens += [_TRIGRAM + spaced[i : i + 3] for i in range(len(spaced) - 2)]
     return tokens
@@ -540,6 +513,6 @@ def typed_tokens(typed: str) -> list[str]:
 
 def of_other_kinds(token: str) -> list[str]:
     """Return what a token would be as each other kind: `subject:free` for `free`, and back."""
-    own = kind_of(token)
-    value = token.removeprefix(own.prefix)
-    return [kind.prefix + value for kind in KINDS if kind != own]
+    kind_of_token = kind_of(token)
+    value = token.removeprefix(kind_of_token.prefix)
+    return [kind.prefix + value for kind in KINDS if kind != kind_of_token]

@@ -29,7 +29,6 @@ from nbspam.tokens.text import (
 
 if TYPE_CHECKING:  # classifying shows nothing of a message
     from nbspam.reading.cutting import SourcePiece
-    from nbspam.tokens.excerpt import Excerpt
 
     # What one process tokenizes at a time: messages, or where it finds them.
     Batch = list[RawMessage | Skipped] | SourcePiece
@@ -64,8 +63,9 @@ def message_tokens(
     tokens = dict.fromkeys(sorted(header_tokens(message.headers)) if is_mail else ())
     perhaps: dict[str, None] = {}
     others: list[str] = []  # texts that mail programs show another part for
-    seen = [undo_tricks(subject_of(message.headers))[0]] if is_mail else []  # for certain
-    shown: set[str] = set()
+    visible_words: set[str] = set()
+    # The Subject and the texts that are seen for certain.
+    certain = [undo_tricks(subject_of(message.headers))[0]] if is_mail else []
     for part in message.parts:
         if is_mail:
             tokens[f"mime:{_NO_MEDIA_TYPE.sub('', part.content_type[:60])}"] = None
@@ -80,19 +80,19 @@ def message_tokens(
             others.append(text.text)
             continue
         if has_others:
-            shown.update(text.text.lower().split())
-        found = _text_tokens(text.text, is_mail)
-        seen.append(text.text if text.certain is None else text.certain)
+            visible_words.update(text.text.lower().split())
+        of_text = _text_tokens(text.text, is_mail)
+        certain.append(text.text if text.certain is None else text.certain)
         if text.certain is not None:
-            perhaps |= found
-            found = _text_tokens(text.certain, is_mail) if text.certain else {}
-        if len(found) > len(tokens):  # the smaller set goes into the larger
-            tokens, found = found, tokens
-        tokens |= found
-    tokens |= opening_tokens(seen)
+            perhaps |= of_text
+            of_text = _text_tokens(text.certain, is_mail) if text.certain else {}
+        if len(of_text) > len(tokens):  # the smaller set goes into the larger
+            tokens, of_text = of_text, tokens
+        tokens |= of_text
+    tokens |= opening_tokens(certain)
     for other in others:
         words = set(other.lower().split())
-        is_same = len(words & shown) >= _SAME * len(words)
+        is_same = len(words & visible_words) >= _SAME * len(words)
         (tokens if is_same else perhaps).update(_text_tokens(other, is_mail))
     only_perhaps = perhaps.keys() - tokens.keys() if perhaps else frozenset()
     tokens |= perhaps
@@ -139,9 +139,9 @@ def _visible_text(part: Part, tokens: dict[str, None]) -> VisibleText:
         # Its patterns take 2 ms to compile: one mail of plain text goes without them.
         from nbspam.tokens.html import page_of
 
-        text, certain, targets, found = page_of(text)
-        found.update(*map(target_tokens, set(targets)))
-        tokens |= dict.fromkeys(sorted(found))
+        text, certain, targets, tricks_of_page = page_of(text)
+        tricks_of_page.update(*map(target_tokens, set(targets)))
+        tokens |= dict.fromkeys(sorted(tricks_of_page))
     is_certain = certain is text
     if ">From " in text:
         text, certain = _QUOTED.sub("From ", text), _QUOTED.sub("From ", certain)
@@ -305,6 +305,71 @@ def digest_of(
     return known.hexdigest()
 
 
+# What a reader sees of a message
+
+_FIELD_LIMIT = 300  # characters of the Subject and of From
+_STRANGE = "\ufffd"
+
+
+class Excerpt(NamedTuple):
+    """The part of a message that is shown: harmless, and of bounded size.
+
+    The only control character in it is the line feed, which ends a line of the text.
+    """
+
+    subject: str  # empty if there is none, as of a text without a header
+    sender: str
+    text: str  # the beginning
+    characters: int  # of the whole text, as it is shown
+
+    @property
+    def rest(self) -> int:
+        """How many characters of the text are left out."""
+        return self.characters - len(self.text)
+
+
+def excerpt_of(message: Message, texts: list[VisibleText], limit: int) -> Excerpt:
+    """Return the excerpt of a message.
+
+    texts: its texts, as `message_tokens` has them.  limit: the most characters of text.
+    """
+    whole = "\n".join(filter(None, (printable(text) for text in _different(texts))))
+    return Excerpt(
+        _field(message.header("subject")), _field(message.header("from")), whole[:limit], len(whole)
+    )
+
+
+def printable(text: str) -> str:
+    """Return a text that can be shown: no control character but line feeds, no format character.
+
+    So it can neither command a terminal nor change the order in which it is read.  Blanks are
+    single, and so are blank lines.
+    """
+    lines = [" ".join(line.split()) for line in text.split("\n")]
+    single_spaced = [line for i, line in enumerate(lines) if line or (i and lines[i - 1])]
+    text = "\n".join(single_spaced).strip("\n")
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(c if c == "\n" or c.isprintable() else _STRANGE for c in text)
+
+
+def _field(value: str) -> str:
+    line = printable(undo_tricks(value)[0].replace("\n", " "))
+    return line if len(line) <= _FIELD_LIMIT else line[: _FIELD_LIMIT - 1] + "…"
+
+
+def _different(texts: list[VisibleText]) -> list[str]:
+    """Return the texts, without the pages that repeat a plain text."""
+    different: list[str] = []
+    words: set[str] = set()
+    for text, targets, _ in texts:
+        words_of_text = set(text.lower().split())
+        if targets is None or 2 * len(words_of_text & words) < len(words_of_text) or not words:
+            different.append(text)
+            words |= words_of_text
+    return different
+
+
 class Wanted(NamedTuple):
     """What is wanted of a message beside its tokens: the numbers a model counts, an excerpt."""
 
@@ -325,7 +390,7 @@ class TokenizedMessage(NamedTuple):
     digest: str = ""  # for the ledger; empty when it was not asked for
     size: int = 0  # bytes or characters; 0 for a file, which its source names
     numbers: Numbers = NO_NUMBERS
-    excerpt: "Excerpt | None" = None  # where it was wanted
+    excerpt: Excerpt | None = None  # where it was wanted
 
     def __reduce__(self) -> tuple[object, ...]:
         """Go to another process as one string of tokens, in a fifth of the time of a list."""
@@ -357,24 +422,22 @@ def tokenize(
     """
     texts: list[VisibleText] | None = None if wanted == TOKENS_ALONE else []
     perhaps: set[str] = set()
-    found = message_tokens(message, texts, perhaps)
+    tokens = message_tokens(message, texts, perhaps)
     numbers, excerpt = NO_NUMBERS, None
     if texts is not None:
         times = repeated_tokens(texts, bool(message.headers)) if wanted.times else {}
-        if len(found) > TOKENS_LIMIT:  # some were left out
-            times = {token: n for token, n in times.items() if token in found}
+        if len(tokens) > TOKENS_LIMIT:  # some were left out
+            times = {token: n for token, n in times.items() if token in tokens}
         numbers = Numbers(times, message_traits(message, texts) if wanted.traits else ())
         if wanted.excerpt:
-            from nbspam.tokens.excerpt import excerpt_of
-
             excerpt = excerpt_of(message, texts, wanted.excerpt)
     if perhaps:
         numbers = numbers._replace(perhaps_hidden=frozenset(perhaps))
     known = ""
     if digest:
         decoded = (part.text for part in message.parts)
-        known = digest_of(found, message.headers, *numbers[:2], texts=decoded)
-    return TokenizedMessage(source, label, list(found), known, numbers=numbers, excerpt=excerpt)
+        known = digest_of(tokens, message.headers, *numbers[:2], texts=decoded)
+    return TokenizedMessage(source, label, list(tokens), known, numbers=numbers, excerpt=excerpt)
 
 
 class Tokenizing(NamedTuple):

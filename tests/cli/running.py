@@ -8,9 +8,11 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+import click
 import pytest
 
-import nbspam_main
+from nbspam import __main__ as entry
+from nbspam.cli.program import nbspam as group
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,6 +28,16 @@ class Result(NamedTuple):
         return self.out.replace("\n  ", " ")
 
 
+def commands(command=group, name=""):
+    """Yield all commands by their words, such as `model prune`."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for below in command.list_commands(context):
+            yield from commands(command.get_command(context, below), f"{name} {below}".strip())
+    else:
+        yield name, command
+
+
 def run_raw(arguments, stdin=b""):
     """Run nbspam; return its exit code, and what it wrote as bytes."""
     kept = sys.argv, sys.stdin, sys.stdout, sys.stderr
@@ -37,7 +49,7 @@ def run_raw(arguments, stdin=b""):
         sys.argv = ["nbspam", *map(str, arguments)]
         sys.stdin, sys.stdout, sys.stderr = streams
         try:
-            code = nbspam_main.run()
+            code = entry.run()
         finally:
             for stream in streams[1:]:
                 stream.flush()

@@ -29,7 +29,7 @@ PLAIN = HEAD + b"\n" + b"some words in a line of mail\n" * (16 * MB // 29)
 # rusage's peak would be that of the process that forked.
 MEASURED = """
 import sys
-from nbspam_main import run
+from nbspam.__main__ import run
 try:
     sys.exit(run())
 finally:

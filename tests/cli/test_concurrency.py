@@ -195,7 +195,7 @@ elif step == "renamed":
     from nbspam.store import writing as replacing
     replacing._sync_folder = stop(replacing._sync_folder)
 sys.argv = ["nbspam", *sys.argv[3:]]
-from nbspam_main import run
+from nbspam.__main__ import run
 sys.exit(run())
 """
 STEPS = ["open", "write", "fsync", "rename", "renamed"]

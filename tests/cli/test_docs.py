@@ -1,25 +1,18 @@
-"""What is written of the program is what it does: docs/json.md, README, manual pages, reference."""
+"""What is written of the program is what it does: docs/json.md, README, the wheel."""
 
 import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
-import tomllib
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
-import click
 import pytest
 from one_case import each
 from running import ROOT
-
-from nbspam.cli import manual
-from nbspam.cli.manual import ENVIRONMENT, manual_pages
-from nbspam.cli.program import each_context
 
 # docs/json.md describes the keys that the program prints
 
@@ -27,7 +20,7 @@ JSON_PAGE = ROOT / "docs" / "json.md"
 
 SECTIONS = dict(re.findall(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", JSON_PAGE.read_text(), re.M | re.S))
 
-SOMETIMES = {"probabilities", "of", "against", "errors", "base", "reason"}
+SOMETIMES = {"probabilities", "of", "against", "mistakes", "base", "reason"}
 
 
 def documented(section):
@@ -54,7 +47,7 @@ PRINTING = {
     "model words": "model words prize",
     "model set": "model set --spam-cutoff 0.99",
     "model prune": "model prune --min-count 2",
-    "config": "config classify",
+    "config": "config",
 }
 
 
@@ -154,122 +147,19 @@ def test_the_example_of_json_is_that_of_the_same_message(nbspam):
     assert found == example
 
 
-# Manual pages, as text and as the programs show them that people read them with
-
-COMMANDS = {c.command_path.replace(" ", "-"): c.command for c in each_context()}
-
-PAGES = manual_pages("2026-11-22")
-
-REQUESTS = {"TH", "nh", "ad", "SH", "PP", "SS", "TP", "nf", "fi", "RS", "RE", "sp"}
-
-
-def needs(program, package):
-    reason = f"needs {program} (Debian package {package})"
-    return pytest.mark.skipif(not shutil.which(program), reason=reason)
-
-
-def shown(text, *command):
-    """Return what a formatter makes of a page, without bold and underlined letters."""
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
-    return re.sub(r".\x08|\x1b\[[\d;]*m", "", done.stdout)
-
-
-def by_mandoc(text):
-    return shown(text, "mandoc", "-Tutf8", "-O", "width=78")
-
-
-def test_every_command_has_a_page():
-    assert {"nbspam.1", "nbspam-train.1", "nbspam-model-prune.1"} <= PAGES.keys()
-
-
-@each("name", COMMANDS)
-def test_a_page_is_plain_roff_with_its_sections_and_every_option(name):
-    page, command = PAGES[f"{name}.1"], COMMANDS[name]
-    headings = re.findall(r"^\.SH (.*)$", page, re.MULTILINE)
-    wanted = "NAME,SYNOPSIS,DESCRIPTION,OPTIONS,EXIT STATUS,ENVIRONMENT,FILES,SEE ALSO".split(",")
-    assert [heading for heading in headings if heading in wanted] == wanted
-    own = {"COMMANDS"} if isinstance(command, click.Group) else {"EXAMPLES"}
-    assert set(headings) - set(wanted) == own | ({"EXAMPLES"} if name == "nbspam" else set())
-    for param in command.params:
-        for option in param.opts if isinstance(param, click.Option) else ():
-            assert f"\\fB{option}\\fR".replace("-", "\\-") in page
-    lines = page.splitlines()
-    assert page.isascii()
-    assert {line.split()[0][1:] for line in lines if line.startswith((".", "'"))} <= REQUESTS
-    assert all(line.isprintable() for line in lines)
-
-
-@needs("mandoc", "mandoc")
-def test_mandoc_has_nothing_to_say(tmp_path):
-    for name, text in PAGES.items():
-        (tmp_path / name).write_text(text)
-    found = subprocess.run(
-        ["mandoc", "-Tlint", *sorted(PAGES)], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
-
-
-@needs("groff", "groff-base")
-def test_groff_warns_of_nothing():
-    text = shown("".join(PAGES.values()), "groff", "-man", "-ww", "-Tutf8")
-    assert text.count("EXIT STATUS") >= len(PAGES)
-
-
-@needs("mandoc", "mandoc")
-def test_a_page_reads_as_the_help_does(nbspam):
-    text = by_mandoc(PAGES["nbspam-train.1"])
-    assert "nbspam-train - train a model on labelled messages" in text
-    assert "         nbspam train --update --spam - < message.eml\n" in text
-    assert re.search(r"^ +-m, --model PATH\n +Use this model file\. ", text, re.MULTILINE)
-    printed = " ".join(nbspam("train", "--help-all").out.split())
-    (paragraph,) = re.findall(r"adds to the model, or.*?is\s+not\s+changed\.", text, re.S)
-    assert " ".join(paragraph.split()) in printed
-
-
-AWKWARD = """Do it's thing: `a-b'c` and 50\\% more, ~/x ^y … – "z".
-
-    .TH is no request here, nor is
-    'this, and a back\\slash \\fB stays.
-
-    \b
-    Examples:
-      .hidden 'quoted' \\n "double" `back` ~/tilde ^caret --long-option - < it's
-      .RS
-
-    Exit status: -1 never."""
-
-
-@needs("mandoc", "mandoc")
-def test_nothing_is_taken_for_roff(monkeypatch):
-    command = click.Command(
-        "x", help=AWKWARD, params=[click.Option(["-a", "--a-b"], metavar="X-Y")]
-    )
-    monkeypatch.setattr(manual, "each_context", lambda: [click.Context(command, None, "x-y")])
-    text = by_mandoc(manual_pages("2026-11-22")["x-y.1"])
-    assert "Do it's thing: a-b'c and 50\\% more, ~/x ^y … – \"z\"." in text
-    flowing = " ".join(text.split())
-    assert ".TH is no request here, nor is 'this, and a back\\slash \\fB stays." in flowing
-    assert (
-        "         .hidden 'quoted' \\n \"double\" `back` ~/tilde ^caret --long-option - < it's\n"
-        "         .RS\n"
-    ) in text
-    assert "-a, --a-b X-Y" in flowing
-    assert "-1 never." in flowing
+OF_SYSTEMD = {"LISTEN_FDS", "LISTEN_PID", "NOTIFY_SOCKET"}  # sd_listen_fds(3), sd_notify(3)
 
 
 def test_every_variable_that_is_read_is_described():
-    sources = [*(ROOT / "nbspam").rglob("*.py"), ROOT / "nbspam_main.py"]
     read = re.compile(r"(?:environ(?:\.get\(|\[)\s*|envvar=)\"(\w+)\"")
+    sources = (ROOT / "nbspam").rglob("*.py")
     names = {name for path in sources for name in read.findall(path.read_text(encoding="utf-8"))}
-    assert names - set(ENVIRONMENT) == {"LISTEN_FDS", "LISTEN_PID", "NOTIFY_SOCKET"}
-    assert set(ENVIRONMENT) <= names
-    assert all(f"\\fB{name}\\fR" in PAGES["nbspam-serve.1"] for name in names)
+    pages = (ROOT / "docs" / name for name in ("config.md", "serve.md"))
+    text = "".join(path.read_text("utf-8") for path in pages)
+    assert {name for name in names if name not in text} <= OF_SYSTEMD
 
 
 # The wheel, built as `pip install .` builds it
-
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -296,24 +186,9 @@ def wheel(tmp_path_factory):
 UNITS = ("nbspam.service", "nbspam.socket")
 
 
-def test_the_wheel_has_what_systems_look_for_as_the_program_makes_it(wheel):
-    pages = manual_pages("")
+def test_the_wheel_has_the_package_and_what_systemd_looks_for(wheel):
     shared = {name for name in wheel if name.startswith(("share/", "lib/"))}
-    assert shared == {
-        *(f"share/man/man1/{name}" for name in pages),
-        *(f"lib/systemd/system/{name}" for name in UNITS),
-    }
-    assert {"nbspam_main.py", "nbspam/__init__.py", "nbspam/py.typed"} <= wheel.keys()
-    for name, text in pages.items():
-        lines = wheel[f"share/man/man1/{name}"].decode().splitlines()
-        assert lines[1:] == text.splitlines()[1:]  # the first has the date
+    assert shared == {f"lib/systemd/system/{name}" for name in UNITS}
+    assert {"nbspam/__main__.py", "nbspam/display/page.css", "nbspam/py.typed"} <= wheel.keys()
     for name in UNITS:
         assert wheel[f"lib/systemd/system/{name}"] == (ROOT / "docs" / name).read_bytes()
-
-
-def test_the_build_needs_what_the_program_needs_to_start():
-    """The hook imports the commands, which need click alone."""
-    click = [line for line in PROJECT["project"]["dependencies"] if line.startswith("click")]
-    assert [
-        line for line in PROJECT["build-system"]["requires"] if "hatchling" not in line
-    ] == click

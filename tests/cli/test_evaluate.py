@@ -62,7 +62,7 @@ def with_mistakes(table):
 
 
 def test_nothing_of_a_message_is_kept_unless_it_is_shown(nbspam, table, monkeypatch):
-    monkeypatch.setattr("nbspam.tokens.excerpt.excerpt_of", None)  # which would fail
+    monkeypatch.setattr("nbspam.tokens.tokenized.excerpt_of", None)  # which would fail
     assert nbspam("eval", "--folds", "3", table, "--jobs", "1").code == 0
 
 

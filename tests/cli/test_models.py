@@ -10,10 +10,9 @@ from pathlib import Path
 
 import click
 import pytest
-from running import ROOT, on_a_terminal
+from running import ROOT, commands, on_a_terminal
 
 import nbspam.tokens.tokenized as tokenized_module
-from nbspam.cli.program import each_context
 from nbspam.errors import ModelError
 from nbspam.store.lookup import Lookup
 from nbspam.store.writing import described_access, locked
@@ -88,7 +87,6 @@ def test_a_model_that_is_replaced_by_an_older_one_meanwhile_learns_nothing(
     nbspam, model, older, table, monkeypatch
 ):
     """After the first look at it, and before it is locked."""
-    monkeypatch.setattr("nbspam.cli.train.opened_to_learn", Lookup)
     monkeypatch.setattr("nbspam.learning.update.opened_to_learn", Lookup)
     before = older(model).read_bytes()
     for command in (["train", "--update", "--no-ledger"], ["forget"]):
@@ -133,7 +131,7 @@ NOBODY = 65534
 TWICE = """
 import os, pathlib, pwd, sys
 import nbspam.cli.notes, nbspam.store.writing
-from nbspam_main import run
+from nbspam.__main__ import run
 
 def flushed_run():
     code = run()
@@ -251,7 +249,7 @@ def test_whose_a_file_is(tmp_path):
 
 
 def test_click_does_not_look_whether_a_file_may_be_read():
-    every = (param for context in each_context() for param in context.command.params)
+    every = (param for _, command in commands() for param in command.params)
     paths = [param for param in every if isinstance(param.type, click.Path)]
     assert len(paths) > 10
     assert [p.name for p in paths if p.type.readable] == []

@@ -20,8 +20,8 @@ from running import ROOT
 from waiting import unread, wait_until
 
 import nbspam.cli.classify as classify_module
-import nbspam_main
-from nbspam_main import VALUED, FailurePolicy
+from nbspam import __main__ as entry
+from nbspam.__main__ import VALUED, FailurePolicy
 
 SPAM = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
 HEADER = re.compile(
@@ -52,7 +52,7 @@ def test_the_program_passes_a_message_as_this_process_does(passed, program, mode
     found = program("classify", "-p", "-m", model, input=SPAM)
     assert (found.code, found.out.encode(), found.err) == (0, out, "")
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
-    assert scripts == {"nbspam": "nbspam_main:main"}  # which needs no click
+    assert scripts == {"nbspam": "nbspam.__main__:main"}
 
 
 def test_every_odd_mail_passes(passed, sample, sms_model):
@@ -266,7 +266,7 @@ def test_the_bytes_are_where_bogofilter_has_them(passed, model, tmp_path, messag
 
 
 def test_the_options_with_a_value_are_clicks():
-    options = [p for p in classify_module.command.params if isinstance(p, click.Option)]
+    options = [p for p in classify_module.classify.params if isinstance(p, click.Option)]
     valued = [p for p in options if not (p.is_flag or p.count)]
     assert {name for p in valued for name in p.opts} == VALUED
     # What the policy cannot read: `--no-x` of a flag, several values, an optional value.
@@ -286,7 +286,7 @@ def test_the_policy_is_what_click_reads(arguments):
     policy = FailurePolicy(["classify", *arguments])
     as_in_the_program = {"help_option_names": ["-h", "--help"]}
     try:
-        context = classify_module.command.make_context(
+        context = classify_module.classify.make_context(
             "classify", list(arguments), **as_in_the_program
         )
     except click.UsageError:
@@ -307,7 +307,7 @@ def test_the_policy_is_what_click_reads(arguments):
         (False, "classify -m -p|classify -- -p|train classify -p|-p||classify"),
     ],
 )
-def test_who_is_promised_a_passage(passes, command_lines):
+def test_who_is_promised_a_pipe(passes, command_lines):
     for line in command_lines.split("|"):
         assert FailurePolicy(line.split()).passthrough == passes, line
 
@@ -385,9 +385,9 @@ def test_a_message_passes_in_small_pieces(tmp_path, monkeypatch, most):
         return read(handle, n)
 
     with source.open() as read_from, sink.open("w") as written_to:
-        passage = nbspam_main.Passage(read_from, written_to)
+        pipe = entry.MessagePipe(read_from, written_to)
         monkeypatch.setattr(os, "read", hungry)
-        assert passage.rescue()
+        assert pipe.rescue()
     assert sink.read_bytes() == mail
 
 
@@ -405,14 +405,14 @@ def test_what_was_read_last_passes_once_whether_it_was_kept_already(tmp_path, mo
                 raise KeyboardInterrupt
 
     with (tmp_path / "in").open() as source, (tmp_path / "out").open("w") as sink:
-        passage = nbspam_main.Passage(source, sink)
-        assert len(passage._reserve) == 256 << 10
-        passage._pending = Pending()
+        pipe = entry.MessagePipe(source, sink)
+        assert len(pipe._reserve) == 256 << 10
+        pipe._pending = Pending()
         with pytest.raises(KeyboardInterrupt):
-            passage.take(1 << 20)
+            pipe.take(1 << 20)
         write, free = os.write, []
-        monkeypatch.setattr(os, "write", lambda *to: (free.append(passage._reserve), write(*to))[1])
-        assert passage.rescue()
+        monkeypatch.setattr(os, "write", lambda *to: (free.append(pipe._reserve), write(*to))[1])
+        assert pipe.rescue()
     assert (tmp_path / "out").read_bytes() == mail
     assert set(free) == {b""}
 
@@ -424,8 +424,8 @@ def test_without_any_memory_it_is_to_be_tried_again(tmp_path, monkeypatch, capsy
         raise MemoryError
 
     with (tmp_path / "in").open() as source, (tmp_path / "out").open("w") as sink:
-        passage = nbspam_main.Passage(source, sink)
+        pipe = entry.MessagePipe(source, sink)
         monkeypatch.setattr(os, "read", hungry)
-        policy = nbspam_main.FailurePolicy(["classify", "-p"])
-        assert nbspam_main._fail(policy, passage, 1, "not enough memory") == 75
+        policy = entry.FailurePolicy(["classify", "-p"])
+        assert entry._fail(policy, pipe, 1, "not enough memory") == 75
     assert "could not be passed on either" in capsys.readouterr().err

@@ -11,12 +11,11 @@ import sys
 
 import pytest
 from one_case import each
-from running import ROOT, on_a_terminal
+from running import ROOT, commands, on_a_terminal
 
-import nbspam_main
+from nbspam import __main__ as entry
 from nbspam.cli.notes import REMEDIES, note
 from nbspam.cli.progress import parts_shown, progress, shown_passes, size_of
-from nbspam.cli.settings import command_contexts
 from nbspam.errors import ModelError, Remedy, one_line
 from nbspam.serving.spamd import RefusedError
 from nbspam.tokens.tokenized import TokenizedMessage
@@ -25,8 +24,9 @@ PACKAGE = ROOT / "nbspam"
 
 
 def test_a_wrong_word_is_one_sentence_with_click_8_1_too():
-    code = "import click, nbspam_main; vars(click.exceptions).pop('NoArgsIsHelpError', None)"
-    words = [sys.executable, "-c", f"{code}; nbspam_main.main()", "clasify"]
+    code = "import click, runpy; vars(click.exceptions).pop('NoArgsIsHelpError', None)"
+    run = "runpy.run_module('nbspam', run_name='__main__')"
+    words = [sys.executable, "-c", f"{code}; {run}", "clasify"]
     found = subprocess.run(words, capture_output=True, check=False, cwd=ROOT)
     assert (found.returncode, found.stderr[:29]) == (2, b"nbspam: no such command 'clas")
 
@@ -112,8 +112,8 @@ def test_errors_have_no_control_characters_and_no_hidden_turns(capfd):
         assert said.isprintable()
         assert "a" in said
     note(name)
-    nbspam_main._print_error(nbspam_main.described(OSError(2, "not there", name))[1])
-    nbspam_main._print_error("Error: no such option\n" + name.replace("\n", ""))
+    entry._print_error(entry.described(OSError(2, "not there", name))[1])
+    entry._print_error("Error: no such option\n" + name.replace("\n", ""))
     said = capfd.readouterr().err
     assert said.count("\n") == 4
     assert said.replace("\n", "").isprintable()
@@ -261,7 +261,7 @@ def test_a_terminal_is_shown_what_is_done_in_colours_unless_none_are_wanted(
 
 COLUMNS = 80
 
-COMMANDS = {context.command_path.removeprefix("nbspam "): context for context in command_contexts()}
+COMMANDS = dict(commands())
 
 
 @pytest.fixture(params=[40, pytest.param(None, marks=pytest.mark.long)], ids=["some", "all"])
@@ -273,7 +273,7 @@ def folder(request, tmp_path, monkeypatch, sample, few_resamples):
     (tmp_path / "mail.txt").write_text("WINNER! Claim your FREE prize: http://prize.example/win\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NBSPAM_MODEL", "model.json")
-    (tmp_path / "config.toml").write_text("jobs = 1\n[classify]\nsubject-tag = '[SPAM]'\n")
+    (tmp_path / "config.toml").write_text("jobs = 1\n[serve]\ntell = true\n")
     monkeypatch.setenv("NBSPAM_CONFIG", "config.toml")
     return tmp_path
 
@@ -322,7 +322,7 @@ def test_every_command_fits(nbspam):
         assert too_wide(found.out) == [], step
         printed.add(next((name for name in COMMANDS if step.startswith(name)), step))
     served = {"serve", "mail filter", "mail learn", "mail watch"}  # they need a server
-    assert printed == COMMANDS.keys() - served | {"config"}
+    assert printed == COMMANDS.keys() - served
 
 
 @pytest.mark.usefixtures("folder")
@@ -346,7 +346,8 @@ def test_every_help_fits_and_has_an_example(nbspam, name):
 def test_the_number_of_users_models_is_an_option(nbspam, model, tmp_path, monkeypatch):
     taken = []
     monkeypatch.setattr(
-        "nbspam.cli.serve.serve", lambda server, *_: taken.append(server._teacher._limits.max_users)
+        "nbspam.serving.server.serve",
+        lambda server, *_: taken.append(server.clients.limits.max_users),
     )
     (tmp_path / "users").mkdir(mode=0o700)
     options = "serve -q --tell --workers 1 -m".split()

@@ -543,7 +543,7 @@ def test_tcp_metrics_and_log(serve, own_model, tmp_path, place):
             client.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
             page = client.makefile("rb").read()
         assert page.startswith(b"HTTP/1.1 200 OK\r\n")
-        assert b'\nnbspam_requests_total{command="CHECK"} 2\n' in page
+        assert b'\nnbspam_requests_total{command="CHECK"} 2.0\n' in page
         assert place == "TCP" or path.stat().st_mode & 0o777 == 0o600
     assert not path.exists()
     start, check, *told, _, hostile, bad, again, end = served.said
@@ -684,3 +684,10 @@ def test_ten_minutes_without_growth(serve, own_model):
             served.spamc("-L", "spam", message=next(mails))
         # 100,000 remembered tokens come to 20 MB, and these mails hold a new word or two each.
         assert _memory(served.process.pid) < start + 25
+
+
+def test_metrics_without_prometheus_client_say_how_to_get_it(nbspam, own_model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    done = nbspam("serve", "-m", own_model, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
+    assert done.code == 1
+    assert "--metrics needs prometheus_client; install it with: " in done.err

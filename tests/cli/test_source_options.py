@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from nbspam.cli import tracing  # noqa: F401 (so that it has the function that works)
 from nbspam.cli.learning_options import Sources
 from nbspam.reading.cutting import Cutter
 from nbspam.reading.source import Skips

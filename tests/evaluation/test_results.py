@@ -65,7 +65,7 @@ def test_the_json_is_the_golden_one(name, evaluation):
     expected = json.loads(path.read_text(encoding="utf-8"), parse_float=rounded)
     assert json.loads(found, parse_float=rounded) == expected
     assert list(json.loads(found)) == list(expected)
-    assert "errors" not in json.loads(results.as_json(compute(evaluation), errors=0))
+    assert "mistakes" not in json.loads(results.as_json(compute(evaluation), errors=0))
 
 
 def test_a_prediction_is_what_classify_prints_and_the_label():

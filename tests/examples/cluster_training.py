@@ -2,7 +2,7 @@
 
 from whole_models import ledger_of
 
-from nbspam.cli.training import left_out_rates_of
+from nbspam.cli.train import left_out_rates_of
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
@@ -21,12 +21,11 @@ ROWS = "".join(
 )
 
 
-def messages(asked, options, skips):
-    if asked.needs_labels:
-        return labelled(asked.name, options, skips)
-    if asked.has_label:
-        return unlabelled(asked.name, asked.label, options, skips)
-    return any_kind(asked.name, options, skips)
+def messages(name, label, needs_labels, options, skips):
+    """Return the messages of a source, which `Cutter.pieces` cuts."""
+    if needs_labels:
+        return labelled(name, options, skips)
+    return unlabelled(name, label, options, skips) if label else any_kind(name, options, skips)
 
 
 def trained_alone(asked, path, settings=None, options=None, ledger=True):
@@ -34,7 +33,7 @@ def trained_alone(asked, path, settings=None, options=None, ledger=True):
     settings, options, skips = settings or TrainingSettings(), options or ReadingOptions(), Skips()
     corpus = Corpus(settings.wanted)
     for each in asked:
-        raws = messages(each, options, skips)
+        raws = messages(*each, options, skips)
         how = Executor(), True, settings.wanted
         for message in tokenized(raws, skips, *how, skips_empty=True):
             corpus.add(message)
@@ -46,13 +45,13 @@ def trained_alone(asked, path, settings=None, options=None, ledger=True):
 
 
 def trained_on(
-    where, asked, path, settings=None, options=None, size=4_000, passes=None, ledger=True, **more
+    where, asked, path, settings=None, options=None, size=4_000, passes=None, ledger=True
 ):
     """Train from pieces, write the model, and return what was skipped."""
     settings, skips = settings or TrainingSettings(), Skips()
     cutter = Cutter(options or ReadingOptions(), size)
-    with TrainingRun(where, settings, passes, **more) as run:
-        pieces = (piece for each in asked for piece in cutter.pieces(each))
+    with TrainingRun(where, settings, passes) as run:
+        pieces = (piece for each in asked for piece in cutter.pieces(*each))
         run.read(in_batches(pieces, PIECE[0], size), skips)
         run.count()
         run.fit()

@@ -159,4 +159,4 @@ def command(pid):
 
 def workers_of(pid):
     """Return the numbers of the processes that read messages for a server."""
-    return [child for child in children(pid) if b"be_judge" in command(child)]
+    return [child for child in children(pid) if b"run_worker" in command(child)]

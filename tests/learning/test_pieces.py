@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.learning.pieces import Reading, Table, distinct, keys_of, merged, read_piece
+from nbspam.learning.pieces import Reading, Table, distinct, merged, read_piece, token_keys
 from nbspam.reading.message import RawMessage
 from nbspam.tokens.tokenized import Wanted
 
@@ -19,7 +19,7 @@ COUNTS = st.lists(st.dictionaries(TOKENS, st.integers(0, 5), max_size=8), min_si
 def table_of(counts, halves=None):
     """Return a table of one label; halves: how many kinds of first halves there are."""
     text = "".join(f"{token}\n" for token in counts).encode()
-    first, second, ends = keys_of(text, SEED)
+    first, second, ends = token_keys(text, SEED)
     first = first if halves is None else second % np.uint64(halves)
     values = np.array([list(counts.values())], np.int64).reshape(1, -1)
     return merged([Table(first, second, values, np.frombuffer(text, np.uint8), ends)])
@@ -71,7 +71,7 @@ def test_a_key_is_the_sum_of_random_multiples_of_the_bytes():
     random = np.random.Generator(np.random.PCG64(int.from_bytes(SEED, "big")))
     factors = random.integers(0, 1 << 64, (2, 4096), dtype=np.uint64).tolist()
     for token in ("a", "claim now", "\u00e9t\u00e9", "x" * 5_000):
-        first, second, ends = keys_of(f"{token}\n".encode(), SEED)
+        first, second, ends = token_keys(f"{token}\n".encode(), SEED)
         data = f"{token}\n".encode()
         expected = [
             sum(row[i % 4096] * b for i, b in enumerate(data)) % (1 << 64) for row in factors
@@ -83,12 +83,12 @@ def test_a_key_is_the_sum_of_random_multiples_of_the_bytes():
 
 
 def test_another_run_has_other_keys():
-    one, other = (keys_of(b"free\n", seed)[0] for seed in (SEED, SEED[::-1]))
+    one, other = (token_keys(b"free\n", seed)[0] for seed in (SEED, SEED[::-1]))
     assert one[0] != other[0]
 
 
 def test_a_piece_keeps_its_messages_as_they_were_tokenized():
-    from nbspam.learning.pieces import KeptPiece, file_of_run
+    from nbspam.learning.pieces import StoredPiece, file_of_run
     from nbspam.reading.source import Skips
     from nbspam.workers import Executor, tokenized
 
@@ -103,7 +103,7 @@ def test_a_piece_keeps_its_messages_as_they_were_tokenized():
     for wanted in (Wanted(), Wanted(times=True, traits=True), Wanted(traits=True)):
         with file_of_run() as path:
             summary, messages, table, _ = read_piece(Reading(wanted, SEED, path), raws)
-            kept = list(KeptPiece(messages, table).messages())
+            kept = list(StoredPiece(messages, table).messages())
         expected = [m._replace(size=0) for m in tokenized(raws, Skips(), Executor(), True, wanted)]
         assert kept == expected
         assert any(m.numbers.perhaps_hidden for m in expected)

@@ -1,16 +1,13 @@
 """Training from pieces scores each message left out as training on one matrix does."""
 
-import hashlib
 from pathlib import Path
 
-import numpy as np
 import pytest
 from closeness import assert_scores_agree
 from cluster_training import ROWS
 
 from nbspam.learning.batch import cut_offs_within, fit, ham_odds
 from nbspam.learning.corpus import Corpus
-from nbspam.learning.pieces import in_sample
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.reading.message import RawMessage
@@ -79,18 +76,3 @@ def test_no_folder_names_what_a_run_has_read(tmp_path, monkeypatch):
             assert [path.stat().st_mode & 0o77 for path in tmp_path.rglob("*")] == left * [0]
             assert [m.source for m in run.messages()] == [raw.source for raw in RAWS]
         assert list(tmp_path.iterdir()) == []
-
-
-def test_the_sample_is_about_the_limit_whatever_the_order():
-    digests = [
-        hashlib.blake2b(bytes([i % 256, i // 256]), digest_size=16).digest() for i in range(9999)
-    ]
-    chosen = in_sample(b"".join(digests), 9999, 1000)
-    assert 900 < chosen.sum() < 1100
-    backwards = in_sample(b"".join(reversed(digests)), 9999, 1000)
-    assert (chosen == backwards[::-1]).all()
-    ends = b"\x00" * 16 + b"\xff" * 16
-    assert in_sample(ends, 2, 1).tolist() == [True, False]
-    assert in_sample(ends, 10_000_000).tolist() == [True, True]  # few are all fitted to
-    assert in_sample(ends, 10_000_001).tolist() == [True, False]
-    assert chosen.dtype == np.bool_

@@ -1,6 +1,7 @@
 """Files by their first bytes: archives, bounded, and formats that are refused, but not as mail."""
 
 import bz2
+import gc
 import gzip
 import io
 import lzma
@@ -23,7 +24,7 @@ from one_case import each
 from nbspam.errors import SourceError
 from nbspam.reading.compression import (
     FORMATS,
-    Taken,
+    DerivedStream,
     bare_suffix,
     foreign_format,
     open_bytes,
@@ -84,13 +85,13 @@ ZEROS = bytes(32 << 20)
 
 
 def test_of_one_message_no_more_is_unpacked_than_is_read(monkeypatch):
-    unpacked, real = [], Taken.readinto
+    unpacked, real = [], DerivedStream.readinto
 
     def counted(self, buffer):
         unpacked.append(real(self, buffer))
         return unpacked[-1]
 
-    monkeypatch.setattr(Taken, "readinto", counted)
+    monkeypatch.setattr(DerivedStream, "readinto", counted)
 
     class Kept(io.BytesIO):
         def close(self):
@@ -197,3 +198,15 @@ def test_as_a_message_it_is_judged_all_the_same_and_in_a_folder_if_it_is_text(na
             assert (source, str(error)) == (folder, f"{path}: {FILES[name][1]}")
         else:
             assert source == path or message.parts[0].text
+
+
+def test_a_damaged_archive_leaves_no_open_file(tmp_path, monkeypatch):
+    pytest.importorskip("lz4.block")
+    path = tmp_path / "mail"
+    path.write_bytes(b"Dovecot-LZ4\r\x2a\x9b\xc5\xff\xff\xff\xff")
+    failures = []
+    monkeypatch.setattr(sys, "unraisablehook", failures.append)
+    with pytest.raises(SourceError, match=r"damaged archive: blocks of 4,294,967,295"):
+        list(any_kind(str(path), ReadingOptions(), Skips()))
+    gc.collect()
+    assert not failures

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.errors import Remedy
-from nbspam.reading.cutting import Asked, Cutter, ElsewhereError
+from nbspam.reading.cutting import Cutter, ElsewhereError
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skipped, Skips
 from nbspam.reading.sources import ReadingOptions
@@ -25,7 +25,7 @@ LINES = st.sampled_from(["ham\ttext", "spam\tfree", "", "no label", 'ham\t"quote
 def check(asked, size, options=None):
     """Compare the pieces with the whole; return the pieces."""
     options, skips, other = options or ReadingOptions(), Skips(), Skips()
-    pieces = list(Cutter(options, size).pieces(asked))
+    pieces = list(Cutter(options, size).pieces(*asked))
     found = []
     for piece in pieces:
         for raw in [piece] if isinstance(piece, RawMessage | Skipped) else piece.read():
@@ -33,7 +33,7 @@ def check(asked, size, options=None):
                 other.take(raw)
             else:
                 found.append(raw)
-    assert found == list(messages(asked, options, skips))
+    assert found == list(messages(*asked, options, skips))
     assert (other.count, other.named) == (skips.count, skips.named)
     return pieces
 
@@ -42,22 +42,22 @@ def check(asked, size, options=None):
 def test_an_mbox(tmp_path_factory, mails, size):
     path = tmp_path_factory.mktemp("mbox") / "a.mbox"
     path.write_bytes(b"".join(FROM + b"Subject: x\n\n" + mail + b"\n\n" for mail in mails))
-    check(Asked(str(path), "ham", True), size)
+    check((str(path), "ham", False), size)
 
 
 @given(st.lists(LINES, max_size=12), st.integers(1, 60), st.booleans())
 def test_a_table(tmp_path_factory, lines, size, ends):
     path = tmp_path_factory.mktemp("table") / "a.tsv"
     path.write_text("\n".join([*["ham\tone", "spam\ttwo"] * 9, *lines]) + "\n" * ends, "latin-1")
-    check(Asked(str(path), needs_labels=True), size)
+    check((str(path), None, True), size)
 
 
 def test_a_table_is_cut_but_not_one_with_quoted_line_ends(tmp_path):
     plain, quoted = tmp_path / "a.csv", tmp_path / "b.csv"
     plain.write_text("label,text\n" + "ham,see you\nspam,win,now\n" * 50)
     quoted.write_text("label,text\n" + 'ham,"see\nyou"\nspam,win\n' * 50)
-    assert len(check(Asked(str(plain), needs_labels=True), 100)) > 5
-    rows = check(Asked(str(quoted), needs_labels=True), 100)
+    assert len(check((str(plain), None, True), 100)) > 5
+    rows = check((str(quoted), None, True), 100)
     assert {type(row) for row in rows} == {RawMessage}
 
 
@@ -74,7 +74,7 @@ def test_what_cannot_be_cut_is_read_here(tmp_path, name):
         path.write_bytes(b"ham,one\rspam,two\r" * 50)
     else:
         path.write_text("ham\tone\nspam\ttwo\n" * 50, "utf-16")
-    rows = check(Asked(str(path), needs_labels=True), 100)
+    rows = check((str(path), None, True), 100)
     assert {type(row) for row in rows} == {RawMessage}
 
 
@@ -82,15 +82,15 @@ def test_lines_and_folders_are_cut(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("".join(f"line {i}\n\n" for i in range(99)))
     options = ReadingOptions(input_format="lines")
-    assert len(check(Asked(str(path), "ham", True), 100, options)) > 5
+    assert len(check((str(path), "ham", False), 100, options)) > 5
     folder = tmp_path / "mails" / "ham"
     folder.mkdir(parents=True)
     for i in range(600):
         (folder / f"{i}.eml").write_text(f"Subject: {i}\n\nx\n")
-    assert len(check(Asked(str(folder), "ham", True), 1)) == 5
+    assert len(check((str(folder), "ham", False), 1)) == 5
     (folder.parent / "README").write_text("of no class: told, with what to do about it")
     (folder / "link").symlink_to("/etc/passwd")
-    found = check(Asked(str(folder.parent), needs_labels=True), 1)
+    found = check((str(folder.parent), None, True), 1)
     remedies = [skipped.remedy for skipped in found if isinstance(skipped, Skipped)]
     assert remedies == [Remedy.GIVE_OUTSIDE_LABEL, Remedy.ALLOW_OUTSIDE]
 
@@ -98,7 +98,7 @@ def test_lines_and_folders_are_cut(tmp_path):
 def test_a_machine_without_the_file_says_so(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text("ham\tone\nspam\ttwo\n" * 50)
-    pieces = list(Cutter(ReadingOptions(), 100).pieces(Asked(str(path))))
+    pieces = list(Cutter(ReadingOptions(), 100).pieces(str(path)))
     path.write_text("ham\tone\n")
     with pytest.raises(ElsewhereError, match="is a different file"):
         list(pieces[0].read())

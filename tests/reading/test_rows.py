@@ -12,7 +12,7 @@ from one_case import each
 from nbspam.errors import SourceError
 from nbspam.reading.columns import is_header_row
 from nbspam.reading.lines import Decoding, decoded_lines, filled
-from nbspam.reading.rows import file_content, layout_of, rows_of
+from nbspam.reading.rows import content_of, layout_of, rows_of
 from nbspam.reading.source import ReadingOptions, Skips, Source, TableOptions
 from nbspam.reading.sources import labelled
 
@@ -26,7 +26,7 @@ def field_size_limit():
 
 
 def rows_in(path, skips):
-    content = file_content(Source(str(path)))
+    content = content_of(Source(str(path)), None, ReadingOptions())
     lines = decoded_lines(str(path), content.whole, Decoding(), skips)
     return list(rows_of(str(path), lines, layout_of(content, TableOptions()), skips))
 

@@ -88,8 +88,8 @@ def test_any_file_folder_or_pipe_is_of_a_kind(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name in ("file", "folder", "pipe"):
         source = Source(str(tmp_path / name))
-        for has_label in (False, True):
-            kind = recognised(source, ReadingRequest(PLAIN, Skips(), "ham", has_label))
+        for label in (None, "ham"):
+            kind = recognised(source, ReadingRequest(PLAIN, Skips(), label))
             assert not kind.has_labels
 
 
@@ -117,7 +117,6 @@ READ = {
     "spam": lambda source, skips: unlabelled(source, "spam", PLAIN, skips),
     "lines": lambda source, skips: unlabelled(source, "spam", LINES, skips),
     "any": lambda source, skips: any_kind(source, PLAIN, skips),
-    "none": lambda source, skips: unlabelled(source, None, PLAIN, skips),
     "strict": lambda source, _: labelled(source, PLAIN, Skips(strict=True)),
 }
 

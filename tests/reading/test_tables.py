@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.errors import SourceError, TableError
-from nbspam.reading.rows import file_content
+from nbspam.reading.rows import content_of
 from nbspam.reading.source import (
     INPUT_FORMATS,
     ReadingOptions,
@@ -45,9 +45,7 @@ ROWS: Rows = [
 def read(path, skips=None, needs_labels=True, **options):
     table = ReadingOptions(TableOptions(**options))
     request = ReadingRequest(table, skips or Skips(strict=True), needs_labels=needs_labels)
-    return list(
-        read_table(file_content(Source(str(path)), encoding=options.get("encoding")), request)
-    )
+    return list(read_table(content_of(Source(str(path)), None, table), request))
 
 
 def rows(path, skips=None, needs_labels=True, **options):
@@ -61,12 +59,8 @@ def rows(path, skips=None, needs_labels=True, **options):
 def told(path, **options):
     said = []
     table = ReadingOptions(TableOptions(**options), tell=said.append)
-    list(
-        read_table(
-            file_content(Source(str(path)), tell=said.append),
-            ReadingRequest(table, Skips(), needs_labels=True),
-        )
-    )
+    request = ReadingRequest(table, Skips(), needs_labels=True)
+    list(read_table(content_of(Source(str(path)), None, table), request))
     return list(map(str, said))
 
 

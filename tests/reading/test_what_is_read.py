@@ -18,7 +18,7 @@ from one_case import each
 
 from nbspam.errors import SourceError
 from nbspam.filter import train
-from nbspam.reading.cutting import Asked, Cutter
+from nbspam.reading.cutting import Cutter
 from nbspam.reading.message import parse, parse_text, problem_of
 from nbspam.reading.source import ReadingOptions, Skips
 from nbspam.reading.sources import any_kind, unlabelled
@@ -322,9 +322,7 @@ def read(path, options, skips, classifies=False):
 
 
 def cut(path, options, skips):
-    pieces = Cutter(ReadingOptions(**options, needs_content=True), 300).pieces(
-        Asked(path, "ham", True)
-    )
+    pieces = Cutter(ReadingOptions(**options, needs_content=True), 300).pieces(path, "ham")
     return [m.tokens for m in tokenized(pieces, skips, Executor(), skips_empty=True)]
 
 

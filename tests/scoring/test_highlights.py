@@ -1,10 +1,13 @@
 import pytest
+from golden_tables import golden_table
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.scoring.highlights import excerpt_json, highlighted, without_highlights
-from nbspam.tokens.excerpt import Excerpt
+from nbspam.tokens.headers import header_tokens
+from nbspam.tokens.text import short_text_tokens, text_tokens
+from nbspam.tokens.tokenized import Excerpt
 
 
 def text(value, subject="", sender=""):
@@ -66,10 +69,39 @@ def test_words_of_one_emphasis_are_joined_with_the_blank_between_them():
 @given(st.text(max_size=60), st.dictionaries(st.sampled_from("abc"), st.floats(-3, 3)))
 def test_no_character_is_lost_and_the_shares_add_up(value, shares):
     found = highlighted(text(value), shares)
-    for one in (found, found.joined(), found.with_highlights_alone()):
+    for one in (found, found.joined(), found.joined(1)):
         assert "".join(run.text for run in one.text) == value
     whole = sum(run.nats for run in found.text)
     assert whole == pytest.approx(sum(run.nats for run in found.joined().text))
+
+
+@each("value, token, pieces", golden_table("tokens/words.table", 3, "places"))
+def test_a_token_stands_where_a_reader_sees_it(value, token, pieces):
+    shares = dict.fromkeys([token, "tri:not there"] if token[:4] == "tri:" else [token], 1.0)
+    found = highlighted(text(value), shares)
+    assert [run.text for run in found.text if run.nats] == pieces.split()
+
+
+WORDS = st.lists(st.sampled_from("Free free, v1agra £1,000 50% a's tea: v.i.a.g.r.a".split()))
+
+
+@given(WORDS)
+def test_every_token_of_a_text_is_of_one_word_or_of_two(words):
+    value = " ".join(words)
+    for token in {*text_tokens(value), *short_text_tokens(value)}:
+        if not token.startswith("trick:"):
+            found = highlighted(text(value), {token: 1.0, "tri:": 0.0})
+            assert sum(run.nats for run in found.text) == pytest.approx(1.0), token
+
+
+def test_words_and_hosts_of_the_sender_have_places():
+    sender = "Prize Desk <win@mail.shop.example>"
+    tokens = [t for t in header_tokens([("from", sender)]) if t.startswith(("from:", "sender:"))]
+    for token in tokens:
+        found = highlighted(text("", sender=sender), {token: 1.0})
+        assert sum(run.nats for run in found.sender) == pytest.approx(1.0), token
+    found = highlighted(text("", sender=sender), {"from:@shop.example": 1.0})
+    assert [run.text for run in found.sender if run.nats] == ["win@mail.shop.example"]
 
 
 def test_json_has_the_places_of_what_is_highlighted():

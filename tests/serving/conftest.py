@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 from served_programs import make_model
-from servers import serving_in
+from servers import Sentences, serving_in
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +36,10 @@ def users(tmp_path):
     folder = tmp_path / "users"
     folder.mkdir(mode=0o700)
     return folder
+
+
+@pytest.fixture
+def said():
+    """Return what the server's modules log."""
+    with Sentences().logged() as said:
+        yield said

@@ -1,6 +1,7 @@
 """Servers in the test's own process, and what is sent to them."""
 
 import fcntl
+import logging
 import os
 import threading
 import time
@@ -25,6 +26,22 @@ def golden(name):
     text = (Path(__file__).parents[1] / "golden" / "serving" / name).read_text()
     rows = [line.split("\t") for line in text.splitlines()[1:]]
     return [[c.encode().decode("unicode_escape").encode("latin-1") for c in row] for row in rows]
+
+
+class Sentences(list):
+    """The server's warnings and other sentences, as they are logged."""
+
+    @contextmanager
+    def logged(self):
+        handler = logging.Handler()
+        handler.emit = lambda record: self.append(record.getMessage())
+        logger = logging.getLogger("nbspam.serving")
+        logger.setLevel(logging.INFO)
+        logger.handlers, handlers = [handler], logger.handlers  # those of servers beside it
+        try:
+            yield self
+        finally:
+            logger.handlers = handlers
 
 
 class InThread(Served):
@@ -113,12 +130,13 @@ def serving_in(
     users: where their models are, which can be taught; most: of them that stay open.
     base: that the model is read through.
     """
-    said, path = [], folder / "socket"
+    said, path = Sentences(), folder / "socket"
     files, can_tell = UserFiles.of(users) if users else None, bool(tell or users or apply)
     setup = Setup(model, cut_offs, base, files, workers, most, Limits(**limits), can_tell)
-    current = setup.common(Opening(setup.cut_offs_of, said.append))
-    server = Server(setup, current, said.append, log)
+    current = setup.common(Opening(setup.cut_offs_of))
+    server = Server(setup, current, log)
     with (
+        said.logged(),
         patch("nbspam.serving.teaching.apply_requests", apply) if apply else nullcontext(),
         unix_socket(path, 0o600) as listener,
         unix_socket(folder / "metrics", 0o600) as metrics,

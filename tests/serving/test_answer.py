@@ -11,7 +11,7 @@ from nbspam.filter import Filter
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_of
-from nbspam.serving.answer import Judged, header_for_spamc, judge, symbols
+from nbspam.serving.answer import ScoredVerdict, header_for_spamc, scored_verdict, symbols
 from nbspam.serving.spamd import RefusedError
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import TokenizedMessage
@@ -41,7 +41,7 @@ class Scored:
 
 def tenths(metadata, score, cut_offs):
     spam_filter = Filter(Scored(metadata, score), cut_offs)
-    judged = judge(spam_filter, TokenizedMessage("-", None, []))
+    judged = scored_verdict(spam_filter, TokenizedMessage("-", None, []))
     assert judged.spam == (judged.verdict.verdict == "spam")
     return judged.tenths
 
@@ -123,7 +123,7 @@ def test_symbols():
 
         def judged(called, is_spam, p=probability, score=score):
             verdict = Verdict(called, p, 0.0, {"ham": 1 - p, called: p}, "-", None, score)
-            return Judged(verdict, is_spam, 50)
+            return ScoredVerdict(verdict, is_spam, 50)
 
         for called, spam, symbol in (("spam", True, "SPAM"), ("ham", False, "HAM")):
             found = ",".join(symbols(judged(called, spam)))

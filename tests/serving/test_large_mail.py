@@ -15,7 +15,7 @@ from served_programs import SPAM
 from servers import AS_HAM, AS_SPAM, OK, put, request
 
 from nbspam.reading.marks import MARK
-from nbspam.serving import judges
+from nbspam.serving import pool
 from nbspam.serving.passthrough import cleaned
 from nbspam.serving.spamd import LARGE
 from nbspam.serving.teaching import LearnRequest, apply_requests
@@ -80,9 +80,9 @@ def test_what_cannot_be_read_there_is_refused(serving, model, monkeypatch):
         assert served.said == []
     with monkeypatch.context() as patch:
         less = "; j.limit_memory = lambda n, real=j.limit_memory: real(n // 3)"
-        less = f"\nimport nbspam.serving.judges as j{less}; be_judge("
-        code = judges._CODE.replace("\nbe_judge(", less)
-        patch.setattr(judges, "_CODE", code)
+        less = f"\nimport nbspam.serving.pool as j{less}; run_worker("
+        code = pool._CODE.replace("\nrun_worker(", less)
+        patch.setattr(pool, "_CODE", code)
         with serving(model) as served:
             found = served.ask(request("CHECK", padded(SPAM, 31 * MIB)))
             assert found == b"SPAMD/1.0 75 Try again later: (it takes too much memory)\r\n"
@@ -93,7 +93,7 @@ def test_what_cannot_be_read_there_is_refused(serving, model, monkeypatch):
 
     with serving(model) as served:
         assert served.ask(request("CHECK", SPAM)).startswith(OK)
-        monkeypatch.setattr(judges.subprocess, "Popen", fail)
+        monkeypatch.setattr(pool.subprocess, "Popen", fail)
         assert served.ask(request("CHECK", padded(SPAM))).startswith(b"SPAMD/1.0 75 ")
         assert served.ask(request("CHECK", SPAM)).startswith(OK)
     assert "Resource temporarily unavailable" in served.said[0]
@@ -133,7 +133,7 @@ def test_when_it_dies_or_takes_too_long_the_message_is_refused_and_a_new_one_is_
         os.kill(first, signal.SIGSTOP)
         assert served.ask(asked) == b"SPAMD/1.0 75 Try again later: (it took longer than 3 s)\r\n"
         assert served.ask(asked) == good
-        assert served.said == ["gave up on a message after 3 s"]
+        assert served.said == ["gave up on a message (it took longer than 3 s)"]
         first, replies = program_of(served), []
         os.kill(first, signal.SIGSTOP)
         asking = [
@@ -150,9 +150,7 @@ def test_when_it_dies_or_takes_too_long_the_message_is_refused_and_a_new_one_is_
         line = b"SPAMD/1.0 75 Try again later: (the process that reads it has ended)\r\n"
         assert sorted(replies) == sorted([line, good, good])  # the others were not lost with it
         assert program_of(served) != first
-    assert served.said[1:] == [
-        "the process that reads large messages failed (it has ended); a new one is started"
-    ]
+    assert served.said[1:] == ["gave up on a message (the process that reads it has ended)"]
 
 
 def test_a_large_message_is_learned_once_moved_and_forgotten(serving, model):

@@ -49,11 +49,6 @@ def test_a_line_has_each_value_that_there_is():
     )
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other places")
-def test_where_the_system_has_its_logs():
-    assert Log(SYSLOG).path == "/dev/log"
-
-
 HOSTILE = [
     *("<1@x>\r\n action=classify verdict=ham", "<1@x>\nNBSPAM_VERDICT=ham", "<1@x> verdict=ham"),
     "<1@x>\nNov 22 06:05:26 host nbspam[1]: action=classify verdict=ham",

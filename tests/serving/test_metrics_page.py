@@ -6,33 +6,22 @@ import socket
 import threading
 import time
 import zlib
-from collections import Counter
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 import pytest
-from exposition import metrics_of, value
-from hypothesis import given
-from hypothesis import strategies as st
 from logs import fields
+from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client.parser import text_string_to_metric_families
 from served_programs import HAM, SPAM, Client
 from servers import put, request, together
 
+import nbspam
 from nbspam.serving import metrics
 from nbspam.serving.log import Entry
-from nbspam.serving.metrics import DISCONNECTED, Metrics
 
-NOW = {
-    ("connections",): 3,
-    ("parked_connections",): 1,
-    ("room_used_bytes", "judging"): 1000,
-    ("learning_queue_messages",): 2,
-    ("model_modified_timestamp_seconds",): 1.75e9,
-    ("dropped_log_lines_total",): 4,
-    ("unusable_models",): 1,
-}
-CLASSES = "ham", "spam"
+UNITS = ("_seconds", "_bytes", "_info", "_connections", "_messages", "_models", "_lines")
 NEW = b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n"
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\nUser-Agent: Prometheus/2.42.0\r\n\r\n"
 
@@ -50,67 +39,50 @@ def ask(served, sent=GET, end=False):
 
 
 def scraped(served):
+    """Return the values by name and labels; each family has a text and one unit."""
     head, _, page = ask(served).partition(b"\r\n\r\n")
     lines = head.split(b"\r\n")
     assert lines[0] == b"HTTP/1.1 200 OK"
-    assert b"Content-Type: text/plain; version=0.0.4; charset=utf-8" in lines
+    assert f"Content-Type: {CONTENT_TYPE_LATEST}".encode() in lines
     assert b"Content-Length: %d" % len(page) in lines
-    return metrics_of(page.decode())
+    families = list(text_string_to_metric_families(page.decode()))
+    for family in families:
+        assert family.documentation.endswith((".", ")."))
+        assert family.type == "counter" or family.name.endswith(UNITS)
+    samples = [sample for family in families for sample in family.samples]
+    values = {(s.name, *sorted(s.labels.items())): s.value for s in samples}
+    assert len(values) == len(samples)
+    return values
 
 
-def test_an_empty_page_has_every_counter_at_zero():
-    found = metrics_of(Metrics().page(NOW, CLASSES))
-    assert value(found, "judged_messages_total", command="CHECK", verdict="unsure") == 0
-    assert value(found, "errors_total", kind="busy") == 0
-    assert value(found, "told_messages_total", result="moved") == 0
-    assert found["nbspam_judging_seconds"].samples["_sum",] == 0
-    for (name, *room), n in NOW.items():
-        assert value(found, name, **dict(zip(["room"], room, strict=False))) == n
-    assert abs(found["process_start_time_seconds"].samples["",] - time.time()) < 60
-    assert 1e6 < found["process_resident_memory_bytes"].samples["",] < 1e10
+def value(values, name, **labels):
+    return values[f"nbspam_{name}", *sorted(labels.items())]
 
 
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["CHECK", "PROCESS", "PING", "TELL", ""]),
-            st.sampled_from(["", "spam", "ham", "unsure"]),
-            st.sampled_from(["", "learned", "moved"]),
-            st.integers(0, 1 << 30),
-            st.floats(0, 100),
-            st.sampled_from([0, 65, 74, 75, 76, 79, DISCONNECTED]),
-        ),
-        max_size=30,
-    )
-)
-def test_counts_are_what_was_counted(events):
-    metrics = Metrics()
-    for command, verdict, result, size, seconds, code in events:
-        entry = Entry("x", command, verdict=verdict, result=result, size=size, seconds=seconds)
-        metrics.count(entry, code)
-    found = metrics_of(metrics.page(NOW, CLASSES))
-    judged = [event for event in events if event[1]]
-    histogram = found["nbspam_judging_seconds"].samples
-    assert histogram["_count",] == len(judged)
-    assert histogram["_sum",] == pytest.approx(sum(event[4] for event in judged))
-    for end in (0.001, 0.1, 60):
-        assert histogram["_bucket", ("le", str(end))] == sum(e[4] <= end for e in judged)
-    assert value(found, "received_bytes_total") == sum(event[3] for event in events)
-    for (command, verdict), n in Counter(event[:2] for event in judged).items():
-        assert value(found, "judged_messages_total", command=command, verdict=verdict) == n
-    for name, at in (("requests", 0), ("told_messages", 2)):
-        samples = found[f"nbspam_{name}_total"].samples
-        counted = {key[1][1]: n for key, n in samples.items() if n}
-        assert counted == Counter(event[at] for event in events if event[at])
-    errors = sum(found["nbspam_errors_total"].samples.values())
-    assert errors == sum(event[5] != 0 for event in events)
+def by_label(values, name):
+    return {key[1][1]: n for key, n in values.items() if key[0] == f"nbspam_{name}"}
 
 
-def test_the_names_of_classes_are_escaped():
-    classes = "ham", 'sp"am\\', "two\nlines", "\u00fc\u4e2d", "half \ud800"
-    found = metrics_of(Metrics().page(NOW, classes))
-    labels = {key[2][1] for key in found["nbspam_judged_messages_total"].samples}
-    assert {r"sp\"am\\", r"two\nlines", "\u00fc\u4e2d", "half ?"} < labels
+def test_an_empty_page_has_every_counter_at_zero(served):
+    values = scraped(served)
+    for name in ("requests", "judged_messages", "told_messages", "errors"):
+        assert len(by_label(values, f"{name}_total")) >= 3
+    assert value(values, "errors_total", kind="busy") == 0
+    assert value(values, "judging_seconds_bucket", le="0.001") >= 0
+    assert abs(values["process_start_time_seconds",] - time.time()) < 600
+    assert 1e6 < values["process_resident_memory_bytes",] < 1e10
+    assert 0 < values["process_cpu_seconds_total",] < 1e4
+
+
+def test_the_names_of_classes_are_escaped(serving, tmp_path):
+    name, model = 'sp"am\\ \u00fc\u4e2d', tmp_path / "model.json"
+    pairs = [(name, "win a prize"), ("ham", "lunch at noon")] * 20
+    nbspam.train(pairs, spam_label=name).save(model)
+    with serving(model) as served:
+        served.ask(request("CHECK", b"win a prize"))
+        values = scraped(served)
+    assert value(values, "judged_messages_total", command="CHECK", verdict=name) == 1
+    assert value(values, "judging_seconds_count") == 1
 
 
 class Kept:
@@ -148,18 +120,22 @@ def test_a_session_is_counted_and_logged(serving, model):
         served.wait(lambda: len(log.entries) == 11)
         found = scraped(served)
     count = partial(value, found)
-    judged = found["nbspam_judged_messages_total"].samples
+    judged = {key: n for key, n in found.items() if key[0] == "nbspam_judged_messages_total"}
     assert count("judged_messages_total", command="CHECK", verdict="spam") == 3
     assert count("judged_messages_total", command="PROCESS", verdict="ham") == 1
     assert sum(judged.values()) == 5
-    assert found["nbspam_judging_seconds"].samples["_count",] == 5
+    assert count("judging_seconds_count") == 5
     assert count("requests_total", command="CHECK") == 3
     assert count("requests_total", command="PING") == 1
     assert count("requests_total", command="TELL") == 4
-    results = {key[1][1]: n for key, n in found["nbspam_told_messages_total"].samples.items()}
-    assert results == {"learned": 1, "moved": 1, "forgotten": 1, "unchanged": 1}
+    assert by_label(found, "told_messages_total") == {
+        "learned": 1,
+        "moved": 1,
+        "forgotten": 1,
+        "unchanged": 1,
+    }
     assert count("errors_total", kind="protocol") == 2
-    assert sum(found["nbspam_errors_total"].samples.values()) == 2
+    assert sum(by_label(found, "errors_total").values()) == 2
     size = 3 * len(SPAM) + len(HAM) + 5 * len(NEW) + 200_000
     assert count("received_bytes_total") == size
     assert count("connections") == 0
@@ -203,7 +179,7 @@ def test_a_client_that_hangs_up_is_counted_and_logged(serving, model):
                 client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
             served.wait(lambda: served.n_open == 0)
         found = scraped(served)
-    assert sum(found["nbspam_errors_total"].samples.values()) == 2
+    assert sum(by_label(found, "errors_total").values()) == 2
     assert len(log.entries) == 2
 
 
@@ -242,29 +218,27 @@ def test_a_model_that_is_missing_or_unusable_is_counted_until_it_is_back(serving
 
 
 HOSTILE = [
-    *((b"", b"400"), (b"\r\n\r\n", b"400"), (b"CHECK SPAMC/1.5\r\n\r\n", b"400")),
-    *((b"GET /metrics\r\n\r\n", b"400"), (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"400")),
-    (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 500 + b"\n\n", b"400"),  # TLS
-    *((b"GET / HTTP/1.1\r\n\r\n", b"404"), (b"GET /\xff\x00%00 HTTP/1.1\r\n\r\n", b"404")),
-    (b"GET /metrics/../../etc/passwd HTTP/1.1\r\n\r\n", b"404"),
-    (b"POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", b"405"),
-    (b"GET /metrics HTTP/1.1\r\nX: " + b"x" * 100_000, b"431"),
-    (b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n", b"431"),
-    (b"GET /metrics HTTP/1.1\r\n" + b"X: y\r\n" * 100_000, b"431"),
+    *(b"", b"\r\n\r\n", b"CHECK SPAMC/1.5\r\n\r\n"),
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 500 + b"\n\n",  # TLS
+    *(b"GET / HTTP/1.1\r\n\r\n", b"GET /\xff\x00%00 HTTP/1.1\r\n\r\n"),
+    b"GET /metrics/../../etc/passwd HTTP/1.1\r\n\r\n",
+    b"POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc",
+    b"GET /" + b"x" * 1_000_000 + b" HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 100_000,
 ]
 
 
 def test_what_is_not_asked_right_is_refused(served):
-    for sent, status in HOSTILE:
+    for sent in HOSTILE:
         with asking(served) as client:
             try:
                 client.send(sent)
                 client.end()
             except OSError:  # it does not read so much
-                assert status == b"431", sent[:40]
+                assert len(sent) > 500_000
             reply = client.rest()
-        if reply or status != b"431":
-            assert reply.startswith(b"HTTP/1.1 " + status), sent[:40]
+        if reply or len(sent) < 500_000:
+            assert reply.startswith(b"HTTP/1.1 404 "), sent[:40]
             head, _, body = reply.partition(b"\r\n\r\n")
             assert b"Content-Length: %d" % len(body) in head
             assert b"Connection: close" in head
@@ -273,10 +247,6 @@ def test_what_is_not_asked_right_is_refused(served):
 
 
 def test_other_ways_to_ask_for_it(served):
-    head, _, body = ask(served, GET.replace(b"GET", b"HEAD")).partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 200 OK")
-    assert body == b""
-    assert int(head.partition(b"Content-Length: ")[2].split()[0]) > 1000
     assert ask(served, b"GET /metrics?x=1 HTTP/1.0\n\n").startswith(b"HTTP/1.1 200")
     assert ask(served, GET[:-2], end=True).startswith(b"HTTP/1.1 200")  # no empty line
     with asking(served) as slowly:
@@ -330,9 +300,9 @@ def test_a_flood_of_questions_slows_no_mail(serving, model):
     assert len(answers) <= 4 * (seconds / 0.05 + 10)
 
 
-def test_each_metric_is_in_the_docs():
+def test_each_metric_is_in_the_docs(served):
     text = (Path(__file__).parents[2] / "docs" / "serve.md").read_text(encoding="utf-8")
-    page = metrics_of(Metrics().page(NOW, CLASSES))
-    assert [name for name in page if f"`{name}" not in text] == []
-    named = re.findall(r"\bnbspam_[a-z_]+", text)
-    assert {name.removesuffix("_bucket") for name in named} <= page.keys()
+    names = {re.sub("_(bucket|count|sum)$", "", name) for name, *_ in scraped(served)}
+    assert [name for name in names if f"`{name}" not in text] == []
+    documented = re.findall(r"\bnbspam_[a-z_]+", text)
+    assert {re.sub("_(bucket|count|sum)$", "", name) for name in documented} <= names

@@ -1,4 +1,4 @@
-"""Marks go into a message and come out of it; nothing else changes, byte for byte."""
+"""VerdictHeader go into a message and come out of it; nothing else changes, byte for byte."""
 
 import re
 import time
@@ -12,11 +12,11 @@ from servers import golden
 from nbspam import __version__
 from nbspam.reading.marks import MARK, PLACE_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag, unmarked
 from nbspam.reading.message import parse
-from nbspam.serving.passthrough import Marks, cleaned, evidence_value, marked, verdict_value
+from nbspam.serving.passthrough import VerdictHeader, cleaned, evidence_value, marked, verdict_value
 from nbspam.tokens.tokenized import message_tokens
 
 VERDICT = verdict_value("spam", 0.998712)
-PLAIN, TAGGING = Marks("X-Nbspam", VERDICT), Marks("X-Nbspam", VERDICT, "[SPAM]")
+PLAIN, TAGGING = VerdictHeader("X-Nbspam", VERDICT), VerdictHeader("X-Nbspam", VERDICT, "[SPAM]")
 LINE = b"X-Nbspam: " + VERDICT.encode()
 FROM = b"From a@example.org Mon Jan  1 10:00:00 2024\n"
 
@@ -60,7 +60,7 @@ def test_a_header_that_goes_on_is_marked_at_its_beginning():
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("marks", [Marks("X-Own-Name", VERDICT, "[SPAM]"), PLAIN])
+@pytest.mark.parametrize("marks", [VerdictHeader("X-Own-Name", VERDICT, "[SPAM]"), PLAIN])
 def test_a_mark_is_removed_wherever_it_is_in_a_long_header(marks):
     """Who reads marks reads the whole header: none forged may be left behind ours."""
     filler = b"a: b\n" * (PLACE_LIMIT // 5 + 1)  # longer than the place is looked for
@@ -130,10 +130,10 @@ def tokens(raw):
 EVIDENCE = evidence_value("X-Nbspam", [("free", 2.31), ("meeting at", -1.2), ("x" * 70, 0.1)] * 3)
 ALL_MARKS = [
     PLAIN,
-    Marks("X-Nbspam", VERDICT, evidence=EVIDENCE),
-    Marks("X-Nbspam", VERDICT, "[SPAM]", EVIDENCE),
-    Marks("X-Own-Name", VERDICT, "[SPAM]", EVIDENCE),
-    Marks("Verdict", verdict_value("größe, x", 0), "*** SPAM ***"),
+    VerdictHeader("X-Nbspam", VERDICT, evidence=EVIDENCE),
+    VerdictHeader("X-Nbspam", VERDICT, "[SPAM]", EVIDENCE),
+    VerdictHeader("X-Own-Name", VERDICT, "[SPAM]", EVIDENCE),
+    VerdictHeader("Verdict", verdict_value("größe, x", 0), "*** SPAM ***"),
 ]
 LINES = [
     b"", b"Subject: win", b"Subject:", b"subject:  x", b"From: a@example.org", b"Reminder: x",
@@ -229,7 +229,7 @@ def test_good_tags_and_names_and_bad_ones():
 
 def test_with_another_name_our_own_is_removed_too_and_another_filters_stays():
     raw = b"To: a\nX-Nbspam: ham\nX-Nbspam-Tag: x\nx-own: ham\nX-Own-Evidence: y\n\nb"
-    assert passed(raw, Marks("X-Own", "v")) == b"To: a\nX-Own: v\n\nb"
+    assert passed(raw, VerdictHeader("X-Own", "v")) == b"To: a\nX-Own: v\n\nb"
     raw = b"X-Spam-Status: Yes\nX-Bogosity: Spam\n\nb"
     assert raw == cleaned(raw, "X-Nbspam")
 
@@ -242,7 +242,7 @@ PLAIN_MAIL = b"To: a@example.org\nSubject: win\n\nb\n"
 
 def test_a_verdict_is_known_by_its_value_under_any_name_but_those_with_a_meaning():
     for verdict in (VERDICT, verdict_value("unsure", 0.0006, "too few known words")):
-        out = passed(PLAIN_MAIL, Marks("X-Mine", verdict, "[S]", EVIDENCE))
+        out = passed(PLAIN_MAIL, VerdictHeader("X-Mine", verdict, "[S]", EVIDENCE))
         assert unmarked(out) == PLAIN_MAIL
         assert tokens(PLAIN_MAIL) == tokens(out)
     for name in ("Subject", "From", "Content-Type", "Received"):
@@ -294,7 +294,9 @@ def test_reason_and_evidence_are_as_promised():
 @given(st.lists(st.tuples(st.text(max_size=90), st.floats(-99, 99))), st.integers(1, 60))
 def test_evidence_cannot_leave_its_header(words, length):
     name = "X" * length
-    message = marked(b"To: a\n\nb", Marks(name, VERDICT, evidence=evidence_value(name, words)))
+    message = marked(
+        b"To: a\n\nb", VerdictHeader(name, VERDICT, evidence=evidence_value(name, words))
+    )
     header, _, body = message.partition(b"\n\n")
     assert body == b"b"
     first, *folded = header.decode("ascii").split("\n")[1:-1]
@@ -322,7 +324,7 @@ HEADERLESS = st.one_of(
 @given(HEADERLESS, st.sampled_from(["X-Nbspam", "X-Mine"]))
 def test_a_message_is_the_same_message_with_its_marks_and_without(raw, name):
     """Whatever it is: judged again, it must get the score that it had."""
-    marks = Marks(name, verdict_value("ham", 0.25))
+    marks = VerdictHeader(name, verdict_value("ham", 0.25))
     once = marked(cleaned(raw, name), marks)
     expected = parse(raw, (name, MARK))
     assert parse(once, (name, MARK)) == expected

@@ -20,9 +20,9 @@ from served_programs import HAM, SPAM, Client
 from servers import AS_SPAM, OK, request, serving_in, signal_all
 
 from nbspam.errors import ModelError
-from nbspam.serving.clients import Clients, Limits, Room
-from nbspam.serving.judges import Judges, _Judge
+from nbspam.serving.clients import Clients, Limits, MemoryBudget
 from nbspam.serving.models import Opening, Setup, UserFiles
+from nbspam.serving.pool import Worker, WorkerPool
 from nbspam.serving.sockets import BACKLOG, unix_socket
 from nbspam.serving.spamd import TEMPORARY, RefusedError, Request, unzipped
 from nbspam.serving.teaching import LearnRequest, apply_requests
@@ -87,16 +87,16 @@ def test_it_ends_in_time_though_clients_are_silent_or_their_messages_never_read(
 def test_no_process_is_used_or_left_that_starts_while_the_server_stops(model, monkeypatch):
     setup = Setup(model)
     current = setup.common(Opening(setup.cut_offs_of))
-    judges, real = Judges(setup, current, print), _Judge.start
+    pool, real = WorkerPool(setup, current), Worker.start
 
-    def start(judge):
-        judges.close()  # sees no process yet
-        real(judge)
+    def start(worker):
+        pool.close()  # sees no process yet
+        real(worker)
 
-    monkeypatch.setattr(_Judge, "start", start)
+    monkeypatch.setattr(Worker, "start", start)
     with pytest.raises(RefusedError, match="the server stops"):
-        judges.judge(Request("CHECK", body=bytearray(SPAM)))
-    assert judges.pids == []
+        pool.classify(Request("CHECK", body=bytearray(SPAM)))
+    assert pool.pids == []
 
 
 def test_clients_who_come_without_end_are_not_all_accepted():
@@ -112,31 +112,31 @@ def test_clients_who_come_without_end_are_not_all_accepted():
         def close(self):
             """End as a socket does."""
 
-    listener, clients = Listener(), Clients(Limits(), None, print)
+    listener, clients = Listener(), Clients(Limits(), None)
     clients._listeners = {0: listener}
     clients._wake = clients._woken = listener
-    assert len(list(clients._last_ones())) == listener.n == BACKLOG
+    assert len(list(clients._accept_rest())) == listener.n == BACKLOG
 
 
 # Room for large messages
 
 
 def test_a_large_message_is_not_overtaken():
-    room, order = Room(100, Limits()), []
+    room, order = MemoryBudget(100, Limits()), []
 
     def visit(n):
-        room.take(n, n)
+        room.reserve(n, n)
         order.append(n)
-        room.free(n)
+        room.release(n)
 
-    room.take(60, 60)
+    room.reserve(60, 60)
     visitors = [threading.Thread(target=visit, args=(n,), daemon=True) for n in (80, 30, 75)]
     for number, visitor in enumerate(visitors, 1):
         visitor.start()
         while len(room.queue) + len(order) < number:
             time.sleep(0.001)
     assert order == []  # 30 would fit
-    room.free(60)
+    room.release(60)
     for visitor in visitors:
         visitor.join(10)
     assert order == [80, 30, 75]
@@ -145,18 +145,18 @@ def test_a_large_message_is_not_overtaken():
 
 def test_who_waits_for_too_long_is_refused_and_the_next_goes_on():
     limits = SimpleNamespace(connections=64, timeout=0.3)
-    room = Room(100, limits)
-    room.take("first", 50)
+    room = MemoryBudget(100, limits)
+    room.reserve("first", 50)
 
     def come_later():
         limits.timeout = 60.0
-        room.take("later", 40)
+        room.reserve("later", 40)
 
     second = threading.Timer(0.1, come_later)
     second.daemon = True
     second.start()
     with pytest.raises(RefusedError, match="no room") as refused:
-        room.take("late", 60)
+        room.reserve("late", 60)
     assert refused.value.code == TEMPORARY
     second.join(5)
     assert room.used == 90

@@ -22,10 +22,10 @@ from nbspam.reading.marks import MARK
 from nbspam.reading.message import parse
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs, verdict_on
-from nbspam.serving import judges
+from nbspam.serving import pool
 from nbspam.serving.clients import Client
 from nbspam.serving.log import LEARNED, UNCHANGED
-from nbspam.serving.passthrough import Marks, cleaned, marked, verdict_value
+from nbspam.serving.passthrough import VerdictHeader, cleaned, marked, verdict_value
 from nbspam.serving.spamd import LINE_LIMIT
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import tokenize
@@ -69,7 +69,7 @@ def parts(served, judged, spam_lines):
     for name, message in {"spam": SPAM, "ham": HAM, "empty": b"", "odd": ODD_WORDS}.items():
         verdict = judged(message)  # marked as by `classify --passthrough`
         value = verdict_value(verdict.verdict, verdict.probability, verdict.reason)
-        whole = marked(cleaned(message, MARK), Marks(MARK, value))
+        whole = marked(cleaned(message, MARK), VerdictHeader(MARK, value))
         found |= {name: message, f"{name} line": spam_lines[message], f"{name} marked": whole}
         found[f"{name} head"] = whole.removesuffix(message.partition(b"\n\n")[2])
     lengths = {f"{name} length": b"%d" % len(part) for name, part in found.items()}
@@ -172,9 +172,9 @@ def test_a_failure_of_ours_is_a_status_line_too(serving, model, monkeypatch):
 from nbspam.serving import answer
 def marked(*_): raise RecursionError("too deep")
 answer.marked = marked
-be_judge("""
-    code = judges._CODE.replace("\nbe_judge(", fault)
-    monkeypatch.setattr(judges, "_CODE", code)
+run_worker("""
+    code = pool._CODE.replace("\nrun_worker(", fault)
+    monkeypatch.setattr(pool, "_CODE", code)
     with serving(model) as served:
         reply = served.ask(request("PROCESS", SPAM))
         assert reply == b"SPAMD/1.0 70 Internal error: RecursionError\r\n"

@@ -39,7 +39,7 @@ def submitted(apply, messages, before=lambda _: None, **limits):
 
     apply: called with the requests, and how long to wait.  before: called with the teacher.
     """
-    teacher = Teacher(Setup(Path("model.json"), limits=Limits(**limits)), print)
+    teacher = Teacher(Setup(Path("model.json"), limits=Limits(**limits)))
     before(teacher)
     results = [None] * len(messages)
 
@@ -208,12 +208,12 @@ def test_a_wait_is_limited_by_the_oldest_request_and_by_the_end():
         return [LockedError("model.json: its lock is held")] * len(requests)
 
     def soon(teacher):
-        threading.Timer(0.05, teacher.hurry, (0.05,)).start()
+        threading.Timer(0.05, teacher.limit_waits, (0.05,)).start()
 
     for before, limits in (
         (lambda _: None, {"learning": 0.1}),
         (soon, {}),
-        (lambda teacher: teacher.hurry(0.1), {}),
+        (lambda teacher: teacher.limit_waits(0.1), {}),
     ):
         started = time.monotonic()
         results = submitted(locked, [SPAM, HAM], before, **limits)

@@ -133,7 +133,7 @@ def test_what_disagrees_is_named(path, old, new, said, not_said):
 
 def test_a_model_is_checked_before_it_changes_unless_nobody_else_has_changed_it(path, monkeypatch):
     checked = []
-    monkeypatch.setattr("nbspam.store.model_file.checked_model", checked.append)
+    monkeypatch.setattr("nbspam.store.lookup.checked_model", checked.append)
     for others, times in (
         (lambda: None, 1),  # that it was written here is not known
         (lambda: None, 0),

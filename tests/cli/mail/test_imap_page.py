@@ -11,7 +11,6 @@ from junk_mails import many
 from waiting import cron_takes
 
 from nbspam.cli import accounts
-from nbspam.cli.settings import read_settings
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "mail.md").read_text(encoding="utf-8")
@@ -19,11 +18,12 @@ BLOCKS = dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```$", PAGE, re.M | re.S))
 UNITS = ["nbspam-mail.service", "nbspam-mail.timer", "nbspam-mail-watch.service"]
 
 
-def test_the_page_has_the_recipes_and_its_account_is_one(tmp_path):
+def test_the_page_has_the_recipes_and_its_account_is_one(tmp_path, monkeypatch):
     assert set(BLOCKS) == {"account", "cron", *UNITS}
     path = tmp_path / "config.toml"
     path.write_text(BLOCKS["account"])
-    found = accounts.places_of(read_settings(str(path)))["home"]
+    monkeypatch.setenv("NBSPAM_CONFIG", str(path))
+    found = accounts.configured_places()["home"]
     assert (found.name, found.ham) == ("hal@mail.example.org", ("INBOX", "Archive"))
 
 

@@ -225,6 +225,56 @@ def test_what_nbspam_marked_teaches_nothing_until_the_user_corrects_it(home, mai
     assert home.learned() == (ham + 2, spam)
 
 
+def test_what_was_read_and_may_be_spam_teaches_nothing_but_by_hand(home, anywhere):
+    """Another filter may have left it there; above the spam cut-off, the user moved it back."""
+    messages = many("spam", 3)
+    before = ham, spam = home.learned()
+    home.run("model", "set", "--spam-cutoff", "1", "--ham-cutoff", "0.5")
+    anywhere.put(*messages[:2], flags=[b"\\Seen"])
+    assert "2 messages that you have read may be spam" in home.mail("learn", "--dry-run").err
+    assert "were not learned as ham" in home.mail("learn").err
+    for _ in range(2):  # said once, also after the message was filtered
+        assert home.mail("learn").err == ""
+        assert home.learned() == before
+        home.mail("filter", "--all")
+    anywhere.flag("INBOX", [b"NonJunk"])
+    home.mail("learn")
+    assert home.learned() == (ham + 2, spam)
+    home.run("model", "set", "--spam-cutoff", "0.9")
+    anywhere.put(messages[2], flags=[b"\\Seen"])
+    home.mail("learn")
+    assert home.learned() == (ham + 3, spam)
+
+
+def test_what_nbspam_left_and_calls_spam_now_teaches_nothing(home, anywhere):
+    before, [message] = home.learned(), many("spam", 1)
+    home.run("model", "set", "--spam-cutoff", "1", "--ham-cutoff", "0.5")
+    anywhere.put(message)
+    home.mail("filter")
+    home.run("model", "set", "--spam-cutoff", "0.9")
+    anywhere.flag("INBOX", [b"\\Seen"])
+    home.mail("learn")
+    assert home.learned() == before
+    anywhere.move("INBOX", "Junk", message)
+    home.mail("learn")
+    assert home.learned() == (before[0], before[1] + 1)
+
+
+def test_train_seen_presumes_the_same(home, local):
+    """It cannot know who moved a message, so it learns what is above the spam cut-off."""
+    command = "train", "--update", "--seen", "--ham", str(local.top)
+    ham, spam = home.learned()
+    local.put(*many("spam", 2), *many("ham", 2), flags=[b"\\Seen"])
+    home.run("model", "set", "--spam-cutoff", "1", "--ham-cutoff", "0.5")
+    done = home.run(*command)
+    assert "2 messages that you have read may be spam and were not learned as ham" in done.err
+    assert home.run(*command, "-q").err == ""
+    assert home.learned() == (ham + 2, spam)
+    home.run("model", "set", "--spam-cutoff", "0.9")
+    assert "2 of 2 new messages look like spam and were learned" in home.run(*command).err
+    assert home.learned() == (ham + 4, spam)
+
+
 def test_another_model_learns_from_the_beginning(home, anywhere):
     home.model.unlink()
     anywhere.put(*many("ham", 3), flags=[b"\\Seen"])

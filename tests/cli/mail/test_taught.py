@@ -82,17 +82,16 @@ def test_what_was_moved_back_and_learned_stays_when_nothing_else_is_remembered(h
     assert sorted(mailbox.mails("Junk")) == sorted(spam)
 
 
-def test_what_was_taught_is_not_marked_either_unless_the_config_file_asks_for_it(home, mailbox):
+def test_what_was_taught_is_not_marked_either_unless_asked_for(home, mailbox):
     spam = many("spam", 2)
     teach(home, spam[0])
     mailbox.put(*spam)
     done = home.mail("filter", *_LOW, "--mark")
     assert done.out.endswith(" 1 marked spam, 0 unsure, 1 kept (taught as ham)\n")
     assert [flags for _, flags, _ in mailbox.all()] == [frozenset(), frozenset([b"$Junk"])]
-    home.config.write_text(home.config.read_text() + "[mail-filter]\nmove-taught = true\n")
-    home.mail("filter", *_LOW, "--all", "--no-move-taught")
-    assert mailbox.mails() == spam[:1]
     home.mail("filter", *_LOW, "--all")
+    assert mailbox.mails() == spam[:1]
+    home.mail("filter", *_LOW, "--all", "--move-taught")
     assert sorted(mailbox.mails("Junk")) == sorted(spam)
 
 

@@ -1,0 +1,306 @@
+"""Commands and options: click's, with headings in --help, defaults of a config file, and records.
+
+    @section("Cut-offs")
+    class Cutting(NamedTuple):
+        spam_cutoff: float | None = option("--spam-cutoff", metavar="P", type=float, help="…")
+
+    @command("classify")
+    def classify(*, cutting: Cutting, quiet: bool = QUIET) -> int: …
+
+The default of a parameter is its click option or argument.  A parameter that is annotated with a
+record gets the options of that record, as one value.
+"""
+
+import importlib
+import inspect
+import os
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from nbspam.errors import OptionError, UnexpectedEndError
+
+MORE = "More"
+# The headings of --help, in their order.
+HEADINGS = (
+    *("Sources", "Mail", "Sockets", "Serving", "Test"),
+    *("Model", "Cut-offs", "Output", MORE),
+)
+_SHOW_ALL = "nbspam.show_all"  # in a context's `meta`
+
+RecordType = TypeVar("RecordType", bound=type)
+
+
+class Option(click.Option):
+    """A click option with a heading, and rules that `Command` checks.
+
+    seldom: only --help-all shows it.  needs: the option without which it is refused.
+    excludes: options, in one string, that it cannot be used with.
+    formats: of the sources, if it has no use with others.
+    in_file: the config file can set it for all commands that have it.
+    """
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        *,
+        under: str = "",
+        seldom: bool = False,
+        needs: str = "",
+        excludes: str = "",
+        formats: Collection[str] | None = None,
+        in_file: bool = False,
+        **attributes: Any,
+    ) -> None:
+        default = attributes.get("default")
+        attributes.setdefault("show_default", bool(default) and default is not True)
+        super().__init__(names, **attributes)
+        self.heading, self.seldom = under, seldom
+        self.needs, self.excludes, self.formats, self.in_file = needs, excludes, formats, in_file
+
+    @property
+    def flag(self) -> str:
+        """The long name, `--spam-cutoff`; without the hyphens it is the key in a config file."""
+        return max(self.opts, key=len)
+
+
+def option(*names: str, **attributes: Any) -> Any:
+    """Return an option, typed as anything: it is the default of a parameter of any type."""
+    return Option(names, **attributes)
+
+
+def argument(name: str, **attributes: Any) -> Any:
+    """Return an argument, typed as anything."""
+    return click.Argument([name], **attributes)
+
+
+def section(heading: str) -> Callable[[RecordType], RecordType]:
+    """Return a decorator that puts the options of a record under a heading of --help."""
+
+    def decorate(record: RecordType) -> RecordType:
+        for parameter in record._field_defaults.values():  # type: ignore[attr-defined]
+            if isinstance(parameter, Option):
+                parameter.heading = parameter.heading or heading
+        return record
+
+    return decorate
+
+
+def command(
+    name: str, *, logs: str = "", table: str = ""
+) -> "Callable[[Callable[..., Any]], Command]":
+    """Return a decorator that makes a function of keywords a command.
+
+    logs: what the lines of --log call what it does with a message; it then takes `trace`.
+    table: of the config file, which can set all its options.
+    """
+    return lambda function: Command(name, function, logs, table)
+
+
+class Command(click.Command):
+    """A command whose options come from its function's signature."""
+
+    def __init__(self, name: str, function: Callable[..., Any], logs: str, table: str) -> None:
+        plain: Any = inspect.unwrap(function)
+        self._function, self._logs, self.table = function, logs, table
+        self._records: dict[str, Any] = {}  # parameter -> record
+        params: list[click.Parameter] = []
+        for field, annotation in plain.__annotations__.items():
+            default = (plain.__kwdefaults__ or {}).get(field)
+            if isinstance(default, click.Parameter):
+                params.append(default)
+            elif options := getattr(annotation, "_field_defaults", None):
+                self._records[field] = annotation
+                params += options.values()
+        if logs:
+            params.append(LOG)
+        if any(getattr(parameter, "seldom", False) for parameter in params):
+            params.append(_HELP_ALL)
+        super().__init__(name, params=params, help=function.__doc__)
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        parser = super().make_parser(ctx)
+        # click tries `-m` as a long option first, and loads difflib to suggest another: 1.5 ms.
+        # Without these attributes, which are its own, it still does what it should.
+        getattr(parser, "_long_opt", {}).update(getattr(parser, "_short_opt", {}))
+        return parser
+
+    def options(self) -> list[Option]:
+        """Return its options but for those of --help."""
+        return [parameter for parameter in self.params if isinstance(parameter, Option)]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        path = None
+        try:
+            if not (ctx.resilient_parsing or {"-h", "--help", "--help-all"} & {*args}):
+                path = config_file() if any(o.in_file for o in self.options()) else None
+            if path is not None:
+                from nbspam.cli.settings import defaults
+
+                options = {option.flag[2:]: option for option in self.options()}
+                ctx.default_map = defaults(path, self.table, options)
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # click leaves it out where an option lacks its value
+            option = getattr(error, "param", None)
+            if isinstance(option, Option) and _is_from_file(ctx, option):
+                problem = f"{path}: {option.flag[2:]}: {error.message.rstrip('.')}"
+                raise OptionError(f"{problem}; correct it, or leave it out") from error
+            raise
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if not self._logs:
+            return self._function(**self._arguments(ctx))
+        if (log := ctx.params["log"]) is None:
+            from nbspam.cli.notes import NoTrace  # no help needs it
+
+            return self._function(**self._arguments(ctx), trace=NoTrace())
+        from nbspam.cli.tracing import Trace
+
+        with Trace(self._logs, log) as trace:  # which logs what the rules refuse, too
+            return self._function(**self._arguments(ctx), trace=trace)
+
+    def _arguments(self, ctx: click.Context) -> dict[str, Any]:
+        """Return the arguments of the function; raises OptionError."""
+        values = dict(ctx.params)
+        options = {o.flag: o for o in self.options() if _is_given(ctx, o.name or "")}
+        for flag, option in options.items():
+            if option.needs and option.needs not in options:
+                raise OptionError(f"{flag} needs {option.needs}; add that, or leave out {flag}")
+            for other in option.excludes.split():
+                if other in options and other != flag:
+                    where = " of the config file" if _is_from_file(ctx, options[other]) else ""
+                    raise OptionError(
+                        f"{flag} and {other}{where} cannot be used together; leave one of them out"
+                    )
+        for name, record in self._records.items():
+            values[name] = record(*(values.pop(field) for field in record._fields))
+        if self._logs:
+            del values["log"]
+        return values
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the text up to its form feed, or all of it."""
+        if ctx.meta.get(_SHOW_ALL):
+            text = inspect.cleandoc((self.help or "").replace("\f", ""))
+            click.Command(self.name, help=text).format_help_text(ctx, formatter)
+        else:
+            super().format_help_text(ctx, formatter)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
+        for parameter in self.get_params(ctx):
+            is_shown = ctx.meta.get(_SHOW_ALL) or not getattr(parameter, "seldom", False)
+            is_option = isinstance(parameter, click.Option)
+            if is_shown and is_option and (record := parameter.get_help_record(ctx)):
+                rows[getattr(parameter, "heading", "") or MORE].append(record)
+        for heading, records in rows.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+def _show_all(ctx: click.Context, parameter: click.Parameter, is_given: bool) -> None:
+    if is_given and not ctx.resilient_parsing:
+        ctx.meta[_SHOW_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+_HELP_ALL = click.Option(
+    ["--help-all"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_all,
+    help="Show all options, and more about the command.",
+)
+LOG = Option(
+    ("--log",),
+    type=click.Choice(["syslog", "stderr"]),
+    seldom=True,
+    in_file=True,
+    help="Log a line for each message to syslog or standard error.",
+)
+
+
+def _is_given(ctx: click.Context, name: str) -> bool:
+    """Return whether an option has more than its built-in default, wherever that is from."""
+    value, is_default = ctx.params[name], ctx.get_parameter_source(name) is ParameterSource.DEFAULT
+    return not (is_default or value is None or value is False or value == ())
+
+
+def _is_from_file(ctx: click.Context, parameter: click.Parameter) -> bool:
+    return ctx.get_parameter_source(parameter.name or "") is ParameterSource.DEFAULT_MAP
+
+
+def is_typed(name: str) -> bool:
+    """Return whether an option of the running command was given on the command line."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is ParameterSource.COMMANDLINE
+
+
+def config_file() -> str | None:
+    """Return the config file to read: $NBSPAM_CONFIG, else the user's if there is one.
+
+    An empty $NBSPAM_CONFIG is for none.  A folder that cannot be searched has none: a daemon may
+    have been started with the HOME of root.
+    """
+    path = config_place()
+    if path is None or "NBSPAM_CONFIG" in os.environ:
+        return path
+    try:
+        os.stat(path)  # noqa: PTH116 (no pathlib for one message)
+    except OSError:
+        return None
+    return path
+
+
+def config_place() -> str | None:
+    """Return where the config file is, or would be; None for none.
+
+    On macOS, too, it is in ~/.config, where users of git, uv or ruff look for what they edit.
+    """
+    path = os.environ.get("NBSPAM_CONFIG")
+    if path is not None:
+        return path or None
+    folder = os.environ.get("XDG_CONFIG_HOME", "")
+    if not folder.startswith("/"):  # a relative one is to be ignored, says its specification
+        home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111
+        if home.startswith("~"):  # there is none
+            return None
+        folder = f"{home}/.config"
+    return f"{folder.rstrip('/')}/nbspam/config.toml"
+
+
+class LazyGroup(click.Group):
+    """Commands that are imported when they are called."""
+
+    def __init__(self, *args: Any, files: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
+        """files: name -> where its command is in `nbspam.cli` (`train:forget`), and its help."""
+        super().__init__(*args, **kwargs)
+        # For what click suggests in place of a wrong word.
+        self.commands.update(dict.fromkeys(files))  # type: ignore[arg-type]
+        self._files = files
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self._files)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self._files:
+            return None
+        module, _, name = self._files[cmd_name][0].partition(":")
+        found: click.Command = getattr(importlib.import_module(f"nbspam.cli.{module}"), name)
+        return found
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except EOFError as end:  # which click takes for an interrupt
+            raise UnexpectedEndError(end) from end
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self._files.items()])
