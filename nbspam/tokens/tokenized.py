@@ -89,7 +89,9 @@ def message_tokens(
         if len(of_text) > len(tokens):  # the smaller set goes into the larger
             tokens, of_text = of_text, tokens
         tokens |= of_text
-    tokens |= opening_tokens(certain)
+    # The trigrams of a short text without headers say how it begins, and what its signs are.
+    if is_mail or max(map(len, certain), default=0) > SHORT:
+        tokens |= opening_tokens(certain)
     for other in others:
         words = set(other.lower().split())
         is_same = len(words & visible_words) >= _SAME * len(words)

@@ -56,7 +56,11 @@ def test_the_subject_comes_first_and_then_what_is_surely_seen():
         b"Content-Disposition: attachment\nContent-Type: text/plain\n\nother\n--b--\n"
     )
     assert of_message(parse(attached)) == {"a", "one"}
-    assert of_message(parse_text("Win NOW")) == {"win", "now"}
+
+
+def test_a_text_without_headers_has_an_opening_where_trigrams_are_not_of_all_of_it():
+    assert of_message(parse_text("a" * 399 + "!")) == set()
+    assert of_message(parse_text("a" * 399 + " !")) == {"aaaaa", "!", "!!"}
 
 
 @given(TEXT)

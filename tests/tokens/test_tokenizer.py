@@ -13,7 +13,7 @@ from one_case import each
 
 from nbspam.reading.message import Message, Part, parse, parse_text
 from nbspam.store.lookup import token_key
-from nbspam.tokens.kinds import OPENING, TEXT, channel_of
+from nbspam.tokens.kinds import TEXT, channel_of
 from nbspam.tokens.tokenized import message_tokens, tokenize
 
 REPOSITORY = Path(__file__).parents[2]
@@ -63,7 +63,7 @@ def test_a_text_without_headers_has_the_tokens_of_short_texts_and_a_mail_has_non
     found = tokens_of_text("Win NOW!")
     assert of_both | {"case:Win", "case:NOW", "sign:!", "tri:win"} <= found
     assert not of_kinds(found, "mime:")
-    assert {channel_of(token) for token in found} == {TEXT, OPENING}
+    assert {channel_of(token) for token in found} == {TEXT}
     found = tokens_of_mail("Win NOW!", Subject="Win NOW!")
     assert of_both | {"subject:win", "mime:text/plain"} <= found
     assert not of_kinds(found, "case:", "sign:", "tri:")
