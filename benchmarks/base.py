@@ -29,8 +29,8 @@ from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
-from nbspam.reading.source import Skips
-from nbspam.reading.sources import ReadingOptions, labelled
+from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.reading.sources import labelled
 from nbspam.scoring.base import Base
 from nbspam.scoring.classifier import Classifier, Counts
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
@@ -103,7 +103,7 @@ def measures(verdicts: list[Verdict]) -> list[str]:
     truth = np.array([v.label == "spam" for v in verdicts])
     log_odds = np.array([v.log_odds for v in verdicts])
     probability = np.array([v.probability for v in verdicts])
-    scored = ScoredMessages.of_two_classes(truth, log_odds, probability)
+    scored = ScoredMessages.binary(truth, log_odds, probability)
     values = {key: value or 0.0 for key, value in figures(scored).values.items()}
     called = np.array([v.verdict == "spam" for v in verdicts])
     shares = 100 * called[~truth].mean(), 100 * (1 - called[truth].mean())

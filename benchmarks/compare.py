@@ -79,7 +79,7 @@ def figures_of(spam: list[bool], scores: Scores) -> dict[str, float]:
     """Return the value of each column that there is one for."""
     truth, log_odds = np.array(spam), np.array(scores.log_odds)
     probability = 1 / (1 + np.exp(-np.clip(log_odds, -700, 700)))
-    messages = ScoredMessages.of_two_classes(truth, log_odds, probability)
+    messages = ScoredMessages.binary(truth, log_odds, probability)
     values = {name: value or 0.0 for name, value in figures(messages).values.items()}
     columns = {
         "errors": values["fp"] + values["fn"],

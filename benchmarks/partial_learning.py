@@ -31,8 +31,8 @@ from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.names import UNSURE
-from nbspam.reading.source import Skips
-from nbspam.reading.sources import ReadingOptions, labelled
+from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.reading.sources import labelled
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.tokens.tokenized import TokenizedMessage
 from nbspam.workers import executor, tokenized
@@ -72,7 +72,7 @@ class Stream(NamedTuple):
         truth = np.array([one.label == "spam" for one in self.judged])
         log_odds = np.array([one.log_odds for one in self.judged])
         probability = np.array([one.probability for one in self.judged])
-        scored = ScoredMessages.of_two_classes(truth, log_odds, probability)
+        scored = ScoredMessages.binary(truth, log_odds, probability)
         values = {key: value or 0.0 for key, value in figures(scored).values.items()}
         pairs = [(one.label, one.verdict) for one in self.judged]
         called = [("ham", "spam"), ("spam", "ham"), ("ham", UNSURE), ("spam", UNSURE)]

@@ -19,13 +19,13 @@ from typing import Any
 
 import nbspam.tokens.html
 import nbspam.tokens.tokenized
-from nbspam.cli.train import left_out_rates_of
+from nbspam.cli.train import leave_one_out_rates
 from nbspam.filter import open_filter
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.reading.message import RawMessage, parse
-from nbspam.reading.source import Skips
-from nbspam.reading.sources import ReadingOptions, unlabelled
+from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.reading.sources import unlabelled
 from nbspam.scoring.batch_rules import BulkClassifier
 from nbspam.store.index import TokenTable
 from nbspam.store.lookup import Lookup
@@ -158,7 +158,7 @@ def of_all(rows: dict[str, float], raws: list[tuple[str, bytes]], model: Path) -
         rows["merge the tables, lines of the model"], _ = once(run.count)
         rows["left-out features, fit"], _ = once(run.fit)
         rows["write the model"], _ = once(lambda: put_model(model, run.write))
-        rows["left-out scores, for the estimate"], _ = once(lambda: left_out_rates_of(run))
+        rows["left-out scores, for the estimate"], _ = once(lambda: leave_one_out_rates(run))
     classify(rows, batches, model)
 
 

@@ -20,8 +20,8 @@ from nbspam.evaluation.results import compute
 from nbspam.learning.batch import fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
-from nbspam.reading.source import Skips
-from nbspam.reading.sources import ReadingOptions, labelled
+from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.reading.sources import labelled
 from nbspam.scoring.verdict import CutOffs
 from nbspam.tokens.kinds import kind_of
 from nbspam.tokens.tokenized import TokenizedMessage
@@ -55,7 +55,7 @@ def left_out(corpus: Corpus, first: int) -> str:
     scores = list(fitted.left_out_scores(presence))
     log_odds = np.array([score.log_odds for score in scores])
     probability = np.array([score.probability for score in scores])
-    messages = ScoredMessages.of_two_classes(fitted.labels == 1, log_odds, probability)
+    messages = ScoredMessages.binary(fitted.labels == 1, log_odds, probability)
     found = figures(messages).values
     errors = int(found["fp"] or 0) + int(found["fn"] or 0)
     return f"{errors} | {found['one_minus_roca_pct']:.4f} | {found['log_loss']:.4f}"

@@ -134,7 +134,7 @@ def as_in_the_paper(messages: list[Labelled]) -> None:
             joints = new @ (weights * is_known[:, None]) + np.array(fitted.metadata.bias)
             parts.append(joints[:, 1] - joints[:, 0])
         odds = np.concatenate(parts)
-        found = ScoredMessages.of_two_classes(
+        found = ScoredMessages.binary(
             spam[BATCH:], odds, 1 / (1 + np.exp(-np.clip(odds, -700, 700)))
         )
         recalls = 100 * (odds > 0)[found.spam].mean(), 100 * (odds <= 0)[~found.spam].mean()

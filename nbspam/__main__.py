@@ -65,7 +65,7 @@ def run() -> int:
     pipe = MessagePipe(sys.stdin, sys.stdout)
     policy = FailurePolicy(sys.argv[1:])
     if policy.passthrough and policy.help and not pipe.is_typed:
-        return _fail(policy, pipe, _USAGE, _NO_HELP.format(policy.help))
+        return fail(policy, pipe, _USAGE, _NO_HELP.format(policy.help))
     code: int
     sentence: str | None
     try:
@@ -81,7 +81,7 @@ def run() -> int:
             sys.excepthook(type(error), error, error.__traceback__)
     if sentence is None and policy.passthrough and not (policy.help or pipe.is_over):
         code, sentence = _ERROR, "a file of nbspam is damaged: no verdict; reinstall nbspam"
-    return code if sentence is None else _fail(policy, pipe, code, sentence)
+    return code if sentence is None else fail(policy, pipe, code, sentence)
 
 
 def _heed_interrupts() -> None:
@@ -92,7 +92,7 @@ def _heed_interrupts() -> None:
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 
 
-def _fail(policy: "FailurePolicy", pipe: "MessagePipe", code: int, sentence: str) -> int:
+def fail(policy: "FailurePolicy", pipe: "MessagePipe", code: int, sentence: str) -> int:
     """Write the message unchanged if one is to pass, say what went wrong, return the exit code.
 
     sentence: what is wrong and the remedy; empty for silence.
@@ -107,7 +107,7 @@ def _fail(policy: "FailurePolicy", pipe: "MessagePipe", code: int, sentence: str
             reason = getattr(error, "strerror", None) or error
             hindrance = f"; the message could not be passed on either ({reason})"
         sentence = sentence or "broken pipe on standard output; run it again"
-    _print_error(sentence + hindrance)
+    print_error(sentence + hindrance)
     for stream in (sys.stdout, sys.stderr):
         _flush_or_discard(stream)
     return policy.failure(code, delivered)
@@ -133,22 +133,22 @@ class MessagePipe:
     """
 
     __slots__ = (
-        "_at_end", "_has_written", "_latest", "_pending", "_reserve", "_sink", "_source",
-        "has_begun", "is_over", "is_typed",
+        "_at_end", "_has_written", "_latest", "_sink", "_source",
+        "has_begun", "is_over", "is_typed", "pending", "reserve",
     )  # fmt: skip
 
     def __init__(self, source: "TextIO | None", sink: "TextIO | None") -> None:
         """Pass from `source` to `sink`; None stands for a closed stream."""
         self._source, self._sink = _blocking(source), _blocking(sink)
         self.is_typed = source is not None and self._source is not None and source.isatty()
-        self._pending: list[bytes] = []  # read and not yet written
+        self.pending: list[bytes] = []  # read and not yet written
         self._latest = b""  # what was read last: not yet pending, if memory ended just then
         self._has_written = self._at_end = False
         self.has_begun = False  # to read the message
         self.is_over = False  # the whole message is written
-        self._reserve = b""
+        self.reserve = b""
         try:
-            self._reserve = bytes(_RESERVE)
+            self.reserve = bytes(_RESERVE)
         except MemoryError:
             return  # there is none to keep
 
@@ -164,29 +164,29 @@ class MessagePipe:
         # that returns.  A call's result is lost if the interrupt comes before it has a name.
         chunks = iter(partial(os.read, self._source, _CHUNK), b"")
         for self._latest in chunks:
-            self._pending.append(self._latest)
+            self.pending.append(self._latest)
             left -= len(self._latest)
             if left <= 0:
                 break
         else:
             self._at_end = True  # a terminal would wait for another Ctrl-D
-        whole = b"".join(self._pending)
+        whole = b"".join(self.pending)
         self._latest = b""
-        self._pending = [whole]
+        self.pending = [whole]
         if left < 0:
-            self._pending = [whole[:limit], whole[limit:]]
-        return self._pending[0]
+            self.pending = [whole[:limit], whole[limit:]]
+        return self.pending[0]
 
     def give(self, first: bytes) -> None:
         """Write `first` in place of what was taken, then copy the rest of the message."""
-        self._write([memoryview(first), *self._pending[1:]])
+        self._write([memoryview(first), *self.pending[1:]])
 
     def rescue(self) -> bool:
         """Write the message unchanged, unless some was written already; return whether all is out.
 
         It does not wait for a terminal.  Raises OSError.
         """
-        pieces = list(self._pending)
+        pieces = list(self.pending)
         if self._latest and not (pieces and pieces[-1] is self._latest):
             pieces.append(self._latest)
         if self._has_written or self._source is None or self._sink is None:
@@ -199,7 +199,7 @@ class MessagePipe:
     def _write(self, pieces: "Sequence[bytes | memoryview]") -> None:
         if self._source is None or self._sink is None:
             raise OSError(0, "standard output is closed")
-        self._reserve = b""
+        self.reserve = b""
         self._has_written = True
         for piece in pieces:
             _write_all(self._sink, piece)
@@ -328,7 +328,8 @@ def _damaged_file(error: BaseException) -> str:
     return str(trace.tb_frame.f_locals.get("bytecode_path", ""))
 
 
-def _print_error(sentence: str) -> None:
+def print_error(sentence: str) -> None:
+    """Print a sentence on standard error, without control characters."""
     if sys.stderr is None or not sentence:
         return
     # A file's name may hold what would command a terminal.

@@ -1,4 +1,4 @@
-"""What a notebook asks of messages: their matrix, many verdicts at once, and an evaluation."""
+"""The API for notebooks: the matrix of messages, many verdicts at once, an evaluation."""
 
 import os
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ from nbspam.filter import open as open_model
 from nbspam.learning.settings import TrainingSettings
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import label_text
-from nbspam.reading.source import Skips, TableOptions
-from nbspam.reading.sources import ReadingOptions, from_program, labelled
+from nbspam.reading.source import ReadingOptions, Skips, TableOptions
+from nbspam.reading.sources import from_program, labelled
 from nbspam.reading.tables import given_messages, is_data_frame, pair_messages
 from nbspam.scoring.verdict import CutOffs, Verdict
 from nbspam.store.metadata import EVIDENCE
@@ -71,10 +71,10 @@ def matrix(
 
     options = ReadingOptions(TableOptions(text_column, label_column), tell=warn_guess)
     skips = Skips()
-    read = _read(_raws(source, options, skips), skips, Wanted(times=times), jobs)
-    labels = [label or None for label in read.corpus.labels]
-    counts = without_signs(read.corpus.presence())
-    return Matrix(counts, labels, read.vocabulary, read.sources)
+    dataset = _read(_raws(source, options, skips), skips, Wanted(times=times), jobs)
+    labels = [label or None for label in dataset.corpus.labels]
+    counts = without_signs(dataset.corpus.presence())
+    return Matrix(counts, labels, dataset.vocabulary, dataset.sources)
 
 
 def evaluate(
@@ -111,9 +111,9 @@ def evaluate(
     settings.check()
     options = ReadingOptions(TableOptions(text_column, label_column), tell=warn_guess)
     skips = Skips()
-    read = _read(from_program(source, (), options, skips), skips, settings.wanted, jobs)
-    read, mislabelled = read.without_mislabelled(positive)
-    trial = protocols.Trial(read, settings, CutOffs())
+    dataset = _read(from_program(source, (), options, skips), skips, settings.wanted, jobs)
+    dataset, mislabelled = dataset.without_mislabelled(positive)
+    trial = protocols.Trial(dataset, settings, CutOffs())
     if folds is not None:
         evaluation = protocols.folds(trial, folds)
     elif train_first is not None:
@@ -127,10 +127,10 @@ def evaluate(
 
 def _read(raws: Iterator[RawMessage], skips: Skips, wanted: Wanted, jobs: int) -> LabelledCorpus:
     messages = tokenized(raws, skips, executor(jobs), True, wanted, skips_empty=True)
-    read = LabelledCorpus.of(messages, wanted)
+    dataset = LabelledCorpus.of(messages, wanted)
     if skips.count:
-        warn(skips.sentence(len(read.sources)))
-    return read
+        warn(skips.sentence(len(dataset.sources)))
+    return dataset
 
 
 def _raws(source: Any, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:

@@ -8,7 +8,7 @@ NbspamError                 exit 1: one sentence, ending with the remedy
 │   └── LockedError         exit 75: another program holds the model's lock for too long
 ├── ServingError            a server cannot listen on the given address
 ├── AccountError            an IMAP account cannot be used
-│   └── AwayError           exit 75: its server is away or does not answer: try again later
+│   └── UnavailableError           exit 75: its server is away or does not answer: try again later
 └── OptionError             exit 2: an option's value is invalid
 
 Every sentence names the file, says what is wrong with it and how to fix it.  What fixes it may be
@@ -134,12 +134,12 @@ class NbspamError(Exception):
         super().__init__(self.sentence({}))
 
     def sentence(self, remedies: Mapping[Remedy, str]) -> str:
-        """Return the sentence, with the remedy in the words of whoever reports it."""
-        said = self.problem
+        """Return the sentence, with the remedy in the reporting interface's words."""
+        sentence = self.problem
         if self.remedy is not None:
             remedy = remedies.get(self.remedy, self.remedy.value)
-            said = f"{said}; {remedy.format(**self.values)}"
-        return one_line(without_passwords(said))
+            sentence = f"{sentence}; {remedy.format(**self.values)}"
+        return one_line(without_passwords(sentence))
 
 
 class SourceError(NbspamError):
@@ -172,7 +172,7 @@ class AccountError(NbspamError):
     """An IMAP account, or a folder of it, cannot be used."""
 
 
-class AwayError(AccountError):
+class UnavailableError(AccountError):
     """An IMAP server cannot be reached, or the connection to it was lost."""
 
     exit_code = ExitCode.TEMPFAIL

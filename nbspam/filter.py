@@ -1,13 +1,13 @@
 """The filter: the one chain from a message to its verdict.
 
-A message is read, tokenized, scored and judged here, for the commands, the server, the evaluation
-and programs that `import nbspam`; a Filter can explain its verdicts, and learn.
+The commands, the server, the evaluation and programs that `import nbspam` all read, tokenize and
+classify messages here.  A Filter also explains its verdicts, and learns.
 """
 
 import contextlib
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.event_model import BERNOULLI
@@ -103,12 +103,12 @@ class Filter:
 
     @property
     def metadata(self) -> Metadata:
-        """What the model says of itself."""
+        """The model's metadata, read through its base."""
         return self.classifier.metadata
 
     @property
-    def own_metadata(self) -> Metadata:
-        """The same of the model itself, without its base."""
+    def personal_metadata(self) -> Metadata:
+        """The model's own metadata, without its base."""
         return self.metadata if self._source is None else self._source.metadata
 
     @property
@@ -118,12 +118,12 @@ class Filter:
 
     @property
     def wanted(self) -> Wanted:
-        """The numbers that the model counts beside a message's tokens, for `tokenize`."""
+        """The numbers that the model counts beside tokens, for `tokenize`."""
         return self.metadata.settings.wanted
 
     def classify(self, message: AnyMessage) -> Verdict:
         """Return the verdict on a message."""
-        return self.judge(self._tokenized(message))
+        return self.classify_tokens(self._tokenized(message))
 
     def classify_many(
         self,
@@ -135,11 +135,11 @@ class Filter:
     ) -> "list[Verdict] | pd.DataFrame":
         """Return the verdicts on many messages; of a DataFrame, as columns beside its own.
 
-        messages: texts and mails, or a DataFrame with a column of them: the one that the model
-        learned from, else found by content, unless it is named.
-        strict: raise SourceError for a row without a text; else it is warned of, and the verdict is
-        that on an empty message.  jobs: processes.
-        Raises SourceError for what is no message, OptionError, and TableError.
+        messages: texts and mails, or a DataFrame with a column of them.
+        text_column: by default the column that the model learned from, else one found by content.
+        strict: raise SourceError for a row without a text; else a warning is given, and the row has
+        the verdict on an empty message.  jobs: processes.
+        Raises SourceError for an item that is no message, OptionError, and TableError.
         """
         from nbspam.reading.tables import is_data_frame
 
@@ -185,38 +185,35 @@ class Filter:
             sources = "; ".join(empty.named[:3]) + "; …" * (empty.count > 3)
             warn(f"the verdicts on {empty.count:,} rows are those on an empty message ({sources})")
 
-    def judge_all(self, messages: Iterable[TokenizedMessage]) -> list[Verdict]:
+    def classify_batch(self, messages: Sequence[TokenizedMessage]) -> list[Verdict]:
         """Return the verdicts on tokenized messages."""
-        if self._bulk is not None:
-            return [
-                verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
-                for message, score in self._bulk.scores(messages)
-            ]
-        verdicts = []
-        for message in messages:
-            verdicts.append(self.judge(message))
-            self._tokens += len(message.tokens)
-        self._make_table()
-        return verdicts
+        if self._bulk is None:
+            self.prepare(sum(len(message.tokens) for message in messages))
+        if self._bulk is None:
+            return list(map(self.classify_tokens, messages))
+        return [
+            verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
+            for message, score in zip(messages, self._bulk.scores(messages), strict=True)
+        ]
 
-    def prepare(self, size: int) -> None:
-        """Prepare for messages of so many bytes, before processes are forked."""
-        self._tokens += size / _BYTES
-        self._make_table()
+    def prepare(self, n_tokens: float) -> None:
+        """Prepare for messages with so many tokens, before processes are forked.
 
-    def _make_table(self) -> None:
-        """Make the table of the model's tokens if it pays; it is tried once."""
+        Once as many have come or are known to come as pay for a table of the model's tokens, it is
+        made; that is tried once.
+        """
+        self._tokens += n_tokens
         if self._tokens >= BREAK_EVEN + _PER_TOKEN * self.metadata.n_tokens and self._source:
             self._tokens = -math.inf
             self._bulk = self._source.bulk(self.classifier)
 
-    def judge(self, message: TokenizedMessage) -> Verdict:
+    def classify_tokens(self, message: TokenizedMessage) -> Verdict:
         """Return the verdict on a tokenized message."""
         score = self.classifier.score(message.tokens, message.numbers)
         return verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
 
     def explain(self, message: AnyMessage) -> "Explanation":
-        """Return what each word of a message contributed to its score: every term, adding up."""
+        """Return each word's contribution to a message's score; all terms add up to it."""
         from nbspam.scoring.explanation import explain
 
         tokenized = self._tokenized(message)
@@ -255,21 +252,21 @@ class Filter:
         return change
 
     def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
-        """Return how often each class has learned those messages that the ledger knows.
+        """Return how often each class has learned a message, of those in the ledger.
 
-        Nothing for a filter without a model of its own.  Raises ModelError: it is damaged.
+        Empty for a filter without a model of its own.  Raises ModelError if it is damaged.
         """
         lookup = self._source and self._source.lookup
         return lookup.learned(digests) if lookup else {}
 
-    def unnamed(self) -> list[int]:
-        """Return how many messages of each class were learned that no ledger names.
+    def without_ledger_entry(self) -> list[int]:
+        """Return how many learned messages of each class are not in the ledger.
 
-        Raises ModelError: the model is damaged.
+        Raises ModelError if the model is damaged.
         """
         if self._source is None:
             return list(self.metadata.learned.messages)
-        return self._source.lookup.unnamed() if self._source.lookup else []
+        return self._source.lookup.without_ledger_entry() if self._source.lookup else []
 
     def save(self, path: "str | Path") -> None:
         """Write the model to a file atomically, mode 0600 if it is new; raises ModelError."""
@@ -291,7 +288,7 @@ class Filter:
     def _tokenized_pairs(
         self, items: Iterable[LabelledMessage | AnyMessage], needs_labels: bool = True
     ) -> Iterator[TokenizedMessage]:
-        # A text is several of one character each, a data frame the names of its columns.
+        # Iterating a text yields characters, and a data frame the names of its columns.
         is_list = isinstance(items, Iterable) and not isinstance(items, str | bytes)
         if not is_list or hasattr(items, "columns"):
             raise SourceError(
@@ -388,9 +385,9 @@ class ModelSource:
     def bulk(self, classifier: Classifier) -> "BulkClassifier | None":
         """Return what classifies many messages by a table of the tokens; raises ModelError.
 
-        None with a base: a token's weight is of two tables then.
+        None with a base, since a token's weight is of two tables then, and for the sum rule.
         """
-        if self.base is not None or self.lookup is None:
+        if self.base is not None or self.lookup is None or not classifier.rule.is_calibrated:
             return None
         from nbspam.store.index import CollisionError, TokenTable
 
@@ -473,32 +470,26 @@ def classified(
     pauses: Callable[[], bool] | None = None,
     size: int = 0,
 ) -> Iterator[ClassifiedMessage]:
-    """Yield the verdict on each message, in order; one whose file cannot be read is skipped.
+    """Yield the verdict on each message, in order; a message that cannot be read is skipped.
 
-    Messages are classified where they are tokenized.
-    size: of all of them, in bytes; 0 if it is not known.
-    pauses: whether the next message is yet to come, so that those before it do not wait for it.
+    Messages are classified in the process that tokenizes them.
+    pauses: whether the next message would have to be waited for; earlier ones are not kept waiting.
+    size: of all messages, in bytes; 0 if it is not known.
     Raises NbspamError when a process dies.
     """
     from nbspam.workers import in_batches, never_pauses, without_skipped
 
     if where.is_here:
-        spam_filter.prepare(size)
+        spam_filter.prepare(size / _BYTES)
     batches = in_batches(iter(raws), pauses=pauses or never_pauses)
-    for results in where.map(_judge_all, spam_filter, batches):
+    for results in where.map(_classify_batch, spam_filter, batches):
         yield from without_skipped(results, skips)
 
 
-def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage | Skipped]":
-    items: list[TokenizedMessage | Skipped] = []
-
-    def messages() -> Iterator[TokenizedMessage]:
-        for item in tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted)):
-            items.append(item)
-            if isinstance(item, TokenizedMessage):
-                yield item
-
-    verdicts = iter(spam_filter.judge_all(messages()))
+def _classify_batch(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage | Skipped]":
+    items = list(tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted)))
+    messages = [item for item in items if isinstance(item, TokenizedMessage)]
+    verdicts = iter(spam_filter.classify_batch(messages))
     return [
         ClassifiedMessage(next(verdicts), item.source, item.size)
         if isinstance(item, TokenizedMessage)
@@ -510,21 +501,21 @@ def _judge_all(spam_filter: Filter, batch: "Batch") -> "list[ClassifiedMessage |
 # What a program calls
 
 
-def warn(what: object) -> None:
-    """Warn the program, at the line that called nbspam."""
+def warn(problem: object) -> None:
+    """Issue a Python warning at the line that called nbspam."""
     import sys
     import warnings  # a message in a mail system is classified without
 
     level, frame = 1, sys._getframe()
     while frame.f_back and frame.f_globals.get("__name__", "").startswith("nbspam."):
         level, frame = level + 1, frame.f_back
-    warnings.warn(one_line(str(what)), stacklevel=level)
+    warnings.warn(one_line(str(problem)), stacklevel=level)
 
 
-def warn_guess(what: SourceError) -> None:
-    """Warn the program of how a source was read; not of labels that may be meant."""
-    if what.remedy is not Remedy.NAME_ANOTHER_LABEL:
-        warn(what)
+def warn_guess(guess: SourceError) -> None:
+    """Warn of a guess about how a source is read, but not about its labels, which may be right."""
+    if guess.remedy is not Remedy.NAME_ANOTHER_LABEL:
+        warn(guess)
 
 
 def train(
@@ -551,8 +542,8 @@ def train(
 
     source: the name of a table, of a folder with a sub-folder per class, or of a TREC index file;
         or (label, text or bytes) pairs; or a DataFrame.  Text is plain text, bytes are a mail.  A
-        label is a name, a boolean or a whole number; it is warned of messages that have none, or
-        no text, and of columns that were found by content.
+        label is a name, a boolean or a whole number.  Warnings report messages without a label or
+        text, and columns that were found by content.
     spam, ham: names of sources without labels: mboxes, Maildirs, folders, single messages.
     text_column, label_column, encoding: of a table or DataFrame; found by content if left out.
     strict: raise SourceError for the first message that cannot be read, instead of skipping it,
@@ -568,8 +559,8 @@ def train(
     from nbspam.learning.settings import TrainingSettings
     from nbspam.learning.training import TrainingRun
     from nbspam.reading.rows import label_text
-    from nbspam.reading.source import Skips
-    from nbspam.reading.sources import ReadingOptions, TableOptions, from_program
+    from nbspam.reading.source import ReadingOptions, Skips, TableOptions
+    from nbspam.reading.sources import from_program
     from nbspam.store.model_file import UnsavedModel
     from nbspam.workers import PIECE, executor, in_batches
 
@@ -585,7 +576,7 @@ def train(
         guesses.append(guess)
         warn_guess(guess)
 
-    options = ReadingOptions(table, tell=hear, hear_columns=columns.append)
+    options = ReadingOptions(table, tell=hear, on_columns=columns.append)
     skips = Skips(strict)
     raws = from_program(source, [(SPAM, spam), (HAM, ham)], options, skips)
     with TrainingRun(executor(jobs), settings) as run:
@@ -593,7 +584,9 @@ def train(
         if skips.count:
             warn(skips.sentence(run.labels.total()))
         for name in rare_classes(run.labels):
-            where = [source for kept in run.kept for source in kept.summary.first.get(name, ())]
+            where = [
+                source for record in run.records for source in record.summary.first.get(name, ())
+            ]
             only = f"{counted(run.labels[name], 'message')} ({', '.join(where)})"
             problem = (
                 f"the class {name!r} has only {only}, beside two large ones; correct the label"
@@ -604,7 +597,7 @@ def train(
         try:
             run.count()
         except TrainingError:
-            for guess in guesses:  # which column the labels are in that do not fit
+            for guess in guesses:  # the column of labels may be the wrong one
                 if guess.remedy is Remedy.NAME_ANOTHER_LABEL:
                     warn(guess)
             raise
@@ -629,10 +622,10 @@ def open(  # noqa: A001 (as `nbspam.open`)
     """
 
     def cut_offs(metadata: Metadata) -> CutOffs:
-        given = (spam_cutoff, ham_cutoff, ham_cost)
-        if len(metadata.settings.classes) > 2 and given != (None, None, None):
+        chosen = (spam_cutoff, ham_cutoff, ham_cost)
+        if len(metadata.settings.classes) > 2 and chosen != (None, None, None):
             why = "a model of several classes has no cut-offs: its verdict is the most probable"
             raise OptionError(f"{why} class; leave them out")
-        return CutOffs.of_model(metadata).changed(*given)
+        return CutOffs.of_model(metadata).changed(*chosen)
 
     return open_filter(os.fsdecode(path), cut_offs)

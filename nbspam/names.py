@@ -7,23 +7,23 @@ from collections.abc import Mapping
 SPAM, HAM = "spam", "ham"
 UNSURE = "unsure"  # the verdict that is not a class
 
-# What a terminal or a file cannot take, and every kind of blank.  Compiled at the first label (`re`
-# keeps it), since one message to classify has none: 0.4 ms.
+# Characters that a terminal or a file cannot take, and every kind of blank.  Compiled at the first
+# label (`re` caches it), since one message to classify has none: 0.4 ms.
 _NOT_IN_NAMES = "[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff]+"
-# Marks that turn the direction of all that follows in a table, which are shown as escapes.
+# Marks that turn the text direction for the rest of a table; shown as escapes.
 _TURNING = "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 
 
-FEW = 5  # messages; a class of more is not one of typing mistakes
-TIMES_LARGER = 10  # than such a class: both of the largest two, which are what was meant
+FEW = 5  # messages; a larger class is not one of typing mistakes
+TIMES_LARGER = 10  # than such a class: each of the largest two, the intended ones
 
-# What a column called `spam` says about a message: it answers yes or no, and names no class.
-# pandas writes 1.0 and 0.0 where the column has, or had, a missing value.
+# Cells of a column called `spam`, which answers yes or no and names no class.  pandas writes 1.0
+# and 0.0 in a column with a missing value.
 _ANSWERS = {
     **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y"), SPAM),
     **dict.fromkeys(("0", "0.0", "false", "f", "no", "n"), HAM),
 }
-# And other words for both, which are answers only there.
+# Other words for the two answers, which are answers only in such a column.
 _OPINIONS = {
     **dict.fromkeys(("junk", "unwanted", "bad"), SPAM),
     **dict.fromkeys(("fine", "wanted", "good"), HAM),
@@ -31,12 +31,12 @@ _OPINIONS = {
 
 
 def answer_label(answer: str) -> str:
-    """Return the class that an answer to "is it spam?" means; any other label as it is."""
+    """Return the class that an answer to "is it spam?" means; any other label unchanged."""
     return _ANSWERS.get(answer.lower(), answer)
 
 
 def cell_label(cell: str) -> str:
-    """Return the class that a cell of a column called `spam` means; any other label as it is."""
+    """Return the class that a cell of a column called `spam` means; any other label unchanged."""
     return _OPINIONS.get(cell.lower(), answer_label(cell))
 
 
@@ -82,12 +82,12 @@ def is_url(name: object) -> bool:
 
 
 def absolute_name(name: object) -> str:
-    """Return a name of the same file for another folder; a URL as it is."""
+    """Return a file's absolute name; a URL unchanged."""
     return str(name) if is_url(name) else os.path.abspath(str(name))  # noqa: PTH100 (no pathlib)
 
 
 def real_name(name: object) -> str:
-    """Return a file's name with its links followed; a URL as it is."""
+    """Return a file's name with its links resolved; a URL unchanged."""
     return str(name) if is_url(name) else os.path.realpath(str(name))
 
 
@@ -98,15 +98,15 @@ _FLAGS = r"[^A-Za-z0-9=]2,([A-Za-z]*)(?=[.,]|$)"
 
 
 def maildir_flags(name: str) -> "re.Match[str] | None":
-    """Return where a message's name in a Maildir has its flags, which are group 1.
+    """Return the match of the flags in a message's name in a Maildir; group 1 is the flags.
 
-    Before them is a colon, or what stands for one where file systems have none: `;`, `!`, `-` …
+    A colon precedes them, or its replacement on file systems without one: `;`, `!`, `-` …
     Fields that a program adds may follow.
     """
     return re.search(_FLAGS, name)
 
 
 def unflagged(name: str) -> str:
-    """Return what no program changes of a message's name in a Maildir."""
+    """Return the part of a message's name in a Maildir that no program changes."""
     flags = maildir_flags(name)
     return name[: flags.start() if flags else None].partition(",")[0]

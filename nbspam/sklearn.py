@@ -52,11 +52,8 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         self.event_model, self.traits = event_model, traits
         self.spam_label, self.jobs = spam_label, jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "NBSpam":  # noqa: N803 (as there)
-        """Learn messages (text or bytes) and their labels; raises NbspamError.
-
-        sample_weight: how often each is learned, in whole numbers.
-        """
+    def fit(self, X: Any, y: Any) -> "NBSpam":  # noqa: N803 (as there)
+        """Learn messages (text or bytes) and their labels; raises NbspamError."""
         texts, labels = _texts(X), utils.column_or_1d(y, warn=True)
         utils.check_consistent_length(texts, labels)
         labels_list = np.asarray(y, object).ravel().tolist()  # where NaN is not "nan" yet
@@ -66,10 +63,6 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
                 f"{len(missing)} of {len(labels)} labels are missing, the first of message"
                 f" {missing[0]}; give each message a label, or leave those out"
             )
-        if sample_weight is not None:
-            times = _times(sample_weight, len(labels))
-            labels = np.repeat(labels, times)
-            texts = [text for text, n in zip(texts, times, strict=True) for _ in range(n)]
         check_classification_targets(labels)
         self.classes_, which = np.unique(labels, return_inverse=True)
         names = [normal_label(str(label)) for label in self.classes_.tolist()]
@@ -120,21 +113,6 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         accepted = tags.input_tags
         accepted.one_d_array, accepted.two_d_array, accepted.string = True, False, True
         return tags
-
-
-def _times(weights: Any, n: int) -> list[int]:
-    """Return how often each of n messages is learned; raises OptionError."""
-    try:
-        repeats = np.broadcast_to(np.asarray(weights, float), n)
-    except (TypeError, ValueError):  # no numbers, or not as many
-        repeats = np.full(n, np.nan)
-    times = np.nan_to_num(repeats).astype(int)
-    if not np.array_equal(times, repeats) or min(times, default=0) < 0:
-        raise OptionError(
-            "sample_weight says how often a message is learned, which must be a whole number; give"
-            " such numbers, or leave it out"
-        )
-    return times.tolist()  # type: ignore[no-any-return]
 
 
 def _texts(messages: Any) -> list[str | bytes]:

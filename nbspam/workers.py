@@ -1,8 +1,7 @@
 """The executor: sources in, tokenized messages out; on several cores where there are many messages.
 
-An executor applies a function to items, in order.  What comes back is data (tokenized messages, and
-records of what was skipped), so an executor needs to know nothing of what it runs, and its caller
-nothing of where that ran.
+An executor applies a function to items, in order.  The values are data (tokenized messages, records
+of skipped ones), so an executor knows nothing of the function and its caller nothing of the place.
 """
 
 import gc
@@ -34,19 +33,19 @@ A = TypeVar("A")
 B = TypeVar("B")
 S = TypeVar("S")
 _BATCH = 50  # messages handed over at a time, and no more than:
-_BATCH_BYTES = 1 << 20
-# Of a piece that is kept: the same, where the messages are read here.
+BATCH_BYTES = 1 << 20
+# The same, of a piece that is stored, if its messages are read here.
 PIECE = 20_000, 1 << 20
 _SHORT = 4
 _FILE = 4_096  # bytes of a message in a file, which is not read to know
 _WAITING = 12  # batches per process, done or to be done: memory does not grow with the corpus
-# Seconds of work after which processes are started, which takes 0.07 s: who has had so much to do
-# may have more.
+# Seconds of work after which processes are started, which takes 0.07 s: after so much work there is
+# likely to be more.
 _ALONE = 0.1
 
 
 def never_pauses() -> bool:
-    """Return whether the next message is yet to be written: that of a file never is."""
+    """Return whether reading the next message would block: in a file it never does."""
     return False
 
 
@@ -54,25 +53,25 @@ _COLLECTIONS = 50_000, 20, 100  # of `gc.set_threshold`; Python's are 700, 10, 1
 
 
 class Passes:
-    """Is told how far work in passes is; this one says nothing."""
+    """Receives the progress of work in passes; this one shows nothing."""
 
     def begin(self, what: str, parts: int | None, done: int = 0) -> None:
-        """Begin a pass of so many parts, None: of the size of the sources; or its next part."""
+        """Begin a pass of `parts` parts (None: of the sources' size), or its next part."""
 
     def done(self, messages: int = 0, size: int = 0) -> None:
-        """One part is done, with so many messages and bytes."""
+        """Count a finished part with its messages and bytes."""
 
 
 class Executor:
-    """Where work is done: here, one item after the other; others are made of this one."""
+    """Runs work in this process, one item after the other; subclasses run it elsewhere."""
 
-    # Whether who works has the files of this machine.
+    # Whether the workers have this machine's files.
     is_here = True
     _jobs = 1
 
     @property
     def workers(self) -> int:
-        """How many work at once."""
+        """The number of workers."""
         return self._jobs
 
     def map(
@@ -80,17 +79,17 @@ class Executor:
     ) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order; what precedes a failure comes first.
 
-        function, items and values can go to another process.  shared: goes to each process once, as
-        it is then, without a copy where processes are forked.
-        n: above 1, the function returns a tuple of n values, of which all but the first may stay
-        where they were made: what comes back stands for them in later items.
+        function, items and values can go to another process.
+        shared: goes to each process once, when the process starts; a forked one has no copy.
+        n: above 1, the function returns a tuple of n values.  All but the first may stay where they
+        were made; later items may contain the references that are yielded in their place.
         Raises NbspamError when a process dies.
         """
         return (function(shared, item) for item in items)
 
 
 class Processes(Executor):
-    """Several processes of this machine; the first items are done in this one."""
+    """Runs work in several processes of this machine; the first items in this one."""
 
     def __init__(
         self,
@@ -101,11 +100,11 @@ class Processes(Executor):
     ) -> None:
         """Use `jobs` processes for what is left after `alone` seconds.
 
-        pauses: whether the next item is yet to come, so that none is waited for.
+        pauses: whether the next item would have to be waited for.
         start_method: of `multiprocessing`; None is Python's choice.
         """
         self._jobs, self._alone, self._pauses = jobs, alone, pauses
-        self._has_forked = False  # once there was much to do, there is more
+        self._has_forked = False  # after that, all later work goes to processes
         self._start_method = start_method
 
     def map(
@@ -113,7 +112,7 @@ class Processes(Executor):
     ) -> Iterator[B]:
         """Yield function(shared, item) of each item, in order; raises NbspamError if one dies."""
         items = iter(items)
-        worked = 0.0  # seconds; the time of whoever takes what is done does not count
+        worked = 0.0  # seconds, without the time that the consumer of the values takes
         for item in items:
             if worked >= self._alone or self._has_forked:
                 self._has_forked = True
@@ -149,9 +148,9 @@ class Processes(Executor):
 def ahead(
     items: Iterator[A], length: int, pauses: Callable[[], bool] = never_pauses
 ) -> Iterator[A]:
-    """Yield items while `length` of the next are taken already; a failure comes in its place.
+    """Yield items and read up to `length` of them ahead; a failure comes in its place.
 
-    While the items pause, none is taken before all that were taken are yielded.
+    While the items pause, all that were read are yielded first.
     """
     waiting: deque[A] = deque()
     failure: Exception | None = None
@@ -171,7 +170,7 @@ def ahead(
         raise failure
 
 
-_own: dict[str, Callable[[Any], Any]] = {}  # what this process does, if it is a worker
+_task: dict[str, Callable[[Any], Any]] = {}  # of this process, if it is a worker
 
 
 def _begin_worker(function: Callable[[Any, Any], Any], shared: Any) -> None:
@@ -180,7 +179,7 @@ def _begin_worker(function: Callable[[Any, Any], Any], shared: Any) -> None:
     from multiprocessing import parent_process
     from threading import Thread
 
-    _own["work"] = partial(function, shared)
+    _task["work"] = partial(function, shared)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
 
@@ -193,15 +192,15 @@ def _begin_worker(function: Callable[[Any, Any], Any], shared: Any) -> None:
 
 
 def _work(item: Any) -> Any:
-    return _own["work"](item)
+    return _task["work"](item)
 
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Look for garbage in cycles rarely.
+    """Collect cyclic garbage rarely.
 
-    A corpus is a million objects and no garbage: going through them, again and again, took a
-    quarter of the time from its last message to the model.
+    A corpus is a million objects without garbage: collections took a quarter of the time from the
+    last message to the model.
     """
     before = gc.get_threshold()
     gc.set_threshold(*_COLLECTIONS)
@@ -238,10 +237,10 @@ def tokenized(
 ) -> Iterator[TokenizedMessage]:
     """Yield each message tokenized, in order; one whose file cannot be read is skipped.
 
-    digests: whether the messages are to be looked up in a ledger or entered into it.
-    wanted: the numbers that the model counts beside their tokens.
-    skips_empty: whether a mail with nothing in it is skipped, too: it is not to be learned; no
-        error even under `strict`.
+    digests: whether to compute digests, for a ledger.
+    wanted: the numbers that the model counts beside tokens.
+    skips_empty: whether to skip a mail without content, which cannot be learned; that is no error
+        even under `strict`.
     Raises NbspamError when a process dies.
     """
     how = Tokenizing(digests, wanted, skips_empty)
@@ -250,7 +249,7 @@ def tokenized(
 
 
 def without_skipped(results: Iterable[A | Skipped], skips: Skips) -> Iterator[A]:
-    """Yield results, and tell what was skipped."""
+    """Yield results, and report the skipped messages."""
     for result in results:
         if isinstance(result, Skipped):
             skips.take(result)
@@ -265,10 +264,10 @@ def _tokenize_all(how: Tokenizing, batch: "Batch") -> list[TokenizedMessage | Sk
 def in_batches(
     raws: "Iterator[RawMessage | Skipped | SourcePiece]",
     most: int = _BATCH,
-    most_bytes: int = _BATCH_BYTES,
+    most_bytes: int = BATCH_BYTES,
     pauses: Callable[[], bool] = never_pauses,
 ) -> "Iterator[Batch]":
-    """Yield the messages in batches, a piece by itself; before a failure what was read before."""
+    """Yield the messages in batches, and each piece by itself; a failure comes in its place."""
     batch: list[RawMessage | Skipped] = []
     size = 0
     try:
@@ -281,7 +280,7 @@ def in_batches(
                 continue
             batch.append(raw)
             content = raw.content if isinstance(raw, RawMessage) else ""
-            if isinstance(content, str):  # it has more tokens than a mail of as many bytes
+            if isinstance(content, str):  # a text has more tokens than a mail of as many bytes
                 size += _SHORT * len(content)
             else:
                 size += len(content) if isinstance(content, bytes) else _FILE

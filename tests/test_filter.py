@@ -2,7 +2,7 @@ import os
 import pickle
 
 import pytest
-from small_models import big, learn, many_messages
+from small_models import learn, many_messages
 
 import nbspam.filter
 from nbspam.errors import ModelError
@@ -32,7 +32,7 @@ in_any_way = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def learned():
-    return big(2_000)
+    return learn(many_messages(2_000), scoring="evidence")
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +88,10 @@ def test_a_table_is_made_when_it_pays(learned, path, tables):
     words = TokenizedMessage("-", None, ["one", "two"])
     with open_filter(path) as spam_filter:
         for judged, made in ((n // 2 - 1, 0), (2, 1), (n, 1)):
-            spam_filter.judge_all([words] * judged)
+            spam_filter.classify_batch([words] * judged)
             assert len(tables) == made
         spam_filter.learn([("ham", "a new message")])
-        spam_filter.judge_all([words])  # there is a new model, and nothing is known to come
+        spam_filter.classify_batch([words])  # there is a new model, and nothing is known to come
         assert len(tables) == 1
 
 
@@ -150,7 +150,7 @@ def test_a_process_that_is_not_forked_opens_the_same_base_or_none(base, tmp_path
         pickled = pickle.dumps(spam_filter)
         with pickle.loads(pickled) as again:
             assert again.classify("some words") == spam_filter.classify("some words")
-            assert again.own_metadata == spam_filter.own_metadata != spam_filter.metadata
+            assert again.personal_metadata == spam_filter.personal_metadata != spam_filter.metadata
         with open_filter(path) as other:
             other.learn([("spam", "some more words")])
         with pytest.raises(ModelError, match=r"own.json: .* changed .*; run it again$"):
@@ -164,7 +164,7 @@ def test_what_is_learned_through_a_base_is_forgotten_through_it(base, tmp_path):
         before = spam_filter.classify("some new words").log_odds
         assert spam_filter.learn([("spam", "some new words")]).learned == 1
         assert spam_filter.classify("some new words").log_odds > before + 0.01
-        assert spam_filter.own_metadata.learned.messages == (0, 1)
+        assert spam_filter.personal_metadata.learned.messages == (0, 1)
         assert spam_filter.forget(["some new words"]).forgotten == 1
         assert spam_filter.classify("some new words").log_odds == pytest.approx(before, abs=1e-3)
     assert path.read_bytes() == whole

@@ -55,7 +55,7 @@ def test_the_public_names():
 
 @pytest.mark.parametrize("in_memory", [0, 1_000])
 def test_a_full_disk_for_temporary_files_is_an_error_of_one_sentence(in_memory, monkeypatch):
-    monkeypatch.setattr(corpus, "_IN_MEMORY", in_memory)
+    monkeypatch.setattr(corpus, "IN_MEMORY", in_memory)
     trained, (_, hard) = nbspam.train(PAIRS), resource.getrlimit(resource.RLIMIT_FSIZE)
     said = rf"^{tempfile.gettempdir()}: .* \(File too large\); free some space, or set TMPDIR"
     for act in (

@@ -21,9 +21,9 @@ import nbspam
 ROOT = Path(__file__).parents[1]
 KINDS = "missing empty half zeros syntax error exit stop bytecode".split()
 # Of what a passage loads, files of every room that it goes through.
-LOADED = """errors filter workers cli/program cli/classify serving/passthrough reading/message
-reading/charsets reading/marks tokens/tokenized tokens/text store/lookup store/metadata
-bayes/evidence bayes/event_model scoring/classifier scoring/verdict""".split()
+LOADED = """errors filter workers cli/program cli/command cli/classify serving/passthrough
+reading/message reading/charsets reading/marks tokens/tokenized tokens/text store/lookup
+store/metadata bayes/evidence bayes/event_model scoring/classifier scoring/verdict""".split()
 LIST = """
 import os, sys
 files = lambda: [str(getattr(module, "__file__", None)) for module in sys.modules.values()]

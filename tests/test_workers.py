@@ -201,7 +201,7 @@ def test_batches_keep_all_and_their_bounds(contents):
     batches = list(workers.in_batches(iter(raws)))
     assert [raw for batch in batches for raw in batch] == raws
     for batch in batches:
-        assert sum(len(raw.content) for raw in batch[:-1]) <= workers._BATCH_BYTES
+        assert sum(len(raw.content) for raw in batch[:-1]) <= workers.BATCH_BYTES
 
 
 # Executors

@@ -24,14 +24,14 @@ The usual step of the extended Kalman filter computes s at the old b; at the new
 step grows.  c is the curvature of the parabola that bounds a message's loss from above and touches
 it at z and -z (Jaakkola and Jordan 2000, "Bayesian parameter estimation via variational methods").
 The second derivative there, p (1 - p), is near 0 where messages are easy, though b could not move
-far without their loss: 20 spams of 756 mails taught as ham then turned its signs, and 100 % of spam
-was missed; with c 9.6 %, and 9.4 % with the calibration left alone.
+far without their loss: 20 spams of 756 mails learned as ham then turned its signs, and 100 % of
+spam was missed; with c 9.6 %, and 9.4 % with the calibration left alone.
 A message is taken back out by learning the later ones again (`Lesson`).
 
-People err, and mostly in one direction: who never looks into Junk leaves spam in the inbox, and the
-inbox is learned as ham.  So a label is wrong with one of two probabilities (`Noise`; Bootkrajang
-and Kaban 2012, "Label-noise robust logistic regression and its applications"; Scott, Blanchard and
-Handy 2013, "Classification with asymmetric label noise"):
+Labels are wrong mostly in one direction: spam that the user leaves in the inbox is learned as ham.
+So a label is wrong with one of two probabilities (`Noise`; Bootkrajang and Kaban 2012, "Label-noise
+robust logistic regression and its applications"; Scott, Blanchard and Handy 2013, "Classification
+with asymmetric label noise"):
 
     P(label spam | x) = (1 - e_ham) sigmoid(b . x) + e_spam sigmoid(-b . x)
     w = (1 - e') r / ((1 - e') r + e (1 - r)),   r = P(the label | x) without noise
@@ -65,9 +65,9 @@ starting from the prior log-odds p of the class, the calibration moves them to
   the coefficients, and that of words counted in few messages (m in the smaller class).
 - margin is caution for ham, 1 nat with no ham learned: 1 / (1 + (ham / HAM_ENOUGH)^2).  A filter
   that has seen little ham does not know what ham can look like.
-- hold keeps the move from the prior within HALF of what the words say added up in its direction:
-  few known words say little, and no known word says nothing.  Correlated words say less than their
-  sum in any case, so a message of ordinary length is never held.
+- hold limits the shift from the prior to HALF the summed weights in that direction: few known words
+  are weak evidence, and no known word is none.  Correlated words say less than their sum in any
+  case, so a message of ordinary length is never held.
 
 How far the header channel is trusted: as far as the collecting hosts say that it may be.
 
@@ -161,7 +161,7 @@ _WORD_RANGE = 3.0
 FEWEST = 2
 
 # 1-ROCA% of P5 and P4's three with .999, .995, .99, .98: .113 .200 .0816 .101; .114 .172 .0706
-# .0910; .116 .170 .0671 .0882; .119 .169 .0652 .0875.  20 spams of 756 mails taught as ham, 656 of
+# .0910; .116 .170 .0671 .0882; .119 .169 .0652 .0875.  20 spams of 756 mails learned as ham, 656 of
 # them one by one before: 14.2 % of spam missed with .99, 22.8 with .98.
 FORGET = 0.99
 
@@ -240,7 +240,7 @@ def untrained_calibrations(with_traits: bool) -> Calibrations:
 
 
 def settled(calibration: Calibration) -> Calibration:
-    """Return a calibration as it is kept: rounded."""
+    """Return a calibration rounded, as the model file keeps it."""
     b, precision, _, noise, _ = calibration
     return calibration._replace(
         coefficients=tuple(round(value, DECIMALS) for value in b),
@@ -309,11 +309,11 @@ class Lesson(NamedTuple):
 
     digest: str  # "" of one that will not be forgotten or moved
     label: int  # the index of its class
-    # Per scored class, as they were scored then; () where it taught nothing.
+    # Per scored class, as they were scored then; () in a long run of one class.
     inputs: tuple[tuple[Vector, ...], ...]
 
 
-def taught(
+def relearned(
     scales: Sequence[Scale], scored: Sequence[int], before: Sequence[Calibrations], lesson: Lesson
 ) -> tuple[Calibrations, ...]:
     """Return the calibrations of the scored classes after a lesson."""
@@ -430,10 +430,10 @@ HAM_ENOUGH = 200.0
 HALF = 0.5
 
 
-class Experience(NamedTuple):
+class ClassSizes(NamedTuple):
     """How many messages a class's log-odds stand on."""
 
-    own: float  # of the class
+    members: float  # messages of the class
     others: float
 
     @property
@@ -444,7 +444,7 @@ class Experience(NamedTuple):
     @property
     def prior(self) -> float:
         """The prior log-odds of the class, in nats; half a message on both sides."""
-        return math.log((self.own + 0.5) / (self.others + 0.5))
+        return math.log((self.members + 0.5) / (self.others + 0.5))
 
     @property
     def margin(self) -> float:
@@ -466,7 +466,7 @@ def predict(
     covariance: Sequence[Vector],
     x: Vector,
     groups: Sequence[Group],
-    experience: Experience,
+    sizes: ClassSizes,
 ) -> Prediction:
     """Return the prediction for a message.
 
@@ -478,10 +478,10 @@ def predict(
     spread = _dot(held_x, [_dot(row, held_x) for row in covariance])
     # Rounding can take the spread of a nearly singular precision, from an edited file, below 0.
     doubt = CALIBRATION_DOUBT * max(0.0, spread)
-    doubt += COUNT_DOUBT * raw * raw / max(0.5, experience.fewest)
+    doubt += COUNT_DOUBT * raw * raw / max(0.5, sizes.fewest)
     kappa = 1 / math.sqrt(1 + math.pi / 8 * doubt)
-    prior = experience.prior
-    move = kappa * raw - experience.margin - prior
+    prior = sizes.prior
+    move = kappa * raw - sizes.margin - prior
     highest = HALF * math.fsum(group.positive for group in groups)
     lowest = HALF * math.fsum(group.negative for group in groups)
     bounded = min(max(move, lowest), highest)

@@ -9,7 +9,7 @@ A new event model is a subclass of `EventModel`, and an entry of EVENT_MODELS; `
 (`matrix.py`) has the same formulas for many messages at once, each left out.
 
 Every event model has the same weight of a token for the evidence rule, that of a class against all
-others; they differ in what the counts are counts of (`Size`):
+others; they differ in what the counts are counts of (`VocabularySize`):
 
     theta_k = (c_k + a_k) / (T_k + m a_k),   w = log theta_spam - log theta_rest
 
@@ -29,7 +29,7 @@ Row = tuple[int, ...]  # a number per class
 Histogram = Mapping[int, int]  # count -> how many tokens have it
 
 
-class Size(NamedTuple):
+class VocabularySize(NamedTuple):
     """What the counts of the tokens are counts of."""
 
     messages: Row
@@ -70,7 +70,7 @@ def on_grid(value: float) -> float:
     return round(value * GRID) / GRID
 
 
-def contrast(row: Row, size: Size, k: int, alpha: float) -> float:
+def contrast(row: Row, size: VocabularySize, k: int, alpha: float) -> float:
     """Return a present token's weight for class k against all others, in nats, on the grid."""
     messages, trials = size.messages, size.trials
     alphas = class_alphas((sum(messages) - messages[k], messages[k]), alpha)
@@ -93,14 +93,14 @@ class EventModel:
         """
         return any(row) and all(0 <= c <= n for c, n in zip(row, messages, strict=True))
 
-    def size(self, histograms: Sequence[Histogram], messages: Row) -> Size:
+    def size(self, histograms: Sequence[Histogram], messages: Row) -> VocabularySize:
         """Return what the counts are counts of: messages, in which a token is or is not.
 
         histograms: per class, count -> how many tokens of the vocabulary have it.
         """
-        return Size(messages, messages, 2)
+        return VocabularySize(messages, messages, 2)
 
-    def class_weights(self, row: Row, size: Size, alpha: float) -> tuple[float, ...]:
+    def class_weights(self, row: Row, size: VocabularySize, alpha: float) -> tuple[float, ...]:
         """Return the weight of a token for each class, in nats; 0 of a model without tokens."""
         return (0.0,) * len(row)
 
@@ -149,7 +149,7 @@ class Bernoulli(EventModel):
 
     name = "bernoulli"
 
-    def class_weights(self, row: Row, size: Size, alpha: float) -> tuple[float, ...]:
+    def class_weights(self, row: Row, size: VocabularySize, alpha: float) -> tuple[float, ...]:
         """Return a present token's weight for each class, logit theta, in nats."""
         return tuple(
             math.log((c + alpha) / (n - c + alpha)) for c, n in zip(row, size.messages, strict=True)
@@ -191,13 +191,13 @@ class Multinomial(EventModel):
             c == 0 or (c > 0 and n > 0) for c, n in zip(row, messages, strict=True)
         )
 
-    def size(self, histograms: Sequence[Histogram], messages: Row) -> Size:
+    def size(self, histograms: Sequence[Histogram], messages: Row) -> VocabularySize:
         """Return what the counts are counts of: tokens, each one of the vocabulary."""
         trials = tuple(sum(count * tokens for count, tokens in h.items()) for h in histograms)
         # 1 without a vocabulary, whose logarithm nothing uses.
-        return Size(messages, trials, max(1, sum(histograms[0].values())))
+        return VocabularySize(messages, trials, max(1, sum(histograms[0].values())))
 
-    def class_weights(self, row: Row, size: Size, alpha: float) -> tuple[float, ...]:
+    def class_weights(self, row: Row, size: VocabularySize, alpha: float) -> tuple[float, ...]:
         """Return log theta of a token for each class, in nats, of each time that it occurs."""
         log = math.log
         return tuple(
@@ -226,7 +226,7 @@ class Complement(Multinomial):
     name = "complement"
     has_prior = False
 
-    def class_weights(self, row: Row, size: Size, alpha: float) -> tuple[float, ...]:
+    def class_weights(self, row: Row, size: VocabularySize, alpha: float) -> tuple[float, ...]:
         """Return -log theta of a token in the complement of each class, in nats."""
         log = math.log
         total, trials = sum(row), sum(size.trials)

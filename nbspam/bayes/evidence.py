@@ -119,7 +119,7 @@ class Evidence(NamedTuple):
     traits: float | None = None  # the feature of the traits; None of a model without
 
 
-def part(strength: float, edge: float) -> float:
+def soft_step(strength: float, edge: float) -> float:
     """Return how much of a word of this strength is above a soft edge, 0 to 1."""
     return min(1.0, max(0.0, (strength - edge) / SOFT + 0.5))
 
@@ -150,7 +150,7 @@ class _Words:
         """Return the sum of the weights above a soft edge, and their number."""
         first = bisect_left(self.weights, -(edge + SOFT / 2), key=_weakness)
         end = bisect_right(self.weights, -(edge - SOFT / 2), key=_weakness)
-        parts = [part(abs(w), edge) for w in self.weights[first:end]]
+        parts = [soft_step(abs(w), edge) for w in self.weights[first:end]]
         nats, times = (
             map(on_grid, map(mul, parts, values[first:end])) for values in (self.nats, self.times)
         )
@@ -234,7 +234,7 @@ def group_shares(weights: Sequence[float], most: int, coefficients: Sequence[flo
     of_strong = b_strong / (words.above(STRONG)[1] + STRONG_SHRINK)
     shares = {}
     for w, nats in zip(words.weights, words.nats, strict=True):
-        strongest, strong = part(abs(w), words.edge), part(abs(w), STRONG)
+        strongest, strong = soft_step(abs(w), words.edge), soft_step(abs(w), STRONG)
         share = nats * (of_strongest * strongest + of_sum + of_strong * strong)
         shares[w] = share / words.counts[w]
     return [shares[w] for w in weights]

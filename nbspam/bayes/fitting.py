@@ -5,20 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from nbspam.bayes.calibration import (
-    DECIMALS,
-    FEWEST,
-    FULL,
-    INPUT_DECIMALS,
-    LEAST_ODDS,
-    SCALES,
-    Calibration,
-    Noise,
-    Range,
-    Scale,
-    settled,
-    untrained,
-)
+from nbspam.bayes import calibration
 from nbspam.bayes.evidence import LENGTH_CENTRE
 from nbspam.bayes.matrix import Booleans, EvidenceRows, Floats
 
@@ -41,20 +28,20 @@ _LEAST_GAIN = 1.0
 BLOCK = 1 << 16  # messages whose inputs are in memory together while a calibration is fitted
 
 
-def inputs_of_rows(scale: Scale, evidence: EvidenceRows) -> Floats:
+def inputs_of_rows(scale: calibration.Scale, evidence: EvidenceRows) -> Floats:
     """Return x of each message for a calibration, (n, scale.size), rounded.
 
     As `calibration.inputs` and `learned_inputs` have it.
     """
-    own = (evidence.text_and_fields, evidence.text, evidence.opening)
-    words = own[[one.name for one in SCALES].index(scale.name)]
+    groups = (evidence.text_and_fields, evidence.text, evidence.opening)
+    words = groups[[known.name for known in calibration.SCALES].index(scale.name)]
     length = np.log(np.maximum(words[:, 3], 1)) - LENGTH_CENTRE
     columns = [np.ones(len(words)), *words[:, :3].T, length]
-    if scale.name == FULL.name:
+    if scale.name == calibration.FULL.name:
         columns += [*evidence.header[:, :3].T]
     if evidence.traits is not None:
         columns.append(evidence.traits)
-    return np.round(np.column_stack(columns), INPUT_DECIMALS)
+    return np.round(np.column_stack(columns), calibration.INPUT_DECIMALS)
 
 
 class Inputs(Protocol):
@@ -67,7 +54,9 @@ class Inputs(Protocol):
         """Return the x of some messages."""
 
 
-def fit_calibration(scale: Scale, x: Inputs, is_spam: Booleans) -> Calibration:
+def fit_calibration(
+    scale: calibration.Scale, x: Inputs, is_spam: Booleans
+) -> calibration.Calibration:
     """Return the calibration fitted to leave-one-out inputs: the mode of b, and its precision.
 
     x: (n, scale.size); is_spam: (n,).
@@ -76,25 +65,29 @@ def fit_calibration(scale: Scale, x: Inputs, is_spam: Booleans) -> Calibration:
     them need be in memory.
     """
     n_spam = int(is_spam.sum())
-    if min(n_spam, len(is_spam) - n_spam) < FEWEST:
-        return untrained(scale)
+    if min(n_spam, len(is_spam) - n_spam) < calibration.FEWEST:
+        return calibration.untrained(scale)
     data = _Blocks(x, is_spam, np.array(scale.mean), np.array(scale.precision))
     b = np.array(scale.mean)
-    plain = data.mode(b)
+    plain = data.fit_mode(b)
 
-    def p_wrong(noise: Noise) -> Floats:
+    def p_wrong(noise: calibration.Noise) -> Floats:
         nonlocal b
-        wrong = data.weigh(b, noise)
-        b = data.mode(b)
+        wrong = data.reweight(b, noise)
+        b = data.fit_mode(b)
         return wrong
 
     noise = _shares_wrong(p_wrong, len(is_spam), is_spam)
-    gain = data.surprise(plain, Noise()) - data.surprise(b, noise)
-    if round(gain, DECIMALS) < 2 * _LEAST_GAIN:
-        b, noise = plain, Noise()
-        data.weigh(b, noise)
+    gain = data.negative_log_likelihood(plain, calibration.Noise()) - data.negative_log_likelihood(
+        b, noise
+    )
+    if round(gain, calibration.DECIMALS) < 2 * _LEAST_GAIN:
+        b, noise = plain, calibration.Noise()
+        data.reweight(b, noise)
     precision = tuple(map(tuple, data.precision(b).tolist()))
-    return settled(Calibration(tuple(b.tolist()), precision, data.ranges(), noise))
+    return calibration.settled(
+        calibration.Calibration(tuple(b.tolist()), precision, data.ranges(), noise)
+    )
 
 
 def wrong_labels(odds: Floats, is_spam: Booleans | None) -> Floats:
@@ -106,7 +99,7 @@ def wrong_labels(odds: Floats, is_spam: Booleans | None) -> Floats:
     """
     right, wrong = _sigmoid(odds), _sigmoid(-odds)
 
-    def p_wrong(noise: Noise) -> Floats:
+    def p_wrong(noise: calibration.Noise) -> Floats:
         return 1 - _p_right(right, is_spam, noise)
 
     n = len(odds)
@@ -114,12 +107,14 @@ def wrong_labels(odds: Floats, is_spam: Booleans | None) -> Floats:
     left, joined = _by_label(noise, is_spam)
     gain = float((np.log((1 - left) * right + joined * wrong) - np.log(right)).sum())
     least = _LEAST_GAIN if is_spam is None else 2 * _LEAST_GAIN
-    return p_wrong(noise) if round(gain, DECIMALS) >= least else np.zeros(n)
+    return p_wrong(noise) if round(gain, calibration.DECIMALS) >= least else np.zeros(n)
 
 
-def _shares_wrong(p_wrong: Callable[[Noise], Floats], n: int, is_spam: Booleans | None) -> Noise:
+def _shares_wrong(
+    p_wrong: Callable[[calibration.Noise], Floats], n: int, is_spam: Booleans | None
+) -> calibration.Noise:
     """Return the shares of wrong labels among n, by EM; p_wrong: 1 - w of each."""
-    noise = Noise(_FIRST_NOISE, _FIRST_NOISE)
+    noise = calibration.Noise(_FIRST_NOISE, _FIRST_NOISE)
     for _ in range(_STEPS):
         before, wrong = noise, p_wrong(noise)
         if is_spam is None:
@@ -131,19 +126,19 @@ def _shares_wrong(p_wrong: Callable[[Noise], Floats], n: int, is_spam: Booleans 
                 (doubted + _PRIOR_WRONG / 2) / (total + _PRIOR_MESSAGES / 2)
                 for doubted, total in ((missing, n_spam), (foreign, n - n_spam))
             ]
-        noise = Noise(*(round(share, DECIMALS) for share in shares))
+        noise = calibration.Noise(*(round(share, calibration.DECIMALS) for share in shares))
         if all(abs(new - old) < 1e-4 * new for new, old in zip(noise, before, strict=True)):
             break
     return noise
 
 
-def _by_label(noise: Noise, is_spam: Booleans | None) -> tuple[Floats, Floats]:
+def _by_label(noise: calibration.Noise, is_spam: Booleans | None) -> tuple[Floats, Floats]:
     """Return for each label what its class loses to the other, and what it gets from there."""
     is_class = True if is_spam is None else is_spam
     return np.where(is_class, *noise), np.where(is_class, *noise[::-1])
 
 
-def _p_right(r: Floats, is_spam: Booleans | None, noise: Noise) -> Floats:
+def _p_right(r: Floats, is_spam: Booleans | None, noise: calibration.Noise) -> Floats:
     """Return w of each message; r: the probability of its label without noise."""
     left, joined = _by_label(noise, is_spam)
     return np.asarray((1 - left) * r / ((1 - left) * r + joined * (1 - r)))
@@ -166,13 +161,13 @@ class _Blocks:
     def _penalty(self, b: Floats) -> float:
         return float(0.5 * (self._precision * (b - self._mean) ** 2).sum())
 
-    def weigh(self, b: Floats, noise: Noise) -> Floats:
+    def reweight(self, b: Floats, noise: calibration.Noise) -> Floats:
         """Let each message weigh as much as its label is likely right; return 1 - w of each."""
         for x, is_spam, right in self._each():
             right[:] = _p_right(_sigmoid(_signs(is_spam) * (x @ b)), is_spam, noise)
         return 1 - self._right
 
-    def surprise(self, b: Floats, noise: Noise) -> float:
+    def negative_log_likelihood(self, b: Floats, noise: calibration.Noise) -> float:
         """Return the negative log-likelihood of the labels, and of b under the prior, in nats."""
         total = self._penalty(b)
         for x, is_spam, _ in self._each():
@@ -180,7 +175,7 @@ class _Blocks:
             total -= float(np.log((1 - left) * _sigmoid(z) + joined * _sigmoid(-z)).sum())
         return total
 
-    def mode(self, b: Floats) -> Floats:
+    def fit_mode(self, b: Floats) -> Floats:
         """Return the b of the weighted fit: Newton's method with halved steps, from b.
 
         The objective is strictly convex because of the prior.
@@ -222,11 +217,11 @@ class _Blocks:
         """Return L, with the curvature c of each message (`calibration.curvature`)."""
         precision = np.diag(self._precision)
         for x, _, right in self._each():
-            z = np.maximum(np.abs(x @ b), LEAST_ODDS)
+            z = np.maximum(np.abs(x @ b), calibration.LEAST_ODDS)
             precision = precision + (x * (right * np.tanh(z / 2) / (2 * z))[:, None]).T @ x
         return precision
 
-    def ranges(self) -> tuple[Range, ...]:
+    def ranges(self) -> tuple[calibration.Range, ...]:
         """Return the lowest and highest value of each feature, but for the constant."""
         low = np.min([x[:, 1:].min(axis=0) for x, *_ in self._each()], axis=0)
         high = np.max([x[:, 1:].max(axis=0) for x, *_ in self._each()], axis=0)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nbspam.bayes import evidence
-from nbspam.bayes.event_model import GRID, EventModel, Size, class_alphas
+from nbspam.bayes.event_model import GRID, EventModel, VocabularySize, class_alphas
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -128,7 +128,12 @@ class EventArrays:
     """
 
     def __init__(
-        self, model: EventModel, counts: Integers, messages: Integers, alpha: float, size: Size
+        self,
+        model: EventModel,
+        counts: Integers,
+        messages: Integers,
+        alpha: float,
+        size: VocabularySize,
     ) -> None:
         """Keep the counts, (n_classes, n_tokens), which may be those of some tokens.
 

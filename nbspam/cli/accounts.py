@@ -42,7 +42,7 @@ from nbspam.mailbox.maildir import Maildir
 _LISTS = ("folders", "ham")
 _NUMBERS = {"port": (1, 65_535), "timeout": (1, 3_600)}
 _SECRETS = ("password-command", "password-file", "token-command")
-_OTHERS = (*_SECRETS, "ca-file")  # what an account has in other words
+_OTHERS = (*_SECRETS, "ca-file")  # not fields of `Account`
 _LOCAL = ("maildir", "folders", "ham", "junk")
 KEYS = ["ca-file", "host", *_LOCAL, *_SECRETS, "tls", "user", *_NUMBERS]
 
@@ -50,7 +50,7 @@ Place = Account | Maildir
 
 
 def mail_places(words: Sequence[str]) -> list[Place]:
-    """Return the places of these names, addresses or paths; without any, all of the config file.
+    """Return the places with these names, addresses or paths; by default all of the config file.
 
     Raises OptionError.
     """
@@ -66,8 +66,8 @@ def mail_places(words: Sequence[str]) -> list[Place]:
 def _named(word: str, known: Mapping[str, Place]) -> Place:
     if word.lower().startswith(SCHEME):
         address = parse_address(word)
-        found = _account_at(address, known, word)
-        return found._replace(folders=(address.folder,)) if address.folder else found
+        account = _account_at(address, known, word)
+        return account._replace(folders=(address.folder,)) if address.folder else account
     if word not in known and ("/" in word or os.path.isdir(word)):  # noqa: PTH112 (loads less)
         path = os.path.normpath(os.path.expanduser(word))  # noqa: PTH111
         same = [p for p in known.values() if isinstance(p, Maildir) and p.path == path]
@@ -81,17 +81,18 @@ def _named(word: str, known: Mapping[str, Place]) -> Place:
 
 
 def _account_at(address: FolderAddress, known: Mapping[str, Place], label: str) -> Account:
-    """Return the account of an address: one that is known, or one whose user is asked."""
+    """Return the account of an address: a configured one, or one that asks for its password."""
     user, host, port = address[:3]
-    for each in known.values():
-        if isinstance(each, Maildir):
+    for place in known.values():
+        if isinstance(place, Maildir):
             continue
-        if (each.user, each.host.lower()) == (user, host.lower()) and port in (None, each.own_port):
-            return each
-    return Account(user, host, partial(_asked, f"{user}@{host}"), port, label=label)
+        is_same = (place.user, place.host.lower()) == (user, host.lower())
+        if is_same and port in (None, place.own_port):
+            return place
+    return Account(user, host, partial(_ask_password, f"{user}@{host}"), port, label=label)
 
 
-def messages_at(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:
+def messages_at(name: str, seen_only: bool) -> Iterator[tuple[str, bytes]]:
     """Yield the address and bytes of each message of an IMAP folder.
 
     Raises AccountError, and OptionError for a wrong account of the config file.
@@ -99,12 +100,12 @@ def messages_at(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:
     address = parse_address(name)
     if not address.folder:
         raise AccountError(f"{name}: names no folder; add one, such as {name.rstrip('/')}/INBOX")
-    yield from read_folder(_account_at(address, configured_places(), name), address, only_read)
+    yield from read_folder(_account_at(address, configured_places(), name), address, seen_only)
 
 
 @cache
-def _asked(name: str) -> Secret:
-    """Return the password that the user types, asked for once; raises AccountError."""
+def _ask_password(name: str) -> Secret:
+    """Ask for a password once, and return it; raises AccountError."""
     if not (sys.stdin and sys.stdin.isatty()):
         raise AccountError(
             f"{name}: there is no password and no terminal to ask for it; give the account a"
@@ -149,15 +150,15 @@ def _place(path: str, label: str, values: Any) -> Place:
             raise wrong("", f"the account has no {key}; add {key} = …, or maildir = …")
     for key in [key for key in values if is_local and key not in _LOCAL]:
         raise wrong(key, "is for an IMAP account, and maildir is given; leave one of them out")
-    given = [key for key in _SECRETS if key in values]
-    if len(given) > 1:
-        raise wrong(given[1], f"{given[0]} is given too; leave one of them out")
+    secret_keys = [key for key in _SECRETS if key in values]
+    if len(secret_keys) > 1:
+        raise wrong(secret_keys[1], f"{secret_keys[0]} is given too; leave one of them out")
     name = "" if is_local else f"{values['user']}@{values['host']}"
-    secret = partial(_asked, name)
+    secret = partial(_ask_password, name)
     if password := file("password-file"):
         secret = partial(from_file, password, name)
-    elif given:
-        secret = partial(from_command, values[given[0]], given[0], name)
+    elif secret_keys:
+        secret = partial(from_command, values[secret_keys[0]], secret_keys[0], name)
     fields: dict[str, Any] = {k: v for k, v in values.items() if k not in _OTHERS}
     fields["folders"] = tuple(values.get("folders", (INBOX,)))
     fields["ham"] = tuple(values.get("ham", fields["folders"]))
@@ -174,7 +175,7 @@ def _place(path: str, label: str, values: Any) -> Place:
 
 
 def _problem(key: str, value: object) -> str:
-    """Return what is wrong with what a config file says of an account; empty if nothing is."""
+    """Return what is wrong with a key or value of an account; empty if nothing is."""
     if key == "password":
         return "passwords are not allowed in the config file; use password-command or password-file"
     if key not in KEYS:

@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.command import argument, command, option, section
-from nbspam.cli.notes import (
-    NoTrace,
-    has_reader,
-    note,
-    note_lacking,
-    note_older,
-    note_skips,
-)
+from nbspam.cli import notes
+from nbspam.cli.command import argument, command, flag, option, section
+from nbspam.cli.notes import NoTrace
 from nbspam.cli.options import (
     BASE,
     DASK,
@@ -32,15 +26,15 @@ from nbspam.filter import Filter, classified, open_filter
 from nbspam.names import is_url
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, RawMessage, parse
-from nbspam.reading.source import Flow, Skipped, Skips
-from nbspam.reading.sources import STDIN, any_kind
+from nbspam.reading.source import STDIN, LiveInput, Skipped, Skips
+from nbspam.reading.sources import any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import tokenize
 from nbspam.workers import executor
 
-_SMALL = 1 << 18  # bytes of a file that is one message, or few
+_SMALL = 1 << 18  # bytes of a file with one message or a few
 
 if TYPE_CHECKING:
     from nbspam.reading.cutting import SourcePiece
@@ -51,12 +45,11 @@ _marked = partial(option, needs="--passthrough", seldom=True)
 
 @section("Output")
 class Marking(NamedTuple):
-    """Whether to pass the message on, and how to mark it; None is the default."""
+    """How to pass a message through and mark it; None is the default."""
 
-    passthrough: bool = option(
+    passthrough: bool = flag(
         "-p",
         "--passthrough",
-        is_flag=True,
         help="Copy the message to standard output with its verdict as a header.",
     )
     header: str | None = _marked(
@@ -100,7 +93,7 @@ class Marking(NamedTuple):
 def _check(
     sources: tuple[str, ...], cutting: Cutting, reading: Reading, form: str, marking: Marking
 ) -> None:
-    """Raise OptionError for what is wrong with any model and no declaration says."""
+    """Raise OptionError for options that are wrong with any model."""
     cutting.check()
     if not marking.passthrough:
         reading.check(sources or (STDIN,))
@@ -132,9 +125,8 @@ def classify(
         default="text",
         help="Print text for people, JSON for programs, or the value of an X-Nbspam header.",
     ),
-    exit_code: bool = option(
+    exit_code: bool = flag(
         "--exit-code",
-        is_flag=True,
         under="Output",
         help="Exit with 0 for spam, 1 for ham, 2 for unsure, 3 for any error.",
     ),
@@ -208,77 +200,78 @@ def classify(
     if marking.passthrough:
         return _pass_on(model, base, cutting, exit_code, marking, trace)
     names = sources or (STDIN,)
-    flow, skips = Flow(), Skips(reading.strict)
-    options = reading.options(flow=flow)
-    few = dask is None and reading.is_one_message and all(map(_is_small, names))
-    last: int = VerdictCode.ERROR
+    live_input, skips = LiveInput(), Skips(reading.strict)
+    options = reading.options(live_input=live_input)
+    is_few = dask is None and reading.is_one_message and all(map(_is_small, names))
+    last_code: int = VerdictCode.ERROR
     n = 0
     with open_filter(model, cutting.of, base=base) as spam_filter:
-        note_lacking(model, spam_filter.metadata)
-        options = options.like(spam_filter.metadata.learned.columns)
+        notes.note_lacking(model, spam_filter.metadata)
+        options = options.with_learned_columns(spam_filter.metadata.learned.columns)
         if exit_code:
             _check_positive(spam_filter.metadata)
-        seen: Iterable[RawMessage | Skipped | SourcePiece]
-        with contextlib.ExitStack() as opened:
-            shown: Callable[[Iterable[Any]], Iterable[Any]] = iter
+        raws: Iterable[RawMessage | Skipped | SourcePiece]
+        with contextlib.ExitStack() as stack:
+            with_progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
             size = 0
-            if not few or len(names) > 1:
+            if not is_few or len(names) > 1:
                 from nbspam.cli.progress import progress, size_of
 
                 size = size_of(names) or 0
-                if not (few or sys.stdout.isatty()):  # where the verdicts go elsewhere
-                    shown = opened.enter_context(progress(False, names))
+                if not (is_few or sys.stdout.isatty()):  # verdicts on a terminal are progress
+                    with_progress = stack.enter_context(progress(False, names))
             if dask is None:
-                where = executor(jobs, flow.pauses)
-                seen = trace.noted(raw for name in names for raw in any_kind(name, options, skips))
+                workers = executor(jobs, live_input.would_block)
+                raws = trace.noted(raw for name in names for raw in any_kind(name, options, skips))
             else:
                 from nbspam.cli.progress import cutter, work_place
 
-                where = opened.enter_context(work_place(dask, jobs, trace))
-                cuts = cutter(where, options, names)
-                seen = (piece for name in names for piece in cuts.pieces(name))
-            for done in shown(classified(seen, skips, where, spam_filter, flow.pauses, size)):
-                judged = done.verdict
+                workers = stack.enter_context(work_place(dask, jobs, trace))
+                cuts = cutter(workers, options, names)
+                raws = (piece for name in names for piece in cuts.pieces(name))
+            messages = classified(raws, skips, workers, spam_filter, live_input.would_block, size)
+            for message in with_progress(messages):
+                verdict = message.verdict
                 n += 1
-                click.echo(_line(judged, form))
-                trace.judged(judged)
-                last = _verdict_code(spam_filter, judged)
-        if n > 1 or has_reader():  # else a mail program may run it for every mail
-            note_older(model, spam_filter.metadata, spam_filter.classifier.base)
-    note_skips(skips)
+                click.echo(_line(verdict, form))
+                trace.judged(verdict)
+                last_code = _verdict_code(spam_filter, verdict)
+        if n > 1 or notes.has_reader():  # a mail program runs it once per mail
+            notes.note_older(model, spam_filter.metadata, spam_filter.classifier.base)
+    notes.note_skips(skips)
     if not (n or skips.count):
         nothing = f"{names[-1]}: contains no message; name a source with one"
         if exit_code:
             raise SourceError(nothing)
-        if has_reader():
-            note(nothing)
+        if notes.has_reader():
+            notes.note(nothing)
     if not exit_code:
         return ExitCode.DONE if n or not skips.count else ExitCode.ERROR
-    return VerdictCode.ERROR if skips.count else last
+    return VerdictCode.ERROR if skips.count else last_code
 
 
-def _line(judged: Verdict, form: str) -> str:
-    """Return what is printed of a verdict; the form `header` is the value that -p writes."""
+def _line(verdict: Verdict, form: str) -> str:
+    """Return the output line of a verdict; the form `header` is the value that -p writes."""
     if form == "text":
-        return judged.as_line()
+        return verdict.as_line()
     if form == "json":
-        return json.dumps(judged.as_json())
-    from nbspam.serving.passthrough import verdict_value  # which the other forms do without
+        return json.dumps(verdict.as_json())
+    from nbspam.serving.passthrough import verdict_value  # other forms load no serving
 
-    return verdict_value(judged.verdict, judged.probability, judged.reason)
+    return verdict_value(verdict.verdict, verdict.probability, verdict.reason)
 
 
 def _is_small(source: str) -> bool:
-    """Return whether a source has one message, or few."""
+    """Return whether a source has one message or a few."""
     if source == STDIN:
         return True
-    from pathlib import Path  # 3 ms, which standard input does without
+    from pathlib import Path  # 3 ms; standard input needs none
 
     path = Path(source)
     try:
         return not is_url(source) and path.is_file() and path.stat().st_size < _SMALL
     except (OSError, ValueError):
-        return True  # there is nothing to read
+        return True  # unreadable: reading says why
 
 
 def _pass_on(
@@ -289,40 +282,40 @@ def _pass_on(
     marking: Marking,
     trace: NoTrace,
 ) -> int:
-    """Write the message with its verdict; nothing is written before all is known.
+    """Write the message with its verdict; nothing is written before the verdict is known.
 
-    Returns the exit code; what it raises comes before the message is out.
+    Returns the exit code.  It raises nothing after the message is written.
     """
-    from nbspam.serving import passthrough  # what a message that stays does without
+    from nbspam.serving import passthrough  # only -p needs it
 
     pipe = click.get_current_context().obj  # the MessagePipe of nbspam/__main__.py
     name, tag = marking.name(), marking.tag()
-    taken = pipe.take(BYTES_LIMIT)
-    trace.begin(taken)
+    raw_message = pipe.take(BYTES_LIMIT)
+    trace.begin(raw_message)
     with open_filter(model, cutting.of, base=base) as spam_filter:
         if exit_code:
             _check_positive(spam_filter.metadata)
-        # With the marks that it came with: a text without a header has an empty line after them.
-        parsed = parse(taken, (name, MARK))
+        # Old marks are parsed, too: without them a text without a header begins with an empty line.
+        parsed = parse(raw_message, (name, MARK))
         message = tokenize(parsed, wanted=spam_filter.wanted)
-        judged = spam_filter.judge(message)
+        verdict = spam_filter.classify_tokens(message)
         evidence = None
         if marking.evidence:
             words = spam_filter.explain(message).words
             telling = [(w.token, w.share) for w in words if not is_fragment(w.token)]
             evidence = passthrough.evidence_value(name, telling[: marking.evidence])
-    code = _verdict_code(spam_filter, judged)
+    code = _verdict_code(spam_filter, verdict)
     marks = passthrough.VerdictHeader(
         name=name,
-        verdict=_line(judged, "header"),
+        verdict=_line(verdict, "header"),
         tag=tag if code == VerdictCode.SPAM else "",
         evidence=evidence,
     )
-    raw = passthrough.cleaned(taken, name)
+    raw = passthrough.cleaned(raw_message, name)
     pipe.give(passthrough.marked(raw, marks))
-    trace.judged(judged)
+    trace.judged(verdict)
     with contextlib.suppress(OSError):  # the message is out
-        note_lacking(model, spam_filter.metadata)
+        notes.note_lacking(model, spam_filter.metadata)
     return code if exit_code else ExitCode.DONE
 
 
@@ -335,8 +328,8 @@ def _check_positive(metadata: Metadata) -> None:
         )
 
 
-def _verdict_code(spam_filter: Filter, judged: Verdict) -> VerdictCode:
+def _verdict_code(spam_filter: Filter, verdict: Verdict) -> VerdictCode:
     """Return the exit code of a verdict."""
-    if judged.verdict == spam_filter.metadata.settings.positive:
+    if verdict.verdict == spam_filter.metadata.settings.positive:
         return VerdictCode.SPAM
-    return VerdictCode.HAM if judged.verdict in judged.probabilities else VerdictCode.UNSURE
+    return VerdictCode.HAM if verdict.verdict in verdict.probabilities else VerdictCode.UNSURE

@@ -67,12 +67,27 @@ class Option(click.Option):
 
 
 def option(*names: str, **attributes: Any) -> Any:
-    """Return an option, typed as anything: it is the default of a parameter of any type."""
+    """Return an option, typed as Any: it is the default of a parameter of any type."""
     return Option(names, **attributes)
 
 
+def flag(*names: str, **attributes: Any) -> Any:
+    """Return a boolean option."""
+    return Option(names, is_flag=True, **attributes)
+
+
+def rare_option(*names: str, **attributes: Any) -> Any:
+    """Return an option that only --help-all shows."""
+    return Option(names, seldom=True, **attributes)
+
+
+def rare_flag(*names: str, **attributes: Any) -> Any:
+    """Return a boolean option that only --help-all shows."""
+    return Option(names, is_flag=True, seldom=True, **attributes)
+
+
 def argument(name: str, **attributes: Any) -> Any:
-    """Return an argument, typed as anything."""
+    """Return an argument, typed as Any."""
     return click.Argument([name], **attributes)
 
 
@@ -93,8 +108,8 @@ def command(
 ) -> "Callable[[Callable[..., Any]], Command]":
     """Return a decorator that makes a function of keywords a command.
 
-    logs: what the lines of --log call what it does with a message; it then takes `trace`.
-    table: of the config file, which can set all its options.
+    logs: the action that --log writes for each message; the function then takes `trace`.
+    table: a table of the config file that can set all its options.
     """
     return lambda function: Command(name, function, logs, table)
 
@@ -123,12 +138,12 @@ class Command(click.Command):
     def make_parser(self, ctx: click.Context) -> Any:
         parser = super().make_parser(ctx)
         # click tries `-m` as a long option first, and loads difflib to suggest another: 1.5 ms.
-        # Without these attributes, which are its own, it still does what it should.
+        # The attributes are private to click; without them the parser still works.
         getattr(parser, "_long_opt", {}).update(getattr(parser, "_short_opt", {}))
         return parser
 
     def options(self) -> list[Option]:
-        """Return its options but for those of --help."""
+        """Return its options without those of --help."""
         return [parameter for parameter in self.params if isinstance(parameter, Option)]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -143,7 +158,7 @@ class Command(click.Command):
                 ctx.default_map = defaults(path, self.table, options)
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            error.ctx = error.ctx or ctx  # click leaves it out where an option lacks its value
+            error.ctx = error.ctx or ctx  # click omits it where an option lacks its value
             option = getattr(error, "param", None)
             if isinstance(option, Option) and _is_from_file(ctx, option):
                 problem = f"{path}: {option.flag[2:]}: {error.message.rstrip('.')}"
@@ -154,12 +169,12 @@ class Command(click.Command):
         if not self._logs:
             return self._function(**self._arguments(ctx))
         if (log := ctx.params["log"]) is None:
-            from nbspam.cli.notes import NoTrace  # no help needs it
+            from nbspam.cli.notes import NoTrace  # --help loads less
 
             return self._function(**self._arguments(ctx), trace=NoTrace())
         from nbspam.cli.tracing import Trace
 
-        with Trace(self._logs, log) as trace:  # which logs what the rules refuse, too
+        with Trace(self._logs, log) as trace:  # it also logs options that are refused
             return self._function(**self._arguments(ctx), trace=trace)
 
     def _arguments(self, ctx: click.Context) -> dict[str, Any]:
@@ -227,7 +242,7 @@ LOG = Option(
 
 
 def _is_given(ctx: click.Context, name: str) -> bool:
-    """Return whether an option has more than its built-in default, wherever that is from."""
+    """Return whether an option was set: typed, by the environment or by the config file."""
     value, is_default = ctx.params[name], ctx.get_parameter_source(name) is ParameterSource.DEFAULT
     return not (is_default or value is None or value is False or value == ())
 
@@ -245,8 +260,8 @@ def is_typed(name: str) -> bool:
 def config_file() -> str | None:
     """Return the config file to read: $NBSPAM_CONFIG, else the user's if there is one.
 
-    An empty $NBSPAM_CONFIG is for none.  A folder that cannot be searched has none: a daemon may
-    have been started with the HOME of root.
+    An empty $NBSPAM_CONFIG means none.  So does a folder that may not be searched: a daemon may run
+    with the HOME of root.
     """
     path = config_place()
     if path is None or "NBSPAM_CONFIG" in os.environ:
@@ -259,7 +274,7 @@ def config_file() -> str | None:
 
 
 def config_place() -> str | None:
-    """Return where the config file is, or would be; None for none.
+    """Return the path of the config file, which need not exist; None for none.
 
     On macOS, too, it is in ~/.config, where users of git, uv or ruff look for what they edit.
     """
@@ -267,9 +282,9 @@ def config_place() -> str | None:
     if path is not None:
         return path or None
     folder = os.environ.get("XDG_CONFIG_HOME", "")
-    if not folder.startswith("/"):  # a relative one is to be ignored, says its specification
+    if not folder.startswith("/"):  # the XDG specification ignores relative paths
         home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111
-        if home.startswith("~"):  # there is none
+        if home.startswith("~"):  # no home folder
             return None
         folder = f"{home}/.config"
     return f"{folder.rstrip('/')}/nbspam/config.toml"
@@ -281,7 +296,7 @@ class LazyGroup(click.Group):
     def __init__(self, *args: Any, files: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
         """files: name -> where its command is in `nbspam.cli` (`train:forget`), and its help."""
         super().__init__(*args, **kwargs)
-        # For what click suggests in place of a wrong word.
+        # click suggests one of these for a misspelt command.
         self.commands.update(dict.fromkeys(files))  # type: ignore[arg-type]
         self._files = files
 
@@ -289,6 +304,7 @@ class LazyGroup(click.Group):
         return list(self._files)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        cmd_name = "eval" if cmd_name == "evaluate" else cmd_name
         if cmd_name not in self._files:
             return None
         module, _, name = self._files[cmd_name][0].partition(":")
@@ -298,7 +314,7 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except EOFError as end:  # which click takes for an interrupt
+        except EOFError as end:  # click would report an interrupt
             raise UnexpectedEndError(end) from end
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -7,8 +7,9 @@ import click
 from click.core import ParameterSource
 
 from nbspam.cli.accounts import configured_places
-from nbspam.cli.command import Command, command, config_file, config_place, option
+from nbspam.cli.command import Command, command, config_file, config_place, flag
 from nbspam.cli.options import FORM
+from nbspam.cli.settings import read_config
 from nbspam.errors import one_line
 
 _ORIGINS = {ParameterSource.ENVIRONMENT: "environment", ParameterSource.DEFAULT_MAP: "file"}
@@ -17,9 +18,7 @@ _ORIGINS = {ParameterSource.ENVIRONMENT: "environment", ParameterSource.DEFAULT_
 @command("config")
 def config(
     *,
-    path: bool = option(
-        "--path", is_flag=True, under="Output", help="Print only the name of the config file."
-    ),
+    path: bool = flag("--path", under="Output", help="Print only the name of the config file."),
     form: str = FORM,
 ) -> None:
     """Print the settings of the config file and the environment, and check them.
@@ -47,8 +46,9 @@ def config(
     from nbspam.cli.program import nbspam
 
     file = config_file()
+    table = read_config(file).get("serve", {}) if file else {}
     rows: list[tuple[str, Any, str]] = []
-    for name in ("train", "serve"):  # which have all options that the file can set
+    for name in ("train", "serve"):  # together they have all options that the file can set
         group = click.Context(nbspam, info_name="nbspam")
         subcommand = nbspam.get_command(group, name)
         assert isinstance(subcommand, Command)
@@ -56,10 +56,10 @@ def config(
         for parameter in subcommand.options():
             key, field = parameter.flag[2:], parameter.name or ""
             origin = _ORIGINS.get(context.get_parameter_source(field) or ParameterSource.DEFAULT)
-            if origin and not (parameter.in_file and name == "serve"):
+            if origin and (key in table if name == "serve" else parameter.in_file):
                 value = context.params[field]
                 value = value if isinstance(value, bool | int | float) else str(value)
-                rows.append((key if parameter.in_file else f"[serve] {key}", value, origin))
+                rows.append((f"[serve] {key}" if name == "serve" else key, value, origin))
     rows += [(f"[mail.{name}]", place.name, "file") for name, place in configured_places().items()]
     if form == "json":
         settings = [dict(zip(("option", "value", "from"), row, strict=True)) for row in rows]

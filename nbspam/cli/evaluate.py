@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from nbspam.cli.command import command, is_typed, option, section
+from nbspam.cli.command import command, flag, is_typed, option, section
 from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading
 from nbspam.errors import OptionError, SourceError
-from nbspam.reading.source import Skips
-from nbspam.reading.sources import STDIN
+from nbspam.reading.source import STDIN, Skips
 
 if TYPE_CHECKING:  # the help of this command loads no numpy
     from nbspam.evaluation.results import Results
@@ -55,10 +54,8 @@ class Report(NamedTuple):
         "--report",
         help="Write metrics, curves and worst mistakes to FILE, an HTML page.",
     )
-    full: bool = option(
-        "--full",
-        is_flag=True,
-        help="Print all metrics, the confusion matrix, the calibration and the scores.",
+    full: bool = flag(
+        "--full", help="Print all metrics, the confusion matrix, the calibration and the scores."
     )
 
     @property
@@ -78,11 +75,11 @@ class Report(NamedTuple):
             from nbspam.evaluation.results import check_predictions
 
             check_predictions(self.written)
-        for flag, path in self.files.items():
-            if path == Path("-") and flag == "--report":
+        for name, path in self.files.items():
+            if path == Path("-") and name == "--report":
                 raise OptionError("--report needs a file; name one, such as report.html")
             if path is not None and not path.parent.is_dir():
-                raise SourceError(f"{flag} {path}: the folder does not exist; create it")
+                raise SourceError(f"{name} {path}: the folder does not exist; create it")
         if self.plot is not None:
             from nbspam.evaluation.curves import check_plot
 

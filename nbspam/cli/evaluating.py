@@ -27,8 +27,7 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skipped, Skips
-from nbspam.reading.sources import STDIN, ReadingOptions
+from nbspam.reading.source import STDIN, ReadingOptions, Skipped, Skips
 from nbspam.store.model_file import is_model_like
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import PIECE, Executor, in_batches, tokenized
@@ -129,7 +128,7 @@ def evaluated(
         if not reader.quiet:
             note_older(model, opened.metadata, opened.classifier.base)
         with opened as spam_filter:
-            options = reader.options.like(spam_filter.metadata.learned.columns)
+            options = reader.options.with_learned_columns(spam_filter.metadata.learned.columns)
             reader = reader._replace(options=options)
             messages = reader.messages(spam_filter.wanted._replace(excerpt=excerpt))
             found = protocols.saved_model(

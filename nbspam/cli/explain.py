@@ -10,15 +10,8 @@ from typing import Any
 import click
 
 from nbspam.bayes.calibration import DECIMALS
-from nbspam.cli.command import argument, command, option
-from nbspam.cli.notes import (
-    arrival_words,
-    has_reader,
-    note,
-    note_lacking,
-    note_older,
-    note_skips,
-)
+from nbspam.cli import notes
+from nbspam.cli.command import argument, command, flag, option, rare_flag
 from nbspam.cli.options import BASE, MODEL, Cutting, Reading
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
 from nbspam.display.lines import (
@@ -33,8 +26,8 @@ from nbspam.errors import OptionError, SourceError, counted, one_line
 from nbspam.filter import open_filter
 from nbspam.names import is_url
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skips
-from nbspam.reading.sources import STDIN, ReadingOptions, any_kind
+from nbspam.reading.source import STDIN, ReadingOptions, Skips
+from nbspam.reading.sources import any_kind
 from nbspam.scoring.explanation import TRAIT_PREFIX, Explanation, StrongWord, Word
 from nbspam.scoring.highlights import excerpt_json, highlighted_message
 from nbspam.scoring.rules import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR, rule_of
@@ -78,17 +71,14 @@ def explain(
         default=20,
         help="Show the N strongest words.",
     ),
-    words: bool = option(
+    words: bool = flag(
         "--words",
-        is_flag=True,
         under="Output",
         help="Show the strongest words of the model instead of a message.",
     ),
-    fragments: bool = option(
+    fragments: bool = rare_flag(
         "--fragments",
-        is_flag=True,
         under="Output",
-        seldom=True,
         help="Show character trigrams and pieces of the opening one by one.",
     ),
     form: str = option(
@@ -126,27 +116,27 @@ def explain(
         _print_words(model, top, form, fragments)
         return
     with open_filter(model, cutting.of, base=base) as spam_filter:
-        note_lacking(model, spam_filter.metadata)
-        if has_reader():
-            note_older(model, spam_filter.metadata, spam_filter.classifier.base)
+        notes.note_lacking(model, spam_filter.metadata)
+        if notes.has_reader():
+            notes.note_older(model, spam_filter.metadata, spam_filter.classifier.base)
         raw = _one(source, options, skips)
-        note_skips(skips)
+        notes.note_skips(skips)
         limit = _HTML_LIMIT if form == _HTML else _LIMIT
         wanted = spam_filter.wanted._replace(excerpt=limit)
         message = tokenize(raw.message(), raw.source, raw.label, wanted=wanted)
-        judged, found = spam_filter.judge(message), spam_filter.explain(message)
-        excerpt, metadata = highlighted_message(message, found), spam_filter.metadata
-    shown, sums = word_sums(found, top, fragments, is_told=form != _HTML)
+        verdict, explanation = spam_filter.classify_tokens(message), spam_filter.explain(message)
+        excerpt, metadata = highlighted_message(message, explanation), spam_filter.metadata
+    shown_words, sums = words_and_sums(explanation, top, fragments, is_told=form != _HTML)
     view = ExplanationView(
-        judged,
-        found,
+        verdict,
+        explanation,
         metadata.settings.positive,
         excerpt,
-        shown,
+        shown_words,
         sums,
         class_heads(metadata),
-        list(sentences(judged, found, metadata)),
-        list(legend([word.token for word in shown], found.of)),
+        list(sentences(verdict, explanation, metadata)),
+        list(legend([word.token for word in shown_words], explanation.of)),
     )
     if form == "json":
         click.echo(json.dumps(_as_json(view)))
@@ -160,29 +150,29 @@ def explain(
 
 
 def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
-    """Return the message that `source` names: the first of it, or the one of that number."""
+    """Return the first message of a source, or the one that `FILE:NUMBER` names."""
     numbered = _NUMBERED.fullmatch(source)
     if numbered and source != STDIN and (is_url(source) or not Path(source).exists()):
-        for found in any_kind(numbered[1], options, skips):
-            if os.path.normpath(found.source) == os.path.normpath(source):
-                return found
+        for raw_message in any_kind(numbered[1], options, skips):
+            if os.path.normpath(raw_message.source) == os.path.normpath(source):
+                return raw_message
         raise SourceError(f"{source}: message not found; use a name that nbspam classify prints")
     messages = any_kind(source, options, skips)
     raw = next(messages, None)
     if raw is None:
         raise SourceError(f"{source}: contains no message; name a file with one")
     if next(messages, None) is not None:
-        note(f"{source} contains several messages; this is {raw.source}, the first")
+        notes.note(f"{source} contains several messages; this is {raw.source}, the first")
     return raw
 
 
 def _print(view: ExplanationView) -> None:
-    judged, colour = view.judged, None
+    verdict, colour = view.judged, None
     if view.positive is not None:
-        colour = "red" if judged.verdict == view.positive else "green"
-    shown = click.style(judged.verdict, fg=colour, bold=True)
-    probability = f"{judged.remark}, probability {judged.probability:.4f}"
-    click.echo(f"{one_line(judged.source)}: {shown}{probability}\n")
+        colour = "red" if verdict.verdict == view.positive else "green"
+    styled_verdict = click.style(verdict.verdict, fg=colour, bold=True)
+    probability = f"{verdict.remark}, probability {verdict.probability:.4f}"
+    click.echo(f"{one_line(verdict.source)}: {styled_verdict}{probability}\n")
     lines = excerpt_lines(view.excerpt, page_width(), _LINES, signs=not has_colours())
     for line in lines:
         echo_line(line)
@@ -193,28 +183,35 @@ def _print(view: ExplanationView) -> None:
     for sentence in view.sentences:
         click.echo()
         echo_paragraph(sentence, breaks_words=True)
-    marks = [("[+ +]", f"what counts towards {view.found.of}; [- -]: towards {view.found.against}")]
+    marks = [
+        (
+            "[+ +]",
+            f"what counts towards {view.explanation.of}; [- -]: towards {view.explanation.against}",
+        )
+    ]
     is_marked = not has_colours() and any(
         piece.emphasis and piece.text[0] == "[" for line in lines for piece in line
     )
     _echo_legend([*(marks if is_marked else []), *view.legend], has_share=True)
 
 
-def word_sums(
-    found: Explanation, top: int, fragments: bool, is_told: bool = True
+def words_and_sums(
+    explanation: Explanation, top: int, fragments: bool, is_told: bool = True
 ) -> tuple[list[Word], list[tuple[str, float]]]:
-    """Return the words to show one by one, and the sums: of the others, the constants, of all.
+    """Return the words to list, and the sums: other words, constants, and the total.
 
-    is_told: whether to name the options that show what is summed up.
+    is_told: name the options that list what is summed up.
     """
-    words, pieces, trigrams = list(found.words), list[Word](), list[Word]()
-    if not fragments:  # they are many and mean little to a reader one by one; JSON has them all
-        words = [word for word in found.words if not is_fragment(word.token)]
+    words, pieces, trigrams = list(explanation.words), list[Word](), list[Word]()
+    if not fragments:  # many, and each means little to a reader; JSON has them all
+        words = [word for word in explanation.words if not is_fragment(word.token)]
         pieces, trigrams = (
-            [word for word in found.words if kind_of(word.token) == kind]
+            [word for word in explanation.words if kind_of(word.token) == kind]
             for kind in (PIECE, TRIGRAM)
         )
-    sums = [(CONSTANTS[key].removeprefix("the "), nats) for key, nats in found.constants.items()]
+    sums = [
+        (CONSTANTS[key].removeprefix("the "), nats) for key, nats in explanation.constants.items()
+    ]
     for several, before, what, how in (
         (pieces, "opening: ", "piece", "--fragments"),
         (trigrams, "", "character trigram", "--fragments"),
@@ -226,7 +223,7 @@ def word_sums(
             named = before + counted(len(several), what)
             named += f" ({how} shows them)" if is_told else ""
             sums.insert(0, (named, sum(word.share for word in several)))
-    return words[:top], [*sums, (_SUM, found.total)]
+    return words[:top], [*sums, (_SUM, explanation.total)]
 
 
 def _echo_legend(terms: Iterable[tuple[str, str]], *, has_share: bool) -> None:
@@ -241,31 +238,32 @@ def _echo_legend(terms: Iterable[tuple[str, str]], *, has_share: bool) -> None:
 
 
 def _as_json(view: ExplanationView) -> dict[str, Any]:
-    judged, found = view.judged, view.found
-    classes = tuple(judged.probabilities)
+    verdict, explanation = view.judged, view.explanation
+    classes = tuple(verdict.probabilities)
     words = [
-        w._asdict() | {"counts": dict(zip(classes, w.counts, strict=True))} for w in found.words
+        w._asdict() | {"counts": dict(zip(classes, w.counts, strict=True))}
+        for w in explanation.words
     ]
     fields = {
-        **({"of": found.of, "against": found.against} if len(classes) > 2 else {}),
-        "bias": found.bias,
-        "sum_log_odds": found.sum_log_odds,
-        "constants": dict(found.constants),
-        "unknown": found.unknown,
-        "unheard": found.unheard,
-        "known": found.score.known,
-        "text": found.score.text,
-        "trust": found.score.trust,
+        **({"of": explanation.of, "against": explanation.against} if len(classes) > 2 else {}),
+        "bias": explanation.bias,
+        "sum_log_odds": explanation.sum_log_odds,
+        "constants": dict(explanation.constants),
+        "unknown": explanation.unknown,
+        "unheard": explanation.unheard,
+        "known": explanation.score.known,
+        "text": explanation.score.text,
+        "trust": explanation.score.trust,
         "sentences": view.sentences,
         "message": excerpt_json(view.excerpt),
         "words": words,
-        **({} if found.base is None else {"base": str(found.base)}),
+        **({} if explanation.base is None else {"base": str(explanation.base)}),
     }
-    return {**judged.as_json(), **rounded(fields, DECIMALS)}
+    return {**verdict.as_json(), **rounded(fields, DECIMALS)}
 
 
 def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
-    """Print the words that speak most strongly for each class."""
+    """Print the words with the largest weights for each class."""
     from nbspam.scoring.explanation import strongest_words
     from nbspam.store.lookup import read_model
 
@@ -298,7 +296,7 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
     _echo_legend(legend(tokens, positive), has_share=False)
 
 
-# What a constant term is, in words.
+# The constant terms in words.
 CONSTANTS = {
     BIAS: "the absence of all other words (bias)",
     CALIBRATION: "the baseline",
@@ -310,9 +308,9 @@ CONSTANTS = {
 
 
 def legend(tokens: Iterable[str], of: str) -> Iterator[tuple[str, str]]:
-    """Yield what the figures mean, and the kinds of the tokens, each once: a term, its meaning.
+    """Yield (term, meaning) of the figures and of the kinds of tokens.
 
-    of: the class that positive figures favour.
+    of: the class with positive weights.
     """
     yield "nats", f"the unit of log-odds: +0.7 doubles the odds of {of}, -0.7 halves them"
     yield "weight", "the evidence of a word by itself, in nats"
@@ -328,78 +326,85 @@ def legend(tokens: Iterable[str], of: str) -> Iterator[tuple[str, str]]:
             yield f"{name}:", meaning
 
 
-def sentences(judged: Verdict, found: Explanation, metadata: Metadata) -> Iterator[str]:
+def sentences(verdict: Verdict, explanation: Explanation, metadata: Metadata) -> Iterator[str]:
     """Yield the sentences that explain a verdict."""
     if metadata.is_one_sided:
-        yield f"{judged.verdict}: the model has not learned messages of two classes yet."
+        yield f"{verdict.verdict}: the model has not learned messages of two classes yet."
         return
-    known, text = found.score.known, found.score.text
+    known, text = explanation.score.known, explanation.score.text
     unknown = []
-    if found.unknown:
-        of = counted(found.unknown + sum(not word.is_trait for word in found.words), "token")
-        verb = "is" if found.unknown == 1 else "are"
-        unknown.append(f"{found.unknown:,} of {of} {verb} unknown to the model, and ignored")
-    if judged.reason == TOO_FEW_WORDS:
-        model = "it" if found.unknown else "the model"
+    if explanation.unknown:
+        of = counted(
+            explanation.unknown + sum(not word.is_trait for word in explanation.words), "token"
+        )
+        verb = "is" if explanation.unknown == 1 else "are"
+        unknown.append(f"{explanation.unknown:,} of {of} {verb} unknown to the model, and ignored")
+    if verdict.reason == TOO_FEW_WORDS:
+        model = "it" if explanation.unknown else "the model"
         knows = f"{model} knows {known:,} of {text:,} in the text" if text else "the text has none"
         # One known token is enough for the other class.
-        called = found.against if known else f"{found.against} or {found.of}"
+        called = explanation.against if known else f"{explanation.against} or {explanation.of}"
         unknown.append(f"{knows}, too few to call it {called}")
     if unknown:
         yield "; ".join(unknown)
-    if found.unheard:
-        hidden = counted(found.unheard, "word")
-        are = "is" if found.unheard == 1 else "are"
-        yield f"{hidden} of possibly hidden text would favour {found.against}, and {are} ignored"
-    headers = sum(channel_of(word.token) == HEADER for word in found.words)
+    if explanation.unheard:
+        hidden = counted(explanation.unheard, "word")
+        are = "is" if explanation.unheard == 1 else "are"
+        favoured = f"would favour {explanation.against}, and {are} ignored"
+        yield f"{hidden} of possibly hidden text {favoured}"
+    headers = sum(channel_of(word.token) == HEADER for word in explanation.words)
     if headers and rule_of(metadata).is_calibrated:
-        trusted = f"header trust {100 * found.score.trust:.0f} %"
+        trusted = f"header trust {100 * explanation.score.trust:.0f} %"
         are = "word is" if headers == 1 else "words are"
-        yield f"{trusted} ({arrival_words(metadata)}; {headers:,} header {are} known)"
-    if found.base is not None:
-        yield f"the counts include those of the base {found.base}"
-    side = 1 if found.total > 0 else -1
-    toward, other = (found.of, found.against)[::side]
-    words = sum(word.share for word in found.words)
-    largest = max(found.constants, key=lambda key: found.constants[key] * side, default=PRIOR)
+        yield f"{trusted} ({notes.arrival_words(metadata)}; {headers:,} header {are} known)"
+    if explanation.base is not None:
+        yield f"the counts include those of the base {explanation.base}"
+    side = 1 if explanation.total > 0 else -1
+    toward, other = (explanation.of, explanation.against)[::side]
+    words = sum(word.share for word in explanation.words)
+    largest = max(
+        explanation.constants, key=lambda key: explanation.constants[key] * side, default=PRIOR
+    )
     if words * side > 0:
-        reason = _strongest(found, side)
+        reason = _strongest(explanation, side)
     else:
-        why = f"its words favour {other}, but too weakly" if words else _unmoved(found)
+        why = f"its words favour {other}, but too weakly" if words else _why_no_share(explanation)
         reason = f"this is due to {CONSTANTS[largest]}; {why}"
-    favours = f"the evidence favours {toward} (log-odds {found.total:+.2f})"
-    yield f"{judged.verdict}{judged.remark}: {favours}; {reason}."
+    favours = f"the evidence favours {toward} (log-odds {explanation.total:+.2f})"
+    yield f"{verdict.verdict}{verdict.remark}: {favours}; {reason}."
 
 
-def _unmoved(found: Explanation) -> str:
-    """Return why no word has a share: none is known, or `hold` (bayes/calibration.py) left none."""
-    known = [word for word in found.words if not word.is_trait]
+def _why_no_share(explanation: Explanation) -> str:
+    """Return why no word has a share: none is known, or `hold` (bayes/calibration.py) made it 0."""
+    known = [word for word in explanation.words if not word.is_trait]
     if not known:
         return "the model knows none of its words"
-    count = [w for w in known if found.score.trust or channel_of(w.token) != HEADER]
-    sides = {found.of if word.weight > 0 else found.against for word in count if word.weight}
+    count = [w for w in known if explanation.score.trust or channel_of(w.token) != HEADER]
+    sides = {
+        explanation.of if word.weight > 0 else explanation.against for word in count if word.weight
+    }
     if len(sides) != 1:
         return "its known words do not change it"
     return f"its known words favour {sides.pop()}, too weakly to change it"
 
 
-def _strongest(found: Explanation, side: int) -> str:
-    """Return which words favour one side most strongly."""
-    leaning = [word.token for word in found.words if word.share * side > 0]
+def _strongest(explanation: Explanation, side: int) -> str:
+    """Return the words that favour one side most strongly."""
+    leaning = [word.token for word in explanation.words if word.share * side > 0]
     readable = [token for token in leaning if not is_fragment(token)]
     *names, last = [f"“{token}”" for token in (readable or leaning)[:3]]
     reason = f"the strongest word for that is {last}"
     if names:
         reason = f"the strongest words for that are {', '.join(names)} and {last}"
-    words = sum(word.share for word in found.words)
-    trigrams = sum(word.share for word in found.words if kind_of(word.token) == TRIGRAM)
+    words = sum(word.share for word in explanation.words)
+    trigrams = sum(word.share for word in explanation.words if kind_of(word.token) == TRIGRAM)
     if 2 * trigrams * side > words * side:
         reason += "; its character trigrams contribute most of it"
     return reason
 
 
 _BARS = 20, 8  # characters of the longest bar, where there is room
-_LEAST_WORD = 12  # cells; a column is left out rather than less
+_LEAST_WORD = 12  # cells; a column is dropped first
 _CLASS = 14  # cells of a class's name at most, on a terminal
 
 
@@ -409,10 +414,10 @@ def table_lines(
     heads: Sequence[tuple[str, str]],
     width: int | None,
 ) -> Iterator[str]:
-    """Yield the heads, a line for each word, and one for each sum, which go into the shares.
+    """Yield the lines of a table: heads, words and sums.
 
     heads: of the columns of counts, two lines each.
-    width: of the terminal, whose lines are not exceeded; None: tokens are whole, however long.
+    width: of the terminal; None: tokens are not shortened.
     """
     names = [name if width is None else shortened(name, _CLASS) for name, _ in heads]
     columns = [["weight", "", *(f"{row.weight:+8.3f}" for row in rows)]]
@@ -423,7 +428,7 @@ def table_lines(
         columns.append(["share", "", *(f"{share:+8.3f}" for share in shares)])
     widths = [max(map(cell_width, column)) for column in columns]
     longest = max(
-        # The name of a sum goes on below the numbers of the words.
+        # The name of a sum may extend below the columns of numbers.
         *(cell_width(name) - sum(widths[:-1]) - 2 * len(widths[:-1]) for name, _ in sums),
         *(cell_width(row.token) for row in rows),
         4,

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from nbspam.cli.command import command, option
+from nbspam.cli.command import command, rare_flag
 from nbspam.cli.learning_options import Sources
 from nbspam.cli.notes import NoTrace, lock_wait, note_skips
 from nbspam.cli.options import BASE, FORM, JOBS, MODEL, QUIET, Reading, opened_base
 from nbspam.errors import OptionError, counted
 from nbspam.learning import update
-from nbspam.reading.source import Skips
-from nbspam.reading.sources import STDIN, any_kind
+from nbspam.reading.source import STDIN, Skips
+from nbspam.reading.sources import any_kind
 from nbspam.workers import executor, tokenized
 
 
@@ -23,11 +23,9 @@ def forget(
     sources: Sources,
     model: Path = MODEL,
     base: str | None = BASE,
-    no_ledger: bool = option(
+    no_ledger: bool = rare_flag(
         "--no-ledger",
-        is_flag=True,
         under="Model",
-        seldom=True,
         help="Unlearn messages that the model does not remember, learned with train --no-ledger.",
     ),
     reading: Reading,
@@ -65,10 +63,10 @@ def forget(
     reading.check(names)
     options, skips = reading.options(quiet=quiet), Skips(reading.strict)
     raws = sources.messages(options, skips, any_kind)
-    # As in a macro of a mail reader.
+    # A macro of a mail reader runs it silently.
     is_one = names == [STDIN] and reading.is_one_message
     silent = quiet or (is_one and not sys.stdout.isatty())
-    with update.opened_to_learn(model) as lookup:
+    with update.open_for_learning(model) as lookup:
         wanted = lookup.metadata.settings.wanted
     noted = trace.noted(raws)
     messages = tokenized(noted, skips, executor(jobs), digests=True, wanted=wanted)
@@ -85,7 +83,10 @@ def forget(
         }
         click.echo(json.dumps(fields))
     elif not silent:
-        from nbspam.cli.terminal import echo_sentence, unbroken  # one message is forgotten silently
+        from nbspam.cli.terminal import (
+            echo_sentence,
+            unbroken,
+        )  # not loaded where nothing is printed
 
         echo_sentence(
             f"{unbroken(model)}: forgot {counted(change.forgotten, 'message')},"

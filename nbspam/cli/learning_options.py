@@ -10,18 +10,18 @@ import click
 
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS
 from nbspam.bayes.trait_model import SMOOTHING, TRAIT_MODELS, Variances
-from nbspam.cli.command import argument, option, section
+from nbspam.cli.command import argument, option, rare_flag, rare_option, section
 from nbspam.cli.options import PROBABILITY, ham_limit_option, refuse_stdin_twice
 from nbspam.errors import OptionError
 from nbspam.learning.settings import TrainingSettings
 from nbspam.names import HAM, SPAM, is_url, normal_label, real_name
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skipped, Skips
-from nbspam.reading.sources import STDIN, ReadingOptions, existing, labelled, unlabelled
+from nbspam.reading.source import STDIN, ReadingOptions, Skipped, Skips
+from nbspam.reading.sources import existing, labelled, unlabelled
 from nbspam.store.metadata import EVIDENCE, SCORINGS, ModelSettings
 from nbspam.workers import Passes
 
-if TYPE_CHECKING:  # help loads no numpy
+if TYPE_CHECKING:  # --help loads no numpy
     from pathlib import Path
 
     from nbspam.evaluation.messages import LabelledCorpus
@@ -55,7 +55,7 @@ class Sources(NamedTuple):
     )
 
     def names(self) -> list[str]:
-        """Return the names of all sources; raises OptionError if one cannot be read twice."""
+        """Return the names of all sources; raises OptionError if standard input is named twice."""
         pairs = [pair.partition("=")[2] for pair in self.label]
         names = [*self.sources, *self.spam, *self.ham, *pairs]
         refuse_stdin_twice(names)
@@ -63,11 +63,11 @@ class Sources(NamedTuple):
 
     @property
     def may_have_two_classes(self) -> bool:
-        """Whether not all messages are given the same label."""
+        """Whether the messages may have two or more labels."""
         return bool(self.sources) or len({label for label, _ in self._named()}) > 1
 
     def names_without_labels(self) -> list[str]:
-        """Return the names of all sources if none of them has labels of its own."""
+        """Return the names of all sources if none carries labels itself."""
         return [] if self.sources else self.names()
 
     def messages(
@@ -79,21 +79,21 @@ class Sources(NamedTuple):
         read: how to read the plain sources: with labels, or `any_kind`.
         """
         self.check()
-        named = self._named()
-        reading = self._each_as_itself(reading)
+        labelled_sources = self._named()
+        reading = self._without_overlaps(reading)
         return itertools.chain(
             *(read(source, reading, skips) for source in self.sources),
-            *(unlabelled(source, label, reading, skips) for label, source in named),
+            *(unlabelled(source, label, reading, skips) for label, source in labelled_sources),
         )
 
     def pieces(self, cutter: "Cutter") -> "Iterator[SourcePiece | RawMessage | Skipped]":
-        """Yield them cut into pieces, in the order of `messages`; raises OptionError."""
+        """Yield the sources cut into pieces, in the order of `messages`; raises OptionError."""
         self.check()
-        named = self._named()
-        cutter = cutter._replace(options=self._each_as_itself(cutter.options))
+        labelled_sources = self._named()
+        cutter = cutter._replace(options=self._without_overlaps(cutter.options))
         for source in self.sources:
             yield from cutter.pieces(source, needs_labels=True)
-        for label, source in named:
+        for label, source in labelled_sources:
             yield from cutter.pieces(source, label)
 
     def check(self) -> None:
@@ -110,44 +110,44 @@ class Sources(NamedTuple):
             if not is_url(source):
                 existing(source)
 
-    def _each_as_itself(self, reading: ReadingOptions) -> ReadingOptions:
-        """Return options by which a source that is inside another one is read only once."""
+    def _without_overlaps(self, reading: ReadingOptions) -> ReadingOptions:
+        """Return options that read a source inside another source only once."""
         labels = [(source, "") for source in self.sources]
         labels += [(source, label) for label, source in self._named()]
         if len(labels) < 2:
             return reading
-        given = {real_name(source): label for source, label in labels if source != STDIN}
-        return reading._replace(given={**reading.given, **given})
+        label_by_path = {real_name(source): label for source, label in labels if source != STDIN}
+        return reading._replace(source_labels={**reading.source_labels, **label_by_path})
 
     def _named(self) -> list[tuple[str, str]]:
         """Return (label, source) of --spam, --ham and --label."""
-        named = [(SPAM, source) for source in self.spam] + [(HAM, source) for source in self.ham]
-        for pair in self.label:
-            name, equals, source = pair.partition("=")
+        pairs = [(SPAM, source) for source in self.spam] + [(HAM, source) for source in self.ham]
+        for text in self.label:
+            name, equals, source = text.partition("=")
             if not (equals and normal_label(name) and source):
                 raise OptionError(
-                    f"--label {pair!r} is not NAME=SOURCE; try --label promo=promo.mbox"
+                    f"--label {text!r} is not NAME=SOURCE; try --label promo=promo.mbox"
                 )
-            named.append((normal_label(name), source))
-        literal = {real_name(source) for _, source in named if source != STDIN}
-        return [(label, each) for label, name in named for each in _matching(name, literal)]
+            pairs.append((normal_label(name), source))
+        literal = {real_name(source) for _, source in pairs if source != STDIN}
+        return [(label, path) for label, name in pairs for path in _expand_pattern(name, literal)]
 
 
-def _matching(source: str, given: Container[str]) -> list[str]:
-    """Return the files and folders that a pattern means; a source that is there is no pattern.
+def _expand_pattern(source: str, other_paths: Container[str]) -> list[str]:
+    """Return the paths that match a pattern; the name of an existing file is no pattern.
 
-    given: real names of other sources, which no pattern takes: `--spam ~/Maildir/.Junk --ham
-    '~/Maildir/.*'`.  Files with a dot in front are not mail: programs keep their own things there.
+    other_paths: real paths of other sources, which a pattern leaves out: `--spam ~/Maildir/.Junk
+    --ham '~/Maildir/.*'`.  Files with a dot in front are not mail: programs keep their own there.
     """
     if not set(source) & set("*?[") or is_url(source) or os.path.lexists(source):
         return [source]
-    import glob  # one message to learn has no patterns
+    import glob  # learning one message loads no glob
 
-    found = sorted(glob.glob(os.path.expanduser(source), include_hidden=True))  # noqa: PTH111, PTH207
+    paths = sorted(glob.glob(os.path.expanduser(source), include_hidden=True))  # noqa: PTH111, PTH207
     return [
         path
-        for path in found
-        if real_name(path) not in given
+        for path in paths
+        if real_name(path) not in other_paths
         and (os.path.isdir(path) or not os.path.basename(path).startswith("."))  # noqa: PTH112, PTH119
     ] or [source]
 
@@ -161,61 +161,49 @@ def _label(context: click.Context, parameter: click.Parameter, value: str | None
 class Learning(NamedTuple):
     """How to learn; None is the default."""
 
-    event_model: str | None = option(
+    event_model: str | None = rare_option(
         "--event-model",
         type=click.Choice(EVENT_MODELS),
-        seldom=True,
         help="How tokens are counted: present or absent; as often as they occur; in the complement"
         " of the class; not at all. [default: bernoulli]",
     )
-    traits: str | None = option(
+    traits: str | None = rare_option(
         "--traits",
         type=click.Choice(TRAIT_MODELS),
-        seldom=True,
         help="How numeric features (length, digits, capitals …) are modelled. [default: kernel;"
         " with --scoring sum none]",
     )
-    scoring: str | None = option(
+    scoring: str | None = rare_option(
         "--scoring",
         type=click.Choice(SCORINGS),
-        seldom=True,
         help="Combine and calibrate the weights, or take the textbook's plain sum. [default:"
         " evidence]",
     )
-    alpha: float | None = option(
+    alpha: float | None = rare_option(
         "--alpha",
         metavar="A",
         type=float,
-        seldom=True,
         help="Additive (Laplace) smoothing, above 0. [default: 0.05; with --scoring sum 0.1]",
     )
-    prior: float | None = option(
+    prior: float | None = rare_option(
         "--prior",
-        metavar="P",
         type=PROBABILITY,
-        seldom=True,
         help="Fix the prior probability of spam, between 0 and 1. [default: as learned]",
     )
-    variance_smoothing: float | None = option(
+    variance_smoothing: float | None = rare_option(
         "--variance-smoothing",
         metavar="E",
         type=float,
-        seldom=True,
         help="Gaussian traits: add this share of the largest variance to each. [default: 1e-9]",
     )
-    variance_prior: float | None = option(
+    variance_prior: float | None = rare_option(
         "--variance-prior",
         metavar="N",
         type=float,
-        seldom=True,
         help="Gaussian traits: weight of the variance over all classes, in messages. [default: 0]",
     )
-    shared_variance: bool | None = option(
-        "--shared-variance",
-        is_flag=True,
-        default=None,
-        seldom=True,
-        help="Gaussian traits: use one variance for all classes.",
+    shared_variance: bool | None = rare_flag(
+        "--shared-variance", default=None, help="Gaussian traits: use one variance for all classes."
     )
     spam_label: str | None = option(
         "--spam-label",
@@ -231,13 +219,13 @@ class Learning(NamedTuple):
         return cls(*kind, settings.alpha, settings.prior, *settings.variances, settings.positive)
 
     def settings(self) -> TrainingSettings:
-        """Return them as `learning` takes them; raises OptionError for a senseless value."""
+        """Return checked settings for `learning`; raises OptionError for a value out of bounds."""
         settings = self.unchecked()
         settings.check()
         return settings
 
     def unchecked(self) -> TrainingSettings:
-        """Return them as `learning` takes them, for several kinds of models."""
+        """Return settings for `learning` that may suit only some kinds of models."""
         smoothing, prior, shared = self[5:8]
         variances = Variances(
             SMOOTHING if smoothing is None else smoothing, prior or 0.0, bool(shared)
@@ -278,12 +266,11 @@ class Protocol(NamedTuple):
     online: bool = _way(
         "--online", is_flag=True, help="Classify, then learn, in order, like a live filter."
     )
-    batch: int | None = option(
+    batch: int | None = rare_option(
         "--batch",
         metavar="N",
         type=click.IntRange(1),
         needs="--online",
-        seldom=True,
         help="With --online, classify N messages before learning them. [default: 1]",
     )
     max_ham_blocked: float | None = ham_limit_option(
@@ -300,26 +287,22 @@ class Protocol(NamedTuple):
         " --max-ham-blocked --including-learned --errors --predictions --report --full",
         help="Compare kinds of naive Bayes, by leave-one-out or as chosen above.",
     )
-    including_learned: bool = option(
-        "--including-learned",
-        is_flag=True,
-        seldom=True,
-        help="Test a saved model also on messages that it has learned.",
+    including_learned: bool = rare_flag(
+        "--including-learned", help="Test a saved model also on messages that it has learned."
     )
-    seed: int | None = option(
+    seed: int | None = rare_option(
         "--seed",
         metavar="N",
         type=click.IntRange(0),
-        seldom=True,
         help="Shuffle messages before splitting into --folds, and set the seed of the bootstrap."
         " [default: 0, not shuffled]",
     )
 
     @property
     def _ways(self) -> list[str]:
-        """The options given that choose how to train and test."""
+        """The given options that choose the protocol."""
         names = "folds", "train_first", "online", "leave_one_out", "compare"
-        values = ((name, getattr(self, name)) for name in names)  # 0 folds are given, too
+        values = ((name, getattr(self, name)) for name in names)  # 0 folds are given and wrong
         return [Learning.option(name) for name, v in values if v is not None and v is not False]
 
     @property
@@ -337,7 +320,7 @@ class Protocol(NamedTuple):
                 f"{way} trains new models and does not test {model}; leave out --model, or leave"
                 f" out {way} to test that model"
             )
-        # --spam-label may be of the messages that a saved model is tested on.
+        # --spam-label may name the spam of the test messages.
         for name in learning.given() if not self.trains else ():
             if name != "spam_label":
                 flag = learning.option(name)
@@ -356,17 +339,17 @@ class Protocol(NamedTuple):
     ) -> "Evaluation":
         """Return the outcomes of models trained on some of the messages; leave-one-out by default.
 
-        telling: whether to keep the telling words.  passes: show what is being done.
+        telling: keep the telling words.  passes: shows the progress.
         """
         from nbspam.cli.progress import parts_shown
         from nbspam.evaluation import protocols
 
         read, n = read.for_model(settings), len(read.corpus)
-        of = f"classifying, then learning, message {{:,}} of {n:,}"
+        title = f"classifying, then learning, message {{:,}} of {n:,}"
         if self.folds is not None:
-            of = f"training and testing, fold {{:,}} of {self.folds}"
-        shown = parts_shown(passes or Passes(), lambda _, i: of.format(i + 1))
-        trial = protocols.Trial(read, settings, cut_offs, telling, shown)
+            title = f"training and testing, fold {{:,}} of {self.folds}"
+        titled = parts_shown(passes or Passes(), lambda _, i: title.format(i + 1))
+        trial = protocols.Trial(read, settings, cut_offs, telling, titled)
         if self.folds is not None:
             return protocols.folds(trial, self.folds, self.seed)
         if self.online:
@@ -376,7 +359,7 @@ class Protocol(NamedTuple):
         return protocols.left_out(trial)
 
     def first(self, messages: int) -> int:
-        """Return how many messages --train-first means."""
+        """Return the number of messages that --train-first names."""
         text = self.train_first or ""
         try:
             if text.endswith("%"):

@@ -9,20 +9,19 @@ from typing import NamedTuple
 
 import click
 
+from nbspam.cli import notes
 from nbspam.cli.accounts import Place, mail_places
-from nbspam.cli.command import LazyGroup, argument, command, option, section
-from nbspam.cli.notes import (
-    REMEDIES,
-    NoTrace,
-    change_json,
-    change_words,
-    lock_wait,
-    note,
-    note_lacking,
-    note_older,
-    note_skips,
-    note_surprising,
+from nbspam.cli.command import (
+    LazyGroup,
+    argument,
+    command,
+    flag,
+    option,
+    rare_flag,
+    rare_option,
+    section,
 )
+from nbspam.cli.notes import NoTrace, note
 from nbspam.cli.options import FORM, JOBS, MODEL, QUIET, Cutting, make_default_folder
 from nbspam.cli.progress import progress
 from nbspam.cli.train import ClassSizes, Training, Writing, train_whole
@@ -36,19 +35,13 @@ from nbspam.errors import (
     one_line,
 )
 from nbspam.filter import classified, open_filter
+from nbspam.learning import update
 from nbspam.learning.settings import TrainingSettings
-from nbspam.learning.update import (
-    Change,
-    OlderRulesError,
-    PendingMessages,
-    learn,
-    opened_to_learn,
-    rehearsed,
-)
+from nbspam.learning.update import Change, PendingMessages
 from nbspam.mailbox.account import SCHEME
-from nbspam.mailbox.connection import meant
+from nbspam.mailbox.connection import resolve_folder
 from nbspam.mailbox.maildir import Maildir
-from nbspam.mailbox.memory import Memory, held
+from nbspam.mailbox.memory import Memory, lock_state
 from nbspam.mailbox.moves import Mailbox, Mover
 from nbspam.mailbox.sorting import (
     TAUGHT_AS_HAM,
@@ -56,8 +49,8 @@ from nbspam.mailbox.sorting import (
     MailFilter,
     Stop,
     classified_with_ledger,
-    expanded,
-    opened,
+    expand_patterns,
+    open_mailbox,
     watch,
 )
 from nbspam.names import HAM, SPAM, UNSURE
@@ -73,7 +66,7 @@ _FILES = {
     "learn": ("mail:learn_", "Learn the junk folder as spam, other read mail as ham"),
     "watch": ("mail:watch_", "Filter mail as it arrives"),
 }
-# Messages for which processes do not pay.
+# Up to so many messages, one process is faster.
 _FEW = 20
 _KEYWORD = re.compile(r"[$A-Za-z0-9_.+-]{1,60}")
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -116,11 +109,10 @@ _JUNK = option(
     help="The folder for spam. [default: the one that the config file names, or the server marks as"
     " \\Junk, or that is called Junk or Spam]",
 )
-_TRUST_AFTER = option(
+_TRUST_AFTER = rare_option(
     "--trust-after",
     metavar="TIME",
     under="Mail",
-    seldom=True,
     help="Learn what nbspam moved to the junk folder once it has been there this long (7d, 12h)."
     " [default: once it was seen there]",
 )
@@ -131,27 +123,20 @@ _ACCOUNTS = argument("accounts", metavar="[PLACE]...", nargs=-1)
 class Sorting(NamedTuple):
     """How mail is sorted."""
 
-    learn: bool = option(
-        "--learn", is_flag=True, help="Learn first, as nbspam mail learn does, then filter."
-    )
+    learn: bool = flag("--learn", help="Learn first, as nbspam mail learn does, then filter.")
     junk: str | None = _JUNK
-    mark: bool = option(
-        "--mark", is_flag=True, help="Set the keyword $Junk on spam instead of moving it."
-    )
+    mark: bool = flag("--mark", help="Set the keyword $Junk on spam instead of moving it.")
     unsure_keyword: str | None = option(
         "--unsure-keyword", metavar="NAME", help="Set this keyword on unsure messages."
     )
     trust_after: str | None = _TRUST_AFTER
-    move_taught: bool = option(
-        "--move-taught",
-        is_flag=True,
-        seldom=True,
-        help="Also move messages that were taught as ham.",
+    move_taught: bool = rare_flag(
+        "--move-taught", help="Also move messages that were taught as ham."
     )
 
 
 class Request(NamedTuple):
-    """What one run of a command was asked for."""
+    """The options of one run."""
 
     model: Path
     cutting: Cutting
@@ -161,11 +146,11 @@ class Request(NamedTuple):
     quiet: bool
     is_dry_run: bool = False
     judges_all: bool = False
-    is_first: bool = True  # round of those that `watch` makes: what a model lacks is said once
+    is_first: bool = True  # round of `watch`: what a model lacks is said once
 
 
 def check_sorting(cutting: Cutting, sorting: Sorting) -> None:
-    """Raise OptionError for cut-offs and options that cannot be, whatever the account."""
+    """Raise OptionError for options that are wrong with any account."""
     cutting.check()
     keyword = sorting.unsure_keyword
     if keyword is not None and not _KEYWORD.fullmatch(keyword):
@@ -175,11 +160,11 @@ def check_sorting(cutting: Cutting, sorting: Sorting) -> None:
         )
     if sorting.trust_after is not None and not sorting.learn:
         raise OptionError("--trust-after needs --learn; add that, or leave out --trust-after")
-    seconds_of(sorting.trust_after)
+    parse_duration(sorting.trust_after)
 
 
-def seconds_of(trust_after: str | None) -> float | None:
-    """Return what a time such as 7d means; raises OptionError."""
+def parse_duration(trust_after: str | None) -> float | None:
+    """Return the seconds of a duration such as 7d; raises OptionError."""
     if trust_after is None:
         return None
     found = re.fullmatch(r"(\d{1,6})\s?([mhdw])", trust_after)
@@ -198,13 +183,10 @@ def filter_(
     model: Path = MODEL,
     cutting: Cutting,
     sorting: Sorting,
-    dry_run: bool = option(
-        "--dry-run", is_flag=True, under="Mail", help="Print each verdict, and change nothing."
-    ),
-    judges_all: bool = option(
+    dry_run: bool = flag("--dry-run", under="Mail", help="Print each verdict, and change nothing."),
+    judges_all: bool = flag(
         "judges_all",
         "--all",
-        is_flag=True,
         under="Mail",
         help="Classify all mail of the folders, not only new mail.",
     ),
@@ -251,11 +233,9 @@ def learn_(
     model: Path = MODEL,
     junk: str | None = _JUNK,
     trust_after: str | None = _TRUST_AFTER,
-    dry_run: bool = option(
+    dry_run: bool = rare_flag(
         "--dry-run",
-        is_flag=True,
         under="Mail",
-        seldom=True,
         help="Say what would be learned, and what looks like another class; change nothing.",
     ),
     form: str = FORM,
@@ -282,17 +262,17 @@ def learn_(
       nbspam mail learn home
       nbspam mail learn --trust-after 7d -q
     """
-    seconds_of(trust_after)  # raises
+    parse_duration(trust_after)  # raises
     sorting = Sorting(True, junk, False, None, trust_after, False)
     request = Request(model, Cutting(None, None, None), sorting, jobs, form, quiet, dry_run)
     if dry_run:
-        Lookup(model).close()  # without a model all would be new
+        Lookup(model).close()  # raises without a model
 
     def learn_from(connection: Mailbox) -> None:
-        found = _junk_of(connection, junk)
-        with held(connection.account.state, lock_wait(quiet)) as place:
+        found = _junk_folder(connection, junk)
+        with lock_state(connection.account.state, notes.lock_wait(quiet)) as place:
             _learn_folders(connection, Memory(place), found, request)
-        note_skips(connection.skips)
+        notes.note_skips(connection.skips)
 
     _for_each(mail_places(accounts), learn_from, dry_run)
 
@@ -304,13 +284,12 @@ def watch_(
     model: Path = MODEL,
     cutting: Cutting,
     sorting: Sorting,
-    interval: int = option(
+    interval: int = rare_option(
         "--interval",
         metavar="SECONDS",
         type=click.IntRange(5, 3600),
         under="Mail",
         default=120,
-        seldom=True,
         help="How often to ask a server that does not announce new mail (IDLE).",
     ),
     form: str = FORM,
@@ -344,9 +323,9 @@ def watch_(
             nonlocal request
             try:
                 _sort(connection, request, lambda: stop.is_asked)
-            except OlderRulesError as error:  # mail is filtered all the same
+            except update.OlderRulesError as error:  # mail is filtered with it
                 if request.is_first:
-                    note(error.sentence(REMEDIES))
+                    note(error.sentence(notes.REMEDIES))
             request = request._replace(is_first=False)
 
         watch(named[0], sort, stop, interval, note)
@@ -355,28 +334,28 @@ def watch_(
 def _for_each(
     accounts: Sequence[Place], work: Callable[[Mailbox], None], is_dry_run: bool = False
 ) -> None:
-    """Connect to each place and work on it: what goes wrong with one keeps no other waiting.
+    """Connect to each place and work on it; a failure at one place does not stop the others.
 
-    Raises the error of the last account that could not be used; those before it are said.
+    Raises the last failure; earlier ones are printed.
     """
     failed: list[NbspamError] = []
     for account in accounts:
         try:
-            with opened(account, is_dry_run) as connection:
+            with open_mailbox(account, is_dry_run) as connection:
                 work(connection)
-        except (AccountError, LockedError, OlderRulesError) as error:
+        except (AccountError, LockedError, update.OlderRulesError) as error:
             failed.append(error)
-    for each in failed[:-1]:
-        note(each.sentence(REMEDIES))
+    for failure in failed[:-1]:
+        note(failure.sentence(notes.REMEDIES))
     if failed:
         raise failed[-1]
 
 
-def _junk_of(connection: Mailbox, junk: str | None) -> str:
+def _junk_folder(connection: Mailbox, junk: str | None) -> str:
     """Return the folder for spam; raises AccountError if there is none."""
     account = connection.account
     if named := junk or account.junk:
-        found = meant(named, connection.folders())
+        found = resolve_folder(named, connection.folders())
         connection.status(found)  # raises if it is not there
     else:  # the one whose special use is \Junk (RFC 6154)
         listed = [folder for folder in connection.folders() if folder.is_selectable]
@@ -389,7 +368,7 @@ def _junk_of(connection: Mailbox, junk: str | None) -> str:
                 Remedy.NAME_JUNK,
             )
         found = marked[0]
-    for other in expanded(connection, (*account.folders, *account.ham), found):
+    for other in expand_patterns(connection, (*account.folders, *account.ham), found):
         if other == found or connection.is_same(other, found):
             link = "" if other == found else f" (by a link: {other})"
             raise AccountError(
@@ -399,13 +378,13 @@ def _junk_of(connection: Mailbox, junk: str | None) -> str:
     return found
 
 
-# Judging
+# Filtering
 
 
 def _positive_class(model: Path, is_first: bool, quiet: bool = True) -> str:
-    """Return the class that is moved as spam; raises OptionError and ModelError.
+    """Return the spam class of a model; raises OptionError and ModelError.
 
-    is_first: whether what the model lacks is not said yet.  quiet: do not say how old it is.
+    is_first: say what the model lacks.  quiet: do not say that its rules are old.
     """
     with Lookup(model) as lookup:
         metadata = lookup.metadata
@@ -414,22 +393,22 @@ def _positive_class(model: Path, is_first: bool, quiet: bool = True) -> str:
             f"{model}: has no class that counts as spam; name it with train --spam-label"
         )
     if is_first:
-        note_lacking(model, metadata)
+        notes.note_lacking(model, metadata)
     if not quiet:
-        note_older(model, metadata)
+        notes.note_older(model, metadata)
     return metadata.settings.positive
 
 
 def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) -> None:
-    """Learn if that was asked for, then judge and sort what has come; prints what was done.
+    """Learn if --learn is given, classify and move new mail, and print what was done.
 
     Raises OlderRulesError at the end if the model cannot learn.
     """
     account, sorting = connection.account, request.sorting
-    junk = _junk_of(connection, sorting.junk)
+    junk = _junk_folder(connection, sorting.junk)
 
     def judge(raws: Iterable[RawMessage], number: int) -> Iterator[Verdict]:
-        """Yield the verdicts, by the model as it is by then."""
+        """Yield the verdicts of the model as it is after learning."""
         if not number:
             return
         is_many = number > _FEW
@@ -444,18 +423,18 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
                     yield message.verdict
 
     learns, refusal = sorting.learn and not request.is_dry_run, None
-    with held(account.state, lock_wait(request.quiet)) as place:
+    with lock_state(account.state, notes.lock_wait(request.quiet)) as place:
         memory = Memory(place)
         if learns:
             try:
                 _learn_folders(connection, memory, junk, request)
-            except OlderRulesError as error:  # after an upgrade mail is filtered all the same
+            except update.OlderRulesError as error:  # mail is filtered with it
                 refusal = error
         mail = MailFilter(
             Mover(connection, memory, junk),
             judge,
             is_over,
-            expanded(connection, account.folders, junk),
+            expand_patterns(connection, account.folders, junk),
             _positive_class(request.model, request.is_first and learns),
             is_dry_run=request.is_dry_run,
             is_marked=sorting.mark,
@@ -470,14 +449,14 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
                     " nbspam mail filter --all classifies all of it"
                 )
         _print_sorted(mail, request)
-    note_skips(connection.skips)
+    notes.note_skips(connection.skips)
     connection.skips = Skips()
     if refusal:
         raise refusal
 
 
 def _print_sorted(mail: MailFilter, request: Request) -> None:
-    """Print what is done, as it is done."""
+    """Filter the folders and print each outcome, then a line for each folder."""
     account, junk = mail.mover.connection.account, one_line(mail.mover.junk)
     numbers: Counter[tuple[str, str]] = Counter()
     try:
@@ -492,7 +471,7 @@ def _print_sorted(mail: MailFilter, request: Request) -> None:
                 click.echo(json.dumps(place | verdict.as_json() | action))
             elif mail.is_dry_run:
                 click.echo(verdict.as_line())
-    finally:  # of a run that fails, too: what was done is done
+    finally:  # a run that fails prints what it moved
         if request.form != "json" and not request.quiet:
             would = "would be " if mail.is_dry_run else ""
             what = f"moved to {junk}"
@@ -526,7 +505,7 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
     model, quiet, is_new = request.model, request.quiet, not request.model.exists()
     wanted, labels = TrainingSettings().wanted, (SPAM, HAM)
     if not is_new:
-        with opened_to_learn(model) as lookup:
+        with update.open_for_learning(model) as lookup:
             settings = lookup.metadata.settings
         others = [name for name in settings.classes if name != settings.positive]
         if settings.positive is None or (len(others) != 1 and HAM not in others):
@@ -536,8 +515,8 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
                 " NAME=imaps://…"
             )
         wanted, labels = settings.wanted, (settings.positive, HAM if HAM in others else others[0])
-    lessons = Lessons(connection, memory, junk, labels, seconds_of(request.sorting.trust_after))
-    where, sizes, wait = executor(request.jobs), ClassSizes(), lock_wait(quiet)
+    lessons = Lessons(connection, memory, junk, labels, parse_duration(request.sorting.trust_after))
+    where, sizes, wait = executor(request.jobs), ClassSizes(), notes.lock_wait(quiet)
     withheld: list[str] = []
 
     def learn_each(messages: Iterable[TokenizedMessage]) -> PendingMessages:
@@ -547,19 +526,28 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
         pending.add(messages, model)
         change = Change()
         if request.is_dry_run:
-            change = rehearsed(model, pending, TrainingSettings())
+            change = update.preview(model, pending, TrainingSettings())
         elif pending.found:
-            change = learn(model, pending, TrainingSettings(), wait=wait)
-        withheld = [one.source for one in change.surprising if not one.learned]
+            change = update.learn(model, pending, TrainingSettings(), wait=wait)
+        withheld = [lesson.source for lesson in change.surprising if not lesson.learned]
         _print_change(change, lessons.waiting, junk, connection.account, request)
         return pending
 
     if is_new:
         make_default_folder(model)
-        memory.learned.clear()  # by a model that is gone
-        plain = (TrainingSettings(), Cutting(None, None, None), _NEW, None)
-        beside = (Skips(), NoTrace(), wait, sizes)
-        training = Training(model, *plain, request.form, quiet, *beside)
+        memory.learned.clear()  # the model that learned them is gone
+        training = Training(
+            model,
+            TrainingSettings(),
+            Cutting(None, None, None),
+            _NEW,
+            request.form,
+            quiet,
+            Skips(),
+            NoTrace(),
+            wait,
+            sizes,
+        )
         train_whole(where, in_batches(lessons.messages(), *PIECE), [SCHEME], training, learn_each)
     else:
         found = tokenized(lessons.messages(), Skips(), where, True, wanted, skips_empty=True)
@@ -574,8 +562,9 @@ def _print_change(
     change: Change, waiting: int, junk: str, account: Place, request: Request
 ) -> None:
     if request.form == "json":
-        fields = {"account": account.label, "model": str(request.model), **change_json(change)}
-        click.echo(json.dumps(rounded(fields | {"waiting": waiting})))
+        fields: dict[str, object] = {"account": account.label, "model": str(request.model)}
+        fields |= notes.change_json(change) | {"waiting": waiting}
+        click.echo(json.dumps(rounded(fields)))
         return
 
     def remedy(_: list[str], learned: bool) -> str:
@@ -583,7 +572,7 @@ def _print_change(
             return f"move them into {junk}, or out of it, and learn again"
         return "mark them as not junk (the keyword $NotJunk), and learn again"
 
-    note_surprising(change, request.quiet, remedy, request.is_dry_run)
+    notes.note_surprising(change, request.quiet, remedy, request.is_dry_run)
     if not request.quiet and (change.learned or change.moved or waiting):
         more = ""
         if waiting:
@@ -592,4 +581,4 @@ def _print_change(
                 f" {one_line(junk)} first"
             )
         would = "would have " if request.is_dry_run else ""
-        click.echo(f"{account.name}: {would}{change_words(change)}{more}")
+        click.echo(f"{account.name}: {would}{notes.change_words(change)}{more}")

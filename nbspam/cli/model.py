@@ -17,7 +17,7 @@ from nbspam.cli.options import FORM, MODEL, OUTPUT, REPLACE_OUTPUT, Cutting, ref
 from nbspam.cli.terminal import echo_paragraph, echo_sentence, unbroken
 from nbspam.errors import OptionError, counted, one_line
 from nbspam.names import doubt_words
-from nbspam.reading.sources import STDIN
+from nbspam.reading.source import STDIN
 from nbspam.scoring.explanation import WordCount, word_counts
 from nbspam.scoring.rules import rule_of
 from nbspam.scoring.verdict import rounded
@@ -26,9 +26,9 @@ from nbspam.store.metadata import BASE, DEFAULT, TRAINING, Metadata
 from nbspam.tokens.kinds import COLLECTED_BY
 from nbspam.tokens.tokenized import RULES
 
-_SHOWN, _LISTED = 5, 100  # hosts in the text, and in the JSON: those with the most mails
-_MANY = 100  # known words of a header, as of most mails
-# Where the calibration comes from, in words.
+_SHOWN, _LISTED = 5, 100  # hosts with the most mails, in text and in JSON
+_MANY = 100  # known header words of a typical mail
+# The origin of the calibration in words.
 _CALIBRATED = {
     TRAINING: "fitted to the messages it was trained on, each left out",
     DEFAULT: "the default, not fitted; train --update refines it",
@@ -62,8 +62,8 @@ def info(*, model: Path = MODEL, form: str = FORM) -> None:
     """
     with Lookup(model) as lookup:
         metadata, remembered = lookup.metadata, lookup.remembered()
-        found = lookup.beginning_with(COLLECTED_BY.prefix)
-        top = heapq.nlargest(_LISTED, found, key=lambda item: sum(item[1]))
+        host_rows = lookup.beginning_with(COLLECTED_BY.prefix)
+        top = heapq.nlargest(_LISTED, host_rows, key=lambda item: sum(item[1]))
     hosts = {token.removeprefix(COLLECTED_BY.prefix): row for token, row in top}
     size = model.stat().st_size
     if form == "json":
@@ -95,12 +95,12 @@ def info(*, model: Path = MODEL, form: str = FORM) -> None:
         calibration = _CALIBRATED[learned.calibrated_by]
         trusted = 100 * trust(*metadata.host_trust, _MANY)
         headers = f"trust {trusted:.0f} % ({arrival_words(metadata)})"
-    named = [
+    servers = [
         f"{unbroken(one_line(host))} ({_sizes(metadata, row)})"
         for host, row in list(hosts.items())[:_SHOWN]
     ]
-    if (more := sum(learned.host_rows.values()) - len(named)) > 0:
-        named.append(f"{more:,} more")
+    if (more := sum(learned.host_rows.values()) - len(servers)) > 0:
+        servers.append(f"{more:,} more")
     rows = {
         "model": f"{unbroken(model)} ({size:,} bytes)",
         "learned": _sizes(metadata, learned.messages),
@@ -115,7 +115,7 @@ def info(*, model: Path = MODEL, form: str = FORM) -> None:
         "labels": labels if is_calibrated and learned.calibrated_by == TRAINING else "",
         "cut-offs": cut_offs,
         "headers": headers,
-        "servers": "; ".join(named) or "none",
+        "servers": "; ".join(servers) or "none",
         "spam is": settings.positive or "no class: the verdict is the most probable one",
         "young": young_sentence(metadata),
     }
@@ -200,45 +200,48 @@ def words(
       nbspam model words --format json - < words.txt
     """
     refuse_stdin_twice(words)
-    asked: list[str] = []
+    typed_words: list[str] = []
     for word in words:
         if word == STDIN:
             lines = sys.stdin.buffer.read().decode("utf-8", "replace") if sys.stdin else ""
-            asked += [line.strip() for line in lines.splitlines() if line.strip()]
+            typed_words += [line.strip() for line in lines.splitlines() if line.strip()]
         else:
-            asked.append(word)
+            typed_words.append(word)
     with Lookup(model) as lookup:
         metadata = lookup.metadata
         if not metadata.settings.counts.has_tokens:
             raise OptionError(f"{model}: counts no words, only traits; see nbspam model info")
-        found = word_counts(lookup, asked)
+        rows = word_counts(lookup, typed_words)
     classes, messages = metadata.settings.classes, metadata.learned.messages
     if form == "json":
-        for each in found:
+        for row in rows:
             fields = {
-                "word": each.typed,
-                "token": each.token,
-                "known": each.counts is not None,
-                "counts": metadata.by_class(each.counts or (0,) * len(classes)),
+                "word": row.typed,
+                "token": row.token,
+                "known": row.counts is not None,
+                "counts": metadata.by_class(row.counts or (0,) * len(classes)),
                 "messages": metadata.by_class(messages),
-                "weights": None if each.weights is None else metadata.by_class(each.weights),
-                "other_kinds": list(each.other_kinds),
+                "weights": None if row.weights is None else metadata.by_class(row.weights),
+                "other_kinds": list(row.other_kinds),
             }
             click.echo(json.dumps(rounded(fields, DECIMALS)))
         return
     sizes = _sizes(metadata, messages)
     click.echo(f"{model}: learned {counted(sum(messages), 'message')} ({sizes})\n")
-    width = max([4, *(len(one_line(each.token)) for each in found)])
+    width = max([4, *(len(one_line(row.token)) for row in rows)])
     heads = [f"in {name}".rjust(7) for name in classes]
     click.echo("  ".join(["word".ljust(width), *heads, "  weight"]))
-    for each in found:
-        if each.counts is None:
-            others = f", but {one_line(', '.join(each.other_kinds))}" if each.other_kinds else ""
+    for row in rows:
+        if row.counts is None:
+            others = f", but {one_line(', '.join(row.other_kinds))}" if row.other_kinds else ""
             cells = [f"not in the model{others}"]
         else:
-            counts = zip(each.counts, heads, strict=True)
-            cells = [*(f"{n:,}".rjust(len(head)) for n, head in counts), _weight(each, metadata)]
-        click.echo("  ".join([one_line(each.token).ljust(width), *cells]))
+            counts = zip(row.counts, heads, strict=True)
+            cells = [
+                *(f"{n:,}".rjust(len(head)) for n, head in counts),
+                _weight(row, metadata),
+            ]
+        click.echo("  ".join([one_line(row.token).ljust(width), *cells]))
 
 
 def _weight(word: WordCount, metadata: Metadata) -> str:
@@ -271,7 +274,7 @@ def set_(
     if not cutting.is_given:
         raise OptionError("nothing to set; give --spam-cutoff, --ham-cutoff or --ham-cost")
     cutting.check()
-    from nbspam.learning import update  # to look into a model does without
+    from nbspam.learning import update  # inspecting a model loads less
 
     cut_offs = update.set_cut_offs(model, cutting.of)
     if form == "json":
@@ -323,17 +326,17 @@ def prune(
     from nbspam.learning import update
 
     pruned = update.prune_file(model, output, min_count or 1, max_tokens, replace)
-    place = output or model
+    target = output or model
     if pruned.is_little:
         note(
-            f"{place}: fewer than 1 in {1 / update.LITTLE:.0f} tokens are left, so verdicts"
+            f"{target}: fewer than 1 in {1 / update.LITTLE:.0f} tokens are left, so verdicts"
             " change; check it with nbspam eval, or train again and keep more"
         )
     if form == "json":
-        click.echo(json.dumps({"model": str(place), **pruned._asdict()}))
+        click.echo(json.dumps({"model": str(target), **pruned._asdict()}))
         return
     echo_sentence(
-        f"{unbroken(place)}: kept {pruned.tokens:,} of {counted(pruned.tokens_before, 'token')},"
+        f"{unbroken(target)}: kept {pruned.tokens:,} of {counted(pruned.tokens_before, 'token')},"
         f" {pruned.bytes:,} of {pruned.bytes_before:,} bytes; messages, ledger and calibration are"
         " unchanged; forget ignores the tokens that were removed"
     )

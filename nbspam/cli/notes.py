@@ -1,4 +1,4 @@
-"""What commands say beside their results, on standard error and in a log; how a failed one ends."""
+"""Notes on standard error, the sentences that several commands print, and errors with remedies."""
 
 import contextlib
 import os
@@ -36,53 +36,53 @@ if TYPE_CHECKING:
 
 
 class NoTrace:
-    """What a command tells of its messages without --log: nothing is written.  See `Trace`."""
+    """The log of a command without --log: nothing is written.  See `Trace`."""
 
     def begin(self, raw: bytes) -> None:
-        """Take down which message it is that is to pass; raw: as much of it as was read."""
+        """Note which message passes through; raw: its beginning."""
 
     def noted(self, raws: "Iterable[RawMessage]") -> "Iterable[RawMessage]":
-        """Yield messages, and take down what identifies each."""
+        """Yield messages, and note their Message-IDs."""
         return raws
 
     def judged(self, verdict: "Verdict") -> None:
         """Log the verdict on a message."""
 
     def digested(self, messages: "Iterable[TokenizedMessage]") -> "Iterable[TokenizedMessage]":
-        """Yield messages to learn or to forget, and take down their digests, for `changes`."""
+        """Yield messages to learn or to forget, and note their digests for `changes`."""
         return messages
 
     def changes(self, model: "Path", remember: bool) -> contextlib.AbstractContextManager[None]:
-        """Log what changes for each message while the model is changed; if alone, also nothing.
+        """Log the change of each message in the ledger; of a single message even if none.
 
         remember: False where the ledger does not say.
         """
         return contextlib.nullcontext()
 
     def learned(self, change: "Change") -> None:
-        """Note which lessons looked like another class, for `changes`."""
+        """Note the messages that looked like another class, for `changes`."""
 
     def trained(self, model: "Path", n: int) -> None:
         """Log that a whole model was trained on `n` messages, in one line."""
 
 
-_CLASSES_SHOWN = 3  # of those that a young model has too few messages of
+_CLASSES_SHOWN = 3  # named as having too few messages
 
 
 def note(sentence: str) -> None:
-    """Say a sentence, of which no name in it can break the line."""
+    """Print a sentence in one line on standard error."""
     click.echo(f"nbspam: {one_line(sentence)}", err=True)
 
 
 def lock_wait(quiet: bool) -> "LockWait":
-    """Return how long to wait for a model's lock; a second of it is said, unless quiet."""
-    from nbspam.store.writing import DEFAULT_WAIT, QUIET_WAIT  # to classify needs no lock
+    """Return the wait for a model's lock; unless quiet it is announced after a second."""
+    from nbspam.store.writing import DEFAULT_WAIT, QUIET_WAIT  # classifying needs no lock
 
     return QUIET_WAIT if quiet else DEFAULT_WAIT
 
 
 def note_lacking(model: "str | Path", metadata: Metadata) -> None:
-    """Say that the model has not learned both sides yet; to a person also that it is young."""
+    """Say that the model has learned one class only; on a terminal also that it is young."""
     if metadata.is_one_sided:
         seen = [name for name, n in metadata.by_class(metadata.learned.messages).items() if n]
         what = f"only {seen[0]}" if seen else "nothing"
@@ -95,21 +95,21 @@ def note_lacking(model: "str | Path", metadata: Metadata) -> None:
 
 
 def counts_words(metadata: Metadata) -> str:
-    """Return how many messages, of each class, and tokens a model has counted."""
+    """Return the numbers of messages and tokens of a model in words."""
     sizes = metadata.by_class(metadata.learned.messages)
-    shown = ", ".join(f"{name}: {n:,}" for name, n in sizes.items())
+    by_class = ", ".join(f"{name}: {n:,}" for name, n in sizes.items())
     messages, tokens = counted(sum(sizes.values()), "message"), counted(metadata.n_tokens, "token")
-    return f"{messages} ({shown}), {tokens}"
+    return f"{messages} ({by_class}), {tokens}"
 
 
 def counts_json(metadata: Metadata) -> dict[str, object]:
-    """Return them as JSON has them."""
+    """Return the numbers of messages and tokens of a model for JSON."""
     messages = metadata.by_class(metadata.learned.messages)
     return {"messages": messages, "tokens": metadata.n_tokens}
 
 
 def change_words(change: "Change") -> str:
-    """Return what was learned, message by message."""
+    """Return the numbers of a change in words."""
     return (
         f"learned {counted(change.learned, 'new message')}, moved {change.moved:,} to another"
         f" class, {change.unchanged:,} already known"
@@ -117,25 +117,26 @@ def change_words(change: "Change") -> str:
 
 
 def change_json(change: "Change") -> dict[str, object]:
-    """Return it as JSON has it."""
+    """Return the fields of a change for JSON."""
     keys = "source", "label", "looks_like", "probability", "learned"
-    surprising = [{key: getattr(one, key) for key in keys} for one in change.surprising]
+    surprising = [{key: getattr(lesson, key) for key in keys} for lesson in change.surprising]
     fields = change._asdict() | {"surprising": surprising}
     del fields["forgotten"]
     return fields
 
 
-_SURPRISING = 3  # lessons named of each kind
+_SURPRISING = 3  # sources named of each kind
 
 
 def note_surprising(
     change: "Change", quiet: bool, remedy: "Callable[[list[str], bool], str]", is_dry_run: bool
 ) -> None:
-    """Say which lessons looked like another class; quiet: only how many.
+    """Say which learned messages looked like another class; quiet: only how many.
 
-    remedy: returns what to do with some sources, which were learned or not, if that is a mistake.
+    remedy: returns the remedy for mislabelled sources, which were learned or not.
     """
-    kinds = Counter((one.label, one.looks_like, one.learned) for one in change.surprising)
+    lessons = change.surprising
+    kinds = Counter((lesson.label, lesson.looks_like, lesson.learned) for lesson in lessons)
     for kind, n in kinds.items():
         label, looks_like, learned = kind
         if quiet and not learned:  # nothing was done, and it would be said after every run
@@ -148,16 +149,16 @@ def note_surprising(
             was += " not"
         sentence += f" {was} learned as {label}"
         if not quiet:
-            every = [one.source for one in change.surprising if one[1:3] + one[4:5] == kind]
+            sources = [lesson.source for lesson in lessons if lesson[1:3] + lesson[4:5] == kind]
             more = [f"and {n - _SURPRISING:,} more"] if n > _SURPRISING else []
-            sentence += f": {', '.join(every[:_SURPRISING] + more)}"
+            sentence += f": {', '.join(sources[:_SURPRISING] + more)}"
             if not (learned and is_dry_run):
-                sentence += f"; if that is a mistake: {remedy(every, learned)}"
+                sentence += f"; if that is a mistake: {remedy(sources, learned)}"
         note(sentence)
 
 
 def arrival_words(metadata: Metadata) -> str:
-    """Return why the headers of a calibrated model are trusted as far as they are."""
+    """Return the reason for the trust of a calibrated model in headers."""
     rho, messages = metadata.host_trust
     if not messages:
         return "no ham and spam with the name of a receiving server were learned"
@@ -166,15 +167,15 @@ def arrival_words(metadata: Metadata) -> str:
 
 
 def young_sentence(metadata: Metadata) -> str:
-    """Return what a young model lacks; empty once it is not young."""
+    """Return the messages that a young model needs; empty if it has enough."""
     missing = metadata.missing
     if not missing:
         return ""
-    wanted = [f"{n:,} more {name}" for name, n in missing.items()]
-    more = " and ".join(wanted)
-    if len(wanted) > _CLASSES_SHOWN + 1:
-        more = ", ".join(wanted[:_CLASSES_SHOWN])
-        more += f" and more of {len(wanted) - _CLASSES_SHOWN} other classes"
+    missing_words = [f"{n:,} more {name}" for name, n in missing.items()]
+    more = " and ".join(missing_words)
+    if len(missing_words) > _CLASSES_SHOWN + 1:
+        more = ", ".join(missing_words[:_CLASSES_SHOWN])
+        more += f" and more of {len(missing_words) - _CLASSES_SHOWN} other classes"
     return f"needs {more}; until then it will often answer 'unsure'"
 
 
@@ -184,7 +185,7 @@ def note_older(
     base: "tuple[str | Path, Metadata] | None" = None,
     say: "Callable[[str], object]" = note,
 ) -> None:
-    """Say what newer rules of the tokenizer cost a model, and its base, if they do."""
+    """Say that a model or its base was made with older tokenizer rules, if it was."""
     for name, (settings, _) in [(model, metadata), *([base] if base else [])]:
         if settings.rules < RULES:
             say(
@@ -195,24 +196,24 @@ def note_older(
 
 
 def has_reader() -> bool:
-    """Return whether notes go to a terminal, and not to the log of a mail program."""
+    """Return whether standard error is a terminal, not the log of a mail program."""
     return bool(sys.stderr) and sys.stderr.isatty()
 
 
 def note_reading(what: "SourceError") -> None:
-    """Say how a source was read, where that is no error."""
+    """Print a note on how a source was read."""
     note(what.sentence(REMEDIES))
 
 
 def note_skips(skips: Skips) -> None:
-    """Say what was skipped."""
+    """Print the skipped rows and files."""
     if not skips.count:
         return
     for line in skips.report(REMEDIES):
         click.echo(f"nbspam: {line}" if not line.startswith(" ") else line, err=True)
 
 
-# What fixes an error, for whoever types the command; `errors.py` has the library's words.
+# The remedies in the words of the command line; `errors.py` has the library's.
 REMEDIES = {
     Remedy.NAME_LABEL_COLUMN: "name the label column with --label-column",
     Remedy.NAME_ANOTHER_LABEL: "name another column with --label-column",
@@ -236,7 +237,7 @@ REMEDIES = {
     ),
     Remedy.GIVE_OUTSIDE_LABEL: "give it with --spam or --ham",
     Remedy.LEAVE_OUT_STRICT: "fix it, or leave out --strict to skip it",
-    Remedy.LEAVE_OUT_SEEN: "read all of it with --no-seen",
+    Remedy.LEAVE_OUT_SEEN: "leave out --seen to read all of it",
     Remedy.NAME_SPAM_LABEL: "name the spam class with --spam-label when training",
     Remedy.NAME_ONE_AS_SPAM: "add --spam-label {first} or --spam-label {second}",
     Remedy.NAME_SPAM_OR_COLUMN: (
@@ -261,10 +262,10 @@ REMEDIES = {
 
 def default_model() -> str:
     """Return $NBSPAM_MODEL, else the model's place in the user's data folder."""
-    if named := os.environ.get("NBSPAM_MODEL"):
-        return named
+    if path := os.environ.get("NBSPAM_MODEL"):
+        return path
     home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 (no pathlib for one message)
-    if home.startswith("~"):  # a mail server's user may have none
+    if home.startswith("~"):  # the user of a mail server may have none
         raise OptionError("no home folder for the model; name the model with --model")
     if sys.platform == "darwin":
         folder = f"{home}/Library/Application Support"
@@ -285,7 +286,7 @@ def _is_default(path: object) -> bool:
     return False
 
 
-# Since click 8.2; one before prints the help itself.
+# Since click 8.2; older versions print the help.
 _NO_COMMAND = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
@@ -294,7 +295,7 @@ def outcome(
 ) -> tuple[int, str]:
     """Return the exit code of a failure, and the sentence for the user; empty for silence.
 
-    Of a group without a command it is the help.  describe: returns them of any other error.
+    A group without a command gives its help.  describe: returns code and sentence of other errors.
     """
     match error:
         case NbspamError(remedy=Remedy.CREATE_MODEL) if _is_default(error.values["path"]):
@@ -306,7 +307,7 @@ def outcome(
             return error.exit_code, error.format_message()
         case click.UsageError():
             if isinstance(error, click.NoSuchOption) and error.possibilities:
-                near = error.possibilities[:1]  # click puts several in alphabetical order
+                near = error.possibilities[:1]  # the nearest; click would sort them
                 error = click.NoSuchOption(error.option_name, None, near, error.ctx)
             said = re.sub(r"\.? \(?Did you", "; did you", error.format_message())
             said = said.removesuffix("?)").rstrip(".?")
@@ -316,8 +317,8 @@ def outcome(
             return error.exit_code, error.format_message()
         case SystemExit(code=int(code)):  # from shell completion
             return code, ""
-        case BrokenPipeError() | SystemExit():  # click turns the first into the second
-            return ExitCode.ERROR, ""  # the reader has gone, as `head` does: no news
+        case BrokenPipeError() | SystemExit():  # click turns BrokenPipeError into SystemExit
+            return ExitCode.ERROR, ""  # the reader has exited, as `head` does
         case click.Abort():
             return describe(KeyboardInterrupt())
         case UnexpectedEndError():

@@ -1,4 +1,4 @@
-"""The options that several commands share: declarations, and records of them.
+"""The options that several commands share, and records of them.
 
 Those of commands that learn are in `learning_options.py`, so that classifying one message does not
 load them.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.command import Option, option, section
+from nbspam.cli.command import Option, flag, option, rare_flag, rare_option, section
 from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
 from nbspam.reading.source import (
@@ -20,15 +20,17 @@ from nbspam.reading.source import (
     LINES,
     MBOX_FORMAT,
     MESSAGE,
+    STDIN,
     TABLE_FORMATS,
-    Flow,
+    LiveInput,
+    ReadingOptions,
+    TableOptions,
 )
-from nbspam.reading.sources import STDIN, ReadingOptions, TableOptions
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import Metadata
 from nbspam.workers import all_cores
 
-if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
+if TYPE_CHECKING:  # 3 ms that classifying one message saves
     import contextlib
     from pathlib import Path
 
@@ -38,7 +40,11 @@ _CLASSES_NAMED = 10  # in an error
 
 
 class ProbabilityType(click.types.FloatParamType):
-    """The value of an option that is a probability; a percentage is told as one."""
+    """A probability; a percentage is refused with the probability that it means."""
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """Return its name in --help; click 8.1 passes no context."""
+        return "P"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number; the command checks its bounds."""
@@ -55,7 +61,7 @@ PROBABILITY = ProbabilityType()
 
 
 class FilePath(click.Path):
-    """A file as a `pathlib.Path`, which is imported when there is one."""
+    """A file as a `pathlib.Path`, imported only when a value is converted."""
 
     def coerce_path_result(self, value: str | os.PathLike[str]) -> "Path":
         """Return the parameter's value."""
@@ -65,7 +71,7 @@ class FilePath(click.Path):
 
 
 class FileName(click.Path):
-    """A file by its name, written as `pathlib` does, which is imported if it changes the name."""
+    """A file name as `pathlib` writes it; pathlib is imported only if it changes the name."""
 
     def coerce_path_result(self, value: str | os.PathLike[str]) -> str:
         """Return the parameter's value."""
@@ -78,7 +84,7 @@ class FileName(click.Path):
 
 
 def make_default_folder(model: "Path") -> None:
-    """Create the folder of the default model; that of any other is the user's to make."""
+    """Create the folder of the default model; other folders are the user's to create."""
     if model == FilePath().coerce_path_result(default_model()):
         model.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -97,17 +103,16 @@ _model = partial(
     in_file=True,
     help="Use this model file.",
 )
-# click would call a file that it may not read wrong usage, and guess where its name is from.
+# readable=False: an unreadable file is an error of reading, not of usage.
 MODEL = _model(type=FilePath(readable=False))
 MODEL_NAME = _model(type=FileName(readable=False))
-BASE = option(
+BASE = rare_option(
     "--base",
     metavar="FILE",
     type=FileName(readable=False),
     under="Model",
     envvar="NBSPAM_BASE",
     in_file=True,
-    seldom=True,
     help="Add the counts of this shared model to those of the model. [default: $NBSPAM_BASE, or"
     " none]",
 )
@@ -119,10 +124,8 @@ FORM = option(
     default="text",
     help="Print text for people or JSON for programs.",
 )
-QUIET = option(
-    "-q", "--quiet", is_flag=True, under="Output", help="Print only results, errors and guesses."
-)
-JOBS = option(
+QUIET = flag("-q", "--quiet", under="Output", help="Print only results, errors and guesses.")
+JOBS = rare_option(
     "-j",
     "--jobs",
     metavar="N",
@@ -130,39 +133,33 @@ JOBS = option(
     default=all_cores,
     in_file=True,
     show_default="all cores",
-    seldom=True,
     help="Use N processes for many messages.",
 )
-DASK = option(
+DASK = rare_option(
     "--dask",
     metavar="ADDRESS",
-    seldom=True,
     help="Run on the Dask cluster at this address; local:N starts N workers here. The output is the"
     " same.",
 )
-STRICT = option(
+STRICT = rare_flag(
     "--strict",
-    is_flag=True,
     under="Sources",
-    seldom=True,
     help="Stop at the first row or file that cannot be read, instead of skipping it.",
 )
 FILE_PATH = FilePath(readable=False)
 OUTPUT = option(
     "-o", "--output", metavar="FILE", type=FILE_PATH, under="Output", help="Write to this file."
 )
-REPLACE_OUTPUT = option(
-    "--replace", is_flag=True, under="Output", help="Overwrite the output file if it exists."
-)
+REPLACE_OUTPUT = flag("--replace", under="Output", help="Overwrite the output file if it exists.")
 
 
 def opened_base(base: str | None) -> "contextlib.AbstractContextManager[Base | None]":
-    """Give the open base, None without one, for learning."""
+    """Return a context with the open base, None without one."""
     if base is None:
         from contextlib import nullcontext
 
         return nullcontext()
-    from nbspam.scoring.base import open_base  # which a model without a base does without
+    from nbspam.scoring.base import open_base  # not loaded without a base
 
     return open_base(base)
 
@@ -182,40 +179,34 @@ class Reading(NamedTuple):
         " per line (lines), mbox or message. [default: one message on standard input; files are"
         " recognised]",
     )
-    lines: bool = option("--lines", is_flag=True, help="Short for --input-format lines.")
+    lines: bool = flag("--lines", excludes="--input-format", help="Short for --input-format lines.")
     text_column: str | None = _column(
         "--text-column", help="Table column with the text. [default: recognised]"
     )
     label_column: str | None = _column(
         "--label-column", help="Table column with the class. [default: recognised]"
     )
-    header_row: str | None = option(
+    header_row: str | None = rare_option(
         "--header-row",
         type=click.Choice(["yes", "no"]),
         formats=("tsv", "csv", "json"),
-        seldom=True,
         help="Whether the first row of a TSV or CSV table names the columns. [default: recognised]",
     )
-    encoding: str | None = option(
+    encoding: str | None = rare_option(
         "--encoding",
         metavar="NAME",
         formats=("tsv", "csv", "jsonl", "json", LINES),
-        seldom=True,
         help="Encoding of a table. [default: UTF-8, else recognised]",
     )
-    outside: bool = option(
+    outside: bool = rare_flag(
         "--outside",
-        is_flag=True,
         formats=(),
-        seldom=True,
         help="Read files outside the sources, too: targets of links in a folder, and files that an"
         " index names outside its parent folder.",
     )
-    attached: bool = option(
+    attached: bool = rare_flag(
         "--attached",
-        is_flag=True,
         formats=(MBOX_FORMAT, MESSAGE),
-        seldom=True,
         help="Read the messages that are attached to mails, forwarded as message/rfc822, and not"
         " the mails.",
     )
@@ -223,15 +214,8 @@ class Reading(NamedTuple):
 
     @property
     def format(self) -> str | None:
-        """The format of the sources that are no folders, if one is given; raises OptionError."""
-        if not self.lines:
-            return self.input_format
-        if self.input_format not in (None, LINES):
-            raise OptionError(
-                f"--lines and --input-format {self.input_format} cannot be used together; leave one"
-                " of them out"
-            )
-        return LINES
+        """The format of files and pipes, if one is given."""
+        return LINES if self.lines else self.input_format
 
     @property
     def is_one_message(self) -> bool:
@@ -239,7 +223,7 @@ class Reading(NamedTuple):
         return self.format in (None, MESSAGE)
 
     def check(self, names: Sequence[str] = ()) -> None:
-        """Raise OptionError for an unknown encoding, two formats, and what they have no use for.
+        """Raise OptionError for an unknown encoding, two formats, or options without an effect.
 
         names: of sources that are one message if they are standard input.
         """
@@ -261,26 +245,26 @@ class Reading(NamedTuple):
                     )
             return
         context = click.get_current_context()
-        for each in context.command.params:
-            formats = each.formats if isinstance(each, Option) else None
-            if formats is not None and form not in formats and context.params[each.name]:
+        for parameter in context.command.params:
+            formats = parameter.formats if isinstance(parameter, Option) else None
+            if formats is not None and form not in formats and context.params[parameter.name]:
                 by = "--lines" if self.lines else f"--input-format {form}"
                 raise OptionError(
-                    f"{max(each.opts, key=len)} has no effect with {by}; leave one of them out"
+                    f"{max(parameter.opts, key=len)} has no effect with {by}; leave one of them out"
                 )
 
     def options(
         self,
         seen: bool = False,
         quiet: bool = False,
-        flow: Flow | None = None,
+        live_input: LiveInput | None = None,
         needs_content: bool = False,
     ) -> ReadingOptions:
-        """Return them, checked, as `reading` takes them.
+        """Return options for `reading`.
 
         seen: read only mail that was read.  quiet: say nothing of how a source was read.
         needs_content: whether an empty message is none.
-        flow: told of the stream whose messages are to be answered as they come.
+        live_input: told of the stream whose messages are to be answered as they come.
         """
         header_row = None if self.header_row is None else self.header_row == "yes"
         table = TableOptions(self.text_column, self.label_column, self.encoding, header_row)
@@ -291,18 +275,18 @@ class Reading(NamedTuple):
             attached=self.attached,
             needs_content=needs_content,
             outside=self.outside,
-            flow=flow,
-            at_server=_at_server,
+            live_input=live_input,
+            read_imap_folder=_read_imap_folder,
             tell=_tell_guess if quiet else _tell,
         )
 
 
 def _tell(what: SourceError) -> None:
-    if what.remedy is not Remedy.NAME_ANOTHER_LABEL:  # `train` says it of labels that do not fit
+    if what.remedy is not Remedy.NAME_ANOTHER_LABEL:  # `train` says it only where labels do not fit
         note_reading(what)
 
 
-# What the program guessed of a table, which even a quiet command does not do silently.
+# Guesses about a table: even a quiet command prints them.
 _GUESSES = {
     *(Remedy.NAME_TEXT_COLUMN, Remedy.OTHER_LABEL_COLUMN, Remedy.NAME_ENCODING),
     *(Remedy.HEADER_IS_MESSAGE, Remedy.SAVE_SHEET),
@@ -314,41 +298,38 @@ def _tell_guess(what: SourceError) -> None:
         note_reading(what)
 
 
-def _at_server(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:
+def _read_imap_folder(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:
     """Yield the messages of a folder at a mail server, each with its address."""
-    from nbspam.cli.accounts import messages_at  # for mail at a server alone
+    from nbspam.cli.accounts import messages_at  # only mail at a server needs it
 
     return messages_at(name, only_read)
 
 
 def refuse_stdin_twice(names: Sequence[str]) -> None:
-    """Raise OptionError if standard input is named twice: the second time it is empty."""
+    """Raise OptionError if standard input is named twice."""
     if names.count(STDIN) > 1:
         raise OptionError("-: standard input is named twice; name it once")
 
 
 @section("Cut-offs")
 class Cutting(NamedTuple):
-    """Where spam begins and ham ends; None is the model's own."""
+    """The cut-offs; None is the model's."""
 
     spam_cutoff: float | None = option(
         "--spam-cutoff",
-        metavar="P",
         type=PROBABILITY,
         help="Classify as spam when P(spam) > P. [default: the model's; 0.9]",
     )
     ham_cutoff: float | None = option(
         "--ham-cutoff",
-        metavar="P",
         type=PROBABILITY,
         help="Classify as ham when P(spam) <= P, and as unsure in between. [default: the model's;"
         " 0.5]",
     )
-    ham_cost: float | None = option(
+    ham_cost: float | None = rare_option(
         "--ham-cost",
         metavar="L",
         type=float,
-        seldom=True,
         help="Cost of a false positive relative to a false negative; both cut-offs become L/(1+L).",
     )
 
@@ -358,7 +339,7 @@ class Cutting(NamedTuple):
         return any(value is not None for value in self)
 
     def check(self) -> None:
-        """Raise OptionError for what is wrong with any model."""
+        """Raise OptionError for cut-offs that are wrong with any model."""
         # A ham cut-off above the model's spam cut-off is wrong only for that model.
         CutOffs(1.0, 0.0).changed(*self)
 
@@ -366,11 +347,11 @@ class Cutting(NamedTuple):
         """Return the cut-offs for a model; raises OptionError."""
         classes = metadata.settings.classes
         self.check_classes(classes)
-        own = CutOffs.of_model(metadata)
-        return own if len(classes) > 2 else own.changed(*self)
+        cut_offs = CutOffs.of_model(metadata)
+        return cut_offs if len(classes) > 2 else cut_offs.changed(*self)
 
     def check_classes(self, classes: Sequence[str]) -> None:
-        """Raise OptionError for a model that has no use for them."""
+        """Raise OptionError for cut-offs where there are three or more classes."""
         if len(classes) > 2 and self.is_given:
             names = ", ".join(map(repr, classes[:_CLASSES_NAMED]))
             more = ", …" if len(classes) > _CLASSES_NAMED else ""
@@ -380,12 +361,12 @@ class Cutting(NamedTuple):
             )
 
     def of_new(self) -> CutOffs:
-        """Return the cut-offs for a model that is yet to be trained; raises OptionError."""
+        """Return the cut-offs for a new model; raises OptionError."""
         return CutOffs().changed(*self)
 
 
 def _ham_limit(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
-    """Return the share that 0.1% or 0.001 means; raises OptionError."""
+    """Return the share of a text such as 0.1% or 0.001; raises OptionError."""
     if text is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The progress of long work, on a terminal; and where it is done: here, or on a cluster (--dask).
+"""The progress of long work on a terminal, and its executor: processes here, or a cluster (--dask).
 
 rich is loaded only to draw.
 """
@@ -24,17 +24,14 @@ if TYPE_CHECKING:
     from nbspam.reading.cutting import ByteRange, Cutter, RangeCount
     from nbspam.reading.source import ReadingOptions
 
-_REDRAWN = 0.1  # seconds between two drawings
-_ONE_BY_ONE = 1_000  # parts, of which each is drawn
+REDRAWN = 0.1  # seconds between two drawings
+_ONE_BY_ONE = 1_000  # up to so many parts, each is drawn
 _COMPRESSED = (".gz", ".bz2", ".xz")
 
 
 @contextmanager
 def shown_passes(quiet: bool, sources: Sequence[str] = ()) -> Iterator[Passes]:
-    """Show on standard error, if somebody looks at it, what is being done, and how far it is.
-
-    What is read is the sources.
-    """
+    """Draw progress on standard error if it is a terminal; sources: whose size is the total."""
     if quiet or not (sys.stderr and sys.stderr.isatty() and find_spec("rich")):
         yield Passes()
         return
@@ -49,7 +46,7 @@ def shown_passes(quiet: bool, sources: Sequence[str] = ()) -> Iterator[Passes]:
         TimeRemainingColumn(),
     )
     console = Console(file=sys.stderr)
-    # No thread of its own that redraws: processes are forked meanwhile.
+    # No drawing thread: processes are forked meanwhile.
     with Progress(*columns, console=console, transient=True, auto_refresh=False) as bar:
         yield _ShownPasses(bar, size_of(sources))
 
@@ -64,7 +61,7 @@ class _ShownPasses(Passes):
         self._task = bar.add_task("", total=None, rate="")
 
     def begin(self, what: str, parts: int | None, done: int = 0) -> None:
-        """Begin a pass of so many parts, None: of the size of the sources; or its next part."""
+        """Begin a pass of `parts` parts (None: of the size of the sources), or its next part."""
         self._what, self._messages, self._done = what, 0, done
         self._is_sized = parts is None
         if not done or (parts or 0) < _ONE_BY_ONE:  # each of a few parts may take long
@@ -75,7 +72,7 @@ class _ShownPasses(Passes):
         self._draw(what, "")
 
     def done(self, messages: int = 0, size: int = 0) -> None:
-        """One part is done, with so many messages and bytes."""
+        """Count a part with its messages and bytes."""
         self._messages += messages
         self._done += size if self._is_sized else 1
         text, rate = self._what, ""
@@ -85,7 +82,7 @@ class _ShownPasses(Passes):
         self._draw(text, rate)
 
     def _draw(self, text: str, rate: str) -> None:
-        if (now := time.monotonic()) - self._drawn > _REDRAWN:
+        if (now := time.monotonic()) - self._drawn > REDRAWN:
             self._drawn = now
             self._bar.update(
                 self._task, completed=self._done, description=text, rate=rate, refresh=True
@@ -96,13 +93,13 @@ class _ShownPasses(Passes):
 def progress(
     quiet: bool, sources: Sequence[str]
 ) -> Iterator[Callable[[Iterable[Any]], Iterator[Any]]]:
-    """Yield what passes messages on; on a terminal it shows how many, the rate and the time left.
+    """Yield a function that passes messages on and draws their number, rate and time left.
 
     A message of size 0 is the file that its source names.
     """
     with shown_passes(quiet, sources) as passes:
 
-        def shown(messages: Iterable[Any]) -> Iterator[Any]:
+        def with_progress(messages: Iterable[Any]) -> Iterator[Any]:
             if type(passes) is Passes:
                 yield from messages
                 return
@@ -111,13 +108,13 @@ def progress(
                 yield message
                 passes.done(1, message.size or _size(message.source))
 
-        yield shown
+        yield with_progress
 
 
 def parts_shown(
     passes: Passes, text: Callable[[int, Any], str]
 ) -> Callable[[Sequence[Any]], Iterator[Any]]:
-    """Return what passes parts on, and shows which of them is at work; text: of its number."""
+    """Return a function that passes parts on and draws each one's text."""
 
     def shown(parts: Sequence[Any]) -> Iterator[Any]:
         for i, part in enumerate(parts):
@@ -151,13 +148,13 @@ def _size(path: str | Path) -> int:
         return 0
 
 
-_LARGEST, _SMALLEST = 1 << 20, 1 << 16  # bytes of a piece of a source: its worker's memory
+_LARGEST, _SMALLEST = 1 << 20, 1 << 16  # bytes of a piece; bounds the memory of a worker
 _ROUNDS = 12  # pieces for each worker, at least
 _MOST = 20_000  # pieces
 
 
 def cutter(where: Executor, options: "ReadingOptions", names: "Sequence[str]") -> "Cutter":
-    """Return what cuts sources into pieces for those who work; names: of the sources."""
+    """Return a cutter of sources into pieces for the executor's workers."""
     from nbspam.reading.cutting import Cutter
 
     # Each piece is work for the scheduler of a cluster.
@@ -168,7 +165,7 @@ def cutter(where: Executor, options: "ReadingOptions", names: "Sequence[str]") -
 
 
 def _survey(where: Executor, parts: "list[ByteRange]") -> "Iterable[RangeCount]":
-    """Return what begins in each of some ranges."""
+    """Return the messages that begin in each range."""
     from nbspam.reading.cutting import count
 
     return map(count, parts) if len(parts) == 1 else where.map(_counted, None, parts)
@@ -184,9 +181,9 @@ def _counted(_: None, part: "ByteRange") -> "RangeCount":
 def work_place(
     dask: str | None, jobs: int, trace: "NoTrace | None" = None, quiet: bool = False
 ) -> Iterator[Executor]:
-    """Yield where to work; a cluster is left at the end, and one of our own is gone.
+    """Yield the executor; at the end a cluster is disconnected, and a local one is closed.
 
-    dask: the scheduler's address, or None.  trace: which a cluster cannot write.
+    dask: the scheduler's address, or None.  trace: a log, which a cluster cannot write.
     Raises OptionError and NbspamError.
     """
     if dask is None:

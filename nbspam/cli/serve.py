@@ -11,7 +11,7 @@ from typing import NamedTuple
 import click
 
 from nbspam.cli import notes
-from nbspam.cli.command import LOG, command, is_typed, option, section
+from nbspam.cli.command import LOG, command, flag, is_typed, option, rare_flag, rare_option, section
 from nbspam.cli.options import BASE, MODEL, QUIET, Cutting
 from nbspam.errors import OptionError, ServingError, install_command
 from nbspam.serving import server as spamd_server
@@ -61,10 +61,8 @@ class Listening(NamedTuple):
     listen: str | None = option(
         "--listen", metavar="HOST:PORT", help="Listen on TCP; spamc's default port is 783."
     )
-    allow_any_address: bool = option(
+    allow_any_address: bool = rare_flag(
         "--allow-any-address",
-        is_flag=True,
-        seldom=True,
         help="Let --listen and --metrics take an address that other machines can connect to.",
     )
     metrics: str | None = option(
@@ -79,36 +77,31 @@ class Listening(NamedTuple):
 class Serving(NamedTuple):
     """What clients may do, and what the server writes."""
 
-    tell: bool = option("--tell", is_flag=True, help="Let clients teach the model (spamc -L).")
-    x_spam: bool = option(
+    tell: bool = flag("--tell", help="Let clients teach the model (spamc -L).")
+    x_spam: bool = rare_flag(
         "--x-spam",
-        is_flag=True,
-        seldom=True,
         help="Also write X-Spam-Flag, X-Spam-Level and X-Spam-Status, for recipes that look for"
         " them.",
     )
-    max_size: int = option(
+    max_size: int = rare_option(
         "--max-size",
         metavar="BYTES",
         type=click.IntRange(1),
         default=_DEFAULTS.max_size,
-        seldom=True,
         help="Refuse larger messages.",
     )
-    timeout: float = option(
+    timeout: float = rare_option(
         "--timeout",
         metavar="SECONDS",
         type=click.FloatRange(0, min_open=True),
         default=_DEFAULTS.timeout,
-        seldom=True,
         help="Disconnect a client that takes longer to send its request, or to read the reply.",
     )
-    connections: int = option(
+    connections: int = rare_option(
         "--connections",
         metavar="N",
         type=click.IntRange(1),
         default=_DEFAULTS.connections,
-        seldom=True,
         help="Serve at most N clients at a time; others wait.",
     )
     log: str | None = option(
@@ -124,12 +117,11 @@ class Serving(NamedTuple):
         help="Give each user (spamc -u) a model of their own, DIR/NAME.json, with that of --model"
         " as its base; a path with %u puts it elsewhere.",
     )
-    max_users: int = option(
+    max_users: int = rare_option(
         "--max-users",
         metavar="N",
         type=click.IntRange(0),
         default=_DEFAULTS.max_users,
-        seldom=True,
         help="With --user-models, let no message create a model once N users have one.",
     )
     workers: int | None = option(
@@ -152,13 +144,13 @@ def _check(cutting: Cutting, listening: Listening, serving: Serving) -> None:
             "--metrics needs prometheus_client; install it with:"
             f" {install_command('prometheus_client')}"
         )
-    for flag, place in (("--listen", listening.listen), ("--metrics", listening.metrics)):
-        if place is None or (flag == "--metrics" and _is_path(place)):
+    for name, place in (("--listen", listening.listen), ("--metrics", listening.metrics)):
+        if place is None or (name == "--metrics" and _is_path(place)):
             continue
         try:
             check_place(place, listening.allow_any_address)
         except OptionError as error:
-            raise OptionError(f"{flag} {error.problem}", error.remedy) from error
+            raise OptionError(f"{name} {error.problem}", error.remedy) from error
 
 
 def _is_path(address: str | None) -> bool:

@@ -25,9 +25,9 @@ _LARGEST = 1 << 20  # bytes of a config file
 
 
 def read_config(path: str) -> dict[str, Any]:
-    """Return what a config file says; raises OptionError for unknown keys and tables."""
+    """Return a config file's document; raises OptionError for unknown keys and tables."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # not to wait at a named pipe
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a named pipe must not block
         try:
             _check_file(path, os.fstat(handle))
             document = tomllib.loads(os.read(handle, _LARGEST).decode())
@@ -50,9 +50,9 @@ def read_config(path: str) -> dict[str, Any]:
 
 
 def _check_file(path: str, status: os.stat_result) -> None:
-    """Raise OptionError for no regular file, or one that somebody else may have written.
+    """Raise OptionError for a file that is not regular, or that another user can write.
 
-    Group-writable is usual where each user has a group.  NBSPAM_CONFIG names any owner's.
+    Group-writable files are usual where each user has a group.  NBSPAM_CONFIG may name any owner's.
     """
     if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
         raise OptionError(
@@ -69,7 +69,7 @@ def _check_file(path: str, status: os.stat_result) -> None:
 
 
 def defaults(path: str, table: str, options: Mapping[str, click.Option]) -> dict[str, Any]:
-    """Return what a file sets of a command's options, by parameter; raises OptionError.
+    """Return click's default map of a command: parameter -> value; raises OptionError.
 
     table: of the command, if it has one.  options: by their keys.
     """
@@ -86,7 +86,7 @@ def defaults(path: str, table: str, options: Mapping[str, click.Option]) -> dict
 
 
 def _checked(path: str, key: str, option: click.Option, value: object) -> object:
-    """Return a value as click is to convert it; raises OptionError for one of a wrong kind."""
+    """Return a value for click to convert; raises OptionError for a wrong TOML type."""
     if isinstance(value, bool) != option.is_flag or not isinstance(value, str | int | float):
         kind = "true or false" if option.is_flag else "text in quotes, or a number"
         raise OptionError(f"{path}: {key}: must be {kind}")

@@ -1,4 +1,4 @@
-"""What standard output can show, and how highlights are coloured on it."""
+"""Output for people: the width of the terminal, folded text, colours."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ import click
 
 from nbspam.display.lines import HARD_SPACE, StyledLine, folded_sentence, folded_text
 
-_USUAL_WIDTH = 80  # columns; of a page in a pipe, and where a terminal does not say
+_USUAL_WIDTH = 80  # columns, in a pipe or of a terminal of unknown width
 _STYLES = {
     2: {"fg": "red", "bold": True, "underline": True},
     1: {"fg": "red", "underline": True},
@@ -17,12 +17,12 @@ _STYLES = {
 
 
 def terminal_width() -> int | None:
-    """Return the columns of the terminal that standard output is; None of anything else."""
+    """Return the columns of standard output if it is a terminal, else None."""
     if not sys.stdout.isatty():
         return None
-    named = os.environ.get("COLUMNS", "")
-    if named.isdecimal() and int(named):
-        return int(named)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or _USUAL_WIDTH
     except OSError:
@@ -30,7 +30,7 @@ def terminal_width() -> int | None:
 
 
 def page_width() -> int:
-    """Return how wide running text is to be."""
+    """Return the width of running text."""
     return terminal_width() or _USUAL_WIDTH
 
 
@@ -51,7 +51,7 @@ def echo_sentence(text: str) -> None:
 
 
 def unbroken(name: object) -> str:
-    """Return a name, such as a path, at whose blanks `echo_paragraph` breaks no line."""
+    """Return a name, such as a path, with blanks that `echo_paragraph` keeps in one line."""
     return str(name).replace(" ", HARD_SPACE)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from nbspam.cli import notes, options
-from nbspam.cli.command import command, option, section
+from nbspam.cli.command import command, flag, rare_flag, section
 from nbspam.cli.learning_options import Learning, Sources
 from nbspam.cli.notes import NoTrace, note
 from nbspam.cli.options import Cutting, Reading
@@ -25,8 +25,7 @@ from nbspam.learning.settings import TrainingSettings, class_names, first_metada
 from nbspam.learning.update import Change, PendingMessages
 from nbspam.names import FEW, rare_classes
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import MBOX_FORMAT, Skipped, Skips
-from nbspam.reading.sources import STDIN
+from nbspam.reading.source import MBOX_FORMAT, STDIN, Skipped, Skips
 from nbspam.scoring.rules import Score, rule_of
 from nbspam.scoring.verdict import rounded
 from nbspam.store import model_file
@@ -45,12 +44,12 @@ if TYPE_CHECKING:  # one message is learned without numpy
 
 
 _SHOWN = 5  # classes named
-_ESTIMATED = 20  # messages of each class from which on a beginner is told what to expect
+_ESTIMATED = 20  # messages of each class for an estimate
 _NAMED = 3  # messages of two or more classes that are named
 
 
 class ClassSizes:
-    """Counts the messages of each class, and keeps where the first of them are."""
+    """Counts the messages of each class, and keeps the first sources of each."""
 
     def __init__(self) -> None:
         self.n_shared: int | None = None  # messages in two or more classes; None: unknown
@@ -60,20 +59,20 @@ class ClassSizes:
         self._first: dict[str, list[str]] = {}  # the first sources of each, FEW at most
 
     def hear(self, say: Callable[["SourceError"], None], what: "SourceError") -> None:
-        """Say how a source was read; which column its labels are in, only if they do not fit."""
+        """Print a note on a source; keep that on its label column until the labels do not fit."""
         if what.remedy is Remedy.NAME_ANOTHER_LABEL:
             self._columns.append(what)
         else:
             say(what)
 
     def note_columns(self) -> None:
-        """Say in which columns labels are that are neither ham nor spam."""
+        """Print the kept notes on label columns."""
         for what in self._columns:
             notes.note_reading(what)
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
-        """Say in which columns the labels are where nothing can be learned from these."""
+        """Print the notes on label columns if training fails."""
         try:
             yield
         except TrainingError:
@@ -88,38 +87,40 @@ class ClassSizes:
             yield message
 
     def report_shared(
-        self, n: int, found: Sequence[Mapping[str, str]], quiet: bool, strict: bool
+        self, n: int, examples: Sequence[Mapping[str, str]], quiet: bool, strict: bool
     ) -> None:
-        """Say that n messages are in two or more classes.
+        """Print a note on n messages that are in two or more classes.
 
-        found: of some, each class and the first source in it.
+        examples: class -> first source, of some of the messages.
         """
         self.n_shared = n
         if not n:
             return
         where = [
             " and ".join(
-                f"{one_line(source)} as {name}" for name, source in list(each.items())[:_SHOWN]
+                f"{one_line(source)} as {name}" for name, source in list(example.items())[:_SHOWN]
             )
-            for each in found[:_NAMED]
+            for example in examples[:_NAMED]
         ]
         where += [f"and {n - len(where):,} more"] if 0 < len(where) < n else []
-        shown = f" ({'; '.join(where)})" if where else ""
-        what = f"{counted(n, 'message')} {'is' if n == 1 else 'are'} in two or more classes{shown}"
+        details = f" ({'; '.join(where)})" if where else ""
+        what = (
+            f"{counted(n, 'message')} {'is' if n == 1 else 'are'} in two or more classes{details}"
+        )
         if strict:
             raise TrainingError(f"{what}; correct the labels, or leave out --strict")
         if not quiet:
             note(f"{what}; correct the labels if that is a mistake")
 
     def add(self, sizes: Mapping[str, int], first: Mapping[str, list[str]]) -> None:
-        """Count messages that others have counted; first: where the first of each class are."""
+        """Add class counts made elsewhere; first: sources of the first messages of each class."""
         for name, n in sizes.items():
             self._sizes[name] = self._sizes.get(name, 0) + n
-            own = self._first.setdefault(name, [])
-            own += first[name][: FEW - len(own)]
+            sources = self._first.setdefault(name, [])
+            sources += first[name][: FEW - len(sources)]
 
     def note_small(self, strict: bool) -> None:
-        """Say which classes are of a few messages beside two large ones, and where these are.
+        """Print notes on classes of a few messages beside two large ones, with their sources.
 
         Raises TrainingError if strict.
         """
@@ -158,42 +159,33 @@ class ClassSizes:
 class Writing(NamedTuple):
     """What to do with the model file."""
 
-    update: bool = option(
-        "--update",
-        is_flag=True,
-        excludes="--replace",
-        help="Add to the model; create it if it does not exist.",
+    update: bool = flag(
+        "--update", excludes="--replace", help="Add to the model; create it if it does not exist."
     )
-    replace: bool = option("--replace", is_flag=True, help="Overwrite the model file if it exists.")
-    ledger: bool = option(
+    replace: bool = flag("--replace", help="Overwrite the model file if it exists.")
+    ledger: bool = rare_flag(
         "--ledger/--no-ledger",
-        is_flag=True,
         default=True,
-        seldom=True,
         help="Remember which messages were learned, for --update and forget. [default: ledger]",
     )
-    dry_run: bool = option(
+    dry_run: bool = rare_flag(
         "--dry-run",
-        is_flag=True,
-        seldom=True,
         help="Say what --update would learn, and what looks like another class; change nothing.",
     )
-    seen: bool = option(
+    seen: bool = flag(
         "--seen",
-        is_flag=True,
         under="Sources",
         formats=(MBOX_FORMAT,),
         help="Read only messages of a Maildir or mbox that were read and not deleted.",
     )
-    verbose: bool = option(
+    verbose: bool = flag(
         "-v",
         "--verbose",
-        is_flag=True,
         under="Output",
         excludes="--quiet",
         help="After training, print the whole estimate with its intervals.",
     )
-    # It needs all messages at once; with a base they are learned one by one.
+    # It needs all messages at once; --base learns them one by one.
     max_ham_blocked: float | None = options.ham_limit_option(
         excludes="--spam-cutoff --ham-cutoff --ham-cost --update --base",
         help="Choose and store the lowest spam cut-off that marks at most this share of ham as"
@@ -202,13 +194,12 @@ class Writing(NamedTuple):
 
 
 class Training(NamedTuple):
-    """What one run was asked for."""
+    """The options and the state of one run."""
 
     model: Path
     settings: TrainingSettings
     cutting: Cutting
     writing: Writing
-    limit: float | None  # the share of ham that may be blocked
     form: str
     quiet: bool  # print no text but errors
     skips: Skips
@@ -217,7 +208,7 @@ class Training(NamedTuple):
     sizes: ClassSizes  # of what was read
 
     def read(self) -> dict[str, int | None]:
-        """Return what is said of the reading, as JSON has it."""
+        """Return the JSON fields about reading."""
         return {"skipped": self.skips.count, "in_two_classes": self.sizes.n_shared}
 
 
@@ -229,7 +220,7 @@ def _check(
     learning: Learning,
     reading: Reading,
 ) -> None:
-    """Raise OptionError for what is wrong with any model and no declaration says."""
+    """Raise OptionError for options that are wrong with any model."""
     if writing.dry_run and not (writing.update and model.exists()):
         raise OptionError(
             f"--dry-run: says what --update would add to a model, and {model} is not updated; add"
@@ -297,46 +288,46 @@ def train(
       nbspam train --dask tcp://10.0.0.1:8786 /shared/mail.parquet
     """
     _check(sources, model, writing, cutting, learning, reading)
-    before = _updated(sources, model, writing, cutting, learning)
-    how, skips = reading.options(writing.seen, quiet, needs_content=True), Skips(reading.strict)
-    sizes = ClassSizes()
-    how = how._replace(hear_columns=sizes.columns.append)
-    how = how._replace(tell=partial(sizes.hear, how.tell))
-    how = how if before is None else how.like(before.learned.columns)
+    old = _updated(sources, model, writing, cutting, learning)
+    skips, sizes = Skips(reading.strict), ClassSizes()
+    read = reading.options(writing.seen, quiet, needs_content=True)
+    read = read._replace(on_columns=sizes.columns.append, tell=partial(sizes.hear, read.tell))
+    if old is not None:
+        read = read.with_learned_columns(old.learned.columns)
     names = sources.names()
-    # As in a macro of a mail reader.
+    # A macro of a mail reader runs it silently.
     is_one = names == [STDIN] and reading.is_one_message
     is_seen = writing.verbose or sys.stdout.isatty()
     silent = quiet or (writing.update and is_one and not is_seen)
     with (
         sizes.fitting(),
-        options.opened_base(base) as beneath,
+        options.opened_base(base) as opened_base,
         work_place(dask, jobs, trace, quiet) as where,
     ):
-        settings = learning.settings()._replace(base=beneath)
-        if beneath is not None:  # before anything is read
-            beneath.check(model, (before or first_metadata((), settings)).settings)
-        asked = (settings, cutting, writing, writing.max_ham_blocked, form, silent)
+        settings = learning.settings()._replace(base=opened_base)
+        if opened_base is not None:  # before anything is read
+            opened_base.check(model, (old or first_metadata((), settings)).settings)
+        asked = (settings, cutting, writing, form, silent)
         training = Training(model, *asked, skips, trace, notes.lock_wait(quiet), sizes)
         # One class alone begins a model one by one, without numpy.
         begins = not writing.update or sources.may_have_two_classes
-        if before is None and begins and beneath is None:
+        if old is None and begins and opened_base is None:
             whole = training._replace(quiet=quiet)
-            pieces = sources.pieces(cutter(where, how, names))
+            pieces = sources.pieces(cutter(where, read, names))
             instead = partial(update_instead, training=whole) if writing.update else None
             train_whole(where, in_batches(pieces, *PIECE), names, whole, instead)
             return
         raws: Iterable[RawMessage | Skipped | SourcePiece]
         if where.is_here:
-            raws = trace.noted(sources.messages(how, skips))
+            raws = trace.noted(sources.messages(read, skips))
         else:
-            raws = sources.pieces(cutter(where, how, names))
-        pending = PendingMessages((settings if before is None else before.settings).wanted)
+            raws = sources.pieces(cutter(where, read, names))
+        pending = PendingMessages((settings if old is None else old.settings).wanted)
         if writing.seen:  # above the spam cut-off it is in the inbox because the user moved it back
             pending.is_presumed = lambda _, is_spam: not is_spam
-        found = tokenized(raws, skips, where, True, pending.corpus.wanted, skips_empty=True)
-        with progress(silent, names) as shown:
-            messages = sizes(shown(found))
+        messages = tokenized(raws, skips, where, True, pending.corpus.wanted, skips_empty=True)
+        with progress(silent, names) as with_progress:
+            messages = sizes(with_progress(messages))
             if writing.update:
                 pending.add(trace.digested(messages), model if writing.ledger else None)
             else:
@@ -364,7 +355,7 @@ def _updated(
         if is_file:
             model_file.check_replaceable(model)
             if not writing.replace:
-                sources.check_all()  # what is wrong with them is said first
+                sources.check_all()  # a wrong source is reported first
                 raise model_file.ModelExistsError(model)
         return None
     if is_file and cutting.is_given:
@@ -372,15 +363,15 @@ def _updated(
             f"{model}: has cut-offs of its own; change them with nbspam model set, and leave them"
             " out here"
         )
-    with update.opened_to_learn(model) as lookup:
+    with update.open_for_learning(model) as lookup:
         metadata = lookup.metadata
     of_model = Learning.of_model(metadata.settings)
     for name in learning.given():
-        asked, kept = getattr(learning, name), getattr(of_model, name)
-        if asked != kept:
+        typed, trained_with = getattr(learning, name), getattr(of_model, name)
+        if typed != trained_with:
             raise OptionError(
-                f"{learning.option(name)} {asked}: the model {model} was trained with"
-                f" {'none' if kept is None else kept}; leave"
+                f"{learning.option(name)} {typed}: the model {model} was trained with"
+                f" {'none' if trained_with is None else trained_with}; leave"
                 " it out, or train a new model with --replace"
             )
     return metadata
@@ -405,8 +396,8 @@ def train_whole(
     model, quiet = training.model, training.quiet
     with shown_passes(quiet, names) as passes, TrainingRun(where, training.settings, passes) as run:
         run.read(pieces, training.skips)
-        for kept in run.kept:
-            training.sizes.add(kept.summary.messages, kept.summary.first)
+        for piece in run.records:
+            training.sizes.add(piece.summary.messages, piece.summary.first)
         training.sizes.note_small(training.skips.strict)
         notes.note_skips(training.skips)
         options.make_default_folder(model)
@@ -419,8 +410,8 @@ def train_whole(
         if not quiet:
             _note_alone(run)
         run.fit()
-        if training.limit is not None:
-            run.choose_cut_offs(training.limit)
+        if training.writing.max_ham_blocked is not None:
+            run.choose_cut_offs(training.writing.max_ham_blocked)
         elif training.cutting.is_given:
             run.metadata = training.cutting.of(run.metadata).stored_in(run.metadata)
         try:
@@ -444,31 +435,31 @@ def train_whole(
             )
         if quiet and training.form == "text":
             return
-        rates, doubted = left_out_rates_of(run)
-        named = run.named(doubted.messages[:LISTED])
-    _print_training(run.metadata, rates, doubted, named, training)
+        rates, doubted = leave_one_out_rates(run)
+        doubtful_sources = run.named(doubted.messages[:LISTED])
+    _print_training(run.metadata, rates, doubted, doubtful_sources, training)
 
 
 def _note_alone(run: "TrainingRun") -> None:
-    """Say which header words stand in nearly all messages of one class and in hardly any other."""
-    (settings, learned), found = run.metadata, run.telling_alone()
-    if not found:
+    """Print a note on header words in nearly all messages of one class and hardly any other."""
+    (settings, learned), rows = run.metadata, run.telling_alone()
+    if not rows:
         return
-    shown = []
-    for token, row in sorted(found, key=lambda each: (-max(each[1]), each[0]))[:_NAMED]:
+    described = []
+    for token, row in sorted(rows, key=lambda each: (-max(each[1]), each[0]))[:_NAMED]:
         sizes = zip(row, learned.messages, settings.classes, strict=True)
         where = ", ".join(f"in {n:,} of {of:,} {one_line(name)}" for n, of, name in sizes)
-        shown.append(f"{token!r} ({where})")
-    shown += [f"{len(found) - _NAMED:,} more"] if len(found) > _NAMED else []
-    each, they = ("each of ", "they are") if len(found) > 1 else ("", "it is")
+        described.append(f"{token!r} ({where})")
+    described += [f"{len(rows) - _NAMED:,} more"] if len(rows) > _NAMED else []
+    each, they = ("each of ", "they are") if len(rows) > 1 else ("", "it is")
     note(
-        f"{each}{', '.join(shown)} alone tells {' from '.join(settings.classes)}: {they} not used,"
-        " since a program that fetches or sorts mail may have written that"
+        f"{each}{', '.join(described)} alone tells {' from '.join(settings.classes)}: {they}"
+        " not used, since a program that fetches or sorts mail may have written that"
     )
 
 
 def update_instead(messages: Iterable[TokenizedMessage], training: Training) -> None:
-    """Learn messages one by one that were to be learned at once, with `--update`."""
+    """Learn messages one by one, with --update, in place of all at once."""
     pending = PendingMessages(training.settings.wanted)
     pending.columns = training.sizes.columns
     pending.add(messages, training.model if training.writing.ledger else None)
@@ -481,25 +472,25 @@ def update_model(pending: PendingMessages, training: Training) -> None:
     if remember and len(pending.corpus) and not quiet:
         _note_unnamed(model)
     if training.writing.dry_run:
-        change = update.rehearsed(model, pending, training.settings, remember)
+        change = update.preview(model, pending, training.settings, remember)
     else:
         with shown_passes(quiet) as passes, training.trace.changes(model, remember):
             passes.begin(f"adding messages to {model}", 0)
             change = update.learn(model, pending, training.settings, remember, training.wait)
             training.trace.learned(change)
-            if training.cutting.is_given:  # the model was not there before
+            if training.cutting.is_given:  # the model is new
                 update.set_cut_offs(model, training.cutting.of)
     _print_change(change, training)
 
 
 def _note_unnamed(model: Path) -> None:
-    """Say, before more is learned, that the ledger cannot tell what of it is counted already."""
+    """Print a note, before learning, on learned messages that the ledger does not have."""
     if not model.exists():
         return
     with Lookup(model) as lookup:
         learned = sum(lookup.metadata.learned.messages)
-        # To add up a ledger of a million takes 2 s; mostly its lines are as many as the messages.
-        unnamed = 0 if lookup.remembered() == learned else sum(lookup.unnamed())
+        # Adding up a ledger of a million takes 2 s; mostly its number of lines suffices.
+        unnamed = 0 if lookup.remembered() == learned else sum(lookup.without_ledger_entry())
     if unnamed:
         note(
             f"{model}: has learned {counted(unnamed, 'message')} that its ledger does not name"
@@ -513,7 +504,7 @@ def begin_one_by_one(pending: PendingMessages, training: Training) -> None:
     model, settings, writing = training.model, training.settings, training.writing
     if settings.base is None:
         class_names(pending.corpus.labels, settings.positive)  # raises if there are not two
-    change, made = update.taught(model, None, pending, settings, writing.ledger)
+    change, made = update.learned_model(model, None, pending, settings, writing.ledger)
     model_file.write_model(
         model,
         made._replace(metadata=training.cutting.of(made.metadata).stored_in(made.metadata)),
@@ -531,7 +522,10 @@ def _print_change(change: Change, training: Training) -> None:
         return
     _note_surprising(change, training)
     if not training.quiet:
-        from nbspam.cli.terminal import echo_sentence, unbroken  # one message is learned silently
+        from nbspam.cli.terminal import (
+            echo_sentence,
+            unbroken,
+        )  # not loaded where nothing is printed
 
         would = "would have " if training.writing.dry_run else ""
         echo_sentence(f"{unbroken(training.model)}: {would}{notes.change_words(change)}")
@@ -544,7 +538,7 @@ def _print_change(change: Change, training: Training) -> None:
 
 
 def _note_surprising(change: Change, training: Training) -> None:
-    """Say which lessons looked like another class; not of one message that is learned silently."""
+    """Print a note on messages that looked like another class, unless one is learned silently."""
     if training.quiet and all(one.source == "-" for one in change.surprising):
         return
 
@@ -568,7 +562,7 @@ def _print_training(
     named: Sequence[tuple[str, str]],
     training: Training,
 ) -> None:
-    """Print what was learned, and what to expect of the model.
+    """Print the numbers learned, and the estimate for new messages.
 
     rates: of the messages, each left out.  named: the first of those whose labels look wrong.
     """
@@ -594,42 +588,42 @@ def _print_training(
         notes.young_sentence(metadata),
     )
     if training.writing.verbose:
-        said = [words, estimate_sentence(rates, len(classes))]
+        sentences = [words, estimate_sentence(rates, len(classes))]
     else:
-        said = [words.rpartition("),")[0] + ")"]
+        sentences = [words.rpartition("),")[0] + ")"]
         if min(metadata.learned.messages) >= _ESTIMATED:
-            said += expectation(rates, len(classes))
+            sentences += expectation(rates, len(classes))
         if not young:
             model_option = (
                 "" if str(model) == notes.default_model() else f"-m {unbroken(quote(str(model)))} "
             )
-            said.append(f"next: nbspam classify {model_option}message.eml")
+            sentences.append(f"next: nbspam classify {model_option}message.eml")
     if wrong:
-        said.append(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
-    said[0] = f"{unbroken(model)}: learned {said[0]}"
-    if training.limit is not None:
-        said.append(cut_off_sentence(metadata, training.limit))
-    for sentence in filter(None, [*said, young]):
+        sentences.append(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
+    sentences[0] = f"{unbroken(model)}: learned {sentences[0]}"
+    if training.writing.max_ham_blocked is not None:
+        sentences.append(cut_off_sentence(metadata, training.writing.max_ham_blocked))
+    for sentence in filter(None, [*sentences, young]):
         echo_sentence(sentence)
 
 
 # What to expect of a new model
 
 
-_Called = Counter[tuple[str, str]]  # a label, and what a message of it is called -> messages
+_Called = Counter[tuple[str, str]]  # (label, verdict) -> messages
 
 
-def left_out_rates_of(run: "TrainingRun") -> "tuple[Figures, DoubtedLabels]":
-    """Return the rates of the model on the training messages, each left out, and wrong labels."""
+def leave_one_out_rates(run: "TrainingRun") -> "tuple[Figures, DoubtedLabels]":
+    """Return the leave-one-out rates of the model, and the labels that look wrong."""
     from nbspam.evaluation.messages import DoubtedLabels, doubted_labels
     from nbspam.evaluation.metrics import count_verdicts, left_out_rates
 
     called, verdicts, odds, labels = _Called(), _Called(), array("d"), list[str]()
-    for found in run.each("estimating the accuracy, each message left out", _judged):
-        called.update(found[0])
-        verdicts.update(found[1])
-        odds.extend(found[2])
-        labels.extend(found[3])
+    for part in run.each("estimating the accuracy, each message left out", _judged):
+        called.update(part[0])
+        verdicts.update(part[1])
+        odds.extend(part[2])
+        labels.extend(part[3])
     positive = run.metadata.settings.positive
     rates = left_out_rates(count_verdicts(called, positive), count_verdicts(verdicts, positive))
     is_calibrated = rule_of(run.metadata).is_calibrated
@@ -640,10 +634,7 @@ def left_out_rates_of(run: "TrainingRun") -> "tuple[Figures, DoubtedLabels]":
 def _judged(
     metadata: Metadata, labels: list[str], scores: Iterator[Score]
 ) -> "tuple[_Called, _Called, array[float], list[str]]":
-    """Return how often messages of each class are called what, at 0.5 and with the cut-offs.
-
-    And of each message the log-odds of its label, and that.
-    """
+    """Return counts of (label, verdict) at 0.5 and with the cut-offs, log-odds and labels."""
     from nbspam.evaluation.results import Outcome
     from nbspam.scoring.verdict import CutOffs, verdict_on
 
@@ -658,7 +649,7 @@ def _judged(
 
 
 def expectation(rates: "Figures", n_classes: int) -> list[str]:
-    """Return the estimate for a beginner: of 100 messages."""
+    """Return the estimate of 100 messages, for a beginner."""
     blocked, missed = (rates.by_key[f"verdict_{key}_pct"].counts for key in ("bh", "sm"))
     if n_classes > 2 or blocked is None or missed is None:
         right, every = rates.by_key["accuracy"].counts or (0, 1)
@@ -685,7 +676,7 @@ def estimate_sentence(rates: "Figures", n_classes: int) -> str:
 
 
 def cut_off_sentence(metadata: Metadata, limit: float) -> str:
-    """Return where the cut-off is, and how well it can be known."""
+    """Return the chosen cut-off, and whether there is enough ham to measure the limit."""
     settings, learned = metadata
     sentence = (
         f"cut-off for at most {100 * limit:g} % of ham blocked: spam is above"

@@ -1,7 +1,7 @@
 """A connection to Dask's scheduler, which may be one of our own with workers on this machine.
 
-`local:N` starts both; an address (`tcp://HOST:8786`) is that of a scheduler that somebody started,
-as are its workers.  Whatever goes wrong there comes back as one sentence.
+`local:N` starts both; an address (`tcp://HOST:8786`) is that of a running scheduler with workers.
+Every failure there is reported in one sentence.
 """
 
 import logging
@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 
 from nbspam import __version__
 from nbspam.errors import ModelError, NbspamError, OptionError, install_command
-from nbspam.reading.cutting import ElsewhereError
+from nbspam.reading.cutting import MissingFileError
 from nbspam.tokens.tokenized import RULES
 from nbspam.workers import Executor, ahead
 
@@ -29,9 +29,9 @@ S = TypeVar("S")
 _LOCAL = "local:"
 _CONNECTING = 10  # seconds in which a scheduler must answer
 _WAITING = 4  # tasks per thread of the workers, done or to be done: memory does not grow
-# One task of ours at a time in a process, whatever its threads: Python runs one at a time anyhow.
+# A process runs one task at a time, whatever its number of threads: Python runs one anyhow.
 _one_at_a_time = Lock()
-_DEATHS = 5  # of workers that had one task, until it is given up
+_DEATHS = 5  # of workers with the same task, after which it is given up
 
 
 # The program, as far as tokens depend on it: the rules of its tokenizer, and Python's tables of
@@ -55,14 +55,14 @@ class Cluster(Executor):
 
     @property
     def dashboard(self) -> str:
-        """Where a scheduler of others shows what it does; "" if it does not."""
+        """The URL of the dashboard of a running scheduler; "" without one."""
         services = self._client.scheduler_info().get("services", {})
         is_shown = "dashboard" in services and not self._address.startswith(_LOCAL)
         return str(self._client.dashboard_link) if is_shown else ""
 
     @property
     def workers(self) -> int:
-        """How many there are; 1 while all are lost, since others may come in their place."""
+        """The number of workers; 1 while all are lost, since others may replace them."""
         with self._sentences():
             return max(1, len(self._client.scheduler_info(n_workers=-1)["workers"]))
 
@@ -94,32 +94,23 @@ class Cluster(Executor):
 
         Raises NbspamError.
         """
+        submit = partial(self._client.submit, pure=False)
         with self._sentences():
-            submitted = self._submitted(function, shared, items)
+            place = submit(Packed, pickle.dumps(shared))
+            tasks = (submit(applied, _HERE, function, place, item) for item in items)
+            length = _WAITING * (sum(self._client.nthreads().values()) or 1)
             if n == 1:
-                for future in self._ahead(submitted):
-                    value = future.result()
-                    future.release()
+                for task in ahead(tasks, length):
+                    value = task.result()
+                    task.release()
                     yield value
                 return
-            for first, *rest in self._ahead(self._parts(whole, n) for whole in submitted):
+            parts = (  # the first value is wanted at once
+                [submit(operator.getitem, task, i, priority=10 * (i == 0)) for i in range(n)]
+                for task in tasks
+            )
+            for first, *rest in ahead(parts, length):
                 yield cast(B, (first.result(), *rest))
-
-    def _parts(self, whole: Any, n: int) -> list[Any]:
-        """Return futures of the n values of a task, the first of which is wanted at once."""
-        part = partial(self._client.submit, operator.getitem, whole, pure=False)
-        return [part(0, priority=10), *map(part, range(1, n))]
-
-    def _submitted(
-        self, function: Callable[[S, A], B], shared: S, items: Iterable[A]
-    ) -> Iterator[Any]:
-        place = self._client.submit(Packed, pickle.dumps(shared), pure=False)
-        for item in items:
-            yield self._client.submit(applied, _HERE, function, place, item, pure=False)
-
-    def _ahead(self, submitted: Iterator[A]) -> Iterator[A]:
-        threads = sum(self._client.nthreads().values()) or 1
-        return ahead(submitted, _WAITING * threads)
 
     @contextmanager
     def _sentences(self) -> Iterator[None]:
@@ -138,20 +129,20 @@ class Cluster(Executor):
             lost = (CancelledError, AsyncCancelled, CommClosedError, TimeoutError, ConnectionError)
             name = type(error).__name__
             if isinstance(error, KilledWorker):
-                what = (
+                problem = (
                     "several workers died one after the other at the same work, perhaps for lack of"
                     " memory; give each worker more memory and run it again"
                 )
             elif isinstance(error, lost) or name.startswith(("ClosedClient", "FutureCancelled")):
-                what = "the scheduler no longer answers; start it and its workers again, and run"
-                what += " this again"
+                problem = "the scheduler no longer answers; start it and its workers again, and run"
+                problem += " this again"
             elif isinstance(error, OSError):
-                what = (
+                problem = (
                     f"a worker failed ({error.strerror or error}); fix that there and run it again"
                 )
             else:  # an error of this program
                 raise
-            raise ClusterError(f"{self._address}: {what}") from error
+            raise ClusterError(f"{self._address}: {problem}") from error
 
 
 def _other_version(worker: str, has: str, expected: str) -> ClusterError:
@@ -162,9 +153,10 @@ def _other_version(worker: str, has: str, expected: str) -> ClusterError:
 
 
 class Packed:
-    """What all tasks share, as bytes until one needs it: a model may be missing on a worker.
+    """The object that all tasks share, unpickled by the first task that needs it.
 
-    Dask would make it of the bytes while it talks to the worker, which ends if that fails.
+    Dask would unpickle it while it talks to the worker, which ends if that fails: the object may
+    need a model that is missing there.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -172,12 +164,12 @@ class Packed:
         self._content = content
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Go to another machine as bytes."""
+        """Stay bytes on the way to another machine."""
         return Packed, (self._content,)
 
     @cached_property
     def value(self) -> Any:
-        """What was packed; raises NbspamError."""
+        """The object; raises NbspamError."""
         return pickle.loads(self._content)
 
 
@@ -192,9 +184,9 @@ def applied(expected: str, function: Callable[[Any, A], B], shared: Packed, item
             try:
                 value = shared.value
             except ModelError as error:
-                raise ElsewhereError(error.problem) from error
+                raise MissingFileError(error.problem) from error
             return function(value, item)
-        except ElsewhereError as error:
+        except MissingFileError as error:
             raise ClusterError(
                 f"{error.problem} on the worker {get_worker().address}; put it where all machines"
                 " find it under this name, or name it by a URL"
@@ -203,7 +195,7 @@ def applied(expected: str, function: Callable[[Any, A], B], shared: Packed, item
 
 @contextmanager
 def cluster_at(address: str) -> Iterator[Cluster]:
-    """Connect to a scheduler, or start one; at the end, whatever happens, nothing of ours is left.
+    """Connect to a scheduler, or start one, which always ends with the connection.
 
     Raises OptionError, and ClusterError: Dask is not installed, nobody answers, no worker can work.
     """
@@ -220,21 +212,21 @@ def cluster_at(address: str) -> Iterator[Cluster]:
             f" {install_command('dask distributed')}"
         ) from error
     for name in ["distributed", *logging.root.manager.loggerDict]:
-        if name.split(".")[0] == "distributed":  # what goes wrong is said in a sentence
+        if name.split(".")[0] == "distributed":  # failures are reported in a sentence
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     settings = {
         "distributed.comm.timeouts.connect": f"{_CONNECTING}s",
         "distributed.scheduler.allowed-failures": _DEATHS - 1,
-        # A thread that looks what each worker does every 10 ms, for the dashboard.
+        # It samples each worker every 10 ms, for the dashboard.
         "distributed.worker.profile.enabled": False,
-        # On a machine that is busy or was asleep, a worker that is only late is not started again:
-        # what it keeps would be lost.  One that ends is noticed by its connection.
+        # A late worker on a busy machine is not restarted, since its data would be lost.  A worker
+        # that ends is noticed by its connection.
         "distributed.scheduler.worker-ttl": None,
         "distributed.comm.timeouts.tcp": "300s",
         # Memory is given back at 64 KiB otherwise, and each array costs the system twice its time.
         "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 64 << 20,
     }
-    if address.startswith(_LOCAL):  # nobody else is to see the work, or to change it
+    if address.startswith(_LOCAL):  # other users must not see or change the work
         settings |= {f"distributed.{role}.http.routes": [] for role in ("scheduler", "worker")}
     with dask.config.set(settings):
         with _interrupts_held():
@@ -256,7 +248,7 @@ def cluster_at(address: str) -> Iterator[Cluster]:
             cluster.check()
             yield cluster
         finally:
-            # The scheduler drops what only this client wanted.
+            # The scheduler drops the results of this client alone.
             for closable, seconds in ((client, 2), (local, 10)):
                 with suppress(Exception):
                     if closable is not None:
@@ -265,14 +257,14 @@ def cluster_at(address: str) -> Iterator[Cluster]:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Keep an interrupt until the end; threads and processes begun meanwhile never get one.
+    """Block interrupts until the end; threads and processes started meanwhile never get one.
 
-    A terminal's Ctrl-C goes to all processes, and each worker would print where it was.
+    A terminal's Ctrl-C goes to all processes, and each worker would print a traceback.
     """
     from multiprocessing import resource_tracker
 
-    # The process that cleans up after us, whatever happens, and would say that it did.  It is begun
-    # before, since its start lets interrupts in again.
+    # This process cleans up after all others, and warns when it does.  Starting it unblocks
+    # interrupts, so it is started before.
     sys.warnoptions.append("ignore:resource_tracker:UserWarning")
     try:
         resource_tracker.ensure_running()
@@ -286,10 +278,10 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _local_cluster(address: str) -> Any:
-    """Start a scheduler and workers that know each other by a key made for this run.
+    """Start a scheduler and workers that authenticate each other by a key made for this run.
 
-    Whoever reaches a port of theirs could run anything as this user: each program of this machine,
-    without it.  The key is in memory, and in no file or argument.
+    Without it, every program on this machine could run code as this user through their ports.  The
+    key is in memory alone, not in a file or an argument.
     """
     distributed = import_module("distributed")
     try:

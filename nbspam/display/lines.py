@@ -38,7 +38,7 @@ def cell_width(text: str) -> int:
 
 
 def padded(text: str, width: int) -> str:
-    """Return a text with blanks after it, `width` cells wide; a wider one as it is."""
+    """Return a text padded with blanks to `width` cells; a wider one is unchanged."""
     return text + " " * (width - cell_width(text))
 
 
@@ -166,7 +166,7 @@ class ExplanationView(NamedTuple):
     """What is shown of one message."""
 
     judged: "Verdict"
-    found: "Explanation"
+    explanation: "Explanation"
     positive: str | None  # the class called spam
     excerpt: HighlightedExcerpt
     words: "list[Word]"  # those shown one by one

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from nbspam.display.lines import ExplanationView
 from nbspam.errors import counted, one_line
-from nbspam.scoring.explanation import StrongWord, Word
 from nbspam.scoring.highlights import HighlightedExcerpt, Run
 from nbspam.tokens.tokenized import printable
 
@@ -86,17 +85,6 @@ def _shaded_run(run: Run) -> str:
     return f'<mark class="{_SHADES[run.emphasis]}" title="{run.nats:+.3f} nats">{text}</mark>'
 
 
-def bar_html(size: float, longest: float) -> str:
-    """Return a bar to the right of the middle, or of a negative size to its left."""
-    width = round(50 * abs(size) / longest, 1) if longest else 0
-    x, side = (50, "f") if size > 0 else (50 - width, "a")
-    return (
-        '<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
-        '<line x1="50" y1="0" x2="50" y2="8"/>'
-        f'<rect class="{side}" x="{x:g}" y="1" width="{width:g}" height="6"/></svg>'
-    )
-
-
 def table_html(
     heads: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]], small: Sequence[str] = ()
 ) -> str:
@@ -122,18 +110,24 @@ def terms_html(terms: Iterable[tuple[str, str]]) -> str:
     return f'<dl class="terms">{items}</dl>'
 
 
-# Words, and the explanation of one message
+# The explanation of one message
 
 
 def explanation_page(view: ExplanationView, version: str) -> str:
     """Return the page.  version: of nbspam."""
-    judged, explanation = view.judged, view.found
+    judged, explanation = view.judged, view.explanation
     colour = "dim"
     if judged.verdict in judged.probabilities and view.positive is not None:
         colour = "bad" if judged.verdict == view.positive else "good"
+    rows: list[tuple[str, Sequence[str]]] = []
+    for word in view.words:
+        token = f"<bdi><code>{escaped(word.token)}</code></bdi>"
+        counts = [f"{n:,}" for n in word.counts]
+        rows.append(("", [token, f"{word.weight:+.3f}", *counts, f"{word.share:+.3f}"]))
     blank = [""] * (1 + len(view.heads))
-    sums = [("sum", [escaped(name), *blank, f"{nats:+.3f}", ""]) for name, nats in view.sums]
-    sums[-1] = ("total", sums[-1][1])
+    rows += [("sum", [escaped(name), *blank, f"{nats:+.3f}"]) for name, nats in view.sums]
+    rows[-1] = ("total", rows[-1][1])
+    heads = ["word", "weight", *(name for name, _ in view.heads), "share"]
     body = [
         f'<p class="dim">{escaped(one_line(judged.source))}</p>',
         f'<h1><span class="{colour}">{escaped(judged.verdict)}</span>{judged.remark}, probability'
@@ -143,30 +137,8 @@ def explanation_page(view: ExplanationView, version: str) -> str:
         message_html(view.excerpt),
         scale_html(explanation.of, explanation.against),
         "<h2>Its words</h2>",
-        words_table([*word_lines(view.words), *sums], view.heads, ["share", ""]),
+        table_html(heads, rows, ["", "", *(total for _, total in view.heads)]),
         terms_html(view.legend),
     ]
     title = f"{judged.verdict}: {one_line(judged.source)}"
     return html_page(title, body, f"nbspam {version}")
-
-
-def word_lines(rows: Sequence[Word | StrongWord]) -> list[tuple[str, Sequence[str]]]:
-    """Return the rows of a table of words, each with a bar."""
-    sizes = [row.weight if row.share is None else row.share for row in rows]
-    longest = max(map(abs, sizes), default=0.0)
-    lines: list[tuple[str, Sequence[str]]] = []
-    for row, size in zip(rows, sizes, strict=True):
-        share = [] if row.share is None else [f"{row.share:+.3f}"]
-        counts = [f"{n:,}" for n in row.counts]
-        token = f"<bdi><code>{escaped(row.token)}</code></bdi>"
-        cells = [token, f"{row.weight:+.3f}", *counts, *share, bar_html(size, longest)]
-        lines.append(("", cells))
-    return lines
-
-
-def words_table(
-    lines: Iterable[tuple[str, Sequence[str]]], heads: list[tuple[str, str]], last: list[str]
-) -> str:
-    """Return a table of words.  heads: of the columns of counts.  last: those after them."""
-    names = ["word", "weight", *(name for name, _ in heads), *last]
-    return table_html(names, lines, ["", "", *(total for _, total in heads)])

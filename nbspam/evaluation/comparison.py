@@ -1,11 +1,11 @@
-"""Several kinds of naive Bayes on the same messages: their figures, and which differ for sure.
+"""Compare kinds of naive Bayes on the same messages: figures, significant differences, advice.
 
-Every combination of an event model, a trait model and a scoring rule is tested by one protocol on
-the same messages, and each is compared with the best: whether its errors are more by more than
-chance (McNemar's exact test), and whether it ranks worse (a paired bootstrap of 1-ROCA%).  Of some
-twenty comparisons one in twenty differs "significantly" by chance, so the p-values are Holm's.  The
-best is chosen on the messages that it is compared on, so they are still somewhat too small.  Which
-model to take is said in plain words (`advice`).
+One protocol tests every combination of an event model, a trait model and a scoring rule on the same
+messages.  Each is compared with the best: whether it makes significantly more errors (McNemar's
+exact test), and whether it ranks significantly worse (a paired bootstrap of 1-ROCA%).  One in
+twenty comparisons differs "significantly" by chance, so the p-values are corrected by Holm's
+method.  The best is chosen on the same messages, so the p-values are still somewhat too small.
+`advice` says which model to take.
 """
 
 import json
@@ -62,9 +62,8 @@ DEFAULT = Combination(BERNOULLI, KERNEL, EVIDENCE)
 def combinations(options: TrainingSettings) -> list[Combination]:
     """Return every combination that makes sense.
 
-    Those of no tokens and no traits do not, nor does a fixed prior where there is none in the sum;
-    and under the evidence rule, which weighs a class against all others, the complement model is
-    the multinomial one.
+    Left out: neither tokens nor traits; a fixed prior and an event model without one; and the
+    complement model under the evidence rule, where it equals the multinomial one.
     """
     kinds = (Combination(e, t, s) for s in SCORINGS for e in EVENT_MODELS for t in TRAIT_MODELS)
     return [
@@ -79,7 +78,7 @@ def combinations(options: TrainingSettings) -> list[Combination]:
 
 
 def chosen(names: str, options: TrainingSettings) -> list[Combination]:
-    """Return the combinations that a list of names asks for; raises OptionError.
+    """Return the named combinations; raises OptionError for an unknown name.
 
     names: `all`, or names with commas between: EVENT_MODEL, +TRAITS or both, then :SCORING; without
     it both scorings.
@@ -101,8 +100,8 @@ def chosen(names: str, options: TrainingSettings) -> list[Combination]:
 class Difference(NamedTuple):
     """How a model differs from the best."""
 
-    only_it: int  # messages that it alone has wrong
-    only_best: int  # that the best alone has wrong
+    only_it: int  # messages that only this model gets wrong
+    only_best: int  # messages that only the best gets wrong
     errors_p: float  # McNemar's exact test, after Holm
     roca: float | None = None  # its 1-ROCA% less the best's; None without a class called spam
     roca_interval: Interval | None = None  # 95 %
@@ -110,24 +109,24 @@ class Difference(NamedTuple):
 
     @property
     def makes_more_errors(self) -> bool:
-        """Whether it makes more errors, by more than chance."""
+        """Whether it makes significantly more errors."""
         return self.errors_p < SURE and self.only_it > self.only_best
 
     @property
     def ranking(self) -> int:
-        """1 if it ranks worse, -1 if better, by more than chance; else 0."""
+        """1 if it ranks significantly worse, -1 if better, else 0."""
         if self.roca is None or self.roca_p is None or self.roca_p >= SURE:
             return 0
         return (self.roca > 0) - (self.roca < 0)
 
     @property
     def is_worse(self) -> bool:
-        """Whether it is worse in errors or in ranking, by more than chance, and better in none."""
+        """Whether it is significantly worse in errors or in ranking, and better in neither."""
         return self.ranking > 0 or (self.makes_more_errors and not self.ranking)
 
     @property
     def verdict(self) -> str:
-        """What is sure of it, in words."""
+        """The significant differences, in words."""
         errors = "more errors" if self.makes_more_errors else ""
         ranking = ("", "ranks worse", "ranks better")[self.ranking]
         return ", ".join(filter(None, (errors, ranking))) or "not significant"
@@ -148,7 +147,7 @@ class Compared(NamedTuple):
 
     @property
     def errors(self) -> int:
-        """How many messages it calls what they are not, as `Outcome.called` says."""
+        """How many messages it assigns to a wrong class (`Outcome.called`)."""
         return self.messages.counts.errors
 
     def as_json(self) -> dict[str, Any]:
@@ -195,14 +194,14 @@ def compare(
     models = []
     for combination in combinations:
         begun = time.perf_counter()
-        found = protocol(combination.settings(options))
+        evaluation = protocol(combination.settings(options))
         seconds = time.perf_counter() - begun
-        models.append(Compared(combination, compute(found, seed), seconds))
+        models.append(Compared(combination, compute(evaluation, seed), seconds))
     if not models or not len(models[0].messages):
         raise TrainingError("there is no message to test on; name a source that has some")
     best, *others = sorted(models, key=_rank)
     differences = zip(others, _differences(best, others, seed), strict=True)
-    return [best, *(model._replace(difference=found) for model, found in differences)]
+    return [best, *(model._replace(difference=d) for model, d in differences)]
 
 
 def _rank(model: Compared) -> tuple[float, ...]:
@@ -212,7 +211,7 @@ def _rank(model: Compared) -> tuple[float, ...]:
 
 
 def _differences(best: Compared, others: Sequence[Compared], seed: int) -> list[Difference]:
-    """Return how each of the others differs from the best."""
+    """Return the difference of each of the others from the best."""
 
     def areas(model: Compared) -> Floats:  # of the messages, and then of each resample
         # One seed, so the same messages are drawn for each model.

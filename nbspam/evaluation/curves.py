@@ -7,8 +7,7 @@ A drawing has no date and no random ids, so the same evaluation gives the same f
 import io
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -33,7 +32,6 @@ _HAM, _SPAM = "tab:blue", "tab:red"
 _EVEN: dict[str, Any] = {"color": "0.6", "linestyle": "--", "linewidth": 1}
 
 CutOffPoint = tuple[str, float, float]  # its name; ham blocked and spam missed, in percent
-Drawing = tuple[str, "Callable[[Axes], object]"]  # its caption, and what draws it
 
 
 def check_plot(path: Path | None = None) -> None:
@@ -74,51 +72,31 @@ def cut_off_points(results: Results) -> list[CutOffPoint]:
     return [(name, 100 * n.fp / n.ham, 100 * n.fn / n.spam) for name, n in counts.items()]
 
 
-# One evaluation
+# One evaluation: each function draws a curve and returns its caption
 
 
-def _drawings(results: Results) -> Iterator[Drawing]:
-    """Yield the curves that are defined for an evaluation."""
-    counts = results.messages.counts
-    if counts.spam and counts.ham:
-        area = results.figures.by_key["auc"]
-        caption = (
-            f"ROC, area under the curve {area.value:.4f} ({interval(area.interval)});"
-            f" {counts.spam:,} spam and {counts.ham:,} ham"
-        )
-        for name, blocked, missed in cut_off_points(results):
-            caption += f"; {name}: {100 - missed:.2f} % of spam, {blocked:.2f} % of ham"
-        yield caption, partial(_draw_roc, results)
-        yield (
-            "the same on logarithmic axes, spam missed for caught",
-            partial(_draw_log_roc, results),
-        )
-    if results.bins:
-        error = results.figures.values["calibration_error"]
-        caption = f"calibration, error {error:.4f}; a larger dot stands for more messages"
-        yield caption, partial(_draw_calibration, results)
-        caption = "scores: ham blue, spam red; the outer columns include everything beyond"
-        yield caption, partial(_draw_scores, results)
-    if results.evaluation.learned_so_far:
-        window, rates = learning_curve(results.evaluation)
-        caption = f"learning curve: errors over the last {window:,} messages; dashed: over all"
-        yield caption, partial(_draw_learning, rates)
-
-
-def _draw_roc(results: Results, axes: "Axes") -> None:
-    blocked, missed = roc_points(results.messages)
+def _draw_roc(results: Results, axes: "Axes") -> str:
+    (blocked, missed), counts = roc_points(results.messages), results.messages.counts
     axes.plot([0, 100], [0, 100], **_EVEN)
     axes.step(np.append(0, blocked), np.append(0, 100 - missed), where="post")
-    for _, x, y in cut_off_points(results):
-        axes.plot(x, 100 - y, "o", color=_SPAM)
     axes.set(xlabel="ham blocked, %", ylabel="spam caught, %")
+    area = results.figures.by_key["auc"]
+    caption = (
+        f"ROC, area under the curve {area.value:.4f} ({interval(area.interval)});"
+        f" {counts.spam:,} spam and {counts.ham:,} ham"
+    )
+    for name, x, y in cut_off_points(results):
+        axes.plot(x, 100 - y, "o", color=_SPAM)
+        caption += f"; {name}: {100 - y:.2f} % of spam, {x:.2f} % of ham"
+    return caption
 
 
-def _draw_log_roc(results: Results, axes: "Axes") -> None:
+def _draw_log_roc(results: Results, axes: "Axes") -> str:
     _draw_log_steps(results.messages, axes)
     for _, x, y in cut_off_points(results):
         (x_least, _), (y_least, _) = axes.get_xlim(), axes.get_ylim()
         axes.plot(max(x, x_least), max(y, y_least), "o", color=_SPAM, clip_on=False)
+    return "the same on logarithmic axes, spam missed for caught"
 
 
 def _draw_log_steps(messages: ScoredMessages, axes: "Axes", **style: Any) -> None:
@@ -131,7 +109,7 @@ def _draw_log_steps(messages: ScoredMessages, axes: "Axes", **style: Any) -> Non
     axes.set(xlabel="ham blocked, %", ylabel="spam missed, %")
 
 
-def _draw_calibration(results: Results, axes: "Axes") -> None:
+def _draw_calibration(results: Results, axes: "Axes") -> str:
     bins, most = results.bins, max(b.messages for b in results.bins)
     predicted, observed = ([b[i] for b in bins] for i in (3, 4))
     ends = [metrics.wilson(round(b.spam_share * b.messages), b.messages) or (0, 1) for b in bins]
@@ -140,36 +118,44 @@ def _draw_calibration(results: Results, axes: "Axes") -> None:
     axes.vlines(predicted, *zip(*ends, strict=True), color="0.6", linewidth=1)
     axes.scatter(predicted, observed, [20 + 150 * b.messages / most for b in bins], zorder=3)
     axes.set(xlabel="predicted P(spam)", ylabel="observed share of spam")
+    error = results.figures.values["calibration_error"]
+    return f"calibration, error {error:.4f}; a larger dot stands for more messages"
 
 
-def _draw_scores(results: Results, axes: "Axes") -> None:
+def _draw_scores(results: Results, axes: "Axes") -> str:
     low, high, ham, spam = zip(*metrics.score_distribution(results.messages), strict=True)
     width = (high[0] - low[0]) / 2
     axes.bar(low, ham, width, align="edge", color=_HAM)
     axes.bar([start + width for start in low], spam, width, align="edge", color=_SPAM)
     axes.set(xlabel="log-odds of spam, nats", ylabel="messages")
+    return "scores: ham blue, spam red; the outer columns include everything beyond"
 
 
-def _draw_learning(rates: dict[str, dict[int, float]], axes: "Axes") -> None:
+def _draw_learning(results: Results, axes: "Axes") -> str:
+    window, rates = learning_curve(results.evaluation)
     axes.plot(*zip(*rates["every"].items(), strict=True), **_EVEN)
     axes.plot(*zip(*rates["recent"].items(), strict=True))
     axes.set(xlabel="messages learned", ylabel="errors, %")
+    return f"learning curve: errors over the last {window:,} messages; dashed: over all"
 
 
 def _figure(results: Results) -> "tuple[Figure, str]":
-    """Return the curves of an evaluation as a figure, and their captions."""
+    """Return the curves that are defined for an evaluation as a figure, and their captions."""
     from matplotlib.figure import Figure
 
-    drawings = list(_drawings(results))
-    rows = -(-len(drawings) // 2)
+    counts = results.messages.counts
+    draws = [_draw_roc, _draw_log_roc] if counts.spam and counts.ham else []
+    draws += [_draw_calibration, _draw_scores] if results.bins else []
+    draws += [_draw_learning] if results.evaluation.learned_so_far else []
+    rows, captions = -(-len(draws) // 2), []
     figure = Figure(figsize=(2 * _WIDTH, rows * _HEIGHT + 0.5), layout="constrained")
     title = one_line(f"nbspam, {results.title}")
     figure.suptitle(title, fontsize=10, parse_math=False)  # a class may be named $x$
-    for i, (caption, draw) in enumerate(drawings):
+    for i, draw in enumerate(draws):
         axes = figure.add_subplot(rows, 2, i + 1)
-        draw(axes)
-        axes.set_title(textwrap.fill(caption, _CAPTION), fontsize=8, loc="left")
-    return figure, ". ".join(caption for caption, _ in drawings)
+        captions.append(draw(results, axes))
+        axes.set_title(textwrap.fill(captions[-1], _CAPTION), fontsize=8, loc="left")
+    return figure, ". ".join(captions)
 
 
 def _save(figure: "Figure", file: Path | IO[bytes], suffix: str) -> None:

@@ -1,12 +1,13 @@
-"""What a filter is tested on: labelled messages, those left out, and those that are doubtful.
+"""The labelled messages of a test: a corpus, mislabelled and doubtful labels, duplicates, folds.
 
-Typing mistakes are left out of a test: one `hma` among a thousand `ham` and `spam` is no class, and
-a model trained on the others does not have it.  Of the other labels some look wrong to a model that
-has not seen the message; those are named, and count for little when a model is fitted.
+Typing mistakes are left out of a test: one `hma` among a thousand `ham` and `spam` is not a class,
+and a model trained on the others does not have it.  Other labels may look wrong to a model that has
+not seen the message; these are reported, and get little weight when a model is fitted.
 
-Messages that are tested on and were learned before flatter the figures.  A message is known by its
-digest, of its Message-ID and all that is counted of it (`tokens/tokenized.py`): two texts with the
-same tokens are the same, two mails with the same text are not unless they have the same Message-ID.
+Test messages that were learned before make the figures too good.  A message is identified by its
+digest, made from its Message-ID and everything that is counted (`tokens/tokenized.py`).  Two texts
+with the same tokens are one message; two mails with the same text are two, unless their Message-ID
+is the same.
 """
 
 import itertools
@@ -46,23 +47,23 @@ class LabelledCorpus:
         cls, messages: Iterable[TokenizedMessage], wanted: Wanted = TOKENS_ALONE
     ) -> "LabelledCorpus":
         """Return the messages as a corpus; wanted: the numbers that models are to count."""
-        read = cls(Corpus(wanted))
+        dataset = cls(Corpus(wanted))
         for message in messages:
-            read.corpus.add(message)
-            read.sources.append(message.source)
+            dataset.corpus.add(message)
+            dataset.sources.append(message.source)
             if message.excerpt is not None:
-                read.excerpts.append(message.excerpt)
-        return read
+                dataset.excerpts.append(message.excerpt)
+        return dataset
 
     @classmethod
     def of_pieces(cls, run: TrainingRun, wanted: Wanted) -> "LabelledCorpus":
         """Return the messages that a run has read; wanted: as they were read."""
-        read = cls(Corpus(wanted._replace(excerpt=0)))
-        for piece_file, piece in zip(run.kept, run.pieces(), strict=True):
-            read.corpus.add_piece(piece)
-            read.sources.extend(piece.sources)
-            read.excerpts.extend(piece_file.summary.excerpts)
-        return read
+        dataset = cls(Corpus(wanted._replace(excerpt=0)))
+        for piece_file, piece in zip(run.records, run.pieces(), strict=True):
+            dataset.corpus.add_piece(piece)
+            dataset.sources.extend(piece.sources)
+            dataset.excerpts.extend(piece_file.summary.excerpts)
+        return dataset
 
     @cached_property
     def vocabulary(self) -> list[str]:
@@ -81,9 +82,9 @@ class LabelledCorpus:
     def without_mislabelled(
         self, positive: str | None = None
     ) -> "tuple[LabelledCorpus, Mislabelled]":
-        """Return the messages without those that are probably mislabelled, and these.
+        """Return the corpus without probably mislabelled messages, and those messages.
 
-        positive: a class that is no mistake.
+        positive: a class that is never a mistake.
         """
         labels, intended = self.corpus.labels, {HAM, SPAM, positive}
         rare = [name for name in rare_classes(Counter(labels)) if name not in intended]
@@ -135,13 +136,13 @@ class Mislabelled(NamedTuple):
 
 
 class LabelCheck:
-    """Passes the messages on whose labels are classes of a model, and keeps count of the others.
+    """Passes on messages whose label is a class of the model, and counts the others.
 
-    With a spam label the model's positive class is meant by it, and the other by any other label.
+    A spam label stands for the model's positive class, and every other label for the negative one.
     """
 
     def __init__(self, settings: ModelSettings, spam_label: str | None) -> None:
-        """Raises OptionError for a model that a spam label cannot be for."""
+        """Raise OptionError for a spam label and a model of three or more classes."""
         self._settings, self._spam_label = settings, spam_label
         self._sizes = Counter[str]()
         self._first = defaultdict[str, list[str]](list)  # label -> its first sources
@@ -172,9 +173,10 @@ class LabelCheck:
                 raise self._unknown(label)
 
     def result(self) -> Mislabelled:
-        """Return what is not to be counted; raises SourceError for a label that is no mistake.
+        """Return the mislabelled messages to leave out.
 
-        With a spam label those messages were passed on.
+        Raises SourceError for a label outside the model's classes.  With a spam label the
+        mislabelled messages were passed on.
         """
         settings = self._settings
         if self._spam_label is None:
@@ -205,16 +207,16 @@ class LabelCheck:
 
 
 class DoubtedLabels(NamedTuple):
-    """What labels of messages look wrong to a model that has not seen the messages."""
+    """The labels that look wrong to a model that has not seen the messages."""
 
     # Label -> how many of its messages look like another class, and how many it has.
     by_label: Mapping[str, tuple[float, int]] = MappingProxyType({})
     messages: tuple[int, ...] = ()  # which are more likely wrong than right, the worst first
 
     def sentence(self, names: Sequence[tuple[str, str]]) -> str:
-        """Return what to say of them; empty if there is nothing.
+        """Return a sentence about them, empty if there are none.
 
-        names: source and label of the first ones.
+        names: source and label of the worst ones.
         """
         if not self.messages:
             return ""
@@ -229,14 +231,14 @@ class DoubtedLabels(NamedTuple):
         return {label: wrong / max(1, n) for label, (wrong, n) in self.by_label.items()}
 
     def as_json(self, names: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
-        """Return where the worst of them are."""
+        """Return sources and labels of the worst ones."""
         return [{"source": source, "label": label} for source, label in names[:LISTED]]
 
 
 def doubted_labels(
     odds: Sequence[float], labels: Sequence[str], positive: str | None
 ) -> DoubtedLabels:
-    """Return what labels look wrong, by EM for their shares alone (`bayes/calibration.py`).
+    """Return the labels that look wrong, by EM for their shares alone (`bayes/calibration.py`).
 
     odds: of each message, the calibrated log-odds of the class that it is labelled as, in nats, of
     a model that has not seen it.
@@ -256,7 +258,7 @@ def doubted_labels(
 
 
 class LearnedBefore(NamedTuple):
-    """How many of the messages read a saved model had learned, as far as its ledger names them."""
+    """How many of the messages a saved model had learned before, by its ledger."""
 
     read: int
     learned: int | None  # None: the ledger names no message, so it cannot be known
@@ -264,7 +266,7 @@ class LearnedBefore(NamedTuple):
     unnamed: int  # messages that the model learned and its ledger does not name
 
 
-# Of a test, how many messages tested on are the same as one trained on; None without digests.
+# How many test messages are the same as a training message; None without digests.
 
 
 def same_in_batches(digests: Sequence[bytes], first: int, batch: int | None = None) -> int | None:

@@ -1,12 +1,12 @@
-"""The metrics of the field, each with a 95 % interval.
+"""The metrics, each with a 95 % interval.
 
-`METRICS` lists them all, each in one entry: its key in the JSON, how its value and interval are
-computed, and its line in the report.  To add a metric, add an entry.
+`METRICS` has one entry for each: its key in the JSON, how its value and interval are computed, and
+its line in the report.  To add a metric, add an entry.
 
-Spam is the positive class throughout.  First come the figures of any classifier: accuracy,
-precision, recall, F1, the area under the ROC curve (AUC), MCC, log-loss, Brier score.  The rates
-after them are those of the TREC 2005-2007 spam tracks (Cormack and Lynam, "TREC 2005 Spam Track
-Overview"): percentages, the smaller the better.
+Spam is the positive class.  Accuracy, precision, recall, F1, the area under the ROC curve (AUC),
+MCC, log-loss and Brier score are the figures of any classifier.  The others are those of the TREC
+2005-2007 spam tracks (Cormack and Lynam, "TREC 2005 Spam Track Overview"): percentages, the smaller
+the better.
 
     hm%   ham misclassified = 100 fp / ham             (bh_pct, "blocked ham", is the same figure)
     sm%   spam misclassified = 100 fn / spam           (sc_pct, "spam caught", is 100 - sm%)
@@ -14,11 +14,11 @@ Overview"): percentages, the smaller the better.
     1-ROCA%   100 x the share of (ham, spam) pairs in which the ham scores higher; ties count half
     sm@hm.1   sm% at the lowest cut-off that misclassifies at most 0.1 % of the ham
 
-Errors are counted at P(spam) = 0.5, so that figures are comparable whatever the cut-offs are.  What
-the verdicts with their cut-offs do is counted beside: ham blocked, spam missed (ham and unsure
-alike, since neither is kept from the inbox), and unsure.  Of three or more classes a message is
-called the most probable one, accuracy and log-loss are over all of them, and the other figures are
-of the spam class against the rest.
+Errors are counted at P(spam) = 0.5, so that figures are comparable whatever the cut-offs are.
+Verdicts, which follow the cut-offs, are counted separately: ham blocked, spam missed (called ham or
+unsure, since both reach the inbox), and unsure.  With three or more classes a message is assigned
+to the most probable one; accuracy, errors and log-loss are over all classes, and the other figures
+compare the spam class with the rest.
 
 Shares have Wilson's interval, means the normal one, and what has neither (F1, AUC, MCC and the
 rates made of both classes) the percentile bootstrap's.  Such a metric is a function of a `Sample`:
@@ -58,7 +58,7 @@ Interval = tuple[float, float]
 
 
 class VerdictCounts(NamedTuple):
-    """How many messages got which verdict; those of spam are 0 where no class is called spam."""
+    """Counts of messages by label and verdict; 0 for spam if no class is called spam."""
 
     messages: int
     right: int  # over all classes
@@ -89,8 +89,7 @@ class VerdictCounts(NamedTuple):
         return self.messages - self.right
 
 
-# How often messages of a class are called what: (label, verdict) -> messages.  Of two classes they
-# may as well be called True and False.
+# (label, verdict) -> messages.  Two classes may be True and False.
 Called = Mapping[tuple[str, str], int] | Mapping[tuple[bool, bool], int]
 
 
@@ -123,7 +122,7 @@ class ScoredMessages:
     probability: Floats  # P(spam)
     called_spam: Booleans  # at the threshold
     right: Booleans  # whether each is called what it is, over all classes
-    own_probability: Floats  # P(the class that the message is of)
+    p_true_class: Floats  # P(the class that the message is of)
     counts: VerdictCounts  # at the threshold
     verdicts: VerdictCounts  # with the cut-offs
     # The probability above which a message is called spam; reported, not used.  None of three or
@@ -132,14 +131,14 @@ class ScoredMessages:
     has_spam_class: bool = True  # without one, only metrics of any classes are defined
 
     @classmethod
-    def of_two_classes(
+    def binary(
         cls,
         spam: Booleans,
         log_odds: Floats,
         probability: Floats,
         verdicts: VerdictCounts | None = None,
     ) -> "ScoredMessages":
-        """Return messages of spam and ham; whatever is not called spam is called ham.
+        """Return messages of spam and ham; a message that is not called spam is called ham.
 
         verdicts: None for a filter without cut-offs, whose verdicts are what it calls a message.
         """
@@ -162,10 +161,10 @@ class ScoredMessages:
 
 
 class Sample(NamedTuple):
-    """Messages of both classes: how many got which verdict, and how many got which score.
+    """Messages of both classes: counts of verdicts, and of messages at each score.
 
-    The distinct scores are those of the whole evaluation, lowest first; a resample may have no
-    message at some of them.
+    The distinct scores are those of the whole evaluation, lowest first; a resample may have none
+    at some of them.
     """
 
     counts: VerdictCounts
@@ -176,9 +175,9 @@ class Sample(NamedTuple):
 def samples(messages: ScoredMessages, times: int = 0, seed: int = SEED) -> Iterator[Sample]:
     """Yield the sample that holds each message once, then so many drawn with replacement.
 
-    Each class is resampled by itself (whoever made the evaluation chose the mix).  The same seed
-    and scores give the same samples, and so the same report.  Of the same messages scored by
-    several filters the same are drawn, message by message.
+    Each class is resampled by itself, since the mix of classes was chosen and not drawn.  The same
+    seed gives the same samples.  For several filters on the same messages, the same messages are
+    drawn.
     """
     random = np.random.default_rng(seed)
     scores, score = np.unique(messages.log_odds, return_inverse=True)
@@ -288,7 +287,7 @@ def sm_pct_at_hm(sample: Sample, ham_loss: float = HAM_LOSS) -> float:
 
 def log_losses(messages: ScoredMessages) -> Floats:
     """Return -log P(own class) of each message, in nats: (n,)."""
-    return -np.log(np.maximum(messages.own_probability, LOG_LOSS_FLOOR))
+    return -np.log(np.maximum(messages.p_true_class, LOG_LOSS_FLOOR))
 
 
 def squared_errors(messages: ScoredMessages) -> Floats:
@@ -401,13 +400,13 @@ class WithoutInterval(NamedTuple):
 
 
 # The parts of the report.
-GENERAL = "general"  # the figures of any classifier
-TRACK = "track"  # those of the TREC spam tracks
-VERDICTS = "verdicts"  # what the verdicts with their cut-offs do
+GENERAL = "general"  # figures of any classifier
+TRACK = "track"  # figures of the TREC spam tracks
+VERDICTS = "verdicts"  # shares of verdicts, by the cut-offs
 
 
 class Metric(NamedTuple):
-    """A metric: all there is to know of it."""
+    """A metric: how it is computed, and its line in the report."""
 
     key: str  # in the JSON, with the interval as KEY_ci
     # None: a number of messages, by the key.
@@ -415,7 +414,7 @@ class Metric(NamedTuple):
     part: str = ""  # of the report, which has those with a part
     name: str = ""
     meaning: str = ""
-    of: str = ""  # of a share: what it is a share of, as "12 of 300 spam" names it
+    whole: str = ""  # of a share: what it is a share of, as "12 of 300 spam" names it
     is_brief: bool = False  # whether the short report has it
 
 
@@ -466,37 +465,35 @@ METRICS = (
     Metric("sm_pct_at_hm_0_1", _SM_AT_HM, TRACK, "sm@hm.1", "spam missed at 0.1 % of ham blocked"),
     Metric("calibration_error", _CALIBRATION, TRACK, "cal.err.", _MEAN_GAP, is_brief=True),
 )
-# Those defined without a class that is called spam, too.
+# Metrics that need no class called spam.
 _OF_ANY_CLASSES = {"messages", "threshold", "errors", "accuracy", "log_loss", "unsure_pct"}
 _LEFT_OUT_RATES = ("accuracy", "sc_pct", "bh_pct", "verdict_bh_pct", "verdict_sm_pct", "unsure_pct")
 
 
 class ReportRow(NamedTuple):
-    """A figure as people read it."""
+    """A figure as a line of the report."""
 
     name: str
     value: float  # a percentage where the name says so
     interval: Interval | None
     meaning: str
-    shown: str  # the meaning, and of a share how many of how many
-    to_percent: int = 1  # by which value and interval are multiplied to be percentages
+    line: str  # the meaning, and of a share how many of how many
+    counts: tuple[int, int] | None  # of a share
 
     def sentence(self) -> str:
-        """Return the percentage in words, with its interval."""
+        """Return the percentage of a share in words, with its interval."""
         return f"{self.meaning} {self.percentage()}"
 
     def percentage(self) -> str:
-        """Return the percentage with its interval."""
-        ends = ""
-        if self.interval is not None:
-            low, high = (self.to_percent * end for end in self.interval)
-            ends = f" ({low:.2f} to {high:.2f})"
-        return f"{self.to_percent * self.value:.2f} %{ends}"
+        """Return the percentage of a share, with its interval."""
+        hits, n = self.counts or (0, 1)
+        low, high = wilson(hits, n) or (0.0, 1.0)
+        return f"{100 * hits / n:.2f} % ({100 * low:.2f} to {100 * high:.2f})"
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Figures by the keys of their metrics: all of an evaluation's, or some."""
+    """Figures by the keys of their metrics."""
 
     by_key: dict[str, Figure]
 
@@ -516,13 +513,12 @@ class Figures:
         return fields
 
     def rows(self, *parts: str, brief: bool = False) -> Iterator[ReportRow]:
-        """Yield the figures that are defined, of parts of the report; brief: the chief ones."""
-        for key, computation, part, name, meaning, whole, is_brief in METRICS:
+        """Yield the defined figures of some parts of the report; brief: only the chief ones."""
+        for key, _, part, name, meaning, whole, is_brief in METRICS:
             value, interval, counts = self.by_key.get(key, UNDEFINED)
             if value is not None and part in parts and (is_brief or not brief):
-                is_share = isinstance(computation, Share) and computation.scale == 1
                 line = f"{meaning}, {counts[0]:,} of {counts[1]:,} {whole}" if counts else meaning
-                yield ReportRow(name, value, interval, meaning, line, 100 if is_share else 1)
+                yield ReportRow(name, value, interval, meaning, line, counts)
 
 
 def figures(messages: ScoredMessages, seed: int = SEED) -> Figures:

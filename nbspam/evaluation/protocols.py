@@ -28,22 +28,22 @@ from nbspam.tokens.tokenized import Excerpt, TokenizedMessage
 TELLING_WORDS = 8  # kept of each mistake
 _TENTHS = 10
 _BATCH = 500  # messages looked up in the ledger at a time
-# Passes the parts of a long test on, and may show how far it is.
-Shown = Callable[[Sequence[int]], Iterable[int]]
+# Passes on the parts of a long test, and may show progress.
+Progress = Callable[[Sequence[int]], Iterable[int]]
 
 
 class Trial(NamedTuple):
-    """What is tested: models of these settings on these messages."""
+    """The messages of a test, and the settings of the models."""
 
-    read: LabelledCorpus
+    dataset: LabelledCorpus
     settings: TrainingSettings
     cut_offs: CutOffs
-    telling: bool = True  # whether to keep the telling words of mistakes
-    shown: Shown = iter
+    explains: bool = True  # whether to keep the strongest words of mistakes
+    progress: Progress = iter
 
     def fitted(self, train: Integers | None = None) -> Fit:
         """Return the model of some of the messages; None: of all."""
-        corpus = self.read.corpus
+        corpus = self.dataset.corpus
         labels, channels, traits = corpus.labels, corpus.channels(), corpus.traits()
         presence: Presence | Corpus = corpus
         if train is not None:
@@ -53,13 +53,13 @@ class Trial(NamedTuple):
         return fit(presence, labels, self.settings, channels, traits)
 
     def tested(self, fitted: Fit, test: Integers) -> Iterator[Outcome]:
-        """Yield what a model that has not seen them says of some of the messages."""
-        counts = dict(token_counts(self.read.vocabulary, fitted.counts))
+        """Yield the outcomes of some messages by a model that has not seen them."""
+        counts = dict(token_counts(self.dataset.vocabulary, fitted.counts))
         classifier = Classifier(
             fitted.metadata, lambda tokens: {t: counts[t] for t in tokens if t in counts}
         )
-        messages = map(self.read.message, test.tolist())
-        return _outcomes(Filter(classifier, self.cut_offs), messages, self.telling)
+        messages = map(self.dataset.message, test.tolist())
+        return _outcomes(Filter(classifier, self.cut_offs), messages, self.explains)
 
 
 def saved_model(
@@ -68,12 +68,12 @@ def saved_model(
     including_learned: bool = False,
     spam_label: str | None = None,
 ) -> Evaluation:
-    """Return the outcome of every message by a filter that was trained before.
+    """Return the evaluation of a saved model.
 
-    messages: with digests, by which those that the model has learned are left out.
-    including_learned: whether to test on them all the same.
-    spam_label: the label of spam, if the labels are not the model's classes: any other is ham.
-    Raises SourceError for labels that the model does not have, but for a few, which are left out.
+    messages: with digests; those that the model has learned are left out.
+    including_learned: test on them, too.
+    spam_label: the label of spam, if the labels are not the model's classes; any other is ham.
+    Raises SourceError for labels that the model does not have, except a few, which are left out.
     """
     settings, learned = spam_filter.metadata.settings, Counter[bool]()
     labels = testing.LabelCheck(settings, spam_label)
@@ -93,7 +93,10 @@ def saved_model(
     if spam_label is not None and mistakes.messages:
         mistaken = {source for sources in mistakes.sources.values() for source in sources}
         outcomes = [outcome for outcome in outcomes if outcome.judged.source not in mistaken]
-    unnamed, total = sum(spam_filter.unnamed()), sum(spam_filter.own_metadata.learned.messages)
+    unnamed, total = (
+        sum(spam_filter.without_ledger_entry()),
+        sum(spam_filter.personal_metadata.learned.messages),
+    )
     known = None if total and unnamed == total else learned[True]
     left_out = 0 if including_learned else learned[True]
     before = testing.LearnedBefore(learned.total(), known, left_out, unnamed)
@@ -102,11 +105,11 @@ def saved_model(
 
 
 def _outcomes(
-    spam_filter: Filter, messages: Iterable[TokenizedMessage], telling: bool = True
+    spam_filter: Filter, messages: Iterable[TokenizedMessage], explains: bool = True
 ) -> Iterator[Outcome]:
     for message in messages:
-        outcome = _with_excerpt(spam_filter.judge(message), message.excerpt)
-        if telling and outcome.is_mistake:
+        outcome = _with_excerpt(spam_filter.classify_tokens(message), message.excerpt)
+        if explains and outcome.is_mistake:
             outcome = _explained(outcome, message, spam_filter.explain(message))
         yield outcome
 
@@ -116,7 +119,7 @@ def _with_excerpt(judged: Verdict, excerpt: Excerpt | None) -> Outcome:
 
 
 def _explained(outcome: Outcome, message: TokenizedMessage, explanation: Explanation) -> Outcome:
-    """Return an outcome with its telling words, and with them highlighted in the message."""
+    """Return an outcome with its strongest words, highlighted in the excerpt."""
     shown = message.excerpt and highlighted_message(message, explanation).joined()
     readable = tuple(word for word in explanation.words if not is_fragment(word.token))
     return outcome._replace(words=(readable or explanation.words)[:TELLING_WORDS], message=shown)
@@ -128,25 +131,26 @@ def left_out(trial: Trial) -> Evaluation:
     The calibrations, which are few numbers of all messages, are fitted to nine tenths of them for
     the messages of the other tenth (message i is in tenth i mod 10).
     """
-    read, fitted = trial.read, trial.fitted()
+    dataset, fitted = trial.dataset, trial.fitted()
 
     @cache
     def learner() -> OnlineLearner:
-        return OnlineLearner(fitted.metadata, dict(token_counts(read.vocabulary, fitted.counts)))
+        return OnlineLearner(fitted.metadata, dict(token_counts(dataset.vocabulary, fitted.counts)))
 
     outcomes = []
-    for i, score in enumerate(fitted.left_out_scores(read.corpus, _TENTHS)):
-        fields = fitted.metadata, score, trial.cut_offs, read.sources[i], read.corpus.labels[i]
-        outcome = _with_excerpt(verdict_on(*fields), read.excerpt(i))
-        if trial.telling and outcome.is_mistake:
-            message = read.message(i)
+    for i, score in enumerate(fitted.left_out_scores(dataset.corpus, _TENTHS)):
+        source, label = dataset.sources[i], dataset.corpus.labels[i]
+        verdict = verdict_on(fitted.metadata, score, trial.cut_offs, source, label)
+        outcome = _with_excerpt(verdict, dataset.excerpt(i))
+        if trial.explains and outcome.is_mistake:
+            message = dataset.message(i)
             learned = message.label or "", message.tokens, message.numbers
             learner().unlearn(*learned)
             explanation = explain(learner().classifier(), message.tokens, message.numbers)
             learner().learn(*learned)
             outcome = _explained(outcome, message, explanation)
         outcomes.append(outcome)
-    same = testing.same_in_folds(read.corpus.digests, range(len(outcomes)))
+    same = testing.same_in_folds(dataset.corpus.digests, range(len(outcomes)))
     settings = fitted.metadata.settings[:2]
     return Evaluation("leave-one-out", *settings, outcomes, trial.cut_offs, duplicates=same)
 
@@ -157,7 +161,7 @@ def train_first(trial: Trial, first: int, limit: float | None = None) -> Evaluat
     limit: the share of ham that may be blocked; the first messages, each left out, then choose the
     cut-offs, as in `nbspam train`.
     """
-    read, n = trial.read, len(trial.read.corpus)
+    dataset, n = trial.dataset, len(trial.dataset.corpus)
     if not 0 < first < n:
         raise OptionError(
             f"cannot train on the first {first} of {counted(n, 'message')} and test on the rest;"
@@ -167,8 +171,8 @@ def train_first(trial: Trial, first: int, limit: float | None = None) -> Evaluat
     try:
         fitted = trial.fitted(train)
         if limit is not None:
-            scores = fitted.left_out_scores(read.corpus.presence()[train])
-            ham = ham_odds(fitted.metadata, read.corpus.labels[:first], scores)
+            scores = fitted.left_out_scores(dataset.corpus.presence()[train])
+            ham = ham_odds(fitted.metadata, dataset.corpus.labels[:first], scores)
             trial = trial._replace(cut_offs=cut_offs_within(limit, fitted.metadata, ham))
     except TrainingError as error:
         raise TrainingError(
@@ -176,14 +180,14 @@ def train_first(trial: Trial, first: int, limit: float | None = None) -> Evaluat
             error.remedy,
             **error.values,
         ) from error
-    untrained = sorted(set(read.corpus.labels[first:]) - set(fitted.metadata.settings.classes))
+    untrained = sorted(set(dataset.corpus.labels[first:]) - set(fitted.metadata.settings.classes))
     if untrained:
         raise TrainingError(
             f"the class {untrained[0]!r} is not among the first {counted(first, 'message')}; train"
             " on more of them, or mix their order"
         )
     outcomes = list(trial.tested(fitted, test))
-    same = testing.same_in_batches(read.corpus.digests, first)
+    same = testing.same_in_batches(dataset.corpus.digests, first)
     protocol, classes = f"trained on the first {first}", fitted.metadata.settings[:2]
     return Evaluation(protocol, *classes, outcomes, trial.cut_offs, duplicates=same)
 
@@ -195,7 +199,7 @@ def folds(trial: Trial, k: int, seed: int | None = None) -> Evaluation:
     same on every run.  With a seed the messages of each class are shuffled before they are counted.
     Outcomes come in the order of the messages.
     """
-    labels = trial.read.corpus.labels
+    labels = trial.dataset.corpus.labels
     classes, positive = class_names(labels, trial.settings.positive)
     fewest = min(map(labels.count, classes))
     if fewest < 2:
@@ -210,12 +214,12 @@ def folds(trial: Trial, k: int, seed: int | None = None) -> Evaluation:
         )
     fold = testing.stratified_folds(labels, k, seed)
     outcomes: dict[int, Outcome] = {}
-    for part in trial.shown(range(k)):
+    for part in trial.progress(range(k)):
         test = np.flatnonzero(fold == part)
         tested = trial.tested(trial.fitted(np.flatnonzero(fold != part)), test)
         outcomes.update(zip(test.tolist(), tested, strict=True))
     ordered = [outcomes[i] for i in range(len(labels))]
-    same = testing.same_in_folds(trial.read.corpus.digests, fold.tolist())
+    same = testing.same_in_folds(trial.dataset.corpus.digests, fold.tolist())
     shuffled = "" if seed is None else f", shuffled with seed {seed}"
     fields = f"{k} folds{shuffled}", classes, positive, ordered, trial.cut_offs
     return Evaluation(*fields, duplicates=same)
@@ -226,7 +230,7 @@ def online(trial: Trial, batch: int) -> Evaluation:
 
     It runs the code of an update of the model with each day's mail.
     """
-    read, labels = trial.read, trial.read.corpus.labels
+    dataset, labels = trial.dataset, trial.dataset.corpus.labels
     if batch < 1 or len(labels) <= batch:
         raise OptionError(
             f"a batch of {batch} is too large for {counted(len(labels), 'message')}, since the"
@@ -237,27 +241,27 @@ def online(trial: Trial, batch: int) -> Evaluation:
     learner = _first_batch(trial, batch)
     outcomes: list[Outcome] = []
     learned_so_far: list[int] = []
-    for start in trial.shown(range(batch, len(labels), batch)):
+    for start in trial.progress(range(batch, len(labels), batch)):
         spam_filter = Filter(learner.classifier(), trial.cut_offs)
-        messages = [read.message(i) for i in range(start, min(start + batch, len(labels)))]
-        outcomes += _outcomes(spam_filter, messages, trial.telling)
+        messages = [dataset.message(i) for i in range(start, min(start + batch, len(labels)))]
+        outcomes += _outcomes(spam_filter, messages, trial.explains)
         learned_so_far += [start] * len(messages)
         _teach(learner, messages)
     protocol = f"online, {batch} at a time, the first {batch} not counted"
-    same = testing.same_in_batches(read.corpus.digests, batch, batch)
+    same = testing.same_in_batches(dataset.corpus.digests, batch, batch)
     fields = protocol, *learner.metadata.settings[:2], outcomes, trial.cut_offs
     return Evaluation(*fields, duplicates=same, learned_so_far=learned_so_far)
 
 
 def _first_batch(trial: Trial, batch: int) -> OnlineLearner:
     """Return a learner of the first messages; the classes are those of all, or of the base."""
-    read, settings = trial.read, trial.settings
-    labels = read.corpus.labels
+    dataset, settings = trial.dataset, trial.settings
+    labels = dataset.corpus.labels
     if settings.base is None:
         classes, positive = class_names(labels, settings.positive)
         if set(labels[:batch]) == set(classes):
             fitted = trial.fitted(np.arange(batch))
-            counts = dict(token_counts(read.vocabulary, fitted.counts))
+            counts = dict(token_counts(dataset.vocabulary, fitted.counts))
             return OnlineLearner(fitted.metadata, counts)
         learner = OnlineLearner(empty_metadata(classes, positive, settings), {})
     else:
@@ -268,7 +272,7 @@ def _first_batch(trial: Trial, batch: int) -> OnlineLearner:
                 f"the base {settings.base.path} has no class {strange[0]!r}; leave out either"
             )
         learner = OnlineLearner(first, {}, settings.base)
-    _teach(learner, [read.message(i) for i in range(batch)])
+    _teach(learner, [dataset.message(i) for i in range(batch)])
     return learner
 
 

@@ -37,17 +37,17 @@ _MANY_COLUMNS = 6  # of a table that stands closer, to fit into 80 columns
 
 
 class ReportTable(NamedTuple):
-    """A table of the report, whatever it is shown as."""
+    """A table of the report, for each of its writers."""
 
     title: str
-    heads: Sequence[str]  # an empty one: of a column that says what the row is
+    heads: Sequence[str]  # an empty one: of a column with the row's meaning
     rows: list[list[str]]
 
 
 def report_tables(results: Results, *, full: bool) -> Iterator[ReportTable]:
     """Yield the tables of the report.
 
-    full: all figures, the confusion, the calibration and the scores, or what one looks at first.
+    full: all figures, confusion, calibration and scores; else the chief figures.
     """
     parts, title, cut_offs = [GENERAL, TRACK], "", results.cut_offs
     if cut_offs is not None:
@@ -57,7 +57,7 @@ def report_tables(results: Results, *, full: bool) -> Iterator[ReportTable]:
     rows = []
     for row in results.figures.rows(*parts, brief=not full):
         form = number if isinstance(row.value, float) else "{:,.0f}".format
-        rows.append([row.name, number(row.value), interval(row.interval, form), row.shown])
+        rows.append([row.name, number(row.value), interval(row.interval, form), row.line])
     yield ReportTable(title, ("metric", "value", "95 % interval", ""), rows)
     if full or (cut_offs is None and len(results.confusion) <= _FEW_CLASSES):
         yield _confusion_table(results)
@@ -71,16 +71,16 @@ def report_tables(results: Results, *, full: bool) -> Iterator[ReportTable]:
 
 
 def _confusion_table(results: Results) -> ReportTable:
-    """Return what messages of each class were called, and their verdicts with the cut-offs."""
+    """Return the confusion matrix: assigned classes, and verdicts by the cut-offs."""
     at_threshold, verdicts = results.confusion, results.verdicts
     heads = ["actual", *(f"called {name}" for name in next(iter(at_threshold.values())))]
-    # Every message is called something, so these columns add up to all of the class.
+    # Every message is assigned to a class, so these columns add up to the size of the class.
     rows = [
         [f"{sum(row.values()):,} {name}", *(f"{n:,}" for n in row.values())]
         for name, row in at_threshold.items()
     ]
     if results.cut_offs is not None:
-        # Unsure is nothing but a verdict.
+        # `unsure` is always a verdict.
         names = next(iter(verdicts.values()))
         heads += [name if name == UNSURE else f"verdict {name}" for name in names]
         for cells, row in zip(rows, verdicts.values(), strict=True):
@@ -112,7 +112,7 @@ def print_report(
     notes: sentences to read before the figures, such as which messages were left out.
     """
     out = console()
-    for line in (results.title, results.of_many_classes, *notes):
+    for line in (results.title, results.multiclass_note, *notes):
         if line:
             print_sentence(out, line)
     for table in report_tables(results, full=full):
@@ -153,34 +153,36 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
 
 
 def _mistake_lines(mistakes: list[Outcome], out: Console) -> Iterator[Text]:
-    """Yield the mistakes, each with its beginning and its strongest words and their weights.
+    """Yield the mistakes, each with its excerpt and its strongest words and their weights.
 
-    out: where they are printed; without colours there, signs stand around what decided.
+    out: the console; without colours, signs stand around the words that decided.
     """
     width = min(out.width, _LINE) if out.is_terminal else _LINE
     signs = out.no_color or not out.is_terminal
     yield Text("\nworst mistakes" if mistakes else "\nno mistakes", style="bold")
     for outcome in mistakes:
-        judged = outcome.judged
-        sentence = one_line(
-            f"{judged.source}: {outcome.label} called {outcome.called}, probability"
-            f" {judged.probability:.4f}, verdict {outcome.judged.verdict}"
-        )
-        # In a pipe the name of a message is whole.
-        whole = iter([f"  {sentence}"])
-        yield from map(
-            Text, lines.folded_text(f"  {sentence}", width, 4) if out.is_terminal else whole
-        )
-        if judged.reason:
-            yield Text(f"    unsure for {judged.reason}")
+        sentence, words = _described(outcome)
+        line = one_line(f"  {outcome.judged.source}: {sentence}")
+        # In a pipe the name of a message is not folded.
+        yield from map(Text, lines.folded_text(line, width, 4) if out.is_terminal else [line])
         if outcome.message is not None:
             limits = outcome.message, width, _EXCERPT_LINES
             for pieces in lines.excerpt_lines(*limits, signs=signs, indent="    "):
                 yield Text.assemble(*((text, _EMPHASIS[emphasis]) for text, emphasis in pieces))
-        weights = (f"{word.token} {word.weight:+.2f} " for word in outcome.words)
-        words = " ".join(weight.replace(" ", lines.HARD_SPACE) for weight in weights)
-        for folded in lines.folded_text(f"    {words or '(no known word)'}", width, 4):
-            yield Text(folded.rstrip(), style="dim")
+        for line in lines.folded_text(f"    {words}", width, 4):
+            yield Text(line.rstrip(), style="dim")
+
+
+def _described(outcome: Outcome) -> tuple[str, str]:
+    """Return a sentence about a mistake, and its words with their weights in nats."""
+    judged = outcome.judged
+    sentence = (
+        f"{outcome.label} called {outcome.called}, probability {judged.probability:.4f},"
+        f" verdict {judged.verdict}{judged.remark}"
+    )
+    weights = (f"{word.token} {word.weight:+.2f} " for word in outcome.words)
+    words = " ".join(weight.replace(" ", lines.HARD_SPACE) for weight in weights)
+    return sentence, words or "(no known word)"
 
 
 # Comparisons
@@ -233,7 +235,7 @@ def report_page(results: Results, errors: int, command_line: str) -> str:
     date = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z")
     title, protocol = results.title, results.evaluation.protocol
     body = [f'<p class="dim">{page.escaped(date)}</p>', "<h1>Evaluation</h1>"]
-    body += [f"<p>{page.escaped(line)}</p>" for line in (title, results.of_many_classes) if line]
+    body += [f"<p>{page.escaped(line)}</p>" for line in (title, results.multiclass_note) if line]
     for table in report_tables(results, full=True):
         body += [f"<p>{page.escaped(table.title)}</p>"] if table.title else []
         body.append(_table_html(table))
@@ -266,7 +268,7 @@ def _curves(results: Results) -> Iterator[str]:
 
 
 def _table_html(table: ReportTable) -> str:
-    """Return a table; what a row is stands below its name."""
+    """Return a table; a row's meaning stands below its name."""
     heads, rows = list(table.heads), [list(map(page.escaped, row)) for row in table.rows]
     if not heads[-1]:
         rows = [[f"{name}<small>{meaning}</small>", *cells] for name, *cells, meaning in rows]
@@ -276,27 +278,16 @@ def _table_html(table: ReportTable) -> str:
 
 def _mistakes(results: Results, errors: int) -> Iterator[str]:
     evaluation, escaped = results.evaluation, page.escaped
-    n_mistakes = results.messages.counts.errors
-    worst = worst_mistakes(evaluation, errors)
+    worst, n_mistakes = worst_mistakes(evaluation, errors), results.messages.counts.errors
     yield "<h2>Worst mistakes</h2>"
-    if not worst:
-        yield f"<p>{counted(n_mistakes, 'mistake') if n_mistakes else 'none'}</p>"
-        return
     yield f"<p>{len(worst):,} of {counted(n_mistakes, 'mistake')}</p>"
-    if len(evaluation.classes) == 2:
+    if worst and len(evaluation.classes) == 2:
         (other,) = set(evaluation.classes) - {evaluation.positive}
         yield page.scale_html(evaluation.positive or "", other)
     for outcome in worst:
-        judged = outcome.judged
-        called = f"{escaped(outcome.label)} called {escaped(outcome.called)}"
-        yield f"<h3>{called}, probability {judged.probability:.4f}</h3>"
-        source, verdict = escaped(one_line(judged.source)), escaped(judged.verdict) + judged.remark
-        yield f'<p class="dim">{source}, verdict {verdict}</p>'
+        sentence, words = _described(outcome)
+        yield f"<h3>{escaped(sentence)}</h3>"
+        yield f'<p class="dim">{escaped(one_line(outcome.judged.source))}</p>'
         if outcome.message is not None:
             yield page.message_html(outcome.message)
-        if outcome.words:
-            words = "; ".join(
-                f"<bdi><code>{escaped(word.token)}</code></bdi> {word.weight:+.2f}"
-                for word in outcome.words
-            )
-            yield f'<p class="dim">strongest words, weight in nats: {words}</p>'
+        yield f'<p class="dim" dir="auto">{escaped(words)}</p>'

@@ -1,8 +1,8 @@
-"""What an evaluation came to: what was said of each message, the figures, both as JSON; and files.
+"""The results of an evaluation: outcomes, figures, JSON, and files of predictions.
 
-What is said of each message is written in the format that a file's name ends in.  A spreadsheet
-takes a cell that begins with one of `=+-@` for a formula, which may run a program, and whoever
-sends a mail chooses its Subject.  An apostrophe before it makes it text.
+The ending of a file's name chooses the format of the predictions.  A spreadsheet takes a cell that
+begins with one of `=+-@` for a formula, which may run a program, and the sender of a mail chooses
+its Subject.  An apostrophe before the cell makes it text.
 """
 
 import csv
@@ -36,19 +36,19 @@ class Outcome(NamedTuple):
 
     judged: Verdict
     words: tuple[Word, ...] = ()  # of a mistake: the strongest, for the report
-    # Where it was wanted: what a reader sees of it; of a mistake with its words highlighted.
+    # The excerpt, if it was wanted; that of a mistake has highlights.
     message: HighlightedExcerpt | None = None
 
     @property
     def label(self) -> str:
-        """The class that the message is of."""
+        """The message's true class."""
         return self.judged.label or ""
 
     @property
     def called(self) -> str:
-        """What it is called where errors are counted: of two classes by P(spam) = 0.5, always one.
+        """The class that it is assigned to when errors are counted.
 
-        Of more it is the verdict, which no cut-off decides: the most probable class.
+        Two classes: by P(spam) = 0.5.  More: the most probable class, which is the verdict.
         """
         if len(self.judged.probabilities) > 2:
             return self.judged.verdict
@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
 
     @property
     def odds(self) -> float:
-        """The log-odds of the class that the message is of, in nats."""
+        """The log-odds of the message's true class, in nats."""
         classes, log_odds = tuple(self.judged.probabilities), self.judged.log_odds
         if len(classes) == 2:
             return log_odds if self.label == classes[1] else -log_odds
@@ -65,12 +65,12 @@ class Outcome(NamedTuple):
 
     @property
     def is_mistake(self) -> bool:
-        """Whether it is called something else than it is."""
+        """Whether it is assigned to another class."""
         return self.called != self.label
 
 
 class Evaluation(NamedTuple):
-    """What a protocol found, and the model's (or models') classes."""
+    """The outcomes of a protocol, and the classes."""
 
     protocol: str
     classes: tuple[str, ...]
@@ -86,12 +86,12 @@ class Evaluation(NamedTuple):
 
     @property
     def called(self) -> Counter[tuple[str, str]]:
-        """How often messages of each class were called what."""
+        """(label, assigned class) -> messages."""
         return Counter((o.label, o.called) for o in self.outcomes)
 
     @property
     def verdicts(self) -> Counter[tuple[str, str]]:
-        """How often they got which verdict."""
+        """(label, verdict) -> messages."""
         return Counter((o.label, o.judged.verdict) for o in self.outcomes)
 
 
@@ -102,11 +102,11 @@ def worst_mistakes(evaluation: Evaluation, limit: int) -> list[Outcome]:
     return mistakes[:limit]
 
 
-Confusion = dict[str, dict[str, int]]  # class -> what its messages were called -> how many were
+Confusion = dict[str, dict[str, int]]  # class -> assigned class -> messages
 
 
 def confusion(called: Counter[tuple[str, str]], classes: tuple[str, ...]) -> Confusion:
-    """Return how often messages of each class were called what, or got which verdict."""
+    """Return the counts of assigned classes, or of verdicts, as a table."""
     columns = (*classes, *sorted({name for _, name in called} - {*classes}))
     return {name: {column: called[name, column] for column in columns} for name in classes}
 
@@ -133,12 +133,12 @@ class Results:
 
     @property
     def predictions(self) -> "pd.DataFrame":
-        """What is said of each message, a row each, as `write_predictions` writes it."""
+        """The predictions, one row a message, as `write_predictions` writes them."""
         return table(self.evaluation.outcomes)
 
     @cached_property
     def doubted(self) -> DoubtedLabels:
-        """The labels that look wrong; none where the model may be, a saved or uncalibrated one."""
+        """The labels that look wrong; none by a saved or an uncalibrated model."""
         outcomes = self.evaluation.outcomes
         if self.evaluation.learned_before or not all(o.judged.score.evidences for o in outcomes):
             return DoubtedLabels()
@@ -147,7 +147,7 @@ class Results:
 
     @property
     def doubted_sources(self) -> list[tuple[str, str]]:
-        """Where the messages of those labels are, and the labels."""
+        """Source and label of each message whose label looks wrong."""
         wrong = (self.evaluation.outcomes[i] for i in self.doubted.messages)
         return [(outcome.judged.source, outcome.label) for outcome in wrong]
 
@@ -160,12 +160,12 @@ class Results:
 
     @property
     def cut_offs(self) -> CutOffs | None:
-        """Those of the verdicts; None where no cut-off decides them."""
+        """The cut-offs of the verdicts; None with three or more classes."""
         return self.evaluation.cut_offs if len(self.evaluation.classes) == 2 else None
 
     @cached_property
     def confusion(self) -> Confusion:
-        """What messages were called at the threshold; of three or more classes the likeliest."""
+        """The confusion matrix at the threshold; with three or more classes, of the likeliest."""
         return confusion(self.evaluation.called, self.evaluation.classes)
 
     @cached_property
@@ -174,8 +174,8 @@ class Results:
         return confusion(self.evaluation.verdicts, self.evaluation.classes)
 
     @property
-    def of_many_classes(self) -> str:
-        """What the figures are of where there are three or more classes; else empty."""
+    def multiclass_note(self) -> str:
+        """A note on what the figures compare with three or more classes; else empty."""
         classes, positive = self.evaluation.classes, self.evaluation.positive
         if len(classes) < 3:
             return ""
@@ -202,7 +202,7 @@ def scored_messages(evaluation: Evaluation) -> ScoredMessages:
     probability = np.array([o.judged.probability for o in outcomes], dtype=float)
     verdicts = metrics.count_verdicts(evaluation.verdicts, positive)
     if len(evaluation.classes) == 2:
-        return ScoredMessages.of_two_classes(spam, log_odds, probability, verdicts)
+        return ScoredMessages.binary(spam, log_odds, probability, verdicts)
     called = np.array([o.called == positive for o in outcomes], dtype=bool)
     right = np.array([not o.is_mistake for o in outcomes], dtype=bool)
     true_class = np.array([o.judged.probabilities[o.label] for o in outcomes], dtype=float)
@@ -213,8 +213,8 @@ def scored_messages(evaluation: Evaluation) -> ScoredMessages:
 
 _WINDOW = 20, 200  # messages of the rolling error rate, at least and at most
 _WINDOWS = 10  # in a whole test, if that makes windows of such lengths
-# Of an online test: how many messages were learned -> errors, in percent, of the last so many
-# messages (`recent`) and of all so far (`every`).
+# Of an online test: messages learned -> errors in percent, of the last messages (`recent`) and of
+# all so far (`every`).
 Rates = dict[str, dict[int, float]]
 
 
@@ -227,7 +227,7 @@ def learning_curve(evaluation: Evaluation) -> tuple[int, Rates]:
     window = min(len(wrong), max(fewest, min(most, len(wrong) // _WINDOWS)))
     recent, so_far = wrong.rolling(window, min_periods=1).mean(), wrong.expanding().mean()
     rates = 100 * pd.DataFrame({"recent": recent, "every": so_far})
-    # The last message of each batch has the last word on how many were wrong until then.
+    # The value at the last message of each batch.
     ends = rates.groupby(np.array(evaluation.learned_so_far)).last()
     learned = ends.index.tolist()
     return window, {str(k): dict(zip(learned, ends[k].tolist(), strict=True)) for k in ends}
@@ -282,9 +282,9 @@ def as_json(results: Results, errors: int) -> str:
 
 
 def prediction(outcome: Outcome) -> dict[str, Any]:
-    """Return the JSON object of one message: its source, its label, and what classify prints.
+    """Return the JSON object of one message: source, label, the keys of classify.
 
-    And, where it was wanted, what a reader sees of it, with the places of highlighted words.
+    And its excerpt, if it was wanted, with the places of highlighted words.
     """
     judged = outcome.judged
     fields = {"source": judged.source, "label": outcome.label} | judged.as_json()
@@ -379,7 +379,7 @@ def write_table(rows: "pd.DataFrame", file: IO[str], delimiter: str) -> None:
 
 
 def _as_text(value: object) -> object:
-    """Return what a spreadsheet shows as the value: no formula.  A label may be a number: -1."""
+    """Return a cell that a spreadsheet shows as it is.  A label may be a number: -1."""
     if not (isinstance(value, str) and value.startswith(_FORMULA)):
         return value
     with suppress(ValueError):

@@ -20,7 +20,7 @@ from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import HAM_CUTOFF, Counted, Metadata, TraitHistograms
 from nbspam.tokens.kinds import HOST, TEXT
 
-_STEPS = 10**12  # of a cut-off: between two of them P(spam) of 27 nats is told apart
+_STEPS = 10**12  # of a cut-off: fine enough to resolve P(spam) at 27 nats
 
 
 class Fit(NamedTuple):
@@ -75,7 +75,7 @@ def fit(
 
 
 def counted(counts: Integers, channels: Integers) -> Counted:
-    """Return what a model says of the counts of some tokens, those that some message has.
+    """Return the histograms of the counts of the tokens that some message has, and their hosts.
 
     counts: (n_classes, n_tokens); channels: (n_tokens,), of the columns.
     """

@@ -17,18 +17,18 @@ if TYPE_CHECKING:  # one message is learned without numpy
 
 _DIGEST = 16  # bytes
 # Bytes; more go to a temporary file, so that memory grows with the vocabulary only.
-_IN_MEMORY = 40_000_000
+IN_MEMORY = 40_000_000
 _INTEGER = array("i").itemsize
 NO_TRAITS = (-1,) * len(TRAITS)  # of a message whose traits are not known
 
 
 class Spool:
-    """Growing bytes; all but the last of many are in a temporary file."""
+    """A growing byte string; beyond a size all but its end is in a temporary file."""
 
     def __init__(self, unit: int = 1, in_memory: int | None = None) -> None:
-        """Take bytes in units of so many; in_memory: so many wait there at most."""
+        """unit: bytes of an item.  in_memory: bytes at most in memory."""
         self._unit = unit
-        self._in_memory = _IN_MEMORY if in_memory is None else in_memory
+        self._in_memory = IN_MEMORY if in_memory is None else in_memory
         self._last = bytearray()
         self._on_disk = 0
         self._file: IO[bytes] | None = None
@@ -37,7 +37,7 @@ class Spool:
         return (self._on_disk + len(self._last)) // self._unit
 
     def append(self, data: "bytes | memoryview | array[int]") -> None:
-        """Add the bytes of an array, or of anything else that has some."""
+        """Add the bytes of an array or a buffer."""
         if len(self._last) + memoryview(data).nbytes <= self._in_memory:
             self._last += data
             return
@@ -51,7 +51,7 @@ class Spool:
         self._last.clear()
 
     def part(self, start: int, end: int) -> bytes:
-        """Return the bytes of the units from start to end."""
+        """Return the bytes of the items from start to end."""
         start, end, start_bytes = start * self._unit, end * self._unit, b""
         if self._file is not None and start < self._on_disk:
             with temporary_files():
@@ -64,11 +64,11 @@ class Spool:
 class Corpus:
     """Messages as rows of a growing sparse matrix: 0/1, or how often a message has a token.
 
-    An entry of a token that only perhaps hidden text has is negative.
+    The entry of a token that only possibly hidden text has is negative.
     """
 
     def __init__(self, wanted: Wanted = TOKENS_ALONE) -> None:
-        """Keep the tokens of messages, and the numbers that are wanted."""
+        """wanted: the numbers to store beside the tokens."""
         self.wanted = wanted
         # Of the tokens: the matrix's columns, numbered as they are looked up.
         self.numbers = defaultdict[str, int](itertools.count().__next__)
@@ -88,7 +88,7 @@ class Corpus:
             times = message.numbers.times
             self._times.append(array("i", [times.get(token, 1) for token in message.tokens]))
         columns: Iterable[int] = map(self.numbers.__getitem__, message.tokens)
-        if perhaps := message.numbers.perhaps_hidden:  # those are ~n
+        if perhaps := message.numbers.possibly_hidden:  # those are ~n
             pairs = zip(message.tokens, columns, strict=True)
             columns = [~n if token in perhaps else n for token, n in pairs]
         self._columns.append(array("i", columns))
@@ -99,12 +99,12 @@ class Corpus:
         self._digests += bytes.fromhex(message.digest)
 
     def add_piece(self, piece: Any) -> None:
-        """Add the messages of a `KeptPiece` that was read with the same numbers."""
+        """Add the messages of a `StoredPiece` that was read with the same numbers."""
         import numpy as np
 
         parts = list(piece.chunks())
         tokens = piece.table.tokens()
-        # Numbered as they are met, not by their keys, which are others in each run.
+        # Numbered in the order of the messages, not of the keys, which differ from run to run.
         met = np.unique(np.concatenate([part.indices for part in parts]), return_index=True)[1]
         numbers = np.empty(len(tokens), np.int32)
         for j in np.argsort(met).tolist():

@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from nbspam.bayes.calibration import Calibrations, Lesson, taught
+from nbspam.bayes.calibration import Calibrations, Lesson, relearned
 from nbspam.bayes.event_model import Row
 from nbspam.scoring.classifier import Classifier, Counts
 from nbspam.scoring.rules import EvidenceRule, rule_of
@@ -16,30 +16,30 @@ if TYPE_CHECKING:
     from nbspam.scoring.base import Base
 
 
-# Messages whose lessons to the calibration can be taken back: 150 bytes of metadata each, which
-# every message reads.  A slip is noticed within days; a folder taught by mistake refines the
-# calibration some 20 times (`calibration.RUN`).
+# Messages whose effect on the calibration can be undone: 150 bytes of metadata each, which every
+# classified message reads.  A mistake is noticed within days; a folder learned by mistake refines
+# the calibration some 20 times (`calibration.RUN`).
 RECENT = 50
 
 
 class OnlineLearner:
     """Counts that grow message by message, and the calibration that each message refines.
 
-    What it learns does not depend on the order, except the calibration: each message is scored as
-    if it had not been learned.  In a batch, each is scored after all were learned, with itself left
-    out, so by the filter that will be used; for one message that is the same as scoring it before.
-    Learning 622 spam and then 2,080 ham, two batches of SpamAssassin's, made 33 errors on the other
-    half of the corpus this way, and 443 with each message scored by those before it: a filter that
-    has learned little ham calls all ham spam, and the calibration keeps what that teaches it.
+    The counts do not depend on the order of learning; the calibration does.  Each message refines
+    it by the score that it would have if it had not been learned.  The messages of a batch are
+    scored after all were learned, each left out, so by the filter that will be used.  Learning 622
+    spam and then 2,080 ham, two batches of SpamAssassin's, made 33 errors on the other half of the
+    corpus this way, and 443 with each message scored by those before it: a filter that has learned
+    little ham calls all ham spam, and that stays in the calibration.
     """
 
     def __init__(
         self, metadata: Metadata, counts: dict[str, Row], base: "Base | None" = None
     ) -> None:
-        """Go on from a model; `counts` becomes the learner's own.
+        """Start from a model.
 
-        counts: of all those tokens of the model that are in the messages to come.
-        base: the model that it is read through; its counts are none of the learner's.
+        counts: of all tokens of the model that the messages will have; changed in place.
+        base: the model that this one is read through; its counts stay unchanged.
         """
         self._counts = counts  # without what is in _added
         self._base = base
@@ -64,17 +64,17 @@ class OnlineLearner:
 
     @property
     def counts(self) -> dict[str, Row]:
-        """The counts per class of each token, as they now are."""
+        """The current counts per class of each token."""
         self._settle()
         return self._counts
 
     def _settle(self) -> None:
-        """Write the rows and histograms of what was added; learn the lessons again if one went."""
+        """Update rows and histograms by what was added; replay the lessons if one was removed."""
         if self._is_stale:
             self._is_stale = False
             learned, calibrations = self._learned, self._learned.before
             for lesson in learned.recent:
-                calibrations = self._taught(calibrations, lesson)
+                calibrations = self._relearned(calibrations, lesson)
             before = learned.before if learned.recent else ()
             self._learned = learned._replace(calibrations=calibrations, before=before)
         for k, added in enumerate(self._added):
@@ -83,7 +83,7 @@ class OnlineLearner:
                 self._add(k, added)
 
     def _add(self, k: int, added: Counter[str]) -> None:
-        """Add to the tokens' counts in class k, or take away; few rows differ, told apart first."""
+        """Change the tokens' counts in class k; few rows differ, and each is computed once."""
         counts, times = self._counts, added.values()
         none = (0,) * len(self._messages)
         before = [counts.get(token, none) for token in added]
@@ -105,7 +105,7 @@ class OnlineLearner:
 
     @property
     def metadata(self) -> Metadata:
-        """The model's metadata as it now is; it stays so when more is learned."""
+        """The model's current metadata; a later message does not change it."""
         self._settle()
         traits = tuple(tuple(map(Counter, of_trait)) for of_trait in self._trait_histograms)
         learned = self._learned._replace(
@@ -117,7 +117,7 @@ class OnlineLearner:
         return Metadata(self._settings, learned)
 
     def classifier(self) -> Classifier:
-        """Return a classifier of the model as it now is, to be used before more is learned."""
+        """Return a classifier of the current model, valid until more is learned."""
         return self._classifier_with(self.metadata, self._known)
 
     def _known(self, tokens: Iterable[str]) -> Counts:
@@ -125,7 +125,7 @@ class OnlineLearner:
         return {token: counts[token] for token in tokens if token in counts}
 
     def learn(self, label: str, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS) -> None:
-        """Count a message's tokens and traits; `refine` lets the calibration learn from it too."""
+        """Count a message's tokens and traits; `refine` also adapts the calibration to it."""
         k = self._settings.classes.index(label)
         self._messages[k] += 1
         self._left_out.clear()
@@ -140,10 +140,9 @@ class OnlineLearner:
     def refine(
         self, label: str, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS, digest: str = ""
     ) -> None:
-        """Let the calibration learn from a message that was learned, scored with itself left out.
+        """Refine the calibration by a message that was learned, scored with itself left out.
 
-        One class alone teaches it nothing.  digest: by which `unlearn` will know the message, to
-        take this back.
+        A model of one class has no calibration to refine.  digest: for `unlearn` to undo this.
         """
         k = self._settings.classes.index(label)
         if not self._is_calibrated or (self._base is None and sum(map(bool, self._without(k))) < 2):
@@ -167,22 +166,24 @@ class OnlineLearner:
         self._before.append(now)
         if len(recent) > RECENT:
             is_known = len(self._before) == RECENT
-            before = self._before[0] if is_known else self._taught(before, recent[0])
+            before = self._before[0] if is_known else self._relearned(before, recent[0])
         self._learned = learned._replace(
-            calibrations=self._taught(now, lesson), recent=recent[-RECENT:], before=before
+            calibrations=self._relearned(now, lesson), recent=recent[-RECENT:], before=before
         )
 
-    def _taught(self, before: tuple[Calibrations, ...], lesson: Lesson) -> tuple[Calibrations, ...]:
-        return taught(self._settings.scales, self._settings.scored_classes, before, lesson)
+    def _relearned(
+        self, before: tuple[Calibrations, ...], lesson: Lesson
+    ) -> tuple[Calibrations, ...]:
+        return relearned(self._settings.scales, self._settings.scored_classes, before, lesson)
 
     def _without(self, k: int) -> list[int]:
         """Return the messages per class without one of class k."""
         return [n - (i == k) for i, n in enumerate(self._messages)]
 
     def _without_one(self, k: int) -> Classifier:
-        """Return a classifier whose counts have not learned a message of class k; its traits have.
+        """Return a classifier without one message of class k in its counts; its traits have it.
 
-        Whatever the message, it is one less of class k.
+        It is the same for all messages of class k.
         """
         if k in self._left_out:
             return self._left_out[k]
@@ -203,12 +204,11 @@ class OnlineLearner:
     def unlearn(
         self, label: str, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS, digest: str = ""
     ) -> None:
-        """Take a message out of the counts again, and what it taught the calibration lately.
+        """Take a message out of the counts, and its recent effect out of the calibration.
 
         A token that was pruned since, or that no message of the class has, is skipped.
-        digest: as `refine` was given it.  The later lessons are learned again, so the order in
-        which messages are taken out does not matter.  What is long ago, or was fitted, stays in
-        the calibration.
+        digest: that of `refine`.  Later lessons are replayed, so the order in which messages are
+        taken out does not matter.  Older lessons, and the fit, stay in the calibration.
         """
         k = self._settings.classes.index(label)
         self._take_out(k, tokens, numbers)
@@ -246,10 +246,10 @@ class OnlineLearner:
     def has(
         self, label: str, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS, pruned: bool = False
     ) -> bool:
-        """Return whether a message with these tokens may be among those learned in a class.
+        """Return whether a class may have learned a message with these tokens.
 
-        It is not if the class has no message, or lacks one of these tokens, or has another token in
-        all of its messages: without this one there would be fewer messages than have that token.
+        It has not if it has no message, or lacks one of the tokens, or has another token in all its
+        messages, of which this would be one.
         pruned: whether tokens may be missing.
         """
         k = self._settings.classes.index(label)

@@ -1,21 +1,21 @@
-"""Pieces of the sources, as they are kept for later passes: in files, and not in memory.
+"""Pieces of the sources, stored in files between the passes of a training run.
 
-A piece has a sparse matrix, labels, digests and traits.  The matrix has a row for each message and
-a column for each token of the piece, in the order of its table.  The entries of a row are in the
-order of the message's tokens, whatever the pieces are: the sums of its weights are then the same to
-the last bit.
+A piece is a sparse matrix with labels, digests and traits.  The matrix has a row for each message
+and a column for each token of the piece, in the order of its table.  The entries of a row have the
+order of the message's tokens, however the sources are cut: so the sums of its weights are the same
+to the last bit.
 
-Tables say how many messages of each class have each token, or each digest, which is counted as a
-token is.  A token is known by a key of 128 bits.  Tables are in the order of their keys, so two of
-them merge as arrays, and a range of keys is a stretch of each table: a machine merges one range of
-all tables.  The text of each token stands beside its key.
+Tables count the messages of each class with each token; digests are counted like tokens.  A key of
+128 bits stands for a token.  Tables are sorted by key, so they merge as arrays, and a range of keys
+is a slice of each table: one machine merges one range of all tables.  The text of each token stands
+beside its key.
 
 The key is a multilinear hash (Carter and Wegman 1979; Lemire and Kaser 2014): of the bytes b_i of
 a token, in UTF-8 and with its line end, Σ_i m_i b_i mod 2^64 for random m_i, twice.  The m_i are
-drawn anew for each training run, and all machines of the run have the same: nobody can write words
-that collide, and that two of 10^9 tokens do by chance has a probability of about 10^-16.  Two that
-share the first half alone are two tokens here.  Python's own hash costs as much a token, and
-differs from process to process.
+random for each training run and the same on all its machines: nobody can write words that collide,
+and two of 10^9 tokens collide by chance with a probability of about 10^-16.  Tokens that share only
+the first half of their keys stay two.  Python's own hash costs as much, and differs from process to
+process.
 """
 
 import mmap
@@ -50,9 +50,9 @@ _ALIGNED = 8  # bytes
 
 @contextmanager
 def file_of_run() -> Iterator[str]:
-    """Make a file for all arrays of a run; yields the path by which processes open it.
+    """Create a file for all arrays of a run; yields the path by which processes open it.
 
-    No folder names it, so a run that is killed leaves nothing; where the system has no /proc, it
+    The file has no name in any folder, so a killed run leaves nothing; on a system without /proc it
     has a name until the run ends.
     """
     has_no_name = Path("/proc/self/fd").exists()
@@ -65,9 +65,9 @@ def file_of_run() -> Iterator[str]:
 class StoredArrays:
     """Named arrays in a file.
 
-    In the file of a run, it goes to another process of this machine by the file's path.  Without
-    one it is a worker's of a cluster: it goes elsewhere with its bytes, and its own file goes when
-    nothing refers to it any more.
+    Arrays in the file of a run go to another process of this machine by the file's path.  A worker
+    of a cluster has no such file: its arrays are in a file of their own, which is deleted with the
+    last reference, and go to another machine as bytes.
     """
 
     def __init__(self, path: str | None, **arrays: NDArray[Any]) -> None:
@@ -87,7 +87,7 @@ class StoredArrays:
                 file.write(bytes(-array.nbytes % _ALIGNED))
 
     def _reserve(self, file: IO[bytes]) -> None:
-        """Go to a place in the run's file that no other process writes to."""
+        """Reserve a place in the run's file for this process, and seek to it."""
         flock(file, LOCK_EX)
         n = -(-os.fstat(file.fileno()).st_size // mmap.ALLOCATIONGRANULARITY)
         self._start = n * mmap.ALLOCATIONGRANULARITY
@@ -96,23 +96,23 @@ class StoredArrays:
         file.seek(self._start)
 
     def _created(self) -> IO[bytes]:
-        """Return a new file in the folder of a cluster's worker."""
+        """Return a new file in the folder of a cluster's worker, or in the temporary folder."""
         from distributed import get_worker
 
         try:
             folder = get_worker().local_directory
-        except ValueError:  # this is no worker
+        except ValueError:  # not a worker
             folder = tempfile.gettempdir()
         self._path = Path(folder) / f"nbspam-{uuid4().hex}"
         weakref.finalize(self, self._path.unlink, missing_ok=True)
         return open(self._path, "xb", opener=partial(os.open, mode=0o600))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Go to another process: by name where it has the same files, else with the bytes."""
+        """Return the state for another process: with the bytes, unless it has the run's file."""
         return vars(self) | {"content": None if self._stays else self._path.read_bytes()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Come from another process."""
+        """Store the bytes in a file here, if the state has them."""
         content = state.pop("content")
         vars(self).update(state)
         if content is not None:
@@ -120,15 +120,15 @@ class StoredArrays:
                 file.write(content)
 
     def __sizeof__(self) -> int:
-        """Return the bytes to move if it is needed elsewhere, by which Dask chooses the worker."""
+        """Return the number of bytes to move to another worker, by which Dask schedules."""
         return self._size
 
     def get(self, name: str) -> NDArray[Any] | None:
-        """Return an array; None if there is none of this name."""
+        """Return an array, or None."""
         return self[name] if name in self._layout else None
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return an array, read-only, of the file's own pages, as long as it is used."""
+        """Return an array, read-only: a memory map of the file."""
         kind, shape, place = self._layout[name]
         if 0 in shape:
             return np.empty(shape, kind)
@@ -184,13 +184,13 @@ class Table(NamedTuple):
 
     @classmethod
     def of(cls, stored: StoredArrays) -> "Table":
-        """Return what was stored."""
+        """Return a stored table."""
         return cls(*map(stored.__getitem__, cls._fields))
 
     def range(self, i: int, n: int) -> "Table":
         """Return a copy of the i-th of n ranges of keys, which are the same for all tables.
 
-        A copy, so that the pages of the file are let go: of 300 tables they were 200 MiB.
+        A copy releases the pages of the file: of 300 tables they were 200 MiB.
         """
         bounds = np.array([(i << 64) // n, ((i + 1) << 64) // n - 1], np.uint64)
         first = int(self.first.searchsorted(bounds[0]))
@@ -203,7 +203,7 @@ class Table(NamedTuple):
         return Table(self.first[place].copy(), self.second[place].copy(), counts, text.copy(), ends)
 
     def places(self, first: Halves, second: Halves) -> Integers:
-        """Return where keys are, in ascending order, that are all in it."""
+        """Return the places of keys, which are sorted and all in the table."""
         places = self.first.searchsorted(first)
         while (other := self.second[places] != second).any():  # two keys share their first half
             places[other] += 1
@@ -215,9 +215,9 @@ class Table(NamedTuple):
 
 
 def distinct(first: Halves, second: Halves) -> tuple[Integers, Booleans]:
-    """Return an order of keys in which equal ones are neighbours, and which differ from the last.
+    """Return an order that makes equal keys neighbours, and which keys differ from the last one.
 
-    Of equal ones the first stays the first.
+    Equal keys stay in their order.
     """
     order = np.argsort(first, kind="stable")
     first_halves, second_halves = first[order], second[order]
@@ -259,11 +259,11 @@ def lines_at(text: Bytes, ends: Integers, places: Integers) -> tuple[Bytes, Inte
 
 
 _ENTRIES = 1 << 17  # of the matrix, in one part: features of 500,000 at once took 216 MiB
-_FIRST = 5  # messages of each class whose source is told
+_FIRST = 5  # messages of each class whose sources a summary names
 
 
 class Reading(NamedTuple):
-    """How pieces are read, and where they are kept."""
+    """How pieces are read, and where they are stored."""
 
     wanted: Wanted
     seed: bytes  # of the keys
@@ -271,7 +271,7 @@ class Reading(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What is to be known of a piece that was read."""
+    """The summary of a piece, for the process that runs the training."""
 
     messages: dict[str, int]  # of each label, in their order
     first: dict[str, list[str]]  # of each label, where the first messages are
@@ -290,18 +290,13 @@ class Summary(NamedTuple):
 def read_piece(
     how: Reading, piece: "SourcePiece | list[RawMessage | Skipped]"
 ) -> tuple[Summary, StoredArrays, StoredArrays, StoredArrays]:
-    """Return what a piece has: a summary, its messages, and the tables of tokens and digests.
+    """Return a piece's summary, its messages, and the tables of its tokens and digests.
 
     Raises NbspamError.
     """
     text = bytearray()
-    digests: list[str] = []
-    labels: list[str] = []
-    sources: list[str] = []
-    lengths: list[int] = []  # of each message, in tokens
+    rows: list[tuple[str, str, str, int, tuple[int, ...]]] = []
     data: list[int] = []  # of each entry; filled where one is not 1
-    of_traits: list[tuple[int, ...]] = []
-    first_of: dict[str, list[str]] = {}
     excerpts: list[Excerpt] = []
     skipped: list[Skipped] = []
     entries = size = 0
@@ -310,24 +305,24 @@ def read_piece(
             skipped.append(message)
             continue
         tokens, numbers = message.tokens, message.numbers
-        if how.wanted.times or numbers.perhaps_hidden:
+        if how.wanted.times or numbers.possibly_hidden:
             data += [1] * (entries - len(data))
-            times_of, hidden = numbers.times, numbers.perhaps_hidden
-            data += [times_of.get(t, 1) * (-1 if t in hidden else 1) for t in tokens]
+            counts, hidden = numbers.times, numbers.possibly_hidden
+            data += [counts.get(t, 1) * (-1 if t in hidden else 1) for t in tokens]
         entries += len(tokens)
         text += "\n".join([*tokens, ""]).encode("utf-8", "surrogatepass")
-        lengths.append(len(tokens))
-        labels.append(message.label or "")
-        sources.append(message.source)
-        if len(own_first := first_of.setdefault(labels[-1], [])) < _FIRST:
-            own_first.append(message.source)
-        digests.append(message.digest)
-        of_traits.append(numbers.traits)
+        label, n_tokens = message.label or "", len(tokens)
+        rows.append((label, message.source, message.digest, n_tokens, numbers.traits))
         if message.excerpt is not None:
             excerpts.append(message.excerpt)
         size += message.size or _file_size(message.source)
 
+    labels, sources, digests, lengths, traits = zip(*rows, strict=True) if rows else ((),) * 5
     sizes = dict(sorted(Counter(labels).items()))
+    first_of: dict[str, list[str]] = {label: [] for label in sizes}
+    for label, source, *_ in rows:
+        if len(first_of[label]) < _FIRST:
+            first_of[label].append(source)
     place = {label: k for k, label in enumerate(sizes)}
     codes = np.array([place[label] for label in labels], np.int64)
     more: dict[str, Any] = {}
@@ -336,7 +331,7 @@ def read_piece(
         more["data"] = np.array(data + [1] * (entries - len(data)), np.float64)
         times = np.abs(more["data"]) if how.wanted.times else None
     if how.wanted.traits:
-        more["traits"] = np.array(of_traits, np.int64).reshape(-1, len(TRAITS))
+        more["traits"] = np.array(traits, np.int64).reshape(-1, len(TRAITS))
     table, columns = _count_lines(text, how.seed, np.repeat(codes, lengths), len(place), times)
     digest_lines = "".join(f"{digest}\n" for digest in digests).encode()
     ledger, _ = _count_lines(digest_lines, how.seed, codes, len(place))
@@ -361,7 +356,7 @@ def read_piece(
         excerpts,
     )
     of_tokens, of_digests = (
-        StoredArrays(how.path, **counts._asdict(), labels=packed) for counts in (table, ledger)
+        StoredArrays(how.path, **part._asdict(), labels=packed) for part in (table, ledger)
     )
     return summary, messages, of_tokens, of_digests
 
@@ -404,11 +399,11 @@ def unpacked(packed: Any) -> list[str]:
 
 
 class StoredPiece:
-    """The messages of a piece, read from where they are kept."""
+    """The messages of a piece, read from their file."""
 
     def __init__(self, messages: StoredArrays, table: StoredArrays) -> None:
         self._messages, self._table = messages, table
-        # The columns of its tokens in a wider matrix, and how many that has; None: its own.
+        # The columns of its tokens in a wider matrix, and that matrix's width; None: its own.
         self.widened: tuple[Integers, int] | None = None
 
     @cached_property
@@ -427,7 +422,7 @@ class StoredPiece:
 
     @cached_property
     def sources(self) -> list[str]:
-        """Where each message is."""
+        """The source of each message."""
         return [name.replace("\0", "\n") for name in unpacked(self._messages["sources"])]
 
     def classes(self, classes: tuple[str, ...]) -> Integers:

@@ -1,4 +1,4 @@
-"""What the user may choose about learning, and the model that has learned nothing yet."""
+"""The settings of learning, and the metadata of a model that has learned nothing yet."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -27,7 +27,7 @@ CLASSES_LIMIT = 100  # with more, texts were taken for labels; time and memory g
 
 
 class TrainingSettings(NamedTuple):
-    """What the user may choose about learning; None is the default."""
+    """The user's choices about learning; None is the default."""
 
     alpha: float | None = None  # the default depends on the scoring
     prior: float | None = None  # learned from the messages
@@ -36,7 +36,7 @@ class TrainingSettings(NamedTuple):
     event_model: str = BERNOULLI
     traits: str | None = None  # the default depends on the scoring
     variances: Variances = Variances()
-    base: "Base | None" = None  # that the model which learns is read through, new or not
+    base: "Base | None" = None  # the model that the learning one is read through
 
     @property
     def effective_alpha(self) -> float:
@@ -170,11 +170,11 @@ def counted_metadata(
     tokens: Iterable[Counted],
     traits: Iterable[tuple[Iterable[str], TraitHistograms]],
 ) -> Metadata:
-    """Return the metadata of all that was counted, not calibrated yet.
+    """Return the metadata of a counted corpus, not calibrated yet.
 
-    messages: of each label.  tokens: what is said of parts of them.  traits: of parts of the
-    messages, their labels, and per trait and label how many have each value.
-    All are in the order of their keys, in which sums over them are made.
+    messages: the number of each label.  tokens: histograms of parts of the tokens.  traits: of
+    parts of the messages, their labels, and histograms per trait and label.
+    The results are sorted by key, the order in which they are summed.
     """
     classes = empty.settings.classes
     histograms, hosts = [Counter[int]() for _ in classes], Counter[Row]()
@@ -200,10 +200,10 @@ def counted_metadata(
 
 
 def first_metadata(labels: Iterable[str], settings: TrainingSettings) -> Metadata:
-    """Return the metadata of a model that begins with these labels and has learned nothing yet.
+    """Return the metadata of a new model for messages with these labels.
 
-    One label is enough to begin with: the others are ham and spam.
-    With a base it has that one's settings, but for what was chosen, which `Base.check` may refuse.
+    One label is enough: the others are ham and spam then.
+    With a base its settings hold, unless others were chosen, which `Base.check` may refuse.
     Raises TrainingError.
     """
     if settings.base is None:

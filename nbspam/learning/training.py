@@ -6,10 +6,10 @@
                  each left out; the calibrations are fitted to these here, in the order of messages
     4  write     the lines of the ranges are merged
 
-One way for one process, several, or a cluster: only the executor differs (`workers.py`), and the
-model has the same bytes.  Here are only: what is to be known of each piece, histograms of counts, a
-row of features per message on the disk, and blocks of lines.  Whoever works has a piece and a range
-of the vocabulary in memory.  A rule that needs all counts to leave a message out has them all.
+One process, several, and a cluster run the same code: only the executor differs (`workers.py`), and
+the model has the same bytes.  This process holds summaries of the pieces, histograms of counts and
+blocks of lines, and on the disk a row of features per message.  Each worker holds one piece and one
+range of the vocabulary; a rule that needs all counts to leave a message out holds them all.
 """
 
 import itertools
@@ -51,7 +51,7 @@ _FLOAT = 8  # bytes
 
 
 class PieceRecord(NamedTuple):
-    """What is known here of a piece that was read, and where the rest of it is stored."""
+    """A piece that was read: its summary, and references to what is stored of it."""
 
     summary: Summary
     parts: list[Any]  # its messages, and the table of their tokens: `StoredArrays`, or futures
@@ -60,7 +60,7 @@ class PieceRecord(NamedTuple):
 
 
 class TrainingRun(ExitStack):
-    """One training run.  Its methods are called in their order; at its end nothing is left."""
+    """One training run.  Its methods are called in order; its end deletes all it stored."""
 
     metadata: Metadata
 
@@ -73,36 +73,38 @@ class TrainingRun(ExitStack):
         """Train where an executor works."""
         super().__init__()
         self._where, self._settings, self._passes = where, chosen, passes or Passes()
-        self._near = Executor() if where.is_here else where  # where a file is only read
-        self.kept: list[PieceRecord] = []
+        # For tasks that only read a file, a process is not worth its start.
+        self._near = Executor() if where.is_here else where
+        self.records: list[PieceRecord] = []
         self.labels: Counter[str] = Counter()  # how many messages each has
         self._tokens: list[Any] = []  # of each range, what `_range` returns
         self._digests: list[Any] = []
         self._path = self.enter_context(pieces.file_of_run()) if where.is_here else None
-        for values in (self.kept, self._tokens, self._digests):
+        for values in (self.records, self._tokens, self._digests):
             self.callback(values.clear)
 
     def read(self, sources: Iterable[Piece], skips: Skips, wanted: Wanted | None = None) -> None:
-        """Have all pieces read; raises NbspamError, of the first that cannot be.
+        """Read all pieces; raises NbspamError for the first that cannot be read.
 
-        wanted: other than the model counts.
+        wanted: the numbers to store; by default those that the model counts.
         """
         self._passes.begin("reading", None)
         how = pieces.Reading(wanted or self._settings.wanted, os.urandom(16), self._path)
         for summary, *parts, digests in self._where.map(pieces.read_piece, how, sources, 4):
-            if self.kept:  # workers have begun, and later passes have it when they are forked
+            if self.records:  # workers have begun, and later passes have it when they are forked
                 import scipy.sparse  # noqa: F401
             for skipped in summary.skipped:
                 skips.take(skipped)
             summary.skipped.clear()
             if summary.n:
-                self.kept.append(PieceRecord(summary, parts, digests))
+                self.records.append(PieceRecord(summary, parts, digests))
                 self.labels.update(summary.messages)
             self._passes.done(summary.n, summary.size)
 
     def pieces(self) -> Iterator[StoredPiece]:
         """Yield the pieces that were read."""
-        return self._near.map(_piece_of, None, (record.parts for record in self.kept))
+        stored = self._near.map(_fetched, None, (record.parts for record in self.records))
+        return itertools.starmap(StoredPiece, stored)
 
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield the messages that were read, in their order."""
@@ -115,17 +117,17 @@ class TrainingRun(ExitStack):
         if empty.settings.counts.has_tokens:
             self._tokens.extend(self._merged(of_tokens=True))
         self._digests.extend(self._merged(of_tokens=False))
-        traits = ((record.summary.messages, record.summary.traits) for record in self.kept)
+        traits = ((record.summary.messages, record.summary.traits) for record in self.records)
         tokens = (counted for (counted, _), *_ in self._tokens)
         self.metadata = settings.counted_metadata(empty, self.labels, tokens, traits)
 
     def _merged(self, of_tokens: bool) -> Iterator[Any]:
-        """Have the tables of the tokens merged, or of the digests; yield what `_range` returns.
+        """Merge the tables of the tokens, or of the digests; yields the values of `_range`.
 
-        On a cluster each range is first cut out of groups of tables, and moves alone.
+        On a cluster groups of tables are merged first and cut into ranges, so that less data moves.
         """
-        tables = [record.parts[1] if of_tokens else record.digests for record in self.kept]
-        n_keys = sum(r.summary.n_tokens if of_tokens else r.summary.n for r in self.kept)
+        tables = [record.parts[1] if of_tokens else record.digests for record in self.records]
+        n_keys = sum(r.summary.n_tokens if of_tokens else r.summary.n for r in self.records)
         n = max(self._where.workers, min(n_keys // _RANGE, _RANGES), 1)
         classes = self.metadata.settings.classes
         messages = tuple(map(self.labels.__getitem__, classes))
@@ -156,12 +158,12 @@ class TrainingRun(ExitStack):
             [_Features(scale.size) for scale in chosen.scales] for _ in chosen.scored_classes
         ]
         labels = [np.empty(0, np.uint8)]  # of 100 classes at most
-        self._passes.begin("scoring", len(self.kept))
-        items = ([*record.parts, self._tables] for record in self.kept)
+        self._passes.begin("scoring", len(self.records))
+        items = ([*record.parts, self._tables] for record in self.records)
         scored = self._where.map(_scored, (rule, self._path), items, 2)
         for i, ((classes, inputs), evidence) in enumerate(scored):
             self._passes.done(len(classes))
-            self.kept[i] = self.kept[i]._replace(evidence=evidence)
+            self.records[i] = self.records[i]._replace(evidence=evidence)
             labels.append(classes.astype(np.uint8))
             for files, arrays in zip(features, inputs, strict=True):
                 for file, array in zip(files, arrays, strict=True):
@@ -175,22 +177,22 @@ class TrainingRun(ExitStack):
         return [table for *_, table in self._tokens]
 
     def shared(self) -> tuple[int, list[dict[str, str]]]:
-        """Return how many messages are in two or more classes; of the first ones, where they are.
+        """Return how many messages are in two or more classes, and sources of the first ones.
 
-        Each is class -> its first source.
+        sources: of each such message, class -> its first source.
         """
         n = sum(n_shared for (n_shared, _), _ in self._digests)
         digests = {digest for (_, first), _ in self._digests for digest in first}
         sources: dict[str, dict[str, str]] = {}
         if n:
-            items = ([*record.parts, None] for record in self.kept)
+            items = ([*record.parts, None] for record in self.records)
             for rows in self._near.map(_names, digests, items):
                 for digest, label, source in rows:
                     sources.setdefault(digest, {}).setdefault(label, source)
         return n, list(sources.values())
 
     def choose_cut_offs(self, limit: float) -> None:
-        """Store the lowest cut-offs that block at most this share of the ham; as `batch.py`."""
+        """Store the lowest cut-offs that block at most this share of the ham."""
         odds = itertools.chain.from_iterable(self.each("choosing the cut-off", batch.ham_odds))
         cut_offs = batch.cut_offs_within(limit, self.metadata, odds)
         self.metadata = cut_offs.stored_in(self.metadata)
@@ -203,12 +205,13 @@ class TrainingRun(ExitStack):
         model_file.write_blocks(file, self.metadata, self._lines(tokens), self._lines(digests))
 
     def _lines(self, ranges: list[Any]) -> Iterator[bytes]:
-        """Yield the lines of ranges, which are in order each, in order, in blocks.
+        """Yield the lines of sorted ranges, merged, in blocks.
 
-        They wait in a file, and a block of each is in memory.
+        The lines are in a file, and a block of each range in memory.
         """
         file, places = Spool(in_memory=0), []
-        for lines in self._near.map(_lines_of, None, ranges):
+        for stored in self._near.map(_fetched, None, ranges):
+            lines = stored["lines"].tobytes()
             places.append([len(file), len(file) + len(lines)])
             file.append(lines)
             self._passes.done()
@@ -235,24 +238,24 @@ class TrainingRun(ExitStack):
     def each(
         self, title: str, function: Callable[[Metadata, list[str], Iterator[Score]], T]
     ) -> Iterator[T]:
-        """Yield what a function makes of each piece, in order: of labels, and scores left out.
+        """Yield function(metadata, labels, left-out scores) of each piece, in order.
 
         title: of the pass, for progress.
         """
-        self._passes.begin(title, len(self.kept))
+        self._passes.begin(title, len(self.records))
         items = (
             [*record.parts, record.evidence, self._tables if record.evidence is None else []]
-            for record in self.kept
+            for record in self.records
         )
         values = self._where.map(_applied, (function, self.metadata), items)
-        for record, value in zip(self.kept, values, strict=True):
+        for record, value in zip(self.records, values, strict=True):
             self._passes.done(record.summary.n)
             yield value
 
     def named(self, places: Sequence[int]) -> list[tuple[str, str]]:
-        """Return source and label of some messages, by their places among all."""
+        """Return source and label of the messages at some places among all."""
         items, end = [], 0
-        for record in self.kept:
+        for record in self.records:
             start, end = end, end + record.summary.n
             if rows := [place - start for place in sorted(places) if start <= place < end]:
                 items.append([*record.parts, rows])
@@ -272,7 +275,7 @@ class _Features(Spool):
         return np.frombuffer(self.part(first, last)).reshape(last - first, -1)
 
 
-# What is done with pieces and ranges, in whatever process or machine; the first argument is shared.
+# Tasks of the workers, on pieces and ranges.  The first argument is shared by all of a pass.
 
 
 class _Counting(NamedTuple):
@@ -284,7 +287,7 @@ class _Counting(NamedTuple):
 
 
 def _grouped_parts(how: _Counting, tables: list[StoredArrays]) -> tuple[Any, ...]:
-    """Return nothing to be known, and the sum of tables, as the parts of the ranges."""
+    """Return None, and the sum of tables, cut into ranges."""
     whole = pieces.merged([_of_classes(Table.of(table), table, how.classes) for table in tables])
     parts = (whole.range(i, how.ranges) for i in range(how.ranges))
     return None, *(StoredArrays(how.path, **part._asdict()) for part in parts)
@@ -299,10 +302,10 @@ def _of_classes(table: Table, stored: StoredArrays, classes: tuple[str, ...]) ->
 
 
 def _range(how: _Counting, item: list[Any]) -> tuple[Any, ...]:
-    """Return what is to be known of a range of some tables, the model's lines, and their sum.
+    """Return a summary of a range of some tables, the model's lines, and for tokens the sum.
 
-    To be known are counts of tokens, and those that alone tell the classes apart; of digests, how
-    many two classes share, and the first of them.  The sum is of tokens, with their channels.
+    The summary of tokens has their histograms, and the tokens that alone tell the classes apart;
+    that of digests how many two classes share, and the first of these.
     """
     i, *stored = item
     tables = [Table.of(arrays) for arrays in stored]
@@ -324,14 +327,15 @@ def _range(how: _Counting, item: list[Any]) -> tuple[Any, ...]:
     return counted, lines, StoredArrays(how.path, **table._asdict(), channels=channels)
 
 
-def _lines_of(_: None, stored: StoredArrays) -> bytes:
-    return stored["lines"].tobytes()
+def _fetched(_: None, stored: T) -> T:
+    """Return what is stored, wherever it is, to this process."""
+    return stored
 
 
 def _scored(
     how: tuple[EvidenceRule, str | None], item: list[Any]
 ) -> tuple[tuple[Integers, list[list[Floats]]], StoredArrays]:
-    """Return classes and features of a piece's messages, each left out; and what they are of.
+    """Return classes and features of a piece's messages, each left out; and their evidence.
 
     how: the rule, and the run's file.
     """
@@ -355,7 +359,7 @@ def _scored(
 def _in_ranges(
     table: Table, ranges: list[StoredArrays]
 ) -> Iterator[tuple[StoredArrays, Table, Integers]]:
-    """Yield each range of the tokens, its table, and where in it those of a piece's table are."""
+    """Yield each range of the tokens, its table, and the places in it of a piece's tokens."""
     for i, stored in enumerate(ranges):
         part, whole = table.range(i, len(ranges)), Table.of(stored)
         yield stored, whole, whole.places(part.first, part.second)
@@ -392,7 +396,7 @@ def _applied(
 
 
 def _summed(piece: StoredPiece, ranges: list[StoredArrays], metadata: Metadata) -> Iterator[Score]:
-    """Yield the scores of the sum rule, in which every token of the model has a part."""
+    """Yield the scores of the sum rule, to which every token of the model contributes."""
     labels = piece.classes(metadata.settings.classes)
     counts, channels = _counts_of(piece.table, ranges, len(metadata.settings.classes))
     if ranges:  # not a model without tokens
@@ -406,12 +410,8 @@ def _summed(piece: StoredPiece, ranges: list[StoredArrays], metadata: Metadata) 
     return rule.left_out_scores(piece, metadata)
 
 
-def _piece_of(_: None, item: list[StoredArrays]) -> StoredPiece:
-    return StoredPiece(*item)
-
-
 def _names(digests: set[str], item: list[Any]) -> list[tuple[str, str, str]]:
-    """Return digest, label and source of messages: of some rows, or None: with such digests."""
+    """Return digest, label and source of messages: of the rows, or if None of those digests."""
     messages, table, rows = item
     piece = StoredPiece(messages, table)
     text = piece.digests().hex()

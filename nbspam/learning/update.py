@@ -37,25 +37,25 @@ if TYPE_CHECKING:
 Step = tuple[int | None, int | None]  # the classes that a message leaves and joins; None: none
 
 
-def moves(learned: Sequence[int], found: Sequence[int]) -> list[Step]:
-    """Return what brings a message up to the number of times that it was found in each class.
+def moves(learned: Sequence[int], occurrences: Sequence[int]) -> list[Step]:
+    """Return the steps that bring a message up to its number of occurrences in each class.
 
-    learned: how often the message has been learned, per class.  found: how often a source has it.
-    A class is brought up to what was found and never above.  A message that is gone from a class
-    stays learned there, unless it was found in another: then the user has moved it.
+    learned: how often each class has learned it.  occurrences: how often a source has it there.
+    A class is never brought above its occurrences.  A message that is gone from a class stays
+    learned there, unless it occurs in another: then the user has moved it.
     """
-    surplus = [n - m for n, m in zip(learned, found, strict=True)]
+    surplus = [n - m for n, m in zip(learned, occurrences, strict=True)]
     left = [k for k, n in enumerate(surplus) for _ in range(n)]
     missing = [k for k, n in enumerate(surplus) for _ in range(-n)]
     return list(itertools.zip_longest(left[: len(missing)], missing))
 
 
-_BATCH = 500  # messages looked up in the ledger at a time
+LOOKED_UP = 500  # messages looked up in the ledger at a time
 _NAMED = 3  # messages of two or more classes that are named
 
 
-# A lesson surprises where the label had less than this probability before.  It finds 96 to 97 % of
-# 20 spams taught as ham to models of 756 mails, and .16 to .25 % of right lessons.
+# A lesson surprises if its label had a lower probability before.  That finds 96 to 97 % of 20 spams
+# taught as ham to models of 756 mails, and .16 to .25 % of right lessons.
 SURPRISE = 0.1
 
 
@@ -81,7 +81,7 @@ class Change(NamedTuple):
 
 
 class PendingMessages:
-    """Messages to learn: how often each was found, and the tokens of those not known yet."""
+    """Messages to learn: the occurrences of each, and the tokens of those that are new."""
 
     def __init__(self, wanted: Wanted = TOKENS_ALONE) -> None:
         """wanted: the numbers that the model counts beside their tokens."""
@@ -94,10 +94,10 @@ class PendingMessages:
         self._sources, self._ends = Spool(), array("q", [0])  # the first of each that was found
 
     def add(self, messages: Iterable[TokenizedMessage], model: Path | None = None) -> None:
-        """Take in messages with digests; raises ModelError when the model is damaged.
+        """Add messages with digests; raises ModelError when the model is damaged.
 
-        model: one that has learned as often as they were found only counts them, so memory grows
-        with what is new.  None: all are to be learned.
+        model: messages that it has learned as often as they occur are only counted, so memory grows
+        with new messages alone.  None: all are to be learned.
         """
         with ExitStack() as stack:
             lookup, classes = None, tuple[str, ...]()
@@ -115,14 +115,14 @@ class PendingMessages:
                     self.corpus.add(message)
 
     def source(self, digest: str, label: str) -> str:
-        """Return where the first of these messages was found."""
+        """Return the source of the first such message."""
         i = list(self.found).index((digest, label))
         return self._sources.part(*self._ends[i : i + 2]).decode("utf-8", "surrogatepass")
 
     def shared(self) -> tuple[int, list[dict[str, str]]]:
-        """Return how many messages are in two or more classes; of the first ones, where they are.
+        """Return how many messages are in two or more classes, and sources of the first ones.
 
-        Each is class -> its first source.
+        sources: of each such message, class -> its first source.
         """
         labels = Counter(digest for digest, _ in self.found)
         twice: dict[str, dict[str, str]] = {}
@@ -140,7 +140,7 @@ def _looked_up(
         yield from zip(messages, itertools.repeat(None))
         return
     messages = iter(messages)
-    while group := list(itertools.islice(messages, _BATCH)):
+    while group := list(itertools.islice(messages, LOOKED_UP)):
         rows = lookup.learned(message.digest for message in group)
         yield from ((message, rows.get(message.digest)) for message in group)
 
@@ -149,10 +149,10 @@ Place = Path | UnsavedModel  # where a model is
 
 
 class OlderRulesError(ModelError):
-    """Older rules of the tokenizer made the model, so it learns nothing; nothing was changed."""
+    """The model was made with older tokenizer rules and cannot learn; nothing was changed."""
 
 
-def opened_to_learn(place: Place) -> Lookup:
+def open_for_learning(place: Place) -> Lookup:
     """Return a model that can learn, opened; raises ModelError."""
     lookup = model_file.opened(place)
     try:
@@ -164,9 +164,9 @@ def opened_to_learn(place: Place) -> Lookup:
 
 
 def check_rules(place: Place, metadata: Metadata) -> None:
-    """Raise OlderRulesError unless today's rules of the tokenizer made a model.
+    """Raise OlderRulesError unless a model was made with today's tokenizer rules.
 
-    By others a message has other tokens, and another digest: all of a mailbox would count twice.
+    Other rules give a message another digest: a whole mailbox would be counted twice.
     """
     if metadata.settings.rules != RULES:
         raise OlderRulesError(
@@ -183,13 +183,13 @@ def learn(
     remember: bool = True,
     wait: LockWait = DEFAULT_WAIT,
 ) -> Change:
-    """Learn messages into a model; makes it if there is none.
+    """Learn messages into a model, which is created if there is none.
 
-    Each message is brought up to the number of times it was found, never above, and moved from the
-    class that it was learned in before.  It is scored as if it had not been learned, and the score
-    refines the calibration.  One that is only presumed to be ham and may be spam is not learned.
-    settings: for a new model; an old one is read through their base, too.
-    remember: False learns all as new, and does not use the ledger.
+    Each message is learned up to its number of occurrences, never above, and moved from the class
+    in which it was learned before.  Its score, as if it had not been learned, refines the
+    calibration.  A message that is only presumed to be ham and may be spam is not learned.
+    settings: for a new model; their base holds for an old one, too.
+    remember: False learns all messages as new, without the ledger.
     wait: how long to wait for the model's lock.
     Raises ModelError: the model is damaged, has other classes, is locked or cannot be written.
     """
@@ -198,7 +198,7 @@ def learn(
         if old is not None:
             digests = {digest for digest, _ in pending.found} if remember else ()
             before = _part(old, pending.corpus, digests)
-        change, after = taught(place, before, pending, settings, remember)
+        change, after = learned_model(place, before, pending, settings, remember)
         if old is None or before is None:
             put(partial(model_file.write_lines, model=after))
         elif change.learned or change.moved:
@@ -206,26 +206,26 @@ def learn(
         return change
 
 
-def rehearsed(
+def preview(
     path: Path, pending: PendingMessages, settings: TrainingSettings, remember: bool = True
 ) -> Change:
-    """Return what `learn` would do to the model at `path`, which stays as it is."""
+    """Return the change that `learn` would make to the model at `path`, without making it."""
     with Lookup(path) as old:
         digests = {digest for digest, _ in pending.found} if remember else ()
         before = _part(old, pending.corpus, digests)
-    return taught(path, before, pending, settings, remember)[0]
+    return learned_model(path, before, pending, settings, remember)[0]
 
 
-def taught(
+def learned_model(
     place: Place,
     model: Model | None,
     pending: PendingMessages,
     settings: TrainingSettings,
     remember: bool = True,
 ) -> tuple[Change, Model]:
-    """Learn messages into a model, or what it has of them; return what was done, and the result.
+    """Return the change of learning messages into a model, and the changed model.
 
-    place: names the model in errors.  model: None for a new one; it stays as it is.
+    place: names the model in errors.  model: the part that concerns the messages; None: a new one.
     """
     occurrences = pending.found
     labels = {label for _, label in occurrences}
@@ -241,7 +241,7 @@ def taught(
     classes = model.metadata.settings.classes
 
     surprising = tuple(_surprises(model, pending, settings.base))
-    withheld = {(one.digest, one.label) for one in surprising if not one.learned}
+    withheld = {(s.digest, s.label) for s in surprising if not s.learned}
 
     def steps(message: TokenizedMessage, row: list[int], _: OnlineLearner) -> list[Step]:
         if (message.digest, message.label) in withheld:
@@ -253,17 +253,13 @@ def taught(
 
     change, after = _changed(place, model, pending.corpus, settings.base, steps, remember)
     after = after._replace(metadata=with_columns(after.metadata, pending.columns))
-    unchanged = (
-        occurrences.total()
-        - change.learned
-        - change.moved
-        - sum(map(occurrences.__getitem__, withheld))
-    )
+    n_withheld = sum(occurrences[key] for key in withheld)
+    unchanged = occurrences.total() - change.learned - change.moved - n_withheld
     return change._replace(unchanged=unchanged, surprising=surprising), after
 
 
 def _surprises(model: Model, pending: PendingMessages, base: "Base | None") -> Iterator[Surprise]:
-    """Yield the new messages that look like another class to a model, as it is before."""
+    """Yield the new messages that look like another class to the model before it learns."""
     metadata, counts, settings = model.metadata, model.counts, model.metadata.settings
     classes, spam = settings.classes, settings.positive_index
 
@@ -292,7 +288,7 @@ def _surprises(model: Model, pending: PendingMessages, base: "Base | None") -> I
 
 
 def _part(old: Lookup, corpus: Corpus, digests: Iterable[str]) -> Model:
-    """Return what a model has of some messages."""
+    """Return the part of a model that concerns some messages."""
     return Model(old.metadata, old.counts(corpus.vocabulary), old.learned(digests))
 
 
@@ -304,12 +300,12 @@ def _changed(
     steps_of: Callable[[TokenizedMessage, list[int], OnlineLearner], list[Step]],
     remember: bool = True,
 ) -> tuple[Change, Model]:
-    """Take steps with each message; return what was done, and the model after that.
+    """Take steps with each message; return the change, and the changed model.
 
-    All are counted, then each that was learned refines the calibration.  They come in the order of
-    their digests, which is effectively random: a folder of spam after one of ham would push it to
-    and fro.
-    steps_of: a message, its row of the ledger, and the learner.
+    All messages are counted, then each learned one refines the calibration.  They come in the order
+    of their digests, which is effectively random: a folder of spam after one of ham would push the
+    calibration to and fro.
+    steps_of: gets a message, its row of the ledger, and the learner.
     """
     check_rules(place, model.metadata)
     if base is not None:
@@ -349,7 +345,7 @@ def _changed(
 
 
 def _spliced(old: Lookup, before: Model, after: Model) -> Write:
-    """Return what writes a model anew; before: what it has of the messages, after: is to have."""
+    """Return the writer of a changed model.  before, after: its part that concerns the messages."""
     none = (0,) * len(before.metadata.settings.classes)
     counts, learned = (
         {name: row for name, row in new.items() if known.get(name) != row}
@@ -366,32 +362,32 @@ def forget(
     wait: LockWait = DEFAULT_WAIT,
     base: "Base | None" = None,
 ) -> Change:
-    """Take messages out of a model: each as often as it comes, if it was learned.
+    """Take messages out of a model, each as often as it comes, if it was learned.
 
-    Counts and ledger become what they were, and the calibration what it would be without those that
-    were learned lately (`OnlineLearner.unlearn`).
-    messages: with digests; a label of None stands for the class that the ledger names.
-    remember: False takes out labelled messages that the ledger does not name, if the counts may
-    have them and more messages were learned than it names.
-    wait: how long to wait for the model's lock.  base: as it was learned with.
-    Raises ModelError: there is no model, it is damaged or has other classes, is locked or cannot be
+    Counts and ledger become what they were before, and the calibration as if recent ones of the
+    messages had not been learned (`OnlineLearner.unlearn`).
+    messages: with digests; a label of None stands for the class in the ledger.
+    remember: False also takes out labelled messages that the ledger lacks, if the counts may have
+    them and more messages were learned than the ledger has.
+    wait: how long to wait for the model's lock.  base: the model's, when it learned.
+    Raises ModelError: the model is missing, damaged, locked, has other classes, or cannot be
     written.
     """
     n_messages = 0
     labels: set[str] = set()
-    with opened_to_learn(place) as lookup:  # which of them the model may have learned
+    with open_for_learning(place) as lookup:  # to collect the messages that it may have learned
         corpus = Corpus(lookup.metadata.settings.wanted)
-        for message, named in _looked_up(lookup, messages):
+        for message, row in _looked_up(lookup, messages):
             n_messages += 1
             labels |= {message.label} if message.label else set()
-            if named if remember else message.label:
+            if row if remember else message.label:
                 corpus.add(message)
         _check_classes(place, lookup.metadata, labels)
     with changing(place, wait) as (old, put):
         assert old is not None
         classes = old.metadata.settings.classes
-        # Per class, how many messages that the ledger does not name may be taken out.
-        unnamed = [0] * len(classes) if remember else old.unnamed()
+        # Per class, how many messages that are not in the ledger may be taken out.
+        unnamed = [0] * len(classes) if remember else old.without_ledger_entry()
 
         def steps(message: TokenizedMessage, row: list[int], learner: OnlineLearner) -> list[Step]:
             sources = [k for k, n in enumerate(row) if n and message.label in ("", classes[k])]
@@ -413,7 +409,7 @@ def forget(
 def set_cut_offs(path: Path, cut_offs_of: Callable[[Metadata], CutOffs]) -> CutOffs:
     """Store cut-offs in the model at `path`, and return them.
 
-    Raises ModelError: there is no model, it is damaged, or cannot be written.
+    Raises ModelError: the model is missing, damaged, or cannot be written.
     """
     Lookup(path).close()  # without a model there is nothing to lock
     with changing(path) as (old, put):
@@ -442,8 +438,8 @@ def _check_classes(place: Place, metadata: Metadata, labels: set[str]) -> None:
 
 # Pruning
 
-# Fewer of the tokens than this share change verdicts.  Half of P1's and of P2's training messages
-# learned, the other half judged; verdicts that change, and errors at 0.5 in place of 5 and of 9:
+# A smaller share of the tokens changes verdicts.  Half of P1's and of P2's training messages
+# learned, the other half classified; verdicts that change, and errors at 0.5, not 5 and 9:
 #   1 in 10   1.0 % (7 errors)    0.9 % (11)        1 in 100   15 % (107)   5.7 % (75)
 #   1 in 20   1.7 % (13)          1.4 % (14)        1 in 500   53 % (128)    25 % (305)
 #   1 in 50   4.9 % (17)          2.3 % (23)        1 token    unsure of nearly everything

@@ -1,7 +1,7 @@
-"""An account at an IMAP server: its address, its password, and why it cannot be used.
+"""An account at an IMAP server: its address, its password, and its errors.
 
-The address of a folder is `imaps://USER@HOST[:PORT]/FOLDER`, as RFC 5092 has it.  Each failure is
-one sentence with its remedy; what a server says is quoted, but never with the password or token.
+The address of a folder is `imaps://USER@HOST[:PORT]/FOLDER`, as in RFC 5092.  Each error is one
+sentence with its remedy; it may quote the server, but never the password or token.
 """
 
 import base64
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from nbspam.errors import AccountError, AwayError, one_line
+from nbspam.errors import AccountError, UnavailableError, one_line
 
 SCHEME = "imaps://"
 _UID = "/;UID="
@@ -34,10 +34,10 @@ _SECRET_LIMIT = 1 << 16  # characters; tokens have a few thousand
 
 _QUOTED_LIMIT = 160  # characters of what a server says
 _FOLDERS_NAMED = 10
-# RFC 5530: the server has trouble of its own, and the password may be right.
+# RFC 5530: the server has a problem, and the password may be right.
 _FOR_NOW = re.compile(r"\[(UNAVAILABLE|INUSE|LIMIT|SERVERBUG|CONTACTADMIN)\b")
 _LOST = (imaplib.IMAP4.abort, OSError, EOFError)
-# An answer that broke the protocol; imapclient quotes it, and it may be mail.
+# Answers against the protocol; imapclient quotes them, and they may be mail.
 _NONSENSE = ("ProtocolError", "InvalidCriteriaError")
 
 
@@ -59,7 +59,7 @@ class FolderAddress(NamedTuple):
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if self.port is None else f":{self.port}"
         user = quote(self.user, safe="@+!$'()*,=&~")
-        # What people read: a folder's name stays as it is but for what an address cannot have.
+        # For people: only characters that an address cannot have are encoded.
         folder = "".join(quote(c) if c in '%;?#"<>\\' or c < "!" else c for c in self.folder)
         uid = "" if self.uid is None else f"{_UID}{self.uid}"
         return f"{SCHEME}{user}@{host}{port}/{folder}{uid}"
@@ -68,8 +68,8 @@ class FolderAddress(NamedTuple):
 def parse_address(text: str) -> FolderAddress:
     """Return the parts of an address; raises AccountError.
 
-    The user is what stands before the last @ of the part with the host, so that it may be a mail
-    address; it and the folder may be percent-encoded UTF-8.
+    The user ends at the last @ before the host, so it may be a mail address.  User and folder may
+    be percent-encoded UTF-8.
     """
     if not text.lower().startswith(SCHEME):
         raise AccountError(
@@ -79,27 +79,27 @@ def parse_address(text: str) -> FolderAddress:
     place, slash, rest = text[len(SCHEME) :].partition("/")
     user, at, server = place.rpartition("@")
     folder, has_uid, uid = f"/{rest}".partition(_UID)
-    found = re.fullmatch(r"(?:\[(.*)\]|(.*?))(?::(.*))?", server, re.DOTALL)
-    assert found
-    host, port = found[1] or found[2], found[3]
+    parts = re.fullmatch(r"(?:\[(.*)\]|(.*?))(?::(.*))?", server, re.DOTALL)
+    assert parts
+    host, port = parts[1] or parts[2], parts[3]
     # Without what may be a password.
-    shown = f"{SCHEME}{user.partition(':')[0]}{at}{server}{slash}{rest}"
+    visible = f"{SCHEME}{user.partition(':')[0]}{at}{server}{slash}{rest}"
     if port is not None and not _is_number(port, 1 << 16):
-        raise AccountError(f"{shown}: the port is not a number from 1 to 65535; {_EXAMPLE}")
+        raise AccountError(f"{visible}: the port is not a number from 1 to 65535; {_EXAMPLE}")
     if not user or not host:
-        raise AccountError(f"{shown}: is not the address of a folder; {_EXAMPLE}")
+        raise AccountError(f"{visible}: is not the address of a folder; {_EXAMPLE}")
     if ":" in user:
         raise AccountError(
             f"{SCHEME}…@{server}: a password cannot stand in an address, where every user of this"
             " machine sees it; leave it out, and give a password-command in the config file"
         )
     if has_uid and not _is_number(uid, 1 << 32):
-        raise AccountError(f"{shown}: is not the address of a message; it ends with /;UID=17")
+        raise AccountError(f"{visible}: is not the address of a message; it ends with /;UID=17")
     try:
         user, folder = unquote(user, errors="strict"), unquote(folder[1:], errors="strict")
     except UnicodeDecodeError as error:
         raise AccountError(
-            f"{shown}: its percent-encoding is not UTF-8; encode it as UTF-8, or write the"
+            f"{visible}: its percent-encoding is not UTF-8; encode it as UTF-8, or write the"
             " letters themselves"
         ) from error
     return FolderAddress(
@@ -112,12 +112,12 @@ def _is_number(text: str, end: int) -> bool:
 
 
 def state_file(name: str) -> Path:
-    """Return the file in which is remembered what was done with an account; raises AccountError."""
+    """Return the file of an account's state; raises AccountError."""
     home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 (as for the model)
     state = os.environ.get("XDG_STATE_HOME", "")
     if sys.platform == "darwin":
         state = f"{home}/Library/Application Support"
-    elif not state.startswith("/"):  # a relative one is to be ignored, says its specification
+    elif not state.startswith("/"):  # the specification ignores relative paths
         if home.startswith("~"):
             raise AccountError(
                 "there is no home folder to remember the account's state in; set XDG_STATE_HOME"
@@ -130,7 +130,7 @@ def state_file(name: str) -> Path:
 
 
 class Secret:
-    """What proves who somebody is; it shows itself nowhere, not in a traceback either."""
+    """A password or token; its value is not shown, not even in a traceback."""
 
     def __init__(self, value: str, is_token: bool = False) -> None:
         """Keep a password, or an access token of OAuth 2."""
@@ -141,7 +141,7 @@ class Secret:
 
 
 class Account(NamedTuple):
-    """An account, and what is done with which of its folders."""
+    """An account, and the use of its folders."""
 
     user: str
     host: str
@@ -149,10 +149,10 @@ class Account(NamedTuple):
     port: int | None = None
     tls: str = IMPLICIT  # one of SECURITY
     ca_file: str | None = None  # of the authorities to trust in place of the system's
-    timeout: float = 60.0  # seconds in which a server must say something
+    timeout: float = 60.0  # seconds in which a server must send something
     label: str = ""  # its name in the config file; otherwise its address
-    folders: tuple[str, ...] = (INBOX,)  # whose new mail is judged
-    junk: str | None = None  # None: the one that the server marks so
+    folders: tuple[str, ...] = (INBOX,)  # whose new mail is classified
+    junk: str | None = None  # None: the folder that the server marks so
     ham: tuple[str, ...] = (INBOX,)  # whose mail is learned as ham
 
     @property
@@ -167,22 +167,22 @@ class Account(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What an error calls it: `hal@mail.example.org`."""
+        """Its name in errors: `hal@mail.example.org`."""
         return f"{self.user}@{self.host}"
 
     @property
     def state(self) -> Path:
-        """The file in which is remembered what was done."""
+        """The file of its state."""
         return state_file(f"{self.name}:{self.own_port}")
 
 
 def from_command(command: str, key: str, account: str) -> Secret:
-    """Return the first line that a shell's command prints; raises AccountError.
+    """Return the first line that a shell command prints; raises AccountError.
 
-    key: where the command stands in a config file, "token-command" for a token.
+    key: of the command in the config file; "token-command" for a token.
     """
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             shell=True,
             stdin=subprocess.DEVNULL,
@@ -195,12 +195,12 @@ def from_command(command: str, key: str, account: str) -> Secret:
             f"{account}: the {key} has not ended after {_PATIENCE:.0f} s; run it by hand to see"
             " what it waits for"
         ) from None
-    if done.returncode:
+    if process.returncode:
         raise AccountError(
-            f"{account}: the {key} failed with exit code {done.returncode}; run it by hand to see"
-            " why"
+            f"{account}: the {key} failed with exit code {process.returncode}; run it by hand to"
+            " see why"
         )
-    return Secret(_first_line(done.stdout, f"the {key}", account), key == "token-command")
+    return Secret(_first_line(process.stdout, f"the {key}", account), key == "token-command")
 
 
 def from_file(path: str, account: str) -> Secret:
@@ -223,7 +223,7 @@ def from_file(path: str, account: str) -> Secret:
 
 
 def _first_line(content: bytes, where: str, account: str) -> str:
-    """Return the first line as text; raises AccountError for what is no password."""
+    """Return the first line as text; raises AccountError if it cannot be a password."""
     line = content.split(b"\n", 1)[0].removesuffix(b"\r")
     try:
         text = line[:_SECRET_LIMIT].decode()
@@ -239,11 +239,11 @@ def _first_line(content: bytes, where: str, account: str) -> str:
 
 
 class ImapRefusalError(AccountError):
-    """The server said no to a command; the sentence quotes its answer."""
+    """The server refused a command; the sentence quotes its answer."""
 
 
 def connection_error(account: Account, error: Exception) -> AccountError:
-    """Return the error of a server to which there is no connection, or none that is protected."""
+    """Return the error of a server to which there is no connection, or no protected one."""
     match error:
         case AccountError():
             return error
@@ -266,7 +266,7 @@ def connection_error(account: Account, error: Exception) -> AccountError:
                 f" correct the port: {other}"
             )
         case socket.gaierror():
-            return AwayError(
+            return UnavailableError(
                 f"{account.server}: this host has no known address ({error.strerror}); correct"
                 " the host, or try again when the network is back"
             )
@@ -274,23 +274,28 @@ def connection_error(account: Account, error: Exception) -> AccountError:
             problem = "the server has not answered"
         case _:
             problem = f"cannot be reached ({getattr(error, 'strerror', None) or _quoted(error)})"
-    return AwayError(f"{account.server}: {problem}; try again later, or correct host and port")
+    return UnavailableError(
+        f"{account.server}: {problem}; try again later, or correct host and port"
+    )
 
 
 def login_error(account: Account, secret: Secret, error: Exception) -> AccountError:
     """Return the error of a login that failed."""
-    said = _quoted(error)
-    # imapclient makes one error of all that fails at the login.
-    for each in (error, error.__context__):
-        if isinstance(each, _LOST):
-            return AwayError(
-                f"{account.server}: the connection was lost during login ({_lost(each)}); try again"
-                " later"
+    answer = _quoted(error)
+    # imapclient raises the same error for every failure at the login.
+    for failure in (error, error.__context__):
+        if isinstance(failure, _LOST):
+            return UnavailableError(
+                f"{account.server}: the connection was lost during login ({_reason(failure)}); try"
+                " again later"
             )
-    if _FOR_NOW.search(said):
-        return AwayError(f"{account.server}: the server accepts no logins now; try again later")
-    hidden = {secret.value, _base64(secret.value), _base64(f"\0{account.user}\0{secret.value}")}
-    quoted = f" ({said})" if said and not any(each in said for each in hidden) else ""
+    if _FOR_NOW.search(answer):
+        return UnavailableError(
+            f"{account.server}: the server accepts no logins now; try again later"
+        )
+    plain = f"\0{account.user}\0{secret.value}"
+    hidden = [secret.value, *(base64.b64encode(t.encode()).decode() for t in (secret.value, plain))]
+    quoted = f" ({answer})" if answer and not any(text in answer for text in hidden) else ""
     if secret.is_token:
         return AccountError(
             f"{account.name}: the server refused the token{quoted}; check that token-command"
@@ -303,7 +308,7 @@ def login_error(account: Account, secret: Secret, error: Exception) -> AccountEr
 
 
 def missing_folder(account: str, name: str, names: Sequence[str]) -> AccountError:
-    """Return the error of a folder that is not there; names: of those that are."""
+    """Return the error of a missing folder; names: of the existing ones."""
     if close := difflib.get_close_matches(name, names, 1):
         remedy = f"did you mean {close[0]}?"
     else:
@@ -313,55 +318,50 @@ def missing_folder(account: str, name: str, names: Sequence[str]) -> AccountErro
 
 
 def command_error(account: Account, error: Exception, folder: str = "") -> AccountError:
-    """Return the error of a command that failed; folder: the one that it is of."""
+    """Return the error of a command that failed; folder: of the command."""
     where = f"{account.name}: {folder}" if folder else account.name
-    said = _quoted(error)
+    answer = _quoted(error)
     match error:
         case AccountError():
             return error
         case TimeoutError():
-            return AwayError(
+            return UnavailableError(
                 f"{account.server}: the server has not answered for {account.timeout:.0f} s; try"
                 " again later, or give the account a longer timeout in the config file"
             )
         case imaplib.IMAP4.readonly():
-            said = ""
             problem = "the folder is read-only; ask for the right to change it, or try a dry run"
         case imaplib.IMAP4.abort() | OSError() | EOFError():
-            return AwayError(
-                f"{account.server}: the connection was lost ({_lost(error)}); run it again, and"
+            return UnavailableError(
+                f"{account.server}: the connection was lost ({_reason(error)}); run it again, and"
                 " it continues where it stopped"
             )
         case imaplib.IMAP4.error() if type(error).__name__ not in _NONSENSE:
-            if "quota" in said.lower():
+            if "quota" in answer.lower():
                 problem = (
-                    f"the mailbox is full, so mail stays where it is ({said}); delete some and run"
-                    " it again"
+                    f"the mailbox is full, so mail stays where it is ({answer}); delete some and"
+                    " run it again"
                 )
             else:
-                problem = f"the server refused it ({said}); check the folder's rights"
+                problem = f"the server refused it ({answer}); check the folder's rights"
         case _:
-            return AwayError(
+            return UnavailableError(
                 f"{account.server}: the server's answer cannot be understood"
                 f" ({type(error).__name__}); run it again, and report it if this happens again"
             )
     return ImapRefusalError(f"{where}: {problem}")
 
 
-def _lost(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     reason = getattr(error, "strerror", None)
-    # imaplib's own words may quote a line of mail.
+    # imaplib's error may quote a line of mail.
     return reason or ("it was closed" if "EOF" in str(error) else type(error).__name__)
 
 
 def _quoted(error: Exception) -> str:
-    """Return what a server said, in one line without Python's quotes."""
+    """Return a server's answer in one line, without Python's quotes."""
     text = str(error)
-    if found := re.search(r"b'(.*)'|b\"(.*)\"", text, re.DOTALL):
-        text = found[1] or found[2] or ""
+    if quoted := re.search(r"b'(.*)'|b\"(.*)\"", text, re.DOTALL):
+        text = quoted[1] or quoted[2] or ""
     text = re.sub(r"^\w+ failed: ", "", text)
     return one_line(" ".join(text.split()))[:_QUOTED_LIMIT]
-
-
-def _base64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()

@@ -1,7 +1,7 @@
-"""imapclient, connected and logged in, of which no answer takes more than it may.
+"""imapclient, connected and logged in, with bounds on the bytes and seconds of each answer.
 
-imaplib reads as much as a server announces, and waits as long as each byte comes in time.  Here an
-answer is what comes between two things that are sent, and it has so many bytes, and seconds.
+imaplib reads as many bytes as a server announces, and waits as long as each byte comes in time.
+Here an answer is everything between two commands, and its bytes and seconds are bounded.
 
 Only this module imports imapclient.
 """
@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from imapclient import IMAPClient, SocketTimeout, imap_utf7  # type: ignore[import-untyped]
 
-from nbspam.errors import AccountError, AwayError
+from nbspam.errors import AccountError, UnavailableError
 from nbspam.mailbox.account import (
     IMPLICIT,
     PLAIN,
@@ -28,47 +28,46 @@ from nbspam.mailbox.account import (
 
 _CONNECT_LIMIT = 30.0  # seconds
 _ANSWER = 4 << 20  # bytes beside mail and lists of UIDs
-# The slowest answer: so many times as long as a server may be silent, since one that searches says
-# now and then that it is still there; and a second for each 4 KiB.
+# Seconds of an answer: so many timeouts, since a server that searches reports now and then that it
+# goes on; and one second for each 4 KiB.
 _SILENCES = 10
 _SLOWEST = 4096
 
 
 class BoundedClient(IMAPClient):  # type: ignore[misc]
-    """imapclient, of which each answer ends."""
+    """imapclient, with bounded answers."""
 
     def __init__(self, account: Account, context: ssl.SSLContext | None) -> None:
-        """Connect; context: of the TLS that begins at once, if it does.  Raises AwayError too."""
+        """Connect; context: of TLS, if it begins at once.  Raises UnavailableError too."""
         self._account, self._context = account, context
         timeout = SocketTimeout(min(account.timeout, _CONNECT_LIMIT), account.timeout)
         super().__init__(account.host, account.own_port, ssl=context is not None, timeout=timeout)
-        # It has imaplib write each answer as text, for a log: 0.8 s for one of 16 MiB.
+        # imapclient has imaplib format each answer for a log: 0.8 s for 16 MiB.
         self._imap.debug = 0
 
     def _create_IMAP4(self) -> "_Connection":  # noqa: N802 (imapclient's name)
         return _Connection(self._account, self._context)
 
     def allow(self, content: int) -> None:
-        """Let the next answer hold so many bytes of mail, as announced by the server.
+        """Allow so many bytes of mail in the next answer, as announced by the server.
 
-        Twice as many, since some servers only estimate the size of a message.
+        The bound is twice as high, since some servers only estimate the size of a message.
         """
         self._imap.most = _ANSWER + 2 * content
 
     def has_more(self) -> bool:
-        """Return whether more was received than was read, of which the socket does not tell."""
+        """Return whether received bytes wait to be read, which the socket does not show."""
         return bool(self._imap._buffer)
 
     def log_in(self) -> None:
         """Log in as the server allows; raises AccountError.
 
-        LOGIN is the last choice: imaplib sends its words as ASCII, and the user's without quotes.
+        LOGIN is the last choice: imaplib sends it as ASCII, and the user without quotes.
         """
         account = self._account
-        secret = account.secret()
-        user = account.user
+        secret, user = account.secret(), account.user
         try:
-            offered = {each.upper() for each in self.capabilities()}
+            offered = {capability.upper() for capability in self.capabilities()}
             if secret.is_token:
                 is_bearer = b"AUTH=OAUTHBEARER" in offered and b"AUTH=XOAUTH2" not in offered
                 login = self.oauthbearer_login if is_bearer else self.oauth2_login
@@ -96,7 +95,7 @@ class BoundedClient(IMAPClient):  # type: ignore[misc]
 
 def connected(account: Account) -> BoundedClient:
     """Return a client that is connected, protected by TLS, and logged in; raises AccountError."""
-    # It would log what the server says, mail included, for whoever turns logging on.
+    # imapclient would log the server's answers, mail included.
     logging.getLogger("imapclient").setLevel(logging.CRITICAL)
     context = None if account.tls == PLAIN else _context(account)
     client = None
@@ -121,7 +120,7 @@ def connected(account: Account) -> BoundedClient:
 
 
 def _context(account: Account) -> ssl.SSLContext:
-    """Return what verifies the server's certificate and name; raises AccountError."""
+    """Return the context that verifies the server's certificate and name; raises AccountError."""
     try:
         return ssl.create_default_context(cafile=account.ca_file)
     except (OSError, ssl.SSLError) as error:
@@ -138,7 +137,7 @@ def _is_loopback(client: BoundedClient) -> bool:
 
 
 def decoded_name(raw: bytes | str) -> str | None:
-    """Return a folder's name, which comes in modified UTF-7; None if it is written wrongly."""
+    """Return a folder's name, decoded from modified UTF-7; None if it is invalid."""
     try:
         name: str = imap_utf7.decode(raw) if isinstance(raw, bytes) else raw
         name.encode()
@@ -148,12 +147,12 @@ def decoded_name(raw: bytes | str) -> str | None:
 
 
 class _Connection(imaplib.IMAP4):
-    """imaplib, with its own way of reading."""
+    """imaplib, which reads within the bounds of an answer."""
 
     def __init__(self, account: Account, context: ssl.SSLContext | None) -> None:
         self._account, self._context = account, context
         self._buffer = bytearray()
-        self._source: socket.socket | None = None  # of what the buffer holds
+        self._source: socket.socket | None = None  # of the bytes in the buffer
         self.most = _ANSWER
         self._begin()
         timeout = min(account.timeout, _CONNECT_LIMIT)
@@ -170,34 +169,34 @@ class _Connection(imaplib.IMAP4):
         return self._context.wrap_socket(plain, server_hostname=self.host)
 
     def send(self, data: bytes) -> None:  # type: ignore[override]
-        """Send something; an answer begins."""
+        """Send a command; an answer begins."""
         self._begin()
         self.sock.settimeout(self._account.timeout)
-        if self.sock is not self._source:  # TLS has begun: what came before it is no answer
+        if self.sock is not self._source:  # TLS has begun: bytes from before are no answer
             self._source = self.sock
             self._buffer.clear()
         super().send(data)
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes; raises AwayError if they are too many."""
+        """Return the next bytes; raises UnavailableError if they are too many."""
         if size > len(self._buffer) + self._left:
             raise self._too_large()
         while len(self._buffer) < size:
             self._receive()
-        return self._taken(size)
+        return self._remove(size)
 
     def readline(self) -> bytes:
-        """Return the next line; raises AwayError if it is too long."""
+        """Return the next line; raises UnavailableError if it is too long."""
         start = 0
         while (end := self._buffer.find(b"\n", start)) < 0:
             start = len(self._buffer)
             self._receive()
-        return self._taken(end + 1)
+        return self._remove(end + 1)
 
-    def _taken(self, n: int) -> bytes:
-        taken = bytes(self._buffer[:n])
+    def _remove(self, n: int) -> bytes:
+        data = bytes(self._buffer[:n])
         del self._buffer[:n]
-        return taken
+        return data
 
     def _receive(self) -> None:
         account = self._account
@@ -210,7 +209,7 @@ class _Connection(imaplib.IMAP4):
         except TimeoutError as error:
             if left >= account.timeout:
                 raise
-            raise AwayError(
+            raise UnavailableError(
                 f"{account.server}: one answer of the server took more than"
                 f" {_SILENCES * account.timeout:.0f} s; try again later, or give the account a"
                 " longer timeout in the config file"
@@ -223,8 +222,8 @@ class _Connection(imaplib.IMAP4):
         if self._left < 0:
             raise self._too_large()
 
-    def _too_large(self) -> AwayError:
-        return AwayError(
+    def _too_large(self) -> UnavailableError:
+        return UnavailableError(
             f"{self._account.server}: the server sent more than was requested or announced, and"
             " the connection was closed; run it again, and tell its administrator if this happens"
             " again"

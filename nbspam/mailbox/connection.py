@@ -1,6 +1,6 @@
-"""A connection to an IMAP server, and what nbspam asks of one; imapclient speaks the protocol.
+"""A connection to an IMAP server, through imapclient, with the commands that nbspam uses.
 
-Messages are read with PEEK alone, so that none becomes \\Seen.  Nothing is expunged but by UID.
+Messages are read with PEEK, so that none becomes \\Seen, and expunged by UID only.
 """
 
 import unicodedata
@@ -26,20 +26,19 @@ DELETED = "\\Deleted"
 READ = ("SEEN", "UNDELETED")  # what a search asks for
 # Keywords by which users say what a message is: registered with IANA, and Thunderbird's.
 JUNK_KEYWORDS, HAM_KEYWORDS = ("$Junk", "Junk"), ("$NotJunk", "NonJunk")
-_UIDS_LISTED = 1_000_000  # messages for which an answer has room: ten digits and a blank each
+_UIDS_LISTED = 1_000_000  # UIDs that one answer may hold: ten digits and a blank each
 _UIDS_DESCRIBED = 500  # at a time
 _UIDS_FETCHED = 100
-_ATTEMPTS = 5  # while other clients move what is asked for
+_ATTEMPTS = 5  # while other clients move the same messages
 _BYTES_FETCHED = 4 << 20  # of small messages; a larger one is fetched alone
-# Of a message, what tells it from all others: its first header fields, the server's own among them.
-BEGINNING = 4096
+BEGINNING = 4096  # bytes that identify a message: its first header fields, the server's among them
 # Seconds after which IDLE is begun again, at the latest.  RFC 2177 asks for less than 29 minutes,
-# routers forget a silent connection after 5, and other folders than the first are looked at then.
+# and routers forget a silent connection after 5.  Folders beside the first are searched then.
 _IDLE_LIMIT = 240.0
 
 
 class ListedFolder(NamedTuple):
-    """A folder as the server lists it."""
+    """A folder in the server's list."""
 
     name: str
     separator: str
@@ -52,19 +51,19 @@ class ListedFolder(NamedTuple):
 
 
 class Folder(NamedTuple):
-    """A folder that is open, or of which only was asked what UIDs its next messages will have."""
+    """A folder that is open, or whose status was requested."""
 
     name: str
     uidvalidity: int
     uidnext: int
     messages: int = 0
-    keywords: frozenset[str] = frozenset()  # that can be kept, in lower case; "\\*" for any
-    states_uidnext: bool = True  # an old server does not: the number is above the messages' own
+    keywords: frozenset[str] = frozenset()  # that it can store, in lower case; "\\*" for any
+    states_uidnext: bool = True  # False of an old server: uidnext is the highest UID plus 1
 
     def continues(self, uidvalidity: int, uid: int) -> bool:
-        """Return whether its UIDs are those of before, when it had this one.
+        """Return whether its UIDs are still valid; uid: one that it had before.
 
-        A mailbox that was restored with its UIDVALIDITY, against RFC 3501, begins below it again.
+        A mailbox restored with its old UIDVALIDITY, against RFC 3501, may have a lower UIDNEXT.
         """
         return uidvalidity == self.uidvalidity and (uid < self.uidnext or not self.states_uidnext)
 
@@ -78,14 +77,15 @@ class FetchedMessage(NamedTuple):
 
 
 class Connection:
-    """A connection to an account's server, logged in; to be used as a context manager.
+    """A connection to an account's server, logged in; a context manager.
 
-    Each method raises AwayError when the server does not answer, and AccountError when it refuses.
+    Each method raises UnavailableError when the server does not answer, and AccountError when it
+    refuses.
     """
 
     junk_rule = "the server marks no folder as \\Junk"
-    moves_once = False  # two who move the same message may make two of it
-    skips = Skips()  # nothing: a message that is there can be read
+    moves_once = False  # two machines that move the same message may copy it twice
+    skips = Skips()  # always empty: the server can read its messages
 
     def __init__(self, account: Account) -> None:
         """Connect and log in."""
@@ -105,15 +105,15 @@ class Connection:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """Log out, or after a lost connection only close it."""
+        """Log out; after an error only close the connection."""
         if kind is None:
             with suppress(Exception):
                 self._client.logout()
                 return
-        with suppress(Exception):  # it is closed, or was
+        with suppress(Exception):  # it may be closed
             self._client.shutdown()
 
-    def can(self, capability: str) -> bool:
+    def supports(self, capability: str) -> bool:
         """Return whether the server has an extension, by its name: MOVE, UIDPLUS, IDLE."""
         return bool(self._ask(lambda: self._client.has_capability(capability)))
 
@@ -123,7 +123,7 @@ class Connection:
         """Return the folders of the account."""
 
         def listed() -> list[ListedFolder]:
-            self._client.folder_encode = False  # one wrong name would hide all others
+            self._client.folder_encode = False  # one invalid name would hide all others
             try:
                 answer = self._client.list_folders()
             finally:
@@ -141,8 +141,8 @@ class Connection:
         return self._folders
 
     def select(self, name: str, readonly: bool) -> Folder:
-        """Open a folder; readonly: with EXAMINE, which changes nothing in it."""
-        name = meant(name, self.folders())
+        """Open a folder; readonly: with EXAMINE, which changes nothing."""
+        name = resolve_folder(name, self.folders())
 
         def selected() -> Folder:
             answer = self._client.select_folder(name, readonly)
@@ -162,7 +162,7 @@ class Connection:
         return folder
 
     def status(self, name: str) -> Folder:
-        """Return what UIDs a folder's next messages will have."""
+        """Return a folder with its UIDVALIDITY and UIDNEXT, without opening it."""
 
         def status() -> Folder:
             answer = self._client.folder_status(name, ("UIDVALIDITY", "UIDNEXT"))
@@ -174,9 +174,9 @@ class Connection:
         """Return whether two folders are one."""
         return name == other
 
-    def _ask_of_folder(self, question: Callable[[], Folder], name: str) -> Folder:
+    def _ask_of_folder(self, command: Callable[[], Folder], name: str) -> Folder:
         try:
-            return self._ask(question, name)
+            return self._ask(command, name)
         except ImapRefusalError as error:
             names = [folder.name for folder in self.folders() if folder.is_selectable]
             if name in names:
@@ -188,43 +188,43 @@ class Connection:
     def search(self, criteria: Sequence[str], first: int = 1) -> list[int]:
         """Return the UIDs from `first` on of messages that meet all criteria, ascending."""
         query = ["UID", f"{first}:*", *criteria]
-        size = 6 * min(self._open.messages, _UIDS_LISTED)  # which `allow` doubles
-        found = set(self._ask(partial(self._client.search, query), self._open.name, size))
-        return sorted(uid for uid in found if uid >= first)  # 9:* is the last one, even UID 7
+        size = 6 * min(self._open.messages, _UIDS_LISTED)  # `allow` doubles it
+        uids = set(self._ask(partial(self._client.search, query), self._open.name, size))
+        return sorted(uid for uid in uids if uid >= first)  # 9:* includes the last UID, even 7
 
     def existing(self, uids: Iterable[int], *criteria: str) -> list[int]:
-        """Return those of the messages that are in the open folder and meet the criteria."""
-        found: set[int] = set()
-        for some in _pieces(sorted(uids), _UIDS_DESCRIBED):
-            query = ["UID", ",".join(map(str, some)), *criteria]
-            found.update(set(some).intersection(self._ask(partial(self._client.search, query))))
-        return sorted(found)
+        """Return the UIDs that are in the open folder and meet the criteria."""
+        existing: set[int] = set()
+        for piece in _pieces(sorted(uids), _UIDS_DESCRIBED):
+            query = ["UID", ",".join(map(str, piece)), *criteria]
+            existing.update({*piece} & {*self._ask(partial(self._client.search, query))})
+        return sorted(existing)
 
     def marked(self) -> tuple[set[int], set[int]]:
-        """Return the UIDs of what is marked as spam, and as ham: by a user, or as spam by us.
+        """Return the UIDs with a keyword for spam, which nbspam may have set, and for ham.
 
-        What is marked as both is ham: the second mark corrects the first.
+        A message with both is ham: the second keyword corrects the first.
         """
         spam, ham = (
-            set(self.search(("UNDELETED", "OR", "KEYWORD", one, "KEYWORD", other)))
-            for one, other in (JUNK_KEYWORDS, HAM_KEYWORDS)
+            set(self.search(("UNDELETED", "OR", "KEYWORD", keyword, "KEYWORD", alias)))
+            for keyword, alias in (JUNK_KEYWORDS, HAM_KEYWORDS)
         )
         return spam - ham, ham
 
     def beginnings(self, uids: Sequence[int]) -> Iterator[FetchedMessage]:
         """Yield the beginnings of messages."""
         items = ["FLAGS", f"BODY.PEEK[]<0.{BEGINNING}>"]
-        for some in _pieces(uids, _UIDS_FETCHED):
-            yield from self._fetched(some, items, _message, BEGINNING * len(some)).values()
+        for piece in _pieces(uids, _UIDS_FETCHED):
+            yield from self._fetched(piece, items, _message, BEGINNING * len(piece)).values()
 
     def messages(self, uids: Sequence[int]) -> Iterator[FetchedMessage]:
-        """Yield messages, in the order of their UIDs; those that are gone meanwhile are left out.
+        """Yield messages in the order of their UIDs, without those that are gone meanwhile.
 
-        Of a larger one than is read, only the beginning is fetched.  Memory holds a few megabytes
-        of them at a time, or one message.
+        Only the first BYTES_LIMIT bytes of a larger message are fetched.  Memory holds a few
+        megabytes of messages at a time, or one message.
         """
-        for some in _pieces(sorted(uids), _UIDS_DESCRIBED):
-            sizes = self._fetched(some, ["RFC822.SIZE"], _size)
+        for piece in _pieces(sorted(uids), _UIDS_DESCRIBED):
+            sizes = self._fetched(piece, ["RFC822.SIZE"], _size)
             for batch in _batches(sizes):
                 is_whole = all(sizes[uid] <= BYTES_LIMIT for uid in batch)
                 items = ["FLAGS", "BODY.PEEK[]" if is_whole else f"BODY.PEEK[]<0.{BYTES_LIMIT}>"]
@@ -238,15 +238,15 @@ class Connection:
         reads: Callable[[int, Mapping[bytes, Any]], R],
         content: int = 0,
     ) -> dict[int, R]:
-        """Return what is read of messages, in the order of UIDs; again without what is gone.
+        """Return items of messages, in the order of UIDs; fetches again if some are gone.
 
-        reads: called with a UID and what the server says of it.
-        content: bytes of mail that the answer holds at most.
+        reads: makes an item of a UID and the server's fields.
+        content: bytes of mail in the answer, at most.
         """
 
         def fetched() -> dict[int, R]:
             answer = self._client.fetch(list(uids), items)
-            # A server may tell of others' flags in between.
+            # The answer may have the flags of other messages.
             return {uid: reads(uid, answer[uid]) for uid in sorted(uids) if uid in answer}
 
         for attempt in range(_ATTEMPTS + 1):
@@ -259,7 +259,7 @@ class Connection:
                 uids = self.existing(uids)
         raise AssertionError
 
-    def source(self, folder: str, uid: int) -> str:
+    def source_of(self, folder: str, uid: int) -> str:
         """Return the address of a message."""
         account = self.account
         return FolderAddress(account.user, account.host, account.port, folder, uid).text
@@ -277,20 +277,20 @@ class Connection:
 
     def add_flag(self, uids: Sequence[int], flag: str) -> None:
         """Set a flag or keyword on messages of the open folder."""
-        for some in _pieces(sorted(uids), _UIDS_DESCRIBED):
-            self._ask(partial(self._client.add_flags, some, [flag], silent=True))
+        for piece in _pieces(sorted(uids), _UIDS_DESCRIBED):
+            self._ask(partial(self._client.add_flags, piece, [flag], silent=True))
 
     def expunge(self, uids: Sequence[int]) -> None:
-        """Remove messages that are \\Deleted, by their UIDs: never what others have deleted."""
+        """Remove messages that are \\Deleted, by their UIDs: never others' messages."""
         self._ask(lambda: self._client.uid_expunge(list(uids)))
 
     def wait(self, until: Callable[[float, int | None], object], interval: float) -> None:
-        """Wait until mail may have come to the open folder, or it is time to look.
+        """Wait until mail may have come to the open folder, or the time is over.
 
-        until: waits so many seconds, or until there is something to read from a descriptor.
-        interval: seconds between two looks where the server has no IDLE.
+        until: waits so many seconds, or until a descriptor can be read.
+        interval: seconds to wait if the server has no IDLE.
         """
-        if self.can("IDLE"):
+        if self.supports("IDLE"):
             self._ask(self._client.idle)
             if not self._client.has_more():
                 until(_IDLE_LIMIT, self._client.socket().fileno())
@@ -299,31 +299,31 @@ class Connection:
             until(interval, None)
             self._ask(self._client.noop)
 
-    def _ask(self, question: Callable[[], R], folder: str = "", content: int = 0) -> R:
-        """Return the server's answer; raises AwayError, or ImapRefusalError if it is a no.
+    def _ask(self, command: Callable[[], R], folder: str = "", content: int = 0) -> R:
+        """Return the server's answer; raises UnavailableError, or ImapRefusalError if it refuses.
 
-        question: asks it and reads the answer; what it does not understand is an error of any kind.
-        content: bytes of mail that it holds at most.
+        command: sends a command and reads the answer; may raise any error.
+        content: bytes of mail in the answer, at most.
         """
         try:
             self._client.allow(content)
-            return question()
+            return command()
         except Exception as error:
             raise command_error(self.account, error, folder) from error
 
 
-def meant(name: str, folders: Iterable[ListedFolder]) -> str:
-    """Return the folder that a user means: its own name, or the same in other writing.
+def resolve_folder(name: str, folders: Iterable[ListedFolder]) -> str:
+    """Return the folder that a user names, perhaps in another spelling; unknown names unchanged.
 
-    A / stands for the separator, letters may be composed otherwise, and a dot may stand in front.
+    The separator may be written as /, letters may be composed differently, a dot may come first.
     """
 
     def normal(name: str, separator: str) -> str:
         name = unicodedata.normalize("NFC", name).removeprefix(".")
         return INBOX if name.upper() == INBOX else name.replace(separator or "/", "/")
 
-    same = [f.name for f in folders if normal(f.name, f.separator) == normal(name, f.separator)]
-    return name if name in same else (same or [name])[0]
+    names = [f.name for f in folders if normal(f.name, f.separator) == normal(name, f.separator)]
+    return name if name in names else (names or [name])[0]
 
 
 def read_folder(
@@ -331,8 +331,8 @@ def read_folder(
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the address and bytes of each message of a folder, or of the one that is addressed.
 
-    only_read: leave out what its owner has not read.
-    Raises AccountError.  Nothing changes in the folder.
+    only_read: leave out unread messages.
+    Raises AccountError.  Nothing in the folder is changed.
     """
     criteria = READ if only_read else ("ALL",)
     with Connection(account) as connection:
@@ -347,7 +347,7 @@ def read_folder(
             yield address._replace(uid=message.uid).text, message.content
 
 
-# What an answer says
+# Answers
 
 
 def _size(_: int, fields: Mapping[bytes, Any]) -> int:
@@ -357,7 +357,7 @@ def _size(_: int, fields: Mapping[bytes, Any]) -> int:
 def _message(uid: int, fields: Mapping[bytes, Any]) -> FetchedMessage:
     flags = {_text(flag) for flag in fields.get(b"FLAGS", ())}
     content = fields.get(b"BODY[]", fields.get(b"BODY[]<0>"))
-    if isinstance(content, int):  # a message that is only digits, in quotes
+    if isinstance(content, int):  # a message of digits only, in quotes
         content = str(content).encode()
     if not isinstance(content, bytes | None):
         raise TypeError
@@ -374,7 +374,7 @@ def _pieces(uids: Sequence[int], size: int) -> Iterator[list[int]]:
 
 
 def _batches(sizes: Mapping[int, int]) -> Iterator[list[int]]:
-    """Yield UIDs of messages to fetch together: few bytes in all, or one message."""
+    """Yield UIDs of messages to fetch together: small ones, or one large one."""
     batch: list[int] = []
     total = 0
     for uid, size in sizes.items():

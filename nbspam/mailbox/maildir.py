@@ -1,10 +1,10 @@
-"""Mail in Maildirs on this machine, with the questions and changes of an IMAP connection.
+"""Mail in Maildirs on this machine, with the methods of an IMAP connection.
 
-No delivery agent is needed: mbsync, offlineimap, notmuch and mail programs keep such folders.  A
-message is moved by rename(2), in one step, so that it is in exactly one folder at any moment.  It
-gets a new name, as mbsync demands: its number in the old one (`,U=17`) is that of the old folder.
+mbsync, offlineimap, notmuch and mail programs keep such folders.  A message is moved by rename(2),
+in one step, so it is in exactly one folder at any moment.  It gets a new name, as mbsync requires:
+the number in its name (`,U=17`) is of the old folder.
 
-A Maildir has no UIDs: messages are numbered here as they are met, and the numbers are remembered.
+A Maildir has no UIDs: messages are numbered when they are first found, and the numbers are stored.
 """
 
 import errno
@@ -31,50 +31,50 @@ from nbspam.mailbox.connection import (
     FetchedMessage,
     Folder,
     ListedFolder,
-    meant,
+    resolve_folder,
 )
-from nbspam.mailbox.memory import held, load, store
+from nbspam.mailbox.memory import load_state, lock_state, save_state
 from nbspam.names import MAILDIR_PARTS, maildir_flags, unflagged
 from nbspam.reading.compression import decompressed
 from nbspam.reading.message import BYTES_LIMIT, problem_of
 from nbspam.reading.source import Skips
 from nbspam.store.writing import QUIET_WAIT
 
-_SIZES = re.compile(r",[SW]=[0-9]+")  # what Dovecot and Courier keep in a name
-# Special folders by their last names (RFC 6154), as mail programs call them.
+_SIZES = re.compile(r",[SW]=[0-9]+")  # in names of Dovecot and Courier
+# Special folders (RFC 6154) by the last part of their names.
 JUNK, OLD_JUNK = "\\junk", "old junk"  # such as Archive.Spam beside Junk
 _SPECIAL = dict.fromkeys(("junk", "spam", "junk e-mail", "junk email"), JUNK)
 _SPECIAL |= {"trash": "\\trash", "deleted messages": "\\trash", "drafts": "\\drafts"}
-_LOOK = 2.0  # seconds between two looks for new mail
-_PAUSE_LIMIT = 240.0  # after which other folders are looked at, as with a server
+_POLLING = 2.0  # seconds between two searches for new mail
+_PAUSE_LIMIT = 240.0  # seconds after which other folders are searched, as with a server
 _DEPTH_LIMIT = 8
 _ATTEMPTS = 5  # while other programs rename files
-_KEPT = 1_000  # numbers of messages that are gone
+_GONE_LIMIT = 1_000  # numbers stored of messages that are gone
 _numbers = count()
 
 
 class Maildir(NamedTuple):
-    """A folder of Maildirs, and what is done with which of them."""
+    """A folder of Maildirs, and the use of each."""
 
     path: str
     label: str = ""  # its name in the config file; otherwise its path
-    folders: tuple[str, ...] = (INBOX,)  # whose new mail is judged
+    folders: tuple[str, ...] = (INBOX,)  # whose new mail is classified
     junk: str | None = None  # None: the one called Junk or Spam
     ham: tuple[str, ...] = (INBOX,)  # whose mail is learned as ham
 
     @property
     def name(self) -> str:
-        """What an error calls it."""
+        """Its name in errors."""
         return self.path
 
     @property
     def server(self) -> str:
-        """What is waited for, for errors."""
+        """Its name in errors, as the server of an account."""
         return self.path
 
     @property
     def state(self) -> Path:
-        """The file in which is remembered what was done."""
+        """The file of its state."""
         path = os.path.realpath(self.path)
         digest = blake2b(path.encode(errors="surrogateescape"), digest_size=8).hexdigest()
         return state_file(f"{re.sub('[^A-Za-z0-9]', '', Path(path).name)[-40:]}-{digest}")
@@ -85,44 +85,44 @@ class _Message(NamedTuple):
     flags: str
 
     def meets(self, criteria: Sequence[str]) -> bool:
-        """Return whether it meets criteria of IMAP's search, but for keywords."""
+        """Return whether it meets criteria of IMAP's search, other than keywords."""
         seen, deleted = "S" in self.flags, "T" in self.flags
         facts = {"SEEN": seen, "UNSEEN": not seen, "UNDELETED": not deleted}
-        return all(facts.get(each, True) for each in criteria)
+        return all(facts.get(criterion, True) for criterion in criteria)
 
 
 class LocalFolders:
-    """The folders of a Maildir: each method does what that of `Connection` does.
+    """The folders of a Maildir, with the methods of `Connection`.
 
-    Each raises AccountError for what the system refuses.
+    Each raises AccountError for an error of the system.
     """
 
     junk_rule = "no folder is called Junk or Spam"
-    moves_once = True  # two who move the same message do not make two of it
+    moves_once = True  # two processes that move the same message do not copy it
 
     def __init__(self, account: Maildir, remembers: bool = True) -> None:
-        """remembers: whether numbers are kept for the next run; a dry run writes nothing."""
+        """remembers: whether to store the numbers; a dry run writes nothing."""
         self.account, self._remembers = account, remembers
-        self.skips = Skips()  # messages that cannot be read, until somebody has said so
-        self._unreadable: set[str] = set()  # all of them
-        self._places = self._found()
+        self.skips = Skips()  # unreadable messages that are not reported yet
+        self._unreadable: set[str] = set()
+        self._places = self._find()
         self._uids: dict[str, tuple[int, int, dict[str, int]]] = {}  # folder: as in the file
         self._file = account.state.with_suffix(".uids.json")
         self._messages: dict[int, _Message] = {}  # of the folder that is open
         self._open = ""
 
-    def can(self, capability: str) -> bool:
+    def supports(self, capability: str) -> bool:
         """Return whether it has an extension of IMAP."""
         return capability == "MOVE"
 
     # Folders
 
-    def _found(self) -> dict[str, Path]:
+    def _find(self) -> dict[str, Path]:
         """Return the Maildirs by name: of Maildir++ (`.Junk`) and in folders (`Lists/Cycling`)."""
         top = Path(self.account.path)
-        found = {INBOX: top} if is_maildir(top) else {}
-        with _telling(str(top)):
-            os.listdir(top)  # noqa: PTH208 (raises, which os.walk does not: lost+found is no matter)
+        places = {INBOX: top} if is_maildir(top) else {}
+        with _account_errors(str(top)):
+            os.listdir(top)  # noqa: PTH208 (raises; os.walk does not, and may skip lost+found)
         for folder, inside, _ in os.walk(top):
             above = Path(folder).relative_to(top).parts
             is_deep = len(above) > _DEPTH_LIMIT
@@ -130,16 +130,16 @@ class LocalFolders:
             for place in (Path(folder, name) for name in inside):
                 if is_maildir(place):
                     names = (name.removeprefix(".") for name in (*above, place.name))
-                    found.setdefault("/".join(names), place)
-        if not found:
+                    places.setdefault("/".join(names), place)
+        if not places:
             raise AccountError(
                 f"{top}: is not a Maildir, nor a folder of Maildirs; name the folder that has cur"
                 " and new, or the one above"
             )
-        return found
+        return places
 
     def folders(self) -> list[ListedFolder]:
-        """Return the folders; of those called Junk or Spam those at the top are for spam."""
+        """Return the folders; of those called Junk or Spam, the top ones are for spam."""
         parts = {name: re.split("[./]", name.casefold()) for name in self._places}
         special = {name: _SPECIAL[p[-1]] for name, p in parts.items() if p[-1] in _SPECIAL}
         top = min((len(parts[n]) for n, flag in special.items() if flag == JUNK), default=0)
@@ -151,23 +151,23 @@ class LocalFolders:
 
     def select(self, name: str, readonly: bool = True) -> Folder:
         """Open a folder."""
-        name = self._named(name)
-        found = self._listed(name)
-        uidvalidity, uidnext, numbers = self._numbered(name, found)
-        self._open, self._messages = name, {numbers[base]: m for base, m in found.items()}
-        return Folder(name, uidvalidity, uidnext, len(found))
+        name = self._resolve(name)
+        messages = self._list(name)
+        uidvalidity, uidnext, numbers = self._number(name, messages)
+        self._open, self._messages = name, {numbers[base]: m for base, m in messages.items()}
+        return Folder(name, uidvalidity, uidnext, len(messages))
 
     def status(self, name: str) -> Folder:
-        """Return what number a folder's next message will have, at least: it is not listed again.
+        """Return a folder with the lowest number that its next message can have.
 
-        To list it at each move would take a time that grows with the square of the messages.
+        It is not listed again: at each move, the time would grow with the square of the messages.
         """
-        name = self._named(name)
-        uidvalidity, uidnext, _ = self._uids.get(name) or self._numbered(name, self._listed(name))
+        name = self._resolve(name)
+        uidvalidity, uidnext, _ = self._uids.get(name) or self._number(name, self._list(name))
         return Folder(name, uidvalidity, uidnext)
 
-    def _named(self, name: str) -> str:
-        name = meant(name, self.folders())
+    def _resolve(self, name: str) -> str:
+        name = resolve_folder(name, self.folders())
         if name not in self._places:
             raise missing_folder(self.account.name, name, list(self._places))
         return name
@@ -176,55 +176,55 @@ class LocalFolders:
         """Return whether two folders are one, perhaps by a link."""
         if not {name, other} <= self._places.keys():
             return False
-        one, two = self._places[name], self._places[other]
-        with _telling(str(one)):
-            return any((one / part).samefile(two / part) for part in MAILDIR_PARTS)
+        first, second = self._places[name], self._places[other]
+        with _account_errors(str(first)):
+            return any((first / part).samefile(second / part) for part in MAILDIR_PARTS)
 
-    def _listed(self, name: str) -> dict[str, _Message]:
-        """Return the messages of a folder by the part of their names that stays, oldest first.
+    def _list(self, name: str) -> dict[str, _Message]:
+        """Return the messages of a folder by the constant part of their names, oldest first.
 
-        A file that is renamed while a folder is listed may be missed, or listed twice.
+        Lists it again if it changes meanwhile: a renamed file may be missed, or listed twice.
         """
-        found: dict[str, _Message] = {}
+        messages: dict[str, _Message] = {}
         for _ in range(_ATTEMPTS):
             before = self._stamps(name)
             for part in MAILDIR_PARTS:
                 folder = self._places[name] / part
-                with _telling(str(folder)):
-                    names = [n for n in os.listdir(folder) if n[0] != "."]  # noqa: PTH208 (faster)
-                for each in sorted(names):
-                    path, flags = f"{folder}/{each}", maildir_flags(each)
-                    base = unflagged(each)
-                    same = found.get(base)
-                    if same and same.path != path and os.path.lexists(same.path):
-                        base = each
-                    found[base] = _Message(path, flags[1] if flags else "")
+                with _account_errors(str(folder)):
+                    files = [n for n in os.listdir(folder) if n[0] != "."]  # noqa: PTH208 (faster)
+                for file in sorted(files):
+                    path, flags = f"{folder}/{file}", maildir_flags(file)
+                    base = unflagged(file)
+                    other = messages.get(base)
+                    if other and other.path != path and os.path.lexists(other.path):
+                        base = file
+                    messages[base] = _Message(path, flags[1] if flags else "")
             if self._stamps(name) == before:
                 break
-        return dict(sorted(found.items()))
+        return dict(sorted(messages.items()))
 
-    def _numbered(self, name: str, found: Mapping[str, object]) -> tuple[int, int, dict[str, int]]:
-        """Return what IMAP calls UIDVALIDITY and UIDNEXT, and the number of each message."""
+    def _number(self, name: str, messages: Mapping[str, object]) -> tuple[int, int, dict[str, int]]:
+        """Return a folder's UIDVALIDITY and UIDNEXT, and the number of each message."""
         known = self._uids.get(name)
-        if known is not None and found.keys() <= known[2].keys():
+        if known is not None and messages.keys() <= known[2].keys():
             return known
-        with held(self._file, QUIET_WAIT) as place:
+        with lock_state(self._file, QUIET_WAIT) as place:
             if self._remembers or not self._uids:
-                load(place, self._take)
+                load_state(place, self._take)
             validity, following, numbers = self._uids.get(name, (time.time_ns(), 1, {}))
-            # One that was missed in a listing keeps its number.
-            if len(numbers) > 2 * len(found) + _KEPT:
-                numbers = {base: numbers[base] for base in found if base in numbers}
-            for base in found:
+            # A message that was missed in a listing keeps its number.
+            if len(numbers) > 2 * len(messages) + _GONE_LIMIT:
+                numbers = {base: numbers[base] for base in messages if base in numbers}
+            for base in messages:
                 if base not in numbers:
                     numbers[base], following = following, following + 1
             self._uids[name] = validity, following, numbers
             if self._remembers:
-                store(place, self._uids)
+                save_state(place, self._uids)
         return self._uids[name]
 
-    def _take(self, found: dict[str, tuple[int, int, dict[str, int]]]) -> None:
-        for name, (validity, following, numbers) in found.items():
+    def _take(self, state: dict[str, tuple[int, int, dict[str, int]]]) -> None:
+        for name, (validity, following, numbers) in state.items():
             ordered = [0, *sorted(numbers.values()), following]
             if {*map(type, (validity, *ordered))} != {int} or any(map(ge, ordered, ordered[1:])):
                 raise ValueError
@@ -234,49 +234,51 @@ class LocalFolders:
 
     def search(self, criteria: Sequence[str], first: int = 1) -> list[int]:
         """Return the numbers from `first` on of messages that meet all criteria, ascending."""
-        found = self._messages.items()
-        return sorted(uid for uid, m in found if uid >= first and m.meets(criteria))
+        messages = self._messages.items()
+        return sorted(uid for uid, m in messages if uid >= first and m.meets(criteria))
 
     def existing(self, uids: Iterable[int], *criteria: str) -> list[int]:
-        """Return those of the messages that are in the open folder and meet the criteria.
+        """Return the numbers that are in the open folder and meet the criteria.
 
-        It is listed again only if one of them is not where it was.
+        The folder is listed again only if a message is not where it was.
         """
-        wanted, there = set(uids), self._messages
-        if not all(uid in there and os.path.lexists(there[uid].path) for uid in wanted):
+        uids, known = set(uids), self._messages
+        if not all(uid in known and os.path.lexists(known[uid].path) for uid in uids):
             self.select(self._open)
-        there = self._messages
-        return sorted(uid for uid in wanted if uid in there and there[uid].meets(criteria))
+        known = self._messages
+        return sorted(uid for uid in uids if uid in known and known[uid].meets(criteria))
 
     def marked(self) -> tuple[set[int], set[int]]:
-        """Return the numbers of what a user has marked as spam, and as ham, in Dovecot."""
-        named = _keywords(self._places[self._open])
-        found: list[set[int]] = []
-        for keywords in (JUNK_KEYWORDS, HAM_KEYWORDS):
+        """Return the numbers of messages that a user has marked as spam, and as ham, in Dovecot."""
+        stored = _keywords(self._places[self._open])
+
+        def having(keywords: Sequence[str]) -> set[int]:
             names = {keyword.casefold() for keyword in keywords}
-            letters = {letter for letter, name in named.items() if name.casefold() in names}
-            there = self._messages.items()
-            found.append({n for n, m in there if letters & {*m.flags} and "T" not in m.flags})
-        return found[0] - found[1], found[1]
+            letters = {letter for letter, name in stored.items() if name.casefold() in names}
+            messages = self._messages.items()
+            return {uid for uid, m in messages if letters & {*m.flags} and "T" not in m.flags}
+
+        spam, ham = having(JUNK_KEYWORDS), having(HAM_KEYWORDS)
+        return spam - ham, ham
 
     def beginnings(self, uids: Sequence[int]) -> Iterator[FetchedMessage]:
         """Yield the beginnings of messages."""
-        return self._read_each(uids, BEGINNING)
+        return self._read(uids, BEGINNING)
 
     def messages(self, uids: Sequence[int]) -> Iterator[FetchedMessage]:
-        """Yield messages, in the order of their numbers; what is gone meanwhile is left out."""
-        return self._read_each(sorted(uids), BYTES_LIMIT)
+        """Yield messages in the order of their numbers, without those that are gone meanwhile."""
+        return self._read(sorted(uids), BYTES_LIMIT)
 
-    def source(self, folder: str, uid: int) -> str:
+    def source_of(self, folder: str, uid: int) -> str:
         """Return the path of a message of the open folder."""
         return self._messages[uid].path
 
-    def _read_each(self, uids: Sequence[int], limit: int) -> Iterator[FetchedMessage]:
-        opened = self._open
+    def _read(self, uids: Sequence[int], limit: int) -> Iterator[FetchedMessage]:
+        folder = self._open
         for uid in uids:
             for attempt in range(2):  # a mail program may have just set a flag, which renames it
-                if self._open != opened or attempt:
-                    self.select(opened)
+                if self._open != folder or attempt:
+                    self.select(folder)
                 if uid not in self._messages:
                     break
                 path, flags = self._messages[uid]
@@ -299,7 +301,7 @@ class LocalFolders:
     # Changes
 
     def move(self, uids: Sequence[int], folder: str) -> list[int]:
-        """Move messages of the open folder to another one; returns those that were still there."""
+        """Move messages of the open folder to another one; returns the moved ones."""
         moved = []
         keywords = _translated(self._places[self._open], self._places[folder])
         for uid in uids:
@@ -308,7 +310,7 @@ class LocalFolders:
                     break
                 old = Path(self._messages[uid].path)
                 new = self._places[folder] / old.parent.name / _new_name(old.name, keywords)
-                with _telling(str(old)):
+                with _account_errors(str(old)):
                     try:
                         old.rename(new)
                     except FileNotFoundError:
@@ -322,30 +324,30 @@ class LocalFolders:
         return moved
 
     def copy(self, *_: object) -> None:
-        """Fail: this and the two below are for servers without MOVE, and for keywords."""
+        """Fail: servers without MOVE need it, and the two methods below."""
         raise NotImplementedError
 
     add_flag = expunge = copy
 
     def wait(self, until: Callable[[float, int | None], bool], interval: float) -> None:
-        """Wait until mail may have come to the open folder, or it is time to look.
+        """Wait until mail may have come to the open folder, or the time is over.
 
-        until: waits so many seconds, or returns True because there is something to do.
+        until: waits so many seconds; returns True to end the wait.
         """
         end, before = time.monotonic() + _PAUSE_LIMIT, self._stamps(self._open)
         while time.monotonic() < end and self._stamps(self._open) == before:
-            if until(min(interval, _LOOK), None):
+            if until(min(interval, _POLLING), None):
                 return
 
     def _stamps(self, name: str) -> list[int]:
         folder = self._places[name]
-        with _telling(str(folder)):
+        with _account_errors(str(folder)):
             return [(folder / part).stat().st_mtime_ns for part in MAILDIR_PARTS]
 
 
 @contextmanager
-def _telling(path: str) -> Iterator[None]:
-    """Turn what the system refuses into one sentence."""
+def _account_errors(path: str) -> Iterator[None]:
+    """Turn an error of the system into an AccountError."""
     try:
         yield
     except FileNotFoundError as error:
@@ -369,9 +371,9 @@ def is_maildir(path: Path) -> bool:
 
 
 def _new_name(name: str, keywords: Mapping[int, str]) -> str:
-    """Return a new unique name that keeps the sizes and flags of a message's name.
+    """Return a new unique name with the sizes and flags of a message's name.
 
-    keywords: letters for the letters of keywords, as `str.translate` takes them.
+    keywords: a table of `str.translate` for the letters of keywords.
     """
     now, host = time.time(), re.sub(r"[/:,]", "_", socket.gethostname())
     unique = f"{now:.0f}.M{now % 1 * 1e6:.0f}P{os.getpid()}Q{next(_numbers)}.{host}"
@@ -381,9 +383,9 @@ def _new_name(name: str, keywords: Mapping[int, str]) -> str:
 
 
 def _translated(old: Path, new: Path) -> dict[int, str]:
-    """Return for each letter of a keyword in a folder the letter in another one, or "" for none.
+    """Return a table from the letters of keywords in a folder to those in another, "" for none.
 
-    Dovecot numbers the keywords of each folder.  Where it has not, letters mean the same anywhere.
+    Dovecot numbers the keywords of each folder.  If it has not, a letter means the same anywhere.
     """
     names, others = _keywords(old), _keywords(new)
     letters = {name.casefold(): letter for letter, name in others.items() if letter <= "z"}
@@ -393,9 +395,9 @@ def _translated(old: Path, new: Path) -> dict[int, str]:
 
 
 def _keywords(folder: Path) -> dict[str, str]:
-    """Return the keywords of a folder by their letters among the flags in a message's name.
+    """Return the keywords of a folder by their letters, which are flags in a message's name.
 
-    Dovecot's list has a number and a name on each line, 0 for a (its wiki, MailboxFormat/Maildir).
+    Dovecot's list has a number and a name a line, 0 for a (its wiki, MailboxFormat/Maildir).
     """
     with suppress(OSError):
         text = (folder / "dovecot-keywords").read_text("utf-8", "replace")
@@ -404,7 +406,7 @@ def _keywords(folder: Path) -> dict[str, str]:
 
 
 def _content(path: str, limit: int) -> bytes | None:
-    """Return the first bytes of a message; None for what is not a file."""
+    """Return the first bytes of a message; None if it is not a regular file."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)

@@ -1,4 +1,4 @@
-"""What is remembered of an account between two runs: numbers and digests of messages, no text."""
+"""The state of an account between runs: numbers and digests of messages, no text."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -14,17 +14,16 @@ from nbspam.store.writing import LockWait, locked, unwritable, write_atomically
 T = TypeVar("T", bound=tuple[Any, ...])
 _VERSION = 3  # of the file
 _BYTES = 12  # of a digest: 2^48 messages before two of them are likely to share one
-# Digests kept, the newest: of what was judged and of what was in the junk folder.  20,000 make a
-# file of 1 MB.
+# Digests stored, the newest, of each kind.  20,000 make a file of 1 MB.
 _KEPT = 20_000
 _NO_STATE = ArithmeticError, ValueError, TypeError, LookupError, AttributeError, RecursionError
 
 
 def identity_of(content: bytes) -> str:
-    """Return the digest by which a message is known again in another folder.
+    """Return the digest by which a message is recognised in another folder.
 
-    It is of the first bytes, which begin with what the user's own server wrote: who sends a mail
-    cannot make it pass for another.
+    It is the digest of the first bytes, which begin with fields of the user's own server, so a
+    sender cannot imitate another message.
     """
     return blake2b(content[:BEGINNING], digest_size=_BYTES).hexdigest()
 
@@ -33,8 +32,8 @@ def identity_of(content: bytes) -> str:
 
 
 @contextmanager
-def held(path: Path, wait: LockWait) -> Iterator[Path]:
-    """Hold a file of what is remembered for one run at a time; yields its real path.
+def lock_state(path: Path, wait: LockWait) -> Iterator[Path]:
+    """Lock a state file for one run at a time; yields its real path.
 
     Raises LockedError when another run holds it for too long, ModelError if it cannot be written.
     """
@@ -46,8 +45,8 @@ def held(path: Path, wait: LockWait) -> Iterator[Path]:
         yield place
 
 
-def load(path: Path, take: Callable[[Any], None]) -> None:
-    """Give what a file holds to `take`, if there is one; raises AccountError."""
+def load_state(path: Path, take: Callable[[Any], None]) -> None:
+    """Pass a state file's content to `take`, if there is one; raises AccountError."""
     try:
         if path.exists():
             take(json.loads(path.read_bytes()))
@@ -61,9 +60,9 @@ def load(path: Path, take: Callable[[Any], None]) -> None:
         ) from error
 
 
-def store(path: Path, found: dict[str, Any]) -> None:
-    """Write a file of what is remembered; raises ModelError when that cannot be done."""
-    text = json.dumps(found, default=sorted).encode()  # sorted: of sets
+def save_state(path: Path, state: dict[str, Any]) -> None:
+    """Write a state file; raises ModelError when that cannot be done."""
+    text = json.dumps(state, default=sorted).encode()  # sorted: of sets
 
     def write(file: IO[bytes]) -> None:
         file.write(text)
@@ -71,38 +70,38 @@ def store(path: Path, found: dict[str, Any]) -> None:
     write_atomically(path, write, what="state")
 
 
-# What is remembered
+# The state
 
 
 class JudgedFolder(NamedTuple):
-    """How far a folder has been judged."""
+    """How far a folder has been classified."""
 
     uidvalidity: int
-    uid: int  # the last one judged
-    unread_until: int  # below this UID only unread mail is judged: it was there at the first run
+    uid: int  # the last one classified
+    unread_until: int  # below this UID, the first run's mail, only unread mail is classified
 
 
 class JunkMark(NamedTuple):
     """A message that is or was in the junk folder."""
 
-    at: float  # when it was moved there, or seen there first; seconds since 1970
-    uidvalidity: int  # of the junk folder, for:
-    uid: int  # there, or the lowest that it can have there
+    at: float  # when it was moved there, or first found there; seconds since 1970
+    uidvalidity: int  # of the junk folder
+    uid: int  # in the junk folder, or the lowest possible one
     was_seen: bool  # whether it was \\Seen before it was moved
     is_own: bool  # whether nbspam moved it
 
 
 class LearnedFolder(NamedTuple):
-    """What of a folder has been learned."""
+    """The messages of a folder that have been learned."""
 
     uidvalidity: int
     uids: set[int]
-    waiting: dict[int, str]  # in the junk folder, moved by nbspam and not confirmed: UID -> digest
-    against: set[int]  # of the UIDs, those whose keywords contradict the folder
+    waiting: dict[int, str]  # UID -> digest of junk moved by nbspam and not confirmed by the user
+    against: set[int]  # the UIDs whose keywords contradict the folder
 
 
 class PendingMove(NamedTuple):
-    """A move that was begun, and of which it is not known yet whether it was done."""
+    """A move that was begun, and may be done or not."""
 
     folder: str
     uidvalidity: int
@@ -114,38 +113,40 @@ class PendingMove(NamedTuple):
 
 
 class Memory:
-    """What is remembered of an account, in the file at `path`."""
+    """The state of an account, in the file at `path`."""
 
     def __init__(self, path: Path) -> None:
         """Read the file, if there is one; raises AccountError."""
         self.path = path
-        self.judged: dict[str, None] = {}  # digests, oldest first
-        self.junked: dict[str, JunkMark] = {}  # by digest, oldest first
-        self.kept: dict[str, None] = {}  # what the user has moved back, oldest first
-        self.marked: dict[str, None] = {}  # what nbspam has marked as spam, oldest first
+        # By digest, the oldest first: of messages that were classified, that were in the junk
+        # folder, that the user moved back, and that nbspam marked as spam.
+        self.judged: dict[str, None] = {}
+        self.junked: dict[str, JunkMark] = {}
+        self.kept: dict[str, None] = {}
+        self.marked: dict[str, None] = {}
         self.pending: PendingMove | None = None
         self.folders: dict[str, JudgedFolder] = {}
         self.learned: dict[str, LearnedFolder] = {}
         self.rescued: dict[str, list[int]] = {}  # folder -> UIDs moved out of junk, not learned yet
-        load(path, self._take)
+        load_state(path, self._take)
 
-    def _take(self, found: dict[str, Any]) -> None:
-        if found["version"] != _VERSION:
+    def _take(self, state: dict[str, Any]) -> None:
+        if state["version"] != _VERSION:
             raise AccountError(
                 f"{self.path}: was written by another version of nbspam; update nbspam, or remove"
                 " the file to start again"
             )
-        self.judged, self.kept = dict.fromkeys(found["judged"]), dict.fromkeys(found["kept"])
-        self.marked = dict.fromkeys(found["marked"])
-        self.junked = {digest: _checked(JunkMark(*m)) for digest, m in found["junked"].items()}
-        self.folders = {name: _checked(JudgedFolder(*f)) for name, f in found["folders"].items()}
-        for name, (validity, uids, waiting, against) in found["learned"].items():
+        self.judged, self.kept = dict.fromkeys(state["judged"]), dict.fromkeys(state["kept"])
+        self.marked = dict.fromkeys(state["marked"])
+        self.junked = {digest: _checked(JunkMark(*m)) for digest, m in state["junked"].items()}
+        self.folders = {name: _checked(JudgedFolder(*f)) for name, f in state["folders"].items()}
+        for name, (validity, uids, waiting, against) in state["learned"].items():
             digests = {int(uid): str(digest) for uid, digest in waiting.items()}
             learned = LearnedFolder(validity, {*map(int, uids)}, digests, {*map(int, against)})
             self.learned[name] = _checked(learned)
-        self.rescued = {name: [*map(int, uids)] for name, uids in found["rescued"].items()}
-        if found["pending"] is not None:
-            move = PendingMove(*found["pending"])
+        self.rescued = {name: [*map(int, uids)] for name, uids in state["rescued"].items()}
+        if state["pending"] is not None:
+            move = PendingMove(*state["pending"])
             pairs = move.messages.items()
             messages = {int(uid): (str(digest), bool(seen)) for uid, (digest, seen) in pairs}
             self.pending = _checked(move._replace(messages=messages))
@@ -156,10 +157,10 @@ class Memory:
             for digest in list(digests)[: max(0, len(digests) - _KEPT)]:
                 del digests[digest]
         facts = {name: value for name, value in vars(self).items() if name != "path"}
-        store(self.path, facts | {"version": _VERSION})
+        save_state(self.path, facts | {"version": _VERSION})
 
     def judged_folder(self, folder: Folder) -> JudgedFolder:
-        """Return how far a folder has been judged: not at all if its UIDs are new ones."""
+        """Return how far a folder has been classified: not at all if its UIDs are new."""
         known = self.folders.get(folder.name)
         if known and folder.continues(known.uidvalidity, known.uid):
             return known
@@ -167,19 +168,19 @@ class Memory:
         return JudgedFolder(folder.uidvalidity, 0, folder.uidnext)
 
     def set_junked(self, digest: str, mark: JunkMark) -> None:
-        """Remember that a message is in the junk folder."""
+        """Note that a message is in the junk folder."""
         self.kept.pop(digest, None)
         self.junked.pop(digest, None)
         self.junked[digest] = mark
 
     def add_rescued(self, folder: str, uid: int, digest: str) -> None:
-        """Remember that the user has moved a message from the junk folder back to a folder."""
+        """Note that the user has moved a message from the junk folder back to a folder."""
         self.rescued.setdefault(folder, []).append(uid)
         self.junked.pop(digest, None)
         self.kept[digest] = None
 
     def learned_folder(self, folder: Folder) -> LearnedFolder:
-        """Return what of a folder was learned: nothing if its UIDs are new ones."""
+        """Return the learned messages of a folder: none if its UIDs are new."""
         known = self.learned.get(folder.name)
         if known and folder.continues(known.uidvalidity, max(known.uids, default=0)):
             return known
@@ -187,7 +188,7 @@ class Memory:
 
 
 def _checked(read: T) -> T:
-    """Return a tuple of the file; raises TypeError where a value is not what it is to be."""
+    """Return a tuple of the file; raises TypeError for a value of another type."""
     for value, kind in zip(read, type(read).__annotations__.values(), strict=True):
         if type(value) is not getattr(kind, "__origin__", kind):
             raise TypeError

@@ -1,15 +1,15 @@
 """Moving messages to the junk folder, so that each is in exactly one folder whatever happens.
 
-What is about to be done is written down first, in the file of what is remembered of an account.
-After a crash `finish` looks what came of it: a message that was copied is not copied again.
+Each move is written to the account's state before it is made.  After a crash `finish` finds out
+whether it was made, so that no message is copied twice.
 
-With MOVE the server does it in one step.  Without, a message is copied, marked \\Deleted, and
-expunged by its UID (UIDPLUS); where that cannot be done it stays marked.  A plain EXPUNGE would
-remove what others have marked, so there is none.
+With MOVE the server moves in one step.  Without it, a message is copied, marked \\Deleted, and
+expunged by its UID (UIDPLUS); without UIDPLUS it stays marked.  A plain EXPUNGE would remove
+messages that others have marked, so none is sent.
 
-Two machines that move the same message at the same moment may make two of it, with MOVE too: in 2
-of 5 runs that began together, Dovecot 2.3 did so with a batch of 50.  `remove_doubles` keeps the
-one with the lowest UID, which is the same for both machines.
+Two machines that move the same message at the same moment may copy it twice, even with MOVE:
+Dovecot 2.3 did so in 2 of 5 runs with a batch of 50.  `remove_doubles` keeps the copy with the
+lowest UID, which is the same on both machines.
 """
 
 import time
@@ -17,7 +17,7 @@ from collections import Counter
 from hashlib import blake2b
 from typing import NamedTuple
 
-from nbspam.errors import AwayError
+from nbspam.errors import UnavailableError
 from nbspam.mailbox.account import ImapRefusalError
 from nbspam.mailbox.connection import DELETED, Connection, Folder
 from nbspam.mailbox.maildir import LocalFolders
@@ -28,7 +28,7 @@ _ATTEMPTS = 5  # while other clients move the same messages
 
 
 class KnownMessage(NamedTuple):
-    """A message of a folder, and what it is known by."""
+    """A message of a folder, and its digest."""
 
     uid: int
     digest: str
@@ -36,9 +36,9 @@ class KnownMessage(NamedTuple):
 
 
 def select_again(connection: Mailbox, folder: Folder, readonly: bool) -> None:
-    """Open a folder whose UIDs are in use; raises AwayError if they are new ones by now."""
+    """Open a folder whose UIDs are in use; raises UnavailableError if they have been renumbered."""
     if connection.select(folder.name, readonly).uidvalidity != folder.uidvalidity:
-        raise AwayError(
+        raise UnavailableError(
             f"{connection.account.name}: {folder.name}: its messages have just been renumbered;"
             " run it again"
         )
@@ -49,23 +49,23 @@ class Mover:
 
     def __init__(self, connection: Mailbox, memory: Memory, junk: str) -> None:
         self.connection, self.memory, self.junk = connection, memory, junk
-        self._is_copy = not connection.can("MOVE")
+        self._is_copy = not connection.supports("MOVE")
         # Without UIDPLUS a message stays where it was, marked \Deleted.
-        self.leaves_deleted = self._is_copy and not connection.can("UIDPLUS")
+        self.leaves_deleted = self._is_copy and not connection.supports("UIDPLUS")
         self._start: Folder | None = None  # the junk folder, when the run began
         self._expected = 0  # the junk folder's next UID if nobody else moves mail there
         self._is_alone = True
         self._tried: Counter[str] = Counter()  # digests
 
     def begin(self) -> None:
-        """Take down what the junk folder is like before the first message is moved."""
+        """Note the junk folder's state before the first move."""
         self._start = self.connection.select(self.junk, readonly=True)
         self._expected = self._start.uidnext
 
     def move(self, folder: Folder, messages: list[KnownMessage]) -> None:
-        """Move messages of the open folder; raises AccountError, and then they are where they were.
+        """Move messages of the open folder; raises AccountError, and then none is moved.
 
-        What is remembered is saved before; after it the caller saves it.
+        Saves the state before; the caller saves it afterwards.
         """
         self._tried.update(m.digest for m in messages)
         for attempt in range(_ATTEMPTS):
@@ -106,10 +106,9 @@ class Mover:
         self._done(pending, uids)
 
     def remove_doubles(self) -> None:
-        """Remove what another machine has moved too, at the same moment; opens the junk folder.
+        """Remove copies that another machine made at the same moment; opens the junk folder.
 
-        Only what came since the run began is looked at, and only messages whose bytes are those of
-        another that stays.
+        Only messages that came since the run began are removed, and only if the same bytes stay.
         """
         if self._start is None or not self._tried or self.connection.moves_once:
             return
@@ -119,43 +118,42 @@ class Mover:
         junk = self.connection.select(self.junk, readonly=False)
         if junk.uidvalidity != self._start.uidvalidity:
             return
-        found: dict[str, list[int]] = {}
+        copies: dict[str, list[int]] = {}  # digest -> UIDs
         uids = self.connection.search(("UNDELETED",), self._start.uidnext)
         for message in self.connection.beginnings(uids):
-            found.setdefault(identity_of(message.content), []).append(message.uid)
+            copies.setdefault(identity_of(message.content), []).append(message.uid)
         doubles: list[int] = []
         for digest, times in self._tried.items():
-            same = sorted(found.get(digest, ()))
-            if len(same) > times:
-                contents = {
-                    m.uid: blake2b(m.content).digest() for m in self.connection.messages(same)
-                }
-                stays = {contents[uid] for uid in same[:times] if uid in contents}
-                doubles += [uid for uid in same[times:] if contents.get(uid) in stays]
+            uids = sorted(copies.get(digest, ()))
+            if len(uids) > times:
+                messages = self.connection.messages(uids)
+                contents = {m.uid: blake2b(m.content).digest() for m in messages}
+                stay = {contents[uid] for uid in uids[:times] if uid in contents}
+                doubles += [uid for uid in uids[times:] if contents.get(uid) in stay]
         if doubles:
             self._remove(doubles)
 
     def finish(self) -> None:
-        """Find out what came of a move that a run began and did not end, and end it.
+        """Complete a move that an earlier run began, if it was made in part.
 
         The folder of the move is open afterwards.
         """
         pending = self.memory.pending
         if pending is None:
             return
-        there = {folder.name for folder in self.connection.folders()}
-        copied: Counter[str] = Counter()  # how often each has come to junk since the move was begun
-        if pending.junk in there:
+        names = {folder.name for folder in self.connection.folders()}
+        copied: Counter[str] = Counter()  # digest -> copies in junk since the move was begun
+        if pending.junk in names:
             junk = self.connection.select(pending.junk, readonly=True)
             is_same = junk.uidvalidity == pending.junk_uidvalidity
             uids = self.connection.search(("ALL",), pending.junk_uidnext if is_same else 1)
             copied.update(identity_of(m.content) for m in self.connection.beginnings(uids))
         left: set[int] = set()
-        if pending.folder in there:
+        if pending.folder in names:
             folder = self.connection.select(pending.folder, readonly=False)
             if folder.uidvalidity == pending.uidvalidity:
                 left = set(self.connection.existing(pending.messages))
-        # Those that are gone come first: of two alike, one that is gone is the one in junk.
+        # Messages that are gone come first: of two equal ones, the one that is gone is in junk.
         moved = []
         for uid in sorted(pending.messages, key=lambda uid: (uid in left, uid)):
             digest = pending.messages[uid][0]
@@ -173,7 +171,7 @@ class Mover:
             self.connection.expunge(uids)
 
     def _done(self, pending: PendingMove, uids: list[int]) -> None:
-        """Remember that messages are in the junk folder, because nbspam moved them."""
+        """Note that nbspam moved messages to the junk folder."""
         place = time.time(), pending.junk_uidvalidity, pending.junk_uidnext
         for uid in uids:
             digest, was_seen = pending.messages[uid]

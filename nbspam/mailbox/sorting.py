@@ -1,18 +1,18 @@
-"""What is done with an account's mail: it is judged and moved, learned from, and waited for.
+"""Filtering an account's mail, learning from it, and waiting for new mail.
 
-Judged is what has come since: whose UID is above the last one judged.  At the first run, and after
-the server has given new UIDs (another UIDVALIDITY), there is no such mark: then the unread mail is
-judged, but for what is known to have been judged before.  A message that was in the junk folder and
-is not there any more was moved out by the user, and stays; so does one that was taught as ham.
+New mail is classified: UIDs above the last one classified.  At the first run, and after the server
+has given new UIDs (another UIDVALIDITY), the unread mail is classified, except messages that are
+known from before.  A message that has left the junk folder was moved out by the user, and stays;
+so does one that was taught as ham.
 
-Learned is the junk folder as spam, and the folders of kept mail as ham.  What nbspam itself has
-moved to the junk folder teaches nothing until the user has seen it there: a filter that believes
-its own verdicts makes more of its errors.  What somebody else put there teaches at once.  Of kept
-mail only what was read teaches, and what the user has moved back from the junk folder.  Mail that
-was read and no more is presumed to be ham: it teaches nothing if it may be spam.  A keyword by
-which the user calls a message spam or ham is over all this; one that nbspam has set is not the
-user's.  Each message is fetched once per folder and keyword; what it was learned as before is in
-the model's ledger.
+The junk folder is learned as spam, and the folders of kept mail as ham.  Mail that nbspam itself
+has moved to the junk folder is not learned until the user has seen it there: a filter that learns
+its own verdicts repeats its errors.  Mail that others put there is learned at once.  Of kept mail,
+only read messages are learned, and those that the user has moved back from the junk folder.  A
+message that was only read is presumed to be ham: it is not learned if it may be spam.  A keyword of
+the user's for spam or ham overrules all this; one that nbspam has set is not the user's.  Each
+message is fetched once per folder and keyword; the model's ledger has the class as which it was
+learned.
 """
 
 import os
@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
-from nbspam.errors import AccountError, AwayError, LockedError, Remedy
+from nbspam.errors import AccountError, LockedError, Remedy, UnavailableError
 from nbspam.filter import ClassifiedMessage, Filter
 from nbspam.mailbox.account import Account
-from nbspam.mailbox.connection import JUNK_KEYWORDS, READ, Connection, meant
+from nbspam.mailbox.connection import JUNK_KEYWORDS, READ, Connection, resolve_folder
 from nbspam.mailbox.maildir import OLD_JUNK, LocalFolders, Maildir
 from nbspam.mailbox.memory import JunkMark, LearnedFolder, Memory, identity_of
 from nbspam.mailbox.moves import KnownMessage, Mailbox, Mover, select_again
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 JUNK_KEYWORD = JUNK_KEYWORDS[0]
 TAUGHT_AS_HAM = "taught as ham"  # the reason beside a verdict of spam on what is not to be moved
-# Verdicts after which spam is moved and what was done is saved, all of it, whose file grows with
-# the messages: a fiftieth of them, within these bounds.  A run that is killed judges so many again.
+# Verdicts after which spam is moved and the state is saved: a fiftieth of the messages, within
+# these bounds, since the whole state is written.  A killed run classifies so many messages again.
 _TOGETHER, _MOST_TOGETHER = 100, 500
 _UNUSUAL = frozenset(("\\junk", OLD_JUNK, "\\trash", "\\drafts"))  # RFC 6154
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 900.0  # seconds before the next attempt; each is twice as long
@@ -52,43 +52,46 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 900.0  # seconds before the next attempt; ea
 Judge = Callable[[Iterable[RawMessage], int], Iterator[Verdict]]  # messages, how many -> verdicts
 
 
-def opened(account: Account | Maildir, is_dry_run: bool = False) -> AbstractContextManager[Mailbox]:
-    """Return the folders of an account or Maildir; to be used as a context manager."""
+def open_mailbox(
+    account: Account | Maildir, is_dry_run: bool = False
+) -> AbstractContextManager[Mailbox]:
+    """Return the folders of an account or Maildir; a context manager."""
     if isinstance(account, Maildir):
         return nullcontext(LocalFolders(account, remembers=not is_dry_run))
     return Connection(account)
 
 
-def expanded(connection: Mailbox, names: Iterable[str], junk: str) -> list[str]:
-    """Return the folders that a user means; a pattern (`Lists/*`) stands for those that match.
+def expand_patterns(connection: Mailbox, names: Iterable[str], junk: str) -> list[str]:
+    """Return the folders that a user names; a pattern (`Lists/*`) stands for matching folders.
 
-    No pattern takes the folder for spam, or those for deleted mail and drafts.
-    Raises AccountError if all of them are patterns that no folder matches.
+    No pattern matches the folders for spam, deleted mail and drafts.
+    Raises AccountError if all names are patterns that no folder matches.
     """
-    names = list(dict.fromkeys(names))
-    found: dict[str, None] = {}
-    for name in names:
-        if not set(name) & set("*?["):
-            found[meant(name, connection.folders())] = None
+    patterns = list(dict.fromkeys(names))
+    folders: dict[str, None] = {}
+    for pattern in patterns:
+        if not set(pattern) & set("*?["):
+            folders[resolve_folder(pattern, connection.folders())] = None
             continue
-        for each in connection.folders():
-            usual = each.is_selectable and not each.flags & _UNUSUAL
-            same = {each.name, each.name.replace(each.separator or "/", "/")}
-            if usual and each.name != junk and any(fnmatchcase(n, name) for n in same):
-                found[each.name] = None
-    if names and not found:
-        there = ", ".join(folder.name for folder in connection.folders())
+        for folder in connection.folders():
+            is_usual = folder.is_selectable and not folder.flags & _UNUSUAL and folder.name != junk
+            spellings = {folder.name, folder.name.replace(folder.separator or "/", "/")}
+            if is_usual and any(fnmatchcase(spelling, pattern) for spelling in spellings):
+                folders[folder.name] = None
+    if patterns and not folders:
+        existing = ", ".join(folder.name for folder in connection.folders())
         raise AccountError(
-            f"{connection.account.name}: no folder is like {', '.join(names)}; name one of {there}"
+            f"{connection.account.name}: no folder is like {', '.join(patterns)}; name one of"
+            f" {existing}"
         )
-    return list(found)
+    return list(folders)
 
 
 # Filtering
 
 
 class SortedMessage(NamedTuple):
-    """What was done with a message."""
+    """A filtered message."""
 
     folder: str
     uid: int  # in that folder
@@ -98,21 +101,21 @@ class SortedMessage(NamedTuple):
 
 @dataclass
 class MailFilter:
-    """Judges and sorts the mail of one account."""
+    """Classifies and sorts the mail of one account."""
 
     mover: Mover
-    judge: Judge  # returns the verdicts on messages
-    is_over: Callable[[], bool]  # asked whether to stop early
+    judge: Judge
+    is_over: Callable[[], bool]  # returns whether to stop early
     folders: Sequence[str]
     positive: str  # the class that is moved
-    is_dry_run: bool  # say what would be done
-    is_marked: bool  # set a keyword and move nothing
+    is_dry_run: bool  # change nothing
+    is_marked: bool  # set a keyword in place of a move
     unsure_keyword: str | None
     judges_all: bool  # old mail too
-    say: Callable[[str], None]  # called with a sentence that is no error
+    say: Callable[[str], None]  # called with each note
 
     def run(self) -> Iterator[SortedMessage]:
-        """Judge and sort what has come; yields what was done.  Raises AccountError."""
+        """Classify and sort the new mail; yields the actions.  Raises AccountError."""
         self._connection, self._memory = self.mover.connection, self.mover.memory
         moves = not (self.is_dry_run or self.is_marked)
         if not self.is_dry_run:
@@ -129,8 +132,8 @@ class MailFilter:
     def _filtered(self, name: str) -> Iterator[SortedMessage]:
         connection = self._connection
         folder = connection.select(name, self.is_dry_run)
-        wanted = [self.unsure_keyword, JUNK_KEYWORD if self.is_marked else None]
-        lacking = [w for w in wanted if w and not {"\\*", w.lower()} & folder.keywords]
+        keywords = [self.unsure_keyword, JUNK_KEYWORD if self.is_marked else None]
+        lacking = [k for k in keywords if k and not {"\\*", k.lower()} & folder.keywords]
         if lacking and not self.is_dry_run:
             raise AccountError(
                 f"{connection.account.name}: {folder.name}: does not store the keyword"
@@ -145,11 +148,11 @@ class MailFilter:
                 " before, as after a restore; the unread ones are classified again"
             )
         self._reached = self._start.uid
-        # What was judged, and moved back by the user, before this run.
+        # Digests of messages classified, and moved back by the user, before this run.
         self._judged, self._kept = frozenset(self._memory.judged), frozenset(self._memory.kept)
-        self._waiting: dict[str, KnownMessage] = {}  # by source, until the verdict is there
-        self._deferred: dict[int, str] = {}  # UID -> digest of what was in the junk folder before
-        self._is_settled = False  # whether what was deferred is being judged
+        self._waiting: dict[str, KnownMessage] = {}  # by source, until the verdict comes
+        self._deferred: dict[int, str] = {}  # UID -> digest of messages known from junk
+        self._is_settled = False  # whether the deferred messages are being classified
         yield from self._sorted(self._new())
         if self._deferred and not self.is_over():
             others = self._without_rescued()
@@ -161,20 +164,20 @@ class MailFilter:
             self._save([])
 
     def _new(self) -> list[int]:
-        """Return the UIDs of what is to be judged, in ascending order."""
+        """Return the UIDs of the messages to classify, in ascending order."""
         folder, start = self._folder, self._start
         search, alive = self._connection.search, "UNDELETED"
         if self.judges_all:
-            found = search((alive,))
+            uids = search((alive,))
         else:
-            found = search((alive,), max(start.uid + 1, start.unread_until))
+            uids = search((alive,), max(start.uid + 1, start.unread_until))
             if start.uid + 1 < start.unread_until:
                 old = search((alive, "UNSEEN"), start.uid + 1)
-                found += [uid for uid in old if uid < start.unread_until]
-        return sorted(uid for uid in found if uid < folder.uidnext)
+                uids += [uid for uid in old if uid < start.unread_until]
+        return sorted(uid for uid in uids if uid < folder.uidnext)
 
     def _sorted(self, uids: Sequence[int]) -> Iterator[SortedMessage]:
-        """Judge messages, and sort them some at a time."""
+        """Classify messages, and sort them in batches."""
         batch: list[tuple[KnownMessage, Verdict]] = []
         together = min(_MOST_TOGETHER, max(_TOGETHER, len(uids) // 50))
         for verdict in self.judge(self._raws(uids), len(uids)):
@@ -188,9 +191,10 @@ class MailFilter:
             yield from self._applied(batch)
 
     def _raws(self, uids: Sequence[int]) -> Iterator[RawMessage]:
-        """Yield the messages that are to be judged.
+        """Yield the messages to classify.
 
-        Others are old mail that was judged under another UID, and what the user has moved back.
+        Left out are old messages that were classified under another UID, and those that the user
+        has moved back.
         """
         for message in self._connection.messages(uids):
             digest = identity_of(message.content)
@@ -202,20 +206,20 @@ class MailFilter:
             ):
                 continue
             else:
-                source = self._connection.source(self._folder.name, message.uid)
+                source = self._connection.source_of(self._folder.name, message.uid)
                 self._waiting[source] = KnownMessage(message.uid, digest, message.is_seen)
                 yield RawMessage(source, None, message.content)
 
     def _without_rescued(self) -> list[int]:
-        """Return the deferred messages that are to be judged; the user has moved the others back.
+        """Return the deferred messages to classify; the user has moved the others back.
 
-        One that was in the junk folder and still is was not moved: this is another, alike.
+        If the message in the junk folder is still there, the deferred one is another equal one.
         """
         junk = self._connection.select(self.mover.junk, readonly=True)
         marks = [self._memory.junked[digest] for digest in self._deferred.values()]
         first = min(m.uid if m.uidvalidity == junk.uidvalidity else 1 for m in marks)
-        there = self._connection.search(("UNDELETED",), first)
-        present = {identity_of(m.content) for m in self._connection.beginnings(there)}
+        uids = self._connection.search(("UNDELETED",), first)
+        present = {identity_of(m.content) for m in self._connection.beginnings(uids)}
         others = []
         for uid, digest in self._deferred.items():
             if digest in present:
@@ -225,21 +229,21 @@ class MailFilter:
         return others
 
     def _applied(self, batch: list[tuple[KnownMessage, Verdict]]) -> Iterator[SortedMessage]:
-        """Do what the verdicts ask for, and remember it."""
-        taken = [(m, v) for m, v in batch if v.verdict == self.positive]
-        spam = [message for message, judged in taken if judged.reason != TAUGHT_AS_HAM]
-        unsure = [message.uid for message, judged in batch if judged.verdict == UNSURE]
+        """Move or mark messages by their verdicts, and save the state."""
+        positive = [(m, v) for m, v in batch if v.verdict == self.positive]
+        spam = [message for message, verdict in positive if verdict.reason != TAUGHT_AS_HAM]
+        unsure = [message.uid for message, verdict in batch if verdict.verdict == UNSURE]
         if not self.is_dry_run:
             if unsure and self.unsure_keyword:
                 self._connection.add_flag(unsure, self.unsure_keyword)
             if spam and self.is_marked:
                 self._memory.marked |= dict.fromkeys(message.digest for message in spam)
-                self._memory.save()  # before: what nobody else has marked teaches nothing
+                self._memory.save()  # before: the keywords of nbspam are not learned
                 self._connection.add_flag([message.uid for message in spam], JUNK_KEYWORD)
             elif spam:
                 self.mover.move(self._folder, spam)
             if not self._is_settled:
-                # What was deferred, and what comes after it, is for the next run if this ends here.
+                # If this run ends here, the next one begins with the deferred messages.
                 last = batch[-1][0].uid
                 last = min(last, min(self._deferred, default=last + 1) - 1)
                 self._reached = max(self._reached, last)
@@ -248,9 +252,9 @@ class MailFilter:
         actions = dict.fromkeys(unsure, "marked" if self.unsure_keyword else "kept")
         for message in spam:
             actions[message.uid] = "marked" if self.is_marked else moved
-        for message, judged in batch:
+        for message, verdict in batch:
             action = actions.get(message.uid, "kept")
-            yield SortedMessage(self._folder.name, message.uid, judged, action)
+            yield SortedMessage(self._folder.name, message.uid, verdict, action)
 
     def _save(self, digests: list[str]) -> None:
         if not self.is_dry_run:
@@ -267,22 +271,22 @@ def classified_with_ledger(
 ) -> Iterator[ClassifiedMessage]:
     """Yield the verdict on each message, in order; its reason may be TAUGHT_AS_HAM.
 
-    A message is looked up in the ledger where it is tokenized, so that it is tokenized once, and
-    its tokens go to no other process; and only if its verdict is spam.
+    Spam is looked up in the ledger in the process that tokenized it, so that it is tokenized once
+    and its tokens go to no other process.
     Raises NbspamError when a process dies, ModelError when the ledger is damaged.
     """
-    for judged in where.map(_judge_batch, spam_filter, in_batches(iter(raws))):
-        yield from judged
+    for verdicts in where.map(_classify_batch, spam_filter, in_batches(iter(raws))):
+        yield from verdicts
 
 
-def _judge_batch(spam_filter: Filter, batch: "Batch") -> list[ClassifiedMessage]:
+def _classify_batch(spam_filter: Filter, batch: "Batch") -> list[ClassifiedMessage]:
     how = Tokenizing(digest=True, wanted=spam_filter.wanted)
-    # Only files can be skipped, and mail of a server is in memory.
+    # Only files can be skipped; a server's mail is in memory.
     messages = [m for m in tokenize_batch(batch, how) if isinstance(m, TokenizedMessage)]
-    pairs = list(zip(messages, spam_filter.judge_all(messages), strict=True))
+    pairs = list(zip(messages, spam_filter.classify_batch(messages), strict=True))
     settings = spam_filter.metadata.settings
     rows = spam_filter.learned({m.digest for m, v in pairs if v.verdict == settings.positive})
-    ham = set()  # what classes other than the positive one learned, at least as often
+    ham = set()  # digests learned in other classes at least as often as in the positive one
     for digest, row in rows.items():
         as_spam = 0 if settings.positive_index is None else row[settings.positive_index]
         if sum(row) - as_spam >= max(1, as_spam):
@@ -301,7 +305,7 @@ def _judge_batch(spam_filter: Filter, batch: "Batch") -> list[ClassifiedMessage]
 
 
 class Lessons:
-    """The messages of one account that are to be learned now."""
+    """The messages of one account to learn now."""
 
     def __init__(
         self,
@@ -313,8 +317,8 @@ class Lessons:
     ) -> None:
         """junk: the folder of spam.  labels: the names of the classes, spam and ham.
 
-        trust_after: seconds after which a message that nbspam moved, and nobody moved back, counts
-        as seen; None: never.
+        trust_after: seconds after which a message that nbspam moved, and that was not moved back,
+        counts as seen; None: never.
         """
         self._connection, self._memory = connection, memory
         self._junk, self._labels, self._trust_after = junk, labels, trust_after
@@ -324,11 +328,11 @@ class Lessons:
 
     @property
     def waiting(self) -> int:
-        """How many messages in the junk folder the user has not confirmed."""
+        """The number of messages in the junk folder that the user has not confirmed."""
         return len(self._learned[self._junk].waiting)
 
     def is_presumed(self, source: str, is_spam: bool) -> bool:
-        """Return whether a message is only presumed to be ham, since it was read.
+        """Return whether a message is only presumed to be ham, because it was read.
 
         is_spam: whether it is above the spam cut-off.  If nbspam did not filter it, another filter
         may have, and the user may have moved it back.
@@ -338,14 +342,14 @@ class Lessons:
         return not is_spam or self._read[source][2] in self._memory.judged
 
     def messages(self) -> Iterator[RawMessage]:
-        """Yield the messages with their classes; nothing of it is remembered before `commit`."""
+        """Yield the messages with their classes; `commit` notes that they were learned."""
         yield from self._spam()
         account = self._connection.account
-        for name in expanded(self._connection, account.ham, self._junk):
+        for name in expand_patterns(self._connection, account.ham, self._junk):
             yield from self._kept(name)
 
     def commit(self, withheld: Iterable[str]) -> None:
-        """Remember that all messages were learned but some; these wait for the user's keyword."""
+        """Note that all messages were learned, except those withheld for the user's keyword."""
         for source in withheld:
             name, uid, digest = self._read[source]
             self._learned[name].uids.discard(uid)
@@ -359,12 +363,12 @@ class Lessons:
         connection, memory = self._connection, self._memory
         folder = connection.select(self._junk, readonly=True)
         known = memory.learned_folder(folder)
-        there = set(connection.search(("UNDELETED",)))
+        present = set(connection.search(("UNDELETED",)))
         seen = set(connection.search(READ))
         spam, ham = connection.marked()
-        digests = {uid: digest for uid, digest in known.waiting.items() if uid in there}
+        digests = {uid: digest for uid, digest in known.waiting.items() if uid in present}
         taught: set[int] = set()
-        for message in connection.beginnings(sorted(there - known.uids - known.waiting.keys())):
+        for message in connection.beginnings(sorted(present - known.uids - known.waiting.keys())):
             digest = identity_of(message.content)
             mark = memory.junked.get(digest)
             if mark is not None and mark.is_own:
@@ -382,18 +386,18 @@ class Lessons:
             or self._is_trusted(digest, uid in seen)
         }
         waiting = {uid: digest for uid, digest in digests.items() if uid not in trusted}
-        uids = (known.uids & there) | trusted | taught
+        uids = (known.uids & present) | trusted | taught
         self._learned[folder.name] = LearnedFolder(folder.uidvalidity, uids, waiting, ham & uids)
         self._new_in_junk |= {digests[uid] for uid in trusted}
-        again = known.uids & there & (ham ^ known.against)
+        again = known.uids & present & (ham ^ known.against)
         for message in connection.messages(sorted(trusted | taught | again)):
-            source = connection.source(folder.name, message.uid)
+            source = connection.source_of(folder.name, message.uid)
             yield RawMessage(source, self._labels[message.uid in ham], message.content)
 
     def _is_trusted(self, digest: str, is_seen: bool) -> bool:
         """Return whether the user has confirmed a message that nbspam moved."""
         mark = self._memory.junked.get(digest)
-        if mark is None:  # too long ago to be remembered
+        if mark is None:  # older than the stored digests
             return is_seen
         if self._trust_after is not None and time.time() - mark.at >= self._trust_after:
             return True
@@ -413,7 +417,7 @@ class Lessons:
         by_hand = {*spam, *ham, *others}
         same = (known.uids - (spam ^ known.against)) | (waiting.keys() - by_hand)
         for message in connection.messages(sorted(there - same)):
-            # What is in the junk folder too, since the user is just moving it, is for the next run.
+            # A message also in the junk folder is being moved by the user: left to the next run.
             if (digest := identity_of(message.content)) in self._new_in_junk:
                 continue
             is_spam = message.uid in spam
@@ -422,7 +426,7 @@ class Lessons:
             if is_spam:
                 learned.against.add(message.uid)
             if not (is_spam and digest in self._memory.marked):
-                source = connection.source(folder.name, message.uid)
+                source = connection.source_of(folder.name, message.uid)
                 if message.uid not in by_hand:
                     self._read[source] = folder.name, message.uid, digest
                 yield RawMessage(source, self._labels[not is_spam], message.content)
@@ -432,7 +436,7 @@ class Lessons:
 
 
 class Stop:
-    """The wish to end when the message at hand is done, by SIGTERM or SIGINT, and to be woken."""
+    """A request to stop after the current message, by SIGTERM or SIGINT; also wakes a wait."""
 
     def __enter__(self) -> "Stop":
         self._read, self._write = os.pipe()
@@ -453,12 +457,12 @@ class Stop:
         os.write(self._write, b".")
 
     def wait(self, seconds: float, descriptor: int | None = None) -> bool:
-        """Wait until it is asked for, there is something to read, or so much time has passed.
+        """Wait for the request, until a descriptor can be read, or for so many seconds.
 
-        Returns False if only the time has passed.
+        Returns False if the time is over.
         """
-        both = [self._read] if descriptor is None else [self._read, descriptor]
-        return bool(select.select(both, [], [], seconds)[0])
+        descriptors = [self._read] if descriptor is None else [self._read, descriptor]
+        return bool(select.select(descriptors, [], [], seconds)[0])
 
 
 def watch(
@@ -471,28 +475,28 @@ def watch(
 ) -> None:
     """Sort the mail of an account whenever some comes to its first folder, until `stop` is asked.
 
-    sort: sorts what has come, once.
-    interval: seconds between two looks where the server has no IDLE.
-    say: called with a sentence when the connection is lost, and when it is there again.
-    Raises AccountError where to try again would not help, such as for a wrong password.
+    sort: sorts the new mail once.
+    interval: seconds to wait if the server has no IDLE.
+    say: called with a sentence when the connection is lost, and when it is back.
+    Raises AccountError if another attempt would not help, such as for a wrong password.
     """
     pause, folder = first_pause, account.folders[0]
     while not stop.is_asked:
         try:
-            with opened(account) as connection:
+            with open_mailbox(account) as connection:
                 while not stop.is_asked:
                     before = connection.select(folder, readonly=True).uidnext
                     try:
                         sort(connection)
-                    except LockedError as error:  # another run is at it; the next time is enough
+                    except LockedError as error:  # another run sorts; the next time is enough
                         say(str(error))
                     if pause != first_pause:
                         say(f"{account.server}: reconnected")
                     pause = first_pause
-                    # What came meanwhile is announced to no IDLE that begins later.
+                    # IDLE does not announce mail that came before it begins.
                     if connection.select(folder, readonly=True).uidnext == before:
                         connection.wait(stop.wait, interval)
-        except AwayError as error:
+        except UnavailableError as error:
             if stop.is_asked:
                 return
             problem = error.problem.rpartition(";")[0] or error.problem

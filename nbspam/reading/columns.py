@@ -304,7 +304,7 @@ class _ColumnSearch(NamedTuple):
         if row and len(set(row)) == len(row) and all(len(cell) <= _NAME_SHOWN for cell in row):
             names = row
         problem = f"{self.table}: there is no column {name!r}"
-        raise TableError(problem, Remedy.NAME_ONE_OF_COLUMNS, columns=_shown(names))
+        raise TableError(problem, Remedy.NAME_ONE_OF_COLUMNS, columns=_quoted_names(names))
 
     def note(self, what: str, column: int, how: str, remedy: Remedy) -> None:
         """Tell the user which column was chosen for what, and why."""
@@ -313,8 +313,8 @@ class _ColumnSearch(NamedTuple):
 
     def refuse(self, what: str, columns: Sequence[int], remedy: Remedy) -> None:
         """Raise TableError: two or more columns are equally likely."""
-        shown = _shown([self.names[i] for i in columns[:_VALUES_SHOWN]])
-        raise TableError(f"{self.table}: each of {shown} may be the {what}", remedy)
+        rivals = _quoted_names([self.names[i] for i in columns[:_VALUES_SHOWN]])
+        raise TableError(f"{self.table}: each of {rivals} may be the {what}", remedy)
 
     def label(self, is_needed: bool) -> int | None:
         """Return the label's column, if there is one; raises TableError for two that may be it."""
@@ -370,7 +370,9 @@ class _ColumnSearch(NamedTuple):
                     self.note("text", best[0], "by name alone", Remedy.NAME_TEXT_COLUMN)
                 return best[0]
             if not plain:
-                problem = f"{self.table}: no column among {_shown(self.names)} reads like messages"
+                problem = (
+                    f"{self.table}: no column among {_quoted_names(self.names)} reads like messages"
+                )
                 raise self.failure(problem, Remedy.NAME_THE_TEXT)
             texts = sorted(plain, key=lambda i: -sum(map(len, self.contents[i])))
         self.note("text", texts[0], "by content", Remedy.NAME_TEXT_COLUMN)
@@ -394,7 +396,7 @@ class _ColumnSearch(NamedTuple):
         )
         if not paths:
             return TableError(problem, remedy)
-        return TableError(problem, Remedy.NAME_ONE_OF_COLUMNS, columns=_shown(list(paths)))
+        return TableError(problem, Remedy.NAME_ONE_OF_COLUMNS, columns=_quoted_names(list(paths)))
 
 
 def find_columns(
@@ -427,7 +429,7 @@ def find_columns(
         label = search.named(list(filter(None, labels))) if label is None else label
     if label is None:
         label = search.label(needs_labels)
-    no_label = f"{table}: no column among {_shown(names)} looks like a label"
+    no_label = f"{table}: no column among {_quoted_names(names)} looks like a label"
     if needs_labels and label is None:
         raise search.failure(no_label, Remedy.NAME_LABEL_COLUMN)
     if text is None or (text == label and options.text_column is None):
@@ -458,12 +460,12 @@ def usual_width(rows: Sequence[Sequence[str]]) -> int:
     return min([width for width in common if width > 1] or common or [0])
 
 
-def _shown(names: Sequence[str]) -> str:
+def _quoted_names(names: Sequence[str]) -> str:
     """Return the names as an error lists them."""
     not_empty = [name for name in names if name]
-    shown = ", ".join(repr(name[:_NAME_SHOWN]) for name in not_empty[:_NAMES_SHOWN])
+    quoted = ", ".join(repr(name[:_NAME_SHOWN]) for name in not_empty[:_NAMES_SHOWN])
     more = len(not_empty) - _NAMES_SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
+    return f"{quoted} and {more} more" if more > 0 else quoted
 
 
 # Header rows

@@ -19,7 +19,7 @@ from nbspam.errors import NbspamError, SourceError
 from nbspam.names import is_url
 from nbspam.reading import mail, tables
 from nbspam.reading.compression import MAGIC_BYTES, DerivedStream, unpacking
-from nbspam.reading.lines import Opened, each_line
+from nbspam.reading.lines import Opener, each_line
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import Layout, content_of, layout_of
 from nbspam.reading.source import (
@@ -36,7 +36,7 @@ from nbspam.reading.sources import attached_messages, existing, failing_as, reco
 A = TypeVar("A")
 
 
-class ElsewhereError(NbspamError):
+class MissingFileError(NbspamError):
     """The file that was cut on another machine is missing here."""
 
 
@@ -74,7 +74,7 @@ class FileList(NamedTuple):
         """
         first = Source(self.files[0]).path
         if not is_url(first) and not first.exists() and not first.parent.is_dir():
-            raise ElsewhereError(f"{first.parent}: no such folder")
+            raise MissingFileError(f"{first.parent}: no such folder")
         for name, label in zip(self.files, self.labels, strict=True):
             yield RawMessage(name, label, Source(name).path)
 
@@ -93,14 +93,14 @@ class ByteRange(NamedTuple):
     of_mails: bool  # of an mbox, and not of lines
 
     def file(self) -> io.BufferedReader:
-        """Open the whole file; raises ElsewhereError unless it has as many bytes here; OSError."""
+        """Open the whole file; raises MissingFileError if it has another size here, and OSError."""
         path = Source(self.name).path
         try:
             here = path.stat().st_size
         except OSError as error:
-            raise ElsewhereError(f"{self.name}: cannot be found ({error.strerror})") from error
+            raise MissingFileError(f"{self.name}: cannot be found ({error.strerror})") from error
         if here != self.whole:
-            raise ElsewhereError(
+            raise MissingFileError(
                 f"{self.name}: is a different file ({here:,} bytes, not {self.whole:,})"
             )
         return path.open("rb")
@@ -138,7 +138,7 @@ class RangeCount(NamedTuple):
 
 
 def count(part: ByteRange) -> RangeCount:
-    """Count the lines or messages that begin in a range; raises ElsewhereError and OSError."""
+    """Count the lines or messages that begin in a range; raises MissingFileError and OSError."""
     n, quotes, cells = 0, False, False
     if part.of_mails:
         with part.file() as stream:
@@ -159,7 +159,7 @@ def count(part: ByteRange) -> RangeCount:
 Survey = Callable[[list[ByteRange]], Iterable[RangeCount]]
 # Yields the messages of a range; takes the file's name, what opens the range, and the number of its
 # first line or message.
-PartReader = Callable[[str, Opened, Skips, int], Iterator[RawMessage]]
+PartReader = Callable[[str, Opener, Skips, int], Iterator[RawMessage]]
 
 
 class RangePiece(NamedTuple):
@@ -187,7 +187,7 @@ class RangePiece(NamedTuple):
 
 
 # `read` yields its messages in order, and skipped messages among them; it raises SourceError, and
-# ElsewhereError on a machine without the same file.
+# MissingFileError on a machine without the same file.
 SourcePiece = FileList | RangePiece
 
 _SHORT = 4  # ratio of the tokens of a text without a header to those of a mail of as many bytes
@@ -242,7 +242,7 @@ class Cutter(NamedTuple):
             if files:
                 yield FileList(tuple(files), tuple(labels))
         # Only this machine can read a stream.
-        elif source.is_at_server or not source.is_file:
+        elif source.is_imap_folder or not source.is_file:
             yield from kind.read(source, request)
         else:
             yield from self._parts(source, kind, request) or kind.read(source, request)

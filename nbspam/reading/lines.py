@@ -15,7 +15,7 @@ from nbspam.errors import Remedy, SourceError
 from nbspam.reading.charsets import marked_encoding
 from nbspam.reading.source import SAMPLE_BYTES, ReadingOptions, Skips
 
-Opened = Callable[[], io.BufferedReader]
+Opener = Callable[[], io.BufferedReader]
 Line = tuple[int, str]  # its number, its text with the line end
 
 _LINE_LIMIT = 4 << 20  # bytes of one line
@@ -37,7 +37,7 @@ class Decoding(NamedTuple):
         return self.has_cr or is_wide(self.codec)
 
 
-def decoding_of(name: str, open_text: Opened, options: ReadingOptions) -> Decoding:
+def decoding_of(name: str, open_text: Opener, options: ReadingOptions) -> Decoding:
     """Return the decoding of a text; open_text: opens its bytes.
 
     Tells the user of a charset that was recognised.
@@ -56,7 +56,7 @@ def decoding_of(name: str, open_text: Opened, options: ReadingOptions) -> Decodi
         elif other := b"".join(_not_utf_8(open_text)):
             charset = likely_charset(other)
             # Short Chinese lines may be valid UTF-8 by chance; those of one-byte charsets hardly.
-            is_first = charset in _MANY_BYTES
+            is_first = charset in MULTIBYTE_CHARSETS
             decoding = Decoding(*((charset, "utf-8") if is_first else ("utf-8", charset)))
         if charset:
             problem = f"{name}: is not UTF-8, and is read as {charset_title(charset)}"
@@ -65,7 +65,7 @@ def decoding_of(name: str, open_text: Opened, options: ReadingOptions) -> Decodi
     return decoding._replace(has_cr=text.count("\r") - text.count("\r\n") > text.count("\n"))
 
 
-def _not_utf_8(open_text: Opened) -> Iterator[bytes]:
+def _not_utf_8(open_text: Opener) -> Iterator[bytes]:
     """Yield the first lines that are not UTF-8."""
     size = 0
     with open_text() as stream:
@@ -82,7 +82,7 @@ def _is_utf_8(data: bytes) -> bool:
 
 
 def decoded_lines(
-    name: str, open_text: Opened, decoding: Decoding, skips: Skips, first: int = 1
+    name: str, open_text: Opener, decoding: Decoding, skips: Skips, first: int = 1
 ) -> Generator[Line, None, None]:
     """Yield (line number, text with its line end) of a text; closes it at the end.
 
@@ -172,7 +172,7 @@ def wide_encoding(first: bytes) -> str | None:
 
 # Charsets of several bytes, and the frequent characters of their languages.  In a wrong charset a
 # text is invalid, or has rare characters.
-_MANY_BYTES = {
+MULTIBYTE_CHARSETS = {
     "gb18030": "的一是不了人我在有他这中大来上个国到说们为子和你地出道也时年得就那要下以生会自着去"
     "之过家学对可里后小么心多天而能好都然没日于起还发成事只作当想看文无开手用主行方又如前所"
     "本见经头面公同三已老从动两长知民样现分将外但身些与高意进把法此实回二理美点月明其种声"
@@ -189,7 +189,7 @@ _MANY_BYTES = {
 }
 _COMMON = 0.2  # share of these in a text, at least: .35 and more, or .05 in a wrong charset
 # Charsets of one byte, and the letters beyond ASCII of one or a few languages by frequency.
-_ONE_BYTE = (
+SINGLE_BYTE_CHARSETS = (
     *(("cp1252", letters) for letters in ("éàèêçùâîôûëïœ", "üäößé", "óáíéñú¿¡ü", "ãçéáóíõêâúà")),
     *(("cp1252", letters) for letters in ("àèòóéíùçúïì·", "äöå", "åøæéö", "ëéïóö", "áíéóæðþúöý")),
     *(("cp1250", letters) for letters in ("ąłęóśżćźń", "íáéěýřčžšůúťňďóľôĺŕä", "éáöóőüíúű")),
@@ -225,7 +225,7 @@ def likely_charset(data: bytes) -> str:
     Windows-1250), for 190 of 192 with 8 rows (137), and for 160 of 169 with 2 rows (104).
     """
     best = _COMMON, ""
-    for codec, common in _MANY_BYTES.items():
+    for codec, common in MULTIBYTE_CHARSETS.items():
         text = _decoded(data, codec)
         characters = [c for c in text or "" if c > "\x7f" and c.isalpha()]
         if characters:
@@ -236,8 +236,8 @@ def likely_charset(data: bytes) -> str:
     # Latin letters beyond ASCII stand alone between others.
     is_latin = 2 * sum(map(min, high, high[1:])) < sum(high)
     counts = Counter(byte for byte in data if byte > 0x7F)
-    scores = {codec: -math.inf for codec, _ in _ONE_BYTE}
-    for codec, letters in _ONE_BYTE:
+    scores = {codec: -math.inf for codec, _ in SINGLE_BYTE_CHARSETS}
+    for codec, letters in SINGLE_BYTE_CHARSETS:
         if (codec in _LATIN) == is_latin:
             scores[codec] = max(scores[codec], _likelihood(counts, codec, letters))
     scores["cp1252"] += _MARGIN

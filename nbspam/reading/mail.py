@@ -16,7 +16,7 @@ from typing import IO
 from nbspam.errors import AccountError, Remedy, SourceError, one_line
 from nbspam.names import is_url, maildir_flags, normal_label, real_name
 from nbspam.reading.compression import is_of_store
-from nbspam.reading.lines import Decoding, Opened, decoded_lines, decoding_of, filled
+from nbspam.reading.lines import Decoding, Opener, decoded_lines, decoding_of, filled
 from nbspam.reading.message import BYTES_LIMIT, RawMessage
 from nbspam.reading.source import (
     ReadingRequest,
@@ -161,7 +161,7 @@ def _unquoted(piece: bytes, limit: int) -> bytes:
 
 
 def mbox_messages(
-    label: str | None, seen: bool, name: str, open_box: Opened, _: Skips, first: int = 1
+    label: str | None, seen: bool, name: str, open_box: Opener, _: Skips, first: int = 1
 ) -> Iterator[RawMessage]:
     """Yield the messages of the mbox called `name`.
 
@@ -187,7 +187,7 @@ def note_unflagged(source: Source, request: ReadingRequest) -> None:
 def _read_mbox(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     note_unflagged(source, request)
     seen = request.options.seen
-    yield from mbox_messages(request.label, seen, source.title, source.opened, request.skips)
+    return mbox_messages(request.label, seen, source.title, source.opened, request.skips)
 
 
 MBOX = SourceKind(_read_mbox, "an mbox has no labels")
@@ -247,7 +247,7 @@ def _is_left_out(entry: Path, root: str, request: ReadingRequest) -> bool:
 
 def _is_other_source(path: Path, request: ReadingRequest) -> bool:
     """Return whether an entry of a folder is given as a source of its own; tells the user then."""
-    if (label := request.options.given.get(real_name(path))) is None:
+    if (label := request.options.source_labels.get(real_name(path))) is None:
         return False
     problem = f"{path}: is given as a source of its own and is read only as {label or 'that'}"
     request.options.tell(SourceError(problem))
@@ -340,7 +340,7 @@ def _files(
         entries, records = _in_folder(path, request)
     inside = {entry.name for entry in entries}
     # Resolving the path of each file would take as long as listing them.
-    others = {path.rpartition(os.sep)[2] for path in request.options.given}
+    others = {path.rpartition(os.sep)[2] for path in request.options.source_labels}
     for entry in entries:
         is_folder = entry.is_dir()
         if (entry.name in others or (is_folder and others)) and _is_other_source(entry, request):
@@ -453,18 +453,18 @@ def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]
 INDEX = SourceKind(_read_index)
 
 
-def _read_at_server(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+def _read_imap(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     """Yield the messages of a folder at a mail server; raises AccountError."""
     options = request.options
-    if options.at_server is None:
+    if options.read_imap_folder is None:
         raise AccountError(
             f"{source.name}: the library does not know the password; read it with the command line"
         )
-    for name, content in options.at_server(source.name, options.seen):
+    for name, content in options.read_imap_folder(source.name, options.seen):
         yield RawMessage(name, request.label, content)
 
 
-AT_SERVER = SourceKind(_read_at_server, "an IMAP folder has no labels")
+IMAP_FOLDER = SourceKind(_read_imap, "an IMAP folder has no labels")
 
 
 # Exports of programs for short messages: many messages in one text

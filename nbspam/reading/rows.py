@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 from nbspam.names import normal_label
 from nbspam.reading.columns import Nested
 from nbspam.reading.compression import DerivedStream
-from nbspam.reading.lines import Decoding, Line, Opened, decoded_lines, decoding_of, filled
+from nbspam.reading.lines import Decoding, Line, Opener, decoded_lines, decoding_of, filled
 from nbspam.reading.source import ReadingOptions, Skips, Source, TableOptions, has_more
 
 TableRow = tuple[int, Sequence[str]]  # the line on which a row begins, and its cells
@@ -44,8 +44,8 @@ class Content(NamedTuple):
     name: str  # in errors, and in the names of its rows
     form: str  # "tsv", "csv", "jsonl", "json", "parquet" or "xlsx"
     decoding: Decoding
-    whole: Opened  # opens all bytes; those of a stream once
-    beginning: Opened  # opens the bytes by which the layout is decided
+    whole: Opener  # opens all bytes; those of a stream once
+    beginning: Opener  # opens the bytes by which the layout is decided
     is_cut: bool = False  # whether more bytes follow the beginning
 
     def first_lines(self) -> Generator[Line, None, None]:
@@ -81,8 +81,8 @@ def stream_content(
     the lines of the first `patience` seconds, one at least.  patience: None waits for SAMPLE_ROWS.
     """
     stream, name = source.opened(), source.title
-    if options.flow and patience is not None:
-        options.flow.stream = stream
+    if options.live_input and patience is not None:
+        options.live_input.stream = stream
     else:
         patience = None
     first, is_cut, started = b"", True, 0.0

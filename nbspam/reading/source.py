@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does w
 
 
 STDIN = "-"
-_AT_SERVER = ("imaps://", "imap://")  # what the name of an IMAP folder begins with
+_IMAP_SCHEMES = ("imaps://", "imap://")  # what the name of an IMAP folder begins with
 # Values of `input_format`; `sources.py` has the kind of source of each.
 MESSAGE, LINES, MBOX_FORMAT = "message", "lines", "mbox"
 TABLE_FORMATS = ("tsv", "csv", "jsonl", "json", "parquet")
@@ -128,12 +128,12 @@ def has_more(stream: io.BufferedReader, patience: float) -> bool:
         return True
 
 
-class Flow:
+class LiveInput:
     """The stream that is being read, if its messages are to be classified as they come."""
 
     stream: io.BufferedReader | None = None
 
-    def pauses(self) -> bool:
+    def would_block(self) -> bool:
         """Return whether reading on would wait for the stream's writer, such as `tail -f`.
 
         It may be True while lines are in memory: they are then classified one by one.
@@ -151,16 +151,16 @@ class ReadingOptions(NamedTuple):
     needs_content: bool = False  # an empty message is skipped, as it cannot be learned
     outside: bool = False  # an index may name any file, and links may lead anywhere
     tell: Callable[[SourceError], None] = lambda _: None  # called with each note
-    hear_columns: Callable[[tuple[str, str]], None] = lambda _: None  # called with `learned` names
-    flow: Flow | None = None  # of messages that are to be classified as they come
+    on_columns: Callable[[tuple[str, str]], None] = lambda _: None  # called with `learned` names
+    live_input: LiveInput | None = None  # of messages that are to be classified as they come
     # Real path of each source -> its label ("" if it has labels of its own).  A source inside
     # another one, a folder, is read as a source and not as a part of the folder.
-    given: Mapping[str, str] = {}
+    source_labels: Mapping[str, str] = {}
     # Yields the address and the bytes of each message of an IMAP folder; called with the folder's
     # address and whether to leave out unread mail.  Raises AccountError.
-    at_server: Callable[[str, bool], Iterator[tuple[str, bytes]]] | None = None
+    read_imap_folder: Callable[[str, bool], Iterator[tuple[str, bytes]]] | None = None
 
-    def like(self, columns: tuple[tuple[str, str], ...]) -> "ReadingOptions":
+    def with_learned_columns(self, columns: tuple[tuple[str, str], ...]) -> "ReadingOptions":
         """Return options for tables that may have the columns that a model learned from."""
         return self._replace(table=self.table._replace(learned=columns))
 
@@ -184,9 +184,9 @@ class Source:
         self.name = name
 
     @property
-    def is_at_server(self) -> bool:
+    def is_imap_folder(self) -> bool:
         """Whether the source is a folder at a mail server, and no file."""
-        return self.name[:8].lower().startswith(_AT_SERVER)
+        return self.name[:8].lower().startswith(_IMAP_SCHEMES)
 
     @cached_property
     def path(self) -> "Path":

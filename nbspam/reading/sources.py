@@ -33,19 +33,8 @@ from nbspam.reading.source import (
     Skips,
     Source,
     SourceKind,
-    TableOptions,
     read_one,
 )
-
-__all__ = [
-    "STDIN",
-    "ReadingOptions",
-    "TableOptions",
-    "any_kind",
-    "from_program",
-    "labelled",
-    "unlabelled",
-]
 
 
 def labelled(source: str, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
@@ -103,14 +92,11 @@ def _messages(name: str, request: ReadingRequest) -> Iterator[RawMessage]:
     source = existing(name)
     with failing_as(source):
         raws = recognised(source, request).read(source, request)
-        yield from attached_messages(raws, request)
+        yield from attached_messages(raws, request) if request.options.attached else raws
 
 
 def attached_messages(raws: Iterator[RawMessage], request: ReadingRequest) -> Iterator[RawMessage]:
-    """Yield messages, or those that are attached to them, if the user wants these."""
-    if not request.options.attached:
-        yield from raws
-        return
+    """Yield the messages that are attached to messages."""
     for raw in raws:
         content = raw.content
         if not isinstance(content, bytes | str):
@@ -149,7 +135,7 @@ def failing_as(source: Source) -> Iterator[None]:
 def existing(name: str) -> Source:
     """Return the source of that name; raises SourceError when there is no such file."""
     source = Source(name)
-    if name == STDIN or source.is_at_server:
+    if name == STDIN or source.is_imap_folder:
         return source
     try:
         source.mode  # noqa: B018 (looks the file up)
@@ -168,7 +154,7 @@ def recognised(source: Source, request: ReadingRequest) -> SourceKind:
     Raises SourceError for a source that is certainly no mail, text or table, for one without labels
     where they are needed, and for one with labels where the user gives one.
     """
-    is_any_file = not source.is_at_server and source.is_file
+    is_any_file = not source.is_imap_folder and source.is_file
     if is_any_file and request.options.input_format != MESSAGE:
         problem = foreign_format(source.sample, source.suffix)
         if problem:
@@ -187,8 +173,8 @@ def _kind_of(source: Source, request: ReadingRequest) -> SourceKind:
     # Deferred: a mail filter reads standard input, once per message, and needs neither.
     from nbspam.reading import mail, tables
 
-    if source.is_at_server:
-        return mail.AT_SERVER
+    if source.is_imap_folder:
+        return mail.IMAP_FOLDER
     if source.name != STDIN and source.is_folder:
         if input_format not in (None, MESSAGE):
             problem = f"so each of its files is read as one message, not as {input_format}"

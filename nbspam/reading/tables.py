@@ -67,7 +67,7 @@ class TablePlan(NamedTuple):
     decoding: lines.Decoding = lines.Decoding()
 
     def read(
-        self, name: str, open_bytes: lines.Opened, skips: Skips, first: int = 1
+        self, name: str, open_bytes: lines.Opener, skips: Skips, first: int = 1
     ) -> Iterator[RawMessage]:
         """Yield the messages of a table of lines, or of a part whose first line has this number."""
         with closing(lines.decoded_lines(name, open_bytes, self.decoding, skips, first)) as texts:
@@ -169,23 +169,23 @@ def _plan(
         while header and not header[-1]:  # Kaggle's `v1,v2,,,`: the text continues there
             header.pop()
         cells = cells[place + 1 :]
-    found = columns.find_columns(name, header, cells, request, first)
-    cells = [found.fitted(row) for row in cells]
-    if header and request.needs_labels and found.label is not None:
-        label = header[found.label]
-        options.hear_columns((header[found.text], label))
-        labels = list(dict.fromkeys(filter(None, map(found.label_of, cells))))
+    table_columns = columns.find_columns(name, header, cells, request, first)
+    cells = [table_columns.fitted(row) for row in cells]
+    if header and request.needs_labels and table_columns.label is not None:
+        label = header[table_columns.label]
+        options.on_columns((header[table_columns.text], label))
+        labels = list(dict.fromkeys(filter(None, map(table_columns.label_of, cells))))
         if labels and not {SPAM, HAM}.intersection(labels):
-            shown = ", ".join(labels[:_LABELS_SHOWN]) + ", …" * (len(labels) > _LABELS_SHOWN)
-            problem = f"{name}: labels are read from column {label!r} ({shown})"
+            first_labels = ", ".join(labels[:_LABELS_SHOWN]) + ", …" * (len(labels) > _LABELS_SHOWN)
+            problem = f"{name}: labels are read from column {label!r} ({first_labels})"
             options.tell(SourceError(problem, Remedy.NAME_ANOTHER_LABEL))
-    number = found.text
+    number = table_columns.text
     texts = {row[number] if number < len(row) else None for row in cells}
     if len(cells) >= _SAME_TEXTS and len(texts) == 1:
         column = header[number] if header and number < len(header) else str(number + 1)
         problem = f"{name}: the texts in column {column!r} are all the same"
         options.tell(SourceError(problem, Remedy.NAME_TEXT_COLUMN))
-    return TablePlan(found, request.needs_labels, header_line)
+    return TablePlan(table_columns, request.needs_labels, header_line)
 
 
 # Tables that other packages read
@@ -397,21 +397,23 @@ def frame_messages(
     if not names:
         raise TableError(f"{_NAME}: it has no columns; give one with labels and texts")
 
-    def cell(value: Any) -> Any:
-        return value if isinstance(value, bytes) else rows.cell_text(value)
+    def cell(value: Any, keeps_bytes: bool = True) -> Any:
+        if isinstance(value, bytes):
+            return value if keeps_bytes else value.decode("latin-1")
+        return rows.cell_text(value)
 
     sample = list(itertools.islice(values, rows.SAMPLE_ROWS))
     if not sample:
         return
-    texts: list[TableRow] = [(0, [str(cell(value)) for value in row]) for row in sample]
+    texts: list[TableRow] = [
+        (0, [cell(value, keeps_bytes=False) for value in row]) for row in sample
+    ]
     request = ReadingRequest(options, skips, needs_labels=needs_labels)
-    found = _plan(_NAME, list(map(str, names)), texts, request).columns
-    used = [found.text] if found.label is None else [found.text, found.label]
-    plan = TablePlan(
-        found._replace(names=(), text=0, label=len(used) - 1 or None, width=len(used)), needs_labels
-    )
+    plan = _plan(_NAME, list(map(str, names)), texts, request)
+    used = [i for i in (plan.columns.text, plan.columns.label) if i is not None]
+    narrow = plan.columns._replace(names=(), text=0, label=len(used) - 1 or None, width=len(used))
     table_rows = enumerate([cell(row[i]) for i in used] for row in itertools.chain(sample, values))
-    yield from plan.messages("row", table_rows, skips)
+    yield from TablePlan(narrow, needs_labels).messages("row", table_rows, skips)
 
 
 def given_messages(messages: object, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
@@ -487,15 +489,15 @@ def are_labelled_lines(texts: list[str]) -> bool:
 
 
 def _read_as(form: str | None, source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    """Yield the rows of a file, standard input or a pipe; form: that of its name, if None."""
-    yield from read_table(rows.content_of(source, form, request.options), request)
+    """Return the rows of a file, standard input or a pipe; form: that of its name, if None."""
+    return read_table(rows.content_of(source, form, request.options), request)
 
 
 def line_messages(
     label: str | None,
     decoding: lines.Decoding,
     name: str,
-    open_bytes: lines.Opened,
+    open_bytes: lines.Opener,
     skips: Skips,
     first: int = 1,
 ) -> Iterator[RawMessage]:
@@ -506,7 +508,7 @@ def line_messages(
 
 def _read_each_line(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     name, _, decoding, whole, *_ = rows.content_of(source, LINES, request.options, patience=0.0)
-    yield from line_messages(request.label, decoding, name, whole, request.skips)
+    return line_messages(request.label, decoding, name, whole, request.skips)
 
 
 def _read_labelled(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:

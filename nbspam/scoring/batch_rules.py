@@ -1,7 +1,7 @@
-"""The scoring rules for many messages: learned ones, each left out; and by a table of tokens."""
+"""The scoring rules for many messages: learned ones, each left out, or new ones, by a table."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,15 +95,17 @@ class BatchSum(_Batch):
 class BatchEvidence(_Batch):
     """The evidence rule on a matrix."""
 
-    # Per scored class, of the training messages, each left out: what the fit was made of.
+    # Per scored class, the left-out evidence of the training messages: the input of the fit.
     _left_out: tuple[EvidenceRows, ...] = ()
 
     def fit(self, presence: Presence | Chunked, metadata: Metadata) -> tuple[Calibrations, ...]:
         """Return the calibrations, fitted to the features of each message left out."""
         self._left_out = self.left_out_evidence(presence, EvidenceRule(metadata))
-        return self._calibrations(metadata, np.arange(len(self._labels)))
+        return self.calibrations_fitted_to(metadata, np.arange(len(self._labels)))
 
-    def _calibrations(self, metadata: Metadata, places: Integers) -> tuple[Calibrations, ...]:
+    def calibrations_fitted_to(
+        self, metadata: Metadata, places: Integers
+    ) -> tuple[Calibrations, ...]:
         """Return the calibrations fitted to some of the messages."""
         inputs = [
             tuple(inputs_of_rows(scale, evidence)[places] for scale in metadata.settings.scales)
@@ -116,15 +118,15 @@ class BatchEvidence(_Batch):
     ) -> Iterator[Score]:
         """Yield each training message's score by the model that never saw it.
 
-        folds: above 1, each such part of the messages is scored by calibrations of the others, so
-        that no message has had a part in its score.
+        folds: above 1, the messages of each fold are scored by calibrations fitted to the others,
+        so that no message influences its own score.
         """
         if folds < 2:
             yield from scores_of_rows(self._left_out, EvidenceRule(metadata))
             return
         fold, parts = np.arange(len(self._labels)) % folds, []
         for part in range(folds):
-            calibrations = self._calibrations(metadata, np.flatnonzero(fold != part))
+            calibrations = self.calibrations_fitted_to(metadata, np.flatnonzero(fold != part))
             learned = metadata.learned._replace(calibrations=calibrations)
             evidence = tuple(rows.some(np.flatnonzero(fold == part)) for rows in self._left_out)
             rule = EvidenceRule(metadata._replace(learned=learned))
@@ -223,45 +225,40 @@ class BulkClassifier:
         self._classifier, self._table = classifier, table
         settings, channels = classifier.metadata.settings, range(HOST + 1)
         # Of each row of the table, by which tokens are found: its weights, and its channel.
-        self._weights = [classifier.rule.weights(counts) for counts in table.counts] * len(channels)
+        rows = [classifier.rule.weights(counts) for counts in table.counts] * len(channels)
         of_rows = np.repeat([channels], len(table.counts), axis=0).T
         messages = classifier.metadata.learned.messages
         alone = [i for i, counts in enumerate(table.counts) if tells_alone(counts, messages)]
         of_rows[HEADER, alone] = HOST
         self._channels = of_rows.ravel()
         places = range(len(settings.scored_classes))
-        columns = [np.array([weights[i] for weights in self._weights], float) for i in places]
+        columns = [np.array([weights[i] for weights in rows], float) for i in places]
         self._ranked = [matrix.ranked(column) for column in columns]
         self._for_spam = columns[settings.scored_classes.index(settings.positive_index or 0)]
 
-    def scores(
-        self, messages: Iterable[TokenizedMessage]
-    ) -> Iterator[tuple[TokenizedMessage, Score]]:
-        """Yield each message and its score."""
+    def scores(self, messages: Sequence[TokenizedMessage]) -> Iterator[Score]:
+        """Yield the score of each message."""
         rule = self._classifier.rule
-        # The sum rule hears what is not in the table: how often a token occurs.
-        if isinstance(rule, SumRule) or self._classifier.metadata.is_one_sided:
-            return ((m, self._classifier.score(m.tokens, m.numbers)) for m in messages)
-        hashes, batch = [], []
-        for message in messages:
-            hashes.append(hashes_of(message.tokens))  # while they are in the processor's cache
-            batch.append(message)
-        if not batch:
-            return iter(())
-        rows = self._table.find(np.concatenate(hashes))
-        self._unhear(rows, batch)
-        tokens = [token for message in batch for token in message.tokens]
+        # The sum rule may count how often a token occurs, which the table does not have.
+        if not messages or isinstance(rule, SumRule) or self._classifier.metadata.is_one_sided:
+            return (self._classifier.score(m.tokens, m.numbers) for m in messages)
+        rows = self._table.find(np.concatenate([hashes_of(m.tokens) for m in messages]))
+        self._drop_hidden_tokens(rows, messages)
+        tokens = [token for message in messages for token in message.tokens]
         unknown = np.flatnonzero(rows < 0).tolist()
         marked = [i for i in unknown if ":" in tokens[i]]
         channels = np.full(len(rows), TEXT)
         channels[rows >= 0] = self._channels[rows[rows >= 0]]
         channels[marked] = channels_of(tokens[i] for i in marked)
-        traits = [self._classifier.trait_weights(message.numbers) for message in batch]
-        evidence = self._evidence(rows, channels, batch, traits)
-        return zip(batch, scores_of_rows(evidence, rule), strict=True)
+        traits = [self._classifier.trait_weights(message.numbers) for message in messages]
+        return scores_of_rows(self._evidence(rows, channels, messages, traits), rule)
 
     def _evidence(
-        self, rows: Rows, channels: Integers, messages: list[TokenizedMessage], traits: list[Traits]
+        self,
+        rows: Rows,
+        channels: Integers,
+        messages: Sequence[TokenizedMessage],
+        traits: list[Traits],
     ) -> tuple[EvidenceRows, ...]:
         """Return the evidence of the messages for each scored class.
 
@@ -280,12 +277,12 @@ class BulkClassifier:
             by_class.append(of_rows._replace(traits=features))
         return tuple(by_class)
 
-    def _unhear(self, rows: Rows, messages: list[TokenizedMessage]) -> None:
-        """Take for unknown what `Classifier.unheard` says; rows: of the tokens of all messages."""
+    def _drop_hidden_tokens(self, rows: Rows, messages: Sequence[TokenizedMessage]) -> None:
+        """Mark `Classifier.hidden_ham_tokens` as unknown; rows: of the tokens of all messages."""
         end = 0
         for message in messages:
             start, end = end, end + len(message.tokens)
-            if hidden := message.numbers.perhaps_hidden:
+            if hidden := message.numbers.possibly_hidden:
                 rows_of_message = rows[start:end]
                 is_hidden = np.fromiter(map(hidden.__contains__, message.tokens), bool)
                 places = np.flatnonzero(is_hidden & (rows_of_message >= 0))

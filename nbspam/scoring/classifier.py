@@ -1,7 +1,7 @@
-"""From the tokens of a message to its score, with the standard library alone.
+"""The classifier of one message: from tokens to score, with the standard library alone.
 
-Of many messages they are looked up in a table (`BulkClassifier`), and go to the rule as the words
-of one message do, so that a score is the same to the last bit, whichever way it was made.
+`batch_rules.BulkClassifier` looks up the tokens of many messages in a table.  Both give a message's
+weights to the same rule, so a score is the same to the last bit.
 """
 
 import functools
@@ -50,7 +50,7 @@ class Classifier:
         self._weights = functools.cache(self.rule.weights)  # few counts differ
 
     def _look_up(self, tokens: Set[str]) -> None:
-        """Have the weights of tokens in the cache."""
+        """Load the weights of tokens into the cache."""
         if tokens <= self._words.keys():
             return
         if len(self._words) > self._cached:  # memory grows with the model, not with the messages
@@ -71,16 +71,16 @@ class Classifier:
     ) -> KnownWords:
         """Return the weights of a message's tokens, by channel, and of its traits.
 
-        left_out: the message's class, if the traits know the message and its counts do not.
+        left_out: the message's class, if its traits were learned and its tokens were not.
         """
         tokens = set(tokens)
         self._look_up(tokens)
-        unheard = self.unheard(numbers)
+        unheard = self.hidden_ham_tokens(numbers)
         tokens -= unheard
         groups: tuple[list[Weights], ...] = ([], [], [], [], [])
         unknown = channels_of(unheard).count(TEXT) if unheard else 0
         words: Iterator[tuple[int, Weights | None]] = map(self._words.__getitem__, tokens)
-        if numbers.times and self.rule.heeds_times:
+        if numbers.times and self.rule.uses_counts:
             times, several = numbers.times, ((t, *self._words[t]) for t in tokens)
             words = ((c, w and tuple([times.get(t, 1) * x for x in w])) for t, c, w in several)
         for channel, weights in words:
@@ -92,19 +92,19 @@ class Classifier:
         traits = self.trait_weights(numbers, left_out)
         return KnownWords(text, fields, header, opening, host, len(text) + unknown, traits)
 
-    def unheard(self, numbers: Numbers) -> set[str]:
-        """Return the tokens that only perhaps hidden text has and that speak for ham.
+    def hidden_ham_tokens(self, numbers: Numbers) -> set[str]:
+        """Return the tokens of possibly hidden text that speak for ham, which count for nothing.
 
-        None if all tokens of such text add up to evidence of spam: no ham was hidden there to any
-        effect.  A page that is in doubt as a whole is then classified by all of its words.
-        The sum rule, which is the textbook's, hears all.
+        None if all tokens of that text add up to evidence of spam: then hiding it gained nothing,
+        and a page that is doubtful as a whole is classified by all of its words.  The sum rule,
+        which is the textbook's, uses all tokens.
         """
-        if not numbers.perhaps_hidden or not self.rule.heeds_doubt:
+        if not numbers.possibly_hidden or not self.rule.uses_hidden_text:
             return set()
-        self._look_up(numbers.perhaps_hidden)
+        self._look_up(numbers.possibly_hidden)
         settings = self.metadata.settings
         place = settings.scored_classes.index(settings.positive_index or 0)
-        hidden = ((token, self._words[token][1]) for token in numbers.perhaps_hidden)
+        hidden = ((token, self._words[token][1]) for token in numbers.possibly_hidden)
         nats = {token: weights[place] for token, weights in hidden if weights is not None}
         return set() if sum(nats.values()) > 0 else {t for t, w in nats.items() if w < 0}
 

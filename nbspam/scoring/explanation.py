@@ -89,7 +89,7 @@ def explain(
     score = classifier.score(tokens, numbers)
     if not settings.counts.has_tokens:
         tokens = set()
-    unheard = tokens & classifier.unheard(numbers)
+    unheard = tokens & classifier.hidden_ham_tokens(numbers)
     tokens -= unheard
     if metadata.is_one_sided:
         classes = settings.classes

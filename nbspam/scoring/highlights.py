@@ -76,26 +76,27 @@ def highlighted(excerpt: Excerpt, shares: Mapping[str, float]) -> HighlightedExc
     shares: token -> what it adds to the message's log-odds, in nats.
     """
     is_short = any(token.startswith(TRIGRAM.prefix) for token in shares)
-    lines = [
-        _Line(excerpt.subject, lambda piece: {f"subject:{token}" for token in text_tokens(piece)}),
-        _Line(excerpt.sender, _sender_tokens),
-        _Line(
-            excerpt.text, _short_text_tokens if is_short else lambda piece: {*text_tokens(piece)}
-        ),
+    pieces = [_WORD.findall(line) for line in excerpt[:3]]
+    tokens_of = _subject_tokens, _sender_tokens, _short_text_tokens if is_short else text_tokens
+    places = [
+        list(_places(*line)) if shares else [] for line in zip(pieces, tokens_of, strict=True)
     ]
-    places = [list(line.places()) if shares else [] for line in lines]
     times = Counter(token for of_line in places for token, _ in of_line)
-    nats = [[0.0] * len(line.pieces) for line in lines]
+    nats = [[0.0] * len(line) for line in pieces]
     for of_line, sums in zip(places, nats, strict=True):
-        for token, pieces in of_line:
-            for i in pieces:
-                sums[i] += shares.get(token, 0.0) / times[token] / len(pieces)
+        for token, indices in of_line:
+            for i in indices:
+                sums[i] += shares.get(token, 0.0) / times[token] / len(indices)
     weak, strong = _limits([abs(size) for sums in nats for size in sums])
     subject, sender, text = (
-        tuple(map(Run, line.pieces, sums, (_emphasis(size, weak, strong) for size in sums)))
-        for line, sums in zip(lines, nats, strict=True)
+        tuple(map(Run, line, sums, (_emphasis(size, weak, strong) for size in sums)))
+        for line, sums in zip(pieces, nats, strict=True)
     )
     return HighlightedExcerpt(subject, sender, text, excerpt.rest)
+
+
+def _subject_tokens(piece: str) -> set[str]:
+    return {f"subject:{token}" for token in text_tokens(piece)}
 
 
 def _sender_tokens(piece: str) -> set[str]:
@@ -107,23 +108,19 @@ def _short_text_tokens(piece: str) -> set[str]:
     return {*text_tokens(piece), *short_text_tokens(piece)}
 
 
-class _Line:
-    """A line of an excerpt in pieces: words, and what is between them."""
-
-    def __init__(self, text: str, tokens_of: Callable[[str], Iterable[str]]) -> None:
-        self.pieces = _WORD.findall(text)
-        self._tokens_of = cache(lambda piece: frozenset(tokens_of(piece)))
-
-    def places(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Yield each token with the pieces that it stands in: one, or two neighbours."""
-        alone = list(map(self._tokens_of, self.pieces))
-        for i, tokens in enumerate(alone):
-            yield from ((token, (i,)) for token in tokens)
-        solid = [i for i, piece in enumerate(self.pieces) if not piece.isspace()]
-        words = [i for i in solid if any(map(str.isalnum, self.pieces[i]))]
-        for i, j in sorted({*pairwise(solid), *pairwise(words)}):  # "free, prize" has two and three
-            together = self._tokens_of("".join(self.pieces[i : j + 1]))
-            yield from ((token, (i, j)) for token in together.difference(*alone[i : j + 1]))
+def _places(
+    pieces: Sequence[str], tokens_of: Callable[[str], Iterable[str]]
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield each token of a line with the pieces that it stands in: one, or two neighbours."""
+    cached = cache(lambda piece: frozenset(tokens_of(piece)))
+    alone = list(map(cached, pieces))
+    for i, tokens in enumerate(alone):
+        yield from ((token, (i,)) for token in tokens)
+    solid = [i for i, piece in enumerate(pieces) if not piece.isspace()]
+    words = [i for i in solid if any(map(str.isalnum, pieces[i]))]
+    for i, j in sorted({*pairwise(solid), *pairwise(words)}):  # "free, prize" has two and three
+        together = cached("".join(pieces[i : j + 1]))
+        yield from ((token, (i, j)) for token in together.difference(*alone[i : j + 1]))
 
 
 def _limits(sizes: list[float]) -> tuple[float, float]:

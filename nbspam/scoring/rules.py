@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from nbspam.bayes import calibration, event_model, evidence
-from nbspam.bayes.calibration import Calibrations, Experience, Lesson, Prediction, Vector
+from nbspam.bayes.calibration import Calibrations, ClassSizes, Lesson, Prediction, Vector
 from nbspam.bayes.event_model import Row
 from nbspam.bayes.evidence import TRAIT_SCALE, WORD_FEATURES, Evidence, Group, tells_alone
 from nbspam.bayes.trait_model import TraitModel, against_rest, trait_model
@@ -32,7 +32,7 @@ class KnownWords(NamedTuple):
     opening: list[Weights]
     host: list[Weights]  # and what alone tells the classes: evidence for the sum rule only
     text_tokens: int  # of the text, known or not
-    traits: list[Weights] | None = None  # per trait that the rule heeds; None of a model without
+    traits: list[Weights] | None = None  # per trait that the rule uses; None of a model without
 
     @property
     def all(self) -> list[Weights]:
@@ -41,7 +41,7 @@ class KnownWords(NamedTuple):
 
 
 class Score(NamedTuple):
-    """What the model says of a message."""
+    """The score of a message."""
 
     log_odds: float  # of the positive class, in nats
     probability: float  # of the positive class
@@ -82,7 +82,7 @@ class Terms(NamedTuple):
 
     against: str  # the class that the log-odds speak against, or "the rest"
     constants: dict[str, float]
-    weights: list[float]  # of each token by itself, then of each trait that the rule heeds
+    weights: list[float]  # of each token by itself, then of each trait that the rule uses
     shares: list[float]  # what each of them adds to the sum
 
 
@@ -96,11 +96,11 @@ class SumRule:
     """
 
     is_calibrated = False
-    heeds_doubt = False
+    uses_hidden_text = False
 
     def __init__(self, metadata: Metadata) -> None:
         settings, learned = self._settings, _ = metadata
-        self.heeds_times = settings.counts.repeats
+        self.uses_counts = settings.counts.repeats
         self.traits = range(len(learned.trait_histograms))
         self._size, self._bias = metadata.size, metadata.bias
         self._densities = trait_model(settings.traits, learned.trait_histograms, settings.variances)
@@ -134,7 +134,7 @@ class SumRule:
         """
         others = [i for i in range(len(score.probabilities)) if i != k]
         against = max(others, key=score.probabilities.__getitem__)
-        times = numbers.times if self.heeds_times else NO_NUMBERS.times
+        times = numbers.times if self.uses_counts else NO_NUMBERS.times
         of_tokens = [w[k] - w[against] for w in (self.weights(row) for _, row in known)]
         of_traits = [w[k] - w[against] for w in self.trait_weights(numbers.traits)]
         shares = [w * times.get(token, 1) for w, (token, _) in zip(of_tokens, known, strict=True)]
@@ -161,20 +161,20 @@ class EvidenceRule:
     """
 
     is_calibrated = True  # so that each message can refine it
-    heeds_times = False  # whether a token speaks as often as it occurs in a message, or once
-    heeds_doubt = True  # whether words that are perhaps hidden are heard for spam alone
+    uses_counts = False  # whether a token counts as often as it occurs in a message
+    uses_hidden_text = True  # whether possibly hidden words count for spam only
 
     def __init__(self, metadata: Metadata) -> None:
         settings, learned = self._settings, self._learned = metadata
         self.metadata = metadata
         self._size = metadata.size
         traits = range(len(learned.trait_histograms))
-        # Without tokens, the form of a mail is told by its traits alone.
+        # Without tokens, only the traits show the form of a mail.
         self.traits = IN_EVIDENCE if traits and settings.counts.has_tokens else traits
         self._scored = settings.scored_classes
         total = sum(learned.messages)
-        self._experience: list[Experience] = [
-            Experience(learned.messages[k], total - learned.messages[k]) for k in self._scored
+        self._class_sizes: list[ClassSizes] = [
+            ClassSizes(learned.messages[k], total - learned.messages[k]) for k in self._scored
         ]
         self._offsets = [
             event_model.prior_offset(learned.messages, settings.prior, settings.positive_index, k)
@@ -219,20 +219,22 @@ class EvidenceRule:
     def trait_weights(
         self, values: Sequence[int], left_out: int | None = None
     ) -> list[tuple[float, ...]]:
-        """Return the weights of the traits that it heeds for each scored class, in nats.
+        """Return the weights of the traits that the rule uses, for each scored class, in nats.
 
         [] of a model without traits.  values: of a message, as `tokens/kinds.py` lists them.
         left_out: the message's class, if it was learned and is to be scored as if it had not been.
         """
         if not (self.traits and values):
             return []
-        heeded, by_class = [values[i] for i in self.traits], []
-        n = [own - (i == left_out) for i, own in enumerate(self._with_traits)]
+        used, by_class = [values[i] for i in self.traits], []
+        n = [size - (i == left_out) for i, size in enumerate(self._with_traits)]
         for k, densities in zip(self._scored, self._densities, strict=True):
             if densities is not None:
-                own = None if left_out is None else int(left_out == k)
-                pairs, fewest = densities.log_densities(heeded, own), min(n[k], sum(n) - n[k])
-                by_class.append([evidence.trait_weight(of - rest, fewest) for rest, of in pairs])
+                place = None if left_out is None else int(left_out == k)
+                pairs, fewest = densities.log_densities(used, place), min(n[k], sum(n) - n[k])
+                by_class.append(
+                    [evidence.trait_weight(inside - rest, fewest) for rest, inside in pairs]
+                )
         return list(zip(*by_class, strict=True))
 
     def score(self, words: KnownWords) -> Score:
@@ -273,9 +275,9 @@ class EvidenceRule:
             # known word the probabilities are the classes' shares.  (Softmax of z itself: log-loss
             # 0.166 against 0.129 in a trial with three classes.)
             log_scores = [
-                event_model.log_sigmoid(experience.prior + offset) + (v - experience.prior) / 2
-                for v, (experience, offset) in zip(
-                    z, zip(self._experience, self._offsets, strict=True), strict=True
+                event_model.log_sigmoid(sizes.prior + offset) + (v - sizes.prior) / 2
+                for v, (sizes, offset) in zip(
+                    z, zip(self._class_sizes, self._offsets, strict=True), strict=True
                 )
             ]
             score = score_of_log_scores(self._settings, log_scores)
@@ -292,22 +294,23 @@ class EvidenceRule:
         return (1 - phi) * (1 - tau), (1 - phi) * tau, phi
 
     def predictions(self, features: Evidence, i: int, tau: float = 1.0) -> tuple[Prediction, ...]:
-        """Return what each calibration of scored class number i predicts.
+        """Return the predictions of the calibrations of scored class number i.
 
-        tau: without trust the second is not needed, and is the first; so is the third without
+        tau: if it is 0, the second is not needed, and equals the first; so does the third without
         known tokens of the opening.
         """
         words = calibration.groups(features)
-        if not self._settings.counts.has_tokens:  # the traits are all that speaks
+        if not self._settings.counts.has_tokens:  # the traits are the only evidence
             nats = TRAIT_SCALE * (features.traits or 0.0)
             words = ((Group(0.0, 0.0, 0.0, 0, max(nats, 0.0), min(nats, 0.0)),),) * 3
         known = self._learned.calibrations[i], self._covariances[i], calibration.inputs(features)
         text, full, opening = zip(*known, words, strict=True)
-        first = calibration.predict(*text, self._experience[i])
+        sizes = self._class_sizes[i]
+        first = calibration.predict(*text, sizes)
         return (
             first,
-            calibration.predict(*full, self._experience[i]) if tau else first,
-            calibration.predict(*opening, self._experience[i]) if features.opening.n else first,
+            calibration.predict(*full, sizes) if tau else first,
+            calibration.predict(*opening, sizes) if features.opening.n else first,
         )
 
     def contrasts(self, row: Row) -> list[float]:
@@ -338,7 +341,7 @@ class EvidenceRule:
         ):
             if not part:
                 continue
-            experience, gain, clamped = self._experience[i], prediction.gain, prediction.inputs
+            sizes, gain, clamped = self._class_sizes[i], prediction.gain, prediction.inputs
             # Of each input as it is, before it was held within its bounds.
             coefficients = [
                 gain * b * (value / before if before else 1.0)
@@ -347,8 +350,8 @@ class EvidenceRule:
             length = calibration.LENGTH
             constants[CALIBRATION] += part * coefficients[0]
             constants[LENGTH] += part * (gain * fitted.coefficients[length] * clamped[length])
-            constants[CAUTION] -= part * (prediction.hold * experience.margin)
-            constants[PRIOR] += part * ((1 - prediction.hold) * experience.prior)
+            constants[CAUTION] -= part * (prediction.hold * sizes.margin)
+            constants[PRIOR] += part * ((1 - prediction.hold) * sizes.prior)
             for first, group in groups:
                 places = [j for j, channel in enumerate(channels) if channel in group]
                 most = evidence.HEADERS if HEADER in group else evidence.STRONGEST
@@ -373,10 +376,10 @@ class EvidenceRule:
     def lesson(
         self, calibrations: Sequence[Calibrations], words: KnownWords, label: int, digest: str
     ) -> Lesson:
-        """Return what a message, scored as if it had not been learned, teaches the calibrations.
+        """Return a message's inputs for the calibrations, scored as if it had not been learned.
 
-        words: of the message, as a model knows them that has not learned it.
-        A long run of one class teaches nothing more (`calibration.is_run`).
+        words: of the message, by a model that has not learned it.
+        None in a long run of one class (`calibration.is_run`).
         """
         messages = self.metadata.learned.messages
         total = sum(messages) + 1  # with the message itself

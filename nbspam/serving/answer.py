@@ -63,7 +63,7 @@ def scored_verdict(spam_filter: Filter, message: TokenizedMessage) -> ScoredVerd
 
     The score never decreases as the log-odds increase.
     """
-    verdict = spam_filter.judge(message)
+    verdict = spam_filter.classify_tokens(message)
     metadata, settings = spam_filter.metadata, spam_filter.metadata.settings
     is_spam = verdict.verdict == settings.positive
     margin = 0.0  # how far the message is above the spam cut-off, in nats

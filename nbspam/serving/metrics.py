@@ -11,7 +11,7 @@ import resource
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -62,37 +62,44 @@ class Metrics(Collector):
         teacher: Teacher | None,
     ) -> None:
         """Of a server's parts; budgets: by the `room` of their metric."""
-        self._current, self._log, self._served = current, log, clients
-        self._budgets, self._pools, self._teacher = budgets, pools, teacher
+        self._log, self._pools = log, pools
         self._started = time.time()
         self.clients = Clients(_LIMITS, self._serve)
         self._turns = threading.Semaphore(_ANSWERS)
-        prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]  # twice the time series, of no use
+        # Each counter would have a gauge of the time when it was made.
+        prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = registry = prometheus.CollectorRegistry()
-        registry.register(self)
+        counter, gauge = self._counter, self._gauge
         verdicts = [*map(_label, current.use().filter.classes), UNSURE]
-        self._requests = self._counter("requests", "Complete requests.", command=spamd.COMMANDS)
-        self._verdicts = self._counter(
-            "judged_messages",
-            "Messages classified.",
-            command=spamd.JUDGING_COMMANDS,
-            verdict=verdicts,
+        commands, results = spamd.JUDGING_COMMANDS, (LEARNED, MOVED, FORGOTTEN, UNCHANGED)
+        self._requests = counter("requests", "Complete requests.", command=spamd.COMMANDS)
+        self._verdicts = counter(
+            "judged_messages", "Messages classified.", command=commands, verdict=verdicts
         )
+        text = "Seconds from request to reply, of messages."
         self._seconds = prometheus.Histogram(
-            "nbspam_judging_seconds",
-            "Seconds from request to reply, of messages.",
-            buckets=_ENDS,
-            registry=registry,
+            "nbspam_judging_seconds", text, buckets=_ENDS, registry=registry
         )
-        self._results = self._counter(
-            "told_messages",
-            "Messages learned or forgotten (TELL).",
-            result=(LEARNED, MOVED, FORGOTTEN, UNCHANGED),
+        text = "Messages learned or forgotten (TELL)."
+        self._results = counter("told_messages", text, result=results)
+        text = "Requests refused, and clients that hung up."
+        self._errors = counter("errors", text, kind=_KINDS.values())
+        self._bytes = counter("received_bytes", "Bytes of messages, as sent.")
+        gauge("connections", "Open connections.", lambda: clients.n_open)
+        gauge("parked_connections", "Connections that wait.", lambda: clients.n_idle)
+        rooms = prometheus.Gauge(
+            "nbspam_room_used_bytes", "Memory of large messages.", ["room"], registry=registry
         )
-        self._errors = self._counter(
-            "errors", "Requests refused, and clients that hung up.", kind=_KINDS.values()
-        )
-        self._bytes = self._counter("received_bytes", "Bytes of messages, as sent.")
+        for room, budget in budgets.items():
+            rooms.labels(room).set_function(partial(getattr, budget, "used"))
+        text = "Messages that wait to be learned."
+        gauge("learning_queue_messages", text, lambda: teacher.n_waiting if teacher else 0)
+        text = "Unix time of the model file."
+        gauge("model_modified_timestamp_seconds", text, lambda: current.use().modified)
+        gauge("unusable_models", "Model files that are bad.", lambda: current.n_unusable)
+        info = prometheus.Info("nbspam_build", "The version.", registry=registry)
+        info.info({"version": __version__})
+        registry.register(self)
 
     def _counter(self, name: str, text: str, **labels: Iterable[str]) -> prometheus.Counter:
         """Return a counter that is 0 for each combination of its labels' values."""
@@ -100,6 +107,10 @@ class Metrics(Collector):
         for values in itertools.product(*labels.values()) if labels else ():
             new.labels(*values)
         return new
+
+    def _gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
+        gauge = prometheus.Gauge(f"nbspam_{name}", text, registry=self._registry)
+        gauge.set_function(value)
 
     def count(self, entry: Entry, code: int) -> None:
         """Count a request; code: of the refusal, or 0."""
@@ -115,47 +126,22 @@ class Metrics(Collector):
             self._seconds.observe(entry.seconds or 0.0)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield what is not counted here, for the page."""
-        served, modified = self._served, self._current.use().modified
-        n_lessons = self._teacher.n_waiting if self._teacher else 0
-        for name, text, value in (
-            ("connections", "Open connections.", served.n_open),
-            ("parked_connections", "Connections that wait for the server.", served.n_idle),
-            ("learning_queue_messages", "Messages that wait to be learned.", n_lessons),
-            ("model_modified_timestamp_seconds", "Unix time of the model file.", modified),
-            ("unusable_models", "Model files that are missing or bad.", self._current.n_unusable),
-        ):
-            yield GaugeMetricFamily(f"nbspam_{name}", text, value)
-        text = "Memory that large messages hold."
-        family = GaugeMetricFamily("nbspam_room_used_bytes", text, labels=["room"])
-        for room, budget in self._budgets.items():
-            family.add_metric([room], budget.used)
-        yield family
-        family = GaugeMetricFamily("nbspam_build_info", "The version.", labels=["version"])
-        family.add_metric([__version__], 1)
-        yield family
-        n_dropped, text = (
-            self._log.n_dropped if self._log else 0,
-            "Log lines that were not written.",
-        )
-        yield CounterMetricFamily("nbspam_dropped_log_lines", text, n_dropped)
-        yield from self._processes()
-
-    def _processes(self) -> Iterator[Metric]:
-        """Yield the memory and time of all processes, the ended ones too."""
+        """Yield what other parts count: dropped lines, memory and time of all processes."""
+        n_dropped = self._log.n_dropped if self._log else 0
+        yield CounterMetricFamily("nbspam_dropped_log_lines", "Lines not logged.", n_dropped)
         totals = defaultdict[str, float](float)
         for pid in (os.getpid(), *(pid for pool in self._pools for pid in pool.pids)):
             process = prometheus.ProcessCollector(pid=partial(int, pid), registry=None)
             for family in process.collect():
                 totals[family.name] += family.samples[0].value
-        text, memory = "Memory used by all processes.", totals["process_resident_memory_bytes"]
-        if memory:  # the system says it
-            yield GaugeMetricFamily("process_resident_memory_bytes", text, memory)
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds = totals["process_cpu_seconds"] + ended.ru_utime + ended.ru_stime
         yield CounterMetricFamily("process_cpu_seconds", "CPU time of all processes.", seconds)
-        text = "Unix time when the server was started."
-        yield GaugeMetricFamily("process_start_time_seconds", text, self._started)
+        for name, text, value in (
+            ("start_time_seconds", "Unix time when the server was started.", self._started),
+            ("resident_memory_bytes", "Of all processes.", totals["process_resident_memory_bytes"]),
+        ):
+            yield GaugeMetricFamily(f"process_{name}", text, value)
 
     def page(self) -> bytes:
         """Return all metrics in Prometheus's text format."""

@@ -43,6 +43,7 @@ _CODE = """
 import sys; sys.path[:] = {!a}
 from nbspam.serving.pool import run_worker
 run_worker({})"""
+_PROTOCOL = 5  # of pickle: a message is not copied
 # Bytes.  One worker is for messages that are no longer than this, which wait for no other: hostile
 # ones take 3 ms with 8 KiB, 10 with 32.
 _SHORT = 8 << 10
@@ -118,7 +119,7 @@ class WorkerPool:
                     worker.start()
                 if self._is_closed:  # perhaps since a moment, and `close` has not seen the new one
                     raise RefusedError(TEMPORARY, "(the server stops)")
-                pickle.dump((request, wanted), worker.stream)
+                pickle.dump((request, wanted), worker.stream, _PROTOCOL)
                 worker.stream.flush()
                 if wanted is None and isinstance(request.body, bytearray):
                     request.body.clear()
@@ -214,7 +215,7 @@ def run_worker(descriptor: int) -> None:
             limit_memory((64 << 20) + 6 * setup.limits.max_size)
         models = setup.of_worker(handles, is_for_large)
         while True:
-            pickle.dump(_result(models, setup, *pickle.load(stream)), stream)
+            pickle.dump(_result(models, setup, *pickle.load(stream)), stream, _PROTOCOL)
             stream.flush()
 
 

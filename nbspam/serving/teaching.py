@@ -17,7 +17,7 @@ from typing import NamedTuple
 from nbspam.bayes.event_model import Row
 from nbspam.errors import LockedError, ModelError, Remedy
 from nbspam.learning.settings import TrainingSettings
-from nbspam.learning.update import PendingMessages, forget, learn, opened_to_learn
+from nbspam.learning.update import PendingMessages, forget, learn, open_for_learning
 from nbspam.names import HAM
 from nbspam.scoring.base import Base, open_base
 from nbspam.serving.answer import message_to_learn
@@ -149,7 +149,7 @@ def _known(
     """
     if base is not None and not path.exists():
         return {}, base.metadata.settings
-    with opened_to_learn(path) as lookup:
+    with open_for_learning(path) as lookup:
         return lookup.learned(digests), lookup.metadata.settings
 
 

@@ -16,13 +16,12 @@ line; then the tokens, one per line, sorted by the bytes of their JSON-escaped k
 
 After the metadata, every line of a token begins with a quote, every line of the ledger with a
 blank, and no other line does: the lines of the file have one order (`rank`).  So the tokens of one
-message are found by bisection with positioned reads: a few kilobytes of a model of any size,
-without a table of offsets, whoever edited the file.  Where lines were found is remembered: the more
-messages are looked up, the fewer reads one takes.  A memory map would be no faster, counts the
-pages it touches as resident, and kills the process when the file shrinks; a read only returns fewer
-bytes.
+message are found by bisection with positioned reads: a few kilobytes of a model of any size, and no
+table of offsets that an editor could invalidate.  The places of lines that were met are cached, so
+later messages take fewer reads.  A memory map would be no faster, counts the pages it touches as
+resident, and kills the process when the file shrinks; a read only returns fewer bytes.
 
-What is read is validated; the rest of the file is not (`nbspam model check` validates all of it).
+Only what is read is validated (`nbspam model check` validates the whole file).
 """
 
 import functools
@@ -51,13 +50,13 @@ END = b"}}\n"
 _METADATA_CHUNK = 1 << 16
 # Bytes.  A crafted model with 16 MB of metadata took a second and 400 MB of memory.
 _METADATA_LIMIT = 4 << 20
-# Stretches no longer than this are read whole.  Measured on 1,000,000 tokens (25 MB) and a mail of
-# 250: 4 KiB 4.4 ms, 8 KiB 4.1 ms, 16 KiB 4.6 ms.
-_BLOCK = 8 << 10
-_FINE = 1 << 10  # of those that many messages need, and of those that change
-_MARKS = 1 << 14  # places remembered, about, 1.5 MB, of a model of less than 128 MB
-_PROBE = 256
-_COPIED = 1 << 20  # bytes copied at a time
+# Spans of the file up to this length are read whole.  Measured on 1,000,000 tokens (25 MB) and a
+# mail of 250: 4 KiB 4.4 ms, 8 KiB 4.1 ms, 16 KiB 4.6 ms.
+BLOCK = 8 << 10
+FINE = 1 << 10  # the same for many messages, and for changes
+MARKS = 1 << 14  # places in the cache, about, 1.5 MB, of a model of less than 128 MB
+PROBE = 256
+COPIED = 1 << 20  # bytes copied at a time
 _COUNT = rb"(?:0|[1-9]\d{0,15})"  # as JSON writes it
 LINE_LIMIT = 1 << 13  # bytes; the tokenizer's longest token is much shorter
 
@@ -111,16 +110,13 @@ _LEDGER = b"}-"  # between the line that begins the ledger and the one that ends
 
 
 def rank(line: bytes) -> bytes:
-    """Return what a line's place in the file goes by: its key, if it has counts.
-
-    The tokens, `},"learned": {`, the ledger, `}}`.
-    """
+    """Return the sort key of a line: tokens, then `},"learned": {`, the ledger, and `}}`."""
     key = line.rpartition(b": [")[0] or line
     return _LEDGER + key if key.startswith(b" ") else key
 
 
 class RowTexts(dict[Row, str]):
-    """What follows a key, by its counts; few differ, and each is formatted once."""
+    """The text after a line's key, by its counts; few differ, and each is formatted once."""
 
     def __missing__(self, row: Row) -> str:
         text = self[row] = f": [{', '.join(map(str, row))}]"
@@ -137,8 +133,7 @@ class Lookup:
     ) -> None:
         """Open the model and read its metadata; raises ModelError.
 
-        handle: a descriptor of the file if it is open already, which `close` will close; the path
-        is its name in errors.
+        handle: the file's descriptor, if it is open; `close` closes it, and `path` is for errors.
         """
         self._path = path
         self._handle = open_model_file(path) if handle is None else handle
@@ -153,10 +148,10 @@ class Lookup:
         except BaseException:
             os.close(self._handle)
             raise
-        self._block = _BLOCK
+        self._block = BLOCK
         # The ranks of some lines, in order, and where they begin.
         self._marks = [b"", END], [start, self._size - len(END)]
-        self._finest = max(_FINE, min(_BLOCK, self._size // _MARKS))
+        self._finest = max(FINE, min(BLOCK, self._size // MARKS))
         # What is a row of a token, and of the ledger.
         self._is_row = self.metadata.settings.counts.is_row, metadata.is_row
         width = len(self.metadata.settings.classes)
@@ -175,9 +170,9 @@ class Lookup:
         return self._handle
 
     def identity(self) -> tuple[int, ...]:
-        """Return what tells the file's bytes from any others, on any machine: size and check sum.
+        """Return size and checksum, which identify the file's bytes on any machine.
 
-        Each machine has its own numbers of devices and files, and a copy its own time.
+        Numbers of devices and files differ between machines, and times between copies.
         """
         import zlib  # only for bulk
 
@@ -193,9 +188,9 @@ class Lookup:
             os.close(handle)
 
     def prepare(self, most: int) -> None:
-        """Find where the tokens are, for many messages; raises ModelError if they are not in order.
+        """Cache the places of the tokens, for many messages; raises ModelError if not in order.
 
-        most: a file of no more bytes is kept in memory, so that it may be overwritten where it is.
+        most: a file of no more bytes is read into memory, and may then be overwritten.
         """
         if self._size <= most:
             self._held = b"".join(self.whole())
@@ -209,16 +204,16 @@ class Lookup:
         self._marks = keys, starts
 
     def counts(self, tokens: Iterable[str]) -> dict[str, Row]:
-        """Return the counts per class of those tokens that the model knows.
+        """Return the counts per class of the tokens that are in the model.
 
-        Raises ModelError when a line it reads is not as it should be.
+        Raises ModelError when a line that it reads is damaged.
         """
         return self._rows((token_key(token), token) for token in tokens)
 
     def learned(self, digests: Iterable[str]) -> dict[str, Row]:
-        """Return how often each class has learned those messages that the ledger knows.
+        """Return how often each class has learned the messages that are in the ledger.
 
-        Raises ModelError when a line it reads is not as it should be.
+        Raises ModelError when a line that it reads is damaged.
         """
         return self._rows((f'}}- "{digest}"', digest) for digest in digests)
 
@@ -235,7 +230,7 @@ class Lookup:
         return rows
 
     def lines(self, low: int, high: int) -> list[bytes]:
-        """Return the lines of a stretch, without commas; raises ModelError if not in order."""
+        """Return the lines of a span, without commas; raises ModelError if not in order."""
         text = self.read(low, high - low).removesuffix(b"\n").removesuffix(b",")
         lines = text.split(b",\n") if text else []
         if lines != sorted(set(lines)):  # as their keys are: none is the beginning of another
@@ -245,7 +240,7 @@ class Lookup:
     def beginning_with(self, prefix: str) -> Iterator[tuple[str, Row]]:
         """Yield the tokens that begin with a prefix, in order, and their counts.
 
-        prefix: ends with a colon.  Raises ModelError when a line it reads is not as it should be.
+        prefix: ends with a colon.  Raises ModelError when a line that it reads is damaged.
         """
         # In the order of the keys a colon's successor is a semicolon.
         first, last = (f'"{prefix[:-1]}{end}'.encode() for end in ":;")
@@ -257,7 +252,7 @@ class Lookup:
 
     @functools.cached_property
     def sections(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Where in the file the lines of the tokens begin and end, and those of the ledger."""
+        """The first and last place of the tokens' lines, and of the ledger's."""
         ((low, high, *_),) = self.stretches([LEARNED_LINE])
         block = self.read(low - 1, high - low + 1)
         border = low + block.find(b"\n" + LEARNED_LINE)
@@ -281,11 +276,11 @@ class Lookup:
             yield from part.split(b",\n")
 
     def remembered(self) -> int:
-        """Return how many messages the ledger names: its lines are counted, not validated."""
+        """Return the number of messages in the ledger; lines are counted, not validated."""
         return sum(1 for _ in self._lines(ledger=True))
 
-    def unnamed(self) -> list[int]:
-        """Return how many messages of each class were learned that the ledger does not name."""
+    def without_ledger_entry(self) -> list[int]:
+        """Return how many learned messages of each class are not in the ledger."""
         left = list(self.metadata.learned.messages)
         for line in self._lines(ledger=True):
             left = [n - times for n, times in zip(left, self.row(line), strict=True)]
@@ -293,8 +288,8 @@ class Lookup:
 
     def whole(self) -> Iterator[bytes]:
         """Yield the bytes of the file; raises ModelError."""
-        for start in range(0, self._size, _COPIED):
-            yield self.read(start, min(_COPIED, self._size - start))
+        for start in range(0, self._size, COPIED):
+            yield self.read(start, min(COPIED, self._size - start))
 
     def model(self) -> Model:
         """Return the whole model, every line of it validated; raises ModelError."""
@@ -310,7 +305,7 @@ class Lookup:
         return Model(self.metadata, *sections)
 
     def _entries(self, lines: Iterable[bytes]) -> Iterator[tuple[str, str, Row]]:
-        """Yield key, name and counts of lines; raises ModelError unless they are as nbspam's."""
+        """Yield key, name and counts of lines; raises ModelError unless nbspam writes them so."""
         texts = RowTexts()
         for line in lines:
             row = self.row(line)
@@ -330,12 +325,12 @@ class Lookup:
             yield key, name, row
 
     def parts(self, start: int, end: int) -> Iterator[bytes]:
-        """Yield the lines from start to end, some in each part, without what is between parts.
+        """Yield the lines from start to end in large parts, without the separators between parts.
 
-        end: of the last line, before what ends it.  Raises ModelError.
+        end: of the last line, before its separator.  Raises ModelError.
         """
         while start < end:
-            part = self.read(start, min(_COPIED, end - start))
+            part = self.read(start, min(COPIED, end - start))
             if start + len(part) < end:
                 part, separator, _ = part.rpartition(b",\n")
                 if not separator:
@@ -344,11 +339,11 @@ class Lookup:
             start += len(part) + 2
 
     def stretches(
-        self, ranks: Sequence[bytes], block: int = _FINE
+        self, ranks: Sequence[bytes], block: int = FINE
     ) -> Iterator[tuple[int, int, int, int]]:
-        """Yield (from, to) in the file and (from, to) in the sorted ranks: where to look for them.
+        """Yield spans of the file, each with the range of the sorted ranks that belong there.
 
-        A stretch is of whole lines, and no longer than `block` unless one of its lines is long.
+        A span has whole lines, and is no longer than `block` unless one of its lines is.
         """
         keys, starts = self._copied_marks()
         first = at = 0
@@ -366,10 +361,10 @@ class Lookup:
         return keys.copy(), starts.copy()  # threads may share them
 
     def _is_halved(self, keys: list[bytes], starts: list[int], at: int) -> bool:
-        """Put a mark into the stretch before mark `at`; False if its second half has no line."""
+        """Add a mark inside the span before mark `at`; False if its second half has no line."""
         high = starts[at]
         middle = (starts[at - 1] + high) // 2
-        for size in (_PROBE, 2 * LINE_LIMIT):
+        for size in (PROBE, 2 * LINE_LIMIT):
             before, _, after = self.read(middle, min(size, high - middle)).partition(b"\n")
             line, is_whole, _ = after.partition(b"\n")
             if is_whole or middle + size >= high:

@@ -1,10 +1,10 @@
 """The metadata of a model: everything in its file but the tokens and the ledger.
 
-No larger than a mail, so it is read whole for every message; the tokens are not.  It has two parts,
-what was chosen (`ModelSettings`) and what was learned (`LearnedState`); numbers that follow from
-them, such as the bias, are computed when they are asked for and never kept beside them.
+The metadata is no larger than a mail, so it is read whole for every message; the tokens are not.
+It has two parts, the choices (`ModelSettings`) and the counts (`LearnedState`).  Derived numbers,
+such as the bias, are computed on demand.
 
-The file has it as JSON, which is read with nothing trusted.
+Reading the file's JSON trusts nothing in it.
 """
 
 import json
@@ -57,7 +57,7 @@ _COLUMNS_LIMIT, _COLUMN_NAME_LIMIT = 10, 200  # pairs, and characters of a name
 
 
 class ModelSettings(NamedTuple):
-    """What was chosen when the model was made."""
+    """The choices made when the model was created."""
 
     classes: tuple[str, ...]  # in the order of every list of counts
     positive: str | None  # the class that "probability" is of; None only with 3 or more
@@ -106,7 +106,7 @@ class ModelSettings(NamedTuple):
 
 
 class LearnedState(NamedTuple):
-    """What was learned, but for the tokens."""
+    """The learned state, without the tokens."""
 
     messages: tuple[int, ...]  # learned, per class
     count_histograms: tuple[Histogram, ...]  # of the tokens' counts, per class
@@ -119,12 +119,12 @@ class LearnedState(NamedTuple):
     before: tuple[Calibrations, ...] = ()  # the calibrations before those, if there are any
 
     def fewest(self, k: int) -> int:
-        """Return how many messages class k has, or the others together if those are fewer."""
+        """Return the number of messages of class k, or of all others together if that is lower."""
         return min(self.messages[k], sum(self.messages) - self.messages[k])
 
 
 class Metadata(NamedTuple):
-    """Everything a model says of itself."""
+    """The metadata of a model."""
 
     settings: ModelSettings
     learned: LearnedState
@@ -136,7 +136,7 @@ class Metadata(NamedTuple):
 
     @property
     def is_one_sided(self) -> bool:
-        """Whether fewer than two classes have a message yet: no basis for any verdict."""
+        """Whether fewer than two classes have a message: no basis for a verdict."""
         return sum(map(bool, self.learned.messages)) < 2
 
     def by_class(self, row: Sequence[N]) -> dict[str, N]:
@@ -145,7 +145,7 @@ class Metadata(NamedTuple):
 
     @property
     def missing(self) -> dict[str, int]:
-        """Class -> how many more messages of it a young model needs; empty once it is not young."""
+        """Class -> how many more messages a young model needs; empty unless the model is young."""
         learned = self.by_class(self.learned.messages).items()
         return {name: math.ceil(YOUNG - n) for name, n in learned if n < YOUNG}
 
@@ -159,21 +159,21 @@ class Metadata(NamedTuple):
         shares = [0.0] * len(messages)
         for k, calibrations in zip(scored, self.learned.calibrations, strict=True):
             for fitted in (calibrations.text, calibrations.full):
-                own, rest = fitted.noise.among(messages[k], sum(messages) - messages[k])
-                shares[k] = max(shares[k], own)
+                noise, noise_of_rest = fitted.noise.among(messages[k], sum(messages) - messages[k])
+                shares[k] = max(shares[k], noise)
                 if len(scored) < len(messages):
-                    shares[1 - k] = max(shares[1 - k], rest)
+                    shares[1 - k] = max(shares[1 - k], noise_of_rest)
         return tuple(shares)
 
     @property
     def host_trust(self) -> tuple[float, float]:
-        """How far the collecting hosts let headers be trusted, and the mails that this is from."""
+        """The trust in headers by the collecting hosts, and the number of mails behind it."""
         rows: list[calibration.HostRow] = list(self.learned.host_rows.items())
         return calibration.unconfoundedness(rows, self.learned.messages)
 
     @property
-    def size(self) -> event_model.Size:
-        """What the tokens' counts are counts of."""
+    def size(self) -> event_model.VocabularySize:
+        """The totals that the tokens' counts are part of."""
         learned = self.learned
         return self.settings.counts.size(learned.count_histograms, learned.messages)
 
@@ -200,7 +200,7 @@ def histograms_of(rows: Collection[Row], n_classes: int) -> tuple[Counter[int], 
 
 
 def with_columns(metadata: Metadata, columns: Iterable[tuple[str, str]]) -> Metadata:
-    """Return the metadata with names of columns that were learned from, the first ones."""
+    """Return the metadata with more names of columns that were learned from, up to a limit."""
     known = dict.fromkeys((*metadata.learned.columns, *columns))
     usable = [pair for pair in known if max(map(len, pair)) <= _COLUMN_NAME_LIMIT]
     learned = metadata.learned._replace(columns=tuple(usable[:_COLUMNS_LIMIT]))
@@ -208,7 +208,7 @@ def with_columns(metadata: Metadata, columns: Iterable[tuple[str, str]]) -> Meta
 
 
 def with_counts(metadata: Metadata, counts: Mapping[str, Row]) -> Metadata:
-    """Return the metadata with what follows from the counts of all tokens."""
+    """Return the metadata with the numbers derived from the counts of all tokens."""
     learned = metadata.learned._replace(
         count_histograms=histograms_of(counts.values(), len(metadata.settings.classes)),
         host_rows=Counter(row for token, row in counts.items() if is_host(token)),
@@ -216,7 +216,7 @@ def with_counts(metadata: Metadata, counts: Mapping[str, Row]) -> Metadata:
     return metadata._replace(learned=learned)
 
 
-# As the model file has it
+# The JSON of the model file
 
 FORMAT = "nbspam-model"
 VERSION = 1
@@ -227,7 +227,7 @@ _HIGHEST = 1_000  # no trait's scale goes as far
 
 
 def derived_fields(metadata: Metadata) -> dict[str, Any]:
-    """Return what follows from the tokens' counts, as the file has it."""
+    """Return the numbers derived from the tokens' counts, as JSON."""
     return {
         "tokens": metadata.n_tokens,
         "bias": [
@@ -276,7 +276,7 @@ def dump_metadata(metadata: Metadata) -> str:
 
 
 def _dumped(settings: ModelSettings, calibrations: Sequence[Calibrations]) -> dict[str, Any]:
-    """Return the calibrations of each scored class as the file has them."""
+    """Return the calibrations of each scored class as JSON."""
     return {
         settings.classes[k]: {name: fitted._asdict() for name, fitted in pair._asdict().items()}
         for k, pair in zip(settings.scored_classes, calibrations, strict=True)
@@ -286,7 +286,7 @@ def _dumped(settings: ModelSettings, calibrations: Sequence[Calibrations]) -> di
 def dump_histograms(
     histograms: TraitHistograms, classes: Sequence[str]
 ) -> dict[str, dict[str, dict[str, object]]]:
-    """Return the histograms as the file has them; {} of a model without traits.
+    """Return the histograms as JSON; {} of a model without traits.
 
         {"words": {"ham": {"lowest": 12, "counts": [1, 0, 3]}, "spam": …}, …}
 
@@ -304,7 +304,7 @@ def dump_histograms(
 
 
 class MetadataError(ValueError):
-    """The metadata cannot be used by this program; the text is a clause that says why."""
+    """The metadata cannot be used by this program; the text is a clause with the reason."""
 
 
 def load_metadata(fields: Any) -> Metadata:
@@ -335,9 +335,9 @@ def damage(what: str) -> MetadataError:
 
 
 def _rules(tokenizer: Any) -> int:
-    """Return which of the tokenizer's rules made a model; raises MetadataError for other tokens.
+    """Return the tokenizer rules of a model; raises MetadataError for another tokenizer.
 
-    Counts of older rules are good enough to go on with: most tokens are the same.
+    Counts of older rules are good enough: most tokens are the same.
     """
     fields = tokenizer if isinstance(tokenizer, dict) else {}
     rules = fields.get("rules")
@@ -355,13 +355,13 @@ def _rules(tokenizer: Any) -> int:
 
 
 class _Fields(NamedTuple):
-    """An object of the file; what is taken from it raises ValueError if it is wrong, KeyError."""
+    """A JSON object of the file; its methods raise KeyError, and ValueError for a bad value."""
 
     values: dict[str, Any]
     place: str = ""  # the keys that led to it
 
     def take(self, key: str, is_valid: Check, otherwise: str = "") -> Any:
-        """Return a valid value, its lists as tuples; otherwise: what else the model has."""
+        """Return a valid value, its lists as tuples; otherwise: the clause for an invalid one."""
         value = self.values[key]
         if not is_valid(value):
             raise ValueError(otherwise or f"an invalid {self.place}{key} {shown(value)}")
@@ -542,7 +542,7 @@ def load_histograms(
     return tuple(loaded)
 
 
-# What a value of the file is
+# Checks of values
 
 
 def shown(value: object) -> str:
@@ -552,7 +552,7 @@ def shown(value: object) -> str:
 
 
 def _number(low: float, high: float) -> Check:
-    """Return what tells numbers from low to high: not NaN, nor true and false."""
+    """Return a check for numbers from low to high; NaN, true and false fail it."""
     return lambda value: type(value) in (int, float) and low <= value <= high
 
 

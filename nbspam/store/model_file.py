@@ -37,18 +37,18 @@ digest_key = ' "{}"'.format  # as its line begins; the blank tells it from a tok
 def write_model(
     path: Path, model: Model, *, replace_old: bool = True, wait: LockWait = DEFAULT_WAIT
 ) -> None:
-    """Write a model file in place of what is there, as `put_model` does."""
+    """Write a model file, as `put_model` does."""
     put_model(path, partial(write_lines, model=model), replace_old=replace_old, wait=wait)
 
 
 def put_model(
     path: Path, write: Write, *, replace_old: bool = True, wait: LockWait = DEFAULT_WAIT
 ) -> None:
-    """Put what `write` writes in place of a model, whose mode stays; that of a new one is 0600.
+    """Replace a model by the output of `write`.  Its mode stays; a new file has mode 0600.
 
     wait: how long to wait for the model's lock.
-    Whatever happens on the way, the old file stays whole until the new one is on the disk.
-    Raises ModelError when it cannot be written, exists and must not be replaced, or is no model.
+    The old file stays whole until the new one is on the disk.
+    Raises ModelError: the file cannot be written, must not be replaced, or is not a model.
     """
     with replacing(path, replace_old, wait=wait) as place:
         write_atomically(place, write)
@@ -61,39 +61,33 @@ def replacing(
     remedy: Remedy = Remedy.UPDATE_OR_REPLACE,
     wait: LockWait = DEFAULT_WAIT,
 ) -> Iterator[Path]:
-    """Hold the lock of a model that will be written; gives its real path, as `locked` does.
+    """Hold the lock of a model that will be written; yields its real path, as `locked` does.
 
-    Raises ModelError when it is no model, or exists and must not be replaced; remedy: of that.
+    Raises ModelError: the file is not a model, or must not be replaced (remedy: of that error).
     """
     with locked(path, wait) as place:
-        _check_free(path, place, replace_old, remedy)
+        if not replace_old and place.exists():
+            raise ModelExistsError(path, remedy)
+        check_replaceable(place)
         yield place
 
 
-def _check_free(
-    path: Path, place: Path, replace_old: bool, remedy: Remedy = Remedy.UPDATE_OR_REPLACE
-) -> None:
-    if not replace_old and place.exists():
-        raise ModelExistsError(path, remedy)
-    check_replaceable(place)
-
-
 class UnsavedModel:
-    """A model in a file without a name, which is gone with the last who uses it."""
+    """A model in an unnamed temporary file, which is deleted with its last user."""
 
     lookup: Lookup
 
     def __init__(self, write: Write) -> None:
-        """Make the model of what `write` writes."""
+        """Make a model of the output of `write`."""
         self.put(write)
 
     def __str__(self) -> str:
         return "the model"
 
     def put(self, write: Write) -> None:
-        """Put what `write` writes in its place; who has the old one open can go on reading.
+        """Replace the model by the output of `write`; readers of the old one may go on.
 
-        Raises ModelError when there is no room for it.
+        Raises ModelError when there is no room.
         """
         from tempfile import TemporaryFile  # with random 5 ms, which one message does without
 
@@ -106,7 +100,7 @@ class UnsavedModel:
 
 
 def opened(place: Path | UnsavedModel) -> Lookup:
-    """Return a model, opened; raises ModelError."""
+    """Open a model; raises ModelError."""
     if isinstance(place, UnsavedModel):
         return Lookup(str(place), os.dup(place.lookup.fileno()))
     return Lookup(place)
@@ -116,12 +110,12 @@ def opened(place: Path | UnsavedModel) -> Lookup:
 def changing(
     place: Path | UnsavedModel, wait: LockWait = DEFAULT_WAIT, may_be_new: bool = False
 ) -> Iterator[tuple[Lookup | None, Callable[[Write], None]]]:
-    """Give a model that nobody else changes meanwhile, and what puts another in its place.
+    """Lock a model; yields the open model and a function that replaces it.
 
-    One that another program has changed, restored or copied is checked whole.  That takes 3.4 s of
-    processor time and 180 MB for a million tokens, and an update .1 s: too much for each of them.
-    may_be_new: whether there need not be one yet, for which None is given.
-    Raises ModelError: there is no model, it is damaged, locked or cannot be written.
+    A model that another program has changed, restored or copied is checked whole.  That takes 3.4 s
+    of CPU and 180 MB for a million tokens, too much for each update, which takes .1 s.
+    may_be_new: whether the model may be missing; then None is yielded for it.
+    Raises ModelError: the model is missing, damaged, locked, or cannot be written.
     """
     if isinstance(place, UnsavedModel):
         yield place.lookup, place.put
@@ -139,10 +133,9 @@ _SAMPLE = 4 << 10  # bytes
 
 
 def check_replaceable(path: "Path") -> None:
-    """Raise ModelError unless what is at `path` may be overwritten: a model, or nothing.
+    """Raise ModelError for a file that must not be overwritten: any but a model.
 
-    A damaged model may be, and one that another program has formatted; a mailbox named by a slip
-    may not.
+    A damaged or reformatted model may be overwritten; a mailbox named by mistake must not.
     """
     if not path.exists():
         return
@@ -155,7 +148,7 @@ def check_replaceable(path: "Path") -> None:
 
 
 def is_model_like(path: "Path") -> bool:
-    """Return whether a file begins as a model does, damaged or not; False if it cannot be read."""
+    """Return whether a file begins like a model, damaged or not; False if it cannot be read."""
     try:
         with path.open("rb") as file:
             return _begins_model(file.read(_SAMPLE))
@@ -191,9 +184,9 @@ def _blocks(
 def write_blocks(
     file: IO[bytes], metadata: Metadata, counts: Iterable[bytes], learned: Iterable[bytes]
 ) -> None:
-    """Write a model of which the lines are there, in order: some in each block, with commas.
+    """Write a model of sorted lines, which come in blocks with commas between them.
 
-    An empty block has no line.
+    A block may be empty.
     """
     file.write(dump_metadata(metadata).encode())
     for beginning, blocks in ((lookup.TOKENS_LINE, counts), (lookup.LEARNED_LINE, learned)):
@@ -210,7 +203,7 @@ def write_blocks(
 def sorted_lines(
     rows: Iterable[tuple[str, Row]], key: Callable[[str], str] = lookup.token_key
 ) -> list[str]:
-    """Return lines of tokens or of the ledger, in their order, without what separates them."""
+    """Return the lines of tokens or of the ledger, sorted, without separators."""
     texts = lookup.RowTexts()
     # In the order of code points, which is that of the bytes of UTF-8.
     return sorted([key(name) + texts[row] for name, row in rows])
@@ -223,10 +216,10 @@ def splice(
     counts: Mapping[str, Row],
     learned: Mapping[str, Row],
 ) -> None:
-    """Write a model: the old one's lines, but with this metadata and these rows.
+    """Write the old model's lines with new metadata and changed rows.
 
-    counts, learned: the rows that are new or have changed; a row of zeros removes its line.
-    Raises ModelError when a line of the old model that must be read is damaged.
+    counts, learned: the new and changed rows; a row of zeros removes its line.
+    Raises ModelError when an old line that must be read is damaged.
     """
     blocks = (
         _changed(old, section, sorted_lines(rows.items(), key))
@@ -238,7 +231,7 @@ def splice(
 
 
 def _changed(old: Lookup, section: tuple[int, int], changed: list[str]) -> Iterator[bytes]:
-    """Yield the lines of a section of the old file, with the changed lines in place."""
+    """Yield the lines of a section of the old file, with the changed lines merged in."""
     gone = lookup.RowTexts()[(0,) * len(old.metadata.settings.classes)].encode()
     new = [line.encode() for line in changed]
     start, end = section

@@ -1,15 +1,12 @@
 """Writing a model: one writer at a time, and the new file replaces the old one in one step.
 
-The lock is on a file beside the model, since the model's own inode changes with every write.  It
-stays, but where no model came of it, and holds a stamp of what was written last.  A writer that
-gets a lock looks whether its file is still there, since a third one could lock a new file while the
-second still waits for the old one.
+The lock is on a file beside the model, since the model's own inode changes with every write.  The
+file stays, unless no model was written, and holds a stamp of the last write.  A writer that gets
+the lock checks that its file still exists, since another writer could lock a new file while it
+waits for the old one.
 
-A writer asks again and again rather than waiting in the system, where only a signal could end the
-wait, and Python delivers signals to one thread alone.
-
-At a URL, an object store replaces an object when all of the new one has come, so that who reads
-meanwhile has the old one or the new one; HDFS renames.  There is no lock: the last to write wins.
+A writer polls rather than waiting in the system, where only a signal could end the wait, and Python
+delivers signals to one thread alone.
 """
 
 import errno
@@ -37,7 +34,7 @@ def user_name(number: int) -> str:
 
 
 def described_access(path: "str | os.PathLike[str]") -> str:
-    """Return a clause on a file's owner and mode; empty if the system does not tell."""
+    """Return a clause on a file's owner and mode; empty if they are unknown."""
     try:
         status = Path(path).stat()
     except (OSError, ValueError):
@@ -70,11 +67,10 @@ def give_to_owner(handle: int, path: Path) -> None:
 
 
 def write_atomically(path: Path, write: Callable[[IO[bytes]], object], what: str = "model") -> None:
-    """Put what `write` writes in place of a model that is `locked`.
+    """Replace a model that is `locked` by the output of `write`.
 
-    A new file has the mode 0600; of one that was there, owner, group, mode and access control list
-    stay, as far as whoever writes may set them.
-    Whatever happens on the way, the old file stays whole until the new one is on the disk.
+    A new file has mode 0600.  A replaced one keeps owner, group, mode and access control list, as
+    far as this process may set them, and stays whole until the new one is on the disk.
     what: the file's kind, for errors.
     Raises ModelError when it cannot be written.
     """
@@ -89,7 +85,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object], what: str
                 give_to_owner(handle, path)
                 write(file)
                 file.flush()
-                keep_access(handle, path)  # as it is now, though a large model took its time
+                keep_access(handle, path)  # again, since writing a large model takes time
                 os.fsync(file.fileno())
             temporary.replace(path)
         except BaseException:
@@ -105,7 +101,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object], what: str
 
 
 def is_as_written(path: Path) -> bool:
-    """Return whether nobody has changed or replaced a file since `write_atomically` wrote it."""
+    """Return whether a file is unchanged since `write_atomically` wrote it."""
     try:
         return _lock_of(path).read_bytes() == _stamp(path)
     except OSError:
@@ -125,10 +121,10 @@ _BUFFER = 1 << 18
 
 
 def keep_access(handle: int, path: Path) -> None:
-    """Let the same people read and write an open file as the one at `path`, if there is one.
+    """Give an open file the group, mode and access list of the one at `path`, if there is one.
 
-    Only root can give a file to another owner, and others only to their own groups.  If the group
-    or the list cannot be kept, the group may do what everybody may: its bits were another group's.
+    Only root can give a file to another owner, and others only to their own groups.  If group or
+    list cannot be kept, the group gets the rights of all others: its bits were another group's.
     """
     try:
         old = path.stat()
@@ -148,9 +144,9 @@ _LIST = "system.posix_acl_access"  # whose group bits are the list's mask
 
 
 def _has_same_list(handle: int, path: Path) -> bool:
-    """Give an open file the access control list of the one at `path`; return whether it has it.
+    """Copy the access control list of the file at `path` to an open file; return whether it has it.
 
-    A folder's default list must not do more for the new file than the old one allowed.
+    A folder's default list must not allow more than the old file did.
     """
     if sys.platform != "linux":
         return True
@@ -177,13 +173,13 @@ _NO_ROOM = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
 
 @contextmanager
 def temporary_files() -> Iterator[None]:
-    """Raise ModelError if a temporary file has no room, or there is no folder for any."""
+    """Raise ModelError for a temporary file without room, or without any folder for it."""
     try:
         yield
     except OSError as error:
         is_nowhere = error.errno == errno.ENOENT and not error.filename  # as `tempfile` says it
         if error.errno not in _NO_ROOM and not is_nowhere:
-            raise  # it may be of what a program gives to be learned
+            raise  # it may come from the messages that a program passes in
         import tempfile  # with random 5 ms, which one message does without
 
         where = "TMPDIR" if is_nowhere else tempfile.gettempdir()
@@ -223,24 +219,24 @@ def _sync_folder(folder: Path) -> None:
 # Seconds between two attempts.  A server that is taught without a pause leaves the lock free for
 # 3 ms between two saves, so another writer gets it within a few of them.
 _INTERVAL = 0.01
-_SILENT = 1.0  # seconds of waiting before it is said
+SILENT = 1.0  # seconds of waiting before it is said
 _COMMAND_LIMIT = 80  # characters of the holder's command line
 
 
 def _warn(sentence: str) -> None:
-    import logging  # 8 ms, for who waits a second
+    import logging  # 8 ms, after a second of waiting
 
     logging.getLogger("nbspam").warning("nbspam: %s", sentence)
 
 
 class LockWait(NamedTuple):
-    """How long a writer waits for a lock, and who hears of it."""
+    """How long a writer waits for a lock, and how it reports that."""
 
     # Seconds.  The longest that nbspam itself holds a lock is a pruning: a minute for
     # five million tokens.
     limit: float = 300.0
-    say: Callable[[str], None] = _warn  # called once, with a sentence; by default it is logged
-    is_over: Callable[[], bool] = bool  # never; asked before each attempt: whether to give up now
+    say: Callable[[str], None] = _warn  # gets one sentence; by default logs it
+    is_over: Callable[[], bool] = bool  # whether to give up, called before each attempt
 
 
 DEFAULT_WAIT = LockWait()
@@ -291,7 +287,7 @@ def _acquired(path: Path, lock: Path, wait: LockWait) -> int:
                     waited = time.monotonic() - began
                     if waited >= wait.limit or wait.is_over():
                         raise _held(path, lock, handle, waited)
-                    if waited >= _SILENT and not has_said:
+                    if waited >= SILENT and not has_said:
                         has_said = True
                         wait.say(f"{path}: waiting for its lock {lock}, held by {_holder(handle)}")
                     time.sleep(_INTERVAL)
@@ -339,7 +335,7 @@ def _open_lock(path: Path, lock: Path) -> int:
         return handle
 
 
-# Who is in the way
+# The holder of a lock
 
 
 def _unusable(path: Path, lock: Path, error: OSError) -> ModelError:
@@ -369,7 +365,7 @@ def _held(path: Path, lock: Path, handle: int, seconds: float) -> LockedError:
 
 
 def _stranger(path: Path, owner: int) -> str:
-    """Return who owns a lock if they have no business with the model; otherwise nothing."""
+    """Return the owner of a lock, if it is a user unrelated to the model; else an empty string."""
     place = path if path.exists() else path.parent
     if owner in (os.geteuid(), 0, place.stat().st_uid):
         return ""
@@ -377,7 +373,7 @@ def _stranger(path: Path, owner: int) -> str:
 
 
 def _holder(handle: int) -> str:
-    """Return which process holds a lock, as far as the system says."""
+    """Return the process that holds a lock, as far as the system tells."""
     status = os.fstat(handle)
     device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
     try:

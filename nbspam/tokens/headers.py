@@ -8,8 +8,8 @@ Three kinds, by how far they can be trusted to hold for other mail (docs/researc
 - the fields of HEARD, From and To once more, show the way the mail came: they are the header
   channel, the best evidence on one server's mail and ruinous on other mail.
 
-What mail software writes into a message after it has arrived is no part of it: the same message
-must give the same tokens in every folder.
+Fields that mail software adds after arrival are not used: the same message must give the same
+tokens in every folder.
 """
 
 import re
@@ -66,7 +66,7 @@ def subject_of(headers: list[Header]) -> str:
 
 
 def fields_of(headers: list[Header]) -> dict[str, str]:
-    """Return the fields that are heard, in the order of their names; several of one are lines."""
+    """Return the fields that are used, by name; several of one name are lines."""
     lines: dict[str, list[str]] = {}
     for name, value in headers:
         if name in HEARD and (value or name == "received"):
@@ -187,17 +187,12 @@ def channel_tokens(values: dict[str, str]) -> set[str]:
     for prefix, lines in texts.items():
         text = "\n".join(lines)
         if len(tokens) < _TOKENS_LIMIT:
-            add_pieces(prefix, text, tokens)
+            data = text[:_CHANNEL_LIMIT].encode("ascii", "replace").translate(_KEPT)
+            pieces = set(data.decode("ascii").split())
+            tokens.update([prefix + value for piece in pieces for value in _values_of[piece]])
         if len(tokens) >= _TOKENS_LIMIT or len(text) > _CHANNEL_LIMIT:
             tokens.add("limit:header")
     return tokens
-
-
-def add_pieces(prefix: str, text: str, tokens: set[str]) -> None:
-    """Cut a text of the header channel and add its tokens."""
-    data = text[:_CHANNEL_LIMIT].encode("ascii", "replace").translate(_KEPT)
-    pieces = set(data.decode("ascii").split())
-    tokens.update([prefix + value for piece in pieces for value in _values_of[piece]])
 
 
 def _values(piece: str) -> tuple[str, ...]:
@@ -217,11 +212,6 @@ def _values(piece: str) -> tuple[str, ...]:
 
 # Seven pieces in ten were met before: 46 µs a mail in place of 61.
 _values_of = Memo(_values, limit=1 << 12)
-
-
-def has_name_token(name: str) -> bool:
-    """Return whether the name of a field, in lower case, is a token itself."""
-    return HEARD.get(name) == _OTHER
 
 
 def collecting_host(received: str) -> str:

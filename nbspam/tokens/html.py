@@ -1,4 +1,4 @@
-"""HTML to the text a reader sees, with a token for each way of hiding text from him.
+"""HTML to the text that a reader sees, with a token for each way of hiding text.
 
 One pattern over the whole text: the standard library's html.parser takes 25 times as long (0.8 s
 against 0.03 s for the 6.6 MB of HTML in the SpamAssassin corpus), and spam's HTML is seldom valid.
@@ -92,8 +92,8 @@ def _tag(source: str) -> Tag:
 tags = Memo(_tag, limit=1 << 13)
 
 # A comment, style or script that never closes goes on to the end, as in browsers; so the search for
-# its end is made once.  A quoted value is as long as it is: of one bounded to 2,000 characters, the
-# rest was shown to nobody and read as text.  An unclosed quote is passed over.
+# its end is made once.  A quoted value has any length: with a bound of 2,000 characters, the rest,
+# which no program shows, was read as text.  An unclosed quote is passed over.
 _TAG = re.compile(
     rf"({COMMENT}"
     rf"|<(?P<raw>{RAW}){ATTRIBUTES}>?.*?(?:</(?P=raw){END}|\Z)"
@@ -107,7 +107,7 @@ _LETTER_ENTITY = lazy_pattern(
 
 
 class Page(NamedTuple):
-    """What is in an HTML source."""
+    """The content of an HTML source."""
 
     text: str  # what is not hidden for certain
     certain: str  # of that, what is seen for certain
@@ -152,15 +152,15 @@ def _has_comment_in_word(texts: list[str], sources: list[str]) -> bool:
     )
 
 
-# Attributes that are as good as a declaration.
+# Attributes that stand for a declaration.
 _PRESENTATION = dict(
     pair.split("=")
     for pair in "color=color:{} text=color:{} bgcolor=background-color:{} width=width:{}"
     " height=min-height:{} hidden=display:none popover=display:none nowrap=white-space:nowrap"
     " background=background-image:{}".split()
 )
-# Elements that show nothing of the text in them, whatever their style, and those of which only some
-# programs do, or not all of it.
+# Elements whose text is never shown, whatever their style, and elements whose text only some
+# programs show, or show in part.
 _UNSEEN = frozenset({"template", "datalist", "audio", "canvas"})
 _SELDOM_SEEN = frozenset(
     "bdo dialog marquee math noscript object progress meter rp svg textarea video".split()
@@ -171,7 +171,7 @@ _INDENTS = dict.fromkeys(("blockquote", "ul", "ol", "dd", "menu", "dir"), 40)
 _UNBROKEN = frozenset({"nobr", "pre", "xmp", "listing"})
 _SPECIAL = _UNSEEN | _SELDOM_SEEN | _UNBROKEN | _SCALES.keys() | _INDENTS.keys()
 _SPECIAL |= {"details", "select", "summary"}
-# Tags that browsers open again where what is around them ended first.
+# Tags that browsers open again if their parent was closed first.
 _FORMATTING = frozenset("a b big code em font i nobr s small strike strong tt u".split())
 _REOPENED, _REOPENED_LIMIT = 8, 1_000  # at once, and of a page
 
@@ -180,7 +180,7 @@ _FEW_COLOURS = 8  # pairs that a text may have by rules in doubt
 # Hidden text that a page begins with is shown in the list of mails, and no trick.
 _PREHEADER_LIMIT = 250
 _FILLER = lazy_pattern(r"&[#\w]{1,9};|\W")
-# What is seen for certain: letters of so many pixels, lines with room for so many.
+# Text is seen for certain if its letters have so many pixels, and its line room for so many.
 _LEAST_SIZE, _FAIR_SIZE, _MOST_SIZE, _LEAST_ROOM = 4, 6.5, 200, 40
 _MOST_CHARACTERS = 300  # in a line that does not break
 # Why text is hidden, and the token for it where that has another name.
@@ -217,7 +217,7 @@ _CLIPPED = lazy_pattern(r"overflow|width\W{1,5}\d{4}")
 
 
 class _Element(NamedTuple):
-    """What an element makes of the text in it."""
+    """The effect of an element on the text in it."""
 
     look: Look  # as far as it is known
     besides: Look | None  # what it may be besides
@@ -243,7 +243,7 @@ def _only(value: _Kind) -> _Kind:
 def _element(
     inside: str, rules: Declarations, is_important: bool = False, besides: Look | None = None
 ) -> _Element:
-    """Return what the attributes of a tag, in lower case, and rules make of the text in it."""
+    """Return the element of a tag with these attributes, in lower case, and rules."""
     attributes = _attributes_of[inside]
     inline, is_open = _declarations_of[attributes.get("style", "")], "open" in attributes
     style: Declarations = {}
@@ -275,11 +275,10 @@ _unruled = Memo(lambda inside: _element(inside, {}), limit=1 << 12)
 def visible(
     texts: list[str], tags: list[Tag], sheet: StyleSheet | None, links: list[str], tricks: set[str]
 ) -> tuple[str, str]:
-    """Return the text that is not hidden for certain, and of that what is seen for certain.
+    """Return the text that is not hidden for certain, and the part of it that is seen for certain.
 
-    The tags are followed: which are open, and how they are styled.
-    texts: what stands before each tag, and after the last one.  links, tricks: get the targets of
-    the links, and a token for each way of hiding text.
+    texts: the texts before each tag, and after the last one.
+    links, tricks: receive the targets of links, and a token for each way of hiding text.
     """
     pieces: list[str] = []
     certain: list[str] = []
@@ -328,7 +327,7 @@ def visible(
     if sheet is not None and sheet.met_limit:
         tricks.add("limit:styles")
         return " ".join([text, *unseen]), ""
-    # A mail of which nothing is to be seen is one whose styles we misread.
+    # If nothing of a mail is visible, its styles were misread.
     if unseen and len(text.split()) < _FEW_WORDS < sum(len(piece.split()) for piece in unseen):
         return " ".join([text, *unseen]), text
     if open_tags.is_covered:
@@ -337,7 +336,7 @@ def visible(
 
 
 class _Reading(NamedTuple):
-    """What the text in the open tags looks like."""
+    """How text in the open tags looks."""
 
     hidden: str = ""  # why it is hidden if nothing in doubt hides it; empty if it is not
     doubted: str = ""  # why if all that is in doubt hides it
@@ -353,11 +352,11 @@ class _Reading(NamedTuple):
     __hash__, __eq__ = object.__hash__, object.__eq__  # type: ignore[misc]
 
     def within(self, name: str, element: _Element, besides: Look) -> "_Reading":
-        """Return what text in one more tag looks like.
+        """Return how text in one more tag looks.
 
-        besides: what is in doubt of it.
-        What is in a tag may be seen all the same if it has a size, a colour or a visibility of its
-        own, as in the layout of newsletters.
+        besides: its doubtful look.
+        Text in a hidden tag may be visible if it has a size, a colour or a visibility of its own,
+        as in the layout of newsletters.
         """
         look = element.look
         pixels, times = look.size or (0.0, _SCALES.get(name, 1.0))
@@ -474,7 +473,7 @@ def _reading_in(reading: _Reading, name: str, element: _Element) -> tuple[_Readi
 
 
 class _OpenTags:
-    """Which tags are open, and how the text in them looks by either reading."""
+    """The open tags, and how text in them looks by either reading."""
 
     def __init__(self, sheet: StyleSheet | None) -> None:
         self.reading = _ROOT
@@ -488,11 +487,11 @@ class _OpenTags:
 
     @property
     def is_gone(self) -> bool:
-        """Whether what is in the open tags takes no room, by either reading."""
+        """Whether the content of the open tags takes no room, by either reading."""
         return self.reading.hidden == "hidden" and self.reading.doubted in ("hidden", _DOUBT)
 
     def follow(self, tag: Tag) -> str:
-        """Open or close a tag, and return what a reader sees in its place."""
+        """Open or close a tag; return the gap that a reader sees in its place."""
         gap, name, closes, opens, _, inside, has_look, _ = tag
         if closes:
             places = self.places[name]
@@ -535,7 +534,7 @@ class _OpenTags:
         self.is_covered = self.is_covered or covers
 
     def _element(self, name: str, inside: str) -> _Element:
-        """Return what attributes and style sheets make of the text in a tag."""
+        """Return the element of a tag, by its attributes and the style sheets."""
         if self._sheet is None:
             return _unruled[inside]
         key = f"{name} {inside}"
@@ -551,9 +550,9 @@ class _OpenTags:
         return element
 
     def _close(self, names: Collection[str], bounds: Collection[str]) -> _Element:
-        """Close the innermost tag of some names and all within it, and return what it made of it.
+        """Close the innermost tag of some names and all tags within it; return its element.
 
-        Not if there is none, or if it is outside of a tag of the `bounds`.
+        Nothing is closed if there is none, or if a tag of the `bounds` is further in.
         """
         if not any(map(self.places.get, names)):  # two in three
             return _PLAIN
@@ -570,7 +569,7 @@ class _OpenTags:
         return element
 
     def _reopen(self, inner: list[_Open], are_all: bool) -> None:
-        """Open tags again, as browsers do where what is around them ended (HTML, 13.2.4.3)."""
+        """Open tags again whose parent was closed, as browsers do (HTML, 13.2.4.3)."""
         candidates = [tag for tag in inner if are_all or tag[0] in _FORMATTING]
         reopened = candidates[-_REOPENED:]
         self._n_reopened += len(reopened)

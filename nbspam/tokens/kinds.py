@@ -143,14 +143,14 @@ class Trait(NamedTuple):
     name: str
     meaning: str
     show: Callable[[float], str]  # a value on its scale, as a reader expects it
-    in_evidence: bool = False  # whether the evidence rule heeds it; the sum rule heeds all
+    in_evidence: bool = False  # whether the evidence rule uses it; the sum rule uses all
 
 
 _percent, _plain = "{:.0f} %".format, "{:.0f}".format
 
 
-# In the order of a message's numbers.  The evidence rule heeds what the text is like; what the form
-# of a mail is, its tokens say better.  Left-out log-loss of P2's training half: .0184
+# In the order of a message's numbers.  The evidence rule uses the traits of the text; tokens show
+# the form of a mail better.  Left-out log-loss of P2's training half: .0184
 # without traits, .0180 with the seven of the text, .0185 with all.
 TRAITS = (
     Trait("characters", "characters of the text (amount)", shown_amount, in_evidence=True),

@@ -1,13 +1,13 @@
-"""What styles and colours say of text: that it is seen for certain, hidden for certain, or neither.
+"""Styles and colours: whether they leave text visible for certain, hide it for certain, or neither.
 
-No browser is rebuilt here.  Text is seen for certain if every declaration that concerns it is in a
-table of harmless properties and values, and if what adds up along nesting (the size of its letters,
-its opacity, the room in its line) leaves it legible.  Few declarations hide it for certain.  All
-others, and rules whose selectors or media are not simple, are in doubt: the text that they concern
-is *perhaps* hidden (`html.py`).
+This is not a browser.  Text is seen for certain if every declaration that applies to it is in a
+table of harmless properties and values, and if it is legible by what adds up along nesting: the
+size of its letters, its opacity, the room in its line.  Few declarations hide text for certain.
+All others, and rules with complex selectors or media, are doubtful: the text that they apply to is
+*perhaps* hidden (`html.py`).
 
-The reader is one with a light screen and a window of `_WINDOW`.  What a sheet declares for
-telephones, dark screens and printers alone hides nothing from him.
+The reader is assumed to have a light screen and a window of `_WINDOW`.  Rules for telephones, dark
+screens or printers hide nothing from this reader.
 
 Source: CSS 2.1, chapters 4 to 6 and 14; HTML, 15.3.
 """
@@ -22,7 +22,7 @@ from nbspam.patterns import lazy_pattern
 from nbspam.reading.message import ATTRIBUTES, END
 from nbspam.tokens.text import Memo
 
-# Of any length: what a limit cut off a style would be unknown.  Nothing is tried twice.
+# Of any length, since a limit would cut off part of a style.  No character is matched twice.
 _ATTRIBUTE = lazy_pattern(
     r"([^\s\"'<>/=]++)(?:\s*+=\s*+(?:\"([^\"]*+)\"?|'([^']*+)'?|([^\s\"'>]++)))?", re.ASCII
 )
@@ -78,11 +78,11 @@ _UNITS = {
 _OF_LETTERS = _UNITS | {"": 16.0, "%": 0.16}
 _SHARES = {"": 1.0, "%": 0.01}
 _LENGTH = lazy_pattern(r"([-+]?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9}))([a-z]{0,4}|%)\Z")
-_FAR = 2_000.0  # pixels: nobody looks for text beyond
+_FAR = 2_000.0  # pixels: text beyond is out of sight
 _SIDE = r"(?:-(?:left|right|top|bottom))?"
 _LINE = r"none hidden solid dashed dotted double groove ridge inset outset thin medium thick"
 # Properties, and their values that hide no text: words (*: all, #: colours), lengths in pixels.
-# Of all other values and properties nobody but the browser knows.
+# All other values and properties are doubtful.
 _HARMLESS = [
     (re.compile(names), frozenset(words.replace("_", " ") for words in values.split()), *ends)
     for names, values, *ends in (
@@ -96,7 +96,7 @@ _HARMLESS = [
             r"|interpolation-mode|tap-highlight-color|tab-interval|v?align\Z|appearance)|mso-(?!hide)|-premailer-|--",
             "*", 1, 0,
         ),
-        # What is said by these, `look` knows.
+        # `look` evaluates these.
         (r"(?:font|font-size|color|background|background-color|opacity)\Z", "*", 1, 0),
         (rf"padding{_SIDE}\Z", "", 0, 600),
         (rf"margin{_SIDE}\Z", "auto", 0, 600),
@@ -130,13 +130,13 @@ _INHERITED = frozenset({"", "inherit", "initial", "unset", "revert"})
 _QUOTED = lazy_pattern(r"\"[^\"]*\"|'[^']*'|(?:rgb|hsl)a?\([^()\"']*\)")
 _BRACKET = lazy_pattern(r"[\"'()\[\]{}\\@]")
 _SHORTHAND = lazy_pattern(r"padding|margin|border|box-shadow")
-# Of these the others than the harmless values move a box, which may come to lie over other text.
+# Values of these that are not harmless move a box, which may cover other text.
 _MOVING = lazy_pattern(
     r"margin|left|right|top|bottom|position|inset|trans|scale|rotate|zoom|offset|grid|order|all\Z"
     r"|border|outline|box-shadow|animation|float|perspective"
 )
 _PAINTING = lazy_pattern(r"background|border(?!-(?:collapse|spacing))|outline|box-shadow")
-# What narrows a line: by one side, or by both.
+# Properties that narrow a line, on one side or on both.
 _INDENT = lazy_pattern(r"(?:padding|margin|border|text-indent)(-left|-right)?(?:-width)?\Z")
 _SHOWING = frozenset("display mso-hide max-height height visibility opacity font font-size".split())
 _LETTERS = {"x-small": 10.0, "small": 13.0, "medium": 16.0, "large": 18.0, "initial": 16.0}
@@ -225,7 +225,7 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 class Look(NamedTuple):
-    """What a style makes of the text in an element."""
+    """The effect of a style on the text in an element."""
 
     hides: bool = False  # whatever its size and colour
     visibility: str | None = None
@@ -296,7 +296,7 @@ def _paint(value: str) -> Paint:
 
 
 def look(style: Declarations) -> Look:
-    """Return what a style makes of text."""
+    """Return the effect of a style on text."""
     get = style.get
     odd = [name for name, value in style.items() if not _is_harmless[f"{name}:{value}"]]
     is_doubted = any(name != "height" or "display" in style for name in odd)
@@ -373,7 +373,7 @@ def _blend(below: Paint, above: tuple[Colour, float]) -> Paint:
 
 
 def either(looks: Collection[Look]) -> Look:
-    """Return the look of what may have any of these looks, several, or none."""
+    """Return the look of text that may have any of these looks, several, or none."""
     pairs = NO_LOOK.pairs
     for look in (*looks, *looks):  # in any order
         if look.pairs != NO_LOOK.pairs and len(pairs) <= _FEW:
@@ -463,9 +463,9 @@ class StyleSheet:
     def rules_for(
         self, name: str, classes: Iterable[str], own_id: str
     ) -> tuple[Declarations, bool, Look | None]:
-        """Return what the rules declare of an element, whether that may beat its own style.
+        """Return the declarations for an element, whether they may override its own style.
 
-        And what others may make of it besides.
+        And the look that doubtful rules may give it.
         """
         keys = ["*", name]
         for class_name in classes:
@@ -482,15 +482,14 @@ class StyleSheet:
         return style, is_important, either(doubtful) if doubtful else None
 
 
-# What `rules_for` returns of most elements.
+# The result of `rules_for` for most elements.
 NO_RULES: tuple[Declarations, bool, Look | None] = {}, False, None
 
 
 def _rules_of(sheet: str, applies_here: int) -> Iterator[tuple[str, Declarations, int, bool]]:
-    """Yield the selectors and declarations of the rules that say what text looks like.
+    """Yield selectors and declarations of the rules of a sheet.
 
-    And whether they apply, as far as their medium and conditions go, and whether one of them is
-    `!important`.
+    And whether they apply, by their medium and conditions, and whether one is `!important`.
     """
     prelude = ""
     blocks = [("", applies_here)]  # what is open: what stands before it, whether it applies
@@ -515,7 +514,7 @@ _STATEMENTS = lazy_pattern(r"\A(?:\s*+@[^;]*+;)++")  # @import, @charset
 
 
 def _applies(prelude: str, outer: int) -> int:
-    """Return whether what is in a block applies."""
+    """Return whether the rules in a block apply."""
     if not prelude.startswith("@"):
         return outer
     if not prelude.startswith("@media") or len(prelude) > _PRELUDE_LIMIT:
@@ -538,9 +537,9 @@ def _feature(feature: str) -> int:
 
 
 def _keys(selectors: str) -> list[tuple[str, bool]]:
-    """Return what each selector needs, and whether that is all that it asks for.
+    """Return the key of each selector, and whether the key is the whole selector.
 
-    A browser passes over the whole list if it knows one of them not.
+    A browser ignores the whole list if it does not know one of them.
     """
     if "(" in selectors:
         return [("*", False)]

@@ -1,7 +1,7 @@
 """The tokens of plain text: words, numbers, money, pairs of words, links, punctuation.
 
-Before they are cut Unicode tricks are undone, each leaving a token that says so: spam writes
-`fr\u200bee`, `ｆｒｅｅ` or `frее` (in part Cyrillic) so that a filter sees no "free".
+Unicode tricks are undone first, and each kind leaves a token: spam writes `fr\u200bee`,
+`ｆｒｅｅ` or `frее` (in part Cyrillic) so that a filter sees no "free".
 
 A token is a word in lower case, or `kind:value`; no word holds a colon, so the two never meet.
 What each kind is worth is measured in docs/research/tokens.md.
@@ -17,14 +17,14 @@ from nbspam.tokens.kinds import KINDS, TRIGRAM, kind_of
 
 Value = TypeVar("Value")
 
-# Longer keys are not met again, and would cost memory by the megabyte.
+# Longer keys seldom occur again, and would cost megabytes.
 _KEY_LIMIT = 200
 
 
 class Memo(dict[str, Value]):
-    """What was worked out before: the same words and fields stand in thousands of mails.
+    """A cache of a function's values: the same words and fields stand in thousands of mails.
 
-    A dict that works out what it lacks, and forgets everything when it is full.
+    A dict that computes missing values, and is cleared when it is full.
 
     `map(memo.__getitem__, keys)` runs in C for what is known: functools.lru_cache, which keeps an
     order of use besides, took 240 ms where this takes 180 (908,000 keys, 64,000 of them different).
@@ -58,7 +58,7 @@ class VisibleText(NamedTuple):
 # Sets of characters, each as its ranges in ascending order, for the brackets of a pattern and for
 # `may_have`.
 
-# Vowel signs and tone marks are no letters to Python's \w, and words would fall apart at them.
+# Vowel signs and tone marks are not letters to Python's \w, and would split words.
 # These are the blocks' ranges, not every single mark.
 _INDIC = "".join(
     f"{chr(b)}-{chr(b + 3)}{chr(b + 0x3A)}-{chr(b + 0x57)}{chr(b + 0x62)}-{chr(b + 0x63)}"
@@ -78,12 +78,12 @@ UNSPACED = (
 # Characters without width or look: control characters, zero-width, soft hyphen, direction marks,
 # byte order mark, variation selectors, Hangul fillers, tags.
 _CONTROLS = "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # but those that end a line or a field
-_INVISIBLES = (
+INVISIBLES = (
     "\u00ad-\u00ad\u034f-\u034f\u061c-\u061c\u115f-\u1160\u17b4-\u17b5\u180b-\u180e"
     "\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\u3164-\u3164\ufe00-\ufe0f\ufeff-\ufeff"
     "\uffa0-\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e01ef"
 )
-_INVISIBLE = lazy_pattern(f"[{_CONTROLS}{_INVISIBLES}]")
+_INVISIBLE = lazy_pattern(f"[{_CONTROLS}{INVISIBLES}]")
 _CONTROL = lazy_pattern(f"[{_CONTROLS}]")
 _ASCII_CONTROLS = [chr(n) for n in (*range(9), *range(14, 28), 127)]
 # Between two letters of a script that has no use for joiners (Arabic, Indic scripts and emoji do).
@@ -105,8 +105,8 @@ _STYLED = lazy_pattern(f"[{_STYLED_LETTERS}]")
 _FLAGS = "\U0001f1e6-\U0001f1ff"
 _REGIONAL = lazy_pattern(f"[{_FLAGS}]{{3,}}")  # two are a flag
 # In the ranges' order for `may_have`, which looks at the first and the last.
-_COMPATIBLES = f"\u0262-\u0262\u2100-\u214f\ufb00-\ufb06\uff01-\uff5e{_STYLED_LETTERS}{_FLAGS}"
-_COMPATIBLE = lazy_pattern(f"[{_COMPATIBLES}]")
+COMPATIBLES = f"\u0262-\u0262\u2100-\u214f\ufb00-\ufb06\uff01-\uff5e{_STYLED_LETTERS}{_FLAGS}"
+_COMPATIBLE = lazy_pattern(f"[{COMPATIBLES}]")
 # Letters in styles that Unicode does not know as letters: small capitals, white in a black shape.
 _STYLES = str.maketrans(
     dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz", strict=True))
@@ -118,8 +118,8 @@ _LOOK_ALIKES = str.maketrans(
     "авеікмнорстухјѕһԁԛԝьАВЕІКМНОРСТУХЈЅҺԀԚԜЬαεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧɑɡⅼ",
     "abeikmhopctyxjshdqwbABEIKMHOPCTYXJSHDQWBaeikvoptuxABEZHIKMNOPTYXagl",
 )
-_ALIKE = "\u0251-\u0251\u0261-\u0261\u0370-\u052f\u217c-\u217c"
-_MIXES = lazy_pattern(f"[A-Za-z][{_ALIKE}]|[{_ALIKE}][A-Za-z]")
+ALIKE = "\u0251-\u0251\u0261-\u0261\u0370-\u052f\u217c-\u217c"
+_MIXES = lazy_pattern(f"[A-Za-z][{ALIKE}]|[{ALIKE}][A-Za-z]")
 _LETTERS = lazy_pattern(r"[^\W\d_]+")
 
 
@@ -170,7 +170,7 @@ def undo_tricks(text: str) -> tuple[str, set[str]]:
         return text, set()
     tricks = set()
     characters = strange_characters(text)
-    if has_control or may_have(characters, _INVISIBLES):
+    if has_control or may_have(characters, INVISIBLES):
         if _SPLIT_WORD.search(text):
             tricks.add("trick:invisible")
         text = _INVISIBLE.sub("", text)
@@ -181,7 +181,7 @@ def undo_tricks(text: str) -> tuple[str, set[str]]:
         if _OVERLAY.search(text):
             tricks.add("trick:marks")
         text = _DECORATION.sub("", unicodedata.normalize("NFC", text))
-    if may_have(characters, _COMPATIBLES) and _COMPATIBLE.search(text):
+    if may_have(characters, COMPATIBLES) and _COMPATIBLE.search(text):
         import unicodedata
 
         if _FULL_WIDTH.search(text):
@@ -192,7 +192,7 @@ def undo_tricks(text: str) -> tuple[str, set[str]]:
             text = _REGIONAL.sub(lambda m: "".join(chr(ord(c) - 0x1F185) for c in m[0]), text)
         text = _COMPATIBLE.sub(lambda m: unicodedata.normalize("NFKC", m[0]), text)
         characters = strange_characters(text)
-    if may_have(characters, _ALIKE) and _MIXES.search(text):
+    if may_have(characters, ALIKE) and _MIXES.search(text):
         tricks.add("trick:look-alike")
         # Word by word: a pattern for words with a mix in them took ten times as long on long ones.
         text = _LETTERS.sub(_alike, text)
@@ -273,7 +273,7 @@ WORD_LIMIT = 30
 _TRIGRAM = TRIGRAM.prefix
 _REPEATS = 300  # characters from which on a field's words repeat enough
 # The beginning of a text without mail headers, an SMS or a row of a table, gets tokens that a mail
-# has no need of: every word as it is written, signs, and letter triples.
+# does without: every word as it is written, signs, and letter triples.
 SHORT = 400
 
 
@@ -286,7 +286,7 @@ UNDERSCORE = lazy_pattern(r"_(?<=[^\W\d_]_)(?=[^\W\d_])")
 
 
 def _shape(character: str) -> int:
-    """Return what stands for a character in the shape of a text."""
+    """Return the sign of a character in the shape of a text."""
     if character.isalpha():
         return ord("a")
     if character in "013457":
@@ -398,6 +398,10 @@ def _cut(text: str) -> tuple[list[str], list[str], bool]:
     return links, words_of(lower), is_spelled
 
 
+# The £ is the one sign beyond ASCII among those of PUNCTUATION.
+_SIGN_BYTES = western_table(lambda c: c in "!?.*#=~+&$£-")
+
+
 def text_tokens(text: str) -> dict[str, None]:
     """Return the tokens of a text of any length: words, pairs, links, punctuation.
 
@@ -411,21 +415,11 @@ def text_tokens(text: str) -> dict[str, None]:
     # Two neighbours say more than each alone: P5 falls from 0.50 to 0.29 1-ROCA% with them.
     pairs = map(" ".join, itertools.pairwise(words))
     data = western_bytes(text)
-    signs = text if data is None else _runs_of_signs(data)
+    signs = text
+    if data is not None:  # each different run once: 7 µs a mail in place of 53
+        signs = b" ".join(set(data.translate(_SIGN_BYTES).split())).decode("cp1252")
     tokens.update([f"punct:{run[:3]}" for run in set(PUNCTUATION.findall(signs))])
     return dict.fromkeys(itertools.chain(words, pairs, sorted(tokens)))
-
-
-# The £ is the one sign beyond ASCII among those of PUNCTUATION.
-_SIGN_BYTES = western_table(lambda c: c in "!?.*#=~+&$£-")
-
-
-def _runs_of_signs(data: bytes) -> str:
-    """Return each different run of punctuation once.
-
-    So the pattern need not see all the text: 7 µs a mail in place of 53.
-    """
-    return b" ".join(set(data.translate(_SIGN_BYTES).split())).decode("cp1252")
 
 
 def every_token(text: str) -> Iterator[str]:
@@ -441,7 +435,7 @@ def every_token(text: str) -> Iterator[str]:
 
 
 def short_text_tokens(text: str) -> list[str]:
-    """Return what a text of SMS length has besides: written words, signs, capitals and trigrams.
+    """Return the extra tokens of a text of SMS length: written words, signs, capitals, trigrams.
 
     As often as they occur.  Capitals are counted here alone: in every text they took 18 µs a mail
     and made no difference; without them a filter of 50 SMS of each class blocks 2.2 % of the ham
@@ -496,7 +490,7 @@ _host_names = Memo(_names_of_host, limit=1 << 12)
 
 
 def typed_tokens(typed: str) -> list[str]:
-    """Return the tokens that a typed word stands for: one, or the bigrams of several words.
+    """Return the tokens of a typed word: one, or the bigrams of several words.
 
     typed: `FREE`, `claim now`, `Subject:Free` or `host:Example.org`.  A text is written as the
     tokenizer does it: in lower case and without disguises.  Of other kinds than words and the
@@ -512,7 +506,7 @@ def typed_tokens(typed: str) -> list[str]:
 
 
 def of_other_kinds(token: str) -> list[str]:
-    """Return what a token would be as each other kind: `subject:free` for `free`, and back."""
+    """Return the tokens of other kinds with the same value: `subject:free` for `free`, and back."""
     kind_of_token = kind_of(token)
     value = token.removeprefix(kind_of_token.prefix)
     return [kind.prefix + value for kind in KINDS if kind != kind_of_token]

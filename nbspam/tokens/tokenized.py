@@ -41,8 +41,8 @@ RULES = 8
 # of 104,000 different words took 2.9 s to learn, and the model grew by 3 MB.
 TOKENS_LIMIT = 20_000
 _DIGEST_BYTES = 16  # 2^64 messages before two of them are likely to share a digest
-# Words of an alternative that another part says too, from which on it is the same text: of ham's
-# they mostly are.  If they never speak for ham whatever they say, 1-ROCA% is .0139 (P2) and .1268
+# From this share of common words on, an alternative is the same text as another part: ham's mostly
+# is.  If they never speak for ham whatever they say, 1-ROCA% is .0139 (P2) and .1268
 # (P5) in place of .0133 and .1261; if they always do, any ham can stand there.
 _SAME = 0.8
 _QUOTED = lazy_pattern(">+From ")  # in an mbox, at the beginning of a line
@@ -50,12 +50,14 @@ _NO_MEDIA_TYPE = re.compile(r"[^\w.+/-]+")
 
 
 def message_tokens(
-    message: Message, texts: list[VisibleText] | None = None, perhaps_hidden: set[str] | None = None
+    message: Message,
+    texts: list[VisibleText] | None = None,
+    possibly_hidden: set[str] | None = None,
 ) -> KeysView[str]:
     """Return the set of tokens of a message, always in the same order.
 
-    texts: a list to which its texts are added as a reader sees them, if they are needed for more.
-    perhaps_hidden: a set to which those are added that only text has that is perhaps hidden.
+    texts: a list that receives the texts as a reader sees them.
+    possibly_hidden: a set that receives the tokens found in possibly hidden text only.
     """
     is_mail = bool(message.headers)
     has_others = any(part.is_doubtful for part in message.parts)
@@ -103,8 +105,8 @@ def message_tokens(
         tokens, limits = _drawn(tokens), limits | {"tokens"}
     for name in sorted(limits):
         tokens[f"limit:{name}"] = None
-    if perhaps_hidden is not None:
-        perhaps_hidden |= only_perhaps & tokens.keys()
+    if possibly_hidden is not None:
+        possibly_hidden |= only_perhaps & tokens.keys()
     return tokens.keys()
 
 
@@ -118,7 +120,7 @@ def _text_tokens(text: str, is_mail: bool) -> dict[str, None]:
 def _drawn(tokens: Iterable[str]) -> dict[str, None]:
     """Return TOKENS_LIMIT tokens, the same from the same set.
 
-    Which, depends on all of them: no spammer can write words that crowd out his others.
+    The choice depends on all of them, so that no words can crowd out others on purpose.
     """
     from hashlib import blake2b
 
@@ -240,12 +242,12 @@ def message_traits(message: Message, texts: Sequence[VisibleText]) -> tuple[int,
 
 
 class Numbers(NamedTuple):
-    """What a message has beside its set of tokens, as far as a model counts it."""
+    """The numbers of a message beside its set of tokens, as far as a model uses them."""
 
     times: Mapping[str, int] = {}  # of the tokens that occur more than once: how often
     traits: tuple[int, ...] = ()  # as `kinds.TRAITS` lists them
-    # The tokens that only text has that is perhaps hidden: they never speak for ham.
-    perhaps_hidden: frozenset[str] = frozenset()
+    # The tokens found in possibly hidden text only: they never speak for ham.
+    possibly_hidden: frozenset[str] = frozenset()
 
 
 NO_NUMBERS = Numbers()
@@ -307,7 +309,7 @@ def digest_of(
     return known.hexdigest()
 
 
-# What a reader sees of a message
+# The excerpt of a message, for a reader
 
 _FIELD_LIMIT = 300  # characters of the Subject and of From
 _STRANGE = "\ufffd"
@@ -322,7 +324,7 @@ class Excerpt(NamedTuple):
     subject: str  # empty if there is none, as of a text without a header
     sender: str
     text: str  # the beginning
-    characters: int  # of the whole text, as it is shown
+    characters: int  # of the whole text
 
     @property
     def rest(self) -> int:
@@ -373,7 +375,7 @@ def _different(texts: list[VisibleText]) -> list[str]:
 
 
 class Wanted(NamedTuple):
-    """What is wanted of a message beside its tokens: the numbers a model counts, an excerpt."""
+    """What to compute of a message beside its tokens: numbers that a model uses, an excerpt."""
 
     times: bool = False
     traits: bool = False
@@ -434,7 +436,7 @@ def tokenize(
         if wanted.excerpt:
             excerpt = excerpt_of(message, texts, wanted.excerpt)
     if perhaps:
-        numbers = numbers._replace(perhaps_hidden=frozenset(perhaps))
+        numbers = numbers._replace(possibly_hidden=frozenset(perhaps))
     known = ""
     if digest:
         decoded = (part.text for part in message.parts)

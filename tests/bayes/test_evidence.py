@@ -11,21 +11,9 @@ from hypothesis import strategies as st
 from one_case import each
 from random_messages import ALPHAS, Messages, arrays_of, messages, size_of
 
+from nbspam.bayes import evidence
 from nbspam.bayes.calibration import INPUT_DECIMALS, inputs, scales
 from nbspam.bayes.event_model import contrast, on_grid
-from nbspam.bayes.evidence import (
-    HEADERS,
-    LENGTH_CENTRE,
-    STRONGEST,
-    WORD_FEATURES,
-    Group,
-    alike,
-    evidence,
-    group_of,
-    group_shares,
-    part,
-    trait_feature,
-)
 from nbspam.bayes.fitting import inputs_of_rows
 from nbspam.bayes.matrix import evidence_of_rows, ranked
 from nbspam.tokens.kinds import FIELDS, HEADER, HOST, OPENING, TEXT
@@ -38,12 +26,12 @@ TIED = st.lists(
 FREE = st.lists(st.floats(-9, 9).map(on_grid), max_size=60)
 NEAR_0 = st.lists(st.floats(-0.5, 0.5).map(on_grid), max_size=60)
 WEIGHTS = TIED | FREE | NEAR_0
-MOST = st.sampled_from([1, 2, 5, HEADERS, STRONGEST])
-COEFFICIENTS = st.tuples(*[st.floats(-5, 5)] * WORD_FEATURES)
+MOST = st.sampled_from([1, 2, 5, evidence.HEADERS, evidence.STRONGEST])
+COEFFICIENTS = st.tuples(*[st.floats(-5, 5)] * evidence.WORD_FEATURES)
 
 
-def group(weights, most=STRONGEST):
-    return group_of(weights, most)
+def group(weights, most=evidence.STRONGEST):
+    return evidence.group_of(weights, most)
 
 
 @each(
@@ -62,7 +50,7 @@ def group(weights, most=STRONGEST):
     ],
 )
 def test_the_part_of_a_word(strength, edge, expected):
-    assert part(strength, edge) == close(expected)
+    assert evidence.soft_step(strength, edge) == close(expected)
 
 
 def test_features_of_a_few_weights():
@@ -77,8 +65,8 @@ def test_features_of_a_few_weights():
 
 def test_words_alike_count_as_fewer():
     """m of the very same weight as m^.8, in 1/1024: 2 as 1.7412 and 3 as 2.4082."""
-    assert [alike(m) for m in (0, 1, 2, 3)] == [0, 1, 1783 / 1024, 2466 / 1024]
-    assert alike(10_000) == pytest.approx(10_000**0.8, abs=1 / 2048)
+    assert [evidence.alike(m) for m in (0, 1, 2, 3)] == [0, 1, 1783 / 1024, 2466 / 1024]
+    assert evidence.alike(10_000) == pytest.approx(10_000**0.8, abs=1 / 2048)
     found = group([3.0, 3.0, -1.0, -1.0, -1.0, 0.5])
     nats = 3 * 1783 / 1024, -2466 / 1024, 0.5
     n = (1783 + 2466) / 1024 + 1
@@ -91,29 +79,10 @@ def test_words_alike_count_as_fewer():
     assert group([3.0, 3.0 + 2**-32]).n == 2
 
 
-@each(
-    "weights, most, expected",
-    [
-        # The 2nd strongest has 3: parts 1, 0.5, 0.3 and 0.
-        ([4.0, 3.0, -2.9, 1.0], 2, 2.5722222222222224),  # (4 + 1.5 - 0.87) / 1.8
-        ([-5.0, 4.0, 0.5, 0.5], 2, -2.0),  # (-5 + 2) / 1.5
-        ([2.0, -2.0, -3.0], 2, -1.5),  # (1 - 1 - 3) / 2
-        # Words alike: 2 count as 1.7412, so the 2nd strongest has 2.
-        ([2.0, 2.0, -3.0], 2, (1783 / 1024 - 3) / (1 + 1783 / 2048)),
-        # An edge that is nearer to 0 than the half of its width, where words counted twice once.
-        ([0.1, -0.1, 0.2, 0.0], 2, 0.07),  # 0.7 0.2 / (0.5 + 0.5 + 0.7 + 0.3)
-        ([0.2, 0.0, 0.1], 2, 0.12666666666666668),  # (0.7 0.2 + 0.5 0.1) / (0.7 + 0.5 + 0.3)
-        ([0.25, -0.25, 0.0], 1, 0.0),
-        ([0.0, 0.0], 1, 0.0),
-    ],
-)
-def test_the_strongest_of_a_few_weights(weights, most, expected):
-    assert group(weights, most).strongest == close(expected)
-
-
 def test_of_the_text_and_the_opening_25_are_the_strongest_and_of_the_header_20():
     strong, weak = [9 + i / 1024 for i in range(-12, 13)], [i / 1024 for i in range(9)]
-    found = evidence([*strong[1:], 4.0, *weak], [], [*strong[3:-3], 4.0, *weak], strong[1:] + weak)
+    opening = strong[1:] + weak
+    found = evidence.evidence([*strong[1:], 4.0, *weak], [], [*strong[3:-3], 4.0, *weak], opening)
     assert found.text.strongest == close((24 * 9 + 12 / 1024 + 2) / 24.5)
     assert found.text_and_fields == found.text
     assert found.header.strongest == close(8.871794871794872)  # (171 + 2) / 19.5
@@ -121,10 +90,10 @@ def test_of_the_text_and_the_opening_25_are_the_strongest_and_of_the_header_20()
 
 
 def test_a_group_without_known_words():
-    assert group([]) == Group(0.0, 0.0, 0.0, 0, 0.0, 0.0)
-    assert group([]).length == -LENGTH_CENTRE
-    assert evidence([], [], [], []) == (*[group([])] * 4, None)
-    assert group_shares([], STRONGEST, (1.0, 1.0, 1.0)) == []
+    assert group([]) == evidence.Group(0.0, 0.0, 0.0, 0, 0.0, 0.0)
+    assert group([]).length == -evidence.LENGTH_CENTRE
+    assert evidence.evidence([], [], [], []) == (*[group([])] * 4, None)
+    assert evidence.group_shares([], evidence.STRONGEST, (1.0, 1.0, 1.0)) == []
 
 
 def brute_force(weights, most):
@@ -151,7 +120,7 @@ def brute_force(weights, most):
     of_strongest, of_strong, total = (
         sum((w * p for w, p in some.items()), Fraction(0)) for some in (strongest, strong, times)
     )
-    return Group(
+    return evidence.Group(
         float(of_strongest / (sum(strongest.values()) or 1)),
         float(total) / (5 * math.sqrt(max(1, n))),
         float(of_strong / (sum(strong.values()) + 3)),
@@ -183,13 +152,13 @@ def test_no_word_jumps_over_an_edge(weights, most, data):
 def test_the_groups_of_a_message_whatever_the_order_of_the_words(
     text, fields, header, opening, chance: random.Random
 ):
-    found = evidence(text, fields, header, opening)
+    found = evidence.evidence(text, fields, header, opening)
     assert found.text == group(text)
     assert found.text_and_fields == group(text + fields)
-    assert found.header == group(header, HEADERS)
+    assert found.header == group(header, evidence.HEADERS)
     assert found.opening == group(opening)
     mixed = [chance.sample(part, len(part)) for part in (text, fields, header, opening)]
-    assert found == evidence(*mixed)
+    assert found == evidence.evidence(*mixed)
 
 
 @given(WEIGHTS, MOST)
@@ -207,7 +176,7 @@ def test_opposite_weights_have_opposite_features_and_equal_lengths(weights, most
 def test_the_shares_add_up_to_the_coefficients_times_the_features(
     weights, most, coefficients, chance
 ):
-    shares = group_shares(weights, most, coefficients)
+    shares = evidence.group_shares(weights, most, coefficients)
     assert len(shares) == len(weights)
     expected = sum(b * x for b, x in zip(coefficients, group(weights, most).features, strict=True))
     assert close(expected) == sum(shares)
@@ -218,17 +187,17 @@ def test_the_shares_add_up_to_the_coefficients_times_the_features(
             assert close(-of_weight[-w]) == share
     # A word's share does not depend on its place.
     places = chance.sample(range(len(weights)), len(weights))
-    mixed = group_shares([weights[i] for i in places], most, coefficients)
+    mixed = evidence.group_shares([weights[i] for i in places], most, coefficients)
     assert [shares[i] for i in places] == mixed
 
 
 def test_the_shares_of_words_at_the_edges_by_hand():
     # The 2nd strongest has 2.5, as the edge of the strong: the parts are 1, 0.5, 0.5 and 0 in both.
-    shares = group_shares([4.0, 2.5, -2.5, 1.0], 2, (3.0, 0.0, 0.0))
+    shares = evidence.group_shares([4.0, 2.5, -2.5, 1.0], 2, (3.0, 0.0, 0.0))
     assert shares == [close(6.0), close(1.875), close(-1.875), 0.0]  # 3 w part / 2
-    shares = group_shares([4.0, 2.5, -2.5, 1.0], 2, (0.0, 0.0, 3.0))
+    shares = evidence.group_shares([4.0, 2.5, -2.5, 1.0], 2, (0.0, 0.0, 3.0))
     assert shares == [close(2.4), close(0.75), close(-0.75), 0.0]  # 3 w part / (2 + 3)
-    shares = group_shares([4.0, 2.5, -2.5, 1.0], 2, (0.0, 3.0, 0.0))
+    shares = evidence.group_shares([4.0, 2.5, -2.5, 1.0], 2, (0.0, 3.0, 0.0))
     assert shares == [close(1.2), close(0.75), close(-0.75), close(0.3)]  # 3 w / (5 sqrt 4)
 
 
@@ -254,7 +223,7 @@ def rows_of(table):
 
 def alone(row, traits=None):
     """Return the evidence of one message of (weight, channel), and the weights of its traits."""
-    return evidence(
+    return evidence.evidence(
         *(
             [w for w, c in row if c == channel and not math.isnan(w)]
             for channel in (TEXT, FIELDS, HEADER, OPENING)
@@ -272,7 +241,7 @@ def assert_as_each_alone(table, traits=None):
     own_traits = [None] * len(table)
     if traits is not None:
         own_traits = traits
-        found = found._replace(traits=np.array([trait_feature(some) for some in traits]))
+        found = found._replace(traits=np.array([evidence.trait_feature(some) for some in traits]))
     used = scales(with_traits=traits is not None)
     for some in found[:4]:
         assert some.shape == (len(table), 7)
@@ -316,7 +285,7 @@ def test_ties_at_the_edge_are_shared_alike():
     # Rows without known words have the evidence of nothing.
     for row in ([], [(math.nan, TEXT)] * 3, [(1.0, HOST)], [(math.nan, c) for c in (HEADER, TEXT)]):
         assert_as_each_alone([row, [(3.0, TEXT)], row])
-        assert alone(row) == evidence([], [], [], [])
+        assert alone(row) == evidence.evidence([], [], [], [])
 
 
 @each("spread", [3, 0.1, 1e-9, 0])

@@ -18,7 +18,7 @@ from nbspam.bayes.calibration import (
     SCALES,
     WORDS,
     Calibration,
-    Experience,
+    ClassSizes,
     Scale,
     clamped,
     groups,
@@ -38,7 +38,7 @@ WEIGHT = st.sampled_from([-4.0, -2.5, -1.0, 0.0, 1.0, 2.5, 4.0]) | st.floats(-9,
 KNOWN_WORDS = st.lists(WEIGHT, max_size=60)
 FEW = st.lists(WEIGHT, max_size=3)
 OF_HAM, OF_SPAM = (st.lists(st.floats(*ends), max_size=5) for ends in ((-9, 0), (0, 9)))
-EXPERIENCE = st.builds(Experience, st.integers(0, 100_000), st.integers(0, 100_000))
+SIZES = st.builds(ClassSizes, st.integers(0, 100_000), st.integers(0, 100_000))
 TRAITS = st.none() | st.lists(st.floats(-9, 9), max_size=7)  # the weight of each
 
 
@@ -63,9 +63,9 @@ def calibrations(draw, scale: Scale):
 class Case:
     """A message, a calibration of one scale, and what it predicts."""
 
-    def __init__(self, i, calibration, found, experience):
+    def __init__(self, i, calibration, found, sizes):
         self.scale = scales(with_traits=found.traits is not None)[i]
-        self.calibration, self.experience = calibration, experience
+        self.calibration, self.sizes = calibration, sizes
         self.covariance = inverse(calibration.precision)
         self.groups, self.x = groups(found)[i], inputs(found)[i]
         self.found = self.predict()
@@ -76,7 +76,7 @@ class Case:
             "covariance": self.covariance,
             "x": self.x,
             "groups": self.groups,
-            "experience": self.experience,
+            "sizes": self.sizes,
         } | changed
         return predict(*parts.values())
 
@@ -86,7 +86,7 @@ class Case:
 
     @property
     def move(self):
-        return self.found.log_odds - self.experience.prior
+        return self.found.log_odds - self.sizes.prior
 
 
 @st.composite
@@ -94,7 +94,7 @@ def cases(draw, words=KNOWN_WORDS):
     i = draw(st.integers(0, 2))
     found = evidence(*(draw(words) for _ in range(4)), draw(TRAITS))
     scale = scales(with_traits=found.traits is not None)[i]
-    return Case(i, draw(calibrations(scale)), found, draw(EXPERIENCE))
+    return Case(i, draw(calibrations(scale)), found, draw(SIZES))
 
 
 def test_a_prediction_by_hand():
@@ -105,7 +105,7 @@ def test_a_prediction_by_hand():
     )
     found = evidence([2.0, 3.0, -1.0], [], [], [])
     group, x = found.text, inputs(found)[0]
-    experience = Experience(own=30, others=100)
+    sizes = ClassSizes(members=30, others=100)
     b_x = 0.1 + group.strongest + 2 * group.sum + 0.5 * group.strong + 0.2 * group.length
     doubt = CALIBRATION_DOUBT * sum(v * v for v in x) / 4 + COUNT_DOUBT * b_x**2 / 30
     kappa = 1 / math.sqrt(1 + math.pi / 8 * doubt)
@@ -113,7 +113,7 @@ def test_a_prediction_by_hand():
     prior = math.log(30.5 / 100.5)
     move = kappa * b_x - margin - prior
     assert 0 < move < 0.5 * 5
-    actual = predict(calibration, inverse(calibration.precision), x, (group,), experience)
+    actual = predict(calibration, inverse(calibration.precision), x, (group,), sizes)
     assert actual.log_odds == close(kappa * b_x - margin)
     assert (actual.hold, actual.gain) == (1, close(kappa))
     assert actual.inputs == x
@@ -121,7 +121,7 @@ def test_a_prediction_by_hand():
 
 @given(cases(st.just([])))
 def test_without_a_known_word_it_is_exactly_the_prior(case):
-    assert case.found.log_odds == case.experience.prior
+    assert case.found.log_odds == case.sizes.prior
 
 
 @given(cases() | cases(FEW) | cases(OF_HAM) | cases(OF_SPAM))
@@ -129,7 +129,7 @@ def test_the_move_from_the_prior_is_at_most_half_of_the_words_sum_in_its_directi
     """So words of one class alone never make the other more probable."""
     highest = 0.5 * sum(group.positive for group in case.groups)
     lowest = 0.5 * sum(group.negative for group in case.groups)
-    room = 1e-12 * (1 + abs(case.experience.prior))
+    room = 1e-12 * (1 + abs(case.sizes.prior))
     assert lowest - room <= case.move <= highest + room
     assert 0 <= case.found.gain <= case.found.hold <= 1
     if case.found.hold:
@@ -143,7 +143,7 @@ def test_weaker_words_are_held_to_less(case, part):
         group._replace(positive=part * group.positive, negative=part * group.negative)
         for group in case.groups
     )
-    held = case.predict(groups=less).log_odds - case.experience.prior
+    held = case.predict(groups=less).log_odds - case.sizes.prior
     assert abs(held) <= abs(case.move) + 1e-12
     assert held * case.move >= -1e-12
 
@@ -156,33 +156,33 @@ def test_a_feature_outside_its_range_is_held_at_the_ranges_end(case):
 
 @given(cases(), st.integers(1, 50), st.floats(1, 1e6))
 def test_more_messages_and_a_more_precise_calibration_leave_less_doubt(case, n, times):
-    own, others = case.experience
+    own, others = case.sizes
     covariance = tuple(tuple(v / times for v in row) for row in case.covariance)
-    for changed in ({"experience": Experience(n * own, n * others)}, {"covariance": covariance}):
+    for changed in ({"sizes": ClassSizes(n * own, n * others)}, {"covariance": covariance}):
         more = case.predict(**changed)
         if case.found.hold and more.hold:
             assert more.gain / more.hold >= case.kappa - 1e-12
-    for experience in (Experience(0, 0), Experience(0, 9), Experience(9, 0), Experience(2**53, 1)):
-        found = case.predict(experience=experience)
+    for sizes in (ClassSizes(0, 0), ClassSizes(0, 9), ClassSizes(9, 0), ClassSizes(2**53, 1)):
+        found = case.predict(sizes=sizes)
         assert all(map(math.isfinite, (found.log_odds, found.gain, found.hold)))
 
 
-@given(EXPERIENCE)
-def test_the_prior_is_that_of_the_messages_and_half_one_on_both_sides(experience):
-    own, others = experience
-    assert experience.prior == close(math.log(own + 0.5) - math.log(others + 0.5))
-    assert experience.prior == close(-Experience(others, own).prior)
-    assert experience.fewest == min(own, others)
+@given(SIZES)
+def test_the_prior_is_that_of_the_messages_and_half_one_on_both_sides(sizes):
+    own, others = sizes
+    assert sizes.prior == close(math.log(own + 0.5) - math.log(others + 0.5))
+    assert sizes.prior == close(-ClassSizes(others, own).prior)
+    assert sizes.fewest == min(own, others)
 
 
-@given(EXPERIENCE, st.integers(1, 1000))
-def test_the_margin_falls_with_the_ham_learned_alone(experience, more):
-    own, others = experience
-    assert 0 < experience.margin <= 1
-    assert Experience(own, others + more).margin < experience.margin
-    assert Experience(own + more, others).margin == experience.margin
-    assert (Experience(5, 0).margin, Experience(5, 200).margin) == (1, 0.5)
-    assert Experience(5, 100_000).margin < 1e-5
+@given(SIZES, st.integers(1, 1000))
+def test_the_margin_falls_with_the_ham_learned_alone(sizes, more):
+    own, others = sizes
+    assert 0 < sizes.margin <= 1
+    assert ClassSizes(own, others + more).margin < sizes.margin
+    assert ClassSizes(own + more, others).margin == sizes.margin
+    assert (ClassSizes(5, 0).margin, ClassSizes(5, 200).margin) == (1, 0.5)
+    assert ClassSizes(5, 100_000).margin < 1e-5
 
 
 @given(st.sampled_from([*SCALES, *scales(with_traits=True)]).flatmap(calibrations))
@@ -212,7 +212,7 @@ def test_a_spread_below_0_by_rounding_is_no_spread():
         0,
         untrained_calibrations(with_traits=False).text,
         evidence([3.0, 3.1, 3.2, 3.3, 3.4], [], [], []),
-        Experience(10**15, 10**15),
+        ClassSizes(10**15, 10**15),
     )
     covariance = tuple(tuple(-1e9 * (i == j) for j in range(5)) for i in range(5))
     assert case.predict(x=x, covariance=covariance).gain == close(case.found.hold)
@@ -290,12 +290,6 @@ def test_messages_without_a_host_are_one_more_host():
     # Twenty mails of one's own beside an imported list of thousands speak for little.
     assert measured([((10, 10), 1)])[1] == 10
     assert measured([((10, 10), 1)], (1_010, 1_010))[1] == close(10 * 20 / 2_020)
-
-
-def test_a_second_servers_spam_costs_trust_in_proportion():
-    own = (400, 100)
-    assert rho([own]) == 1
-    assert rho([own], (0, 20)) > rho([own], (0, 300)) > rho([(400, 0)], (0, 400))
 
 
 @given(hosts(), st.data())

@@ -78,6 +78,16 @@ def test_every_setting_is_taken_and_printed(nbspam, config, key):
     }
 
 
+def test_a_key_of_the_server_stands_beside_the_common_one(nbspam, config):
+    config('model = "/a.json"\nlog = "syslog"\n[serve]\nmodel = "/b.json"\n')
+    assert nbspam("config").out.splitlines()[1:] == [
+        'model = "/a.json" (file)',
+        'log = "syslog" (file)',
+        '[serve] model = "/b.json" (file)',
+    ]
+    assert "/b.json: model not found" in nbspam("serve", "--socket", "s").err
+
+
 def test_the_command_line_goes_before_the_environment_and_that_before_the_file(
     nbspam, config, monkeypatch
 ):

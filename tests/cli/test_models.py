@@ -87,7 +87,7 @@ def test_a_model_that_is_replaced_by_an_older_one_meanwhile_learns_nothing(
     nbspam, model, older, table, monkeypatch
 ):
     """After the first look at it, and before it is locked."""
-    monkeypatch.setattr("nbspam.learning.update.opened_to_learn", Lookup)
+    monkeypatch.setattr("nbspam.learning.update.open_for_learning", Lookup)
     before = older(model).read_bytes()
     for command in (["train", "--update", "--no-ledger"], ["forget"]):
         assert nbspam(*command, "-m", model, table).err.startswith(f"nbspam: {model}: {SAYS[:-2]}")
@@ -114,7 +114,7 @@ def test_traits_that_are_not_known_are_left_out(
     older(old, "words", "hops")
     once = probabilities(table)
     with monkeypatch.context() as patched:
-        patched.setattr("nbspam.filter._SHARE_JUDGED", 1e-9)  # a table pays for any number
+        patched.setattr("nbspam.filter.BREAK_EVEN", -1e9)  # a table pays for any number
         many = probabilities(table)
     assert once != full
     assert many == pytest.approx(once, abs=1e-9)

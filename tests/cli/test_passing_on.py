@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -210,56 +209,8 @@ def test_what_is_raised_is_3(nbspam, model, monkeypatch, error):
     def fails(*_):
         raise error
 
-    monkeypatch.setattr(classify_module, "_verdict_code", fails)
+    monkeypatch.setattr("nbspam.scoring.verdict.Verdict.as_line", fails)
     assert nbspam("classify", "--exit-code", "-m", model, stdin=SPAM).code == 3
-
-
-# Beside bogofilter
-
-
-BOGOFILTER = shutil.which("bogofilter")
-BESIDE = [
-    SPAM,
-    SPAM.replace(b"\n", b"\r\n"),
-    b"Subject: a\rb\n\nc\rd\n",
-    b"Subject: gr\xfc\xdfe\n\n\xff\xfe",
-    b"Subject: a\n\nb\0c\0",
-    b"Subject: a\n\nno end",
-    b"Subject: a\n b\n\tc\n\n",
-    b"Subject: a\n \nTo: b\n\nc",
-    b"From a@example.org Mon Jan  1 10:00:00 2024\nSubject: a\n\nb\n",
-    b"junk\nSubject: a\n\nb\n",
-    b"\nno header\n",
-    b"\n",
-    b"",
-    b"MARK: Spam\nSubject: a\nMARK:\n x\n\ty\n\nb\n",
-    b"X-A: b\n" * 1000 + b"\nc",
-]
-
-
-@pytest.mark.skipif(BOGOFILTER is None, reason="bogofilter is not installed")
-@each("message", BESIDE)
-def test_the_bytes_are_where_bogofilter_has_them(passed, model, tmp_path, message):
-    """The same bytes at the same places, but for what bogofilter does otherwise.
-
-    It ends a last line that has no end (here too, where that is all), and glues its header to it if
-    that is a header's; adds an empty line after a header that ends without one; leaves forgeries in
-    other letter case; puts its header below junk and below the lines of a text without a header.
-    """
-    folder = ("-d", str(tmp_path))
-    if not (tmp_path / "wordlist.db").exists():
-        subprocess.run([BOGOFILTER, *folder, "-s"], input=SPAM, check=True)
-    theirs = subprocess.run(
-        [BOGOFILTER, *folder, "-p", "-e"],
-        input=message.replace(b"MARK", b"X-Bogosity"),
-        capture_output=True,
-        check=True,
-    ).stdout
-    _, ours, _ = passed(message.replace(b"MARK", b"X-Nbspam"), "classify", "-p", "-m", model)
-    if message and not message.endswith(b"\n"):
-        theirs = theirs.removesuffix(b"\n")
-    wanted = re.sub(rb"X-Bogosity:[^\r\n]*", b"M", theirs)
-    assert wanted == re.sub(rb"X-Nbspam:[^\r\n]*", b"M", ours)
 
 
 # What the command line promises, read without click
@@ -406,12 +357,12 @@ def test_what_was_read_last_passes_once_whether_it_was_kept_already(tmp_path, mo
 
     with (tmp_path / "in").open() as source, (tmp_path / "out").open("w") as sink:
         pipe = entry.MessagePipe(source, sink)
-        assert len(pipe._reserve) == 256 << 10
-        pipe._pending = Pending()
+        assert len(pipe.reserve) == 256 << 10
+        pipe.pending = Pending()
         with pytest.raises(KeyboardInterrupt):
             pipe.take(1 << 20)
         write, free = os.write, []
-        monkeypatch.setattr(os, "write", lambda *to: (free.append(pipe._reserve), write(*to))[1])
+        monkeypatch.setattr(os, "write", lambda *to: (free.append(pipe.reserve), write(*to))[1])
         assert pipe.rescue()
     assert (tmp_path / "out").read_bytes() == mail
     assert set(free) == {b""}
@@ -427,5 +378,5 @@ def test_without_any_memory_it_is_to_be_tried_again(tmp_path, monkeypatch, capsy
         pipe = entry.MessagePipe(source, sink)
         monkeypatch.setattr(os, "read", hungry)
         policy = entry.FailurePolicy(["classify", "-p"])
-        assert entry._fail(policy, pipe, 1, "not enough memory") == 75
+        assert entry.fail(policy, pipe, 1, "not enough memory") == 75
     assert "could not be passed on either" in capsys.readouterr().err

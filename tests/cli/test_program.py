@@ -112,8 +112,8 @@ def test_errors_have_no_control_characters_and_no_hidden_turns(capfd):
         assert said.isprintable()
         assert "a" in said
     note(name)
-    entry._print_error(entry.described(OSError(2, "not there", name))[1])
-    entry._print_error("Error: no such option\n" + name.replace("\n", ""))
+    entry.print_error(entry.described(OSError(2, "not there", name))[1])
+    entry.print_error("Error: no such option\n" + name.replace("\n", ""))
     said = capfd.readouterr().err
     assert said.count("\n") == 4
     assert said.replace("\n", "").isprintable()
@@ -195,7 +195,7 @@ class Terminal(io.StringIO):
 def drawn_on(monkeypatch):
     """Return a function that makes a stream standard error, and returns it."""
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("nbspam.cli.progress._REDRAWN", -1)
+    monkeypatch.setattr("nbspam.cli.progress.REDRAWN", -1)
 
     def draw(stream):
         monkeypatch.setattr("sys.stderr", stream)
@@ -355,3 +355,8 @@ def test_the_number_of_users_models_is_an_option(nbspam, model, tmp_path, monkey
     for more in ((), ("--max-users", 7)):
         assert nbspam(*options, model, *listening, *more).code == 0
     assert taken == [1000, 7]
+
+
+def test_evaluate_is_eval(nbspam):
+    done = nbspam("evaluate", "--help")
+    assert done.out.replace("nbspam evaluate", "nbspam eval") == nbspam("eval", "--help").out

@@ -13,8 +13,8 @@ import pytest
 from nbspam.cli import tracing  # noqa: F401 (so that it has the function that works)
 from nbspam.cli.learning_options import Sources
 from nbspam.reading.cutting import Cutter
-from nbspam.reading.source import Skips
-from nbspam.reading.sources import ReadingOptions, any_kind
+from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.reading.sources import any_kind
 from nbspam.serving import log
 
 sys.path.append(str(Path(__file__).parents[1] / "serving"))

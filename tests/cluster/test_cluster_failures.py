@@ -323,7 +323,7 @@ def test_a_client_without_the_certificate_is_refused():
     without = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     without.check_hostname, without.verify_mode = False, ssl.CERT_NONE
     with cluster_at("local:1") as cluster:
-        told = cluster._client.scheduler_info()
+        told = distributed.default_client().scheduler_info()
         workers = told["workers"].values()
         assert cluster.dashboard == ""
         addresses = [told["address"], *told["workers"], *(each["nanny"] for each in workers)]

@@ -17,8 +17,7 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.reading.cutting import Cutter
 from nbspam.reading.mail import messages
-from nbspam.reading.source import Skips
-from nbspam.reading.sources import ReadingOptions
+from nbspam.reading.source import ReadingOptions, Skips
 from nbspam.workers import Executor, Processes
 
 SAMPLE = Path(__file__).parents[2] / "sample_data"

@@ -15,7 +15,7 @@ def scored(right, log_odds=None):
     right = np.array(right)
     spam = np.arange(len(right)) % 2 == 0
     odds = np.where(spam == right, 1.0, -1.0) if log_odds is None else log_odds
-    return ScoredMessages.of_two_classes(spam, odds, 1 / (1 + np.exp(-odds)))
+    return ScoredMessages.binary(spam, odds, 1 / (1 + np.exp(-odds)))
 
 
 def compared(name, messages, difference=None):

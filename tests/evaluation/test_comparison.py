@@ -69,7 +69,7 @@ def compared_on(corpus, asked):
 
 
 def left_out(corpus, settings):
-    trial = protocols.Trial(corpus.for_model(settings), settings, CutOffs(), telling=False)
+    trial = protocols.Trial(corpus.for_model(settings), settings, CutOffs(), explains=False)
     return protocols.left_out(trial)
 
 
@@ -231,7 +231,7 @@ def test_the_calibration_of_a_message_has_not_seen_it():
     corpus = read(100).for_model(GIVEN)
     fitted = protocols.Trial(corpus, GIVEN, CutOffs()).fitted()
     metadata, rule, learned = fitted.metadata, fitted.rule, fitted.metadata.learned
-    without = rule._calibrations(metadata, np.flatnonzero(np.arange(100) % 10 != 3))
+    without = rule.calibrations_fitted_to(metadata, np.flatnonzero(np.arange(100) % 10 != 3))
     metadata = metadata._replace(learned=learned._replace(calibrations=without))
     scores = rule.left_out_scores(corpus.corpus, metadata)
     expected = [round(s.log_odds, 9) for s in scores][3::10]

@@ -1,5 +1,6 @@
 import math
 import re
+import subprocess
 import sys
 from xml.etree import ElementTree
 
@@ -78,14 +79,10 @@ def test_other_formats_are_refused(tmp_path, name):
 
 
 @each("name, start", [("b.c.SVG", b"<?xml"), ("a.png", b"\x89PNG"), ("a.pdf", b"%PDF")])
-def test_the_ending_chooses_the_format_and_two_drawings_are_the_same_bytes(tmp_path, name, start):
+def test_the_ending_chooses_the_format(tmp_path, name, start):
     curves.check_plot(tmp_path / name)
-    written = []
-    for _ in range(2):
-        draw(compute(TWO), tmp_path / name)
-        written.append((tmp_path / name).read_bytes())
-    assert written[0].startswith(start)
-    assert written[0] == written[1]
+    draw(compute(TWO), tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(start)
 
 
 def test_without_matplotlib_it_is_said_how_to_get_it(tmp_path, monkeypatch):
@@ -97,11 +94,8 @@ def test_without_matplotlib_it_is_said_how_to_get_it(tmp_path, monkeypatch):
 @each(
     "spam, log_odds, charts",
     [
-        ([True] * 3 + [False] * 5, [5, 2, -1, -3, -2, -1, 1, -4], 4),
         ([True, False, False], [IMPOSSIBLE, -IMPOSSIBLE, 0], 4),
-        ([True, False], [1, -1], 4),  # no mistake, and logarithmic axes
         ([True, False], [-1, 1], 4),  # nothing but
-        ([True, True], [1, 2], 2),
         ([False, False], [1, 1], 2),
         ([True, False, True], [0, 0, 0], 4),
     ],
@@ -135,9 +129,11 @@ def test_an_online_test_has_a_learning_curve_and_each_drawing_says_what_it_shows
         assert part in said
 
 
-def test_a_class_may_be_named_like_a_formula_or_in_any_script(tmp_path):
-    text, _ = svg_of(compute(TWO._replace(protocol="$\\frac$ <天> \x1b[2J")), tmp_path / "a.svg")
+def test_a_class_may_be_named_like_a_formula_and_two_drawings_are_the_same_bytes(tmp_path):
+    results = compute(TWO._replace(protocol="$\\frac$ <天> \x1b[2J"))
+    text, _ = svg_of(results, tmp_path / "a.svg")
     assert "$\\frac$ &lt;天&gt; \ufffd[2J: 4 messages" in text
+    assert svg_of(results, tmp_path / "a.svg")[0] == text
 
 
 def test_a_plot_needs_a_class_called_spam_and_a_folder(tmp_path):
@@ -146,3 +142,8 @@ def test_a_plot_needs_a_class_called_spam_and_a_folder(tmp_path):
     assert not (tmp_path / "a.svg").exists()
     with pytest.raises(OSError, match="No such file"):
         draw(results_of([True, False], [1, -1]), tmp_path / "no" / "a.svg")
+
+
+def test_matplotlib_is_imported_when_something_is_drawn_and_not_before():
+    code = "import sys, nbspam.evaluation.report; sys.exit('matplotlib' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -44,7 +44,7 @@ def evaluations(draw):
 
 def scored_messages(spam, log_odds, probability=None, verdicts=None):
     probability = 1 / (1 + np.exp(-log_odds)) if probability is None else probability
-    return metrics.ScoredMessages.of_two_classes(spam, log_odds, probability, verdicts)
+    return metrics.ScoredMessages.binary(spam, log_odds, probability, verdicts)
 
 
 def computed(spam, log_odds):
@@ -238,7 +238,7 @@ def test_the_figures_are_those_of_the_table_in_its_order_with_unique_names():
 
 def test_a_share_has_its_counts():
     spam, log_odds = random_evaluation()
-    shown = {row.name: row.shown for row in computed(spam, log_odds).rows(GENERAL, TRACK)}
+    shown = {row.name: row.line for row in computed(spam, log_odds).rows(GENERAL, TRACK)}
     called = log_odds > 0
     assert shown["precision"] == f"right, {(called & spam).sum()} of {called.sum()} called spam"
     assert shown["BH%"] == f"ham blocked, {(called & ~spam).sum()} of {(~spam).sum()} ham"

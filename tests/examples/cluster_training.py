@@ -2,14 +2,14 @@
 
 from whole_models import ledger_of
 
-from nbspam.cli.train import left_out_rates_of
+from nbspam.cli.train import leave_one_out_rates
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.reading.cutting import Cutter
-from nbspam.reading.source import Skips
-from nbspam.reading.sources import ReadingOptions, any_kind, labelled, unlabelled
+from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.reading.sources import any_kind, labelled, unlabelled
 from nbspam.store.lookup import Model
 from nbspam.store.model_file import put_model, write_model
 from nbspam.workers import PIECE, Executor, in_batches, tokenized
@@ -56,5 +56,5 @@ def trained_on(
         run.count()
         run.fit()
         put_model(path, lambda file: run.write(file, ledger))
-        left_out_rates_of(run)
+        leave_one_out_rates(run)
     return skips.count, skips.named

@@ -7,12 +7,11 @@ from html.parser import HTMLParser
 
 HARMLESS = {
     *("html head meta title style body footer p h1 h2 h3 div dl dt dd span mark small").split(),
-    *("table tr th td bdi code svg line rect img").split(),
+    *("table tr th td bdi code img").split(),
 }
 # None of them names anything to load, to run or to go to; an image is within the page.
 ATTRIBUTES = {
-    *("lang charset http-equiv content name class dir title role aria-hidden aria-label").split(),
-    *("viewbox preserveaspectratio x y x1 x2 y1 y2 width height alt src").split(),
+    *("lang charset http-equiv content name class dir title alt src").split(),
 }
 
 

@@ -16,8 +16,8 @@ atheris.enabled_hooks.add("str")  # what a text is compared with guides the sear
 with atheris.instrument_imports(include=["nbspam", "csv", "json"]):
     from nbspam.errors import SourceError
     from nbspam.reading.message import parse_text
-    from nbspam.reading.source import Skips
-    from nbspam.reading.sources import ReadingOptions, any_kind, labelled
+    from nbspam.reading.source import ReadingOptions, Skips
+    from nbspam.reading.sources import any_kind, labelled
     from nbspam.reading.tables import TableOptions
 
 SUFFIXES = (".tsv", ".csv", ".jsonl", "", ".parquet", ".index", ".csv.gz", ".txt")

@@ -192,7 +192,7 @@ def test_left_out_is_retrained_with_a_fixed_prior(kind, messages, prior):
 def half_in_doubt(one):
     """Return a message every second token of which only perhaps hidden text has."""
     perhaps = frozenset(one.tokens[::2])
-    return one._replace(numbers=one.numbers._replace(perhaps_hidden=perhaps))
+    return one._replace(numbers=one.numbers._replace(possibly_hidden=perhaps))
 
 
 def test_what_is_in_doubt_never_speaks_for_ham():
@@ -207,9 +207,10 @@ def test_what_is_in_doubt_never_speaks_for_ham():
     some = 0
     for i, one in enumerate(messages):
         assert corpus.message(i, vocabulary).numbers == one.numbers
-        unheard = classifier.unheard(one.numbers)
+        unheard = classifier.hidden_ham_tokens(one.numbers)
         some += bool(unheard)
-        assert all(word[1][0] < 0 for word in map(classifier._words.get, unheard))
+        rows = classifier.counts(unheard).values()
+        assert all(classifier.rule.weights(row)[0] < 0 for row in rows)
         others = [*set(one.tokens) - unheard, *(f"unknown{i}" for i in range(len(unheard)))]
         alone = classifier.score(others).log_odds
         assert classifier.score(one.tokens, one.numbers).log_odds == pytest.approx(alone, abs=1e-9)
@@ -278,7 +279,7 @@ def test_a_message_refines_by_the_evidence_that_it_had_before(kind):
         rule, k = before.classifier().rule, TWO.index(one.label)
         calibrations = after.metadata.learned.calibrations
         lesson = rule.lesson(calibrations, known, k, "")
-        expected = calibration.taught(metadata.settings.scales, (1,), calibrations, lesson)
+        expected = calibration.relearned(metadata.settings.scales, (1,), calibrations, lesson)
         before.learn(one.label, one.tokens, one.numbers)
         after.learn(one.label, one.tokens, one.numbers)
         after.refine(one.label, one.tokens, one.numbers)

@@ -90,7 +90,7 @@ def test_a_message_is_scored_as_if_it_had_not_been_learned(drawn, strength):
     known, k = classifier.known_words(tokens, numbers), metadata.settings.classes.index(label)
     before, settings = metadata.learned.calibrations, metadata.settings
     lesson = classifier.rule.lesson(before, known, k, "")
-    expected = calibration.taught(settings.scales, settings.scored_classes, before, lesson)
+    expected = calibration.relearned(settings.scales, settings.scored_classes, before, lesson)
     learner.learn(label, tokens, numbers)
     learner.refine(label, tokens, numbers)
     for name in ("coefficients", "ranges"):

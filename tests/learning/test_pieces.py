@@ -106,6 +106,6 @@ def test_a_piece_keeps_its_messages_as_they_were_tokenized():
             kept = list(StoredPiece(messages, table).messages())
         expected = [m._replace(size=0) for m in tokenized(raws, Skips(), Executor(), True, wanted)]
         assert kept == expected
-        assert any(m.numbers.perhaps_hidden for m in expected)
+        assert any(m.numbers.possibly_hidden for m in expected)
         assert summary.messages == {"ham": 2, "spam": 2}
         assert summary.first == {"ham": ["a\nb", "a:3"], "spam": ["a:1", "a:4"]}

@@ -159,7 +159,7 @@ def test_of_known_messages_no_tokens_are_kept(model, monkeypatch):
     # Two are found once more than they were learned.
     kept = [one.digest for one in pending.corpus.messages()]
     assert sorted(kept) == sorted(one.digest for one in (new[0], *BASE[:2]))
-    monkeypatch.setattr(update, "_BATCH", 2)  # looked up together
+    monkeypatch.setattr(update, "LOOKED_UP", 2)  # looked up together
     assert teach(model, [*BASE, *new]) == Change(learned=5, unchanged=5)
     assert forget(model, [*new, *new]) == Change(forgotten=5, unchanged=5)
     # A pruned token is no hindrance.

@@ -14,7 +14,7 @@ from one_case import each
 
 from nbspam.errors import TableError
 from nbspam.reading.columns import LABEL_NAMES, TEXT_NAMES, Measure, column_key, measure
-from nbspam.reading.lines import _MANY_BYTES, _ONE_BYTE, charset_title
+from nbspam.reading.lines import MULTIBYTE_CHARSETS, SINGLE_BYTE_CHARSETS, charset_title
 from nbspam.reading.source import ReadingOptions, Skips, TableOptions
 from nbspam.reading.sources import labelled
 
@@ -350,7 +350,10 @@ def test_the_manual_says_what_is_so(tmp_path):
     assert line in section
     assert read(path)[1] == [line.partition("csv: ")[2].replace("--text-column", "text_column")]
     charsets = MANUAL.partition("## Characters")[2].partition("\n## ")[0]
-    known = {charset_title(codec) for codec in [*_MANY_BYTES, *(codec for codec, _ in _ONE_BYTE)]}
+    known = {
+        charset_title(codec)
+        for codec in [*MULTIBYTE_CHARSETS, *(codec for codec, _ in SINGLE_BYTE_CHARSETS)]
+    }
     assert {name for name in known if "Windows" not in name} <= set(
         re.findall(r"[\w-]+\w", charsets)
     )

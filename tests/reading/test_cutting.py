@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.errors import Remedy
-from nbspam.reading.cutting import Cutter, ElsewhereError
+from nbspam.reading.cutting import Cutter, MissingFileError
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skipped, Skips
-from nbspam.reading.sources import ReadingOptions
+from nbspam.reading.source import ReadingOptions, Skipped, Skips
 
 FROM = b"From a@b.example Thu Jan  1 00:00:00 2026\n"
 MAIL_LINES = st.sampled_from([b"text", b"", b"From me to you", b">From here", FROM[:-1], b"a: b"])
@@ -100,8 +99,8 @@ def test_a_machine_without_the_file_says_so(tmp_path):
     path.write_text("ham\tone\nspam\ttwo\n" * 50)
     pieces = list(Cutter(ReadingOptions(), 100).pieces(str(path)))
     path.write_text("ham\tone\n")
-    with pytest.raises(ElsewhereError, match="is a different file"):
+    with pytest.raises(MissingFileError, match="is a different file"):
         list(pieces[0].read())
     path.unlink()
-    with pytest.raises(ElsewhereError, match="cannot be found"):
+    with pytest.raises(MissingFileError, match="cannot be found"):
         list(pieces[-1].read())

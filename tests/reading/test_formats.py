@@ -15,7 +15,7 @@ from one_case import each
 
 from nbspam.errors import SourceError
 from nbspam.reading.rows import PATIENCE
-from nbspam.reading.source import INPUT_FORMATS, Flow, ReadingOptions, Skips, TableOptions
+from nbspam.reading.source import INPUT_FORMATS, LiveInput, ReadingOptions, Skips, TableOptions
 from nbspam.reading.sources import any_kind, labelled, unlabelled
 
 ROWS = [("ham", "see you, at nine"), ("spam", 'win a "prize" now')] * 150
@@ -165,26 +165,30 @@ def test_odd_contents_are_messages_or_one_sentence(name, content, stdin):
 )
 def test_messages_come_as_their_lines_do(name, lines, stdin):
     """As `tail -f` writes them: the first within the patience, the others at once."""
-    pipe, flow = stdin(), Flow()
-    raws = any_kind("-", ReadingOptions(input_format=name, flow=flow), Skips(strict=True))
+    pipe, live_input = stdin(), LiveInput()
+    raws = any_kind(
+        "-", ReadingOptions(input_format=name, live_input=live_input), Skips(strict=True)
+    )
     seconds = []
     for line in lines:
         pipe.write(f"{line}\n".encode())
         started = time.monotonic()
         assert next(raws).source.startswith("-:")
         seconds.append(time.monotonic() - started)
-        assert flow.pauses()
+        assert live_input.would_block()
     assert seconds[0] < PATIENCE + 10
     assert min(seconds[1:]) < PATIENCE / 2  # of the two, on a busy machine
     pipe.close()
     assert list(raws) == []
-    assert not flow.pauses()
+    assert not live_input.would_block()
 
 
 def test_a_line_that_is_written_in_pieces_is_one(stdin, monkeypatch):
     monkeypatch.setattr("nbspam.reading.rows.PATIENCE", 0.05)
     pipe = stdin()
-    raws = any_kind("-", ReadingOptions(input_format="tsv", flow=Flow()), Skips(strict=True))
+    raws = any_kind(
+        "-", ReadingOptions(input_format="tsv", live_input=LiveInput()), Skips(strict=True)
+    )
 
     def write():
         for piece in (b"ham\thel", b"lo you", b"\nspam\twin\n"):

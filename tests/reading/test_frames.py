@@ -102,6 +102,13 @@ def test_columns_by_name_by_content_and_as_the_user_names_them():
     told = r"^the data frame: there is no column 'no'; name one of 'text', 'label', "
     with pytest.raises(TableError, match=told):
         read(frame, text_column="no")
+    mails = [{"body": "see you", "id": 7}, {"body": "win", "id": 8}]
+    frame = pd.DataFrame({"message": mails, "label": ["ham", "spam"]})
+    with pytest.raises(
+        TableError, match=r"has objects or lists; name one of 'message\.body', 'mes"
+    ):
+        read(frame)
+    assert [row[2] for row in read(frame, text_column="message.body")] == ["see you", "win"]
     frame = pd.DataFrame([["ham", "one", "more"]], columns=["label", "text", "text"])
     assert read(frame) == [("row:0", "ham", "one")]  # columns of one name
     labels = {"label": ["ham"] * 500 + ["spam"], "text": ["x"] * 501}

@@ -13,8 +13,8 @@ from one_case import each
 
 from nbspam.errors import SourceError
 from nbspam.reading import mail as mbox
-from nbspam.reading.source import Skips
-from nbspam.reading.sources import ReadingOptions, labelled, unlabelled
+from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.reading.sources import labelled, unlabelled
 
 FROM = b"From a@example.org Mon Nov 20 10:00:00 2023\n"
 SAMPLE = Path(__file__).parents[2] / "sample_data" / "mail" / "spam.mbox"

@@ -134,12 +134,11 @@ def test_a_limit_of_parts_is_told_and_the_text_between_too_many_delimiters_is_re
 
 @each("before", [0, 1, 4_999, 5_000, 5_001, 9_999, 10_000])
 def test_the_parts_are_the_same_whichever_way_they_are_looked_for(before):
-    from nbspam.reading.message import _split_parts
-
-    body = b"--b\nx\n" * before + b"--bc\n--b\nthe last\n--b--\nand after\n"
-    parts = _split_parts(body, {"boundary": "b"}, set())
-    assert parts[-1] == b"the last"
-    assert len(parts) == min(before + 1, 9_998)
+    body = b"--b\nx\n" * before + b"--bc\n--b\n\nthe last\n--b--\nand after\n"
+    message = parse(b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n" + body)
+    assert message.parts[-1].text == "the last"
+    assert len(message.parts) == min(before + 1, 200)
+    assert message.limits == ({"parts"} if before >= 200 else set())
 
 
 def fit(text, most=1000, is_html=False):

@@ -19,15 +19,15 @@ from one_case import each
 
 from nbspam.errors import Remedy, SourceError
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import NAMED_LIMIT, ReadingRequest, Skips, Source
-from nbspam.reading.sources import (
+from nbspam.reading.source import (
+    NAMED_LIMIT,
     ReadingOptions,
+    ReadingRequest,
+    Skips,
+    Source,
     TableOptions,
-    any_kind,
-    labelled,
-    recognised,
-    unlabelled,
 )
+from nbspam.reading.sources import any_kind, labelled, recognised, unlabelled
 
 SAMPLES = Path(__file__).parents[2] / "sample_data" / "mail"
 MAIL = b"Subject: hello\n\nthe body\n"
@@ -326,11 +326,11 @@ def test_damaged_archive_in_a_folder_is_named_when_it_is_read(tmp_path):
     assert raws[0].message() == raws[2].message()
 
 
-def test_encoding_that_nobody_knows(tmp_path):
+@each("encoding, said", [("martian", "unknown encoding: martian"), ("hex", ".*text encoding.*")])
+def test_encoding_that_nobody_knows(encoding, said, tmp_path):
     put(tmp_path, "a.tsv", content=b"ham\tx\n")
-    options = ReadingOptions(TableOptions(encoding="martian"))
-    told = r"a\.tsv: unknown encoding: martian; name another encoding$"
-    with pytest.raises(SourceError, match=told):
+    options = ReadingOptions(TableOptions(encoding=encoding))
+    with pytest.raises(SourceError, match=rf"a\.tsv: {said}; name another encoding$"):
         list(labelled(str(tmp_path / "a.tsv"), options, Skips()))
 
 

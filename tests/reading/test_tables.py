@@ -307,16 +307,6 @@ def test_texts_that_are_all_the_same_are_told(tmp_path):
     assert told(path, text_column="date") == []  # they are too few
 
 
-# Encodings
-
-
-def test_encodings_that_are_none(tmp_path):
-    path = file(tmp_path, "a.tsv", b"ham\tplain\n")
-    for encoding in ("no-such", "hex"):
-        with pytest.raises(LookupError, match="encoding"):
-            rows(path, encoding=encoding)
-
-
 # Properties
 
 CELLS = st.text(

@@ -14,8 +14,8 @@ from nbspam.cli.notes import outcome
 from nbspam.errors import ModelError, Remedy, SourceError
 from nbspam.names import real_name
 from nbspam.reading.message import parse
-from nbspam.reading.source import Skips, Source
-from nbspam.reading.sources import ReadingOptions, labelled, unlabelled
+from nbspam.reading.source import ReadingOptions, Skips, Source
+from nbspam.reading.sources import labelled, unlabelled
 
 pytest.importorskip("fsspec")
 pytest.importorskip("aiohttp")

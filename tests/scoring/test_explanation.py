@@ -217,7 +217,7 @@ def test_words_of_perhaps_hidden_text_speak_for_spam_alone():
     texts = [("spam", "win a prize"), ("ham", "lunch at noon")] * 20
     spam_filter = nbspam.train(texts)
     words = {"win", "prize", "lunch", "noon"}
-    doubt = Numbers(perhaps_hidden=frozenset(words))
+    doubt = Numbers(possibly_hidden=frozenset(words))
     found = explain(spam_filter.classifier, words, doubt)
     assert {word.token for word in found.words} == {"win", "prize"}
     assert found.unheard == 2

@@ -41,13 +41,6 @@ def test_spam_needs_more_than_the_cut_off_and_ham_no_more():
     assert verdict_of(learned.fit.metadata, score, CutOffs(0.4, 0.4)) == "spam"
 
 
-def test_cut_offs_of_0_and_1_are_never_and_always():
-    for score in (OF_SPAM, OF_HAM):
-        assert verdict_of(METADATA, score, CutOffs(1, 1)) == "ham"
-        assert verdict_of(METADATA, score, CutOffs(0, 0)) == "spam"
-        assert verdict_of(METADATA, score, CutOffs(1, 0)) == "unsure"
-
-
 @each(
     "known, text, of_spam, of_ham",
     [
@@ -56,8 +49,6 @@ def test_cut_offs_of_0_and_1_are_never_and_always():
         (1, 1, None, None),
         (1, 10, None, None),
         (1, 11, None, TOO_FEW_WORDS),
-        (7, 70, None, None),
-        (7, 71, None, TOO_FEW_WORDS),
         (5, 104, None, TOO_FEW_WORDS),
         *((n, 10 * n, None, None) for n in range(2, 2_000, 97)),
         *((n, 10 * n + 1, None, TOO_FEW_WORDS) for n in range(2, 2_000, 97)),
@@ -110,20 +101,13 @@ def test_of_three_classes_the_most_probable_one_is_the_verdict():
     [
         (None, None, None, (0.9, 0.5), (0.7, 0.2)),
         (0.95, None, None, (0.95, 0.5), (0.95, 0.2)),
-        (0.3, None, None, (0.3, 0.3), (0.3, 0.2)),
         (0.1, None, None, (0.1, 0.1), (0.1, 0.1)),
         (None, 0.1, None, (0.9, 0.1), (0.7, 0.1)),
-        (None, 0.6, None, (0.9, 0.6), (0.7, 0.6)),
         (None, 0.9, None, (0.9, 0.9), None),
         (0.8, 0.1, None, (0.8, 0.1), (0.8, 0.1)),
-        (0.0, 0.0, None, (0.0, 0.0), (0.0, 0.0)),
-        (1.0, 1.0, None, (1.0, 1.0), (1.0, 1.0)),
         (1.0, 0.0, None, (1.0, 0.0), (1.0, 0.0)),
-        (0.0, None, None, (0.0, 0.0), (0.0, 0.0)),
         (None, None, 9, (0.9, 0.9), (0.9, 0.9)),
-        (None, None, 99, (0.99, 0.99), (0.99, 0.99)),
         (None, None, 1, (0.5, 0.5), (0.5, 0.5)),
-        (None, None, 0.25, (0.2, 0.2), (0.2, 0.2)),
     ],
 )
 def test_cut_offs_follow_from_the_options_and_else_from_the_model(
@@ -141,21 +125,15 @@ NAN, INFINITY = math.nan, math.inf
     "spam, ham, cost, sentence",
     [
         (1.5, None, None, "the spam cut-off must be between 0 and 1, not 1.5; 0.9 is the default"),
-        (-0.1, None, None, "the spam cut-off must be between 0 and 1, not -0.1; 0.9 is the"),
         (NAN, None, None, "the spam cut-off must be between 0 and 1, not nan; 0.9 is the default"),
-        (INFINITY, None, None, "the spam cut-off must be between 0 and 1, not inf;"),
         (None, -0.1, None, "the ham cut-off must be between 0 and 1, not -0.1; 0.5 is the default"),
-        (0.5, NAN, None, "the ham cut-off must be between 0 and 1, not nan;"),
         (None, NAN, None, "the ham cut-off must be between 0 and 1, not nan;"),
-        (NAN, NAN, None, "the spam cut-off must be between 0 and 1, not nan;"),
         (0.1, 0.9, None, "the ham cut-off, 0.9, is above the spam cut-off, 0.1; lower the one or"),
         (None, 0.95, None, "the ham cut-off, 0.95, is above the spam cut-off, 0.9;"),
         (None, None, 0, "the ham cost must be above 0, not 0; 9 is a careful choice"),
-        (None, None, -1, "the ham cost must be above 0, not -1;"),
         (None, None, NAN, "the ham cost must be above 0, not nan;"),
         (None, None, INFINITY, "the ham cost must be above 0, not inf;"),
         (0.9, None, 9, "the ham cost sets both cut-offs; leave out the spam and the ham cut-off"),
-        (None, 0.1, 9, "the ham cost sets both cut-offs;"),
         (0.9, 0.1, 9, "the ham cost sets both cut-offs;"),
     ],
 )

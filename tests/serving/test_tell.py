@@ -16,6 +16,7 @@ from unittest.mock import patch
 import pytest
 from served_programs import HAM, SPAM
 from servers import AS_SPAM, LEARNED, OK, held, request
+from waiting import wait_until
 
 import nbspam
 from nbspam.errors import LockedError, ModelError
@@ -172,16 +173,16 @@ def test_three_classes_need_one_called_ham(tmp_path):
 
 def test_what_comes_during_a_save_shares_the_next_up_to_so_many_bytes():
     """A large message is alone."""
-    batches, go = [], threading.Event()
+    batches, teachers = [], []
 
     def slow(requests, _):
         batches.append([len(r.message) if isinstance(r.message, bytes) else -1 for r in requests])
-        assert go.wait(0.5) or len(batches) == 1
+        if len(batches) == 1:
+            wait_until(lambda: teachers[0].n_waiting == 12)
         return ["learned"] * len(requests)
 
-    threading.Timer(0.4, go.set).start()
     messages = [b"x", *[b"x" * 100_000] * 7, *[lambda _: None] * 2, *[b"x"] * 3]
-    assert submitted(slow, messages) == ["learned"] * 13
+    assert submitted(slow, messages, teachers.append) == ["learned"] * 13
     assert batches == [[1], [100_000] * 5, [100_000] * 2, [-1], [-1], [1] * 3]
 
 

@@ -47,7 +47,7 @@ def test_the_table_finds_every_token_and_no_other(tmp_path_factory, messages, ot
 def test_a_model_longer_than_is_read_at_once(tmp_path, monkeypatch):
     large = big(2_000)
     with Lookup(large.save(tmp_path / "large.json")) as lookup:
-        monkeypatch.setattr("nbspam.store.lookup._COPIED", 3_000)
+        monkeypatch.setattr("nbspam.store.lookup.COPIED", 3_000)
         table = TokenTable(lookup)
     assert counts_in(table, list(large.counts)) == expected(large.counts)
 

@@ -155,11 +155,13 @@ def test_the_next_message_takes_fewer_reads_and_the_places_remembered_are_bounde
             assert len(lookup.counts(tokens)) == 100
             taken.append(reads.calls)
         assert taken[-1] <= 100 < 150 < taken[0]
-    monkeypatch.setattr(lookup_module, "_MARKS", 100)
+    monkeypatch.setattr(lookup_module, "MARKS", 100)
     with Lookup(large_file) as lookup:
         for _ in range(3):
             assert lookup.counts(large.counts) == large.counts
-        assert 100 <= len(lookup._marks[0]) <= 200
+        reads.bytes = 0
+        assert len(lookup.counts(tokens[:1])) == 1
+        assert reads.bytes >= large_file.stat().st_size // 200  # no finer places are cached
 
 
 def test_threads_share_what_is_known_of_a_file(large, large_file):
@@ -452,7 +454,7 @@ def spliced(path, counts, learned, metadata=METADATA) -> bytes:
 def blocks_of(size):
     """Make a small model as much work as a large one."""
     with mock.patch.multiple(
-        lookup_module, _BLOCK=size, _FINE=size, _PROBE=max(4, size // 4), _COPIED=max(64, size // 3)
+        lookup_module, BLOCK=size, FINE=size, PROBE=max(4, size // 4), COPIED=max(64, size // 3)
     ):
         yield
 

@@ -10,9 +10,9 @@ from one_case import each
 from nbspam.reading.message import parse
 from nbspam.tokens.kinds import KINDS
 from nbspam.tokens.text import (
-    _ALIKE,
-    _COMPATIBLES,
-    _INVISIBLES,
+    ALIKE,
+    COMPATIBLES,
+    INVISIBLES,
     MARKS,
     SHORT,
     UNSPACED,
@@ -255,7 +255,7 @@ def test_ascii_is_left_alone(text):
     assert undo_tricks(text) == (text, set())
 
 
-SETS = [MARKS, UNSPACED, _INVISIBLES, _COMPATIBLES, _ALIKE]
+SETS = [MARKS, UNSPACED, INVISIBLES, COMPATIBLES, ALIKE]
 
 
 @each("ranges", SETS)

@@ -10,7 +10,7 @@ from imap_servers import PASSWORD, Scripted
 from one_case import each
 
 from nbspam.cli.accounts import mail_places
-from nbspam.errors import AccountError, AwayError
+from nbspam.errors import AccountError, UnavailableError
 from nbspam.mailbox.account import (
     Account,
     FolderAddress,
@@ -19,7 +19,7 @@ from nbspam.mailbox.account import (
     from_file,
     parse_address,
 )
-from nbspam.mailbox.connection import Connection, meant
+from nbspam.mailbox.connection import Connection, resolve_folder
 
 # Addresses
 
@@ -165,7 +165,7 @@ def test_a_refusal_never_quotes_the_secret(is_token, command):
 
 
 def test_a_server_that_cannot_log_in_anybody_now_is_away():
-    with pytest.raises(AwayError, match="now"):
+    with pytest.raises(UnavailableError, match="now"):
         logged_in("AUTH=PLAIN", answer=b"TAG NO [UNAVAILABLE] try later\r\n")
 
 
@@ -174,7 +174,7 @@ def test_a_folder_whose_name_is_written_wrongly_hides_no_other():
     listed = "".join(f'* LIST (\\HasNoChildren) "." "{name}"\r\n' for name in names).encode()
     with Scripted(LIST=listed) as server, Connection(server.account()) as connection:
         found = [folder.name for folder in connection.folders()]
-        assert meant("a\u0308", connection.folders()) == "ä"
+        assert resolve_folder("a\u0308", connection.folders()) == "ä"
     assert found == ["INBOX", "ä", "0123", "123"]
 
 

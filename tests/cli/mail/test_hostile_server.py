@@ -62,14 +62,16 @@ def test_an_answer_that_drips_ends(monkeypatch, piece, silences):
         monkeypatch.setattr(bounded, "_SILENCES", silences)  # of 5 s
         monkeypatch.setattr(bounded, "_SLOWEST", 1 << 40)
         started = time.monotonic()
-        with pytest.raises(bounded.AwayError, match="one answer of the server took more than"):
+        with pytest.raises(
+            bounded.UnavailableError, match="one answer of the server took more than"
+        ):
             client.search(["ALL"])
         assert time.monotonic() - started < 3
 
 
 def test_a_greeting_that_drips_ends(monkeypatch):
     monkeypatch.setattr(bounded, "_SILENCES", 0.05)
-    late = pytest.raises(bounded.AwayError, match="took more than")
+    late = pytest.raises(bounded.UnavailableError, match="took more than")
     with Scripted(GREETING=endless(b"*", 0.02)) as server, late:
         Connection(server.account())
 
@@ -114,7 +116,7 @@ def test_there_is_room_for_the_uids_of_a_large_folder_and_for_no_number_that_is_
             if is_long:
                 assert client.search(["UNSEEN"]) == uids
             server.answers[b"UID SEARCH"] = endless(b"1" * 99_999)
-            with pytest.raises(bounded.AwayError, match="sent more than was requested"):
+            with pytest.raises(bounded.UnavailableError, match="sent more than was requested"):
                 client.search(["UNSEEN"])
 
 
@@ -135,7 +137,7 @@ def test_a_folder_with_new_uids_is_not_opened_again():
     with Scripted() as server, Connection(server.account()) as client:
         folder = client.select("INBOX", readonly=True)
         select_again(client, folder, readonly=False)
-        with pytest.raises(bounded.AwayError, match="have just been renumbered"):
+        with pytest.raises(bounded.UnavailableError, match="have just been renumbered"):
             select_again(client, folder._replace(uidvalidity=2), readonly=False)
 
 
