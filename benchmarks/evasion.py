@@ -6,13 +6,15 @@ Usage:  python benchmarks/evasion.py --spamassassin DIR [--spams N] [--only GROU
   --spamassassin  SpamAssassin public corpus 20030228, unpacked; or any folder with ham in
                   easy_ham, easy_ham_2 and hard_ham, and spam in spam and spam_2
   --spams         how many spams each trick is played on; 100 by default
-  --only          groups of `tricks.py`: none, words, encoding, structure, hidden ham, visible ham
+  --only          groups of `tricks.py`: none, words, encoding, structure, hidden ham, visible ham,
+                  learned ham
 
 Both filters learn half of the corpus (P2 of docs/research/benchmarks.md).  From the other half come
 the spams, the first in a fixed shuffle that both filters catch as HTML and as plain text and with
-both headers, and the ham that spams are padded with.  Each trick is played on each spam with the
-header that it came with, and with a neutral one: that of a ham of the other half, but for the
-Subject.  A spam flips when its P(spam), or bogofilter's spamicity, falls to 0.5 or less.
+both headers, and the ham that spams are padded with; learned ham is of the first half.  Each trick
+is played on each spam with the header that it came with, and with a neutral one: that of a ham of
+the other half, but for the Subject.  A spam flips when its P(spam), or bogofilter's spamicity,
+falls to 0.5 or less.
 """
 
 import argparse
@@ -30,7 +32,7 @@ from typing import NamedTuple
 
 from compare import NBSPAM, place, shuffled
 from peers import Bogofilter, Labelled, run
-from tricks import GROUPS, NONE, Body, Spam, Trick
+from tricks import GROUPS, LEARNED, NONE, Body, Spam, Trick
 
 CUT_OFF = 0.5
 LEAST_WORDS = 20  # of a spam's text, and of a ham's that spams are padded with
@@ -147,7 +149,11 @@ def caught(
 
 
 def rows(
-    sources: list[Source], filters: Filters, ham: list[str], groups: list[str]
+    sources: list[Source],
+    filters: Filters,
+    ham: list[str],
+    learned: list[str],
+    groups: list[str],
 ) -> Iterator[tuple[str, str, list[float]]]:
     """Yield each trick's group and name, and how many percent flip.
 
@@ -157,9 +163,16 @@ def rows(
         for name, trick in GROUPS[group].items():
             shares = []
             for with_own in (True, False):
-                mails = mails_of(sources, trick, ham, with_own, random.Random(2))
+                padding = learned if GROUPS[group] is LEARNED else ham
+                mails = mails_of(sources, trick, padding, with_own, random.Random(2))
                 shares += [100 * sum(flips) / len(flips) for flips in filters.flips(mails)]
             yield group, name, shares
+
+
+def texts_of(paths: list[Path]) -> list[str]:
+    """Return the texts of those mails that have enough words."""
+    texts = [spam_of(path.read_bytes()).text for path in paths]
+    return [text for text in texts if len(text.split()) >= LEAST_WORDS]
 
 
 def main() -> None:
@@ -174,8 +187,7 @@ def main() -> None:
     options = parser.parse_args()
     ham, spam = shuffled(options.spamassassin)
     hams = [path for _, path in ham[1::2]]
-    texts = [spam_of(path.read_bytes()).text for path in hams]
-    texts = [text for text in texts if len(text.split()) >= LEAST_WORDS]
+    learned, texts = (texts_of([path for _, path in ham[half::2]]) for half in (0, 1))
     with tempfile.TemporaryDirectory() as work:
         filters = Filters(ham[::2] + spam[::2], Path(work))
         sources = caught([path for _, path in spam[1::2]], hams, filters, texts, options.spams)
@@ -184,7 +196,7 @@ def main() -> None:
         show(head, options.markdown)
         if options.markdown:
             print("|---" * len(head) + "|")
-        for group, name, shares in rows(sources, filters, texts, options.only.split(",")):
+        for group, name, shares in rows(sources, filters, texts, learned, options.only.split(",")):
             show([group, name, *[f"{share:.0f}" for share in shares]], options.markdown)
 
 

@@ -643,6 +643,18 @@ VISIBLE: dict[str, Trick] = {
     ),
 }
 
+# Ham that the filters have learned: a letter to a list, say, which any sender can have
+
+
+def _opened(number: int) -> Trick:
+    return lambda spam, ham, _: plain(f"{ham[0].strip()[:number]}\n\n{spam.text}")
+
+
+LEARNED: dict[str, Trick] = {
+    "the first 500 characters of a learned ham before": _opened(500),
+    "the first 200 characters of a learned ham before": _opened(200),
+}
+
 NONE: dict[str, Trick] = {
     "none, as HTML": lambda spam, _, __: page(spam.html),
     "none, as plain text": lambda spam, _, __: plain(spam.text),
@@ -654,4 +666,5 @@ GROUPS: dict[str, dict[str, Trick]] = {
     "structure": STRUCTURES,
     "hidden ham": HIDDEN,
     "visible ham": VISIBLE,
+    "learned ham": LEARNED,
 }

@@ -5,9 +5,9 @@ with few messages:
 
     P(spam) = sigmoid(b . x),   x = (1, features),   b ~ N(prior mean, 1 / prior precision)
 
-There are two for each scored class, of different features (`Scale`): TEXT of the text and the own
-fields, FULL of the text and the header channel.  In a model with traits both have their feature
-too, as the last.
+There are three for each scored class, of different features (`Scale`): TEXT of the text and the own
+fields, FULL of the text and the header channel, OPENING of how the text begins.  In a model with
+traits each has their feature too, as the last.
 
 Training fits them to leave-one-out features, so that they learn how reliable words are in messages
 that they were not counted in (`EvidenceRows`).  Of a fit it keeps the mode of b, and its precision
@@ -129,17 +129,18 @@ FULL = Scale(
     (0.0, 0.5, 0.5, 1.0, 0.0, 0.35, 0.35, 1.2),
     (0.4, 4.0, 1.5, 2.5, 0.5, 4.0, 1.5, 2.5),
 )
-SCALES = (TEXT, FULL)
+OPENING = Scale("opening", _WORDS, TEXT.mean, TEXT.precision)
+SCALES = (TEXT, FULL, OPENING)
 TRAITS = "traits"  # the name of the feature of the traits
 # Fits to P1, P2 and the first halves of Enron 1 and 2 give .84, .7, .4 and .2.  Left-out log-loss
 # of the four, without traits .0218 .0184 .0252 .0189: with mean .5, precision 4 .0202 .0179 .0254
 # .0190, with 0 and 10 .0209 .0183 .0253 .0189, so .0205 .0181 .0252 .0190, at no cost to Enron.
 _TRAITS_MEAN, _TRAITS_PRECISION = 0.25, 10.0
-LENGTH = 4  # the index of the length's coefficient in both
+LENGTH = 4  # the index of the length's coefficient in all
 
 
-def scales(with_traits: bool) -> tuple[Scale, Scale]:
-    """Return the two scales of a model."""
+def scales(with_traits: bool) -> tuple[Scale, Scale, Scale]:
+    """Return the scales of a model."""
     return _WITH_TRAITS if with_traits else SCALES
 
 
@@ -152,7 +153,7 @@ def _and_traits(scale: Scale) -> Scale:
     )
 
 
-_WITH_TRAITS = (_and_traits(TEXT), _and_traits(FULL))
+_WITH_TRAITS = (_and_traits(TEXT), _and_traits(FULL), _and_traits(OPENING))
 # The features that are sums over words or traits may go as far as this, whatever was seen: a few
 # messages show too little of the range.
 _WORD_RANGE = 3.0
@@ -219,10 +220,11 @@ class Calibration(NamedTuple):
 
 
 class Calibrations(NamedTuple):
-    """The two calibrations of a scored class, in the order of SCALES."""
+    """The calibrations of a scored class, in the order of SCALES."""
 
     text: Calibration
     full: Calibration
+    opening: Calibration
 
 
 def untrained(scale: Scale) -> Calibration:
@@ -233,7 +235,7 @@ def untrained(scale: Scale) -> Calibration:
 
 
 def untrained_calibrations(with_traits: bool) -> Calibrations:
-    """Return both calibrations of a model before any message was scored."""
+    """Return the calibrations of a model before any message was scored."""
     return Calibrations(*map(untrained, scales(with_traits)))
 
 
@@ -252,19 +254,20 @@ def learned_inputs(x: Vector) -> Vector:
     return tuple(round(value, INPUT_DECIMALS) for value in x)
 
 
-def inputs(evidence: Evidence) -> tuple[Vector, Vector]:
+def inputs(evidence: Evidence) -> tuple[Vector, Vector, Vector]:
     """Return x of a message for each of SCALES: 1, then its features."""
-    words, text, header, traits = evidence
+    words, text, header, opening, traits = evidence
     last = () if traits is None else (traits,)
     return (
         (1.0, *words.features, words.length, *last),
         (1.0, *text.features, text.length, *header.features, *last),
+        (1.0, *opening.features, opening.length, *last),
     )
 
 
-def groups(evidence: Evidence) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
+def groups(evidence: Evidence) -> tuple[tuple[Group, ...], ...]:
     """Return the groups of words whose features each of SCALES has."""
-    return (evidence.text_and_fields,), (evidence.text, evidence.header)
+    return (evidence.text_and_fields,), (evidence.text, evidence.header), (evidence.opening,)
 
 
 def clamped(calibration: Calibration, x: Vector) -> Vector:
@@ -307,7 +310,7 @@ class Lesson(NamedTuple):
     digest: str  # "" of one that will not be forgotten or moved
     label: int  # the index of its class
     # Per scored class, as they were scored then; () in a long run of one class.
-    inputs: tuple[tuple[Vector, Vector], ...]
+    inputs: tuple[tuple[Vector, ...], ...]
 
 
 def relearned(
@@ -540,3 +543,22 @@ def trust(rho: float, mails: float, header_words: float) -> float:
     if not (mails and header_words):
         return 0.0
     return rho * mails / (mails + ENOUGH) * header_words / (header_words + WORDS)
+
+
+# The part of the opening's log-odds, and how many nats it may move the others for ham and for spam.
+# Mean 1-ROCA% of ten training halves and streams, of that without it, with parts of .1, .15, .2, .3
+# and .4: .94 .93 .89 .89 .89; ham blocked up by .2 and .3 % with .3 and .4.  With .5 and 1 in place
+# of .5 nats for ham, 17 and 19 % of the spams that open with a learned ham's lines are called ham
+# (12 % without the opening, 29 % without a limit), and 34 and 42 % are not caught.
+OPENING_SHARE, OPENING_FOR_HAM, OPENING_FOR_SPAM = 0.2, 0.5, 1.0
+
+
+def opening_part(others: float, opening: float, known: float) -> float:
+    """Return the part of the opening in the log-odds, 0 to OPENING_SHARE.
+
+    others: the log-odds without it; opening: those by it alone.  known: its known tokens.
+    """
+    gap = opening - others
+    if not (known and gap):
+        return 0.0
+    return min(max(OPENING_SHARE * gap, -OPENING_FOR_HAM), OPENING_FOR_SPAM) / gap

@@ -36,11 +36,12 @@ seen says little.  Left-out log-loss of P1's and P2's training halves: .0218 and
 traits; with limits of 1.5, 2, 3 and 4 nats .0204 .0203 .0206 .0208 and .0180 .0180 .0180 .0181;
 without a limit .0217 and .0194.
 
-A message has three groups of words: its text; its own fields, which sender and mailer write (From,
-To, the mailer …); and the header channel, which shows the way it came.  Two calibrations use them
-(`calibration.py`): one of the text and the own fields together, which hold for mail from anywhere,
-and one of the text and of the header channel, which is trusted as far as `calibration.trust` says.
-Of the latter, words that alone tell the classes apart are left out (`tells_alone`).
+A message has four groups of words: its text; its own fields, which sender and mailer write (From,
+To, the mailer …); the header channel, which shows the way it came; and how it begins, its opening.
+Three calibrations use them (`calibration.py`): one of the text and the own fields together, which
+hold for mail from anywhere; one of the text and of the header channel, which is trusted as far as
+`calibration.trust` says; and one of the opening, which moves the others' log-odds a little.
+Of the header channel, words that alone tell the classes apart are left out (`tells_alone`).
 """
 
 import math
@@ -114,6 +115,7 @@ class Evidence(NamedTuple):
     text_and_fields: Group
     text: Group
     header: Group
+    opening: Group
     traits: float | None = None  # the feature of the traits; None of a model without
 
 
@@ -134,8 +136,10 @@ class _Words:
     def __init__(self, weights: Iterable[float], most: int) -> None:
         self.counts = Counter(weights)
         self.weights = sorted(self.counts, key=abs, reverse=True)
-        self.times = [alike(self.counts[w]) for w in self.weights]
-        self.nats = [on_grid(t * w) for t, w in zip(self.times, self.weights, strict=True)]
+        counts = map(self.counts.__getitem__, self.weights)
+        self.times = list(map(alike, counts))
+        pairs = zip(self.times, self.weights, strict=True)
+        self.nats = [w if t == 1 else on_grid(t * w) for t, w in pairs]  # weights are on the grid
         self._n, self._total = [0.0, *accumulate(self.times)], [0.0, *accumulate(self.nats)]
         self.n = self._n[-1]
         # The strength of the last of the `most` strongest; below 0 if all are.
@@ -165,7 +169,10 @@ def group_of(weights: Iterable[float], most: int) -> Group:
     words = _Words(weights, most)
     strongest, n_strongest = words.above(words.edge)
     strong, n_strong = words.above(STRONG)
-    positive, negative = (sum(w for w in words.nats if (w > 0) == sign) for sign in (True, False))
+    positive, negative = (
+        sum(filter((0.0).__lt__, words.nats)),
+        sum(filter((0.0).__gt__, words.nats)),
+    )
     return Group(
         strongest / (n_strongest or 1.0),
         (negative + positive) / (SUM_SCALE * math.sqrt(max(1, words.n))),
@@ -198,6 +205,7 @@ def evidence(
     text: list[float],
     fields: list[float],
     header: list[float],
+    opening: list[float],
     traits: Sequence[float] | None = None,
 ) -> Evidence:
     """Return the evidence of a message: the weights of each group's known words, in any order.
@@ -209,6 +217,7 @@ def evidence(
         group_of(text + fields, STRONGEST) if fields else of_text,
         of_text,
         group_of(header, HEADERS),
+        group_of(opening, STRONGEST),
         None if traits is None else trait_feature(traits),
     )
 

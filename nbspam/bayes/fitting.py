@@ -33,11 +33,11 @@ def inputs_of_rows(scale: calibration.Scale, evidence: EvidenceRows) -> Floats:
 
     As `calibration.inputs` and `learned_inputs` have it.
     """
-    of_text = scale.name == calibration.TEXT.name
-    words = evidence.text_and_fields if of_text else evidence.text
+    groups = (evidence.text_and_fields, evidence.text, evidence.opening)
+    words = groups[[known.name for known in calibration.SCALES].index(scale.name)]
     length = np.log(np.maximum(words[:, 3], 1)) - LENGTH_CENTRE
     columns = [np.ones(len(words)), *words[:, :3].T, length]
-    if not of_text:
+    if scale.name == calibration.FULL.name:
         columns += [*evidence.header[:, :3].T]
     if evidence.traits is not None:
         columns.append(evidence.traits)

@@ -240,7 +240,7 @@ def _logs_of_counts(counts: Integers, alpha: float) -> Floats:
 # row and the rank of the weight of each of its entries (nnz,), rows ascending; `groups` says which
 # group of words each entry is in.
 
-TEXT, FIELDS, HEADER = 0, 1, 2  # the groups of words; others are of none
+TEXT, FIELDS, HEADER, OPENING = range(4)  # the groups of words; others are of none
 
 
 class EvidenceRows(NamedTuple):
@@ -249,6 +249,7 @@ class EvidenceRows(NamedTuple):
     text_and_fields: Floats
     text: Floats
     header: Floats
+    opening: Floats
     text_tokens: Integers  # (n_messages,), tokens of the text, known or not
     traits: Floats | None = None  # (n_messages,), the feature of the traits; None without
 
@@ -258,11 +259,10 @@ class EvidenceRows(NamedTuple):
 
     def messages(self, place: slice) -> Iterator[tuple[evidence.Evidence, int]]:
         """Yield the evidence of each message of a slice, and how many tokens its text has."""
-        parts = self.text_and_fields, self.text, self.header
-        words, text, header = (map(evidence.Group._make, part[place].tolist()) for part in parts)
+        groups = (map(evidence.Group._make, part[place].tolist()) for part in self[:4])
         tokens = self.text_tokens[place].tolist()
         traits = [None] * len(tokens) if self.traits is None else self.traits[place].tolist()
-        return zip(map(evidence.Evidence, words, text, header, traits), tokens, strict=True)
+        return zip(map(evidence.Evidence, *groups, traits), tokens, strict=True)
 
 
 def ranked(weights: Floats) -> tuple[Integers, Floats]:
@@ -324,7 +324,10 @@ def evidence_of_rows(
         return np.column_stack([strongest, sums, strong, n, positive, negative, of_all])
 
     text_tokens = np.bincount(rows[groups == TEXT], minlength=n_rows)
-    of_text = summary(text, evidence.STRONGEST)
     return EvidenceRows(
-        summary(words, evidence.STRONGEST), of_text, summary(header, evidence.HEADERS), text_tokens
+        summary(words, evidence.STRONGEST),
+        summary(text, evidence.STRONGEST),
+        summary(header, evidence.HEADERS),
+        summary(known & (groups == OPENING), evidence.STRONGEST),
+        text_tokens,
     )

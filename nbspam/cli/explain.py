@@ -33,7 +33,7 @@ from nbspam.scoring.highlights import excerpt_json, highlighted_message
 from nbspam.scoring.rules import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR, rule_of
 from nbspam.scoring.verdict import TOO_FEW_WORDS, Verdict, rounded
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.kinds import HEADER, channel_of, is_fragment, kind_of
+from nbspam.tokens.kinds import HEADER, PIECE, TRIGRAM, channel_of, is_fragment, kind_of
 from nbspam.tokens.tokenized import tokenize
 
 _HTML = "html"
@@ -77,7 +77,9 @@ def explain(
         help="Show the strongest words of the model instead of a message.",
     ),
     fragments: bool = rare_flag(
-        "--fragments", under="Output", help="Show character trigrams one by one."
+        "--fragments",
+        under="Output",
+        help="Show character trigrams and pieces of the opening one by one.",
     ),
     form: str = option(
         "form",
@@ -104,8 +106,9 @@ def explain(
     First it prints the beginning of the message.  The words that decided are highlighted in it: on
     a terminal in red and underlined for spam, in green for ham; else [+like this+] and
     [-like this-].  Then it prints a line for each word: its weight, how many of the learned
-    messages contain it, and its share of the sum.  Character trigrams are added up unless
-    --fragments is given.  JSON has all words.  --format html prints one self-contained page.
+    messages contain it, and its share of the sum.  Character trigrams and pieces of the opening are
+    added up unless --fragments is given.  JSON has all words.  --format html prints one
+    self-contained page.
     """
     _check(source, words, cutting, reading, form)
     options, skips = reading.options(), Skips(reading.strict)
@@ -199,21 +202,26 @@ def words_and_sums(
 
     is_told: name the options that list what is summed up.
     """
-    words, folded = list(explanation.words), []
+    words, pieces, trigrams = list(explanation.words), list[Word](), list[Word]()
     if not fragments:  # many, and each means little to a reader; JSON has them all
         words = [word for word in explanation.words if not is_fragment(word.token)]
-        folded = [word for word in explanation.words if is_fragment(word.token)]
+        pieces, trigrams = (
+            [word for word in explanation.words if kind_of(word.token) == kind]
+            for kind in (PIECE, TRIGRAM)
+        )
     sums = [
         (CONSTANTS[key].removeprefix("the "), nats) for key, nats in explanation.constants.items()
     ]
-    for several, what, how in (
-        (folded, "character trigram", "--fragments"),
-        (words[top:], "more word", "--top"),
+    for several, before, what, how in (
+        (pieces, "opening: ", "piece", "--fragments"),
+        (trigrams, "", "character trigram", "--fragments"),
+        (words[top:], "", "more word", "--top"),
     ):
         if several:
             if any(word.is_trait for word in several):
                 what = "more trait" if len(several) == 1 else "more words and trait"
-            named = counted(len(several), what) + (f" ({how} shows them)" if is_told else "")
+            named = before + counted(len(several), what)
+            named += f" ({how} shows them)" if is_told else ""
             sums.insert(0, (named, sum(word.share for word in several)))
     return words[:top], [*sums, (_SUM, explanation.total)]
 
@@ -280,7 +288,9 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
             click.echo(line)
     if not fragments and any(map(is_fragment, whole.counts)):
         click.echo()
-        echo_paragraph("character trigrams are not shown (--fragments shows them)")
+        echo_paragraph(
+            "character trigrams and pieces of the opening are not shown (--fragments shows them)"
+        )
     tokens = [word.token for words in ranked.values() for word in words]
     positive = whole.metadata.settings.positive or "the class"
     _echo_legend(legend(tokens, positive), has_share=False)
@@ -387,8 +397,8 @@ def _strongest(explanation: Explanation, side: int) -> str:
     if names:
         reason = f"the strongest words for that are {', '.join(names)} and {last}"
     words = sum(word.share for word in explanation.words)
-    fragments = sum(word.share for word in explanation.words if is_fragment(word.token))
-    if 2 * fragments * side > words * side:
+    trigrams = sum(word.share for word in explanation.words if kind_of(word.token) == TRIGRAM)
+    if 2 * trigrams * side > words * side:
         reason += "; its character trigrams contribute most of it"
     return reason
 

@@ -77,7 +77,7 @@ class Classifier:
         self._look_up(tokens)
         unheard = self.hidden_ham_tokens(numbers)
         tokens -= unheard
-        groups: tuple[list[Weights], ...] = ([], [], [], [])
+        groups: tuple[list[Weights], ...] = ([], [], [], [], [])
         unknown = channels_of(unheard).count(TEXT) if unheard else 0
         words: Iterator[tuple[int, Weights | None]] = map(self._words.__getitem__, tokens)
         if numbers.times and self.rule.uses_counts:
@@ -88,9 +88,9 @@ class Classifier:
                 groups[channel].append(weights)
             elif channel == TEXT:
                 unknown += 1
-        text, fields, header, host = groups
+        text, fields, header, opening, host = groups
         traits = self.trait_weights(numbers, left_out)
-        return KnownWords(text, fields, header, host, len(text) + unknown, traits)
+        return KnownWords(text, fields, header, opening, host, len(text) + unknown, traits)
 
     def hidden_ham_tokens(self, numbers: Numbers) -> set[str]:
         """Return the tokens of possibly hidden text that speak for ham, which count for nothing.

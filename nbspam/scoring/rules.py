@@ -5,6 +5,8 @@ messages that were learned, each left out.
 """
 
 import functools
+import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,7 +16,7 @@ from nbspam.bayes.event_model import Row
 from nbspam.bayes.evidence import TRAIT_SCALE, WORD_FEATURES, Evidence, Group, tells_alone
 from nbspam.bayes.trait_model import TraitModel, against_rest, trait_model
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
-from nbspam.tokens.kinds import FIELDS, HEADER, HOST, IN_EVIDENCE, TEXT, channels_of
+from nbspam.tokens.kinds import FIELDS, HEADER, HOST, IN_EVIDENCE, OPENING, TEXT, channels_of
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 
 Weights = tuple[float, ...]
@@ -27,6 +29,7 @@ class KnownWords(NamedTuple):
     text: list[Weights]
     fields: list[Weights]
     header: list[Weights]
+    opening: list[Weights]
     host: list[Weights]  # and what alone tells the classes: evidence for the sum rule only
     text_tokens: int  # of the text, known or not
     traits: list[Weights] | None = None  # per trait that the rule uses; None of a model without
@@ -34,7 +37,7 @@ class KnownWords(NamedTuple):
     @property
     def all(self) -> list[Weights]:
         """The weights of all channels, and of the traits."""
-        return [*self.text, *self.fields, *self.header, *self.host, *(self.traits or ())]
+        return [*itertools.chain(*self[:5]), *(self.traits or ())]
 
 
 class Score(NamedTuple):
@@ -141,15 +144,20 @@ class SumRule:
 
 
 # Of each calibration: where the inputs of a group of words begin, and the group's channels.
-_GROUPS = ((1, (TEXT, FIELDS)),), ((1, (TEXT,)), (1 + calibration.LENGTH, (HEADER,)))
+_GROUPS: tuple[tuple[tuple[int, tuple[int, ...]], ...], ...] = (
+    ((1, (TEXT, FIELDS)),),
+    ((1, (TEXT,)), (1 + calibration.LENGTH, (HEADER,))),
+    ((1, (OPENING,)),),
+)
 
 
 class EvidenceRule:
-    """Two calibrations of a message's features, blended by trust in its headers.
+    """Three calibrations of a message's features, blended by trust in its headers.
 
-        z = (1 - tau) z_text + tau z_full
+        z = (1 - phi) ((1 - tau) z_text + tau z_full) + phi z_opening
 
-    with tau from the collecting hosts (`trust`), and each z from its calibration (`predict`).
+    with tau from the collecting hosts (`trust`), each z from its calibration (`predict`), and phi a
+    fifth, or less so that the opening moves the others only so far (`opening_part`).
     """
 
     is_calibrated = True  # so that each message can refine it
@@ -240,6 +248,7 @@ class EvidenceRule:
                 [row[i] for row in words.text],
                 [row[i] for row in words.fields],
                 [row[i] for row in words.header],
+                [row[i] for row in words.opening],
                 None if words.traits is None else [row[i] for row in words.traits],
             )
             for i in range(len(self._scored))
@@ -253,8 +262,9 @@ class EvidenceRule:
         tau = calibration.trust(*self._host_trust, evidences[0].header.n)
         z = []
         for i, features in enumerate(evidences):
-            text, full = self.predictions(features, i, tau)
-            z.append((1 - tau) * text.log_odds + tau * full.log_odds)
+            predictions = self.predictions(features, i, tau)
+            pairs = zip(self._parts(features, predictions, tau), predictions, strict=True)
+            z.append(math.fsum(part * prediction.log_odds for part, prediction in pairs))
         if len(self._settings.classes) == 2:
             odds = z[0] + self._offsets[0]  # of the second class, which is the positive one
             p = event_model.sigmoid(odds)
@@ -274,21 +284,34 @@ class EvidenceRule:
         known = int(evidences[0].text.known)
         return score._replace(evidences=evidences, trust=tau, known=known, text=text_tokens)
 
-    def predictions(
-        self, features: Evidence, i: int, tau: float = 1.0
-    ) -> tuple[Prediction, Prediction]:
-        """Return the predictions of both calibrations of scored class number i.
+    def _parts(
+        self, features: Evidence, predictions: Sequence[Prediction], tau: float
+    ) -> tuple[float, float, float]:
+        """Return the part of each prediction in the log-odds; they add up to 1."""
+        text, full, opening = (prediction.log_odds for prediction in predictions)
+        others = (1 - tau) * text + tau * full
+        phi = calibration.opening_part(others, opening, features.opening.n)
+        return (1 - phi) * (1 - tau), (1 - phi) * tau, phi
 
-        tau: if it is 0, the second is not needed, and equals the first.
+    def predictions(self, features: Evidence, i: int, tau: float = 1.0) -> tuple[Prediction, ...]:
+        """Return the predictions of the calibrations of scored class number i.
+
+        tau: if it is 0, the second is not needed, and equals the first; so does the third without
+        known tokens of the opening.
         """
         words = calibration.groups(features)
         if not self._settings.counts.has_tokens:  # the traits are the only evidence
             nats = TRAIT_SCALE * (features.traits or 0.0)
-            words = ((Group(0.0, 0.0, 0.0, 0, max(nats, 0.0), min(nats, 0.0)),),) * 2
+            words = ((Group(0.0, 0.0, 0.0, 0, max(nats, 0.0), min(nats, 0.0)),),) * 3
         known = self._learned.calibrations[i], self._covariances[i], calibration.inputs(features)
-        text, full = zip(*known, words, strict=True)
-        first = calibration.predict(*text, self._class_sizes[i])
-        return first, calibration.predict(*full, self._class_sizes[i]) if tau else first
+        text, full, opening = zip(*known, words, strict=True)
+        sizes = self._class_sizes[i]
+        first = calibration.predict(*text, sizes)
+        return (
+            first,
+            calibration.predict(*full, sizes) if tau else first,
+            calibration.predict(*opening, sizes) if features.opening.n else first,
+        )
 
     def contrasts(self, row: Row) -> list[float]:
         """Return a token's weight for each class against the others, in nats."""
@@ -307,11 +330,12 @@ class EvidenceRule:
         traits = [row[i] for row in self.trait_weights(numbers.traits)]
         constants = dict.fromkeys((CALIBRATION, LENGTH, CAUTION, PRIOR), 0.0)
         shares = [0.0] * (len(weights) + len(traits))
+        predictions = self.predictions(evidences, i, tau)
         for part, groups, fitted, prediction, x in zip(
-            (1 - tau, tau),
+            self._parts(evidences, predictions, tau),
             _GROUPS,
             self._learned.calibrations[i],
-            self.predictions(evidences, i, tau),
+            predictions,
             calibration.inputs(evidences),
             strict=True,
         ):
@@ -366,11 +390,12 @@ class EvidenceRule:
             is_own = label == k
             n = messages[k] + 1 if is_own else total - messages[k]
             share = (n + 1) / (total + 2)
-            text, full = (
-                () if calibration.is_run(before, is_own, share) else calibration.learned_inputs(x)
-                for before, x in zip(fitted, calibration.inputs(features), strict=True)
+            inputs.append(
+                tuple(
+                    () if calibration.is_run(one, is_own, share) else calibration.learned_inputs(x)
+                    for one, x in zip(fitted, calibration.inputs(features), strict=True)
+                )
             )
-            inputs.append((text, full))
         return Lesson(digest, label, tuple(inputs))
 
 

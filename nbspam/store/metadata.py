@@ -95,8 +95,8 @@ class ModelSettings(NamedTuple):
         return self.traits != NO_TRAITS
 
     @property
-    def scales(self) -> tuple[calibration.Scale, calibration.Scale]:
-        """The features of its two calibrations."""
+    def scales(self) -> tuple[calibration.Scale, ...]:
+        """The features of its calibrations."""
         return calibration.scales(self.has_traits)
 
     @property
@@ -151,11 +151,14 @@ class Metadata(NamedTuple):
 
     @property
     def label_noise(self) -> tuple[float, ...]:
-        """The share of each class's labels that looked wrong when the calibrations were fitted."""
+        """The share of each class's labels that looked wrong when the calibrations were fitted.
+
+        By the message as a whole: what its opening says alone is too little to tell.
+        """
         messages, scored = self.learned.messages, self.settings.scored_classes
         shares = [0.0] * len(messages)
-        for k, pair in zip(scored, self.learned.calibrations, strict=True):
-            for fitted in pair:
+        for k, calibrations in zip(scored, self.learned.calibrations, strict=True):
+            for fitted in (calibrations.text, calibrations.full):
                 noise, noise_of_rest = fitted.noise.among(messages[k], sum(messages) - messages[k])
                 shares[k] = max(shares[k], noise)
                 if len(scored) < len(messages):
@@ -438,7 +441,7 @@ def _loaded_calibrations(settings: ModelSettings, fields: _Fields) -> tuple[Cali
     return tuple(
         Calibrations(
             *(
-                _loaded_calibration(scale, fields.inner(settings.classes[k]))
+                _loaded_calibration(scale, fields.inner(settings.classes[k]), settings.rules)
                 for scale in settings.scales
             )
         )
@@ -449,9 +452,14 @@ def _loaded_calibrations(settings: ModelSettings, fields: _Fields) -> tuple[Cali
 def _loaded_lessons(
     top: _Fields, settings: ModelSettings
 ) -> tuple[tuple[Lesson, ...], tuple[Calibrations, ...]]:
-    """Return the lessons that can be taken back, and the calibrations before them."""
+    """Return the lessons that can be taken back, and the calibrations before them.
+
+    None of a model of older rules, which learns nothing and forgets nothing.
+    """
+    if settings.rules < RULES:
+        return (), ()
     sizes, classes = [scale.size for scale in settings.scales], range(len(settings.classes))
-    is_pair = _list(_list(_is_in_nats), len(sizes))
+    are_inputs = _list(_list(_is_in_nats), len(sizes))
 
     def is_lesson(row: Any) -> bool:
         if not _list(lambda _: True, len(Lesson._fields))(row):
@@ -461,8 +469,8 @@ def _loaded_lessons(
             (digest == "" or is_digest(digest))
             and type(label) is int
             and label in classes
-            and _list(is_pair, len(settings.scored_classes))(inputs)
-            and all(len(x) in (0, sizes[i]) for pair in inputs for i, x in enumerate(pair))
+            and _list(are_inputs, len(settings.scored_classes))(inputs)
+            and all(len(x) in (0, sizes[i]) for xs in inputs for i, x in enumerate(xs))
         )
 
     lessons = top.take("lessons", _list(is_lesson), "no lessons of its calibrations")
@@ -488,8 +496,10 @@ def _loaded_host_rows(derived: _Fields, messages: Row) -> HostRows:
     return rows
 
 
-def _loaded_calibration(scale: calibration.Scale, pair: _Fields) -> Calibration:
-    fields, size = pair.inner(scale.name), scale.size
+def _loaded_calibration(scale: calibration.Scale, several: _Fields, rules: int) -> Calibration:
+    if scale.name not in several.values and rules < RULES:  # older rules had fewer
+        return calibration.untrained(scale)
+    fields, size = several.inner(scale.name), scale.size
     precision = fields.take("precision", _list(_list(_is_in_nats, size), size))
     if not calibration.is_positive_definite(precision) or not all(
         math.isclose(precision[i][j], precision[j][i], rel_tol=1e-6, abs_tol=1e-9)

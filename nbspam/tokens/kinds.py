@@ -22,8 +22,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 # Channels: what a message says; what its sender and mail program wrote into the header; the way it
-# came; and who took it in, which is not evidence but the measure of how far the way is trusted.
-TEXT, FIELDS, HEADER, HOST = range(4)
+# came; how it begins; and who took it in, which is not evidence but the measure of how far the way
+# is trusted.
+TEXT, FIELDS, HEADER, OPENING, HOST = range(5)
 
 
 class Kind(NamedTuple):
@@ -42,6 +43,7 @@ class Kind(NamedTuple):
 
 WORD = Kind("", "a word, a number or a bigram")
 TRIGRAM = Kind("tri", "a character trigram of a short text", is_fragment=True)
+PIECE = Kind("open", "a piece of how the text begins, or its signs", OPENING, is_fragment=True)
 RECEIVED = Kind("received", "a word or address of Received", HEADER)
 RETURN_PATH = Kind("return-path", "a word or address of Return-Path", HEADER)
 SENDER = Kind("sender", "a word of From as the header channel has it", HEADER)
@@ -75,6 +77,7 @@ KINDS = (
     SENDER,
     RECIPIENT,
     OTHER_FIELD,
+    PIECE,
     COLLECTED_BY,
 )
 _BY_NAME = {kind.name: kind for kind in KINDS}

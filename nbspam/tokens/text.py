@@ -359,7 +359,7 @@ def words_of(lower: str) -> list[str]:
         has_mark = may_have(characters, MARKS) and _MARK.search(lower)
         words = (_MARKED_WORD if has_mark else _PLAIN_WORD).findall(lower)
         if may_have(characters, UNSPACED) and _UNSPACED_RUN.search(lower):
-            words = [part for word in words for part in _split_unspaced(word)]
+            words = [part for word in words for part in pieces_of_unspaced(word)]
     if words and max(map(len, words)) > WORD_LIMIT:
         words = [word for word in words if len(word) <= WORD_LIMIT]
     return words
@@ -374,7 +374,7 @@ def different_words_of(lower: str) -> set[str]:
     return set(words_of(lower))
 
 
-def _split_unspaced(word: str) -> list[str]:
+def pieces_of_unspaced(word: str) -> list[str]:
     """Return the character pairs of what is written without spaces, the rest of a word as it is."""
     parts: list[str] = []
     for i, piece in enumerate(_UNSPACED_RUN.split(word)):

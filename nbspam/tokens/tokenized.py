@@ -13,6 +13,7 @@ from nbspam.reading.message import Message, Part, RawMessage
 from nbspam.reading.source import Skipped
 from nbspam.tokens.headers import header_tokens, subject_of
 from nbspam.tokens.kinds import amount, count, share
+from nbspam.tokens.opening import opening_tokens
 from nbspam.tokens.text import (
     SHORT,
     VisibleText,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:  # classifying shows nothing of a message
 # Stored in the model: counts taken by another tokenizer or other rules do not fit these tokens.  To
 # be raised when a message would give other tokens, or other times or traits.
 NAME = "nbspam"
-RULES = 7
+RULES = 8
 # Tokens of one message, far above the mail in the corpora (18,430 in the largest of 10,546): a mail
 # of 104,000 different words took 2.9 s to learn, and the model grew by 3 MB.
 TOKENS_LIMIT = 20_000
@@ -65,6 +66,8 @@ def message_tokens(
     perhaps: dict[str, None] = {}
     others: list[str] = []  # texts that mail programs show another part for
     visible_words: set[str] = set()
+    # The Subject and the texts that are seen for certain.
+    certain = [undo_tricks(subject_of(message.headers))[0]] if is_mail else []
     for part in message.parts:
         if is_mail:
             tokens[f"mime:{_NO_MEDIA_TYPE.sub('', part.content_type[:60])}"] = None
@@ -81,12 +84,16 @@ def message_tokens(
         if has_others:
             visible_words.update(text.text.lower().split())
         of_text = _text_tokens(text.text, is_mail)
+        certain.append(text.text if text.certain is None else text.certain)
         if text.certain is not None:
             perhaps |= of_text
             of_text = _text_tokens(text.certain, is_mail) if text.certain else {}
         if len(of_text) > len(tokens):  # the smaller set goes into the larger
             tokens, of_text = of_text, tokens
         tokens |= of_text
+    # The trigrams of a short text without headers say how it begins, and what its signs are.
+    if is_mail or max(map(len, certain), default=0) > SHORT:
+        tokens |= opening_tokens(certain)
     for other in others:
         words = set(other.lower().split())
         is_same = len(words & visible_words) >= _SAME * len(words)

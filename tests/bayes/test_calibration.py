@@ -16,6 +16,7 @@ from nbspam.bayes.fitting import fit_calibration
 
 WITH_TRAITS = calibration.scales(with_traits=True)
 EVERY = (calibration.SCALES[0], WITH_TRAITS[1], calibration.SCALES[1], WITH_TRAITS[0])
+EVERY += (calibration.SCALES[2], WITH_TRAITS[2])
 EACH = pytest.mark.parametrize("scale", EVERY, ids=lambda scale: f"{scale.name}{scale.size}")
 SOME = pytest.mark.few(2)  # one scale of either name, with and without traits
 FEATURE = st.floats(-6, 6).map(lambda value: round(value, calibration.INPUT_DECIMALS))
@@ -70,7 +71,8 @@ def assert_sound(scale, found: calibration.Calibration):
 
 
 def test_the_scales():
-    assert [scale.name for scale in calibration.SCALES] == ["text", "full"]
+    assert [scale.name for scale in calibration.SCALES] == ["text", "full", "opening"]
+    assert calibration.OPENING.features == calibration.TEXT.features
     assert calibration.FULL.features[: len(calibration.TEXT.features)] == calibration.TEXT.features
     for scale, wider in zip(calibration.SCALES, WITH_TRAITS, strict=True):
         assert wider.name == scale.name
@@ -87,9 +89,11 @@ def test_the_scales():
 WEIGHTS = st.lists(st.floats(-9, 9), max_size=40)
 
 
-@given(WEIGHTS, WEIGHTS, WEIGHTS, st.none() | WEIGHTS)
-def test_the_inputs_are_the_features_of_the_groups_of_each_scale(text, fields, header, traits):
-    found = evidence(text, fields, header, traits)
+@given(WEIGHTS, WEIGHTS, WEIGHTS, WEIGHTS, st.none() | WEIGHTS)
+def test_the_inputs_are_the_features_of_the_groups_of_each_scale(
+    text, fields, header, opening, traits
+):
+    found = evidence(text, fields, header, opening, traits)
     own = calibration.scales(with_traits=traits is not None)
     for scale, x, of in zip(own, calibration.inputs(found), calibration.groups(found), strict=True):
         if traits is not None:
@@ -98,7 +102,9 @@ def test_the_inputs_are_the_features_of_the_groups_of_each_scale(text, fields, h
         assert (x[0], x[calibration.LENGTH]) == (1, of[0].length)
         for first, group in zip((1, 1 + calibration.LENGTH), of, strict=False):
             assert x[first : first + WORD_FEATURES] == group.features
-    assert calibration.groups(found) == ((found.text_and_fields,), (found.text, found.header))
+    of_full = found.text, found.header
+    expected = (found.text_and_fields,), of_full, (found.opening,)
+    assert calibration.groups(found) == expected
 
 
 def rested(scale, before: calibration.Calibration) -> np.ndarray:
@@ -338,7 +344,7 @@ def test_solve_is_numpys(n, seed):
 
 def truth(scale):
     """Return the coefficients that the drawn messages follow."""
-    found = (0.3, 1.0, 0.5, -0.4, 0.2, 0.8, 0.1, 0.6)[: 5 if scale.name == "text" else 8]
+    found = (0.3, 1.0, 0.5, -0.4, 0.2, 0.8, 0.1, 0.6)[: 8 if scale.name == "full" else 5]
     return found + (0.7,) * (scale.size - len(found))
 
 

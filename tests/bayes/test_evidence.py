@@ -16,7 +16,7 @@ from nbspam.bayes.calibration import INPUT_DECIMALS, inputs, scales
 from nbspam.bayes.event_model import contrast, on_grid
 from nbspam.bayes.fitting import inputs_of_rows
 from nbspam.bayes.matrix import evidence_of_rows, ranked
-from nbspam.tokens.kinds import FIELDS, HEADER, HOST, TEXT
+from nbspam.tokens.kinds import FIELDS, HEADER, HOST, OPENING, TEXT
 
 # Few different values, so that ties at the edges are the rule; the edges are 0.5 wide.
 TIED = st.lists(
@@ -79,18 +79,20 @@ def test_words_alike_count_as_fewer():
     assert group([3.0, 3.0 + 2**-32]).n == 2
 
 
-def test_of_the_text_25_are_the_strongest_and_of_the_header_20():
+def test_of_the_text_and_the_opening_25_are_the_strongest_and_of_the_header_20():
     strong, weak = [9 + i / 1024 for i in range(-12, 13)], [i / 1024 for i in range(9)]
-    found = evidence.evidence([*strong[1:], 4.0, *weak], [], [*strong[3:-3], 4.0, *weak])
+    opening = strong[1:] + weak
+    found = evidence.evidence([*strong[1:], 4.0, *weak], [], [*strong[3:-3], 4.0, *weak], opening)
     assert found.text.strongest == close((24 * 9 + 12 / 1024 + 2) / 24.5)
     assert found.text_and_fields == found.text
     assert found.header.strongest == close(8.871794871794872)  # (171 + 2) / 19.5
+    assert found.opening == group(strong[1:] + weak)
 
 
 def test_a_group_without_known_words():
     assert group([]) == evidence.Group(0.0, 0.0, 0.0, 0, 0.0, 0.0)
     assert group([]).length == -evidence.LENGTH_CENTRE
-    assert evidence.evidence([], [], []) == (group([]), group([]), group([]), None)
+    assert evidence.evidence([], [], [], []) == (*[group([])] * 4, None)
     assert evidence.group_shares([], evidence.STRONGEST, (1.0, 1.0, 1.0)) == []
 
 
@@ -146,15 +148,16 @@ def test_no_word_jumps_over_an_edge(weights, most, data):
     assert pytest.approx(before.features, rel=0, abs=1e-7) == after.features
 
 
-@given(WEIGHTS, WEIGHTS, WEIGHTS, st.randoms(use_true_random=False))
+@given(WEIGHTS, WEIGHTS, WEIGHTS, WEIGHTS, st.randoms(use_true_random=False))
 def test_the_groups_of_a_message_whatever_the_order_of_the_words(
-    text, fields, header, chance: random.Random
+    text, fields, header, opening, chance: random.Random
 ):
-    found = evidence.evidence(text, fields, header)
+    found = evidence.evidence(text, fields, header, opening)
     assert found.text == group(text)
     assert found.text_and_fields == group(text + fields)
     assert found.header == group(header, evidence.HEADERS)
-    mixed = [chance.sample(part, len(part)) for part in (text, fields, header)]
+    assert found.opening == group(opening)
+    mixed = [chance.sample(part, len(part)) for part in (text, fields, header, opening)]
     assert found == evidence.evidence(*mixed)
 
 
@@ -202,8 +205,9 @@ def test_the_shares_of_words_at_the_edges_by_hand():
 
 
 TIED_WEIGHTS = [-4.0, -2.75, -2.5, -1.0, -0.1, 0.0, 0.1, 0.25, 1.0, 2.25, 2.5, 4.0]
-WEIGHT = st.sampled_from(TIED_WEIGHTS) | (st.floats(-9, 9) | st.floats(-0.5, 0.5)).map(on_grid)
-CHANNEL = st.sampled_from([TEXT, FIELDS, HEADER, HOST])
+# As a model's weights are: on the grid.
+WEIGHT = (st.sampled_from(TIED_WEIGHTS) | st.floats(-9, 9) | st.floats(-0.5, 0.5)).map(on_grid)
+CHANNEL = st.sampled_from([TEXT, FIELDS, HEADER, OPENING, HOST])
 ENTRY = st.tuples(WEIGHT | st.just(math.nan), CHANNEL)
 ROWS = st.lists(st.lists(ENTRY, max_size=60), min_size=1, max_size=8)
 
@@ -222,7 +226,7 @@ def alone(row, traits=None):
     return evidence.evidence(
         *(
             [w for w, c in row if c == channel and not math.isnan(w)]
-            for channel in (TEXT, FIELDS, HEADER)
+            for channel in (TEXT, FIELDS, HEADER, OPENING)
         ),
         traits,
     )
@@ -239,7 +243,7 @@ def assert_as_each_alone(table, traits=None):
         own_traits = traits
         found = found._replace(traits=np.array([evidence.trait_feature(some) for some in traits]))
     used = scales(with_traits=traits is not None)
-    for some in found[:3]:
+    for some in found[:4]:
         assert some.shape == (len(table), 7)
     both_inputs = [inputs_of_rows(scale, found) for scale in used]
     assert [x.shape for x in both_inputs] == [(len(table), scale.size) for scale in used]
@@ -250,7 +254,7 @@ def assert_as_each_alone(table, traits=None):
         actual, text_tokens = yielded[i]
         assert text_tokens == sum(c == TEXT for _, c in row)
         assert actual.traits == expected.traits
-        for own, other, array in zip(expected[:3], actual[:3], found[:3], strict=True):
+        for own, other, array in zip(expected[:4], actual[:4], found[:4], strict=True):
             assert own == other == tuple(array[i])  # to the last bit
         for x, own in zip(both_inputs, inputs(expected), strict=True):
             np.testing.assert_array_equal(x[i], x[i].round(INPUT_DECIMALS))
@@ -267,21 +271,21 @@ def test_evidence_of_rows_is_that_of_each_alone(table, has_traits, data):
 def test_ties_at_the_edge_are_shared_alike():
     weights = [
         (sign * 2.0, channel)
-        for channel in (TEXT, FIELDS, HEADER)
+        for channel in (TEXT, FIELDS, HEADER, OPENING)
         for sign in [1, -1] * 8 + [1] * 9
     ]
-    stronger = [(9.0, channel) for channel in (TEXT, HEADER) for _ in range(7)]
+    stronger = [(9.0, channel) for channel in (TEXT, HEADER, OPENING) for _ in range(7)]
     assert_as_each_alone([weights, weights[::-1], weights[10:] + weights[:10], weights + stronger])
     # Of as many words as are the strongest all are whole.
     just = [(i / 8, TEXT) for i in range(25)] + [(i / 8, HEADER) for i in range(20)]
-    one_more = [*just, (0.05, TEXT), (0.05, HEADER)]
+    one_more = [*just, (1 / 16, TEXT), (1 / 16, HEADER)]
     assert_as_each_alone([just, one_more])
     assert alone(just).text.strongest == pytest.approx(1.5)  # (0 + 1 + … + 24) / 8 / 25
     assert alone(one_more).text.strongest > 1.5
     # Rows without known words have the evidence of nothing.
     for row in ([], [(math.nan, TEXT)] * 3, [(1.0, HOST)], [(math.nan, c) for c in (HEADER, TEXT)]):
         assert_as_each_alone([row, [(3.0, TEXT)], row])
-        assert alone(row) == evidence.evidence([], [], [])
+        assert alone(row) == evidence.evidence([], [], [], [])
 
 
 @each("spread", [3, 0.1, 1e-9, 0])
@@ -289,11 +293,12 @@ def test_evidence_of_many_long_rows_is_that_of_each_alone(spread):
     chance = np.random.default_rng(0)
     table = []
     for n in (0, 1, 19, 20, 21, 24, 25, 26, 300, 2_000, 0):
-        weights = np.round(chance.normal(0, spread, n) * 2**32) / 2**32
+        weights = chance.normal(0, spread, n)
         if spread > 1:
             weights = np.round(weights, 1)
+        weights = np.round(weights * 2**32) / 2**32
         weights[chance.random(n) < 0.1] = math.nan
-        channels = chance.choice([TEXT, TEXT, TEXT, FIELDS, HEADER, HEADER, HOST], n)
+        channels = chance.choice([TEXT, TEXT, TEXT, FIELDS, HEADER, HEADER, OPENING, HOST], n)
         table.append(list(zip(weights.tolist(), channels.tolist(), strict=True)))
     assert_as_each_alone(table)
     assert_as_each_alone(table[::-1])

@@ -91,8 +91,8 @@ class Case:
 
 @st.composite
 def cases(draw, words=KNOWN_WORDS):
-    i = draw(st.integers(0, 1))
-    found = evidence(draw(words), draw(words), draw(words), draw(TRAITS))
+    i = draw(st.integers(0, 2))
+    found = evidence(*(draw(words) for _ in range(4)), draw(TRAITS))
     scale = scales(with_traits=found.traits is not None)[i]
     return Case(i, draw(calibrations(scale)), found, draw(SIZES))
 
@@ -103,7 +103,7 @@ def test_a_prediction_by_hand():
         tuple(tuple(4.0 * (i == j) for j in range(5)) for i in range(5)),
         ((-5.0, 5.0), (-5.0, 5.0), (-5.0, 5.0), (-4.0, 4.0)),
     )
-    found = evidence([2.0, 3.0, -1.0], [], [])
+    found = evidence([2.0, 3.0, -1.0], [], [], [])
     group, x = found.text, inputs(found)[0]
     sizes = ClassSizes(members=30, others=100)
     b_x = 0.1 + group.strongest + 2 * group.sum + 0.5 * group.strong + 0.2 * group.length
@@ -207,11 +207,11 @@ def test_an_ill_conditioned_precision_gives_finite_log_odds(case, seed, size):
 
 
 def test_a_spread_below_0_by_rounding_is_no_spread():
-    x = inputs(evidence([3.0, 3.1, 3.2, 3.3, 3.4], [], [2.0]))[0]
+    x = inputs(evidence([3.0, 3.1, 3.2, 3.3, 3.4], [], [2.0], []))[0]
     case = Case(
         0,
         untrained_calibrations(with_traits=False).text,
-        evidence([3.0, 3.1, 3.2, 3.3, 3.4], [], []),
+        evidence([3.0, 3.1, 3.2, 3.3, 3.4], [], [], []),
         ClassSizes(10**15, 10**15),
     )
     covariance = tuple(tuple(-1e9 * (i == j) for j in range(5)) for i in range(5))

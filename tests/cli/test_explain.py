@@ -8,7 +8,7 @@ from one_case import each
 from running import ROOT, on_a_terminal
 from small_models import with_learned
 
-from nbspam.cli.explain import _strongest, table_lines
+from nbspam.cli.explain import _strongest, table_lines, words_and_sums
 from nbspam.display.lines import cell_width, class_heads
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.scoring.explanation import Explanation, Word
@@ -58,6 +58,22 @@ def test_it_is_said_when_trigrams_contribute_most(side, of_trigrams, is_most):
     found = Explanation(Score(0.0, 0.5, ()), "spam", "ham", {}, words, 0, None, None)
     said = _strongest(found, side)
     assert ("its character trigrams contribute most of it" in said) == is_most
+
+
+def test_pieces_of_the_opening_are_added_up_in_a_line_of_their_own():
+    shares = {"free": 1.0, "open:dear": 0.5, "open:!,": -0.2, "tri:fre": 0.1}
+    words = tuple(Word(token, 1.0, (1, 1), share) for token, share in shares.items())
+    found = Explanation(Score(0.0, 0.5, ()), "spam", "ham", {}, words, 0, None, None)
+    shown, sums = words_and_sums(found, 20, fragments=False)
+    assert [word.token for word in shown] == ["free"]
+    assert dict(sums) == {
+        "opening: 2 pieces (--fragments shows them)": pytest.approx(0.3),
+        "1 character trigram (--fragments shows them)": 0.1,
+        "sum (log-odds)": pytest.approx(1.4),
+    }
+    shown, sums = words_and_sums(found, 20, fragments=True)
+    assert [word.token for word in shown] == list(shares)
+    assert [name for name, _ in sums] == ["sum (log-odds)"]
 
 
 # Colours and widths

@@ -8,8 +8,9 @@ from small_models import labelled_tokens
 TEXTS = ["a", "b", "c", "d", "e", "f"]
 FIELDS = ["from:a", "to:b"]
 HEADERS = ["received:a", "received:b", "header:c"]
+OPENINGS = ["open:a", "open:b", "open:!,"]
 HOSTS = ["by:mx", "by:mail", "by:-"]
-TOKENS = (*TEXTS, *FIELDS, *HEADERS, *HOSTS)
+TOKENS = (*TEXTS, *FIELDS, *HEADERS, *OPENINGS, *HOSTS)
 EVERY_CHANNEL = st.sampled_from(TOKENS)
 
 
@@ -33,7 +34,7 @@ def many_mails(n=60, seed=0, classes=("ham", "spam"), hosts="one", longest=40):
             "mixed": classes[k] if chance.random() < 0.5 else "mx",
         }[hosts]
         tokens = {f"by:{host}"}
-        for prefix in ("", "", "from:", "received:"):
+        for prefix in ("", "", "from:", "received:", "open:"):
             for _ in range(chance.randint(1, longest)):
                 # Some tokens of a class of its own, most of all classes, many of one mail alone.
                 own = chance.random() < 0.2

@@ -133,6 +133,7 @@ def test_what_explains_the_surest_of_three_classes_is_finite():
         Calibrations(
             both.text._replace(coefficients=(0, 40, 0, 0, 0)),
             both.full._replace(coefficients=(0, 40, 0, 0, 0, 40, 0, 0)),
+            both.opening,
         )
         for both in metadata.learned.calibrations
     ]

@@ -112,12 +112,12 @@ def test_a_long_run_of_one_class_teaches_nothing_more(only):
     limit = math.ceil(RUN * (180 + 2) / (30 + 1))
     assert changed == [True] * limit + [False] * (120 - limit)
     sign = 1 if only == "spam" else -1
-    assert [both.run for both in history[-1]] == [sign * limit] * 2
+    assert [both.run for both in history[-1]] == [sign * limit] * 3
     other = "ham" if only == "spam" else "spam"
     learner.learn(other, {"w1"})
     learner.refine(other, {"w1"})
     after = learner.metadata.learned
-    assert [both.run for both in after.calibrations[0]] == [-sign] * 2
+    assert [both.run for both in after.calibrations[0]] == [-sign] * 3
     # What was learned is counted all the same.
     assert after.messages == ((150, 31) if only == "ham" else (31, 150))
 

@@ -132,9 +132,9 @@ def test_the_keys_of_the_calibrations_and_hosts(traits):
     metadata = learn(messages, scoring="evidence", traits=traits).fit.metadata
     fields = fields_of(metadata)
     both = fields["calibration"]["spam"]
-    assert list(both) == ["text", "full"]
+    assert list(both) == ["text", "full", "opening"]
     for scale in scales(with_traits=traits != "none"):
-        assert scale.size == (5 if scale.name == "text" else 8) + (traits != "none")
+        assert scale.size == (8 if scale.name == "full" else 5) + (traits != "none")
         found = both[scale.name]
         assert list(found) == ["coefficients", "precision", "ranges", "noise", "run"]
         assert len(found["coefficients"]) == len(found["precision"]) == scale.size

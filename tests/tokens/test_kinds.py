@@ -26,7 +26,7 @@ def test_the_kind_of_a_token_its_channel_and_whether_it_is_a_fragment_or_the_hos
     assert kinds.kind_of(token) == named(name)
     assert kinds.channel_of(token) == named(name).channel
     assert kinds.is_host(token) == (name == "by")
-    assert kinds.is_fragment(token) == (name == "tri")
+    assert kinds.is_fragment(token) == (name in ("tri", "open"))
 
 
 OF_TEXT = "link host path punct caps trick limit case sign tri subject mime attachment".split()
@@ -34,6 +34,7 @@ CHANNELS = {
     kinds.TEXT: OF_TEXT,
     kinds.FIELDS: "from to reply-to message-id mailer priority organization".split(),
     kinds.HEADER: "received return-path sender recipient header".split(),
+    kinds.OPENING: ["open"],
     kinds.HOST: ["by"],
 }
 
@@ -41,7 +42,7 @@ CHANNELS = {
 def test_the_channel_of_each_kind_the_fragments_and_the_host():
     expected = {name: channel for channel, names in CHANNELS.items() for name in names}
     assert {kind.name: kind.channel for kind in kinds.KINDS} == expected | {"": kinds.TEXT}
-    assert [kind for kind in kinds.KINDS if kind.is_fragment] == [kinds.TRIGRAM]
+    assert [kind for kind in kinds.KINDS if kind.is_fragment] == [kinds.TRIGRAM, kinds.PIECE]
     assert [kind for kind in kinds.KINDS if kind.channel == kinds.HOST] == [kinds.COLLECTED_BY]
 
 
