@@ -181,9 +181,8 @@ class Command(click.Command):
             return self._function(**self.arguments(ctx), trace=NoTrace())
         from nbspam.cli.tracing import Trace
 
-        with Trace(
-            self._logs, log, ctx.obj.describe
-        ) as trace:  # it also logs options that are refused
+        program = ctx.obj or Program(None, lambda error: (1, str(error)))
+        with Trace(self._logs, log, program.describe) as trace:  # it also logs options that are refused
             return self._function(**self.arguments(ctx), trace=trace)
 
     def arguments(self, ctx: click.Context) -> dict[str, Any]:

@@ -167,7 +167,7 @@ CASES = {
         stray(b"Microsoft Mail Internet Headers Version 2.0", 1),
         stray(b">" + FROM.rstrip(), 2),
         stray(b"this line is none", 4),
-        stray(b"=", 5),
+        stray(b"=", 4),
     ),
     "a mail in SpamAssassin's": one(
         report(M, b"message/rfc822"),

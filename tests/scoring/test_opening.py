@@ -32,7 +32,8 @@ def is_of_opening(token):
 def test_it_moves_the_others_by_a_fifth_of_the_gap_within_its_limits(others, opening):
     phi = opening_part(others, opening, known=3)
     move = (1 - phi) * others + phi * opening - others
-    assert 0 <= phi <= OPENING_SHARE == 0.2
+    assert OPENING_SHARE == 0.2
+    assert 0 <= phi <= 0.2 + 1e-12
     expected = min(max(0.2 * (opening - others), -OPENING_FOR_HAM), OPENING_FOR_SPAM)
     assert move == pytest.approx(expected, abs=1e-9)
     assert opening_part(others, opening, known=0) == 0

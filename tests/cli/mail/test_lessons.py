@@ -34,7 +34,7 @@ def test_a_week_in_the_life(home, anywhere):
     anywhere.put(*campaign[5:])
     home.mail("filter")
     caught = [each for each in campaign[5:] if each in anywhere.mails("Junk")]
-    assert len(caught) >= 12
+    assert len(caught) >= 11
 
     # the same again changes nothing
     home.mail("learn")
