@@ -177,7 +177,7 @@ MESSAGE = f"{COMMANDS} {PAGE} {MANY} {BASE} nbspam.scoring.explanation"
         ("explain --format html", PAGE, PAGE),
         ("model info", COMMANDS, "nbspam.cli.model"),
         ("model check", COMMANDS, "nbspam.cli.model"),
-        ("model prune", COMMANDS, "nbspam.cli.model"),
+        ("model prune --min-count 1", COMMANDS, "nbspam.cli.model"),
         ("train --update --spam -", BASE, ""),
         ("forget", BASE, ""),
     ],

@@ -182,7 +182,9 @@ class Command(click.Command):
         from nbspam.cli.tracing import Trace
 
         program = ctx.obj or Program(None, lambda error: (1, str(error)))
-        with Trace(self._logs, log, program.describe) as trace:  # it also logs options that are refused
+        with Trace(
+            self._logs, log, program.describe
+        ) as trace:  # it also logs options that are refused
             return self._function(**self.arguments(ctx), trace=trace)
 
     def arguments(self, ctx: click.Context) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """`nbspam model`: what is in a model, and a model changed."""
 
-import heapq
 import json
 import sys
 from functools import partial
@@ -63,7 +62,7 @@ def info(*, model: Path = MODEL, form: str = FORM) -> None:
     with Lookup(model) as lookup:
         metadata, remembered = lookup.metadata, lookup.remembered()
         host_rows = lookup.beginning_with(COLLECTED_BY.prefix)
-        top = heapq.nlargest(_LISTED, host_rows, key=lambda item: sum(item[1]))
+        top = sorted(host_rows, key=lambda item: sum(item[1]), reverse=True)[:_LISTED]
     hosts = {token.removeprefix(COLLECTED_BY.prefix): row for token, row in top}
     size = model.stat().st_size
     if form == "json":
