@@ -64,8 +64,8 @@ CutOffsOf = Callable[[Metadata], CutOffs]
 # A table of the model's tokens pays from so many tokens of messages on.  Measured with a model of
 # 556,000 tokens: the first 44,000 tokens of mail (100 mails) take .53 s to look up and score in the
 # file, later ones 4.4 microseconds each, and .5 by the table; numpy takes .13 s to import, and the
-# table .29 s to read.
-BREAK_EVEN, _PER_TOKEN = 25_000, 0.03
+# table .29 s to read.  To load numpy pays from .13 s / 3.9 microseconds = 33,000 tokens on.
+BREAK_EVEN, _PER_TOKEN = 35_000, 0.03
 _BYTES = 10  # of mail, per token of it
 
 

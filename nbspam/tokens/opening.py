@@ -21,7 +21,9 @@ _FIRST, _ALL = 500, 12_000  # characters
 _BLANKS = 4  # times as many characters, with all their blanks, are looked at for the first ones
 _CUT, _CUT_SIGNS = 5, 12
 _WESTERN = bytes(range(256)).decode("cp1252", "replace")
-_LETTER_BYTES = bytes(byte for byte, character in enumerate(_WESTERN) if character.isalpha())
+_LETTER_BYTES = bytes(  # as `_LETTERS` has them, ¹ and ½ among them
+    byte for byte, c in enumerate(_WESTERN) if c.isalnum() and not c.isdecimal()
+)
 _DIGIT_BYTES = bytes.maketrans(b"123456789", b"000000000")
 _DIGITS = str.maketrans("123456789", "000000000")
 _LETTERS, _DIGIT = lazy_pattern(r"[^\W\d_]+"), lazy_pattern(r"\d")
