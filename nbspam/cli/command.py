@@ -138,8 +138,8 @@ class Command(click.Command):
                 params += options.values()
         if logs:
             params.append(LOG)
-        if any(getattr(parameter, "seldom", False) for parameter in params):
-            params.append(_HELP_ALL)
+        has_more = any(getattr(parameter, "seldom", False) for parameter in params)
+        params.append(_HELP_ALL if has_more else _HELP_ALL_OF_FEW)
         super().__init__(name, params=params, help=function.__doc__)
 
     def make_parser(self, ctx: click.Context) -> Any:
@@ -234,14 +234,19 @@ def _show_all(ctx: click.Context, parameter: click.Parameter, is_given: bool) ->
         ctx.exit()
 
 
-_HELP_ALL = click.Option(
-    ["--help-all"],
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_show_all,
-    help="Show all options, and more about the command.",
-)
+def _help_all(is_hidden: bool) -> click.Option:
+    return click.Option(
+        ["--help-all"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        hidden=is_hidden,
+        callback=_show_all,
+        help="Show all options, and more about the command.",
+    )
+
+
+_HELP_ALL, _HELP_ALL_OF_FEW = _help_all(False), _help_all(True)
 LOG = Option(
     ("--log",),
     type=click.Choice(["syslog", "stderr"]),

@@ -305,13 +305,14 @@ def look(style: Declarations) -> Look:
         font = _FONT.match(" ".join(style["font"].split()))
         size_text, line = (font[1], font[2] or "") if font else (style["font"], "")
     size = None if size_text is None else _letters(size_text)
-    opacity = max(_pixels(get("opacity", "1"), _SHARES), 0.0)
+    opacity = max(_pixels(style["opacity"], _SHARES), 0.0) if "opacity" in style else 1.0
     if math.isnan(opacity):
         opacity, is_doubted = 1.0, True
     letters, behind = _paint(get("color", "")), None
     unknown = letters is None and get("color", "") not in _OWN_COLOURS
     for name in ("background", "background-color"):
-        value = get(name, "")
+        if not (value := get(name)):
+            continue
         for word in [*_FUNCTION_CALL.findall(value), *_FUNCTION_CALL.sub(" ", value).split()]:
             if word not in _NO_COLOURS and math.isnan(_pixels(word)):
                 paint = _paint(word)
@@ -323,7 +324,9 @@ def look(style: Declarations) -> Look:
         if side := _INDENT.match(name):
             is_double = side[1] is None and name != "text-indent"
             indent += max(map(abs, map(_pixels, value.split())), default=0.0) * (1 + is_double)
-    room = min(_pixels(get(name, "100%"), _ROOM) for name in ("width", "max-width"))
+    if clips:
+        room = min(_pixels(get(name, "100%"), _ROOM) for name in ("width", "max-width"))
+        clips = not room - indent > 99
     display = get("display", "")
     return Look(
         opacity < 0.1
@@ -343,7 +346,7 @@ def look(style: Declarations) -> Look:
         or unknown
         or (size_text is not None and size is None)
         or not _is_harmless[f"line-height:{line}"]
-        or (clips and not room - indent > 99),
+        or clips,
         bool(far)
         or any(map(_MOVING.match, odd))
         or ("position" in style and "box-shadow" in style),

@@ -342,3 +342,9 @@ def test_tau_is_from_0_to_rho_and_0_without_mails_or_header_words(rho, mails, wo
     least = tau * (1 - 1e-12)  # rounded
     assert trust(rho, mails + 1, words) >= least
     assert trust(rho, mails, words + 1) >= least
+
+
+def test_a_second_servers_spam_costs_trust_in_proportion():
+    own = (400, 100)
+    assert rho([own]) == 1
+    assert rho([own], (0, 20)) > rho([own], (0, 300)) > rho([(400, 0)], (0, 400))

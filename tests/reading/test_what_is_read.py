@@ -326,6 +326,12 @@ def cut(path, options, skips):
     return [m.tokens for m in tokenized(pieces, skips, Executor(), skips_empty=True)]
 
 
+def test_an_odd_line_before_the_text_is_read_with_it(tmp_path):
+    (tmp_path / "a.eml").write_bytes(stray(b"=", 5))  # no word; the opening counts signs
+    [tokens] = read(str(tmp_path / "a.eml"), {}, Skips())
+    assert set(tokens) ^ set(tokenize(parse(M)).tokens) == {"open:=", "open:!="}
+
+
 @pytest.mark.parametrize("source", CASES)
 def test_each_row_of_the_table_is_true(source, tmp_path, spam_filter):
     what, remedy = next(row[1:] for row in ROWS if row[0].startswith(source))

@@ -180,3 +180,10 @@ def test_a_model_keeps_its_cut_offs_and_all_else(a, b):
     assert CutOffs.of_model(changed) == cut_offs
     assert with_settings(changed, spam_cutoff=0.9, ham_cutoff=0.5) == METADATA
     assert CutOffs().stored_in(changed) == METADATA
+
+
+def test_cut_offs_of_0_and_1_are_never_and_always():
+    for score in (OF_SPAM, OF_HAM):
+        assert verdict_of(METADATA, score, CutOffs(1, 1)) == "ham"
+        assert verdict_of(METADATA, score, CutOffs(0, 0)) == "spam"
+        assert verdict_of(METADATA, score, CutOffs(1, 0)) == "unsure"

@@ -322,3 +322,10 @@ def test_a_message_is_the_same_message_with_its_marks_and_without(raw, name):
     expected = parse(raw, (name, MARK))
     assert parse(once, (name, MARK)) == expected
     assert parse(marked(cleaned(once, name), marks), (name, MARK)) == expected
+
+
+def test_many_verdicts_and_headers_take_no_time():
+    raw = b"".join(b"X-%d: a, probability=0.500000, version=1\n" % i for i in range(100_000))
+    assert len(unmarked(raw + b"\nb")) < len(raw)
+    block = b"".join(b"X-%d: y\n" % i for i in range(10_000))
+    assert block + LINE + b"\n\nbody" == passed(block + b"\nbody")

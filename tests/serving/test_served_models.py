@@ -1,6 +1,7 @@
 """The model in use: another as soon as the file is another, and never a worse one."""
 
 import contextlib
+import os
 from pathlib import Path
 
 import pytest
@@ -258,3 +259,12 @@ def test_the_index_of_a_base_is_made_once_for_each_base(me, model, both, said):
     assert log_odds(both, SPAM) != before
     assert both.use().base is not first
     assert said == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_file_whose_mode_is_mended_is_used(current, model):
+    put(model, changed(model.read_bytes()))
+    model.chmod(0)
+    assert (cut_off_of(current), current.n_unusable) == (0.9, 1)
+    model.chmod(0o600)
+    assert (cut_off_of(current), current.n_unusable) == (0.75, 0)

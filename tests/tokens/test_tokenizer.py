@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from any_mail import mails
 from golden_tables import golden_table
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from one_case import each
 
@@ -293,3 +293,20 @@ def test_of_text_that_is_in_doubt_the_tokens_are_known_that_nothing_else_has():
     assert {"hello", "you", "there", "you there", "trick:perhaps-hidden"} <= found
     words = {token for token in perhaps if ":" not in token}
     assert words == {"there", "you there", "you you"}
+
+
+@pytest.mark.long
+@settings(max_examples=8)
+@given(mails(), st.data())
+def test_four_times_the_mail_takes_about_four_times_as_long(raw, data):
+    """Repeat a piece of any mail: of its header, of a part with its boundary, of its text."""
+    at = data.draw(st.integers(0, len(raw)))
+    unit = raw[at : at + data.draw(st.integers(1, 200))] or b"x"
+
+    def seconds(size):
+        start = time.process_time()
+        message_tokens(parse(raw[:at] + unit * (size // len(unit)) + raw[at:]))
+        return time.process_time() - start
+
+    times = ((seconds(SIZE // 4), seconds(SIZE)) for _ in range(3))  # a square would be 16 times
+    assert any(many < max(0.5, 12 * few) for few, many in times)
