@@ -123,7 +123,10 @@ def page_of(source: str) -> Page:
         tricks.add("trick:entity")
     pieces = _TAG.split(source)  # a text, a tag, the name of a sheet or script, a text, and so on
     texts, sources = pieces[::3], pieces[1::3]
-    if "<!--" in source and _has_comment_in_word(texts, sources):
+    # Few comments follow a letter, and a split finds them at once.
+    if any(piece[-1:].isalpha() for piece in source.split("<!--")[:-1]) and _has_comment_in_word(
+        texts, sources
+    ):
         tricks.add("trick:comment")
     # Those of comments and titles are none.
     sheets = [
@@ -132,7 +135,7 @@ def page_of(source: str) -> Page:
         if raw and raw.lower() == "style"
     ]
     sheet = StyleSheet("".join(sheets)) if sheets else None
-    text, certain = visible(texts, [tags[tag] for tag in sources], sheet, links, tricks)
+    text, certain = visible(texts, list(map(tags.__getitem__, sources)), sheet, links, tricks)
     is_certain = certain is text
     text = styles.unescaped(text)
     if is_certain:
@@ -192,8 +195,8 @@ _TRICKS = {_INVISIBLE: "hidden", _CLOSED: "hidden", _CHOICE: ""}
 _TABLE = frozenset({"table", "td", "th", "caption", "template", "button", "object"})
 _LIST = frozenset({"ul", "ol", "menu", *_TABLE})
 _ROW = frozenset({"tr", "table", "template"})
-_ENDS_P: tuple[Collection[str], Collection[str]] = ("p",), _TABLE
-_ENDS = {
+_ENDS_P: tuple[tuple[str, ...], Collection[str]] = ("p",), _TABLE
+_ENDS: dict[str, tuple[tuple[str, ...], Collection[str]]] = {
     "li": (("li",), _LIST),
     "dt": (("dt", "dd"), _TABLE | {"dl"}),
     "dd": (("dt", "dd"), _TABLE | {"dl"}),
@@ -255,9 +258,9 @@ def _element(
             name == "background" and not value.startswith(("cid:", "data:"))
         ):
             continue
-        style |= styles.declarations(
+        style |= _declarations_of[
             _PRESENTATION[name].format(f"{value}px" if value.isdigit() else value)
-        )
+        ]
     look = styles.look(style | rules | inline)
     if look == NO_LOOK and besides is None and not is_open:
         return _PLAIN
@@ -288,21 +291,23 @@ def visible(
     open_tags = _OpenTags(sheet)
     for i, (text, tag) in enumerate(zip(texts, [*tags, Tag("")], strict=True)):
         sure, doubted, _, _, _, _, _, is_unbroken = open_tags.reading
-        is_blank = not text or text.isspace()
-        if is_unbroken:
-            line += max(map(len, text.split("\n"))) if open_tags.places["pre"] else len(text)
-            doubted = doubted or (_DOUBT if line > _MOST_CHARACTERS else "")
-        if not (sure and doubted):
-            pieces.append(text)
-            if is_blank or not (sure or doubted):
-                certain.append(text)
-            if not is_blank:
-                preheader = _PREHEADER_LIMIT
-        elif not is_blank:
-            preheader += len(_FILLER.sub("", text)) if preheader < _PREHEADER_LIMIT else 1
-            if (trick := _TRICKS.get(sure, sure)) and preheader > _PREHEADER_LIMIT:
-                tricks.add(f"trick:{trick}")
-            unseen.append(text)
+        if text:  # half of them are empty
+            is_blank = text.isspace()
+            if is_unbroken:
+                is_pre = open_tags.places["pre"]
+                line += max(map(len, text.split("\n"))) if is_pre else len(text)
+                doubted = doubted or (_DOUBT if line > _MOST_CHARACTERS else "")
+            if not (sure and doubted):
+                pieces.append(text)
+                if is_blank or not (sure or doubted):
+                    certain.append(text)
+                if not is_blank:
+                    preheader = _PREHEADER_LIMIT
+            elif not is_blank:
+                preheader += len(_FILLER.sub("", text)) if preheader < _PREHEADER_LIMIT else 1
+                if (trick := _TRICKS.get(sure, sure)) and preheader > _PREHEADER_LIMIT:
+                    tricks.add(f"trick:{trick}")
+                unseen.append(text)
         _, name, _, _, its_links, inside, _, has_text = tag  # quicker than dots
         if its_links:
             links += its_links
@@ -494,10 +499,9 @@ class _OpenTags:
         """Open or close a tag; return the gap that a reader sees in its place."""
         gap, name, closes, opens, _, inside, has_look, _ = tag
         if closes:
-            places = self.places[name]
-            if places and places[-1] == len(self._stack) - 1:  # nine in ten
-                del places[-1]
+            if self._stack and self._stack[-1][0] == name:  # nine in ten
                 _, element, self.reading = self._stack.pop()
+                self.places[name].pop()
             else:
                 is_scoped = name in _BLOCK or name in _FORMATTING
                 bounds = () if name in _TABLE_PARTS else _TABLE if is_scoped else _BLOCK
@@ -505,8 +509,11 @@ class _OpenTags:
             if name == "html":
                 self.reading = self.reading._replace(doubted=_DOUBT)
         elif opens:
-            if name in _ENDS:
-                self._close(*_ENDS[name])
+            # One or two names: most often none of them is open.
+            if (ends := _ENDS.get(name)) and (
+                self.places[ends[0][0]] or self.places[ends[0][-1]]
+            ):
+                self._close(*ends)
             element = _PLAIN
             if has_look or self._sheet is not None:
                 element = self._element(name, inside)

@@ -297,8 +297,15 @@ def _paint(value: str) -> Paint:
 
 def look(style: Declarations) -> Look:
     """Return the effect of a style on text."""
+    return _look_of[";".join([f"{name}:{value}" for name, value in style.items()])]
+
+
+def _look(text: str) -> Look:
+    """Return the effect of a style, `name:value;name:value`, on text."""
+    pairs = [piece.partition(":")[::2] for piece in text.split(";") if text]
+    style = dict(pairs)
     get = style.get
-    odd = [name for name, value in style.items() if not _is_harmless[f"{name}:{value}"]]
+    odd = [name for name, value in pairs if not _is_harmless[f"{name}:{value}"]]
     is_doubted = any(name != "height" or "display" in style for name in odd)
     size_text, line = get("font-size"), ""
     if size_text is None and "font" in style:
@@ -355,6 +362,8 @@ def look(style: Declarations) -> Look:
     )
 
 
+# Of 1,000 mails' 3,593 styles 615 are different.
+_look_of = Memo(_look, limit=1 << 12)
 NO_LOOK = Look()
 _ROOM = _UNITS | {"%": 1.2} | dict.fromkeys(("", "auto", "none"), math.inf)
 _FEW = 4  # pairs of colours by rules in doubt; with more a text is in doubt
@@ -475,6 +484,8 @@ class StyleSheet:
             keys += [f".{class_name}", f"{name}.{class_name}"]
         if own_id:
             keys += [f"#{own_id}", f"{name}#{own_id}"]
+        if self._certain.keys().isdisjoint(keys) and self._doubtful.keys().isdisjoint(keys):
+            return NO_RULES
         style: Declarations = {}
         for _, _, declared in sorted(
             (self._certain[key] for key in keys if key in self._certain), key=lambda rule: rule[:2]
