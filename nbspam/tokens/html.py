@@ -18,7 +18,16 @@ from typing import NamedTuple, TypeVar, cast
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.message import ATTRIBUTES, COMMENT, END
 from nbspam.tokens import styles
-from nbspam.tokens.styles import NO_LOOK, Declarations, Look, Pair, StyleSheet, either, laid_over
+from nbspam.tokens.styles import (
+    NO_LOOK,
+    Declarations,
+    Look,
+    Pair,
+    Rules,
+    StyleSheet,
+    either,
+    laid_over,
+)
 from nbspam.tokens.text import Memo
 
 # Elements whose text is not HTML, and not shown.
@@ -486,6 +495,7 @@ class _OpenTags:
         self._sheet = sheet
         self._link = _DEFAULT_LINK
         self._ruled: dict[str, _Element] = {}  # by name and attributes, if there is a sheet
+        self._rules: dict[tuple[str, str, str], Rules] = {}  # by name, class and id
         self._stack: list[_Open] = []
         self._n_reopened = 0
         self.places: dict[str, list[int]] = defaultdict(list)  # of each name in the stack
@@ -548,8 +558,11 @@ class _OpenTags:
         element = self._ruled.get(key)
         if element is None:
             attributes = _attributes_of[inside]
-            classes = dict.fromkeys(attributes.get("class", "").split())
-            rules = self._sheet.rules_for(name, classes, attributes.get("id", "").strip())
+            kind = name, attributes.get("class", ""), attributes.get("id", "")
+            rules = self._rules.get(kind)
+            if rules is None:
+                classes = dict.fromkeys(kind[1].split())
+                rules = self._rules[kind] = self._sheet.rules_for(name, classes, kind[2].strip())
             element = _unruled[inside] if rules == styles.NO_RULES else _element(inside, *rules)
             if "data-ogs" in inside:  # Outlook adds it, and its rules were passed over
                 element = element._replace(besides=_IN_DOUBT)
@@ -564,7 +577,7 @@ class _OpenTags:
         if not any(map(self.places.get, names)):  # two in three
             return _PLAIN
         place = self._innermost(names)
-        if place < self._innermost(bounds):
+        if place + 1 < len(self._stack) and place < self._innermost(bounds):
             return _PLAIN
         (closed, element, self.reading), *inner = self._stack[place:]
         del self._stack[place:]
@@ -593,4 +606,4 @@ class _OpenTags:
     def _innermost(self, names: Collection[str]) -> int:
         """Return the place of the innermost tag of some names; -1 if none is open."""
         open_ones = filter(None, map(self.places.get, names))
-        return max((places[-1] for places in open_ones), default=-1)
+        return max([places[-1] for places in open_ones], default=-1)
