@@ -62,12 +62,13 @@ def message_tokens(
     is_mail = bool(message.headers)
     has_others = any(part.is_doubtful for part in message.parts)
     # Mail software may put a header's fields in another order, and never a text's words.
-    tokens = dict.fromkeys(sorted(header_tokens(message.headers)) if is_mail else ())
+    subject = subject_of(message.headers) if is_mail else ""
+    tokens = dict.fromkeys(sorted(header_tokens(message.headers, subject)) if is_mail else ())
     perhaps: dict[str, None] = {}
     others: list[str] = []  # texts that mail programs show another part for
     visible_words: set[str] = set()
     # The Subject and the texts that are seen for certain.
-    certain = [undo_tricks(subject_of(message.headers))[0]] if is_mail else []
+    certain = [undo_tricks(subject)[0]] if is_mail else []
     for part in message.parts:
         if is_mail:
             tokens[f"mime:{_NO_MEDIA_TYPE.sub('', part.content_type[:60])}"] = None
@@ -420,10 +421,11 @@ def tokenize(
     *,
     digest: bool = False,
     wanted: Wanted = TOKENS_ALONE,
+    size: int = 0,
 ) -> TokenizedMessage:
     """Return a parsed message tokenized.
 
-    digest: whether the ledger will be asked for it.
+    digest: whether the ledger will be asked for it.  size: as `TokenizedMessage` has it.
     wanted: the numbers that the model counts, and the digest is of them too; an excerpt.
     """
     texts: list[VisibleText] | None = None if wanted == TOKENS_ALONE else []
@@ -443,7 +445,7 @@ def tokenize(
     if digest:
         decoded = (part.text for part in message.parts)
         known = digest_of(tokens, message.headers, *numbers[:2], texts=decoded)
-    return TokenizedMessage(source, label, list(tokens), known, numbers=numbers, excerpt=excerpt)
+    return TokenizedMessage(source, label, list(tokens), known, size, numbers, excerpt)
 
 
 class Tokenizing(NamedTuple):
@@ -471,5 +473,6 @@ def tokenize_raw(raw: RawMessage, how: Tokenizing) -> TokenizedMessage | Skipped
     if how.skips_empty and not isinstance(raw.content, str) and message.is_empty:
         return Skipped(raw.source, "the message is empty", is_error=False)
     size = len(raw.content) if isinstance(raw.content, bytes | str) else 0
-    done = tokenize(message, raw.source, raw.label, digest=how.digest, wanted=how.wanted)
-    return done._replace(size=size)
+    return tokenize(
+        message, raw.source, raw.label, digest=how.digest, wanted=how.wanted, size=size
+    )
