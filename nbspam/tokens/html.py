@@ -32,7 +32,7 @@ from nbspam.tokens.text import Memo
 
 # Elements whose text is not HTML, and not shown.
 RAW = "style|script|title|noframes|noembed|iframe"
-_NAME = re.compile(rf"<(?:({RAW})(?![^\s/>])|(/?)([a-z][^\s<>/\"']*+))", re.IGNORECASE | re.ASCII)
+_NAME = re.compile(rf"<(?:({RAW})(?![^\s/>])|(/?)([a-z][^\s<>/\"']*+))", re.ASCII)
 _LINK = lazy_pattern(
     r"(?:href|src|action|background)\s{0,9}=\s{0,9}[\"']?\s{0,9}([^\s\"'<>]{1,500})"
 )
@@ -75,14 +75,14 @@ class Tag(NamedTuple):
 
 
 def _tag(source: str) -> Tag:
-    match = _NAME.match(source)
+    lower = source.lower()
+    match = _NAME.match(lower)
     if match is None:
         return Tag("")
+    inside = lower[match.end() :]
     if match[1]:
-        raw = match[1].lower()
-        has_text = raw.startswith(("no", "if")) and bool(source[match.end() :].strip())
-        return Tag(" ", has_text=has_text)
-    name, closes, inside = match[3].lower(), bool(match[2]), source[match.end() :].lower()
+        return Tag(" ", has_text=match[1].startswith(("no", "if")) and bool(inside.strip()))
+    name, closes = match[3], bool(match[2])
     is_gap = name in _BLOCK
     if name in _INLINE and is_gap:
         is_gap = (name == "br" or not closes) and _SIZELESS.search(inside) is None
@@ -185,6 +185,7 @@ _SPECIAL = _UNSEEN | _SELDOM_SEEN | _UNBROKEN | _SCALES.keys() | _INDENTS.keys()
 _SPECIAL |= {"details", "select", "summary"}
 # Tags that browsers open again if their parent was closed first.
 _FORMATTING = frozenset("a b big code em font i nobr s small strike strong tt u".split())
+_FEW_TAGS = 8
 _REOPENED, _REOPENED_LIMIT = 8, 1_000  # at once, and of a page
 
 _FEW_WORDS = 5
@@ -204,15 +205,15 @@ _TRICKS = {_INVISIBLE: "hidden", _CLOSED: "hidden", _CHOICE: ""}
 _TABLE = frozenset({"table", "td", "th", "caption", "template", "button", "object"})
 _LIST = frozenset({"ul", "ol", "menu", *_TABLE})
 _ROW = frozenset({"tr", "table", "template"})
-_ENDS_P: tuple[tuple[str, ...], Collection[str]] = ("p",), _TABLE
-_ENDS: dict[str, tuple[tuple[str, ...], Collection[str]]] = {
+_ENDS_P: tuple[tuple[str, ...], frozenset[str]] = ("p",), _TABLE
+_ENDS: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {
     "li": (("li",), _LIST),
     "dt": (("dt", "dd"), _TABLE | {"dl"}),
     "dd": (("dt", "dd"), _TABLE | {"dl"}),
     "td": (("td", "th"), _ROW),
     "th": (("td", "th"), _ROW),
-    "tr": (("tr",), ("table", "template")),
-    "option": (("option",), ("select", "datalist")),
+    "tr": (("tr",), frozenset({"table", "template"})),
+    "option": (("option",), frozenset({"select", "datalist"})),
 } | dict.fromkeys(
     "address article aside blockquote center details dialog dir div dl fieldset figure footer form"
     " h1 h2 h3 h4 h5 h6 header hr main menu nav ol p pre section summary table ul".split(),
@@ -318,8 +319,7 @@ def visible(
                     tricks.add(f"trick:{trick}")
                 unseen.append(text)
         _, name, _, _, its_links, inside, _, has_text = tag  # quicker than dots
-        if its_links:
-            links += its_links
+        links += its_links
         if has_text:
             tricks.add("trick:hidden")
         was_gone = sure and open_tags.is_gone
@@ -514,15 +514,15 @@ class _OpenTags:
                 self.places[name].pop()
             else:
                 is_scoped = name in _BLOCK or name in _FORMATTING
-                bounds = () if name in _TABLE_PARTS else _TABLE if is_scoped else _BLOCK
+                bounds = _TABLE if is_scoped else _BLOCK
+                if name in _TABLE_PARTS:
+                    bounds = frozenset()
                 element = self._close((name,), bounds)
             if name == "html":
                 self.reading = self.reading._replace(doubted=_DOUBT)
         elif opens:
             # One or two names: most often none of them is open.
-            if (ends := _ENDS.get(name)) and (
-                self.places[ends[0][0]] or self.places[ends[0][-1]]
-            ):
+            if (ends := _ENDS.get(name)) and (self.places[ends[0][0]] or self.places[ends[0][-1]]):
                 self._close(*ends)
             element = _PLAIN
             if has_look or self._sheet is not None:
@@ -569,7 +569,7 @@ class _OpenTags:
             self._ruled[key] = element
         return element
 
-    def _close(self, names: Collection[str], bounds: Collection[str]) -> _Element:
+    def _close(self, names: Collection[str], bounds: frozenset[str]) -> _Element:
         """Close the innermost tag of some names and all tags within it; return its element.
 
         Nothing is closed if there is none, or if a tag of the `bounds` is further in.
@@ -577,7 +577,11 @@ class _OpenTags:
         if not any(map(self.places.get, names)):  # two in three
             return _PLAIN
         place = self._innermost(names)
-        if place + 1 < len(self._stack) and place < self._innermost(bounds):
+        if len(self._stack) - place < _FEW_TAGS:  # so many are quicker to look at than the bounds
+            is_bound = not bounds.isdisjoint([tag[0] for tag in self._stack[place + 1 :]])
+        else:
+            is_bound = place < self._innermost(bounds)
+        if is_bound:
             return _PLAIN
         (closed, element, self.reading), *inner = self._stack[place:]
         del self._stack[place:]

@@ -307,7 +307,8 @@ def _shape(character: str) -> int:
 
 # A search in a text's shape takes a fraction of the time of a pattern.
 _SHAPES = bytes(map(_shape, bytes(range(256)).decode("cp1252", "replace")))
-_SPELLED_SHAPE, _LEET_SHAPES = b" a a a a ", (b"a0a", b"a00a")
+# (bytes.find takes twice the time for the one, and seven times for the other.)
+_SPELLED_SHAPE, _LEET_SHAPE = lazy_pattern(rb" a a a a "), lazy_pattern(rb"0(?<=a0)0?(?=a)")
 
 
 def unspelled(lower: str) -> tuple[str, bool]:
@@ -330,30 +331,25 @@ def unspelled(lower: str) -> tuple[str, bool]:
 
 def _joined(lower: str, shape: bytes) -> str:
     """Return a text with the words joined that are spelled letter by letter."""
-    at = shape.find(_SPELLED_SHAPE)
-    pieces, end = [], 0
-    while at >= 0:
-        if word := SPELLED.match(lower, at):
-            pieces += [lower[end:at], word[0].replace(word[1], "")]
+    pieces: list[str] = []
+    end = start = 0
+    while found := _SPELLED_SHAPE.search(shape, start):
+        if word := SPELLED.match(lower, found.start()):
+            pieces += [lower[end : found.start()], word[0].replace(word[1], "")]
             end = word.end()
-        at = shape.find(_SPELLED_SHAPE, max(at + 1, end))
+        start = max(found.start() + 1, end)
     return "".join([*pieces, lower[end:]]) if pieces else lower
 
 
 def _with_letters(lower: str, shape: bytes) -> str:
     """Return a text with letters for the digits within its words."""
-    for disguise in _LEET_SHAPES:
-        at = shape.find(disguise)
-        if at < 0:
-            continue
-        pieces, end = [], 0
-        while at >= 0:
-            last = at + len(disguise) - 1
-            pieces += [lower[end : at + 1], lower[at + 1 : last].translate(LETTERS)]
-            end = last
-            at = shape.find(disguise, last)
-        lower = "".join([*pieces, lower[end:]])
-    return lower
+    pieces: list[str] = []
+    end = 0
+    for digits in _LEET_SHAPE.finditer(shape):
+        start, stop = digits.span()
+        pieces += [lower[end:start], lower[start:stop].translate(LETTERS)]
+        end = stop
+    return "".join([*pieces, lower[end:]]) if pieces else lower
 
 
 def words_of(lower: str) -> list[str]:
@@ -426,7 +422,8 @@ def text_tokens(text: str) -> dict[str, None]:
     if is_spelled:
         tokens.add("trick:spelled")
     # Two neighbours say more than each alone: P5 falls from 0.50 to 0.29 1-ROCA% with them.
-    pairs = map(" ".join, itertools.pairwise(words))
+    # (zip uses its tuple again.)
+    pairs = map(" ".join, zip(words, itertools.islice(words, 1, None), strict=False))
     data = western_bytes(text)
     signs = text
     if data is not None:  # each different run once: 7 µs a mail in place of 53

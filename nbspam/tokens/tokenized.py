@@ -473,6 +473,4 @@ def tokenize_raw(raw: RawMessage, how: Tokenizing) -> TokenizedMessage | Skipped
     if how.skips_empty and not isinstance(raw.content, str) and message.is_empty:
         return Skipped(raw.source, "the message is empty", is_error=False)
     size = len(raw.content) if isinstance(raw.content, bytes | str) else 0
-    return tokenize(
-        message, raw.source, raw.label, digest=how.digest, wanted=how.wanted, size=size
-    )
+    return tokenize(message, raw.source, raw.label, digest=how.digest, wanted=how.wanted, size=size)
