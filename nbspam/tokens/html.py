@@ -18,16 +18,7 @@ from typing import NamedTuple, TypeVar, cast
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.message import ATTRIBUTES, COMMENT, END
 from nbspam.tokens import styles
-from nbspam.tokens.styles import (
-    NO_LOOK,
-    Declarations,
-    Look,
-    Pair,
-    Rules,
-    StyleSheet,
-    either,
-    laid_over,
-)
+from nbspam.tokens.styles import NO_LOOK, Declarations, Look, Pair, StyleSheet, either, laid_over
 from nbspam.tokens.text import Memo
 
 # Elements whose text is not HTML, and not shown.
@@ -132,10 +123,9 @@ def page_of(source: str) -> Page:
         tricks.add("trick:entity")
     pieces = _TAG.split(source)  # a text, a tag, the name of a sheet or script, a text, and so on
     texts, sources = pieces[::3], pieces[1::3]
-    # Few comments follow a letter, and a split finds them at once.
-    if any(piece[-1:].isalpha() for piece in source.split("<!--")[:-1]) and _has_comment_in_word(
-        texts, sources
-    ):
+    # A split at once finds whether one follows a letter: few do.
+    has_comment = any(piece[-1:].isalpha() for piece in source.split("<!--")[:-1])
+    if has_comment and _has_comment_in_word(texts, sources):
         tricks.add("trick:comment")
     # Those of comments and titles are none.
     sheets = [
@@ -495,7 +485,7 @@ class _OpenTags:
         self._sheet = sheet
         self._link = _DEFAULT_LINK
         self._ruled: dict[str, _Element] = {}  # by name and attributes, if there is a sheet
-        self._rules: dict[tuple[str, str, str], Rules] = {}  # by name, class and id
+        self._rules: dict[tuple[str, str, str], styles.Rules] = {}  # by name, class and id
         self._stack: list[_Open] = []
         self._n_reopened = 0
         self.places: dict[str, list[int]] = defaultdict(list)  # of each name in the stack
@@ -574,7 +564,7 @@ class _OpenTags:
 
         Nothing is closed if there is none, or if a tag of the `bounds` is further in.
         """
-        if not any(map(self.places.get, names)):  # two in three
+        if not any(map(self.places.get, names)):
             return _PLAIN
         place = self._innermost(names)
         if len(self._stack) - place < _FEW_TAGS:  # so many are quicker to look at than the bounds

@@ -305,9 +305,9 @@ def _shape(character: str) -> int:
     return ord(" ") if character in " .*|~+/-\n\t" else ord("!")
 
 
-# A search in a text's shape takes a fraction of the time of a pattern.
+# A search in a text's shape takes a fraction of the time of one in the text.
 _SHAPES = bytes(map(_shape, bytes(range(256)).decode("cp1252", "replace")))
-# (bytes.find takes twice the time for the one, and seven times for the other.)
+# bytes.find takes twice the time for the one, and seven times for the other.
 _SPELLED_SHAPE, _LEET_SHAPE = lazy_pattern(rb" a a a a "), lazy_pattern(rb"0(?<=a0)0?(?=a)")
 
 
