@@ -34,7 +34,7 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from nbspam.bayes.matrix import Booleans, Integers, Presence, row_blocks
+from nbspam.bayes.matrix import Booleans, Integers, SparseRows, radix_order, row_blocks
 from nbspam.learning.batch import trait_histograms_of
 from nbspam.learning.corpus import Corpus
 from nbspam.reading.cutting import SourcePiece
@@ -142,7 +142,7 @@ Halves = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
 _LENGTH = 1 << 12  # bytes of a token for which there are m_i; of a longer one they come in turn
 _LINE_END = 10
-_TEXT = 1 << 18  # bytes whose keys are made at a time
+_TEXT = 1 << 16  # bytes whose keys are made at a time
 
 
 @lru_cache(1)
@@ -164,12 +164,11 @@ def token_keys(text: bytes | bytearray, seed: bytes) -> tuple[Halves, Halves, In
     for first, last in row_blocks(bounds, _TEXT):
         starts, lengths = bounds[first:last] - bounds[first], np.diff(bounds[first : last + 1])
         wide = data[bounds[first] : bounds[last]].astype(np.uint64)
-        place = np.arange(len(wide), dtype=np.int32)
-        place -= np.repeat(starts.astype(np.int32), lengths)
+        place = np.arange(len(wide)) - np.repeat(starts, lengths)
         if lengths.max() > _LENGTH:
             place %= _LENGTH
         for half, factors in zip(halves, _factors(seed), strict=True):
-            half[first:last] = np.add.reduceat(factors[place] * wide, starts)
+            np.add.reduceat(factors.take(place) * wide, starts, out=half[first:last])
     return halves[0], halves[1], ends
 
 
@@ -219,7 +218,7 @@ def distinct(first: Halves, second: Halves) -> tuple[Integers, Booleans]:
 
     Equal keys stay in their order.
     """
-    order = np.argsort(first, kind="stable")
+    order = radix_order(first)
     first_halves, second_halves = first[order], second[order]
     is_new = np.ones(len(order), bool)
     is_new[1:] = first_halves[1:] != first_halves[:-1]
@@ -444,10 +443,8 @@ class StoredPiece:
         """The matrix's rows and columns."""
         return len(self), self.widened[1] if self.widened else len(self.table.first)
 
-    def chunks(self, entries: int = _ENTRIES) -> Iterator[Presence]:
+    def chunks(self, entries: int = _ENTRIES) -> Iterator[SparseRows]:
         """Yield the matrix's rows, in order, in parts of at most so many entries, or one row."""
-        from scipy.sparse import csr_array
-
         rows, columns = self._messages["rows"], self._messages["columns"]
         data, width = self._messages.get("data"), self.shape[1]
         for first, last in row_blocks(rows, min(entries, _ENTRIES)):
@@ -455,7 +452,7 @@ class StoredPiece:
             indices = columns[place] if self.widened is None else self.widened[0][columns[place]]
             values = np.ones(len(indices)) if data is None else data[place]
             ends = rows[first : last + 1] - rows[first]
-            yield csr_array((values, indices, ends), shape=(last - first, width))
+            yield SparseRows((values, indices, ends), (last - first, width))
 
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield its messages, as they were tokenized."""

@@ -91,8 +91,6 @@ class TrainingRun(ExitStack):
         self._passes.begin("reading", None)
         how = pieces.Reading(wanted or self._settings.wanted, os.urandom(16), self._path)
         for summary, *parts, digests in self._where.map(pieces.read_piece, how, sources, 4):
-            if self.records:  # workers have begun, and later passes have it when they are forked
-                import scipy.sparse  # noqa: F401
             for skipped in summary.skipped:
                 skips.take(skipped)
             summary.skipped.clear()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from nbspam.bayes import matrix
 from nbspam.bayes.calibration import Calibrations
 from nbspam.bayes.event_model import log_priors
-from nbspam.bayes.evidence import tells_alone, trait_feature
+from nbspam.bayes.evidence import ALONE, tells_alone, trait_feature
 from nbspam.bayes.fitting import Inputs, fit_calibration, inputs_of_rows
 from nbspam.bayes.matrix import Chunked, EvidenceRows, Integers, Presence
 from nbspam.scoring.classifier import Classifier
@@ -178,7 +178,8 @@ def telling_alone(counts: Integers, channels: Integers, messages: Sequence[float
 
     counts: (n_classes, n_tokens); channels: (n_tokens,); messages: of each class.
     """
-    places = np.flatnonzero(channels == HEADER).tolist()
+    is_frequent = (counts.T >= ALONE * np.array(messages)).any(axis=1)
+    places = np.flatnonzero(is_frequent & (channels == HEADER)).tolist()
     rows = counts.T[places].tolist()
     return [i for i, row in zip(places, rows, strict=True) if tells_alone(row, messages)]
 
