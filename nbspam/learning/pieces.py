@@ -140,6 +140,7 @@ class StoredArrays:
 
 Halves = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
+BEGINNING = 16  # bytes of a token, by which many are nearly sorted; a kind's name is shorter
 _LENGTH = 1 << 12  # bytes of a token for which there are m_i; of a longer one they come in turn
 _LINE_END = 10
 _TEXT = 1 << 16  # bytes whose keys are made at a time
@@ -211,6 +212,16 @@ class Table(NamedTuple):
     def tokens(self) -> list[str]:
         """Return the text of its tokens."""
         return self.text.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
+
+    def by_beginning(self) -> tuple[Integers, list[str]]:
+        """Return the order of the tokens by their first BEGINNING bytes, and the tokens in it.
+
+        What is nearly sorted is sorted in a third of the time, and tokens of a kind are neighbours.
+        """
+        text = np.concatenate([self.text, np.zeros(BEGINNING, np.uint8)])
+        starts = np.concatenate([[0], self.ends])[:-1]
+        order = np.lexsort(text[starts + np.arange(BEGINNING)[::-1, None]])
+        return order, self._replace(text=lines_at(self.text, self.ends, order)[0]).tokens()
 
 
 def distinct(first: Halves, second: Halves) -> tuple[Integers, Booleans]:
@@ -295,7 +306,8 @@ def read_piece(
     """
     text = bytearray()
     rows: list[tuple[str, str, str, int, tuple[int, ...]]] = []
-    data: list[int] = []  # of each entry; filled where one is not 1
+    times: list[int] = []  # of each entry, if they are wanted
+    hidden: list[int] = []  # the entries of tokens that only possibly hidden text has
     excerpts: list[Excerpt] = []
     skipped: list[Skipped] = []
     entries = size = 0
@@ -304,10 +316,11 @@ def read_piece(
             skipped.append(message)
             continue
         tokens, numbers = message.tokens, message.numbers
-        if how.wanted.times or numbers.possibly_hidden:
-            data += [1] * (entries - len(data))
-            counts, hidden = numbers.times, numbers.possibly_hidden
-            data += [counts.get(t, 1) * (-1 if t in hidden else 1) for t in tokens]
+        if how.wanted.times:
+            times += [numbers.times.get(token, 1) for token in tokens]
+        if numbers.possibly_hidden:
+            places = enumerate(tokens, entries)
+            hidden += [i for i, token in places if token in numbers.possibly_hidden]
         entries += len(tokens)
         text += "\n".join([*tokens, ""]).encode("utf-8", "surrogatepass")
         label, n_tokens = message.label or "", len(tokens)
@@ -325,13 +338,13 @@ def read_piece(
     place = {label: k for k, label in enumerate(sizes)}
     codes = np.array([place[label] for label in labels], np.int64)
     more: dict[str, Any] = {}
-    times = None
-    if data:
-        more["data"] = np.array(data + [1] * (entries - len(data)), np.float64)
-        times = np.abs(more["data"]) if how.wanted.times else None
+    if times or hidden:
+        more["data"] = np.array(times, np.float64) if times else np.ones(entries)
+        more["data"][hidden] *= -1
     if how.wanted.traits:
         more["traits"] = np.array(traits, np.int64).reshape(-1, len(TRAITS))
-    table, columns = _count_lines(text, how.seed, np.repeat(codes, lengths), len(place), times)
+    of_entries = np.repeat(codes, lengths)
+    table, columns = _count_lines(text, how.seed, of_entries, len(place), times or None)
     digest_lines = "".join(f"{digest}\n" for digest in digests).encode()
     ledger, _ = _count_lines(digest_lines, how.seed, codes, len(place))
     packed = _packed(place)

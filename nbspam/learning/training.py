@@ -14,7 +14,7 @@ range of the vocabulary; a rule that needs all counts to leave a message out hol
 
 import itertools
 import os
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -35,7 +35,7 @@ from nbspam.scoring.rules import EvidenceRule, Score, rule_of
 from nbspam.store import model_file
 from nbspam.store.lookup import token_key
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.kinds import channels_of
+from nbspam.tokens.kinds import KINDS, TEXT, channels_of
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import Executor, Passes
 
@@ -311,18 +311,27 @@ def _range(how: _Counting, item: list[Any]) -> tuple[Any, ...]:
         pairs = zip(tables, stored, strict=True)
         tables = [_of_classes(t.range(i, how.ranges), arrays, how.classes) for t, arrays in pairs]
     table = pieces.merged(tables)
-    names, rows = table.tokens(), list(map(tuple, table.counts.T.tolist()))
+    order, names = table.by_beginning()
+    counts = table.counts[:, order]
     key = token_key if how.of_tokens else model_file.digest_key
-    text = "\n".join(model_file.sorted_lines(zip(names, rows, strict=True), key))
+    rows = zip(names, zip(*counts.tolist(), strict=True), strict=True)
+    text = "\n".join(model_file.sorted_lines(rows, key))
     content = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
     lines = StoredArrays(how.path, lines=content)
     if not how.of_tokens:
-        shared = np.flatnonzero((table.counts > 0).sum(axis=0) > 1)
+        shared = np.flatnonzero((counts > 0).sum(axis=0) > 1)
         return (len(shared), [names[i] for i in shared[:_SHARED].tolist()]), lines
-    channels = np.array(channels_of(names), np.int64)
-    alone = batch_rules.telling_alone(table.counts, channels, how.messages)
-    counted = batch.counted(table.counts, channels), [(names[i], rows[i]) for i in alone]
-    return counted, lines, StoredArrays(how.path, **table._asdict(), channels=channels)
+    channels = np.full(len(names), TEXT)
+    for kind in KINDS:
+        low, high = (bisect_left(names, f"{kind.name}{sign}") for sign in ":;")
+        channels[low:high] = kind.channel
+    alone = batch_rules.telling_alone(counts, channels, how.messages)
+    told = [(names[i], tuple(counts[:, i].tolist())) for i in alone]
+    counted = batch.counted(counts, channels), told
+    channels[order] = channels.copy()
+    # Its text has been written.
+    kept = table._replace(text=table.text[:0], ends=table.ends[:0])
+    return counted, lines, StoredArrays(how.path, **kept._asdict(), channels=channels)
 
 
 def _fetched(_: None, stored: T) -> T:

@@ -178,7 +178,7 @@ def telling_alone(counts: Integers, channels: Integers, messages: Sequence[float
 
     counts: (n_classes, n_tokens); channels: (n_tokens,); messages: of each class.
     """
-    is_frequent = (counts.T >= ALONE * np.array(messages)).any(axis=1)
+    is_frequent = (counts >= np.array(messages)[:, None] * ALONE).any(axis=0)
     places = np.flatnonzero(is_frequent & (channels == HEADER)).tolist()
     rows = counts.T[places].tolist()
     return [i for i, row in zip(places, rows, strict=True) if tells_alone(row, messages)]
