@@ -112,35 +112,36 @@ class TrainingRun(ExitStack):
         """Count all tokens and digests; raises TrainingError when there are not two classes."""
         classes, positive = settings.class_names(self.labels, self._settings.positive)
         empty = self.metadata = settings.empty_metadata(classes, positive, self._settings)
-        if empty.settings.counts.has_tokens:
-            self._tokens.extend(self._merged(of_tokens=True))
-        self._digests.extend(self._merged(of_tokens=False))
+        kinds = [True, False] if empty.settings.counts.has_tokens else [False]
+        items = [item for of_tokens in kinds for item in self._ranges(of_tokens)]
+        self._passes.begin("counting", len(items))
+        counted = self._where.map(_range, None, items, 3)
+        for (how, *_), values in zip(items, counted, strict=True):
+            self._passes.done()
+            (self._tokens if how.of_tokens else self._digests).append(values)
         traits = ((record.summary.messages, record.summary.traits) for record in self.records)
         tokens = (counted for (counted, _), *_ in self._tokens)
         self.metadata = settings.counted_metadata(empty, self.labels, tokens, traits)
 
-    def _merged(self, of_tokens: bool) -> Iterator[Any]:
-        """Merge the tables of the tokens, or of the digests; yields the values of `_range`.
+    def _ranges(self, of_tokens: bool) -> list[list[Any]]:
+        """Return the items of `_range` for the tables of the tokens, or of the digests.
 
         On a cluster groups of tables are merged first and cut into ranges, so that less data moves.
         """
         tables = [record.parts[1] if of_tokens else record.digests for record in self.records]
         n_keys = sum(r.summary.n_tokens if of_tokens else r.summary.n for r in self.records)
-        n = max(self._where.workers, min(n_keys // _RANGE, _RANGES), 1)
+        n, workers = max(min(n_keys // _RANGE, _RANGES), 1), self._where.workers
+        if of_tokens:  # as many for each worker
+            n = -(-n // workers) * workers
         classes = self.metadata.settings.classes
         messages = tuple(map(self.labels.__getitem__, classes))
         how = _Counting(classes, messages, of_tokens, n, self._path)
-        self._passes.begin("counting", n)
         if self._where.is_here:
-            items = [[i, *tables] for i in range(n)]
-        else:
-            size = max(1, min(_GROUP, -(-len(tables) // self._where.workers)))
-            groups = [tables[i : i + size] for i in range(0, len(tables), size)]
-            parts = [part for _, *part in self._where.map(_grouped_parts, how, groups, n + 1)]
-            items = [[None, *ranges] for ranges in zip(*parts, strict=True)]
-        for values in self._where.map(_range, how, items, 3 if of_tokens else 2):
-            self._passes.done()
-            yield values
+            return [[how, i, *tables] for i in range(n)]
+        size = max(1, min(_GROUP, -(-len(tables) // workers)))
+        groups = [tables[i : i + size] for i in range(0, len(tables), size)]
+        parts = [part for _, *part in self._where.map(_grouped_parts, how, groups, n + 1)]
+        return [[how, None, *ranges] for ranges in zip(*parts, strict=True)]
 
     def telling_alone(self) -> list[tuple[str, tuple[int, ...]]]:
         """Return the header words that alone tell the classes apart, with their counts."""
@@ -179,8 +180,8 @@ class TrainingRun(ExitStack):
 
         sources: of each such message, class -> its first source.
         """
-        n = sum(n_shared for (n_shared, _), _ in self._digests)
-        digests = {digest for (_, first), _ in self._digests for digest in first}
+        n = sum(n_shared for (n_shared, _), *_ in self._digests)
+        digests = {digest for (_, first), *_ in self._digests for digest in first}
         sources: dict[str, dict[str, str]] = {}
         if n:
             items = ([*record.parts, None] for record in self.records)
@@ -198,7 +199,7 @@ class TrainingRun(ExitStack):
     def write(self, file: IO[bytes], ledger: bool = True) -> None:
         """Write the model's lines."""
         tokens = [lines for _, lines, _ in self._tokens]
-        digests = [lines for _, lines in self._digests] if ledger else []
+        digests = [lines for _, lines, _ in self._digests] if ledger else []
         self._passes.begin("writing", len(tokens) + len(digests))
         model_file.write_blocks(file, self.metadata, self._lines(tokens), self._lines(digests))
 
@@ -299,13 +300,13 @@ def _of_classes(table: Table, stored: StoredArrays, classes: tuple[str, ...]) ->
     return table._replace(counts=counts)
 
 
-def _range(how: _Counting, item: list[Any]) -> tuple[Any, ...]:
+def _range(_: None, item: list[Any]) -> tuple[Any, ...]:
     """Return a summary of a range of some tables, the model's lines, and for tokens the sum.
 
     The summary of tokens has their histograms, and the tokens that alone tell the classes apart;
     that of digests how many two classes share, and the first of these.
     """
-    i, *stored = item
+    how, i, *stored = item
     tables = [Table.of(arrays) for arrays in stored]
     if i is not None:
         pairs = zip(tables, stored, strict=True)
@@ -320,7 +321,7 @@ def _range(how: _Counting, item: list[Any]) -> tuple[Any, ...]:
     lines = StoredArrays(how.path, lines=content)
     if not how.of_tokens:
         shared = np.flatnonzero((counts > 0).sum(axis=0) > 1)
-        return (len(shared), [names[i] for i in shared[:_SHARED].tolist()]), lines
+        return (len(shared), [names[i] for i in shared[:_SHARED].tolist()]), lines, None
     channels = np.full(len(names), TEXT)
     for kind in KINDS:
         low, high = (bisect_left(names, f"{kind.name}{sign}") for sign in ":;")
