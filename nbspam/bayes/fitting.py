@@ -148,7 +148,8 @@ class _Blocks:
     """Messages to fit to, a block at a time, each with the probability that its label is right."""
 
     def __init__(self, x: Inputs, is_spam: Booleans, mean: Floats, precision: Floats) -> None:
-        self._x, self._is_spam, self._mean, self._precision = x, is_spam, mean, precision
+        self._x: Inputs = x if len(x) > BLOCK else x[: len(x)]  # read once if it is one block
+        self._is_spam, self._mean, self._precision = is_spam, mean, precision
         self._right = np.ones(len(is_spam))
 
     def _each(self) -> Iterator[tuple[Floats, Booleans, Floats]]:
@@ -180,16 +181,16 @@ class _Blocks:
 
         The objective is strictly convex because of the prior.
         """
-        last_steps = 0
+        last_steps, value = 0, None
         for _ in range(_STEPS):
             gradient, hessian = self.derivatives(b)
             step = np.linalg.solve(hessian, gradient)
             size = 1.0
             if gradient @ step < _SMALL_DECREMENT:
-                last_steps += 1
+                last_steps, value = last_steps + 1, None
             else:
-                value = self._loss(b)
-                while size > 1e-8 and self._loss(b - size * step) > value:
+                before = self._loss(b) if value is None else value
+                while (value := self._loss(b - size * step)) > before and size > 1e-8:
                     size /= 2
             b = b - size * step
             if last_steps == _LAST_STEPS:
