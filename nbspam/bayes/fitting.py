@@ -26,7 +26,7 @@ _FIRST_NOISE, _PRIOR_WRONG, _PRIOR_MESSAGES = 0.2, 0.5, 100.0
 # labelled ham.
 _LEAST_GAIN = 1.0
 BLOCK = 1 << 16  # messages whose inputs are computed with together while a calibration is fitted
-_IN_MEMORY = 1 << 18  # messages whose inputs are in memory, 19 MB; of more a block at a time
+_IN_MEMORY = 1 << 17  # messages whose inputs are in memory, 9 MB; of more a block at a time
 
 
 def inputs_of_rows(scale: calibration.Scale, evidence: EvidenceRows) -> Floats:

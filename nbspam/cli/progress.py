@@ -149,6 +149,9 @@ def _size(path: str) -> int:
 _LARGEST, _SMALLEST = 1 << 20, 1 << 16  # bytes of a piece; bounds the memory of a worker
 _ROUNDS = 12  # pieces for each worker, at least
 _MOST = 20_000  # pieces
+_SURVEYED = (
+    32 << 20
+)  # bytes of a file whose lines are counted here: a process takes longer to start
 
 
 def cutter(where: Executor, options: "ReadingOptions", names: "Sequence[str]") -> "Cutter":
@@ -167,7 +170,9 @@ def _survey(where: Executor, parts: "list[ByteRange]") -> "Iterable[RangeCount]"
     """Return the messages that begin in each range."""
     from nbspam.reading.cutting import count
 
-    return map(count, parts) if len(parts) == 1 else where.map(_counted, None, parts)
+    if parts[0].whole < _SURVEYED:
+        return map(count, parts)
+    return where.map(_counted, None, parts)
 
 
 def _counted(_: None, part: "ByteRange") -> "RangeCount":

@@ -132,9 +132,11 @@ class StoredArrays:
         kind, shape, place = self._layout[name]
         if 0 in shape:
             return np.empty(shape, kind)
-        with self._path.open("rb") as file:
-            how = {"access": mmap.ACCESS_READ, "offset": self._start}
-            pages = mmap.mmap(file.fileno(), self._size, **how)
+        handle = os.open(self._path, os.O_RDONLY)
+        try:
+            pages = mmap.mmap(handle, self._size, access=mmap.ACCESS_READ, offset=self._start)
+        finally:
+            os.close(handle)
         return np.frombuffer(pages, kind, int(np.prod(shape)), place).reshape(shape)
 
 

@@ -167,7 +167,15 @@ class TrainingRun(ExitStack):
             for files, arrays in zip(features, inputs, strict=True):
                 for file, array in zip(files, arrays, strict=True):
                     file.append(np.ascontiguousarray(array).data)
-        calibrations = batch_rules.fitted_calibrations(chosen, features, np.concatenate(labels))
+        with ExitStack() as stack:
+            apply: Callable[..., Iterator[Any]] = map
+            if self._where.is_here and self._where.workers > 1:
+                from concurrent.futures import ThreadPoolExecutor
+
+                apply = stack.enter_context(ThreadPoolExecutor(self._where.workers)).map
+            calibrations = batch_rules.fitted_calibrations(
+                chosen, features, np.concatenate(labels), apply
+            )
         self.metadata = Metadata(chosen, learned._replace(calibrations=calibrations))
 
     @property
@@ -307,11 +315,11 @@ def _range(_: None, item: list[Any]) -> tuple[Any, ...]:
     that of digests how many two classes share, and the first of these.
     """
     how, i, *stored = item
-    tables = [Table.of(arrays) for arrays in stored]
-    if i is not None:
-        pairs = zip(tables, stored, strict=True)
-        tables = [_of_classes(t.range(i, how.ranges), arrays, how.classes) for t, arrays in pairs]
-    table = pieces.merged(tables)
+    if i is None:
+        table = pieces.merged([Table.of(arrays) for arrays in stored])
+    else:  # one is mapped at a time: the system maps more of a file than is read
+        ranges = ((Table.of(arrays).range(i, how.ranges), arrays) for arrays in stored)
+        table = pieces.merged([_of_classes(part, arrays, how.classes) for part, arrays in ranges])
     order, names = table.by_beginning()
     counts = table.counts[:, order]
     key = token_key if how.of_tokens else model_file.digest_key
