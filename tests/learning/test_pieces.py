@@ -8,8 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.learning.pieces import Reading, Table, distinct, merged, read_piece, token_keys
+from nbspam.learning.pieces import (
+    BEGINNING,
+    Reading,
+    Table,
+    distinct,
+    merged,
+    read_piece,
+    token_keys,
+)
 from nbspam.reading.message import RawMessage
+from nbspam.tokens.kinds import KINDS
 from nbspam.tokens.tokenized import Wanted
 
 SEED = b"0123456789abcdef"
@@ -49,6 +58,16 @@ def test_tables_add_up_in_any_order_and_in_any_ranges(counts, n):
     for table in tables:
         places = whole.places(table.first, table.second)
         assert [whole.tokens()[i] for i in places.tolist()] == table.tokens()
+
+
+@given(st.dictionaries(st.sampled_from("éab:,") | TOKENS, st.just(1)))
+def test_tokens_are_ordered_by_their_first_bytes(counts):
+    table = table_of(counts)
+    order, names = table.by_beginning()
+    assert names == [table.tokens()[i] for i in order.tolist()]
+    beginnings = [f"{name}\n".encode()[:BEGINNING] for name in names]
+    assert beginnings == sorted(beginnings)
+    assert all(len(f"{kind.name}:") <= BEGINNING for kind in KINDS)
 
 
 @pytest.mark.parametrize("halves", [1, 2])
