@@ -42,6 +42,8 @@ _WAITING = 12  # batches per process, done or to be done: memory does not grow w
 # Seconds of work after which processes are started, which takes 0.07 s: after so much work there is
 # likely to be more.
 _ALONE = 0.1
+# Bytes of sources that take longer than that, so that no core waits for the first piece.
+_LARGE = 1 << 20
 
 
 def never_pauses() -> bool:
@@ -73,6 +75,9 @@ class Executor:
     def workers(self) -> int:
         """The number of workers."""
         return self._jobs
+
+    def expect(self, size: int) -> None:
+        """Prepare for sources of so many bytes."""
 
     def map(
         self, function: Callable[[S, A], B], shared: S, items: Iterable[A], n: int = 1
@@ -106,6 +111,10 @@ class Processes(Executor):
         self._jobs, self._alone, self._pauses = jobs, alone, pauses
         self._has_forked = False  # after that, all later work goes to processes
         self._start_method = start_method
+
+    def expect(self, size: int) -> None:
+        """Start processes at once for large sources."""
+        self._has_forked |= size >= _LARGE
 
     def map(
         self, function: Callable[[S, A], B], shared: S, items: Iterable[A], n: int = 1

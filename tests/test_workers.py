@@ -90,6 +90,17 @@ def test_little_work_starts_no_process(monkeypatch):
         list(tokenized(raws, Skips(), Processes(2, alone=_ONE), batch=1))
 
 
+@pytest.mark.parametrize(("size", "is_here"), [(1 << 19, True), (1 << 21, False)])
+def test_large_sources_start_processes_at_once(size, is_here):
+    where = Processes(2, alone=1e9)
+    where.expect(size)
+    assert (set(where.map(_process, None, range(2))) == {os.getpid()}) == is_here
+
+
+def _process(_, item):
+    return os.getpid()
+
+
 def test_collections_are_rare_for_a_while():
     before = gc.get_threshold()
     with suppress(ValueError), rare_collections():

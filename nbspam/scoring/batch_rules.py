@@ -1,15 +1,15 @@
 """The scoring rules for many messages: learned ones, each left out, or new ones, by a table."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nbspam.bayes import matrix
-from nbspam.bayes.calibration import Calibrations
+from nbspam.bayes.calibration import Calibration, Calibrations
 from nbspam.bayes.event_model import log_priors
-from nbspam.bayes.evidence import tells_alone, trait_feature
+from nbspam.bayes.evidence import ALONE, tells_alone, trait_feature
 from nbspam.bayes.fitting import Inputs, fit_calibration, inputs_of_rows
 from nbspam.bayes.matrix import Chunked, EvidenceRows, Integers, Presence
 from nbspam.scoring.classifier import Classifier
@@ -178,7 +178,8 @@ def telling_alone(counts: Integers, channels: Integers, messages: Sequence[float
 
     counts: (n_classes, n_tokens); channels: (n_tokens,); messages: of each class.
     """
-    places = np.flatnonzero(channels == HEADER).tolist()
+    is_frequent = (counts >= np.array(messages)[:, None] * ALONE).any(axis=0)
+    places = np.flatnonzero(is_frequent & (channels == HEADER)).tolist()
     rows = counts.T[places].tolist()
     return [i for i, row in zip(places, rows, strict=True) if tells_alone(row, messages)]
 
@@ -193,21 +194,22 @@ def scores_of_rows(evidence: tuple[EvidenceRows, ...], rule: EvidenceRule) -> It
 
 
 def fitted_calibrations(
-    settings: ModelSettings, inputs: Sequence[Sequence[Inputs]], labels: Integers
+    settings: ModelSettings,
+    inputs: Sequence[Sequence[Inputs]],
+    labels: Integers,
+    apply: Callable[..., Iterator[Calibration]] = map,
 ) -> tuple[Calibrations, ...]:
     """Return the calibrations fitted to some messages, of each scored class.
 
     inputs: per scored class, of each of its calibrations.  labels: (n,), the messages' classes.
+    apply: calls a function for each calibration, perhaps in threads.
     """
-    return tuple(
-        Calibrations(
-            *(
-                fit_calibration(scale, x, labels == k)
-                for scale, x in zip(settings.scales, inputs_of_class, strict=True)
-            )
-        )
-        for k, inputs_of_class in zip(settings.scored_classes, inputs, strict=True)
+    n, classes = len(settings.scales), settings.scored_classes
+    is_class = (labels == k for k in classes for _ in range(n))
+    fitted = apply(
+        fit_calibration, settings.scales * len(classes), itertools.chain(*inputs), is_class
     )
+    return tuple(Calibrations(*itertools.islice(fitted, n)) for _ in classes)
 
 
 BatchRule = BatchEvidence | BatchSum
