@@ -1,8 +1,9 @@
 """A table of a model's tokens in memory, for many messages.
 
-It has the 64-bit hash and the row of each token, as arrays.  The tokens of a batch of messages are
-sorted by hash and found by bisection, so that neighbours share the processor's cache: 0.07
-microseconds a token, where the file takes 2.  Forked processes share the memory.
+It has the 64-bit hash and the row of each token, as arrays in the order of the hashes, and where
+the hashes with the same first bits begin: as many as there are tokens, so that a token is found
+after a step or two, in 0.04 microseconds (by bisection of sorted tokens in 0.11, in the file in 2).
+Forked processes share the memory.
 
 The hash is Python's of the token's bytes, a keyed one (SipHash) whose key is new in each process
 that is not forked: nobody can write words that collide.  Tokens of the model that collide are
@@ -13,7 +14,6 @@ n_tokens / 2^64: with a million tokens once in 2 x 10^13 words.
 import json
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -65,13 +65,19 @@ class TokenTable:
         self.counts = [lookup.row(b'""' + text.removesuffix(b"\n")) for text in numbers]
         joined = np.concatenate(hashes)
         order = np.argsort(joined)
-        self._hashes = joined[order]
-        self._rows = (np.concatenate(channels) * len(numbers) + np.concatenate(rows))[order]
-        if (self._hashes[1:] == self._hashes[:-1]).any():
+        # The last one ends every search.
+        self._hashes = np.append(joined[order], np.iinfo(np.int64).max)
+        channel_rows = np.concatenate(channels) * len(numbers) + np.concatenate(rows)
+        self._rows = np.append(channel_rows[order], np.int32(-1))
+        if (self._hashes[1:-1] == self._hashes[:-2]).any():
             raise CollisionError
+        bits = max(1, len(joined).bit_length())
+        self._shift, self._half = 64 - bits, 1 << (bits - 1)
+        firsts = np.arange(-self._half, self._half) << self._shift
+        self._begins = joined[order].searchsorted(firsts).astype(np.int32)
 
     def __len__(self) -> int:
-        return len(self._hashes)
+        return len(self._hashes) - 1
 
     def find(self, hashes: "NDArray[np.int64]") -> "NDArray[np.int32]":
         """Return the row of each token, (n_tokens,); -1 of others.
@@ -81,14 +87,12 @@ class TokenTable:
         """
         import numpy as np
 
-        rows = np.full(len(hashes), -1, np.int32)
-        if len(self):
-            order = np.argsort(hashes)
-            hashes = hashes[order]
-            places = self._hashes.searchsorted(hashes)
-            places[places == len(self)] = 0
-            rows[order] = np.where(self._hashes[places] == hashes, self._rows[places], -1)
-        return rows
+        at = self._begins[(hashes >> self._shift) + self._half]
+        behind = np.flatnonzero(self._hashes[at] < hashes)
+        while len(behind):
+            at[behind] += 1
+            behind = behind[self._hashes[at[behind]] < hashes[behind]]
+        return np.where(self._hashes[at] == hashes, self._rows[at], np.int32(-1))
 
 
 def hashes_of(tokens: list[str]) -> "NDArray[np.int64]":
@@ -99,10 +103,8 @@ def hashes_of(tokens: list[str]) -> "NDArray[np.int64]":
     """
     import numpy as np
 
-    keys: Iterable[str | bytes] = tokens
-    if not "".join(tokens).isascii():
-        keys = (t if t.isascii() else t.encode("utf-8", "replace") for t in tokens)
-    return np.array(list(map(hash, keys)), np.int64)  # in two thirds of the time of np.fromiter
+    keys = [t if t.isascii() else t.encode("utf-8", "replace") for t in tokens]
+    return np.fromiter(map(hash, keys), np.int64, len(keys))
 
 
 def _unescaped(key: bytes) -> bytes:
