@@ -22,7 +22,7 @@ from nbspam.scoring.rules import (
     Weights,
     score_of_log_scores,
 )
-from nbspam.store.index import TokenTable, hashes_of
+from nbspam.store.index import CHANNELS, TokenTable, hashes_of
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
 from nbspam.tokens.kinds import HEADER, HOST, TEXT, channels_of
 from nbspam.tokens.tokenized import TokenizedMessage
@@ -224,15 +224,15 @@ class BulkClassifier:
     def __init__(self, classifier: Classifier, table: TokenTable) -> None:
         """Score as `classifier` does, with a table of the tokens of its model."""
         self._classifier, self._table = classifier, table
-        settings, channels = classifier.metadata.settings, range(HOST + 1)
+        settings, n = classifier.metadata.settings, len(table.counts)
         # Of each row of the table, by which tokens are found: its weights, and its channel.  Last,
         # at -1, those of an unknown token.
-        rows = [classifier.rule.weights(counts) for counts in table.counts] * len(channels)
+        rows = [row for row in map(classifier.rule.weights, table.counts) for _ in range(CHANNELS)]
         rows.append((math.nan,) * len(settings.scored_classes))
-        of_rows = np.repeat([channels], len(table.counts), axis=0).T
+        of_rows = np.tile(np.arange(CHANNELS), (n, 1))
         messages = classifier.metadata.learned.messages
         alone = [i for i, counts in enumerate(table.counts) if tells_alone(counts, messages)]
-        of_rows[HEADER, alone] = HOST
+        of_rows[alone, HEADER] = HOST
         self._channels = np.append(of_rows, TEXT)
         places = range(len(settings.scored_classes))
         columns = [np.array([weights[i] for weights in rows], float) for i in places]
