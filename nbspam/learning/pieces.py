@@ -148,8 +148,9 @@ _TEXT = 1 << 18  # bytes whose keys are made at a time
 @lru_cache(1)
 def _factors(seed: bytes) -> Halves:
     """Return the m_i of a run, twice."""
-    random = np.random.Generator(np.random.PCG64(int.from_bytes(seed, "big")))
-    return random.integers(0, 1 << 64, (2, _LENGTH), dtype=np.uint64)
+    from hashlib import shake_128  # importing numpy.random takes 10 ms
+
+    return np.frombuffer(shake_128(seed).digest(16 * _LENGTH), "<u8").reshape(2, _LENGTH)
 
 
 def token_keys(text: bytes | bytearray, seed: bytes) -> tuple[Halves, Halves, Integers]:
