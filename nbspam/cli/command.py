@@ -12,7 +12,6 @@ record gets the options of that record, as one value.
 """
 
 import importlib
-import inspect
 import os
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 from click.core import ParameterSource
 
+from nbspam.cli import cleandoc
 from nbspam.errors import OptionError, UnexpectedEndError
 
 MORE = "More"
@@ -125,7 +125,7 @@ class Command(click.Command):
     """A command whose options come from its function's signature."""
 
     def __init__(self, name: str, function: Callable[..., Any], logs: str, table: str) -> None:
-        plain: Any = inspect.unwrap(function)
+        plain: Any = getattr(function, "__wrapped__", function)
         self._function, self._logs, self.table = function, logs, table
         self._records: dict[str, Any] = {}  # parameter -> record
         params: list[click.Parameter] = []
@@ -209,7 +209,7 @@ class Command(click.Command):
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the text up to its form feed, or all of it."""
         if ctx.meta.get(_SHOW_ALL):
-            text = inspect.cleandoc((self.help or "").replace("\f", ""))
+            text = cleandoc((self.help or "").replace("\f", ""))
             click.Command(self.name, help=text).format_help_text(ctx, formatter)
         else:
             super().format_help_text(ctx, formatter)

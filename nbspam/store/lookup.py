@@ -277,7 +277,8 @@ class Lookup:
 
     def remembered(self) -> int:
         """Return the number of messages in the ledger; lines are counted, not validated."""
-        return sum(1 for _ in self._lines(ledger=True))
+        start, end = self.sections[1]
+        return sum(part.count(b"\n") + 1 for part in self.parts(start, end - 1))
 
     def without_ledger_entry(self) -> list[int]:
         """Return how many learned messages of each class are not in the ledger."""
