@@ -123,6 +123,19 @@ class RowTexts(dict[Row, str]):
         return text
 
 
+@functools.lru_cache(maxsize=2)  # a command opens its model, and its base, several times: 1 ms
+def _metadata_in(text: bytes) -> tuple[Metadata, Any]:
+    """Return the metadata in a model's first lines, and the derived fields as the file has them.
+
+    Raises MetadataError, ValueError, RecursionError.
+    """
+    # With what comes after them, whose keys are none of theirs.
+    fields = json.loads(
+        text + b'\n"tokens": 0, "learned": 0}', object_pairs_hook=_without_duplicates
+    )
+    return metadata.load_metadata(fields), fields.get("derived")
+
+
 class Lookup:
     """An open model file.  Close it, or use it as a context manager."""
 
@@ -430,11 +443,7 @@ class Lookup:
                 raise self.damaged("it is truncated")
             text = self.read(0, min(4 * len(text), self._size))
         try:
-            # With what comes after them, whose keys are none of theirs.
-            fields = json.loads(
-                text[:end] + b'\n"tokens": 0, "learned": 0}', object_pairs_hook=_without_duplicates
-            )
-            self.metadata, self.derived = metadata.load_metadata(fields), fields.get("derived")
+            self.metadata, self.derived = _metadata_in(text[:end])
         except MetadataError as error:
             raise ModelError(f"{self._path}: {error}") from None
         except (ValueError, RecursionError):
