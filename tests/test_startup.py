@@ -56,7 +56,7 @@ def packages(names):
 def ours_loaded(*arguments):
     """Return the modules of ours that are loaded when a run of nbspam ends.
 
-    `-X importtime` does not list what `importlib.import_module` is asked for, such as a command.
+    `-X importtime` does not list what `__import__` is asked for, such as a command.
     """
     code = (
         "import atexit, sys\n"

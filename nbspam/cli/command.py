@@ -11,7 +11,6 @@ The default of a parameter is its click option or argument.  A parameter that is
 record gets the options of that record, as one value.
 """
 
-import importlib
 import os
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -323,7 +322,7 @@ class LazyGroup(click.Group):
         if cmd_name not in self._files:
             return None
         module, _, name = self._files[cmd_name][0].partition(":")
-        found: click.Command = getattr(importlib.import_module(f"nbspam.cli.{module}"), name)
+        found: click.Command = getattr(__import__(f"nbspam.cli.{module}", fromlist=[name]), name)
         return found
 
     def invoke(self, ctx: click.Context) -> Any:
