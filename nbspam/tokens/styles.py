@@ -164,8 +164,8 @@ def unescaped(text: str) -> str:
 def attributes(inside: str) -> dict[str, str]:
     """Return the attributes of a tag by their names; inside: what stands in it, in lower case."""
     values_of: dict[str, str] = {}
-    for name, *values in _ATTRIBUTE.findall(inside):
-        values_of.setdefault(name, unescaped("".join(values)))
+    for name, in_double, in_single, bare in _ATTRIBUTE.findall(inside):
+        values_of.setdefault(name, unescaped(in_double or in_single or bare))
     return values_of
 
 
