@@ -11,6 +11,8 @@ The default of a parameter is its click option or argument.  A parameter that is
 record gets the options of that record, as one value.
 """
 
+import importlib
+import inspect
 import os
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -18,7 +20,6 @@ from typing import Any, NamedTuple, TypeVar
 import click
 from click.core import ParameterSource
 
-from nbspam.cli import cleandoc
 from nbspam.errors import OptionError, UnexpectedEndError
 
 MORE = "More"
@@ -124,7 +125,7 @@ class Command(click.Command):
     """A command whose options come from its function's signature."""
 
     def __init__(self, name: str, function: Callable[..., Any], logs: str, table: str) -> None:
-        plain: Any = getattr(function, "__wrapped__", function)
+        plain: Any = inspect.unwrap(function)
         self._function, self._logs, self.table = function, logs, table
         self._records: dict[str, Any] = {}  # parameter -> record
         params: list[click.Parameter] = []
@@ -208,7 +209,7 @@ class Command(click.Command):
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the text up to its form feed, or all of it."""
         if ctx.meta.get(_SHOW_ALL):
-            text = cleandoc((self.help or "").replace("\f", ""))
+            text = inspect.cleandoc((self.help or "").replace("\f", ""))
             click.Command(self.name, help=text).format_help_text(ctx, formatter)
         else:
             super().format_help_text(ctx, formatter)
@@ -322,7 +323,7 @@ class LazyGroup(click.Group):
         if cmd_name not in self._files:
             return None
         module, _, name = self._files[cmd_name][0].partition(":")
-        found: click.Command = getattr(__import__(f"nbspam.cli.{module}", fromlist=[name]), name)
+        found: click.Command = getattr(importlib.import_module(f"nbspam.cli.{module}"), name)
         return found
 
     def invoke(self, ctx: click.Context) -> Any:
