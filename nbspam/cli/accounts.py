@@ -43,7 +43,7 @@ _LISTS = ("folders", "ham")
 _NUMBERS = {"port": (1, 65_535), "timeout": (1, 3_600)}
 _SECRETS = ("password-command", "password-file", "token-command")
 _OTHERS = (*_SECRETS, "ca-file")  # not fields of `Account`
-_LOCAL = ("maildir", "folders", "ham", "junk")
+_LOCAL = ("maildir", "folders", "ham", "junk", "auth-host")
 KEYS = ["ca-file", "host", *_LOCAL, *_SECRETS, "tls", "user", *_NUMBERS]
 
 Place = Account | Maildir
@@ -164,7 +164,7 @@ def _place(path: str, label: str, values: Any) -> Place:
         secret = partial(from_file, password, name)
     elif secret_keys:
         secret = partial(from_command, values[secret_keys[0]], secret_keys[0], name)
-    fields: dict[str, Any] = {k: v for k, v in values.items() if k not in _OTHERS}
+    fields: dict[str, Any] = {k.replace("-", "_"): v for k, v in values.items() if k not in _OTHERS}
     fields["folders"] = tuple(values.get("folders", (INBOX,)))
     fields["ham"] = tuple(values.get("ham", fields["folders"]))
     account: Place

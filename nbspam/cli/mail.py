@@ -22,7 +22,15 @@ from nbspam.cli.command import (
     section,
 )
 from nbspam.cli.notes import NoTrace, note
-from nbspam.cli.options import FORM, JOBS, MODEL, QUIET, Cutting, make_default_folder
+from nbspam.cli.options import (
+    FORM,
+    JOBS,
+    MODEL,
+    QUIET,
+    Cutting,
+    SenderOptions,
+    make_default_folder,
+)
 from nbspam.cli.progress import progress
 from nbspam.cli.train import ClassSizes, Training, Writing, train_whole
 from nbspam.errors import (
@@ -147,6 +155,7 @@ class Request(NamedTuple):
     is_dry_run: bool = False
     judges_all: bool = False
     is_first: bool = True  # round of `watch`: what a model lacks is said once
+    senders: SenderOptions = SenderOptions((), (), (), False)
 
 
 def check_sorting(cutting: Cutting, sorting: Sorting) -> None:
@@ -183,6 +192,7 @@ def filter_(
     model: Path = MODEL,
     cutting: Cutting,
     sorting: Sorting,
+    senders: SenderOptions,
     dry_run: bool = flag("--dry-run", under="Mail", help="Print each verdict, and change nothing."),
     judges_all: bool = flag(
         "judges_all",
@@ -220,6 +230,7 @@ def filter_(
     """
     check_sorting(cutting, sorting)
     request = Request(model, cutting, sorting, jobs, form, quiet, dry_run, judges_all)
+    request = request._replace(senders=senders)
     named = mail_places(accounts)
     if not sorting.learn or dry_run:
         _positive_class(model, True, quiet)  # without a model there is no reason to connect
@@ -284,6 +295,7 @@ def watch_(
     model: Path = MODEL,
     cutting: Cutting,
     sorting: Sorting,
+    senders: SenderOptions,
     interval: int = rare_option(
         "--interval",
         metavar="SECONDS",
@@ -316,7 +328,7 @@ def watch_(
         )
     if not sorting.learn:
         _positive_class(model, True, quiet)
-    request = Request(model, cutting, sorting, jobs, form, quiet)
+    request = Request(model, cutting, sorting, jobs, form, quiet, senders=senders)
     with Stop() as stop:
 
         def sort(connection: Mailbox) -> None:
@@ -405,6 +417,7 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
     Raises OlderRulesError at the end if the model cannot learn.
     """
     account, sorting = connection.account, request.sorting
+    senders = request.senders.lists(account.auth_host)
     junk = _junk_folder(connection, sorting.junk)
 
     def judge(raws: Iterable[RawMessage], number: int) -> Iterator[Verdict]:
@@ -412,7 +425,7 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
         if not number:
             return
         is_many = number > _FEW
-        with open_filter(request.model, request.cutting.of) as spam_filter:
+        with open_filter(request.model, request.cutting.of, senders=senders) as spam_filter:
             where = executor(request.jobs if is_many else 1)
             with progress(request.quiet or not is_many, [SCHEME]) as shown:
                 if sorting.move_taught:

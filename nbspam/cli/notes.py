@@ -255,6 +255,10 @@ REMEDIES = {
     Remedy.ONE_PROCESS: "run it again with --jobs 1",
     Remedy.ALLOW_OUTSIDE: "add --outside to read it",
     Remedy.NAME_JUNK: "name the folder for spam with --junk, or with junk in the config file",
+    Remedy.NAME_AUTH_HOST: (
+        "name your mail server with --auth-host (auth-host in the config file), or believe From"
+        " with --trust-from"
+    ),
     Remedy.LEAVE_OUT_KEYWORDS: "leave out --mark and --unsure-keyword",
     Remedy.ANY_ADDRESS: "use 127.0.0.1, or add --allow-any-address",
 }

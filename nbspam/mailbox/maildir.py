@@ -61,6 +61,7 @@ class Maildir(NamedTuple):
     folders: tuple[str, ...] = (INBOX,)  # whose new mail is classified
     junk: str | None = None  # None: the one called Junk or Spam
     ham: tuple[str, ...] = (INBOX,)  # whose mail is learned as ham
+    auth_host: str | None = None  # the server whose Authentication-Results prove a sender
 
     @property
     def name(self) -> str:
