@@ -231,7 +231,7 @@ def filter_(
     check_sorting(cutting, sorting)
     request = Request(model, cutting, sorting, jobs, form, quiet, dry_run, judges_all)
     request = request._replace(senders=senders)
-    named = mail_places(accounts)
+    named = _places(accounts, senders)
     if not sorting.learn or dry_run:
         _positive_class(model, True, quiet)  # without a model there is no reason to connect
     _for_each(named, lambda connection: _sort(connection, request, lambda: False), dry_run)
@@ -320,7 +320,7 @@ def watch_(
       nbspam mail watch home --learn --trust-after 7d
     """
     check_sorting(cutting, sorting)
-    named = mail_places(accounts)
+    named = _places(accounts, senders)
     if len(named) > 1:
         raise OptionError(
             f"one place is watched at a time, and there are {len(named)}; name one of"
@@ -341,6 +341,14 @@ def watch_(
             request = request._replace(is_first=False)
 
         watch(named[0], sort, stop, interval, note)
+
+
+def _places(names: Sequence[str], senders: SenderOptions) -> list[Place]:
+    """Return the places to filter; raises OptionError, also for the lists of senders of each."""
+    places = mail_places(names)
+    for place in places:
+        senders.lists(place.auth_host)
+    return places
 
 
 def _for_each(

@@ -366,7 +366,7 @@ class Cutting(NamedTuple):
         return CutOffs().changed(*self)
 
 
-_senders = partial(rare_option, multiple=True, in_file=True)
+_senders = partial(option, multiple=True, in_file=True)
 
 
 @section("Senders")

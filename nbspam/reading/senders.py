@@ -16,6 +16,7 @@ Sources: RFC 5322 (addresses), RFC 8601 (Authentication-Results), RFC 7489 (alig
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +28,7 @@ from nbspam.reading.message import Message
 FILE = "file:"  # begins an entry that names a file of entries
 _FILE_LIMIT = 16 << 20  # bytes
 _VALUE_LIMIT = 16 << 10  # characters of one field; a longer one proves nothing
+_SENDERS_LIMIT = 100  # addresses in From that are looked up
 _DOMAIN_LIMIT = 253  # characters, as DNS has it
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
@@ -188,7 +190,7 @@ class SenderLists:
         The closer entry wins, an address before its domain before a pattern; of equals, `block`.
         """
         values = [value for name, value in message.headers if name == "from"]
-        senders = [address for value in values for address in _addresses(value)]
+        senders = list(islice(chain.from_iterable(map(_addresses, values)), _SENDERS_LIMIT))
         if not senders:
             return None
         blocked, allowed = self._block.best(senders), self._allow.best(senders)
