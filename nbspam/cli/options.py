@@ -376,15 +376,16 @@ class SenderOptions(NamedTuple):
     allow: tuple[str, ...] = _senders(
         "--allow",
         metavar="SENDER",
-        help="Never call mail of this sender spam: boss@example.org, @example.org,"
-        " *@*.example.org, or file:FILE with one a line.  Needs --auth-host or --trust-from.",
+        help="Mail of boss@example.org, @example.org, *@*.example.org or of a list, file:FILE, is"
+        " never spam; with --auth-host.",
     )
     block: tuple[str, ...] = _senders(
-        "--block", metavar="SENDER", help="Call mail of this sender spam; written as for --allow."
+        "--block", metavar="SENDER", help="Mail of such senders is spam."
     )
     auth_host: tuple[str, ...] = _senders(
         "--auth-host",
         metavar="HOST",
+        seldom=True,
         help="Your mail server, as the Authentication-Results that it writes name it: they prove"
         " who sent a mail.",
     )
