@@ -87,10 +87,7 @@ def _normal(local: str, domain: str) -> Address | None:
         local = re.sub(r"\\(.)", r"\1", local[1:-1], flags=re.DOTALL)
     if len(domain) > _DOMAIN_LIMIT:
         return None
-    try:
-        domain = ".".join(map(label, domain.split(".")))
-    except UnicodeError:
-        return None
+    domain = ".".join(map(label, domain.split(".")))
     local = unicodedata.normalize("NFC", local.lower())
     return Address(local, domain) if _DOMAIN.fullmatch(domain) else None
 
@@ -119,21 +116,19 @@ class _List:
             else:
                 self._patterns.append((1 if is_exact else 2, _compiled(address), entry))
 
-    def match(self, address: Address) -> tuple[int, str] | None:
-        """Return the entry that names an address most closely, after its rank; None if none does.
+    def closest(self, addresses: Iterable[Address]) -> tuple[int, str, Address] | None:
+        """Return the rank and entry that name an address most closely, and it; None if none does.
 
         Ranks: 0 the address, 1 its domain, 2 a pattern of domains.
         """
-        for rank, key in enumerate((address, address._replace(local="*"))):
-            if key in self._exact:
-                return rank, self._exact[key]
-        text = f"{address.local}\0{address.domain}"
-        found = [(rank, entry) for rank, like, entry in self._patterns if like.fullmatch(text)]
-        return min(found, default=None)
-
-    def best(self, addresses: Iterable[Address]) -> tuple[int, str, Address] | None:
-        """Return the closest match of several addresses: rank, entry and address."""
-        found = [(*match, address) for address in addresses if (match := self.match(address))]
+        found = []
+        for address in addresses:
+            keys = enumerate((address, address._replace(local="*")))
+            found += [(rank, self._exact[k], address) for rank, k in keys if k in self._exact]
+            text = f"{address.local}\0{address.domain}"
+            found += [
+                (rank, e, address) for rank, like, e in self._patterns if like.fullmatch(text)
+            ]
         return min(found, default=None)
 
 
@@ -158,7 +153,7 @@ def _expanded(name: str, entries: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _compiled(pattern: Address) -> re.Pattern[str]:
-    wild = {"*": r"[^\0]*", "?": r"[^\0]"}
+    wild = {"*": ".*", "?": "."}
     parts = ("".join(wild.get(c) or re.escape(c) for c in part) for part in pattern)
     return re.compile("\0".join(parts), re.DOTALL)
 
@@ -193,7 +188,7 @@ class SenderLists:
         senders = list(islice(chain.from_iterable(map(_addresses, values)), _SENDERS_LIMIT))
         if not senders:
             return None
-        blocked, allowed = self._block.best(senders), self._allow.best(senders)
+        blocked, allowed = self._block.closest(senders), self._allow.closest(senders)
         found = None
         if allowed and not (blocked and blocked[0] <= allowed[0]):
             doubt = self._doubt(message, allowed[2])

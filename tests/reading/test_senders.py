@@ -59,12 +59,14 @@ def test_an_entry_names(entry, names, others):
         assert listed(f"From: {address}\n", lists) is None, address
 
 
-@each("allow", ["boss@example.org", "@example.org", "*@*.org"])
-@each("block", ["boss@example.org", "@example.org", "*@*.org"])
+KINDS = ["boss@example.org"], ["@example.org", "b*@example.org"], ["*@*.org", "boss@*"]
+
+
+@each("allow", [(rank, entry) for rank, entries in enumerate(KINDS) for entry in entries])
+@each("block", [(rank, entry) for rank, entries in enumerate(KINDS) for entry in entries])
 def test_the_closer_entry_wins_and_of_equals_the_blocking_one(allow, block):
-    kinds = "boss@example.org", "@example.org", "*@*.org"
-    lists = SenderLists([allow], [block], [HOST])
-    wins = ALLOWED_SENDER if kinds.index(allow) < kinds.index(block) else BLOCKED_SENDER
+    lists = SenderLists([allow[1]], [block[1]], [f"{HOST.upper()} "])
+    wins = ALLOWED_SENDER if allow[0] < block[0] else BLOCKED_SENDER
     assert reason(DMARC + FROM, lists) == wins
     assert reason(FROM, lists) == BLOCKED_SENDER  # the allowed one is not proven
 
@@ -75,6 +77,9 @@ def test_the_lists_of_a_user_come_before_those_of_all():
     assert reason(DMARC + FROM, own) == BLOCKED_SENDER
     assert reason(DMARC + "From: ann@example.org\n", own) == ALLOWED_SENDER
     assert reason("From: a@evil.org\n", own) == BLOCKED_SENDER  # the user's entry is not proven
+    own = SenderLists(["@other.org"], (), [HOST], common=common)
+    assert "no Authentication-Results" in listed("From: a@other.org\n", own).doubt
+    own = SenderLists(["@evil.org"], ["boss@example.org"], [HOST], common=common)
     assert reason(DMARC.replace("example.org", "evil.org") + "From: a@evil.org\n", own) == (
         ALLOWED_SENDER
     )
@@ -166,6 +171,8 @@ def test_from_of_another_or_of_nobody_is_not_the_boss(field, lists):
         *(FROM * 2, FROM + "From: x@evil.org\n", "From: x@evil.org\n" + FROM, ""),
         *("From : boss@example.org\n", "no field\n" + FROM + "Content-Type: text/plain\n"),
         *("Sender: boss@example.org\n", FROM + " \nX: y\n", "\n" + FROM, "X\0: y\n" + FROM),
+        *(FROM + "X: y\0\n", FROM + "X: y\rFrom: x@evil.org\n"),
+        FROM + "no field\nFrom: x@evil.org\nContent-Type: text/plain\n",
         FROM + "X: " + "y" * 70_000 + "\nFrom: x@evil.org\n",
     ],
 )
@@ -249,6 +256,7 @@ PROOFS = [
     (f"{HOST}; dkim=pass header.i=@mail.example.org header.s=s", False),
     (f"{HOST}; dkim=pass header.i=@example.org header.s=s", True),
     (f"{HOST}; dkim=fail header.d=example.org; dkim=pass header.d=example.org", True),
+    (f'{HOST}; dkim=PASS Header.D="example.org"', True),
     (f"{HOST}; dmarc=none header.from=example.org; dkim=pass header.d=example.org", True),
     (f"{HOST}; spf=pass (a@b.org is fine) smtp.mailfrom=bounce+1=2@example.org", True),
     (f"{HOST}; spf=pass smtp.mailfrom=example.org; dkim=none", True),
@@ -288,6 +296,7 @@ PROOFS = [
     (f'{HOST}; dmarc=pass header.from=example.org "', False),
     (f"{HOST}; dmarc=pass header.from=evil.org header.from=example.org", False),
     (f"{HOST}; dmarc=pass junk header.from=example.org", False),
+    (f"{HOST}; dmarc=pass header.from=example.org junk", False),
     (f"{HOST} dmarc=pass header.from=example.org", False),
     (f'{HOST}; spf=fail smtp.mailfrom="; dmarc=pass header.from=example.org"@evil.org', False),
     (f"{HOST}; spf=fail (; dmarc=pass header.from=example.org) smtp.mailfrom=a@evil.org", False),
