@@ -229,6 +229,9 @@ LONG = [
 ]
 
 
+LONG.append("a@" + "".join(map(chr, range(0x4E00, 0x4E00 + 15_000))))
+
+
 @each("part", LONG)
 def test_many_long_fields_are_read_in_time(part):
     value = part * (16_000 // len(part))
