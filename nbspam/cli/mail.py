@@ -47,7 +47,7 @@ from nbspam.learning import update
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages
 from nbspam.mailbox.account import SCHEME
-from nbspam.mailbox.connection import resolve_folder
+from nbspam.mailbox.connection import JUNK_KEYWORDS, resolve_folder
 from nbspam.mailbox.maildir import Maildir
 from nbspam.mailbox.memory import Memory, lock_state
 from nbspam.mailbox.moves import Mailbox, Mover
@@ -492,6 +492,12 @@ def _print_sorted(mail: MailFilter, request: Request) -> None:
                 click.echo(json.dumps(place | verdict.as_json() | action))
             elif mail.is_dry_run:
                 click.echo(verdict.as_line())
+        if mail.without_keyword and request.is_first and not request.quiet:
+            note(
+                f"{account.name}: {', '.join(map(one_line, mail.without_keyword))}: spam is moved"
+                f" without a keyword: there is no {' or '.join(JUNK_KEYWORDS)} to set; set it once"
+                " with a mail program, or leave keywords out"
+            )
     finally:  # a run that fails prints what it moved
         if request.form != "json" and not request.quiet:
             would = "would be " if mail.is_dry_run else ""
