@@ -306,10 +306,10 @@ def test_what_two_machines_moved_at_one_moment_is_there_once(home, account, monk
     name = "copy" if lacking else "move"
     real = getattr(Connection, name)
 
-    def with_another(connection, uids, folder):
+    def with_another(connection, uids, folder, keyword):
         connection._client.copy(uids, folder)
         mailbox.put(long + b"2", folder="Junk")  # begins as another does
-        return real(connection, uids, folder)
+        return real(connection, uids, folder, keyword)
 
     monkeypatch.setattr(Connection, name, with_another)
     home.mail("filter")
