@@ -595,6 +595,8 @@ def train(
         run.read(in_batches(raws, *PIECE), skips)
         if skips.count:
             warn(skips.sentence(run.labels.total()))
+        for sentence in skips.merged:
+            warn(sentence)
         for name in rare_classes(run.labels):
             where = [
                 source for record in run.records for source in record.summary.first.get(name, ())

@@ -172,7 +172,7 @@ def _print(view: ExplanationView) -> None:
     if view.positive is not None:
         colour = "red" if verdict.verdict == view.positive else "green"
     styled_verdict = click.style(verdict.verdict, fg=colour, bold=True)
-    probability = f"{verdict.remark}, probability {verdict.probability:.4f}"
+    probability = f"{verdict.remark}, probability {verdict.own_probability:.4f}"
     click.echo(f"{one_line(verdict.source)}: {styled_verdict}{probability}\n")
     lines = excerpt_lines(view.excerpt, page_width(), _LINES, signs=not has_colours())
     for line in lines:

@@ -205,8 +205,10 @@ def note_reading(what: "SourceError") -> None:
     note(what.sentence(REMEDIES))
 
 
-def note_skips(skips: Skips) -> None:
-    """Print the skipped rows and files."""
+def note_skips(skips: Skips, quiet: bool = True) -> None:
+    """Print the skipped rows and files, and unless `quiet` which labels are one class."""
+    for sentence in [] if quiet else skips.merged:
+        note(sentence)
     if not skips.count:
         return
     for line in skips.report(REMEDIES):

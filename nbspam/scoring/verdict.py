@@ -114,7 +114,14 @@ class Verdict(NamedTuple):
     reason: str | None = None  # what decided, where not the probability did
 
     def __repr__(self) -> str:
-        return f"<Verdict {self.verdict}{self.remark}, probability {self.probability:.4f}>"
+        return f"<Verdict {self.verdict}{self.remark}, probability {self.own_probability:.4f}>"
+
+    @property
+    def own_probability(self) -> float:
+        """The probability that people are shown: with three or more classes that of the verdict."""
+        is_multiclass = len(self.probabilities) > 2
+        own = self.probabilities.get(self.verdict) if is_multiclass else None
+        return self.probability if own is None else own
 
     @property
     def remark(self) -> str:
@@ -123,7 +130,7 @@ class Verdict(NamedTuple):
 
     def as_line(self) -> str:
         """Return the line that commands print of the message, its fields separated by tabs."""
-        fields = [self.verdict, f"{self.probability:.4f}", one_line(self.source)]
+        fields = [self.verdict, f"{self.own_probability:.4f}", one_line(self.source)]
         return "\t".join([*fields, self.reason] if self.reason else fields)
 
     def as_json(self) -> dict[str, Any]:
