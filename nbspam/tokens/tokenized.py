@@ -47,7 +47,7 @@ _DIGEST_BYTES = 16  # 2^64 messages before two of them are likely to share a dig
 # (P5) in place of .0133 and .1261; if they always do, any ham can stand there.
 _SAME = 0.8
 _QUOTED = lazy_pattern(">+From ")  # in an mbox, at the beginning of a line
-_NO_MEDIA_TYPE = re.compile(r"[^\w.+/-]+")
+_NO_MEDIA_TYPE = lazy_pattern(r"[^\w.+/-]+")
 
 
 def message_tokens(
@@ -63,12 +63,13 @@ def message_tokens(
     is_mail = bool(message.headers)
     has_others = any(part.is_doubtful for part in message.parts)
     # Mail software may put a header's fields in another order, and never a text's words.
-    tokens = dict.fromkeys(sorted(header_tokens(message.headers)) if is_mail else ())
+    subject = subject_of(message.headers) if is_mail else ""
+    tokens = dict.fromkeys(sorted(header_tokens(message.headers, subject)) if is_mail else ())
     perhaps: dict[str, None] = {}
     others: list[str] = []  # texts that mail programs show another part for
     visible_words: set[str] = set()
     # The Subject and the texts that are seen for certain.
-    certain = [undo_tricks(subject_of(message.headers))[0]] if is_mail else []
+    certain = [undo_tricks(subject)[0]] if is_mail else []
     for part in message.parts:
         if is_mail:
             tokens[f"mime:{_NO_MEDIA_TYPE.sub('', part.content_type[:60])}"] = None
@@ -175,10 +176,14 @@ def _add_filename(name: str, tokens: dict[str, None]) -> None:
 # Traits
 
 _DIGITS = re.compile(r"\d+")
-_CAPITALS, _LETTERS = western_table(str.isupper), western_table(str.isalpha)
 _DIGITS_ALONE = western_table("0123456789".__contains__)
 _VISIBLE = western_table(lambda character: not character.isspace()).translate(
     b"a" * 32 + b" " + b"a" * 223
+)
+# Western bytes but capitals, but letters, but what is seen: to count the others is to remove these.
+_NO_CAPITALS, _NO_LETTERS, _BLANKS = (
+    bytes(byte for byte in range(256) if table[byte] == 32)
+    for table in (western_table(str.isupper), western_table(str.isalpha), _VISIBLE)
 )
 
 
@@ -190,13 +195,12 @@ def _numbers(text: str) -> tuple[int, int, int, int, int, int]:
     data = western_bytes(text)
     if data is not None:  # at the speed of a table look-up
         runs = data.translate(_DIGITS_ALONE).split()
-        spaced = b" " + data.translate(_VISIBLE)
         return (
-            len(data) - data.translate(_CAPITALS).count(b" "),
-            len(data) - data.translate(_LETTERS).count(b" "),
+            len(data.translate(None, _NO_CAPITALS)),
+            len(data.translate(None, _NO_LETTERS)),
             sum(map(len, runs)),
-            spaced.count(b"a"),
-            spaced.count(b" a"),
+            len(data.translate(None, _BLANKS)),
+            (b" " + data.translate(_VISIBLE)).count(b" a"),
             max(map(len, runs), default=0),
         )
     words = text.split()
@@ -213,12 +217,11 @@ def _numbers(text: str) -> tuple[int, int, int, int, int, int]:
 
 def _links(text: str) -> int:
     """Return how many web addresses a text has: http:// and https://, and www. without either."""
-    lower = text.lower()
-    if "://" not in lower and "www." not in lower:
-        return 0
-    schemes = ("http://", "https://")
-    n = sum(map(lower.count, schemes)) + lower.count("www.")
-    return n - sum(lower.count(f"{scheme}www.") for scheme in schemes)
+    lower = text.encode("utf-8", "replace").lower()  # str.lower is slow beyond ASCII
+    schemes = (b"http://", b"https://") if b"://" in lower else ()
+    n_bare = lower.count(b"www.")
+    n = sum(map(lower.count, schemes)) + n_bare
+    return n - sum(lower.count(scheme + b"www.") for scheme in schemes) if n_bare else n
 
 
 def message_traits(message: Message, texts: Sequence[VisibleText]) -> tuple[int, ...]:
@@ -421,10 +424,11 @@ def tokenize(
     *,
     digest: bool = False,
     wanted: Wanted = TOKENS_ALONE,
+    size: int = 0,
 ) -> TokenizedMessage:
     """Return a parsed message tokenized.
 
-    digest: whether the ledger will be asked for it.
+    digest: whether the ledger will be asked for it.  size: as `TokenizedMessage` has it.
     wanted: the numbers that the model counts, and the digest is of them too; an excerpt; lists.
     """
     texts: list[VisibleText] | None = None if wanted[:3] == TOKENS_ALONE[:3] else []
@@ -445,7 +449,7 @@ def tokenize(
         decoded = (part.text for part in message.parts)
         known = digest_of(tokens, message.headers, *numbers[:2], texts=decoded)
     sender = wanted.senders.listed(message) if wanted.senders else None
-    return TokenizedMessage(source, label, list(tokens), known, 0, numbers, excerpt, sender)
+    return TokenizedMessage(source, label, list(tokens), known, size, numbers, excerpt, sender)
 
 
 class Tokenizing(NamedTuple):
@@ -473,5 +477,4 @@ def tokenize_raw(raw: RawMessage, how: Tokenizing) -> TokenizedMessage | Skipped
     if how.skips_empty and not isinstance(raw.content, str) and message.is_empty:
         return Skipped(raw.source, "the message is empty", is_error=False)
     size = len(raw.content) if isinstance(raw.content, bytes | str) else 0
-    done = tokenize(message, raw.source, raw.label, digest=how.digest, wanted=how.wanted)
-    return done._replace(size=size)
+    return tokenize(message, raw.source, raw.label, digest=how.digest, wanted=how.wanted, size=size)
