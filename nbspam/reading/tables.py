@@ -95,6 +95,8 @@ class TablePlan(NamedTuple):
             elif self.needs_labels and isinstance(cells[self.columns.label or 0], Nested):
                 skips(source, "its label is an object or a list")
             else:
+                if label and self.needs_labels:
+                    skips.spelled(label, cells[self.columns.label or 0])
                 yield RawMessage(source, label, text)
 
 
@@ -468,6 +470,8 @@ def pair_messages(
         elif not content.strip():
             skips(source, "the message is empty")
         else:
+            if isinstance(label, str):
+                skips.spelled(name, label)
             yield RawMessage(source, name, content)
 
 
