@@ -234,8 +234,8 @@ def _blocking(stream: "TextIO | None") -> int | None:
         if stream is not None:
             file = stream.fileno()
             os.set_blocking(file, True)
-    except (OSError, ValueError):
-        return file  # it is closed, or no file, or it stays as it is
+    except (AttributeError, OSError, ValueError):
+        return file  # it is closed, or no file, or it stays as it is; Windows had no set_blocking
     return file
 
 
@@ -301,6 +301,10 @@ def described(error: BaseException) -> tuple[int, str]:
         return _ERROR, "not enough memory; free some, or give it a smaller input"
     if isinstance(error, KeyboardInterrupt):
         return _INTERRUPTED, "interrupted"
+    if isinstance(error, ImportError) and error.name in ("fcntl", "pwd", "resource"):
+        from nbspam import UNIX_ONLY
+
+        return _ERROR, UNIX_ONLY
     text = " ".join(str(error).split())[:200]
     if file := _damaged_file(error):
         remedy = "delete it" if file.endswith(".pyc") else "reinstall nbspam"
