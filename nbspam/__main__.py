@@ -301,10 +301,6 @@ def described(error: BaseException) -> tuple[int, str]:
         return _ERROR, "not enough memory; free some, or give it a smaller input"
     if isinstance(error, KeyboardInterrupt):
         return _INTERRUPTED, "interrupted"
-    if isinstance(error, ImportError) and error.name in ("fcntl", "pwd", "resource"):
-        from nbspam import UNIX_ONLY
-
-        return _ERROR, UNIX_ONLY
     text = " ".join(str(error).split())[:200]
     if file := _damaged_file(error):
         remedy = "delete it" if file.endswith(".pyc") else "reinstall nbspam"

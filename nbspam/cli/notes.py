@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nbspam import UNIX_ONLY
 from nbspam.errors import (
     ExitCode,
     NbspamError,
@@ -331,6 +332,8 @@ def outcome(
             return describe(KeyboardInterrupt())
         case UnexpectedEndError():
             return describe(error.end)
+        case ModuleNotFoundError(name="fcntl" | "pwd" | "resource"):
+            return ExitCode.ERROR, UNIX_ONLY
         case ModuleNotFoundError(name="numpy" | "scipy" | "rich" as name):
             return ExitCode.ERROR, (
                 f"{name} is not installed; eval needs it, and train without --update; install it"
