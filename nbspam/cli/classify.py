@@ -17,8 +17,10 @@ from nbspam.cli.options import (
     DASK,
     JOBS,
     MODEL_NAME,
+    TABLES,
     Cutting,
     Reading,
+    TableFile,
     refuse_stdin_twice,
 )
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode
@@ -37,6 +39,7 @@ from nbspam.workers import executor
 _SMALL = 1 << 18  # bytes of a file with one message or a few
 
 if TYPE_CHECKING:
+    from nbspam.display.tables import VerdictTable
     from nbspam.reading.cutting import SourcePiece
 
 
@@ -120,11 +123,13 @@ def classify(
     form: str = option(
         "form",
         "--format",
-        type=click.Choice(["text", "json", "header"]),
+        type=click.Choice(["text", "json", "header", *TABLES]),
         under="Output",
         default="text",
-        help="Print text for people, JSON for programs, or the value of an X-Nbspam header.",
+        help="Print text for people, JSON for programs, the value of an X-Nbspam header, or (csv,"
+        " tsv, jsonl) the table that was read with the verdicts as columns.",
     ),
+    table_file: TableFile,
     exit_code: bool = flag(
         "--exit-code",
         under="Output",
@@ -212,28 +217,43 @@ def classify(
             _check_positive(spam_filter.metadata)
         raws: Iterable[RawMessage | Skipped | SourcePiece]
         with contextlib.ExitStack() as stack:
+            table: VerdictTable | None = None
+            if any(table_file) or form in TABLES:
+                from nbspam.cli.outputs import verdict_table
+
+                table = stack.enter_context(
+                    verdict_table(table_file, form, names, model, live_input)
+                )
+                options = options._replace(on_row=table.on_row)
             with_progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
             size = 0
             if not is_few or len(names) > 1:
                 from nbspam.cli.progress import progress, size_of
 
                 size = size_of(names) or 0
-                if not (is_few or sys.stdout.isatty()):  # verdicts on a terminal are progress
+                if not is_few and (
+                    table_file.output or not sys.stdout.isatty()
+                ):  # verdicts on a terminal are progress
                     with_progress = stack.enter_context(progress(False, names))
-            if dask is None:
-                workers = executor(jobs, live_input.would_block)
-                raws = trace.noted(raw for name in names for raw in any_kind(name, options, skips))
-            else:
+            workers = executor(jobs, live_input.would_block)
+            if dask is not None:
                 from nbspam.cli.progress import cutter, work_place
 
                 workers = stack.enter_context(work_place(dask, jobs, trace))
+            if dask is None or table:  # which needs the rows here
+                here = (raw for name in names for raw in any_kind(name, options, skips))
+                raws = trace.noted(table.noted(here) if table else here)
+            else:
                 cuts = cutter(workers, options, names)
                 raws = (piece for name in names for piece in cuts.pieces(name))
             messages = classified(raws, skips, workers, spam_filter, live_input.would_block, size)
             for message in with_progress(messages):
                 verdict = message.verdict
                 n += 1
-                click.echo(_line(verdict, form))
+                if table:
+                    table.add(verdict)
+                else:
+                    click.echo(_line(verdict, form))
                 trace.judged(verdict)
                 last_code = _verdict_code(spam_filter, verdict)
         if n > 1 or notes.has_reader():  # a mail program runs it once per mail
