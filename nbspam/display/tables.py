@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,7 +33,7 @@ _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _PACKAGES = {"parquet": "pyarrow", "xlsx": "openpyxl"}
 FORMS = (*_DELIMITERS, "jsonl", "json", *_PACKAGES)  # and the endings of files
 _FORMULA = tuple("=+-@\t\r")
-_NUMBER = re.compile(r"[-+]?(?:|[\d.,' \u00a0\u202f]*\d(?:e[-+]?\d+)?%?|inf|nan)", re.IGNORECASE)
+_NUMBER = re.compile(r"[-+]?(?:|[\d.,' \u00a0\u202f]*\d(?:e[-+]?\d+)? ?%?|inf|nan)", re.IGNORECASE)
 _SOURCE = ("source",)  # the column of a message that is in no table
 # What Excel can hold: rows of a sheet, characters of a cell, digits of a whole number.
 _SHEET_ROWS, _CELL, _DIGITS = 1 << 20, 32_767, 15
@@ -137,7 +138,7 @@ class TableWriter:
                     " to the first one, too"
                 )
         elif self._is_json:
-            values = dict(zip(self._columns, values, strict=False))
+            values = dict(zip_longest(self._columns, values))
         if self._is_json:
             record = {**values, **dict(zip(self._added, added.values(), strict=True))}
             text = json.dumps(record, ensure_ascii=False, default=_plain)
@@ -160,15 +161,15 @@ class TableWriter:
                 f"{source}: has other columns than the sources before it; write it to a file of"
                 " its own, or write JSON lines"
             )
-        before, self._added = self._added, added_names(names, added)
-        if self._added not in (before, [*added]):
-            self._say(
-                f"{source}: the table has a column of such a name, so the verdicts are in"
-                f" {', '.join(map(repr, self._added))}"
-            )
         self._names, self._columns = names, []
         for name in names:
             self._columns += added_names(self._columns, [name])
+        before, self._added = self._added, added_names(self._columns, added)
+        if self._added not in (before, [*added]):
+            self._say(
+                f"{source}: the table has the column {min({*names} & {*added})!r}, so the verdicts"
+                f" are in {', '.join(map(repr, self._added))}"
+            )
         if is_first and self._form in _DELIMITERS:
             self._csv.writerow(map(self._text, [*names, *self._added]))
 
@@ -244,8 +245,9 @@ def _write_workbook(file: IO[bytes], columns: list[str], rows: list[list[Any]]) 
 
     if len(rows) >= _SHEET_ROWS:
         raise _too_much(f"{len(rows):,} rows", f"{_SHEET_ROWS - 1:,}")
-    for row in [columns, *rows]:
-        sheet.append(list(map(cell, row)))
+    # All before the first: openpyxl complains of a sheet that is left half written.
+    for row in [list(map(cell, row)) for row in [columns, *rows]]:
+        sheet.append(row)
     book.save(file)
 
 

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -329,7 +330,7 @@ def _with_row(outcome: Outcome, rows: Rows, is_json: bool) -> dict[str, Any]:
     if outcome.judged.source not in rows:
         return record
     names, values = rows[outcome.judged.source]
-    row = dict(values if isinstance(values, Mapping) else zip(names, values, strict=False))
+    row = dict(values if isinstance(values, Mapping) else zip_longest(names, values))
     numbered = dict(zip(ADDED, added_names(row), strict=True))
     ours = {numbered.get(name, name): value for name, value in record.items()}
     left_out = {*row, "subject", "from", "text"} - {"label"}
