@@ -85,20 +85,29 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         classes: Any = None,
         sample_weight: Any = None,
     ) -> "NBSpam":
-        """Learn more messages as `nbspam train --update` does: each once, however often it comes.
+        """Learn more messages as an update of a model does: each once, however often it comes.
 
-        A message whose label has changed is moved.  sample_weight: as of `fit`; what a message
-        has learned in earlier calls counts.
+        A message that comes with another label is moved.
         classes: all labels that will come; the first call has them, unless its labels are all.
-        Raises NbspamError, for a label that is none of them too.
+        sample_weight: as of `fit`, of all calls together.
+        Raises NbspamError, for a label that is none of the classes too.
         """
         texts, labels = _weighted(X, y, sample_weight)
-        if not hasattr(self, "filter_"):
-            self.classes_ = np.unique(labels if classes is None else classes)
-            if len(self.classes_) < 2:
-                raise OptionError(
-                    "the first call of partial_fit has labels of one class; name all with classes"
-                )
+        is_first = not hasattr(self, "filter_")
+        known = np.unique(labels if classes is None else classes) if is_first else self.classes_
+        if len(unknown := np.setdiff1d(labels, known)):
+            raise SourceError(
+                f"the label {unknown.tolist()[0]!r} is not among the classes of the first call;"
+                " name all classes there"
+            )
+        if len(known) < 2:
+            raise OptionError(
+                "the first call of partial_fit has labels of one class; name all with classes"
+            )
+        if is_first and len(np.unique(labels)) == len(known):
+            return self.fit(texts, labels)
+        if is_first:
+            self.classes_ = known
             names, spam = self._named()
             settings = TrainingSettings(
                 self.alpha, self.prior, self.scoring, spam, self.event_model, self.traits
@@ -108,11 +117,6 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
             source = ModelSource(UnsavedModel(partial(write_lines, model=model)))
             self.filter_ = Filter(source.classifier(), CutOffs.of_model(model.metadata), source)
             self._fit_names(names)
-        if len(unknown := np.setdiff1d(labels, self.classes_)):
-            raise SourceError(
-                f"the label {unknown.tolist()[0]!r} is not among the classes of the first call;"
-                " name all classes there"
-            )
         which = np.searchsorted(self.classes_, labels).tolist()
         names = [self.filter_.classes[self._places[k]] for k in which]
         self.filter_.learn(zip(names, texts, strict=True))
@@ -142,7 +146,7 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
         """Return the probability of each class, (n_messages, n_classes), as `classes_` has them."""
-        check_is_fitted(self)
+        check_is_fitted(self, "filter_")
         return self.filter_.probabilities(_texts(X), jobs=self.jobs)[:, self._places]
 
     def predict_log_proba(self, X: Any) -> Any:  # noqa: N803
@@ -164,7 +168,7 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
 
     def _odds(self, X: Any) -> Any:  # noqa: N803
         """Return the log-odds of each class against the others, (n_messages, n_classes)."""
-        check_is_fitted(self)
+        check_is_fitted(self, "filter_")
         verdicts: Any = self.filter_.classify_many(_texts(X), jobs=self.jobs)
         places, positive = self._places, self.filter_.metadata.settings.positive_index
         odds = [
