@@ -67,13 +67,7 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         names, spam = self._named()
         self.filter_ = train(
             zip([names[k] for k in which.tolist()], texts, strict=True),
-            alpha=self.alpha,
-            prior=self.prior,
-            scoring=self.scoring,
-            event_model=self.event_model,
-            traits=self.traits,
-            spam_label=spam,
-            jobs=self.jobs,
+            **self.get_params(deep=False) | {"spam_label": spam},
         )
         self._fit_names(names)
         return self

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from nbspam.cli import notes
-from nbspam.cli.command import argument, command, flag, option, section
+from nbspam.cli.command import argument, command, flag, option, rare_flag, section
 from nbspam.cli.notes import NoTrace
 from nbspam.cli.options import (
     BASE,
     DASK,
+    FILE_PATH,
     JOBS,
     MODEL_NAME,
-    TABLES,
     Cutting,
     Reading,
-    TableFile,
     refuse_stdin_twice,
 )
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode
@@ -36,9 +35,12 @@ from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import tokenize
 from nbspam.workers import executor
 
+_LINES = ("text", "json", "header")  # values of --format that are no tables
 _SMALL = 1 << 18  # bytes of a file with one message or a few
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nbspam.display.tables import VerdictTable
     from nbspam.reading.cutting import SourcePiece
 
@@ -123,13 +125,26 @@ def classify(
     form: str = option(
         "form",
         "--format",
-        type=click.Choice(["text", "json", "header", *TABLES]),
+        type=click.Choice(["text", "json", "header", "csv", "tsv", "jsonl"]),
         under="Output",
         default="text",
         help="Print text for people, JSON for programs, the value of an X-Nbspam header, or (csv,"
         " tsv, jsonl) the table that was read with the verdicts as columns.",
     ),
-    table_file: TableFile,
+    output: "Path | None" = option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=FILE_PATH,
+        under="Output",
+        excludes="--passthrough",
+        help="Write such a table to FILE: .csv, .tsv, .jsonl, .json, .parquet or .xlsx.",
+    ),
+    keep_formulas: bool = rare_flag(
+        "--keep-formulas",
+        under="Output",
+        help="In a CSV or TSV, put no apostrophe before what a spreadsheet takes for a formula.",
+    ),
     exit_code: bool = flag(
         "--exit-code",
         under="Output",
@@ -218,11 +233,12 @@ def classify(
         raws: Iterable[RawMessage | Skipped | SourcePiece]
         with contextlib.ExitStack() as stack:
             table: VerdictTable | None = None
-            if any(table_file) or form in TABLES:
+            if output is not None or keep_formulas or form not in _LINES:
                 from nbspam.cli.outputs import verdict_table
 
+                read = names, model
                 table = stack.enter_context(
-                    verdict_table(table_file, form, names, model, live_input)
+                    verdict_table(output, form, keep_formulas, read, live_input)
                 )
                 options = options._replace(on_row=table.on_row)
             with_progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
@@ -231,9 +247,8 @@ def classify(
                 from nbspam.cli.progress import progress, size_of
 
                 size = size_of(names) or 0
-                if not is_few and (
-                    table_file.output or not sys.stdout.isatty()
-                ):  # verdicts on a terminal are progress
+                # Verdicts on a terminal are progress.
+                if not is_few and (output is not None or not sys.stdout.isatty()):
                     with_progress = stack.enter_context(progress(False, names))
             workers = executor(jobs, live_input.would_block)
             if dask is not None:

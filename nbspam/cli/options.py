@@ -150,27 +150,6 @@ FILE_PATH = FilePath(readable=False)
 OUTPUT = option(
     "-o", "--output", metavar="FILE", type=FILE_PATH, under="Output", help="Write to this file."
 )
-TABLES = ("csv", "tsv", "jsonl")  # values of --format
-
-
-@section("Output")
-class TableFile(NamedTuple):
-    """Where a table of verdicts goes, and how."""
-
-    output: "Path | None" = option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=FILE_PATH,
-        excludes="--passthrough",
-        help="Write such a table to FILE: .csv, .tsv, .jsonl, .json, .parquet or .xlsx.",
-    )
-    keep_formulas: bool = rare_flag(
-        "--keep-formulas",
-        help="In a CSV or TSV, put no apostrophe before what a spreadsheet takes for a formula.",
-    )
-
-
 REPLACE_OUTPUT = flag("--replace", under="Output", help="Overwrite the output file if it exists.")
 
 

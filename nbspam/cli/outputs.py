@@ -10,13 +10,14 @@ from typing import TypeVar
 
 from nbspam.cli.command import is_typed
 from nbspam.cli.notes import note
-from nbspam.cli.options import TABLES, TableFile
 from nbspam.display.tables import FORMS, TableWriter, VerdictTable, form_of, opened
 from nbspam.errors import OptionError, SourceError
 from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import STDIN, LiveInput, Skipped
 from nbspam.store.model_file import is_model_like
+
+TABLES = ("csv", "tsv", "jsonl")  # values of --format
 
 A = TypeVar("A", bound=RawMessage | Skipped | SourcePiece)
 
@@ -103,16 +104,20 @@ def _identity(path: Path | str | int) -> _Identity:
 
 @contextlib.contextmanager
 def verdict_table(
-    asked: TableFile, form: str, sources: Sequence[str], model: str, live: LiveInput
+    output: Path | None,
+    form: str,
+    keeps_formulas: bool,
+    read: tuple[Sequence[str], str],
+    live: LiveInput,
 ) -> Iterator[VerdictTable]:
     """Open the table that `classify` writes, in a file or to standard output.
 
     form: the value of --format; if it was not given, the ending of the file decides.
+    read: names of the sources and the model, which must not be the output.
     live: rows are flushed when no more input is there.
-    Raises OptionError for options that do not go together, SourceError for a file that would be
-    lost, and ModelError for one that cannot be written.
+    Raises OptionError for options that do not go together, SourceError, and ModelError.
     """
-    path = None if asked.output == Path(STDIN) else asked.output
+    path = None if output == Path(STDIN) else output
     if path is not None and not is_typed("form"):
         form = form_of(path)
     elif form not in TABLES:
@@ -121,13 +126,12 @@ def verdict_table(
         )
     elif path is not None and path.suffix.lower()[1:] in {*FORMS} - {form}:
         raise OptionError(f"--output {path}: is not for --format {form}; leave out one of them")
-    if asked.keep_formulas and form not in ("csv", "tsv"):
+    if keeps_formulas and form not in ("csv", "tsv"):
         raise OptionError("--keep-formulas is for a CSV or a TSV; leave it out")
     files = OutputFiles({"--output": path})
-    files.check(sources, Path(model))
-    with contextlib.ExitStack() as stack:
-        file = sys.stdout.buffer if path is None else stack.enter_context(opened(path))
-        writer = TableWriter(file, form, asked.keep_formulas, note)
-        table = VerdictTable(writer, live.would_block, files.guarded)
+    files.check(read[0], Path(read[1]))
+    with opened(path) if path else contextlib.nullcontext(sys.stdout.buffer) as file:
+        table = VerdictTable(TableWriter(file, form, keeps_formulas, note), live.would_block)
+        table.guarded = files.guarded
         yield table
         table.close()

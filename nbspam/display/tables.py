@@ -28,15 +28,14 @@ from nbspam.scoring.verdict import Verdict
 from nbspam.store.writing import replaced
 
 ADDED = "verdict", "probability", "log_odds"
-_NONE = dict.fromkeys(ADDED)  # of a row that was skipped
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _PACKAGES = {"parquet": "pyarrow", "xlsx": "openpyxl"}
 FORMS = (*_DELIMITERS, "jsonl", "json", *_PACKAGES)  # and the endings of files
 _FORMULA = tuple("=+-@\t\r")
 _NUMBER = re.compile(r"[-+]?(?:|[\d.,' \u00a0\u202f]*\d(?:e[-+]?\d+)? ?%?|inf|nan)", re.IGNORECASE)
 _SOURCE = ("source",)  # the column of a message that is in no table
-# What Excel can hold: rows of a sheet, characters of a cell, digits of a whole number.
-_SHEET_ROWS, _CELL, _DIGITS = 1 << 20, 32_767, 15
+# What Excel can hold: rows below the header, characters of a cell, digits of a whole number.
+_SHEET_ROWS, _CELL, _DIGITS = (1 << 20) - 1, 32_767, 15
 _NO_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -220,7 +219,7 @@ def _write_parquet(file: IO[bytes], columns: list[str], rows: list[list[Any]]) -
 
 def _write_workbook(file: IO[bytes], columns: list[str], rows: list[list[Any]]) -> None:
     """Write a workbook of one sheet; raises TableError for what a sheet cannot have."""
-    from datetime import date, datetime, time
+    from datetime import date
 
     from openpyxl import Workbook  # type: ignore[import-untyped]
     from openpyxl.cell import WriteOnlyCell  # type: ignore[import-untyped]
@@ -228,33 +227,28 @@ def _write_workbook(file: IO[bytes], columns: list[str], rows: list[list[Any]]) 
     book = Workbook(write_only=True)
     sheet = book.create_sheet("verdicts")
 
+    def check(what: str, n: int, most: int) -> None:
+        if n > most:
+            raise TableError(
+                f"the table has {n:,} {what}, and Excel holds {most:,}; write .csv or .parquet"
+            )
+
     def cell(value: Any) -> object:
-        value = _flat(value)
-        if isinstance(value, datetime) and value.tzinfo:
-            value = value.isoformat()
-        if isinstance(value, int) and len(str(value)) > _DIGITS:
-            value = str(value)
-        if value is None or isinstance(value, int | float | datetime | date | time):
+        is_long = isinstance(value, int) and len(str(value)) > _DIGITS
+        is_plain = value is None or isinstance(value, int | float | date)
+        if is_plain and not (is_long or getattr(value, "tzinfo", None)):
             return value
-        text = _NO_XML.sub("\ufffd", str(value))
-        if len(text) > _CELL:
-            raise _too_much(f"a cell of {len(text):,} characters", f"{_CELL:,}")
+        text = _NO_XML.sub("\ufffd", str(_flat(value)))
+        check("characters in a cell", len(text), _CELL)
         shown = WriteOnlyCell(sheet, text)
         shown.data_type = "s"  # neither a formula nor an error such as #N/A
         return shown
 
-    if len(rows) >= _SHEET_ROWS:
-        raise _too_much(f"{len(rows):,} rows", f"{_SHEET_ROWS - 1:,}")
+    check("rows", len(rows), _SHEET_ROWS)
     # All before the first: openpyxl complains of a sheet that is left half written.
     for row in [list(map(cell, row)) for row in [columns, *rows]]:
         sheet.append(row)
     book.save(file)
-
-
-def _too_much(what: str, most: str) -> TableError:
-    return TableError(
-        f"the table has {what}, and Excel holds {most}; write .csv or .parquet instead"
-    )
 
 
 class VerdictTable:
@@ -263,17 +257,11 @@ class VerdictTable:
     A row that was skipped has no verdict.  As many rows wait as messages are read ahead.
     """
 
-    def __init__(
-        self,
-        writer: TableWriter,
-        pauses: Callable[[], bool],
-        guarded: Callable[[Iterable[RawMessage]], Iterator[RawMessage]],
-    ) -> None:
-        """pauses: whether the next message would have to be waited for.
-
-        guarded: passes on messages, unless they are in the file that is written.
-        """
-        self._writer, self._pauses, self._guarded = writer, pauses, guarded
+    def __init__(self, writer: TableWriter, pauses: Callable[[], bool]) -> None:
+        """pauses: whether the next message would have to be waited for."""
+        self._writer, self._pauses = writer, pauses
+        # Passes on messages; raises SourceError at one in the file that is written.
+        self.guarded: Callable[[Iterable[RawMessage]], Iterator[RawMessage]] = iter
         # Each row's source, the names of its columns, its values, and whether it is a message.
         self._waiting: deque[tuple[str, Sequence[str], Any, bool]] = deque()
 
@@ -283,29 +271,27 @@ class VerdictTable:
 
     def noted(self, raws: Iterable[RawMessage]) -> Iterator[RawMessage]:
         """Yield messages; one that is no row gets a row of its source alone."""
-        for raw in self._guarded(raws):
+        for raw in self.guarded(raws):
             row: tuple[str, Sequence[str], Any] = raw.source, _SOURCE, (raw.source,)
             if self._waiting and self._waiting[-1][0] == raw.source and not self._waiting[-1][-1]:
                 row = self._waiting.pop()[:-1]
             self._waiting.append((*row, True))
             yield raw
 
-    def add(self, verdict: Verdict) -> None:
-        """Write the row of a verdict, and before it those that were skipped."""
+    def add(self, verdict: Verdict | None) -> None:
+        """Write the row of a verdict, and before it those that were skipped; None: the last."""
         while self._waiting:
             source, names, values, is_message = self._waiting.popleft()
-            if is_message and source == verdict.source:
-                shown = verdict.as_json()
-                self._writer.add(source, names, values, {name: shown[name] for name in ADDED})
+            is_its = is_message and verdict is not None and source == verdict.source
+            shown = verdict.as_json() if is_its and verdict else {}
+            if is_its or not is_message:
+                self._writer.add(source, names, values, {name: shown.get(name) for name in ADDED})
+            if is_its:
                 break
-            if not is_message:
-                self._writer.add(source, names, values, _NONE)
         if self._pauses():
             self._writer.file.flush()
 
     def close(self) -> None:
         """Write the rows that were skipped after the last message, and what ends the file."""
-        for source, names, values, is_message in self._waiting:
-            if not is_message:
-                self._writer.add(source, names, values, _NONE)
+        self.add(None)
         self._writer.close()
