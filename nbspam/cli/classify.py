@@ -3,14 +3,14 @@
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from nbspam.cli import notes
-from nbspam.cli.command import argument, command, flag, option, rare_flag, section
+from nbspam.cli.command import argument, command, flag, is_typed, option, rare_flag, section
 from nbspam.cli.notes import NoTrace
 from nbspam.cli.options import (
     BASE,
@@ -234,11 +234,8 @@ def classify(
         with contextlib.ExitStack() as stack:
             table: VerdictTable | None = None
             if output is not None or keep_formulas or form not in _LINES:
-                from nbspam.cli.outputs import verdict_table
-
-                read = names, model
                 table = stack.enter_context(
-                    verdict_table(output, form, keep_formulas, read, live_input)
+                    _verdict_table(output, form, keep_formulas, (names, model), live_input)
                 )
                 options = options._replace(on_row=table.on_row)
             with_progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
@@ -294,6 +291,47 @@ def _line(verdict: Verdict, form: str) -> str:
     from nbspam.serving.passthrough import verdict_value  # other forms load no serving
 
     return verdict_value(verdict.verdict, verdict.probability, verdict.reason)
+
+
+@contextlib.contextmanager
+def _verdict_table(
+    output: "Path | None",
+    form: str,
+    keeps_formulas: bool,
+    read: tuple[tuple[str, ...], str],
+    live: LiveInput,
+) -> "Iterator[VerdictTable]":
+    """Open the table that `classify` writes, in a file or to standard output.
+
+    form: the value of --format; if it was not given, the ending of the file decides.
+    read: names of the sources and the model, which must not be the output.
+    live: rows are flushed when no more input is there.
+    Raises OptionError for options that do not go together, SourceError, and ModelError.
+    """
+    from pathlib import Path
+
+    from nbspam.display import tables
+
+    path = None if output == Path(STDIN) else output
+    if path is not None and not is_typed("form"):
+        form = tables.form_of(path)
+    elif form in _LINES:
+        raise OptionError(
+            "--output and --keep-formulas are for tables; add --format csv, or leave them out"
+        )
+    elif path is not None and path.suffix.lower()[1:] in {*tables.FORMS} - {form}:
+        raise OptionError(f"--output {path}: is not for --format {form}; leave out one of them")
+    if keeps_formulas and form not in ("csv", "tsv"):
+        raise OptionError("--keep-formulas is for a CSV or a TSV; leave it out")
+    files = tables.OutputFiles({"--output": path})
+    files.check(read[0], Path(read[1]))
+    with tables.opened(path) if path else contextlib.nullcontext(sys.stdout.buffer) as file:
+        table = tables.VerdictTable(
+            tables.TableWriter(file, form, keeps_formulas, notes.note), live.would_block
+        )
+        table.guarded = files.guarded
+        yield table
+        table.close()
 
 
 def _is_small(source: str) -> bool:

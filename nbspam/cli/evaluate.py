@@ -183,7 +183,7 @@ def evaluate(
       nbspam eval --compare bernoulli,multinomial --folds 10 messages.tsv
     """
     from nbspam.cli.evaluating import Reader, compare_models, evaluated, notes_of
-    from nbspam.cli.outputs import OutputFiles
+    from nbspam.display.tables import OutputFiles
 
     _check(sources, protocol, learning, reading, cutting, report, form, model)
     files = OutputFiles(report.files)

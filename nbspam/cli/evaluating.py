@@ -10,9 +10,9 @@ from nbspam.bayes.trait_model import GAUSSIAN, Variances
 from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.notes import note, note_older, note_skips
 from nbspam.cli.options import Cutting, opened_base
-from nbspam.cli.outputs import OutputFiles
 from nbspam.cli.progress import cutter, parts_shown, progress, shown_passes, work_place
 from nbspam.cli.terminal import echo_sentence
+from nbspam.display.tables import OutputFiles
 from nbspam.errors import SourceError, counted, one_line
 from nbspam.evaluation import comparison, protocols
 from nbspam.evaluation.comparison import EVERYTHING, Combination

@@ -1,4 +1,4 @@
-"""Tables of verdicts: the columns of a table that was read, and those of its verdicts.
+"""Files to write: tables of verdicts, with the columns of a table that was read.
 
 CSV, TSV, JSON and JSON lines are written row by row, Parquet and Excel at the end.  All text is
 UTF-8.
@@ -13,19 +13,25 @@ import csv
 import json
 import os
 import re
+import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from nbspam.errors import OptionError, TableError, install_command
+from nbspam.errors import OptionError, SourceError, TableError, install_command
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import field
+from nbspam.reading.source import STDIN, Skipped
 from nbspam.scoring.verdict import Verdict
+from nbspam.store.model_file import is_model_like
 from nbspam.store.writing import replaced
+
+if TYPE_CHECKING:
+    from nbspam.reading.cutting import SourcePiece
 
 ADDED = "verdict", "probability", "log_odds"
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
@@ -295,3 +301,85 @@ class VerdictTable:
         """Write the rows that were skipped after the last message, and what ends the file."""
         self.add(None)
         self._writer.close()
+
+
+# Files to write
+
+A = TypeVar("A", bound="RawMessage | Skipped | SourcePiece")
+
+
+class OutputFiles:
+    """The files to write beside what is read, of which none may be lost.
+
+    All that is read is compared with them, by device and inode, so that neither a link nor another
+    path leads around that.
+    """
+
+    def __init__(self, files: Mapping[str, Path | None]) -> None:
+        """Take the files by the options that name them; raises SourceError for one named twice."""
+        self._files: dict[_Identity, tuple[str, Path]] = {}
+        for option, path in files.items():
+            if path is not None:
+                other, _ = self._files.setdefault(_identity(path), (option, path))
+                if other != option:
+                    raise SourceError(
+                        f"{option} {path}: {other} writes to the same file; name another file"
+                    )
+
+    def check(self, sources: Iterable[str], model: Path | None) -> None:
+        """Raise SourceError if a file is a model or one of the sources, and would be lost.
+
+        model: that is read, if one is.
+        """
+        if model is not None:
+            self._refuse(model, "the model")
+        for source in sources:
+            self._refuse(0 if source == STDIN else source, "a source")
+        for identity, (option, path) in self._files.items():
+            if isinstance(identity, tuple) and is_model_like(path):  # a pipe is not opened
+                raise _lost(option, path, "a model")
+
+    def guarded(self, raws: Iterable[A]) -> Iterator[A]:
+        """Yield messages or pieces; raises SourceError at one that is in a file to write.
+
+        So what a folder or an index names is guarded too.
+        """
+        last = ""
+        for raw in raws:
+            for name in _files_of(raw) if self._files else ():
+                if name != last:
+                    self._refuse(name, "a source")
+                    last = name
+            yield raw
+
+    def _refuse(self, name: Path | str | int, what: str) -> None:
+        identity = _identity(name)
+        if isinstance(identity, tuple) and identity in self._files:
+            raise _lost(*self._files[identity], what)
+
+
+def _files_of(raw: "RawMessage | Skipped | SourcePiece") -> tuple[str, ...]:
+    if isinstance(raw, Skipped):
+        return ()
+    if not isinstance(raw, RawMessage):
+        return raw.files
+    name = raw.source
+    if isinstance(raw.content, str | bytes):  # `path:line` or `path:number`
+        name = name.rpartition(":")[0] or name
+    return (name,)
+
+
+def _lost(option: str, path: Path, what: str) -> SourceError:
+    return SourceError(f"{option} {path}: is {what}, and would be lost; name another file")
+
+
+_Identity = tuple[int, int] | str  # device and inode of a regular file; the path of any other
+
+
+def _identity(path: Path | str | int) -> _Identity:
+    """Return which file a path or descriptor is."""
+    with suppress(OSError, ValueError):
+        status = os.stat(path)  # noqa: PTH116 (a descriptor has no Path)
+        if stat.S_ISREG(status.st_mode):
+            return status.st_dev, status.st_ino
+    return os.path.realpath(str(path))
