@@ -80,7 +80,7 @@ def model(tmp_path_factory):
 def test_the_measure_sees_what_training_loads(tmp_path):
     rows = b"spam\twin a prize\nham\tlunch at noon\n"
     names = loaded_by("train", "-", "-m", tmp_path / "model.json", message=rows)
-    assert {"nbspam", "click", "numpy", "scipy"} <= packages(names)
+    assert packages(names) & (HEAVY | {"nbspam", "click"}) == {"nbspam", "click", "numpy"}
 
 
 # The first four are the cases of the default run: one of each kind.

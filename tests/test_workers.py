@@ -90,6 +90,17 @@ def test_little_work_starts_no_process(monkeypatch):
         list(tokenized(raws, Skips(), Processes(2, alone=_ONE), batch=1))
 
 
+@pytest.mark.parametrize(("size", "is_here"), [(1 << 19, True), (1 << 21, False)])
+def test_large_sources_start_processes_at_once(size, is_here):
+    where = Processes(2, alone=1e9)
+    where.expect(size)
+    assert (set(where.map(_process, None, range(2))) == {os.getpid()}) == is_here
+
+
+def _process(_, item):
+    return os.getpid()
+
+
 def test_collections_are_rare_for_a_while():
     before = gc.get_threshold()
     with suppress(ValueError), rare_collections():
@@ -202,6 +213,13 @@ def test_batches_keep_all_and_their_bounds(contents):
     assert [raw for batch in batches for raw in batch] == raws
     for batch in batches:
         assert sum(len(raw.content) for raw in batch[:-1]) <= workers.BATCH_BYTES
+
+
+def test_a_batch_is_of_many_short_texts_and_of_fewer_mails():
+    text, mail, file = "x" * 100, b"x" * 8_000, Path("x")
+    for content, most, least in ((text, 200, 200), (mail, 60, 40), (file, 60, 40)):
+        raws = [RawMessage(str(i), None, content) for i in range(300)]
+        assert least <= len(next(workers.in_batches(iter(raws)))) <= most
 
 
 # Executors

@@ -73,7 +73,7 @@ TRAITS_ENOUGH = 5.0  # messages of the smaller class beside one whose densities 
 # was written by who collected them: a fetcher's folder, another server.  No word of P2, P3, P6 and
 # P7 is one.  Of 200 new spams of trec07p that had the mark of 200 hams learned (the spams learned
 # had another), 6 were called ham with the marks heard, and 2 without.
-_ALONE, _ELSEWHERE, _ENOUGH = 0.9, 0.01, 50
+ALONE, _ELSEWHERE, _ENOUGH = 0.9, 0.01, 50
 
 
 def tells_alone(row: Sequence[float], messages: Sequence[float]) -> bool:
@@ -82,7 +82,7 @@ def tells_alone(row: Sequence[float], messages: Sequence[float]) -> bool:
     row: how many messages of each class have it, of so many.
     """
     return min(messages) >= _ENOUGH and any(
-        n >= _ALONE * n_messages and sum(row) - n <= _ELSEWHERE * (sum(messages) - n_messages)
+        n >= ALONE * n_messages and sum(row) - n <= _ELSEWHERE * (sum(messages) - n_messages)
         for n, n_messages in zip(row, messages, strict=True)
     )
 

@@ -25,7 +25,8 @@ _FIRST_NOISE, _PRIOR_WRONG, _PRIOR_MESSAGES = 0.2, 0.5, 100.0
 # a gain of -1.0, as in P1 to P3.  Two gain less than 1 there, and 15 to 21 with 20 of 202 spams
 # labelled ham.
 _LEAST_GAIN = 1.0
-BLOCK = 1 << 16  # messages whose inputs are in memory together while a calibration is fitted
+BLOCK = 1 << 16  # messages whose inputs are computed with together while a calibration is fitted
+_IN_MEMORY = 1 << 17  # messages whose inputs are in memory, 9 MB; of more a block at a time
 
 
 def inputs_of_rows(scale: calibration.Scale, evidence: EvidenceRows) -> Floats:
@@ -148,7 +149,8 @@ class _Blocks:
     """Messages to fit to, a block at a time, each with the probability that its label is right."""
 
     def __init__(self, x: Inputs, is_spam: Booleans, mean: Floats, precision: Floats) -> None:
-        self._x, self._is_spam, self._mean, self._precision = x, is_spam, mean, precision
+        self._x: Inputs = x if len(x) > _IN_MEMORY else x[: len(x)]  # read once
+        self._is_spam, self._mean, self._precision = is_spam, mean, precision
         self._right = np.ones(len(is_spam))
 
     def _each(self) -> Iterator[tuple[Floats, Booleans, Floats]]:
@@ -180,16 +182,16 @@ class _Blocks:
 
         The objective is strictly convex because of the prior.
         """
-        last_steps = 0
+        last_steps, value = 0, None
         for _ in range(_STEPS):
             gradient, hessian = self.derivatives(b)
             step = np.linalg.solve(hessian, gradient)
             size = 1.0
             if gradient @ step < _SMALL_DECREMENT:
-                last_steps += 1
+                last_steps, value = last_steps + 1, None
             else:
-                value = self._loss(b)
-                while size > 1e-8 and self._loss(b - size * step) > value:
+                before = self._loss(b) if value is None else value
+                while (value := self._loss(b - size * step)) > before and size > 1e-8:
                     size /= 2
             b = b - size * step
             if last_steps == _LAST_STEPS:
@@ -200,7 +202,9 @@ class _Blocks:
         """Return the weighted negative log-likelihood of b, in nats."""
         total = self._penalty(b)
         for x, is_spam, right in self._each():
-            total += float((right * np.logaddexp(0, -_signs(is_spam) * (x @ b))).sum())
+            z = _signs(is_spam) * (x @ b)
+            # log(1 + exp(-z)), in a quarter of the time of `np.logaddexp`.
+            total += float((right * (np.maximum(-z, 0) + np.log1p(np.exp(-np.abs(z))))).sum())
         return total
 
     def derivatives(self, b: Floats) -> tuple[Floats, Floats]:

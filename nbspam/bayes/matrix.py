@@ -11,7 +11,7 @@ entry of a token that must not speak for ham is negative.  Counts (n_classes, n_
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,18 @@ else:
 ENTRIES = 2_000_000  # of the matrix, processed at a time
 
 
+class SparseRows:
+    """The arrays of a `csr_array`, without scipy, whose import was 2 % of training on P2."""
+
+    def __init__(self, arrays: tuple[Floats, Any, Any], shape: tuple[int, int]) -> None:
+        """arrays: data, indices and indptr."""
+        (self.data, self.indices, self.indptr), self.shape = arrays, shape
+
+
+Rows = Presence | SparseRows
+T = TypeVar("T", bound=Rows)
+
+
 @runtime_checkable
 class Chunked(Protocol):
     """A presence matrix that is not in memory as a whole."""
@@ -39,11 +51,11 @@ class Chunked(Protocol):
     def shape(self) -> tuple[int, int]:
         """Its rows and columns."""
 
-    def chunks(self, entries: int) -> Iterator[Presence]:
+    def chunks(self, entries: int) -> "Iterator[Rows]":
         """Yield its rows, in order, in matrices of about so many entries, a row at least."""
 
 
-def chunks(presence: Presence | Chunked) -> Iterator[tuple[slice, Presence]]:
+def chunks(presence: Presence | Chunked) -> Iterator[tuple[slice, Rows]]:
     """Yield a matrix's rows in pieces, each with its place: only one piece is in memory.
 
     Without signs.
@@ -52,17 +64,15 @@ def chunks(presence: Presence | Chunked) -> Iterator[tuple[slice, Presence]]:
         yield rows, without_signs(piece)
 
 
-def without_signs(presence: Presence) -> Presence:
+def without_signs(presence: T) -> T:
     """Return a matrix whose entries are all positive, in the same order: `abs` would sort them."""
     if not (presence.data < 0).any():
         return presence
-    from scipy.sparse import csr_array
-
     place = presence.indices, presence.indptr
-    return csr_array((np.abs(presence.data), *place), shape=presence.shape)
+    return type(presence)((np.abs(presence.data), *place), shape=presence.shape)
 
 
-def signed_chunks(presence: Presence | Chunked) -> Iterator[tuple[slice, Presence]]:
+def signed_chunks(presence: Presence | Chunked) -> Iterator[tuple[slice, Rows]]:
     """Yield a matrix's rows in pieces, each with its place."""
     if isinstance(presence, Chunked):
         first = 0
@@ -143,7 +153,7 @@ class EventArrays:
         self._totals, self._outcomes = counts.sum(axis=0), size.outcomes
         self._trials = np.array(size.trials)
 
-    def _left_out(self, presence: Presence) -> _LeftOut:
+    def _left_out(self, presence: Rows) -> _LeftOut:
         lengths = np.diff(presence.indptr)
         n, tokens = len(lengths), presence.indices
         rows, times = np.repeat(np.arange(n), lengths), presence.data.astype(np.int64)
@@ -154,7 +164,7 @@ class EventArrays:
             outcomes = np.maximum(outcomes - np.bincount(rows[gone], minlength=n), 1)
         return _LeftOut(rows, tokens, times, gone, trials, outcomes)
 
-    def contrasts(self, presence: Presence, labels: Integers, k: int) -> Floats:
+    def contrasts(self, presence: Rows, labels: Integers, k: int) -> Floats:
         """Return the weight for class k of each entry of a matrix, its message left out, (nnz,).
 
         NaN for a token that only one message has.  Equal to `contrast` to the last bit, so that
@@ -179,7 +189,7 @@ class EventArrays:
             weights[entries] = (_logs_of_counts(counts, inside) - below) - against
         return _on_grid(weights)
 
-    def joints(self, presence: Presence, labels: Integers, log_prior: Floats | None) -> Floats:
+    def joints(self, presence: Rows, labels: Integers, log_prior: Floats | None) -> Floats:
         """Return each message's joint log-likelihoods, itself left out, (n_messages, n_classes).
 
         log_prior: (n_classes,) where it is fixed; else it follows from the remaining messages.
@@ -270,14 +280,27 @@ def ranked(weights: Floats) -> tuple[Integers, Floats]:
 
     The strongest come first.
     """
-    known = ~np.isnan(weights)
-    different = np.unique(weights[known])
-    order = np.argsort(-np.abs(different), kind="stable")
+    known = np.flatnonzero(~np.isnan(weights))
+    values = weights[known] + 0.0  # -0.0 is 0.0
+    by_bits = radix_order(values)
+    in_order = values[by_bits]
+    is_new = np.diff(in_order, prepend=np.nan) != 0
+    different = in_order[is_new]
+    order = np.lexsort((different, -np.abs(different)))
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     ranks = np.full(len(weights), -1, np.int64)
-    ranks[known] = place[different.searchsorted(weights[known])]
+    ranks[known[by_bits]] = place[np.cumsum(is_new) - 1]
     return ranks, different[order]
+
+
+def radix_order(values: Floats | NDArray[np.uint64]) -> Integers:
+    """Return the stable order of 64-bit numbers by their bits, as unsigned integers.
+
+    By parts of 16 bits, which numpy sorts by radix: in a third of the time of argsort.
+    """
+    bits = values.view(np.uint64).astype("<u8", copy=False)
+    return np.lexsort(bits.view("<u2").reshape(-1, 4).T)
 
 
 def evidence_of_rows(
@@ -291,10 +314,11 @@ def evidence_of_rows(
     text, header = known & (groups == TEXT), known & (groups == HEADER)
     words = text | (known & (groups == FIELDS))
     bits = len(weights).bit_length()
+    kind = np.int32 if n_rows << bits < 1 << 31 else np.int64  # sorted in two thirds of the time
 
     def summary(is_member: Booleans, most: int) -> Floats:
         # Words alike of a message stand together, the strongest first.
-        keys = np.sort((rows[is_member] << bits) + ranks[is_member])
+        keys = np.sort(((rows[is_member] << bits) + ranks[is_member]).astype(kind))
         starts = np.flatnonzero(np.diff(keys, prepend=-1))
         counts = np.diff(starts, append=len(keys))
         row_of, weight = keys[starts] >> bits, weights[keys[starts] & ((1 << bits) - 1)]
@@ -302,7 +326,7 @@ def evidence_of_rows(
         times = np.array([evidence.alike(m) for m in range(counts.max(initial=0) + 1)])[counts]
         nats = _on_grid(times * weight)
 
-        def total(values: Floats) -> Floats:
+        def total(values: Floats | Integers) -> Floats:
             return np.asarray(np.bincount(row_of, values, n_rows), float)
 
         def above(edges: Floats | float) -> tuple[Floats, Floats]:
@@ -320,8 +344,7 @@ def evidence_of_rows(
         sums = (negative + positive) / (evidence.SUM_SCALE * np.sqrt(np.maximum(n, 1)))
         strongest = strongest / np.where(n_strongest > 0, n_strongest, 1)
         strong = strong / (n_strong + evidence.STRONG_SHRINK)
-        of_all = np.bincount(rows[is_member], minlength=n_rows)
-        return np.column_stack([strongest, sums, strong, n, positive, negative, of_all])
+        return np.column_stack([strongest, sums, strong, n, positive, negative, total(counts)])
 
     text_tokens = np.bincount(rows[groups == TEXT], minlength=n_rows)
     return EvidenceRows(

@@ -132,18 +132,16 @@ def size_of(sources: Sequence[str]) -> int | None:
             return None
         files = [source]
         if Path(source).is_dir():
-            files = [
-                str(Path(folder) / name) for folder, _, names in os.walk(source) for name in names
-            ]
+            files = [f"{folder}/{name}" for folder, _, names in os.walk(source) for name in names]
         elif not Path(source).is_file() or source.endswith(_COMPRESSED):
             return None
         total += sum(map(_size, files))
     return total
 
 
-def _size(path: str | Path) -> int:
+def _size(path: str) -> int:
     try:
-        return Path(path).stat().st_size
+        return os.stat(path).st_size  # noqa: PTH116 (one of many)
     except OSError:
         return 0
 
@@ -151,6 +149,9 @@ def _size(path: str | Path) -> int:
 _LARGEST, _SMALLEST = 1 << 20, 1 << 16  # bytes of a piece; bounds the memory of a worker
 _ROUNDS = 12  # pieces for each worker, at least
 _MOST = 20_000  # pieces
+_SURVEYED = (
+    32 << 20
+)  # bytes of a file whose lines are counted here: a process takes longer to start
 
 
 def cutter(where: Executor, options: "ReadingOptions", names: "Sequence[str]") -> "Cutter":
@@ -160,6 +161,7 @@ def cutter(where: Executor, options: "ReadingOptions", names: "Sequence[str]") -
     # Each piece is work for the scheduler of a cluster.
     size = largest = _LARGEST if where.is_here else 2 * _LARGEST
     if total := size_of(names):
+        where.expect(total)
         size = max(min(largest, total // (where.workers * _ROUNDS)), _SMALLEST, total // _MOST)
     return Cutter(options, size, partial(_survey, where))
 
@@ -168,7 +170,9 @@ def _survey(where: Executor, parts: "list[ByteRange]") -> "Iterable[RangeCount]"
     """Return the messages that begin in each range."""
     from nbspam.reading.cutting import count
 
-    return map(count, parts) if len(parts) == 1 else where.map(_counted, None, parts)
+    if parts[0].whole < _SURVEYED:
+        return map(count, parts)
+    return where.map(_counted, None, parts)
 
 
 def _counted(_: None, part: "ByteRange") -> "RangeCount":

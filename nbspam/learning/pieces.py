@@ -29,12 +29,11 @@ from fcntl import LOCK_EX, LOCK_UN, flock
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nbspam.bayes.matrix import Booleans, Integers, Presence, row_blocks
+from nbspam.bayes.matrix import Booleans, Integers, SparseRows, radix_order, row_blocks
 from nbspam.learning.batch import trait_histograms_of
 from nbspam.learning.corpus import Corpus
 from nbspam.reading.cutting import SourcePiece
@@ -103,7 +102,7 @@ class StoredArrays:
             folder = get_worker().local_directory
         except ValueError:  # not a worker
             folder = tempfile.gettempdir()
-        self._path = Path(folder) / f"nbspam-{uuid4().hex}"
+        self._path = Path(folder) / f"nbspam-{os.urandom(16).hex()}"
         weakref.finalize(self, self._path.unlink, missing_ok=True)
         return open(self._path, "xb", opener=partial(os.open, mode=0o600))
 
@@ -132,24 +131,28 @@ class StoredArrays:
         kind, shape, place = self._layout[name]
         if 0 in shape:
             return np.empty(shape, kind)
-        with self._path.open("rb") as file:
-            how = {"access": mmap.ACCESS_READ, "offset": self._start}
-            pages = mmap.mmap(file.fileno(), self._size, **how)
+        handle = os.open(self._path, os.O_RDONLY)
+        try:
+            pages = mmap.mmap(handle, self._size, access=mmap.ACCESS_READ, offset=self._start)
+        finally:
+            os.close(handle)
         return np.frombuffer(pages, kind, int(np.prod(shape)), place).reshape(shape)
 
 
 Halves = NDArray[np.uint64]
 Bytes = NDArray[np.uint8]
+BEGINNING = 16  # bytes of a token, by which many are nearly sorted; a kind's name is shorter
 _LENGTH = 1 << 12  # bytes of a token for which there are m_i; of a longer one they come in turn
 _LINE_END = 10
-_TEXT = 1 << 18  # bytes whose keys are made at a time
+_TEXT = 1 << 16  # bytes whose keys are made at a time
 
 
 @lru_cache(1)
 def _factors(seed: bytes) -> Halves:
     """Return the m_i of a run, twice."""
-    random = np.random.Generator(np.random.PCG64(int.from_bytes(seed, "big")))
-    return random.integers(0, 1 << 64, (2, _LENGTH), dtype=np.uint64)
+    from hashlib import shake_128  # importing numpy.random takes 10 ms
+
+    return np.frombuffer(shake_128(seed).digest(16 * _LENGTH), "<u8").reshape(2, _LENGTH)
 
 
 def token_keys(text: bytes | bytearray, seed: bytes) -> tuple[Halves, Halves, Integers]:
@@ -164,12 +167,11 @@ def token_keys(text: bytes | bytearray, seed: bytes) -> tuple[Halves, Halves, In
     for first, last in row_blocks(bounds, _TEXT):
         starts, lengths = bounds[first:last] - bounds[first], np.diff(bounds[first : last + 1])
         wide = data[bounds[first] : bounds[last]].astype(np.uint64)
-        place = np.arange(len(wide), dtype=np.int32)
-        place -= np.repeat(starts.astype(np.int32), lengths)
+        place = np.arange(len(wide)) - np.repeat(starts, lengths)
         if lengths.max() > _LENGTH:
             place %= _LENGTH
         for half, factors in zip(halves, _factors(seed), strict=True):
-            half[first:last] = np.add.reduceat(factors[place] * wide, starts)
+            np.add.reduceat(factors.take(place) * wide, starts, out=half[first:last])
     return halves[0], halves[1], ends
 
 
@@ -213,13 +215,23 @@ class Table(NamedTuple):
         """Return the text of its tokens."""
         return self.text.tobytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
 
+    def by_beginning(self) -> tuple[Integers, list[str]]:
+        """Return the order of the tokens by their first BEGINNING bytes, and the tokens in it.
+
+        What is nearly sorted is sorted in a third of the time, and tokens of a kind are neighbours.
+        """
+        text = np.concatenate([self.text, np.zeros(BEGINNING, np.uint8)])
+        starts = np.concatenate([[0], self.ends])[:-1]
+        order = np.lexsort(text[starts + np.arange(BEGINNING)[::-1, None]])
+        return order, self._replace(text=lines_at(self.text, self.ends, order)[0]).tokens()
+
 
 def distinct(first: Halves, second: Halves) -> tuple[Integers, Booleans]:
     """Return an order that makes equal keys neighbours, and which keys differ from the last one.
 
     Equal keys stay in their order.
     """
-    order = np.argsort(first, kind="stable")
+    order = radix_order(first)
     first_halves, second_halves = first[order], second[order]
     is_new = np.ones(len(order), bool)
     is_new[1:] = first_halves[1:] != first_halves[:-1]
@@ -296,7 +308,8 @@ def read_piece(
     """
     text = bytearray()
     rows: list[tuple[str, str, str, int, tuple[int, ...]]] = []
-    data: list[int] = []  # of each entry; filled where one is not 1
+    times: list[int] = []  # of each entry, if they are wanted
+    hidden: list[int] = []  # the entries of tokens that only possibly hidden text has
     excerpts: list[Excerpt] = []
     skipped: list[Skipped] = []
     entries = size = 0
@@ -305,10 +318,11 @@ def read_piece(
             skipped.append(message)
             continue
         tokens, numbers = message.tokens, message.numbers
-        if how.wanted.times or numbers.possibly_hidden:
-            data += [1] * (entries - len(data))
-            counts, hidden = numbers.times, numbers.possibly_hidden
-            data += [counts.get(t, 1) * (-1 if t in hidden else 1) for t in tokens]
+        if how.wanted.times:
+            times += [numbers.times.get(token, 1) for token in tokens]
+        if numbers.possibly_hidden:
+            places = enumerate(tokens, entries)
+            hidden += [i for i, token in places if token in numbers.possibly_hidden]
         entries += len(tokens)
         text += "\n".join([*tokens, ""]).encode("utf-8", "surrogatepass")
         label, n_tokens = message.label or "", len(tokens)
@@ -326,13 +340,13 @@ def read_piece(
     place = {label: k for k, label in enumerate(sizes)}
     codes = np.array([place[label] for label in labels], np.int64)
     more: dict[str, Any] = {}
-    times = None
-    if data:
-        more["data"] = np.array(data + [1] * (entries - len(data)), np.float64)
-        times = np.abs(more["data"]) if how.wanted.times else None
+    if times or hidden:
+        more["data"] = np.array(times, np.float64) if times else np.ones(entries)
+        more["data"][hidden] *= -1
     if how.wanted.traits:
         more["traits"] = np.array(traits, np.int64).reshape(-1, len(TRAITS))
-    table, columns = _count_lines(text, how.seed, np.repeat(codes, lengths), len(place), times)
+    of_entries = np.repeat(codes, lengths)
+    table, columns = _count_lines(text, how.seed, of_entries, len(place), times or None)
     digest_lines = "".join(f"{digest}\n" for digest in digests).encode()
     ledger, _ = _count_lines(digest_lines, how.seed, codes, len(place))
     packed = _packed(place)
@@ -444,10 +458,8 @@ class StoredPiece:
         """The matrix's rows and columns."""
         return len(self), self.widened[1] if self.widened else len(self.table.first)
 
-    def chunks(self, entries: int = _ENTRIES) -> Iterator[Presence]:
+    def chunks(self, entries: int = _ENTRIES) -> Iterator[SparseRows]:
         """Yield the matrix's rows, in order, in parts of at most so many entries, or one row."""
-        from scipy.sparse import csr_array
-
         rows, columns = self._messages["rows"], self._messages["columns"]
         data, width = self._messages.get("data"), self.shape[1]
         for first, last in row_blocks(rows, min(entries, _ENTRIES)):
@@ -455,7 +467,7 @@ class StoredPiece:
             indices = columns[place] if self.widened is None else self.widened[0][columns[place]]
             values = np.ones(len(indices)) if data is None else data[place]
             ends = rows[first : last + 1] - rows[first]
-            yield csr_array((values, indices, ends), shape=(last - first, width))
+            yield SparseRows((values, indices, ends), (last - first, width))
 
     def messages(self) -> Iterator[TokenizedMessage]:
         """Yield its messages, as they were tokenized."""

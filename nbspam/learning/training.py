@@ -14,7 +14,7 @@ range of the vocabulary; a rule that needs all counts to leave a message out hol
 
 import itertools
 import os
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -35,7 +35,7 @@ from nbspam.scoring.rules import EvidenceRule, Score, rule_of
 from nbspam.store import model_file
 from nbspam.store.lookup import token_key
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.kinds import channels_of
+from nbspam.tokens.kinds import KINDS, TEXT, channels_of
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import Executor, Passes
 
@@ -91,8 +91,6 @@ class TrainingRun(ExitStack):
         self._passes.begin("reading", None)
         how = pieces.Reading(wanted or self._settings.wanted, os.urandom(16), self._path)
         for summary, *parts, digests in self._where.map(pieces.read_piece, how, sources, 4):
-            if self.records:  # workers have begun, and later passes have it when they are forked
-                import scipy.sparse  # noqa: F401
             for skipped in summary.skipped:
                 skips.take(skipped)
             summary.skipped.clear()
@@ -114,35 +112,36 @@ class TrainingRun(ExitStack):
         """Count all tokens and digests; raises TrainingError when there are not two classes."""
         classes, positive = settings.class_names(self.labels, self._settings.positive)
         empty = self.metadata = settings.empty_metadata(classes, positive, self._settings)
-        if empty.settings.counts.has_tokens:
-            self._tokens.extend(self._merged(of_tokens=True))
-        self._digests.extend(self._merged(of_tokens=False))
+        kinds = [True, False] if empty.settings.counts.has_tokens else [False]
+        items = [item for of_tokens in kinds for item in self._ranges(of_tokens)]
+        self._passes.begin("counting", len(items))
+        counted = self._where.map(_range, None, items, 3)
+        for (how, *_), values in zip(items, counted, strict=True):
+            self._passes.done()
+            (self._tokens if how.of_tokens else self._digests).append(values)
         traits = ((record.summary.messages, record.summary.traits) for record in self.records)
         tokens = (counted for (counted, _), *_ in self._tokens)
         self.metadata = settings.counted_metadata(empty, self.labels, tokens, traits)
 
-    def _merged(self, of_tokens: bool) -> Iterator[Any]:
-        """Merge the tables of the tokens, or of the digests; yields the values of `_range`.
+    def _ranges(self, of_tokens: bool) -> list[list[Any]]:
+        """Return the items of `_range` for the tables of the tokens, or of the digests.
 
         On a cluster groups of tables are merged first and cut into ranges, so that less data moves.
         """
         tables = [record.parts[1] if of_tokens else record.digests for record in self.records]
         n_keys = sum(r.summary.n_tokens if of_tokens else r.summary.n for r in self.records)
-        n = max(self._where.workers, min(n_keys // _RANGE, _RANGES), 1)
+        n, workers = max(min(n_keys // _RANGE, _RANGES), 1), self._where.workers
+        if of_tokens:  # as many for each worker
+            n = -(-n // workers) * workers
         classes = self.metadata.settings.classes
         messages = tuple(map(self.labels.__getitem__, classes))
         how = _Counting(classes, messages, of_tokens, n, self._path)
-        self._passes.begin("counting", n)
         if self._where.is_here:
-            items = [[i, *tables] for i in range(n)]
-        else:
-            size = max(1, min(_GROUP, -(-len(tables) // self._where.workers)))
-            groups = [tables[i : i + size] for i in range(0, len(tables), size)]
-            parts = [part for _, *part in self._where.map(_grouped_parts, how, groups, n + 1)]
-            items = [[None, *ranges] for ranges in zip(*parts, strict=True)]
-        for values in self._where.map(_range, how, items, 3 if of_tokens else 2):
-            self._passes.done()
-            yield values
+            return [[how, i, *tables] for i in range(n)]
+        size = max(1, min(_GROUP, -(-len(tables) // workers)))
+        groups = [tables[i : i + size] for i in range(0, len(tables), size)]
+        parts = [part for _, *part in self._where.map(_grouped_parts, how, groups, n + 1)]
+        return [[how, None, *ranges] for ranges in zip(*parts, strict=True)]
 
     def telling_alone(self) -> list[tuple[str, tuple[int, ...]]]:
         """Return the header words that alone tell the classes apart, with their counts."""
@@ -168,7 +167,15 @@ class TrainingRun(ExitStack):
             for files, arrays in zip(features, inputs, strict=True):
                 for file, array in zip(files, arrays, strict=True):
                     file.append(np.ascontiguousarray(array).data)
-        calibrations = batch_rules.fitted_calibrations(chosen, features, np.concatenate(labels))
+        with ExitStack() as stack:
+            apply: Callable[..., Iterator[Any]] = map
+            if self._where.is_here and self._where.workers > 1:
+                from concurrent.futures import ThreadPoolExecutor
+
+                apply = stack.enter_context(ThreadPoolExecutor(self._where.workers)).map
+            calibrations = batch_rules.fitted_calibrations(
+                chosen, features, np.concatenate(labels), apply
+            )
         self.metadata = Metadata(chosen, learned._replace(calibrations=calibrations))
 
     @property
@@ -181,8 +188,8 @@ class TrainingRun(ExitStack):
 
         sources: of each such message, class -> its first source.
         """
-        n = sum(n_shared for (n_shared, _), _ in self._digests)
-        digests = {digest for (_, first), _ in self._digests for digest in first}
+        n = sum(n_shared for (n_shared, _), *_ in self._digests)
+        digests = {digest for (_, first), *_ in self._digests for digest in first}
         sources: dict[str, dict[str, str]] = {}
         if n:
             items = ([*record.parts, None] for record in self.records)
@@ -200,7 +207,7 @@ class TrainingRun(ExitStack):
     def write(self, file: IO[bytes], ledger: bool = True) -> None:
         """Write the model's lines."""
         tokens = [lines for _, lines, _ in self._tokens]
-        digests = [lines for _, lines in self._digests] if ledger else []
+        digests = [lines for _, lines, _ in self._digests] if ledger else []
         self._passes.begin("writing", len(tokens) + len(digests))
         model_file.write_blocks(file, self.metadata, self._lines(tokens), self._lines(digests))
 
@@ -301,30 +308,39 @@ def _of_classes(table: Table, stored: StoredArrays, classes: tuple[str, ...]) ->
     return table._replace(counts=counts)
 
 
-def _range(how: _Counting, item: list[Any]) -> tuple[Any, ...]:
+def _range(_: None, item: list[Any]) -> tuple[Any, ...]:
     """Return a summary of a range of some tables, the model's lines, and for tokens the sum.
 
     The summary of tokens has their histograms, and the tokens that alone tell the classes apart;
     that of digests how many two classes share, and the first of these.
     """
-    i, *stored = item
-    tables = [Table.of(arrays) for arrays in stored]
-    if i is not None:
-        pairs = zip(tables, stored, strict=True)
-        tables = [_of_classes(t.range(i, how.ranges), arrays, how.classes) for t, arrays in pairs]
-    table = pieces.merged(tables)
-    names, rows = table.tokens(), list(map(tuple, table.counts.T.tolist()))
+    how, i, *stored = item
+    if i is None:
+        table = pieces.merged([Table.of(arrays) for arrays in stored])
+    else:  # one is mapped at a time: the system maps more of a file than is read
+        ranges = ((Table.of(arrays).range(i, how.ranges), arrays) for arrays in stored)
+        table = pieces.merged([_of_classes(part, arrays, how.classes) for part, arrays in ranges])
+    order, names = table.by_beginning()
+    counts = table.counts[:, order]
     key = token_key if how.of_tokens else model_file.digest_key
-    text = "\n".join(model_file.sorted_lines(zip(names, rows, strict=True), key))
+    rows = zip(names, zip(*counts.tolist(), strict=True), strict=True)
+    text = "\n".join(model_file.sorted_lines(rows, key))
     content = np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
     lines = StoredArrays(how.path, lines=content)
     if not how.of_tokens:
-        shared = np.flatnonzero((table.counts > 0).sum(axis=0) > 1)
-        return (len(shared), [names[i] for i in shared[:_SHARED].tolist()]), lines
-    channels = np.array(channels_of(names), np.int64)
-    alone = batch_rules.telling_alone(table.counts, channels, how.messages)
-    counted = batch.counted(table.counts, channels), [(names[i], rows[i]) for i in alone]
-    return counted, lines, StoredArrays(how.path, **table._asdict(), channels=channels)
+        shared = np.flatnonzero((counts > 0).sum(axis=0) > 1)
+        return (len(shared), [names[i] for i in shared[:_SHARED].tolist()]), lines, None
+    channels = np.full(len(names), TEXT)
+    for kind in KINDS:
+        low, high = (bisect_left(names, f"{kind.name}{sign}") for sign in ":;")
+        channels[low:high] = kind.channel
+    alone = batch_rules.telling_alone(counts, channels, how.messages)
+    told = [(names[i], tuple(counts[:, i].tolist())) for i in alone]
+    counted = batch.counted(counts, channels), told
+    channels[order] = channels.copy()
+    # Its text has been written.
+    kept = table._replace(text=table.text[:0], ends=table.ends[:0])
+    return counted, lines, StoredArrays(how.path, **kept._asdict(), channels=channels)
 
 
 def _fetched(_: None, stored: T) -> T:

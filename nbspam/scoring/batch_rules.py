@@ -1,15 +1,16 @@
 """The scoring rules for many messages: learned ones, each left out, or new ones, by a table."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nbspam.bayes import matrix
-from nbspam.bayes.calibration import Calibrations
+from nbspam.bayes.calibration import Calibration, Calibrations
 from nbspam.bayes.event_model import log_priors
-from nbspam.bayes.evidence import tells_alone, trait_feature
+from nbspam.bayes.evidence import ALONE, tells_alone, trait_feature
 from nbspam.bayes.fitting import Inputs, fit_calibration, inputs_of_rows
 from nbspam.bayes.matrix import Chunked, EvidenceRows, Integers, Presence
 from nbspam.scoring.classifier import Classifier
@@ -21,7 +22,7 @@ from nbspam.scoring.rules import (
     Weights,
     score_of_log_scores,
 )
-from nbspam.store.index import TokenTable, hashes_of
+from nbspam.store.index import CHANNELS, TokenTable, hashes_of
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
 from nbspam.tokens.kinds import HEADER, HOST, TEXT, channels_of
 from nbspam.tokens.tokenized import TokenizedMessage
@@ -178,7 +179,8 @@ def telling_alone(counts: Integers, channels: Integers, messages: Sequence[float
 
     counts: (n_classes, n_tokens); channels: (n_tokens,); messages: of each class.
     """
-    places = np.flatnonzero(channels == HEADER).tolist()
+    is_frequent = (counts >= np.array(messages)[:, None] * ALONE).any(axis=0)
+    places = np.flatnonzero(is_frequent & (channels == HEADER)).tolist()
     rows = counts.T[places].tolist()
     return [i for i, row in zip(places, rows, strict=True) if tells_alone(row, messages)]
 
@@ -193,21 +195,22 @@ def scores_of_rows(evidence: tuple[EvidenceRows, ...], rule: EvidenceRule) -> It
 
 
 def fitted_calibrations(
-    settings: ModelSettings, inputs: Sequence[Sequence[Inputs]], labels: Integers
+    settings: ModelSettings,
+    inputs: Sequence[Sequence[Inputs]],
+    labels: Integers,
+    apply: Callable[..., Iterator[Calibration]] = map,
 ) -> tuple[Calibrations, ...]:
     """Return the calibrations fitted to some messages, of each scored class.
 
     inputs: per scored class, of each of its calibrations.  labels: (n,), the messages' classes.
+    apply: calls a function for each calibration, perhaps in threads.
     """
-    return tuple(
-        Calibrations(
-            *(
-                fit_calibration(scale, x, labels == k)
-                for scale, x in zip(settings.scales, inputs_of_class, strict=True)
-            )
-        )
-        for k, inputs_of_class in zip(settings.scored_classes, inputs, strict=True)
+    n, classes = len(settings.scales), settings.scored_classes
+    is_class = (labels == k for k in classes for _ in range(n))
+    fitted = apply(
+        fit_calibration, settings.scales * len(classes), itertools.chain(*inputs), is_class
     )
+    return tuple(Calibrations(*itertools.islice(fitted, n)) for _ in classes)
 
 
 BatchRule = BatchEvidence | BatchSum
@@ -223,14 +226,16 @@ class BulkClassifier:
     def __init__(self, classifier: Classifier, table: TokenTable) -> None:
         """Score as `classifier` does, with a table of the tokens of its model."""
         self._classifier, self._table = classifier, table
-        settings, channels = classifier.metadata.settings, range(HOST + 1)
-        # Of each row of the table, by which tokens are found: its weights, and its channel.
-        rows = [classifier.rule.weights(counts) for counts in table.counts] * len(channels)
-        of_rows = np.repeat([channels], len(table.counts), axis=0).T
+        settings, n = classifier.metadata.settings, len(table.counts)
+        # Of each row of the table, by which tokens are found: its weights, and its channel.  Last,
+        # at -1, those of an unknown token.
+        rows = [row for row in map(classifier.rule.weights, table.counts) for _ in range(CHANNELS)]
+        rows.append((math.nan,) * len(settings.scored_classes))
+        of_rows = np.tile(np.arange(CHANNELS), (n, 1))
         messages = classifier.metadata.learned.messages
         alone = [i for i, counts in enumerate(table.counts) if tells_alone(counts, messages)]
-        of_rows[HEADER, alone] = HOST
-        self._channels = of_rows.ravel()
+        of_rows[alone, HEADER] = HOST
+        self._channels = np.append(of_rows, TEXT)
         places = range(len(settings.scored_classes))
         columns = [np.array([weights[i] for weights in rows], float) for i in places]
         self._ranked = [matrix.ranked(column) for column in columns]
@@ -242,13 +247,11 @@ class BulkClassifier:
         # The sum rule may count how often a token occurs, which the table does not have.
         if not messages or isinstance(rule, SumRule) or self._classifier.metadata.is_one_sided:
             return (self._classifier.score(m.tokens, m.numbers) for m in messages)
-        rows = self._table.find(np.concatenate([hashes_of(m.tokens) for m in messages]))
+        tokens = list(itertools.chain.from_iterable(message.tokens for message in messages))
+        rows = self._table.find(hashes_of(tokens))
         self._drop_hidden_tokens(rows, messages)
-        tokens = [token for message in messages for token in message.tokens]
-        unknown = np.flatnonzero(rows < 0).tolist()
-        marked = [i for i in unknown if ":" in tokens[i]]
-        channels = np.full(len(rows), TEXT)
-        channels[rows >= 0] = self._channels[rows[rows >= 0]]
+        channels = self._channels[rows]
+        marked = [i for i in np.flatnonzero(rows < 0).tolist() if ":" in tokens[i]]
         channels[marked] = channels_of(tokens[i] for i in marked)
         traits = [self._classifier.trait_weights(message.numbers) for message in messages]
         return scores_of_rows(self._evidence(rows, channels, messages, traits), rule)
@@ -268,12 +271,10 @@ class BulkClassifier:
         message_of = np.repeat(np.arange(n), [len(message.tokens) for message in messages])
         by_class = []
         for i, (ranks, weights) in enumerate(self._ranked):
-            places = np.full(len(rows), -1)
-            places[rows >= 0] = ranks[rows[rows >= 0]]
             features = None
             if self._classifier.metadata.settings.has_traits:
                 features = np.array([trait_feature(row[i] for row in w or ()) for w in traits])
-            of_rows = matrix.evidence_of_rows(message_of, places, weights, channels, n)
+            of_rows = matrix.evidence_of_rows(message_of, ranks[rows], weights, channels, n)
             by_class.append(of_rows._replace(traits=features))
         return tuple(by_class)
 

@@ -334,3 +334,11 @@ def test_weights_left_out_are_those_of_the_other_messages_to_the_last_bit(found,
             weights = [contrast(row, size, k, alpha) if any(row) else math.nan for row in rows]
             np.testing.assert_array_equal(actual, weights)
             assert not np.isinf(actual).any()
+
+
+@given(st.lists(st.sampled_from([math.nan, -0.0, 0.0]) | st.floats(-30, 30)))
+def test_weights_are_ranked_by_their_strength(values):
+    ranks, different = ranked(np.array(values, float))
+    assert different.tolist() == sorted({v for v in values if v == v}, key=lambda v: (-abs(v), v))
+    for value, rank in zip(values, ranks.tolist(), strict=True):
+        assert rank == -1 if math.isnan(value) else different[rank] == value

@@ -1,5 +1,6 @@
 """Tables of counts merge as arrays, however they are cut, and no two tokens are one."""
 
+import hashlib
 from collections import Counter
 
 import numpy as np
@@ -7,8 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nbspam.learning.pieces import Reading, Table, distinct, merged, read_piece, token_keys
+from nbspam.learning.pieces import (
+    BEGINNING,
+    Reading,
+    Table,
+    distinct,
+    merged,
+    read_piece,
+    token_keys,
+)
 from nbspam.reading.message import RawMessage
+from nbspam.tokens.kinds import KINDS
 from nbspam.tokens.tokenized import Wanted
 
 SEED = b"0123456789abcdef"
@@ -50,6 +60,16 @@ def test_tables_add_up_in_any_order_and_in_any_ranges(counts, n):
         assert [whole.tokens()[i] for i in places.tolist()] == table.tokens()
 
 
+@given(st.dictionaries(st.sampled_from("éab:,") | TOKENS, st.just(1)))
+def test_tokens_are_ordered_by_their_first_bytes(counts):
+    table = table_of(counts)
+    order, names = table.by_beginning()
+    assert names == [table.tokens()[i] for i in order.tolist()]
+    beginnings = [f"{name}\n".encode()[:BEGINNING] for name in names]
+    assert beginnings == sorted(beginnings)
+    assert all(len(f"{kind.name}:") <= BEGINNING for kind in KINDS)
+
+
 @pytest.mark.parametrize("halves", [1, 2])
 def test_tokens_that_share_half_a_key_are_not_one(halves):
     tables = [table_of({f"t{i}": i for i in some}, halves) for some in (range(9), range(5, 20))]
@@ -68,8 +88,8 @@ def test_equal_keys_are_neighbours_and_the_first_stays_the_first():
 
 
 def test_a_key_is_the_sum_of_random_multiples_of_the_bytes():
-    random = np.random.Generator(np.random.PCG64(int.from_bytes(SEED, "big")))
-    factors = random.integers(0, 1 << 64, (2, 4096), dtype=np.uint64).tolist()
+    random = hashlib.shake_128(SEED).digest(2 * 4096 * 8)
+    factors = np.frombuffer(random, "<u8").reshape(2, 4096).tolist()
     for token in ("a", "claim now", "\u00e9t\u00e9", "x" * 5_000):
         first, second, ends = token_keys(f"{token}\n".encode(), SEED)
         data = f"{token}\n".encode()
