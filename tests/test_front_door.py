@@ -184,6 +184,36 @@ def test_cut_offs(saved):
     assert judged(spam_cutoff=0.9) == (0.9, 1e-6, "spam", "unsure")
 
 
+def test_lists_of_senders(saved, tmp_path):
+    spam = f"From: a@example.org\nSubject: x\n\n{SPAM}".encode()
+    proven = b"Authentication-Results: mx; dmarc=pass header.from=example.org\n" + spam
+    (tmp_path / "block").write_text("@example.org\n")
+    for options, found in (
+        ({"allow": ["@example.org"], "auth_host": "mx"}, [None, "allowed sender"]),
+        ({"allow": ["@example.org"], "auth_host": ["my", "mx"]}, [None, "allowed sender"]),
+        ({"allow": iter(["@example.org"]), "trust_from": True}, ["allowed sender"] * 2),
+        ({"block": [f"file:{tmp_path}/block"]}, ["blocked sender"] * 2),
+        ({"block": ["@b.org"], "auth_host": "mx"}, [None] * 2),
+    ):
+        with nbspam.open(saved, **options) as opened:
+            verdicts = [opened.classify(mail) for mail in (spam, proven)]
+            assert opened.classify_many([spam, proven]) == [
+                v._replace(source=f"message:{i}") for i, v in enumerate(verdicts)
+            ]
+            assert [v.reason for v in verdicts] == found
+            assert [v.verdict for v in verdicts] == [
+                "ham" if reason == "allowed sender" else "spam" for reason in found
+            ]
+            assert opened.classify(SPAM).reason is None  # a text has no sender
+    for options, said in (
+        ({"allow": ["@example.org"]}, "name your mail server with auth_host, or set trust_from"),
+        ({"block": "@example.org"}, "block is a text; give a list of senders"),
+        ({"block": ["example.org"]}, "'example.org' is not a sender"),
+    ):
+        with pytest.raises(nbspam.OptionError, match=said):
+            nbspam.open(saved, **options)
+
+
 def test_three_classes_have_no_cut_offs(tmp_path):
     made = nbspam.train([(name, f"{name} {name}") for name in ("ham", "promo", "spam")] * 3)
     made.save(tmp_path / "three.json")

@@ -26,7 +26,7 @@ MORE = "More"
 # The headings of --help, in their order.
 HEADINGS = (
     *("Sources", "Mail", "Sockets", "Serving", "Test"),
-    *("Model", "Cut-offs", "Output", MORE),
+    *("Model", "Cut-offs", "Senders", "Output", MORE),
 )
 _SHOW_ALL = "nbspam.show_all"  # in a context's `meta`
 

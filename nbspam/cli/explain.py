@@ -12,7 +12,7 @@ import click
 from nbspam.bayes.calibration import DECIMALS
 from nbspam.cli import notes
 from nbspam.cli.command import argument, command, flag, option, rare_flag
-from nbspam.cli.options import BASE, MODEL, Cutting, Reading
+from nbspam.cli.options import BASE, MODEL, Cutting, Reading, SenderOptions
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
 from nbspam.display.lines import (
     ExplanationView,
@@ -34,7 +34,7 @@ from nbspam.scoring.rules import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASS
 from nbspam.scoring.verdict import TOO_FEW_WORDS, Verdict, rounded
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import HEADER, PIECE, TRIGRAM, channel_of, is_fragment, kind_of
-from nbspam.tokens.tokenized import tokenize
+from nbspam.tokens.tokenized import TokenizedMessage, tokenize
 
 _HTML = "html"
 _LIMIT, _HTML_LIMIT = 2_000, 20_000  # characters of the text that are shown and highlighted
@@ -62,6 +62,7 @@ def explain(
     model: Path = MODEL,
     base: str | None = BASE,
     cutting: Cutting,
+    senders: SenderOptions,
     reading: Reading,
     top: int = option(
         "--top",
@@ -118,7 +119,7 @@ def explain(
     if words:
         _print_words(model, top, form, fragments, legend)
         return
-    with open_filter(model, cutting.of, base=base) as spam_filter:
+    with open_filter(model, cutting.of, base, senders.lists()) as spam_filter:
         notes.note_lacking(model, spam_filter.metadata)
         if notes.has_reader():
             notes.note_older(model, spam_filter.metadata, spam_filter.classifier.base)
@@ -138,7 +139,7 @@ def explain(
         shown_words,
         sums,
         class_heads(metadata),
-        list(sentences(verdict, explanation, metadata)),
+        [*_sender_sentence(message), *sentences(verdict, explanation, metadata)],
         list(terms([word.token for word in shown_words], explanation.of)),
     )
     if form == "json":
@@ -174,7 +175,7 @@ def _print(view: ExplanationView, legend: bool) -> None:
     if view.positive is not None:
         colour = "red" if verdict.verdict == view.positive else "green"
     styled_verdict = click.style(verdict.verdict, fg=colour, bold=True)
-    probability = f"{verdict.remark}, probability {verdict.probability:.4f}"
+    probability = f"{verdict.remark}, probability {verdict.own_probability:.4f}"
     click.echo(f"{one_line(verdict.source)}: {styled_verdict}{probability}\n")
     lines = excerpt_lines(view.excerpt, page_width(), _LINES, signs=not has_colours())
     for line in lines:
@@ -333,6 +334,13 @@ def terms(tokens: Iterable[str], of: str) -> Iterator[tuple[str, str]]:
     for name, meaning in sorted(kinds.items()):
         if name:
             yield f"{name}:", meaning
+
+
+def _sender_sentence(message: TokenizedMessage) -> Iterator[str]:
+    if message.sender:
+        from nbspam.reading.senders import sentence_on
+
+        yield sentence_on(message.sender)
 
 
 def sentences(verdict: Verdict, explanation: Explanation, metadata: Metadata) -> Iterator[str]:

@@ -214,8 +214,10 @@ def note_reading(what: "SourceError") -> None:
     note(what.sentence(REMEDIES))
 
 
-def note_skips(skips: Skips) -> None:
-    """Print the skipped rows and files."""
+def note_skips(skips: Skips, quiet: bool = True) -> None:
+    """Print the skipped rows and files, and unless `quiet` which labels are one class."""
+    for sentence in [] if quiet else skips.merged:
+        note(sentence)
     if not skips.count:
         return
     for line in skips.report(REMEDIES):
@@ -264,6 +266,10 @@ REMEDIES = {
     Remedy.ONE_PROCESS: "run it again with --jobs 1",
     Remedy.ALLOW_OUTSIDE: "add --outside to read it",
     Remedy.NAME_JUNK: "name the folder for spam with --junk, or with junk in the config file",
+    Remedy.NAME_AUTH_HOST: (
+        "name your mail server with --auth-host (auth-host in the config file), or believe From"
+        " with --trust-from"
+    ),
     Remedy.LEAVE_OUT_KEYWORDS: "leave out --mark and --unsure-keyword",
     Remedy.ANY_ADDRESS: "use 127.0.0.1, or add --allow-any-address",
 }

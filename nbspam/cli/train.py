@@ -336,7 +336,7 @@ def train(
         sizes.note_small(skips.strict)
         pending.columns = sizes.columns
         sizes.report_shared(*pending.shared(), quiet, skips.strict)
-        notes.note_skips(skips)
+        notes.note_skips(skips, quiet)
         options.make_default_folder(model)
         if writing.update:
             update_model(pending, training)
@@ -400,7 +400,7 @@ def train_whole(
         for piece in run.records:
             training.sizes.add(piece.summary.messages, piece.summary.first)
         training.sizes.note_small(training.skips.strict)
-        notes.note_skips(training.skips)
+        notes.note_skips(training.skips, quiet)
         options.make_default_folder(model)
         if instead is not None and len(run.labels) < 2:
             instead(run.messages())
