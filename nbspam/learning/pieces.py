@@ -280,6 +280,7 @@ class Reading(NamedTuple):
     wanted: Wanted
     seed: bytes  # of the keys
     path: str | None  # of the run's file; None: of a cluster's worker
+    is_sized: bool = True  # whether the bytes are summed, for progress
 
 
 class Summary(NamedTuple):
@@ -329,7 +330,8 @@ def read_piece(
         rows.append((label, message.source, message.digest, n_tokens, numbers.traits))
         if message.excerpt is not None:
             excerpts.append(message.excerpt)
-        size += message.size or _file_size(message.source)
+        if how.is_sized:
+            size += message.size or _file_size(message.source)
 
     labels, sources, digests, lengths, traits = zip(*rows, strict=True) if rows else ((),) * 5
     sizes = dict(sorted(Counter(labels).items()))
