@@ -68,6 +68,17 @@ def test_many_messages_have_the_verdict_that_each_has_alone(learned, path, where
             assert message.verdict == expected
 
 
+def test_what_is_sent_for_a_line_is_without_evidence(path):
+    raws = [RawMessage("x:1", None, "some words")]
+    with open_filter(path) as spam_filter:
+        (whole,), (bare,) = (
+            list(classified(raws, Skips(), FORKED, spam_filter, is_bare=is_bare))
+            for is_bare in (False, True)
+        )
+    assert whole.verdict.score.evidences
+    assert bare.verdict == whole.verdict._replace(score=whole.verdict.score._replace(evidences=()))
+
+
 @pytest.fixture
 def tables(monkeypatch):
     """Return a list that has an entry for each table of tokens that this process makes."""

@@ -215,6 +215,13 @@ def test_batches_keep_all_and_their_bounds(contents):
         assert sum(len(raw.content) for raw in batch[:-1]) <= workers.BATCH_BYTES
 
 
+def test_a_batch_is_of_many_short_texts_and_of_fewer_mails():
+    text, mail, file = "x" * 100, b"x" * 8_000, Path("x")
+    for content, most, least in ((text, 200, 200), (mail, 60, 40), (file, 60, 40)):
+        raws = [RawMessage(str(i), None, content) for i in range(300)]
+        assert least <= len(next(workers.in_batches(iter(raws)))) <= most
+
+
 # Executors
 
 

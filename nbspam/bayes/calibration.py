@@ -94,6 +94,7 @@ Standard library only: prediction and update are on the one-message path.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from operator import mul
 from typing import NamedTuple
 
@@ -270,14 +271,18 @@ def groups(evidence: Evidence) -> tuple[tuple[Group, ...], ...]:
     return (evidence.text_and_fields,), (evidence.text, evidence.header), (evidence.opening,)
 
 
+@lru_cache
+def _bounds(ranges: tuple[Range, ...]) -> list[Range]:
+    return [
+        (low, high) if i == LENGTH else (min(low, -_WORD_RANGE), max(high, _WORD_RANGE))
+        for i, (low, high) in enumerate(ranges, 1)
+    ]
+
+
 def clamped(calibration: Calibration, x: Vector) -> Vector:
     """Return x with each feature held within its range, and all but the length to +-3 at least."""
-    values = [1.0]
-    for i, (low, high) in enumerate(calibration.ranges, 1):
-        if i != LENGTH:
-            low, high = min(low, -_WORD_RANGE), max(high, _WORD_RANGE)
-        values.append(min(max(x[i], low), high))
-    return tuple(values)
+    pairs = zip(x[1:], _bounds(calibration.ranges), strict=True)
+    return (1.0, *[min(max(value, low), high) for value, (low, high) in pairs])
 
 
 def update(scale: Scale, before: Calibration, x: Vector, is_spam: bool) -> Calibration:

@@ -314,10 +314,11 @@ def evidence_of_rows(
     text, header = known & (groups == TEXT), known & (groups == HEADER)
     words = text | (known & (groups == FIELDS))
     bits = len(weights).bit_length()
+    kind = np.int32 if n_rows << bits < 1 << 31 else np.int64  # sorted in two thirds of the time
 
     def summary(is_member: Booleans, most: int) -> Floats:
         # Words alike of a message stand together, the strongest first.
-        keys = np.sort((rows[is_member] << bits) + ranks[is_member])
+        keys = np.sort(((rows[is_member] << bits) + ranks[is_member]).astype(kind))
         starts = np.flatnonzero(np.diff(keys, prepend=-1))
         counts = np.diff(starts, append=len(keys))
         row_of, weight = keys[starts] >> bits, weights[keys[starts] & ((1 << bits) - 1)]
@@ -325,7 +326,7 @@ def evidence_of_rows(
         times = np.array([evidence.alike(m) for m in range(counts.max(initial=0) + 1)])[counts]
         nats = _on_grid(times * weight)
 
-        def total(values: Floats) -> Floats:
+        def total(values: Floats | Integers) -> Floats:
             return np.asarray(np.bincount(row_of, values, n_rows), float)
 
         def above(edges: Floats | float) -> tuple[Floats, Floats]:
@@ -343,8 +344,7 @@ def evidence_of_rows(
         sums = (negative + positive) / (evidence.SUM_SCALE * np.sqrt(np.maximum(n, 1)))
         strongest = strongest / np.where(n_strongest > 0, n_strongest, 1)
         strong = strong / (n_strong + evidence.STRONG_SHRINK)
-        of_all = np.bincount(rows[is_member], minlength=n_rows)
-        return np.column_stack([strongest, sums, strong, n, positive, negative, of_all])
+        return np.column_stack([strongest, sums, strong, n, positive, negative, total(counts)])
 
     text_tokens = np.bincount(rows[groups == TEXT], minlength=n_rows)
     return EvidenceRows(

@@ -229,7 +229,9 @@ def classify(
                 workers = stack.enter_context(work_place(dask, jobs, trace))
                 cuts = cutter(workers, options, names)
                 raws = (piece for name in names for piece in cuts.pieces(name))
-            messages = classified(raws, skips, workers, spam_filter, live_input.would_block, size)
+            messages = classified(
+                raws, skips, workers, spam_filter, live_input.would_block, size, is_bare=True
+            )
             for message in with_progress(messages):
                 verdict = message.verdict
                 n += 1

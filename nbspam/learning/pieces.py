@@ -28,7 +28,6 @@ from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_UN, flock
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from random import Random
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -151,8 +150,9 @@ _TEXT = 1 << 16  # bytes whose keys are made at a time
 @lru_cache(1)
 def _factors(seed: bytes) -> Halves:
     """Return the m_i of a run, twice."""
-    # Not numpy's: to import that takes 10 ms.
-    return np.frombuffer(Random(seed).randbytes(16 * _LENGTH), "<u8").reshape(2, _LENGTH)
+    from hashlib import shake_128  # importing numpy.random takes 10 ms
+
+    return np.frombuffer(shake_128(seed).digest(16 * _LENGTH), "<u8").reshape(2, _LENGTH)
 
 
 def token_keys(text: bytes | bytearray, seed: bytes) -> tuple[Halves, Halves, Integers]:

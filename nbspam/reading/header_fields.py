@@ -107,12 +107,14 @@ def _headers(block: bytes, limits: set[str]) -> list[Header]:
         limits.add("header")
         late = [header for header in lines[HEADERS_LIMIT:] if header[0].lower() in MIME_FIELDS]
         lines = lines[:HEADERS_LIMIT] + late[:_LATE_LIMIT]
-    headers = []
-    for name, value in lines:
-        if "\n" in value:
-            value = " ".join(filter(None, map(str.strip, value.split("\n"))))
-        headers.append((name.lower(), value.strip()))
-    return headers
+    return [
+        (name.lower(), _unfolded(value) if "\n" in value else value.strip())
+        for name, value in lines
+    ]
+
+
+def _unfolded(value: str) -> str:
+    return " ".join(filter(None, map(str.strip, value.split("\n"))))
 
 
 def content_type(value: str, default: str) -> tuple[str, dict[str, str]]:

@@ -1,6 +1,7 @@
 """The scoring rules for many messages: learned ones, each left out, or new ones, by a table."""
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -21,7 +22,7 @@ from nbspam.scoring.rules import (
     Weights,
     score_of_log_scores,
 )
-from nbspam.store.index import TokenTable, hashes_of
+from nbspam.store.index import CHANNELS, TokenTable, hashes_of
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
 from nbspam.tokens.kinds import HEADER, HOST, TEXT, channels_of
 from nbspam.tokens.tokenized import TokenizedMessage
@@ -226,14 +227,16 @@ class BulkClassifier:
     def __init__(self, classifier: Classifier, table: TokenTable) -> None:
         """Score as `classifier` does, with a table of the tokens of its model."""
         self._classifier, self._table = classifier, table
-        settings, channels = classifier.metadata.settings, range(HOST + 1)
-        # Of each row of the table, by which tokens are found: its weights, and its channel.
-        rows = [classifier.rule.weights(counts) for counts in table.counts] * len(channels)
-        of_rows = np.repeat([channels], len(table.counts), axis=0).T
+        settings, n = classifier.metadata.settings, len(table.counts)
+        # Of each row of the table, by which tokens are found: its weights, and its channel.  Last,
+        # at -1, those of an unknown token.
+        rows = [row for row in map(classifier.rule.weights, table.counts) for _ in range(CHANNELS)]
+        rows.append((math.nan,) * len(settings.scored_classes))
+        of_rows = np.tile(np.arange(CHANNELS), (n, 1))
         messages = classifier.metadata.learned.messages
         alone = [i for i, counts in enumerate(table.counts) if tells_alone(counts, messages)]
-        of_rows[HEADER, alone] = HOST
-        self._channels = of_rows.ravel()
+        of_rows[alone, HEADER] = HOST
+        self._channels = np.append(of_rows, TEXT)
         places = range(len(settings.scored_classes))
         columns = [np.array([weights[i] for weights in rows], float) for i in places]
         self._ranked = [matrix.ranked(column) for column in columns]
@@ -245,13 +248,11 @@ class BulkClassifier:
         # The sum rule may count how often a token occurs, which the table does not have.
         if not messages or isinstance(rule, SumRule) or self._classifier.metadata.is_one_sided:
             return (self._classifier.score(m.tokens, m.numbers) for m in messages)
-        rows = self._table.find(np.concatenate([hashes_of(m.tokens) for m in messages]))
+        tokens = list(itertools.chain.from_iterable(message.tokens for message in messages))
+        rows = self._table.find(hashes_of(tokens))
         self._drop_hidden_tokens(rows, messages)
-        tokens = [token for message in messages for token in message.tokens]
-        unknown = np.flatnonzero(rows < 0).tolist()
-        marked = [i for i in unknown if ":" in tokens[i]]
-        channels = np.full(len(rows), TEXT)
-        channels[rows >= 0] = self._channels[rows[rows >= 0]]
+        channels = self._channels[rows]
+        marked = [i for i in np.flatnonzero(rows < 0).tolist() if ":" in tokens[i]]
         channels[marked] = channels_of(tokens[i] for i in marked)
         traits = [self._classifier.trait_weights(message.numbers) for message in messages]
         return scores_of_rows(self._evidence(rows, channels, messages, traits), rule)
@@ -271,12 +272,10 @@ class BulkClassifier:
         message_of = np.repeat(np.arange(n), [len(message.tokens) for message in messages])
         by_class = []
         for i, (ranks, weights) in enumerate(self._ranked):
-            places = np.full(len(rows), -1)
-            places[rows >= 0] = ranks[rows[rows >= 0]]
             features = None
             if self._classifier.metadata.settings.has_traits:
                 features = np.array([trait_feature(row[i] for row in w or ()) for w in traits])
-            of_rows = matrix.evidence_of_rows(message_of, places, weights, channels, n)
+            of_rows = matrix.evidence_of_rows(message_of, ranks[rows], weights, channels, n)
             by_class.append(of_rows._replace(traits=features))
         return tuple(by_class)
 

@@ -56,7 +56,7 @@ BLOCK = 8 << 10
 FINE = 1 << 10  # the same for many messages, and for changes
 MARKS = 1 << 14  # places in the cache, about, 1.5 MB, of a model of less than 128 MB
 PROBE = 256
-COPIED = 1 << 20  # bytes copied at a time
+COPIED = 1 << 16  # bytes copied at a time
 _COUNT = rb"(?:0|[1-9]\d{0,15})"  # as JSON writes it
 LINE_LIMIT = 1 << 13  # bytes; the tokenizer's longest token is much shorter
 

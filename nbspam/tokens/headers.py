@@ -13,7 +13,7 @@ tokens in every folder.
 """
 
 import re
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.header_fields import Header, decode_words
@@ -74,8 +74,8 @@ def fields_of(headers: list[Header]) -> dict[str, str]:
     return {name: "\n".join(values) for name, values in sorted(lines.items())}
 
 
-def header_tokens(headers: list[Header]) -> set[str]:
-    """Return the tokens of a mail's header fields."""
+def header_tokens(headers: list[Header], subject: str | None = None) -> set[str]:
+    """Return the tokens of a mail's header fields.  subject: as `subject_of` returns it."""
     values = fields_of(headers)
     tokens = channel_tokens(values)
     for name in values.keys() & _FIELDS.keys():
@@ -85,7 +85,7 @@ def header_tokens(headers: list[Header]) -> set[str]:
         if name == "subject":
             if "=?" in raw:
                 tokens.add("mime:encoded-subject")
-            text, tricks = undo_tricks(subject_of(headers))
+            text, tricks = undo_tricks(subject_of(headers) if subject is None else subject)
             tokens |= tricks
             tokens.update(["subject:" + token for token in text_tokens(text)])
             continue
@@ -188,8 +188,8 @@ def channel_tokens(values: dict[str, str]) -> set[str]:
         text = "\n".join(lines)
         if len(tokens) < _TOKENS_LIMIT:
             data = text[:_CHANNEL_LIMIT].encode("ascii", "replace").translate(_KEPT)
-            pieces = set(data.decode("ascii").split())
-            tokens.update([prefix + value for piece in pieces for value in _values_of[piece]])
+            values_of_pieces = map(_values_of.__getitem__, set(data.decode("ascii").split()))
+            tokens.update([prefix + value for value in chain.from_iterable(values_of_pieces)])
         if len(tokens) >= _TOKENS_LIMIT or len(text) > _CHANNEL_LIMIT:
             tokens.add("limit:header")
     return tokens

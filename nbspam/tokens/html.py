@@ -23,7 +23,7 @@ from nbspam.tokens.text import Memo
 
 # Elements whose text is not HTML, and not shown.
 RAW = "style|script|title|noframes|noembed|iframe"
-_NAME = re.compile(rf"<(?:({RAW})(?![^\s/>])|(/?)([a-z][^\s<>/\"']*+))", re.IGNORECASE | re.ASCII)
+_NAME = re.compile(rf"<(?:({RAW})(?![^\s/>])|(/?)([a-z][^\s<>/\"']*+))", re.ASCII)
 _LINK = lazy_pattern(
     r"(?:href|src|action|background)\s{0,9}=\s{0,9}[\"']?\s{0,9}([^\s\"'<>]{1,500})"
 )
@@ -66,14 +66,14 @@ class Tag(NamedTuple):
 
 
 def _tag(source: str) -> Tag:
-    match = _NAME.match(source)
+    lower = source.lower()
+    match = _NAME.match(lower)
     if match is None:
         return Tag("")
+    inside = lower[match.end() :]
     if match[1]:
-        raw = match[1].lower()
-        has_text = raw.startswith(("no", "if")) and bool(source[match.end() :].strip())
-        return Tag(" ", has_text=has_text)
-    name, closes, inside = match[3].lower(), bool(match[2]), source[match.end() :].lower()
+        return Tag(" ", has_text=match[1].startswith(("no", "if")) and bool(inside.strip()))
+    name, closes = match[3], bool(match[2])
     is_gap = name in _BLOCK
     if name in _INLINE and is_gap:
         is_gap = (name == "br" or not closes) and _SIZELESS.search(inside) is None
@@ -123,7 +123,9 @@ def page_of(source: str) -> Page:
         tricks.add("trick:entity")
     pieces = _TAG.split(source)  # a text, a tag, the name of a sheet or script, a text, and so on
     texts, sources = pieces[::3], pieces[1::3]
-    if "<!--" in source and _has_comment_in_word(texts, sources):
+    # A split at once finds whether one follows a letter: few do.
+    has_comment = any(piece[-1:].isalpha() for piece in source.split("<!--")[:-1])
+    if has_comment and _has_comment_in_word(texts, sources):
         tricks.add("trick:comment")
     # Those of comments and titles are none.
     sheets = [
@@ -132,7 +134,7 @@ def page_of(source: str) -> Page:
         if raw and raw.lower() == "style"
     ]
     sheet = StyleSheet("".join(sheets)) if sheets else None
-    text, certain = visible(texts, [tags[tag] for tag in sources], sheet, links, tricks)
+    text, certain = visible(texts, list(map(tags.__getitem__, sources)), sheet, links, tricks)
     is_certain = certain is text
     text = styles.unescaped(text)
     if is_certain:
@@ -173,6 +175,7 @@ _SPECIAL = _UNSEEN | _SELDOM_SEEN | _UNBROKEN | _SCALES.keys() | _INDENTS.keys()
 _SPECIAL |= {"details", "select", "summary"}
 # Tags that browsers open again if their parent was closed first.
 _FORMATTING = frozenset("a b big code em font i nobr s small strike strong tt u".split())
+_FEW_TAGS = 8
 _REOPENED, _REOPENED_LIMIT = 8, 1_000  # at once, and of a page
 
 _FEW_WORDS = 5
@@ -192,15 +195,15 @@ _TRICKS = {_INVISIBLE: "hidden", _CLOSED: "hidden", _CHOICE: ""}
 _TABLE = frozenset({"table", "td", "th", "caption", "template", "button", "object"})
 _LIST = frozenset({"ul", "ol", "menu", *_TABLE})
 _ROW = frozenset({"tr", "table", "template"})
-_ENDS_P: tuple[Collection[str], Collection[str]] = ("p",), _TABLE
-_ENDS = {
+_ENDS_P: tuple[tuple[str, ...], frozenset[str]] = ("p",), _TABLE
+_ENDS: dict[str, tuple[tuple[str, ...], frozenset[str]]] = {
     "li": (("li",), _LIST),
     "dt": (("dt", "dd"), _TABLE | {"dl"}),
     "dd": (("dt", "dd"), _TABLE | {"dl"}),
     "td": (("td", "th"), _ROW),
     "th": (("td", "th"), _ROW),
-    "tr": (("tr",), ("table", "template")),
-    "option": (("option",), ("select", "datalist")),
+    "tr": (("tr",), frozenset({"table", "template"})),
+    "option": (("option",), frozenset({"select", "datalist"})),
 } | dict.fromkeys(
     "address article aside blockquote center details dialog dir div dl fieldset figure footer form"
     " h1 h2 h3 h4 h5 h6 header hr main menu nav ol p pre section summary table ul".split(),
@@ -255,9 +258,9 @@ def _element(
             name == "background" and not value.startswith(("cid:", "data:"))
         ):
             continue
-        style |= styles.declarations(
+        style |= _declarations_of[
             _PRESENTATION[name].format(f"{value}px" if value.isdigit() else value)
-        )
+        ]
     look = styles.look(style | rules | inline)
     if look == NO_LOOK and besides is None and not is_open:
         return _PLAIN
@@ -288,24 +291,25 @@ def visible(
     open_tags = _OpenTags(sheet)
     for i, (text, tag) in enumerate(zip(texts, [*tags, Tag("")], strict=True)):
         sure, doubted, _, _, _, _, _, is_unbroken = open_tags.reading
-        is_blank = not text or text.isspace()
-        if is_unbroken:
-            line += max(map(len, text.split("\n"))) if open_tags.places["pre"] else len(text)
-            doubted = doubted or (_DOUBT if line > _MOST_CHARACTERS else "")
-        if not (sure and doubted):
-            pieces.append(text)
-            if is_blank or not (sure or doubted):
-                certain.append(text)
-            if not is_blank:
-                preheader = _PREHEADER_LIMIT
-        elif not is_blank:
-            preheader += len(_FILLER.sub("", text)) if preheader < _PREHEADER_LIMIT else 1
-            if (trick := _TRICKS.get(sure, sure)) and preheader > _PREHEADER_LIMIT:
-                tricks.add(f"trick:{trick}")
-            unseen.append(text)
+        if text:  # half of them are empty
+            is_blank = text.isspace()
+            if is_unbroken:
+                is_pre = open_tags.places["pre"]
+                line += max(map(len, text.split("\n"))) if is_pre else len(text)
+                doubted = doubted or (_DOUBT if line > _MOST_CHARACTERS else "")
+            if not (sure and doubted):
+                pieces.append(text)
+                if is_blank or not (sure or doubted):
+                    certain.append(text)
+                if not is_blank:
+                    preheader = _PREHEADER_LIMIT
+            elif not is_blank:
+                preheader += len(_FILLER.sub("", text)) if preheader < _PREHEADER_LIMIT else 1
+                if (trick := _TRICKS.get(sure, sure)) and preheader > _PREHEADER_LIMIT:
+                    tricks.add(f"trick:{trick}")
+                unseen.append(text)
         _, name, _, _, its_links, inside, _, has_text = tag  # quicker than dots
-        if its_links:
-            links += its_links
+        links += its_links
         if has_text:
             tricks.add("trick:hidden")
         was_gone = sure and open_tags.is_gone
@@ -481,6 +485,7 @@ class _OpenTags:
         self._sheet = sheet
         self._link = _DEFAULT_LINK
         self._ruled: dict[str, _Element] = {}  # by name and attributes, if there is a sheet
+        self._rules: dict[tuple[str, str, str], styles.Rules] = {}  # by name, class and id
         self._stack: list[_Open] = []
         self._n_reopened = 0
         self.places: dict[str, list[int]] = defaultdict(list)  # of each name in the stack
@@ -494,19 +499,21 @@ class _OpenTags:
         """Open or close a tag; return the gap that a reader sees in its place."""
         gap, name, closes, opens, _, inside, has_look, _ = tag
         if closes:
-            places = self.places[name]
-            if places and places[-1] == len(self._stack) - 1:  # nine in ten
-                del places[-1]
+            if self._stack and self._stack[-1][0] == name:  # nine in ten
                 _, element, self.reading = self._stack.pop()
+                self.places[name].pop()
             else:
                 is_scoped = name in _BLOCK or name in _FORMATTING
-                bounds = () if name in _TABLE_PARTS else _TABLE if is_scoped else _BLOCK
+                bounds = _TABLE if is_scoped else _BLOCK
+                if name in _TABLE_PARTS:
+                    bounds = frozenset()
                 element = self._close((name,), bounds)
             if name == "html":
                 self.reading = self.reading._replace(doubted=_DOUBT)
         elif opens:
-            if name in _ENDS:
-                self._close(*_ENDS[name])
+            # One or two names: most often none of them is open.
+            if (ends := _ENDS.get(name)) and (self.places[ends[0][0]] or self.places[ends[0][-1]]):
+                self._close(*ends)
             element = _PLAIN
             if has_look or self._sheet is not None:
                 element = self._element(name, inside)
@@ -541,23 +548,30 @@ class _OpenTags:
         element = self._ruled.get(key)
         if element is None:
             attributes = _attributes_of[inside]
-            classes = dict.fromkeys(attributes.get("class", "").split())
-            rules = self._sheet.rules_for(name, classes, attributes.get("id", "").strip())
+            kind = name, attributes.get("class", ""), attributes.get("id", "")
+            rules = self._rules.get(kind)
+            if rules is None:
+                classes = dict.fromkeys(kind[1].split())
+                rules = self._rules[kind] = self._sheet.rules_for(name, classes, kind[2].strip())
             element = _unruled[inside] if rules == styles.NO_RULES else _element(inside, *rules)
             if "data-ogs" in inside:  # Outlook adds it, and its rules were passed over
                 element = element._replace(besides=_IN_DOUBT)
             self._ruled[key] = element
         return element
 
-    def _close(self, names: Collection[str], bounds: Collection[str]) -> _Element:
+    def _close(self, names: Collection[str], bounds: frozenset[str]) -> _Element:
         """Close the innermost tag of some names and all tags within it; return its element.
 
         Nothing is closed if there is none, or if a tag of the `bounds` is further in.
         """
-        if not any(map(self.places.get, names)):  # two in three
+        if not any(map(self.places.get, names)):
             return _PLAIN
         place = self._innermost(names)
-        if place < self._innermost(bounds):
+        if len(self._stack) - place < _FEW_TAGS:  # so many are quicker to look at than the bounds
+            is_bound = not bounds.isdisjoint([tag[0] for tag in self._stack[place + 1 :]])
+        else:
+            is_bound = place < self._innermost(bounds)
+        if is_bound:
             return _PLAIN
         (closed, element, self.reading), *inner = self._stack[place:]
         del self._stack[place:]
@@ -586,4 +600,4 @@ class _OpenTags:
     def _innermost(self, names: Collection[str]) -> int:
         """Return the place of the innermost tag of some names; -1 if none is open."""
         open_ones = filter(None, map(self.places.get, names))
-        return max((places[-1] for places in open_ones), default=-1)
+        return max([places[-1] for places in open_ones], default=-1)

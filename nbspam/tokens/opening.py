@@ -25,7 +25,7 @@ _LETTER_BYTES = bytes(  # as `_LETTERS` has them, ¹ and ½ among them
     byte for byte, c in enumerate(_WESTERN) if c.isalnum() and not c.isdecimal()
 )
 _DIGIT_BYTES = bytes.maketrans(b"123456789", b"000000000")
-_DIGITS = str.maketrans("123456789", "000000000")
+_LOWER_BYTES = _WESTERN.lower().encode("cp1252", "replace").translate(_DIGIT_BYTES)
 _LETTERS, _DIGIT = lazy_pattern(r"[^\W\d_]+"), lazy_pattern(r"\d")
 _MARKS = lazy_pattern(f"[{MARKS}]+")
 
@@ -36,15 +36,23 @@ def opening_tokens(texts: Iterable[str]) -> dict[str, None]:
     texts: the Subject, and the text of each part as far as it is seen for certain.
     """
     text = " ".join(texts)[:_ALL]
-    first = " ".join(text[: _BLANKS * _FIRST].lower().split())[:_FIRST]
     data = western_bytes(text)
+    most = _BLANKS * _FIRST
     if data is None:
-        pieces = [part for piece in first.split() for part in pieces_of_unspaced(piece)]
-        pieces = [_DIGIT.sub("0", piece[:_CUT]) for piece in pieces]
+        lower = text[:most].lower()
         left = _DIGIT.sub("0", _MARKS.sub("", _LETTERS.sub("", text)))
     else:
+        lower = data[:most].translate(_LOWER_BYTES).decode("cp1252")
         left = data.translate(_DIGIT_BYTES, _LETTER_BYTES).decode("cp1252")
-        pieces = [piece[:_CUT] for piece in first.translate(_DIGITS).split()]
+    first = " ".join(lower[: 2 * _FIRST].split())
+    if len(first) <= _FIRST:  # many blanks
+        first = " ".join(lower.split())
+    pieces = first[:_FIRST].split()
+    if data is None:
+        pieces = [part for piece in pieces for part in pieces_of_unspaced(piece)]
+        pieces = [_DIGIT.sub("0", piece[:_CUT]) for piece in pieces]
     prefix, signs = PIECE.prefix, f"{PIECE.prefix}!"
-    tokens = dict.fromkeys([prefix + piece for piece in pieces])
-    return tokens | dict.fromkeys([signs + run[:_CUT_SIGNS] for run in left.split()])
+    tokens = [prefix + piece[:_CUT] for piece in pieces]
+    # Two in three runs of signs were there before.
+    tokens += [signs + run[:_CUT_SIGNS] for run in dict.fromkeys(left.split())]
+    return dict.fromkeys(tokens)

@@ -297,8 +297,15 @@ def _paint(value: str) -> Paint:
 
 def look(style: Declarations) -> Look:
     """Return the effect of a style on text."""
+    return _look_of[";".join([f"{name}:{value}" for name, value in style.items()])]
+
+
+def _look(text: str) -> Look:
+    """Return the effect of a style, `name:value;name:value`, on text."""
+    pairs = [piece.partition(":")[::2] for piece in text.split(";") if text]
+    style = dict(pairs)
     get = style.get
-    odd = [name for name, value in style.items() if not _is_harmless[f"{name}:{value}"]]
+    odd = [name for name, value in pairs if not _is_harmless[f"{name}:{value}"]]
     is_doubted = any(name != "height" or "display" in style for name in odd)
     size_text, line = get("font-size"), ""
     if size_text is None and "font" in style:
@@ -355,6 +362,8 @@ def look(style: Declarations) -> Look:
     )
 
 
+# Of 1,000 mails' 3,593 styles 615 are different.
+_look_of = Memo(_look, limit=1 << 12)
 NO_LOOK = Look()
 _ROOM = _UNITS | {"%": 1.2} | dict.fromkeys(("", "auto", "none"), math.inf)
 _FEW = 4  # pairs of colours by rules in doubt; with more a text is in doubt
@@ -422,6 +431,8 @@ _KNOWN_SELECTORS = lazy_pattern(
     r"(?:[a-z0-9\s*>+~,._#-]++|:(?:root|link|hover|active|focus|visited|:?(?:before|after)"
     r"|first-child|last-child|:?first-letter|:?first-line|:selection)(?![\w-])|\[[^\[\]]*\])*+"
 )
+# Declarations, whether they may override a tag's own, and the look that doubtful rules may give.
+Rules = tuple[Declarations, bool, Look | None]
 _RULES_LIMIT = 2_000  # of a message that are kept: those that can hide
 
 
@@ -463,9 +474,7 @@ class StyleSheet:
                             made = Look(shows=made.shows)
                         self._doubtful[key] = either((self._doubtful.get(key, NO_LOOK), made))
 
-    def rules_for(
-        self, name: str, classes: Iterable[str], own_id: str
-    ) -> tuple[Declarations, bool, Look | None]:
+    def rules_for(self, name: str, classes: Iterable[str], own_id: str) -> Rules:
         """Return the declarations for an element, whether they may override its own style.
 
         And the look that doubtful rules may give it.
@@ -475,6 +484,8 @@ class StyleSheet:
             keys += [f".{class_name}", f"{name}.{class_name}"]
         if own_id:
             keys += [f"#{own_id}", f"{name}#{own_id}"]
+        if self._certain.keys().isdisjoint(keys) and self._doubtful.keys().isdisjoint(keys):
+            return NO_RULES
         style: Declarations = {}
         for _, _, declared in sorted(
             (self._certain[key] for key in keys if key in self._certain), key=lambda rule: rule[:2]
@@ -486,7 +497,7 @@ class StyleSheet:
 
 
 # The result of `rules_for` for most elements.
-NO_RULES: tuple[Declarations, bool, Look | None] = {}, False, None
+NO_RULES: Rules = {}, False, None
 
 
 def _rules_of(sheet: str, applies_here: int) -> Iterator[tuple[str, Declarations, int, bool]]:

@@ -62,12 +62,13 @@ def message_tokens(
     is_mail = bool(message.headers)
     has_others = any(part.is_doubtful for part in message.parts)
     # Mail software may put a header's fields in another order, and never a text's words.
-    tokens = dict.fromkeys(sorted(header_tokens(message.headers)) if is_mail else ())
+    subject = subject_of(message.headers) if is_mail else ""
+    tokens = dict.fromkeys(sorted(header_tokens(message.headers, subject)) if is_mail else ())
     perhaps: dict[str, None] = {}
     others: list[str] = []  # texts that mail programs show another part for
     visible_words: set[str] = set()
     # The Subject and the texts that are seen for certain.
-    certain = [undo_tricks(subject_of(message.headers))[0]] if is_mail else []
+    certain = [undo_tricks(subject)[0]] if is_mail else []
     for part in message.parts:
         if is_mail:
             tokens[f"mime:{_NO_MEDIA_TYPE.sub('', part.content_type[:60])}"] = None
@@ -174,10 +175,14 @@ def _add_filename(name: str, tokens: dict[str, None]) -> None:
 # Traits
 
 _DIGITS = re.compile(r"\d+")
-_CAPITALS, _LETTERS = western_table(str.isupper), western_table(str.isalpha)
 _DIGITS_ALONE = western_table("0123456789".__contains__)
 _VISIBLE = western_table(lambda character: not character.isspace()).translate(
     b"a" * 32 + b" " + b"a" * 223
+)
+# Western bytes but capitals, but letters, but what is seen: to count the others is to remove these.
+_NO_CAPITALS, _NO_LETTERS, _BLANKS = (
+    bytes(byte for byte in range(256) if table[byte] == 32)
+    for table in (western_table(str.isupper), western_table(str.isalpha), _VISIBLE)
 )
 
 
@@ -189,13 +194,12 @@ def _numbers(text: str) -> tuple[int, int, int, int, int, int]:
     data = western_bytes(text)
     if data is not None:  # at the speed of a table look-up
         runs = data.translate(_DIGITS_ALONE).split()
-        spaced = b" " + data.translate(_VISIBLE)
         return (
-            len(data) - data.translate(_CAPITALS).count(b" "),
-            len(data) - data.translate(_LETTERS).count(b" "),
+            len(data.translate(None, _NO_CAPITALS)),
+            len(data.translate(None, _NO_LETTERS)),
             sum(map(len, runs)),
-            spaced.count(b"a"),
-            spaced.count(b" a"),
+            len(data.translate(None, _BLANKS)),
+            (b" " + data.translate(_VISIBLE)).count(b" a"),
             max(map(len, runs), default=0),
         )
     words = text.split()
@@ -212,12 +216,11 @@ def _numbers(text: str) -> tuple[int, int, int, int, int, int]:
 
 def _links(text: str) -> int:
     """Return how many web addresses a text has: http:// and https://, and www. without either."""
-    lower = text.lower()
-    if "://" not in lower and "www." not in lower:
-        return 0
-    schemes = ("http://", "https://")
-    n = sum(map(lower.count, schemes)) + lower.count("www.")
-    return n - sum(lower.count(f"{scheme}www.") for scheme in schemes)
+    lower = text.encode("utf-8", "replace").lower()  # str.lower is slow beyond ASCII
+    schemes = (b"http://", b"https://") if b"://" in lower else ()
+    n_bare = lower.count(b"www.")
+    n = sum(map(lower.count, schemes)) + n_bare
+    return n - sum(lower.count(scheme + b"www.") for scheme in schemes) if n_bare else n
 
 
 def message_traits(message: Message, texts: Sequence[VisibleText]) -> tuple[int, ...]:
@@ -418,10 +421,11 @@ def tokenize(
     *,
     digest: bool = False,
     wanted: Wanted = TOKENS_ALONE,
+    size: int = 0,
 ) -> TokenizedMessage:
     """Return a parsed message tokenized.
 
-    digest: whether the ledger will be asked for it.
+    digest: whether the ledger will be asked for it.  size: as `TokenizedMessage` has it.
     wanted: the numbers that the model counts, and the digest is of them too; an excerpt.
     """
     texts: list[VisibleText] | None = None if wanted == TOKENS_ALONE else []
@@ -441,7 +445,7 @@ def tokenize(
     if digest:
         decoded = (part.text for part in message.parts)
         known = digest_of(tokens, message.headers, *numbers[:2], texts=decoded)
-    return TokenizedMessage(source, label, list(tokens), known, numbers=numbers, excerpt=excerpt)
+    return TokenizedMessage(source, label, list(tokens), known, size, numbers, excerpt)
 
 
 class Tokenizing(NamedTuple):
@@ -469,5 +473,4 @@ def tokenize_raw(raw: RawMessage, how: Tokenizing) -> TokenizedMessage | Skipped
     if how.skips_empty and not isinstance(raw.content, str) and message.is_empty:
         return Skipped(raw.source, "the message is empty", is_error=False)
     size = len(raw.content) if isinstance(raw.content, bytes | str) else 0
-    done = tokenize(message, raw.source, raw.label, digest=how.digest, wanted=how.wanted)
-    return done._replace(size=size)
+    return tokenize(message, raw.source, raw.label, digest=how.digest, wanted=how.wanted, size=size)

@@ -5,16 +5,15 @@ from hypothesis import strategies as st
 from small_models import big, labelled_tokens, learn, refused
 
 from nbspam.store import index
-from nbspam.store.index import CollisionError, TokenTable, hashes_of
+from nbspam.store.index import CHANNELS, CollisionError, TokenTable, hashes_of
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.kinds import channel_of
 
 
 def counts_in(table, tokens):
     rows = table.find(hashes_of(tokens)).tolist()
-    n = len(table.counts)
     return {
-        token: (row // n, table.counts[row % n])
+        token: (row % CHANNELS, table.counts[row // CHANNELS])
         for token, row in zip(tokens, rows, strict=True)
         if row >= 0
     }
