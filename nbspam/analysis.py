@@ -11,9 +11,9 @@ from nbspam.errors import OptionError
 from nbspam.evaluation import protocols
 from nbspam.evaluation.messages import LabelledCorpus
 from nbspam.evaluation.results import Results, compute
-from nbspam.filter import Filter, PathOrName, warn, warn_guess
-from nbspam.filter import open as open_model
 from nbspam.learning.settings import TrainingSettings
+from nbspam.library import Filter, PathOrName, warn, warn_guess
+from nbspam.library import open as open_model
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import label_text
 from nbspam.reading.source import ReadingOptions, Skips, TableOptions
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from nbspam.bayes.matrix import Presence
-    from nbspam.filter import Messages
+    from nbspam.library import Messages
 
 
 def classify_many(

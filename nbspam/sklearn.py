@@ -13,8 +13,9 @@ import numpy as np
 
 from nbspam.bayes.event_model import BERNOULLI, odds_of_class
 from nbspam.errors import OptionError, SourceError, install_command
-from nbspam.filter import Filter, ModelSource, train
+from nbspam.filter import ModelSource, filter_of
 from nbspam.learning.settings import TrainingSettings, first_metadata
+from nbspam.library import Filter, train
 from nbspam.names import SPAM, UNSURE, normal_label
 from nbspam.reading.rows import label_text
 from nbspam.scoring.verdict import CutOffs
@@ -109,7 +110,7 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
             settings.check()
             model = Model(first_metadata(names, settings), {}, {})
             source = ModelSource(UnsavedModel(partial(write_lines, model=model)))
-            self.filter_ = Filter(source.classifier(), CutOffs.of_model(model.metadata), source)
+            self.filter_ = Filter(filter_of(source, CutOffs.of_model(model.metadata)))
             self._fit_names(names)
         which = np.searchsorted(self.classes_, labels).tolist()
         names = [self.filter_.classes[self._places[k]] for k in which]

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nbspam.errors import ModelError, NbspamError, Remedy, ServingError
-from nbspam.filter import CutOffsOf, Filter
+from nbspam.filter import CutOffsOf, TokenFilter
 from nbspam.scoring.base import Base
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
@@ -78,7 +78,9 @@ class OpenModel:
             if below:
                 below.check(path, metadata.settings)
             make = below.classifier if below else Classifier
-            self.filter = Filter(make(metadata, counts, opening.words), opening.cut_offs(metadata))
+            self.filter = TokenFilter(
+                make(metadata, counts, opening.words), opening.cut_offs(metadata)
+            )
         except BaseException:
             close()
             raise
