@@ -34,7 +34,13 @@ if TYPE_CHECKING:
 def classify_many(
     messages: "Messages", model: "PathOrName | Filter", **options: Any
 ) -> "list[Verdict] | pd.DataFrame":
-    """Return the verdicts of a filter, or of a model file, as `Filter.classify_many` does."""
+    """Return the verdicts of a filter, or of a model file, as `Filter.classify_many` does.
+
+    Raises ModelError for the file, and what `Filter.classify_many` raises.
+
+    >>> nbspam.classify_many(["win a prize"], "model.json")
+    [<Verdict spam, probability 1.0000>]
+    """
     if isinstance(model, Filter):
         return model.classify_many(messages, **options)
     with open_model(model) as spam_filter:
@@ -42,7 +48,11 @@ def classify_many(
 
 
 class Matrix(NamedTuple):
-    """Messages as a sparse matrix."""
+    """Messages as a sparse matrix: (n_messages, n_tokens).
+
+    >>> nbspam.matrix(["win a prize", "lunch"]).counts.shape
+    (2, 6)
+    """
 
     counts: "Presence"  # (n_messages, n_tokens): 1 of each token that a message has, or how often
     labels: list[str | None]  # None where the source gives none
@@ -66,6 +76,11 @@ def matrix(
 
     A DataFrame needs no labels, and a list may be of messages alone.
     times: count how often a message has a token, and not whether it does.  jobs: processes.
+    Raises SourceError, TableError and OptionError.
+
+    >>> found = nbspam.matrix(["win win"], times=True)
+    >>> dict(zip(found.tokens, found.counts.toarray()[0].tolist()))["win"]
+    2
     """
     from nbspam.bayes.matrix import without_signs
 
@@ -99,6 +114,12 @@ def evaluate(
     folds: cross-validate; train_first: train on the first so many, and test on the rest; online:
     classify, then learn, so many at a time; without any of them leave-one-out.
     seed: of the bootstrap.  The rest is as of `nbspam.train`.
+    The result has `figures.values`, a dict, and `predictions`, a DataFrame of n_messages rows.
+    Raises SourceError, TableError, TrainingError and OptionError.
+
+    >>> results = nbspam.evaluate(pairs, folds=2)
+    >>> results.figures.values["accuracy"], len(results.predictions)
+    (1.0, 18)
     """
     protocols_asked = {"folds": folds, "train_first": train_first, "online": online}
     if len(chosen := [name for name, n in protocols_asked.items() if n is not None]) > 1:

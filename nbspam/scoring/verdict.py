@@ -99,7 +99,12 @@ def verdict_of(metadata: Metadata, score: Score, cut_offs: CutOffs) -> str:
 
 
 class Verdict(NamedTuple):
-    """A classified message."""
+    """A classified message.
+
+    >>> verdict = spam_filter.classify("win a prize")
+    >>> verdict.verdict, round(verdict.probability, 3), verdict.log_odds > 4
+    ('spam', 1.0, True)
+    """
 
     verdict: str  # the name of a class, or "unsure"
     probability: float  # of the positive class

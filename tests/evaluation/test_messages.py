@@ -9,8 +9,8 @@ from nbspam.evaluation.messages import (
     same_in_folds,
     stratified_folds,
 )
-from nbspam.filter import train
 from nbspam.learning.settings import TrainingSettings
+from nbspam.library import train
 from nbspam.reading.message import parse_text
 from nbspam.scoring.verdict import CutOffs
 from nbspam.tokens.tokenized import TokenizedMessage, tokenize

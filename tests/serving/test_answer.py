@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nbspam.filter import Filter
+from nbspam.filter import TokenFilter
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_of
@@ -40,7 +40,7 @@ class Scored:
 
 
 def tenths(metadata, score, cut_offs):
-    spam_filter = Filter(Scored(metadata, score), cut_offs)
+    spam_filter = TokenFilter(Scored(metadata, score), cut_offs)
     judged = scored_verdict(spam_filter, TokenizedMessage("-", None, []))
     assert judged.spam == (judged.verdict.verdict == "spam")
     return judged.tenths
