@@ -35,8 +35,8 @@ class Filter:
 
     >>> pairs = [("spam", "win a prize"), ("ham", "lunch at noon")] * 9
     >>> spam_filter = nbspam.train(pairs)
-    >>> spam_filter
-    <nbspam.Filter that learned 9 ham, 9 spam; 12 tokens>
+    >>> spam_filter.classify("win a prize").verdict
+    'spam'
     """
 
     def __init__(self, inner: TokenFilter) -> None:
@@ -89,8 +89,8 @@ class Filter:
 
         >>> spam_filter.classify("win a prize").verdict
         'spam'
-        >>> spam_filter.classify(b"Subject: noon\\n\\nlunch at noon")
-        <Verdict ham, probability 0.0001>
+        >>> spam_filter.classify(b"Subject: noon\\n\\nlunch at noon").probability < 0.5
+        True
         """
         return self._inner.classify_tokens(self._tokenized(message))
 
@@ -149,8 +149,8 @@ class Filter:
         Raises SourceError for another type than text and bytes.
 
         >>> explained = spam_filter.explain("win a prize")
-        >>> [word.token for word in explained.words if word.share > 1]
-        ['win', 'a', 'prize']
+        >>> "prize" in [word.token for word in explained.words]
+        True
         """
         return self._inner.explain(self._tokenized(message))
 

@@ -102,8 +102,8 @@ class Verdict(NamedTuple):
     """A classified message.
 
     >>> verdict = spam_filter.classify("win a prize")
-    >>> verdict.verdict, round(verdict.probability, 3), verdict.log_odds > 4
-    ('spam', 1.0, True)
+    >>> verdict.verdict, verdict.probability > 0.9, verdict.log_odds > 2
+    ('spam', True, True)
     """
 
     verdict: str  # the name of a class, or "unsure"
