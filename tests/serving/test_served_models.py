@@ -166,7 +166,7 @@ def tell(path, base, message, is_spam):
 
 
 def log_odds(models, message):
-    return models.use().filter.classify(message).log_odds
+    return nbspam.Filter(models.use().filter).classify(message).log_odds
 
 
 @pytest.fixture
