@@ -25,6 +25,7 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from nbspam.bayes.event_model import Row
     from nbspam.reading.cutting import SourcePiece
     from nbspam.reading.message import RawMessage
+    from nbspam.reading.senders import SenderLists
     from nbspam.reading.source import Skipped, Skips
     from nbspam.scoring.base import Base
     from nbspam.scoring.batch_rules import BulkClassifier
@@ -46,16 +47,24 @@ class TokenFilter:
     """The filter of a model that is open, for messages that are tokenized."""
 
     def __init__(
-        self, classifier: Classifier, cut_offs: CutOffs, source: "ModelSource | None" = None
+        self,
+        classifier: Classifier,
+        cut_offs: CutOffs,
+        source: "ModelSource | None" = None,
+        senders: "SenderLists | None" = None,
     ) -> None:
-        """Classify by a classifier and cut-offs; source: the model that they are of, if known."""
-        self.classifier, self.cut_offs, self.source = classifier, cut_offs, source
+        """Classify by a classifier, cut-offs and lists of senders.
+
+        source: the model that it is of, if it may learn or be saved.
+        """
+        self.classifier, self.cut_offs, self.senders = classifier, cut_offs, senders
+        self.source = source
         self._tokens: float = 0  # of messages classified, or known to come; endless: table tried
         self._bulk: BulkClassifier | None = None
 
     def __reduce__(self) -> "tuple[object, ...]":
         """Go to a process that is not forked, or into a file of `pickle`, with the model."""
-        return filter_of, (self.model_source, self.cut_offs)
+        return filter_of, (self.model_source, self.cut_offs, self.senders)
 
     def __enter__(self) -> "TokenFilter":
         return self
@@ -92,8 +101,8 @@ class TokenFilter:
 
     @property
     def wanted(self) -> Wanted:
-        """The numbers that the model counts beside tokens, for `tokenize`."""
-        return self.metadata.settings.wanted
+        """What to compute of a message to classify beside its tokens, for `tokenize`."""
+        return self.metadata.settings.wanted._replace(senders=self.senders)
 
     def reopen(self) -> None:
         """Read the model that has been changed."""
@@ -104,7 +113,7 @@ class TokenFilter:
     def classify_tokens(self, message: TokenizedMessage) -> Verdict:
         """Return the verdict on a tokenized message."""
         score = self.classifier.score(message.tokens, message.numbers)
-        return verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
+        return verdict_on(self.metadata, score, self.cut_offs, *message[:2], message.sender)
 
     def classify_batch(self, messages: Sequence[TokenizedMessage]) -> list[Verdict]:
         """Return the verdicts on tokenized messages."""
@@ -113,7 +122,7 @@ class TokenFilter:
         if self._bulk is None:
             return list(map(self.classify_tokens, messages))
         return [
-            verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
+            verdict_on(self.metadata, score, self.cut_offs, *message[:2], message.sender)
             for message, score in zip(messages, self._bulk.scores(messages), strict=True)
         ]
 
@@ -260,25 +269,29 @@ def _source_of_lines(lines: list[bytes]) -> ModelSource:
     return ModelSource(UnsavedModel(lambda file: file.writelines(lines)))
 
 
-def filter_of(source: ModelSource, cut_offs: CutOffs) -> TokenFilter:
+def filter_of(
+    source: ModelSource, cut_offs: CutOffs, senders: "SenderLists | None" = None
+) -> TokenFilter:
     """Return the filter of a model; raises ModelError for a base that does not fit."""
-    return TokenFilter(source.classifier(), cut_offs, source)
+    return TokenFilter(source.classifier(), cut_offs, source, senders)
 
 
 def open_filter(
     path: "str | Path",
     cut_offs: CutOffsOf = CutOffs.of_model,
     base: "str | Path | Base | None" = None,
+    senders: "SenderLists | None" = None,
 ) -> TokenFilter:
     """Return the filter of a model file; raises ModelError, and OptionError for its cut-offs.
 
+    senders: the user's lists of them.
     base: the model that it is read through (`scoring/base.py`), or its file.  An open one is closed
     by the caller.  Without a file at `path` the filter is the base's; learning makes the file.
     """
     source = ModelSource(path, base)
     try:
         classifier = source.classifier()
-        return TokenFilter(classifier, cut_offs(classifier.metadata), source)
+        return TokenFilter(classifier, cut_offs(classifier.metadata), source, senders)
     except BaseException:
         source.close()
         raise

@@ -168,7 +168,7 @@ class Filter:
         """
         from nbspam.learning import settings, update
 
-        pending = update.PendingMessages(self._inner.wanted)
+        pending = update.PendingMessages(self.metadata.settings.wanted)
         pending.add(self._tokenized_pairs(messages))
         source = self._inner.model_source
         chosen = settings.TrainingSettings(base=source.base)
@@ -344,6 +344,8 @@ def train(
         run.read(in_batches(raws, *PIECE), skips)
         if skips.count:
             warn(skips.sentence(run.labels.total()))
+        for sentence in skips.merged:
+            warn(sentence)
         for name in rare_classes(run.labels):
             where = [
                 source for record in run.records for source in record.summary.first.get(name, ())
@@ -375,18 +377,35 @@ def open(  # noqa: A001 (as `nbspam.open`)
     ham_cutoff: float | None = None,
     ham_cost: float | None = None,
     base: PathOrName | None = None,
+    allow: Iterable[str] = (),
+    block: Iterable[str] = (),
+    auth_host: str | Iterable[str] = (),
+    trust_from: bool = False,
 ) -> Filter:
     """Return the filter of a model file; close it, or use it as a context manager.
 
     spam_cutoff, ham_cutoff: above the one a message is spam, up to the other ham; by default the
         model's own.  ham_cost: instead, how many times worse a false positive is.
     base: the file of a shared model beneath; then there need not be one at `path` yet.
-    Raises ModelError when the file cannot be used, OptionError for impossible cut-offs.
+    allow, block: senders of mail that is never spam, and of mail that is: `boss@example.org`,
+        `@example.org`, `*@*.example.org`, or `file:NAME` of a file of such lines.
+    auth_host: the server, or servers, whose Authentication-Results prove who sent a mail.
+    trust_from: whether to believe From without that.
+    Raises ModelError when the file cannot be used, OptionError for impossible cut-offs or senders.
 
     >>> with nbspam.open("model.json", spam_cutoff=0.99) as opened:
     ...     print(opened.classify("win a prize").verdict)
     spam
     """
+    senders = None
+    if any((allow, block)):
+        from nbspam.reading.senders import sender_lists
+
+        for name, value in (("allow", allow), ("block", block)):
+            if isinstance(value, str):
+                raise OptionError(f"{name} is a text; give a list of senders")
+        hosts = (auth_host,) if isinstance(auth_host, str) else auth_host
+        senders = sender_lists(allow, block, hosts, trust_from)
 
     def cut_offs(metadata: Metadata) -> CutOffs:
         chosen = (spam_cutoff, ham_cutoff, ham_cost)
@@ -396,4 +415,4 @@ def open(  # noqa: A001 (as `nbspam.open`)
         return CutOffs.of_model(metadata).changed(*chosen)
 
     below = None if base is None else os.fsdecode(base)
-    return Filter(open_filter(os.fsdecode(path), cut_offs, below))
+    return Filter(open_filter(os.fsdecode(path), cut_offs, below, senders))

@@ -20,6 +20,7 @@ from nbspam.cli.options import (
     MODEL_NAME,
     Cutting,
     Reading,
+    SenderOptions,
     refuse_stdin_twice,
 )
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode
@@ -121,6 +122,7 @@ def classify(
     model: str = MODEL_NAME,
     base: str | None = BASE,
     cutting: Cutting,
+    senders: SenderOptions,
     reading: Reading,
     form: str = option(
         "form",
@@ -173,7 +175,9 @@ def classify(
 
     A message is unsure whatever its probability if the model knows fewer than 1 in 10 tokens of its
     text (for spam: none), or has learned only one class.  The line then ends with the reason, `too
-    few known words` or `too few learned classes`.
+    few known words` or `too few learned classes`.  It is spam whatever its probability if --block
+    names its sender (`blocked sender`), and never spam if --allow does (`allowed sender`) and the
+    server named by --auth-host says that the sender is not forged.
 
     \b
     More examples:
@@ -218,14 +222,14 @@ def classify(
     """
     _check(sources, cutting, reading, form, marking)
     if marking.passthrough:
-        return _pass_on(model, base, cutting, exit_code, marking, trace)
+        return _pass_on(model, base, cutting, senders, exit_code, marking, trace)
     names = sources or (STDIN,)
     live_input, skips = LiveInput(), Skips(reading.strict)
     options = reading.options(live_input=live_input)
     is_few = dask is None and reading.is_one_message and all(map(_is_small, names))
     last_code: int = VerdictCode.ERROR
     n = 0
-    with open_filter(model, cutting.of, base=base) as spam_filter:
+    with open_filter(model, cutting.of, base, senders.lists()) as spam_filter:
         notes.note_lacking(model, spam_filter.metadata)
         options = options.with_learned_columns(spam_filter.metadata.learned.columns)
         if exit_code:
@@ -353,6 +357,7 @@ def _pass_on(
     model: str,
     base: str | None,
     cutting: Cutting,
+    senders: SenderOptions,
     exit_code: bool,
     marking: Marking,
     trace: NoTrace,
@@ -367,7 +372,7 @@ def _pass_on(
     name, tag = marking.name(), marking.tag()
     raw_message = pipe.take(BYTES_LIMIT)
     trace.begin(raw_message)
-    with open_filter(model, cutting.of, base=base) as spam_filter:
+    with open_filter(model, cutting.of, base, senders.lists()) as spam_filter:
         if exit_code:
             _check_positive(spam_filter.metadata)
         # Old marks are parsed, too: without them a text without a header begins with an empty line.

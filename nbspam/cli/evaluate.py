@@ -12,6 +12,7 @@ import click
 
 from nbspam.cli.command import command, flag, is_typed, option, section
 from nbspam.cli.learning_options import Learning, Protocol, Sources
+from nbspam.cli.notes import note_binary
 from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading
 from nbspam.errors import OptionError, SourceError
 from nbspam.reading.source import STDIN, Skips
@@ -201,6 +202,9 @@ def evaluate(
         compare_models(reader, protocol, learning, cutting, report.plot, form)
         return
     computed = evaluated(reader, model, base, protocol, learning, cutting, report.excerpt)
+    if protocol.trains:
+        found = computed.evaluation
+        note_binary(learning.spam_label, found.classes, found.positive)
     _write_files(computed, report, rows, quiet)
     if form == "json":
         from nbspam.evaluation.results import as_json

@@ -27,6 +27,7 @@ _IMAP_SCHEMES = ("imaps://", "imap://")  # what the name of an IMAP folder begin
 MESSAGE, LINES, MBOX_FORMAT = "message", "lines", "mbox"
 TABLE_FORMATS = ("tsv", "csv", "jsonl", "json", "parquet")
 INPUT_FORMATS = (*TABLE_FORMATS, LINES, MBOX_FORMAT, MESSAGE)
+PARQUET = b"PAR1"  # the first bytes of every Parquet file
 SAMPLE_BYTES = 1 << 16  # in which a source's kind is recognised
 NAMED_LIMIT = 10  # skipped messages named at the end; a log of a million bad rows helps nobody
 _WARNED = 3  # of them, in a warning
@@ -43,6 +44,7 @@ class Skipped(NamedTuple):
     reason: str
     remedy: Remedy | None = None
     is_error: bool = True  # under `strict`
+    label: str | None = None  # nothing was skipped: `reason` was read as this label
 
 
 class Skips:
@@ -55,6 +57,7 @@ class Skips:
         self.strict = strict
         self.count = 0
         self._first: list[SourceError] = []  # NAMED_LIMIT at most
+        self.spellings: dict[str, set[str]] = {}  # label -> as it was written
 
     def __call__(self, source: str, reason: str, remedy: Remedy | None = None) -> None:
         """Note that `source` was skipped; raises SourceError under `strict`."""
@@ -64,9 +67,28 @@ class Skips:
         """Note that `source` was left out; no error even under `strict`."""
         self.take(Skipped(source, reason, remedy, is_error=False))
 
+    def spelled(self, label: str, written: str) -> None:
+        """Note how a label was written; a few ways of each are kept."""
+        known = self.spellings.setdefault(label, set())
+        if written not in known and len(known) < NAMED_LIMIT:
+            known.add(written)
+            self.take(Skipped("", written, label=label))
+
+    @property
+    def merged(self) -> list[str]:
+        """A sentence for each label that was written in several ways, which are one class."""
+        return [
+            f"the labels {', '.join(map(repr, sorted(written)))} are one class, {label}"
+            for label, written in sorted(self.spellings.items())
+            if len(written) > 1
+        ]
+
     def take(self, skipped: Skipped) -> None:
         """Note a skipped message; raises SourceError for an error under `strict`."""
-        source, reason, remedy, is_error = skipped
+        source, reason, remedy, is_error, label = skipped
+        if label is not None:
+            self.spellings.setdefault(label, set()).add(reason)
+            return
         if self.strict and is_error:
             raise SourceError(f"{source}: {reason}", remedy or Remedy.LEAVE_OUT_STRICT)
         self.count += 1
@@ -77,6 +99,8 @@ class Skips:
         """Add the messages that a later reader skipped."""
         self.count += other.count
         self._first += other._first[: NAMED_LIMIT - len(self._first)]
+        for label, written in other.spellings.items():
+            self.spellings.setdefault(label, set()).update(written)
 
     def sentence(self, n: int) -> str:
         """Return a warning for a program; n: how many messages were read."""

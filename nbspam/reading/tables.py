@@ -33,6 +33,7 @@ from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import Content, Layout, TableRow
 from nbspam.reading.source import (
     LINES,
+    PARQUET,
     SAMPLE_BYTES,
     TABLE_FORMATS,
     ReadingOptions,
@@ -46,9 +47,6 @@ from nbspam.reading.source import (
 if TYPE_CHECKING:  # it takes half a second to start
     import pandas as pd
 
-TABLE_SUFFIXES = frozenset(
-    {".tsv", ".tab", ".csv", ".json", ".jsonl", ".ndjson", ".parquet", ".xlsx", ".xlsm"}
-)
 _SAME_TEXTS = 10  # rows, at least, for a note that all have the same text
 _LABELS_SHOWN = 3
 _LINES_SEEN = 2  # of a .json; if each is an object, the file is JSON lines
@@ -100,6 +98,8 @@ class TablePlan(NamedTuple):
             elif self.needs_labels and isinstance(cells[self.columns.label or 0], Nested):
                 skips(source, "its label is an object or a list")
             else:
+                if label and self.needs_labels:
+                    skips.spelled(label, cells[self.columns.label or 0])
                 yield RawMessage(source, label, text)
 
     def _passed_on(self, name: str, table_rows: Iterator[TableRow]) -> Iterator[TableRow]:
@@ -491,6 +491,8 @@ def pair_messages(
         elif not content.strip():
             skips(source, "the message is empty")
         else:
+            if isinstance(label, str):
+                skips.spelled(name, label)
             yield RawMessage(source, name, content)
 
 
@@ -563,7 +565,7 @@ def looks_like(first: bytes) -> tuple[str, str] | None:
     """
     if mail.is_mbox(first):
         return ("an mbox of several messages", "mbox") if mail.count_separators(first) else None
-    if first.startswith(rows.PARQUET):
+    if first.startswith(PARQUET):
         return ("a Parquet table", "parquet")
     text = first.decode("utf-8", "replace").removeprefix("\ufeff")
     if len(first) >= SAMPLE_BYTES and "\n" in text:
