@@ -11,10 +11,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.errors import counted
-from nbspam.scoring.highlights import HighlightedExcerpt, Run
 
 if TYPE_CHECKING:
     from nbspam.scoring.explanation import Explanation, StrongWord, Word
+    from nbspam.scoring.highlights import HighlightedExcerpt, Run
     from nbspam.scoring.verdict import Verdict
     from nbspam.store.metadata import Metadata
 
@@ -75,7 +75,7 @@ StyledLine = list[Piece]
 
 
 def excerpt_lines(
-    excerpt: HighlightedExcerpt, width: int, most: int, *, signs: bool, indent: str = "  "
+    excerpt: "HighlightedExcerpt", width: int, most: int, *, signs: bool, indent: str = "  "
 ) -> list[StyledLine]:
     """Return an excerpt as lines: Subject and From if it has them, and the text.
 
@@ -119,7 +119,7 @@ def folded_sentence(text: str, width: int) -> Iterator[str]:
     yield from lines
 
 
-def _pieces(runs: Iterable[Run], signs: bool) -> Iterator[Piece]:
+def _pieces(runs: "Iterable[Run]", signs: bool) -> Iterator[Piece]:
     for text, _, emphasis in runs:
         sign = "+" if emphasis > 0 else "-"
         yield Piece(f"[{sign}{text}{sign}]" if signs and emphasis else text, emphasis)
@@ -168,7 +168,7 @@ class ExplanationView(NamedTuple):
     judged: "Verdict"
     explanation: "Explanation"
     positive: str | None  # the class called spam
-    excerpt: HighlightedExcerpt
+    excerpt: "HighlightedExcerpt"
     words: "list[Word]"  # those shown one by one
     sums: list[tuple[str, float]]  # the others, the constants, and last the sum of all
     heads: list[tuple[str, str]]  # of the columns of counts: `class_heads`

@@ -8,13 +8,13 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
-from html import unescape
 from itertools import islice
 from pathlib import Path
 from typing import IO
 
 from nbspam.errors import AccountError, Remedy, SourceError, one_line
 from nbspam.names import is_url, maildir_flags, normal_label, real_name
+from nbspam.patterns import lazy_pattern
 from nbspam.reading.compression import is_of_store
 from nbspam.reading.lines import Decoding, Opener, decoded_lines, decoding_of, filled
 from nbspam.reading.message import BYTES_LIMIT, RawMessage
@@ -43,19 +43,19 @@ _CHUNK = 1 << 20
 _BORDER = 2_000  # longer than any separator with the first byte of the header after it
 _DATE = rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +(?:[A-Z][a-z][a-z] +\d?\d|\d?\d +[A-Z][a-z][a-z])\b"
 _FROM_LINE = rb"From [^\n]{0,500}?" + _DATE + rb"[^\n]{0,500}\n(?=[!-9;-~]+[ \t]*:|>?From )"
-_FIRST = re.compile(rb"(?:\xef\xbb\xbf)?\s*" + _FROM_LINE)
-_SEPARATOR = re.compile(rb"\n(?=\r?\n" + _FROM_LINE + rb")")
-_STATUS = re.compile(rb"^(X-|)Status:[ \t]*([A-Za-z]*)", re.MULTILINE)
+_FIRST = lazy_pattern(rb"(?:\xef\xbb\xbf)?\s*" + _FROM_LINE)
+_SEPARATOR = lazy_pattern(rb"\n(?=\r?\n" + _FROM_LINE + rb")")
+_STATUS = lazy_pattern(rb"^(X-|)Status:[ \t]*([A-Za-z]*)", re.MULTILINE)
 _ENDS = 4  # bytes of line ends at the end of a message, which some writers count
 _HEADER_LIMIT = 1 << 17  # bytes in which a Status line is searched
 # Thunderbird's flags precede the received header, so no sender can write them.
-_MOZILLA = re.compile(
+_MOZILLA = lazy_pattern(
     rb"(?:X-(?:Account-Key|UIDL|Mozilla-\w+)[ \t]*:[^\n]*\n)*?X-Mozilla-Status:[ \t]*([\da-f]{4})",
     re.IGNORECASE,
 )
 _MOZILLA_READ, _MOZILLA_EXPUNGED = 0x0001, 0x0008
-_LENGTH = re.compile(rb"^Content-Length:[ \t]*(\d{1,9})[ \t]*$", re.MULTILINE | re.IGNORECASE)
-_QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
+_LENGTH = lazy_pattern(rb"^Content-Length:[ \t]*(\d{1,9})[ \t]*$", re.MULTILINE | re.IGNORECASE)
+_QUOTED = lazy_pattern(rb"^>(>*From )", re.MULTILINE)
 
 
 def is_mbox(sample: bytes) -> bool:
@@ -282,7 +282,7 @@ def _read_in_maildir(parts: list[Path], request: ReadingRequest) -> list[Path]:
     return [entry for entry, flags in flagged if flags and "S" in flags[1] and "T" not in flags[1]]
 
 
-_UNSEEN = re.compile(r"^unseen:(.*)$", re.MULTILINE)
+_UNSEEN = lazy_pattern(r"^unseen:(.*)$", re.MULTILINE)
 
 
 def _in_folder(path: Path, request: ReadingRequest) -> tuple[list[Path], bool]:
@@ -402,7 +402,7 @@ FOLDER = SourceKind(
 # name any file in the folder above its own, at any depth.
 
 _PATHS_TRIED = 20  # paths of which one must be a file
-_INDEX_LINE = re.compile(r"(\S+)\s+(\S.*)")
+_INDEX_LINE = lazy_pattern(r"(\S+)\s+(\S.*)")
 
 
 def is_index(source: Source, needs_labels: bool) -> bool:
@@ -472,12 +472,12 @@ IMAP_FOLDER = SourceKind(_read_imap, "an IMAP folder has no labels")
 # SMS Backup & Restore writes XML, with an element for each SMS, and one for each part of an MMS.
 # WhatsApp writes a text, in which each message begins with its time and the name of its author.
 
-_SMS = re.compile(
+_SMS = lazy_pattern(
     r"<(?:sms\s[^>]*?\bbody|part\s[^>]*?\bct=[\"']text/plain[\"'][^>]*?\btext)=(\"[^\"]*\"|'[^']*')"
 )
-_SURROGATE = re.compile(r"&#(5[5-7]\d{3});")  # it writes an emoji as two of them
+_SURROGATE = lazy_pattern(r"&#(5[5-7]\d{3});")  # it writes an emoji as two of them
 _TIME = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[\s\u202f][AaPp]\.?[\s\u202f]?[Mm]\.?)?"
-_CHAT_LINE = re.compile(
+_CHAT_LINE = lazy_pattern(
     rf"[\ufeff\u200e]*\[?\d{{1,4}}[./-]\d{{1,2}}[./-]\d{{1,4}},? {_TIME}(?:\]| -)"
     r" (?:([^:]{1,100}): )?"
 )
@@ -495,6 +495,8 @@ def export_kind(source: Source) -> SourceKind | None:
 
 
 def _sms(lines: Iterator[str]) -> Iterator[str]:
+    from html import unescape  # for this alone
+
     for line in lines:
         for match in _SMS.finditer(line):
             body = _SURROGATE.sub(lambda number: chr(int(number[1])), match[1][1:-1])

@@ -337,7 +337,7 @@ _TEXTUAL = frozenset({"application/xhtml+xml", "application/xml"})
 _FOLDED = frozenset("text/calendar text/vcard text/x-vcard text/directory".split())
 _FOLD = lazy_pattern(r"\r?\n[ \t]")
 _FLOW = lazy_pattern(r"(?<!^--) \r?\n>* ?", re.MULTILINE)
-_HTML_NAME = re.compile(r"\.(?:x|s|m)?html?$", re.IGNORECASE)
+_HTML_NAME = lazy_pattern(r"\.(?:x|s|m)?html?$", re.IGNORECASE)
 _PAGE_BEGINS = lazy_pattern(
     r"\s{0,200}<(?:html|!doctype|head|body|meta|table|div)\b", re.IGNORECASE
 )

@@ -19,7 +19,7 @@ from nbspam.names import normal_label
 from nbspam.reading.columns import Nested
 from nbspam.reading.compression import DerivedStream
 from nbspam.reading.lines import Decoding, Line, Opener, decoded_lines, decoding_of, filled
-from nbspam.reading.source import ReadingOptions, Skips, Source, TableOptions, has_more
+from nbspam.reading.source import PARQUET, ReadingOptions, Skips, Source, TableOptions, has_more
 
 TableRow = tuple[int, Sequence[str]]  # the line on which a row begins, and its cells
 
@@ -33,7 +33,6 @@ SAMPLE_CHARACTERS = 1 << 20  # of those rows: a bound on memory
 # classified as they come.  A pipe from a file brings 200 rows within a hundredth of a second.
 PATIENCE = 0.5
 _CHUNK = 1 << 16
-PARQUET = b"PAR1"  # the first bytes of every Parquet file
 _FORMS = {".tab": "tsv", ".ndjson": "jsonl", ".xlsm": "xlsx"}
 _BINARY = ("parquet", "xlsx")
 

@@ -27,6 +27,7 @@ _IMAP_SCHEMES = ("imaps://", "imap://")  # what the name of an IMAP folder begin
 MESSAGE, LINES, MBOX_FORMAT = "message", "lines", "mbox"
 TABLE_FORMATS = ("tsv", "csv", "jsonl", "json", "parquet")
 INPUT_FORMATS = (*TABLE_FORMATS, LINES, MBOX_FORMAT, MESSAGE)
+PARQUET = b"PAR1"  # the first bytes of every Parquet file
 SAMPLE_BYTES = 1 << 16  # in which a source's kind is recognised
 NAMED_LIMIT = 10  # skipped messages named at the end; a log of a million bad rows helps nobody
 _WARNED = 3  # of them, in a warning

@@ -26,6 +26,7 @@ from nbspam.reading.source import (
     LINES,
     MBOX_FORMAT,
     MESSAGE,
+    PARQUET,
     SAMPLE_BYTES,
     STDIN,
     ReadingOptions,
@@ -170,8 +171,9 @@ def _kind_of(source: Source, request: ReadingRequest) -> SourceKind:
     options, input_format = request.options, request.options.input_format
     if source.name == STDIN and input_format is None and not request.needs_labels:
         return STREAM
-    # Deferred: a mail filter reads standard input, once per message, and needs neither.
-    from nbspam.reading import mail, tables
+    # Deferred: a mail filter reads standard input, once per message, and needs neither; a message
+    # that is learned needs no tables.
+    from nbspam.reading import mail
 
     if source.is_imap_folder:
         return mail.IMAP_FOLDER
@@ -181,12 +183,19 @@ def _kind_of(source: Source, request: ReadingRequest) -> SourceKind:
             options.tell(SourceError(f"{source.path}: is a folder, {problem}"))
         by_class = request.needs_labels and mail.has_classes(source.path)
         return mail.CLASS_FOLDERS if by_class else mail.FOLDER
-    if input_format is not None:
-        kinds = {MESSAGE: mail.ONE_MESSAGE, MBOX_FORMAT: mail.MBOX, LINES: tables.EACH_LINE}
-        return kinds.get(input_format) or tables.FORMS[input_format]
-    if not source.is_file:
+    if input_format is None and source.is_file:
+        return _kind_of_file(source, request)
+    from nbspam.reading import tables
+
+    if input_format is None:
         return tables.LABELLED_STREAM if request.needs_labels else STREAM
-    return _kind_of_file(source, request)
+    kinds = {MESSAGE: mail.ONE_MESSAGE, MBOX_FORMAT: mail.MBOX, LINES: tables.EACH_LINE}
+    return kinds.get(input_format) or tables.FORMS[input_format]
+
+
+_TABLE_SUFFIXES = frozenset(
+    {".tsv", ".tab", ".csv", ".json", ".jsonl", ".ndjson", ".parquet", ".xlsx", ".xlsm"}
+)
 
 
 def _kind_of_file(source: Source, request: ReadingRequest) -> SourceKind:
@@ -195,15 +204,15 @@ def _kind_of_file(source: Source, request: ReadingRequest) -> SourceKind:
     Where labels are needed, a file may be Parquet or an index by its content; else it is a message.
     Where the user gives a label, it is a table by its suffix only.
     """
-    from nbspam.reading import mail, rows, tables
+    from nbspam.reading import mail
 
     sample = source.sample
-    if source.suffix in tables.TABLE_SUFFIXES:
+    if source.suffix in _TABLE_SUFFIXES or (request.needs_labels and sample.startswith(PARQUET)):
+        from nbspam.reading import tables
+
         return tables.TABLE
     if not sample.strip():
         return mail.EMPTY_FILE
-    if request.needs_labels and sample.startswith(rows.PARQUET):
-        return tables.TABLE
     if source.suffix != ".eml" and mail.is_mbox(sample):
         return mail.MBOX
     if source.suffix == ".eml" or is_mail(sample):
@@ -212,15 +221,14 @@ def _kind_of_file(source: Source, request: ReadingRequest) -> SourceKind:
         return kind
     if request.label is None and mail.is_index(source, request.needs_labels):
         return mail.INDEX
-    if request.label is None and tables.are_labelled_lines(source.lines):
-        return tables.TSV
-    if (
-        request.label is None
-        and not request.needs_labels
-        and (problem := problem_of(sample, str(source.path)))
-    ):
-        request.options.tell(SourceError(f"{source.path}: {problem}"))
-        return mail.ONE_MESSAGE  # the verdict is unsure; a file of a folder would be skipped
+    if request.label is None:
+        from nbspam.reading import tables
+
+        if tables.are_labelled_lines(source.lines):
+            return tables.TSV
+        if not request.needs_labels and (problem := problem_of(sample, str(source.path))):
+            request.options.tell(SourceError(f"{source.path}: {problem}"))
+            return mail.ONE_MESSAGE  # the verdict is unsure; a file of a folder would be skipped
     return mail.TEXT
 
 

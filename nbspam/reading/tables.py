@@ -33,6 +33,7 @@ from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import Content, Layout, TableRow
 from nbspam.reading.source import (
     LINES,
+    PARQUET,
     SAMPLE_BYTES,
     TABLE_FORMATS,
     ReadingOptions,
@@ -46,9 +47,6 @@ from nbspam.reading.source import (
 if TYPE_CHECKING:  # it takes half a second to start
     import pandas as pd
 
-TABLE_SUFFIXES = frozenset(
-    {".tsv", ".tab", ".csv", ".json", ".jsonl", ".ndjson", ".parquet", ".xlsx", ".xlsm"}
-)
 _SAME_TEXTS = 10  # rows, at least, for a note that all have the same text
 _LABELS_SHOWN = 3
 _LINES_SEEN = 2  # of a .json; if each is an object, the file is JSON lines
@@ -542,7 +540,7 @@ def looks_like(first: bytes) -> tuple[str, str] | None:
     """
     if mail.is_mbox(first):
         return ("an mbox of several messages", "mbox") if mail.count_separators(first) else None
-    if first.startswith(rows.PARQUET):
+    if first.startswith(PARQUET):
         return ("a Parquet table", "parquet")
     text = first.decode("utf-8", "replace").removeprefix("\ufeff")
     if len(first) >= SAMPLE_BYTES and "\n" in text:

@@ -123,6 +123,19 @@ class RowTexts(dict[Row, str]):
         return text
 
 
+@functools.lru_cache(maxsize=2)  # a command opens its model, and its base, several times: 1 ms
+def _metadata_in(text: bytes) -> tuple[Metadata, Any]:
+    """Return the metadata in a model's first lines, and the derived fields as the file has them.
+
+    Raises MetadataError, ValueError, RecursionError.
+    """
+    # With what comes after them, whose keys are none of theirs.
+    fields = json.loads(
+        text + b'\n"tokens": 0, "learned": 0}', object_pairs_hook=_without_duplicates
+    )
+    return metadata.load_metadata(fields), fields.get("derived")
+
+
 class Lookup:
     """An open model file.  Close it, or use it as a context manager."""
 
@@ -277,7 +290,8 @@ class Lookup:
 
     def remembered(self) -> int:
         """Return the number of messages in the ledger; lines are counted, not validated."""
-        return sum(1 for _ in self._lines(ledger=True))
+        start, end = self.sections[1]
+        return sum(part.count(b"\n") + 1 for part in self.parts(start, end - 1))
 
     def without_ledger_entry(self) -> list[int]:
         """Return how many learned messages of each class are not in the ledger."""
@@ -429,11 +443,7 @@ class Lookup:
                 raise self.damaged("it is truncated")
             text = self.read(0, min(4 * len(text), self._size))
         try:
-            # With what comes after them, whose keys are none of theirs.
-            fields = json.loads(
-                text[:end] + b'\n"tokens": 0, "learned": 0}', object_pairs_hook=_without_duplicates
-            )
-            self.metadata, self.derived = metadata.load_metadata(fields), fields.get("derived")
+            self.metadata, self.derived = _metadata_in(text[:end])
         except MetadataError as error:
             raise ModelError(f"{self._path}: {error}") from None
         except (ValueError, RecursionError):

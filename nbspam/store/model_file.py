@@ -193,7 +193,8 @@ def write_blocks(
         file.write(beginning)
         before = b""
         for block in filter(None, blocks):
-            file.write(before + block)
+            file.write(before)
+            file.write(block)  # which may be long: joined to the comma it would be copied
             before = b",\n"
         if before:
             file.write(b"\n")

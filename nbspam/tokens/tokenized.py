@@ -46,7 +46,7 @@ _DIGEST_BYTES = 16  # 2^64 messages before two of them are likely to share a dig
 # (P5) in place of .0133 and .1261; if they always do, any ham can stand there.
 _SAME = 0.8
 _QUOTED = lazy_pattern(">+From ")  # in an mbox, at the beginning of a line
-_NO_MEDIA_TYPE = re.compile(r"[^\w.+/-]+")
+_NO_MEDIA_TYPE = lazy_pattern(r"[^\w.+/-]+")
 
 
 def message_tokens(
