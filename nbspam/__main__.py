@@ -47,7 +47,7 @@ _ENOMEM = 12  # of errno.h
 VALUED = frozenset(
     "-m --model --base --spam-cutoff --ham-cutoff --ham-cost --input-format --text-column"
     " --label-column --header-row --encoding --format --header --subject-tag --evidence"
-    " --on-error -j --jobs --dask --log".split()
+    " --on-error -j --jobs --dask --log --allow --block --auth-host".split()
 )
 
 
@@ -234,8 +234,8 @@ def _blocking(stream: "TextIO | None") -> int | None:
         if stream is not None:
             file = stream.fileno()
             os.set_blocking(file, True)
-    except (OSError, ValueError):
-        return file  # it is closed, or no file, or it stays as it is
+    except (AttributeError, OSError, ValueError):
+        return file  # it is closed, or no file, or it stays as it is; Windows had no set_blocking
     return file
 
 

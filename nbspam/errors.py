@@ -78,6 +78,7 @@ class Remedy(Enum):
     ALLOW_OUTSIDE = "copy the file there, or give it as a source of its own"
     ANY_ADDRESS = "use 127.0.0.1, or allow any address"
     NAME_JUNK = "name the folder for spam"
+    NAME_AUTH_HOST = "name your mail server with auth_host, or set trust_from to believe From"
     LEAVE_OUT_KEYWORDS = "leave the keywords out"
 
 

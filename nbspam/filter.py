@@ -46,6 +46,7 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from nbspam.learning.update import Change
     from nbspam.reading.cutting import SourcePiece
     from nbspam.reading.message import RawMessage
+    from nbspam.reading.senders import SenderLists
     from nbspam.reading.source import Skipped, Skips
     from nbspam.scoring.base import Base
     from nbspam.scoring.batch_rules import BulkClassifier
@@ -73,10 +74,17 @@ class Filter:
     """A trained filter.  One opened from a file is to be closed, or used as a context manager."""
 
     def __init__(
-        self, classifier: Classifier, cut_offs: CutOffs, source: "ModelSource | None" = None
+        self,
+        classifier: Classifier,
+        cut_offs: CutOffs,
+        source: "ModelSource | None" = None,
+        senders: "SenderLists | None" = None,
     ) -> None:
-        """Classify by a classifier and cut-offs; without a source it cannot learn or be saved."""
-        self.classifier, self.cut_offs = classifier, cut_offs
+        """Classify by a classifier, cut-offs and lists of senders.
+
+        Without a source it cannot learn or be saved.
+        """
+        self.classifier, self.cut_offs, self.senders = classifier, cut_offs, senders
         self._source = source
         self._tokens: float = 0  # of messages classified, or known to come; endless: table tried
         self._bulk: BulkClassifier | None = None
@@ -88,7 +96,7 @@ class Filter:
 
     def __reduce__(self) -> "tuple[object, ...]":
         """Go to a process that is not forked, or into a file of `pickle`, with the model."""
-        return _of_source, (self._model_source(), self.cut_offs)
+        return _of_source, (self._model_source(), self.cut_offs, self.senders)
 
     def __enter__(self) -> "Filter":
         return self
@@ -118,8 +126,8 @@ class Filter:
 
     @property
     def wanted(self) -> Wanted:
-        """The numbers that the model counts beside tokens, for `tokenize`."""
-        return self.metadata.settings.wanted
+        """What to compute of a message to classify beside its tokens, for `tokenize`."""
+        return self.metadata.settings.wanted._replace(senders=self.senders)
 
     def classify(self, message: AnyMessage) -> Verdict:
         """Return the verdict on a message."""
@@ -192,7 +200,7 @@ class Filter:
         if self._bulk is None:
             return list(map(self.classify_tokens, messages))
         return [
-            verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
+            verdict_on(self.metadata, score, self.cut_offs, *message[:2], message.sender)
             for message, score in zip(messages, self._bulk.scores(messages), strict=True)
         ]
 
@@ -210,7 +218,7 @@ class Filter:
     def classify_tokens(self, message: TokenizedMessage) -> Verdict:
         """Return the verdict on a tokenized message."""
         score = self.classifier.score(message.tokens, message.numbers)
-        return verdict_on(self.metadata, score, self.cut_offs, message.source, message.label)
+        return verdict_on(self.metadata, score, self.cut_offs, *message[:2], message.sender)
 
     def explain(self, message: AnyMessage) -> "Explanation":
         """Return each word's contribution to a message's score; all terms add up to it."""
@@ -227,7 +235,7 @@ class Filter:
         """
         from nbspam.learning import settings, update
 
-        pending = update.PendingMessages(self.wanted)
+        pending = update.PendingMessages(self.metadata.settings.wanted)
         pending.add(self._tokenized_pairs(messages))
         source = self._model_source()
         chosen = settings.TrainingSettings(base=source.base)
@@ -431,24 +439,28 @@ def _source_of_lines(lines: list[bytes]) -> ModelSource:
     return ModelSource(UnsavedModel(lambda file: file.writelines(lines)))
 
 
-def _of_source(source: ModelSource, cut_offs: CutOffs) -> Filter:
-    return Filter(source.classifier(), cut_offs, source)
+def _of_source(
+    source: ModelSource, cut_offs: CutOffs, senders: "SenderLists | None" = None
+) -> Filter:
+    return Filter(source.classifier(), cut_offs, source, senders)
 
 
 def open_filter(
     path: "str | Path",
     cut_offs: CutOffsOf = CutOffs.of_model,
     base: "str | Path | Base | None" = None,
+    senders: "SenderLists | None" = None,
 ) -> Filter:
     """Return the filter of a model file; raises ModelError, and OptionError for its cut-offs.
 
+    senders: the user's lists of them.
     base: the model that it is read through (`scoring/base.py`), or its file.  An open one is closed
     by the caller.  Without a file at `path` the filter is the base's; learning makes the file.
     """
     source = ModelSource(path, base)
     try:
         classifier = source.classifier()
-        return Filter(classifier, cut_offs(classifier.metadata), source)
+        return Filter(classifier, cut_offs(classifier.metadata), source, senders)
     except BaseException:
         source.close()
         raise
@@ -592,6 +604,8 @@ def train(
         run.read(in_batches(raws, *PIECE), skips)
         if skips.count:
             warn(skips.sentence(run.labels.total()))
+        for sentence in skips.merged:
+            warn(sentence)
         for name in rare_classes(run.labels):
             where = [
                 source for record in run.records for source in record.summary.first.get(name, ())
@@ -622,13 +636,30 @@ def open(  # noqa: A001 (as `nbspam.open`)
     spam_cutoff: float | None = None,
     ham_cutoff: float | None = None,
     ham_cost: float | None = None,
+    allow: Iterable[str] = (),
+    block: Iterable[str] = (),
+    auth_host: str | Iterable[str] = (),
+    trust_from: bool = False,
 ) -> Filter:
     """Return the filter of a model file; close it, or use it as a context manager.
 
     spam_cutoff, ham_cutoff: above the one a message is spam, up to the other ham; by default the
         model's own.  ham_cost: instead, how many times worse a false positive is.
-    Raises ModelError when the file cannot be used, OptionError for impossible cut-offs.
+    allow, block: senders of mail that is never spam, and of mail that is: `boss@example.org`,
+        `@example.org`, `*@*.example.org`, or `file:NAME` of a file of such lines.
+    auth_host: the server, or servers, whose Authentication-Results prove who sent a mail.
+    trust_from: whether to believe From without that.
+    Raises ModelError when the file cannot be used, OptionError for impossible cut-offs or senders.
     """
+    senders = None
+    if any((allow, block)):
+        from nbspam.reading.senders import sender_lists
+
+        for name, value in (("allow", allow), ("block", block)):
+            if isinstance(value, str):
+                raise OptionError(f"{name} is a text; give a list of senders")
+        hosts = (auth_host,) if isinstance(auth_host, str) else auth_host
+        senders = sender_lists(allow, block, hosts, trust_from)
 
     def cut_offs(metadata: Metadata) -> CutOffs:
         chosen = (spam_cutoff, ham_cutoff, ham_cost)
@@ -637,4 +668,4 @@ def open(  # noqa: A001 (as `nbspam.open`)
             raise OptionError(f"{why} class; leave them out")
         return CutOffs.of_model(metadata).changed(*chosen)
 
-    return open_filter(os.fsdecode(path), cut_offs)
+    return open_filter(os.fsdecode(path), cut_offs, senders=senders)

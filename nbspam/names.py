@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 SPAM, HAM = "spam", "ham"
 UNSURE = "unsure"  # the verdict that is not a class
+# Why the user's lists decide a verdict, as every output says it.
+ALLOWED_SENDER, BLOCKED_SENDER = "allowed sender", "blocked sender"
 
 # Characters that a terminal or a file cannot take, and every kind of blank.  Compiled at the first
 # label (`re` caches it), since one message to classify has none: 0.4 ms.
@@ -29,6 +31,15 @@ _OPINIONS = {
     **dict.fromkeys(("fine", "wanted", "good"), HAM),
 }
 
+# The answers of a column of any name.  That 1 and true are the positive class is the convention of
+# data sets and of scikit-learn; yes and no answer any question.
+_BINARY = {"1": SPAM, "true": SPAM, "0": HAM, "false": HAM}
+
+
+def binary_label(label: str) -> str:
+    """Return spam for 1 and true, and ham for 0 and false; any other label unchanged."""
+    return _BINARY.get(label.lower().removesuffix(".0"), label)
+
 
 def answer_label(answer: str) -> str:
     """Return the class that an answer to "is it spam?" means; any other label unchanged."""
@@ -41,15 +52,15 @@ def cell_label(cell: str) -> str:
 
 
 def normal_label(label: str) -> str:
-    """Return a label as the model names its class: `Spam` and `HAM ` are `spam` and `ham`.
+    """Return a label as the model names its class: `Spam` and `SPAM ` are `spam`.
 
-    Runs of blanks, tabs, line ends and unprintable characters become one blank, and a mark that
-    turns the direction an escape.
+    Letters become small ones, runs of blanks, tabs, line ends and unprintable characters one blank,
+    and a mark that turns the direction an escape.
     """
     if not label.isprintable() or " " in label:
         label = re.sub(_NOT_IN_NAMES, " ", label).strip()
         label = re.sub(_TURNING, lambda mark: f"\\u{ord(mark[0]):04x}", label)
-    return label.lower() if label.lower() in (SPAM, HAM) else label
+    return label.lower()
 
 
 def rare_classes(sizes: Mapping[str, int]) -> list[str]:

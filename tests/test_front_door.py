@@ -184,6 +184,36 @@ def test_cut_offs(saved):
     assert judged(spam_cutoff=0.9) == (0.9, 1e-6, "spam", "unsure")
 
 
+def test_lists_of_senders(saved, tmp_path):
+    spam = f"From: a@example.org\nSubject: x\n\n{SPAM}".encode()
+    proven = b"Authentication-Results: mx; dmarc=pass header.from=example.org\n" + spam
+    (tmp_path / "block").write_text("@example.org\n")
+    for options, found in (
+        ({"allow": ["@example.org"], "auth_host": "mx"}, [None, "allowed sender"]),
+        ({"allow": ["@example.org"], "auth_host": ["my", "mx"]}, [None, "allowed sender"]),
+        ({"allow": iter(["@example.org"]), "trust_from": True}, ["allowed sender"] * 2),
+        ({"block": [f"file:{tmp_path}/block"]}, ["blocked sender"] * 2),
+        ({"block": ["@b.org"], "auth_host": "mx"}, [None] * 2),
+    ):
+        with nbspam.open(saved, **options) as opened:
+            verdicts = [opened.classify(mail) for mail in (spam, proven)]
+            assert opened.classify_many([spam, proven]) == [
+                v._replace(source=f"message:{i}") for i, v in enumerate(verdicts)
+            ]
+            assert [v.reason for v in verdicts] == found
+            assert [v.verdict for v in verdicts] == [
+                "ham" if reason == "allowed sender" else "spam" for reason in found
+            ]
+            assert opened.classify(SPAM).reason is None  # a text has no sender
+    for options, said in (
+        ({"allow": ["@example.org"]}, "name your mail server with auth_host, or set trust_from"),
+        ({"block": "@example.org"}, "block is a text; give a list of senders"),
+        ({"block": ["example.org"]}, "'example.org' is not a sender"),
+    ):
+        with pytest.raises(nbspam.OptionError, match=said):
+            nbspam.open(saved, **options)
+
+
 def test_three_classes_have_no_cut_offs(tmp_path):
     made = nbspam.train([(name, f"{name} {name}") for name in ("ham", "promo", "spam")] * 3)
     made.save(tmp_path / "three.json")
@@ -257,3 +287,13 @@ def test_the_examples_of_a_page_run(tmp_path, monkeypatch, page):
     names: dict[str, object] = {}
     for block in blocks:
         exec(block, names)
+
+
+@pytest.mark.parametrize("ham, spam", [(0, 1), (False, True), ("0", "1"), ("false", "TRUE")])
+def test_of_0_and_1_the_second_is_spam_unless_another_is_named(ham, spam):
+    pairs = [(spam if label == "spam" else ham, text) for label, text in PAIRS]
+    trained = nbspam.train(pairs)
+    assert trained.classify("free prize").probability > 0.5
+    assert trained.metadata.settings.positive == trained.classes[1]
+    assert nbspam.evaluate(pairs, folds=2).evaluation.positive == trained.classes[1]
+    assert nbspam.train(pairs, spam_label=ham).classify("free prize").probability < 0.5

@@ -43,7 +43,7 @@ _LISTS = ("folders", "ham")
 _NUMBERS = {"port": (1, 65_535), "timeout": (1, 3_600)}
 _SECRETS = ("password-command", "password-file", "token-command")
 _OTHERS = (*_SECRETS, "ca-file")  # not fields of `Account`
-_LOCAL = ("maildir", "folders", "ham", "junk")
+_LOCAL = ("maildir", "folders", "ham", "junk", "auth-host", "keywords")
 KEYS = ["ca-file", "host", *_LOCAL, *_SECRETS, "tls", "user", *_NUMBERS]
 
 Place = Account | Maildir
@@ -164,7 +164,7 @@ def _place(path: str, label: str, values: Any) -> Place:
         secret = partial(from_file, password, name)
     elif secret_keys:
         secret = partial(from_command, values[secret_keys[0]], secret_keys[0], name)
-    fields: dict[str, Any] = {k: v for k, v in values.items() if k not in _OTHERS}
+    fields: dict[str, Any] = {k.replace("-", "_"): v for k, v in values.items() if k not in _OTHERS}
     fields["folders"] = tuple(values.get("folders", (INBOX,)))
     fields["ham"] = tuple(values.get("ham", fields["folders"]))
     account: Place
@@ -191,6 +191,8 @@ def _problem(key: str, value: object) -> str:
         low, high = _NUMBERS[key]
         is_number = type(value) is int and low <= value <= high
         return "" if is_number else f"must be an integer from {low} to {high:,}"
+    if key == "keywords":
+        return "" if isinstance(value, bool) else "must be true or false"
     if key in _LISTS and not isinstance(value, list):
         return f'must be an array; write {key} = ["{INBOX}"]'
     if (key, value) == ("folders", []):

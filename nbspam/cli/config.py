@@ -48,15 +48,18 @@ def config(
     file = config_file()
     table = read_config(file).get("serve", {}) if file else {}
     rows: list[tuple[str, Any, str]] = []
-    for name in ("train", "serve"):  # together they have all options that the file can set
+    places = configured_places()
+    hosts = [place.auth_host for place in places.values()]
+    for name in ("classify", "serve"):  # together they have all options that the file can set
         group = click.Context(nbspam, info_name="nbspam")
         subcommand = nbspam.get_command(group, name)
         assert isinstance(subcommand, Command)
         context = subcommand.make_context(name, [], group)  # raises for a wrong value
+        values = subcommand.arguments(context)
+        values["senders"].lists(*hosts)  # raises, as `check`
         if name == "serve" and table:
             from nbspam.cli.serve import check
 
-            values = subcommand.arguments(context)
             check(values["cutting"], values["listening"], values["serving"])
         for parameter in subcommand.options():
             key, field = parameter.flag[2:], parameter.name or ""
@@ -65,9 +68,9 @@ def config(
                 value = context.params[field]
                 if field == "socket_mode":
                     value = f"{value:04o}"  # as it is written
-                value = value if isinstance(value, bool | int | float) else str(value)
+                value = value if isinstance(value, bool | int | float | tuple) else str(value)
                 rows.append((f"[serve] {key}" if name == "serve" else key, value, origin))
-    rows += [(f"[mail.{name}]", place.name, "file") for name, place in configured_places().items()]
+    rows += [(f"[mail.{name}]", place.name, "file") for name, place in places.items()]
     if form == "json":
         settings = [dict(zip(("option", "value", "from"), row, strict=True)) for row in rows]
         click.echo(json.dumps({"file": file, "settings": settings}))

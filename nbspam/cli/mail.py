@@ -22,7 +22,15 @@ from nbspam.cli.command import (
     section,
 )
 from nbspam.cli.notes import NoTrace, note
-from nbspam.cli.options import FORM, JOBS, MODEL, QUIET, Cutting, make_default_folder
+from nbspam.cli.options import (
+    FORM,
+    JOBS,
+    MODEL,
+    QUIET,
+    Cutting,
+    SenderOptions,
+    make_default_folder,
+)
 from nbspam.cli.progress import progress
 from nbspam.cli.train import ClassSizes, Training, Writing, train_whole
 from nbspam.errors import (
@@ -39,7 +47,7 @@ from nbspam.learning import update
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages
 from nbspam.mailbox.account import SCHEME
-from nbspam.mailbox.connection import resolve_folder
+from nbspam.mailbox.connection import JUNK_KEYWORDS, resolve_folder
 from nbspam.mailbox.maildir import Maildir
 from nbspam.mailbox.memory import Memory, lock_state
 from nbspam.mailbox.moves import Mailbox, Mover
@@ -147,6 +155,7 @@ class Request(NamedTuple):
     is_dry_run: bool = False
     judges_all: bool = False
     is_first: bool = True  # round of `watch`: what a model lacks is said once
+    senders: SenderOptions = SenderOptions((), (), (), False)
 
 
 def check_sorting(cutting: Cutting, sorting: Sorting) -> None:
@@ -183,6 +192,7 @@ def filter_(
     model: Path = MODEL,
     cutting: Cutting,
     sorting: Sorting,
+    senders: SenderOptions,
     dry_run: bool = flag("--dry-run", under="Mail", help="Print each verdict, and change nothing."),
     judges_all: bool = flag(
         "judges_all",
@@ -220,7 +230,8 @@ def filter_(
     """
     check_sorting(cutting, sorting)
     request = Request(model, cutting, sorting, jobs, form, quiet, dry_run, judges_all)
-    named = mail_places(accounts)
+    request = request._replace(senders=senders)
+    named = _places(accounts, senders)
     if not sorting.learn or dry_run:
         _positive_class(model, True, quiet)  # without a model there is no reason to connect
     _for_each(named, lambda connection: _sort(connection, request, lambda: False), dry_run)
@@ -284,6 +295,7 @@ def watch_(
     model: Path = MODEL,
     cutting: Cutting,
     sorting: Sorting,
+    senders: SenderOptions,
     interval: int = rare_option(
         "--interval",
         metavar="SECONDS",
@@ -308,7 +320,7 @@ def watch_(
       nbspam mail watch home --learn --trust-after 7d
     """
     check_sorting(cutting, sorting)
-    named = mail_places(accounts)
+    named = _places(accounts, senders)
     if len(named) > 1:
         raise OptionError(
             f"one place is watched at a time, and there are {len(named)}; name one of"
@@ -316,7 +328,7 @@ def watch_(
         )
     if not sorting.learn:
         _positive_class(model, True, quiet)
-    request = Request(model, cutting, sorting, jobs, form, quiet)
+    request = Request(model, cutting, sorting, jobs, form, quiet, senders=senders)
     with Stop() as stop:
 
         def sort(connection: Mailbox) -> None:
@@ -329,6 +341,14 @@ def watch_(
             request = request._replace(is_first=False)
 
         watch(named[0], sort, stop, interval, note)
+
+
+def _places(names: Sequence[str], senders: SenderOptions) -> list[Place]:
+    """Return the places to filter; raises OptionError, also for the lists of senders of each."""
+    places = mail_places(names)
+    for place in places:
+        senders.lists(place.auth_host)
+    return places
 
 
 def _for_each(
@@ -405,6 +425,7 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
     Raises OlderRulesError at the end if the model cannot learn.
     """
     account, sorting = connection.account, request.sorting
+    senders = request.senders.lists(account.auth_host)
     junk = _junk_folder(connection, sorting.junk)
 
     def judge(raws: Iterable[RawMessage], number: int) -> Iterator[Verdict]:
@@ -412,7 +433,7 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
         if not number:
             return
         is_many = number > _FEW
-        with open_filter(request.model, request.cutting.of) as spam_filter:
+        with open_filter(request.model, request.cutting.of, senders=senders) as spam_filter:
             where = executor(request.jobs if is_many else 1)
             with progress(request.quiet or not is_many, [SCHEME]) as shown:
                 if sorting.move_taught:
@@ -471,6 +492,12 @@ def _print_sorted(mail: MailFilter, request: Request) -> None:
                 click.echo(json.dumps(place | verdict.as_json() | action))
             elif mail.is_dry_run:
                 click.echo(verdict.as_line())
+        if mail.without_keyword and request.is_first and not request.quiet:
+            note(
+                f"{account.name}: {', '.join(map(one_line, mail.without_keyword))}: spam is moved"
+                f" without a keyword: there is no {' or '.join(JUNK_KEYWORDS)} to set; set it once"
+                " with a mail program, or leave keywords out"
+            )
     finally:  # a run that fails prints what it moved
         if request.form != "json" and not request.quiet:
             would = "would be " if mail.is_dry_run else ""

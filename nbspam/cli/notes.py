@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nbspam import UNIX_ONLY
 from nbspam.errors import (
     ExitCode,
     NbspamError,
@@ -19,6 +20,7 @@ from nbspam.errors import (
     one_line,
     without_passwords,
 )
+from nbspam.names import SPAM
 from nbspam.reading.source import Skips
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import RULES
@@ -72,6 +74,13 @@ _CLASSES_SHOWN = 3  # named as having too few messages
 def note(sentence: str) -> None:
     """Print a sentence in one line on standard error."""
     click.echo(f"nbspam: {one_line(sentence)}", err=True)
+
+
+def note_binary(spam_label: str | None, classes: "Iterable[str]", positive: str | None) -> None:
+    """Say that of the labels 0 and 1 the second means spam, if no label was named."""
+    if spam_label is None and positive not in (None, SPAM):
+        other = next(name for name in classes if name != positive)
+        note(f"{positive} means spam, {other} ham; if it is the other way: --spam-label {other}")
 
 
 def lock_wait(quiet: bool) -> "LockWait":
@@ -205,8 +214,10 @@ def note_reading(what: "SourceError") -> None:
     note(what.sentence(REMEDIES))
 
 
-def note_skips(skips: Skips) -> None:
-    """Print the skipped rows and files."""
+def note_skips(skips: Skips, quiet: bool = True) -> None:
+    """Print the skipped rows and files, and unless `quiet` which labels are one class."""
+    for sentence in [] if quiet else skips.merged:
+        note(sentence)
     if not skips.count:
         return
     for line in skips.report(REMEDIES):
@@ -233,7 +244,7 @@ REMEDIES = {
     Remedy.SAY_FORMAT: "add --input-format {format} to read each of them",
     Remedy.HEADER_IS_MESSAGE: "add --header-row no if that is a message",
     Remedy.LEAVE_OUT_LABEL: (
-        "give it without --spam or --ham, or add --lines if it has one message per line"
+        "give it before --spam and --ham, or add --lines if it has one message per line"
     ),
     Remedy.GIVE_OUTSIDE_LABEL: "give it with --spam or --ham",
     Remedy.LEAVE_OUT_STRICT: "fix it, or leave out --strict to skip it",
@@ -255,6 +266,10 @@ REMEDIES = {
     Remedy.ONE_PROCESS: "run it again with --jobs 1",
     Remedy.ALLOW_OUTSIDE: "add --outside to read it",
     Remedy.NAME_JUNK: "name the folder for spam with --junk, or with junk in the config file",
+    Remedy.NAME_AUTH_HOST: (
+        "name your mail server with --auth-host (auth-host in the config file), or believe From"
+        " with --trust-from"
+    ),
     Remedy.LEAVE_OUT_KEYWORDS: "leave out --mark and --unsure-keyword",
     Remedy.ANY_ADDRESS: "use 127.0.0.1, or add --allow-any-address",
 }
@@ -323,6 +338,8 @@ def outcome(
             return describe(KeyboardInterrupt())
         case UnexpectedEndError():
             return describe(error.end)
+        case ModuleNotFoundError(name="fcntl" | "pwd" | "resource"):
+            return ExitCode.ERROR, UNIX_ONLY
         case ModuleNotFoundError(name="numpy" | "scipy" | "rich" as name):
             return ExitCode.ERROR, (
                 f"{name} is not installed; eval needs it, and train without --update; install it"

@@ -34,6 +34,7 @@ if TYPE_CHECKING:  # 3 ms that classifying one message saves
     import contextlib
     from pathlib import Path
 
+    from nbspam.reading.senders import SenderLists
     from nbspam.scoring.base import Base
 
 _CLASSES_NAMED = 10  # in an error
@@ -363,6 +364,46 @@ class Cutting(NamedTuple):
     def of_new(self) -> CutOffs:
         """Return the cut-offs for a new model; raises OptionError."""
         return CutOffs().changed(*self)
+
+
+_senders = partial(option, multiple=True, in_file=True)
+
+
+@section("Senders")
+class SenderOptions(NamedTuple):
+    """Whose mail is never spam, and whose always."""
+
+    allow: tuple[str, ...] = _senders(
+        "--allow",
+        metavar="SENDER",
+        help="Mail of boss@example.org, @example.org, *@*.example.org or of a list, file:FILE, is"
+        " never spam; with --auth-host.",
+    )
+    block: tuple[str, ...] = _senders(
+        "--block", metavar="SENDER", help="Mail of such senders is spam."
+    )
+    auth_host: tuple[str, ...] = _senders(
+        "--auth-host",
+        metavar="HOST",
+        seldom=True,
+        help="Your mail server, as the Authentication-Results that it writes name it: they prove"
+        " who sent a mail.",
+    )
+    trust_from: bool = rare_flag(
+        "--trust-from", in_file=True, help="Believe From without a proof; anybody can forge it."
+    )
+
+    def lists(self, *hosts: str | None) -> "SenderLists | None":
+        """Return the lists, None without any; raises OptionError.
+
+        hosts: servers in place of those of --auth-host, for one place of mail.
+        """
+        if not (self.allow or self.block):
+            return None
+        from nbspam.reading.senders import sender_lists  # not loaded without lists
+
+        named = tuple(host for host in hosts if host)
+        return sender_lists(self.allow, self.block, named or self.auth_host, self.trust_from)
 
 
 def _ham_limit(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:

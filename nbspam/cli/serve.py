@@ -12,8 +12,9 @@ import click
 
 from nbspam.cli import notes
 from nbspam.cli.command import LOG, command, flag, is_typed, option, rare_flag, rare_option, section
-from nbspam.cli.options import BASE, MODEL, QUIET, Cutting
+from nbspam.cli.options import BASE, MODEL, QUIET, Cutting, SenderOptions
 from nbspam.errors import OptionError, ServingError, install_command
+from nbspam.reading.senders import SenderLists
 from nbspam.serving import server as spamd_server
 from nbspam.serving.clients import Limits
 from nbspam.serving.log import STDERR, Entry, Log
@@ -165,6 +166,7 @@ def serve(
     model: Path = MODEL,
     base: str | None = BASE,
     cutting: Cutting,
+    senders: SenderOptions,
     serving: Serving,
     quiet: bool = QUIET,
 ) -> None:
@@ -201,6 +203,9 @@ def serve(
     limits = Limits(
         serving.max_size, serving.timeout, serving.connections, max_users=serving.max_users
     )
+    lists = senders.lists()
+    if lists is None and serving.user_models is not None:  # users may have lists
+        lists = SenderLists((), (), senders.auth_host, senders.trust_from)
     setup = Setup(
         model,
         tuple(cutting),
@@ -210,6 +215,7 @@ def serve(
         limits=limits,
         can_tell=serving.tell,
         x_spam=serving.x_spam,
+        senders=lists,
     )
     # This process classifies nothing: the workers have what is kept.
     current = setup.common(Opening(cutting.of, words=0, in_memory=0))

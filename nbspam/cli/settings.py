@@ -19,7 +19,9 @@ import click
 
 from nbspam.errors import OptionError
 
-KEYS = ("base", "jobs", "log", "model")  # a test holds them to the options
+# A test holds them to the options.
+KEYS = ("allow", "auth-host", "base", "block", "jobs", "log", "model", "trust-from")
+FILE = "file:"  # begins a text of a list that names a file
 _TABLES = ("mail", "serve")
 _LARGEST = 1 << 20  # bytes of a config file
 
@@ -86,11 +88,14 @@ def defaults(path: str, table: str, options: Mapping[str, click.Option]) -> dict
     }
 
 
-def _checked(place: str, path: str, option: click.Option, value: object) -> object:
+def _checked(place: str, path: str, option: click.Option, value: object) -> Any:
     """Return a value for click to convert; raises OptionError for one of another type.
 
+    A list is for an option that may be repeated.
     An integer is no text: TOML's 0o660 is 432, which as a file mode lets everybody in.
     """
+    if option.multiple and isinstance(value, list):
+        return [text for one in value for text in _checked(place, path, option, one)]
     kinds: tuple[type, ...] = (str,)
     kind = "text in quotes, and not empty"
     if option.is_flag:
@@ -103,6 +108,9 @@ def _checked(place: str, path: str, option: click.Option, value: object) -> obje
         raise OptionError(f"{place}: must be {kind}; correct it, or leave it out")
     if isinstance(value, str) and "\0" in value:
         raise OptionError(f"{place}: contains a NUL character; leave it out")
+    if option.multiple:
+        name = str(value).removeprefix(FILE)
+        return [value if name == value else FILE + absolute_path(name, path)]
     is_path = isinstance(option.type, click.Path)
     return absolute_path(str(value), path) if is_path else value
 

@@ -336,7 +336,7 @@ def train(
         sizes.note_small(skips.strict)
         pending.columns = sizes.columns
         sizes.report_shared(*pending.shared(), quiet, skips.strict)
-        notes.note_skips(skips)
+        notes.note_skips(skips, quiet)
         options.make_default_folder(model)
         if writing.update:
             update_model(pending, training)
@@ -400,13 +400,15 @@ def train_whole(
         for piece in run.records:
             training.sizes.add(piece.summary.messages, piece.summary.first)
         training.sizes.note_small(training.skips.strict)
-        notes.note_skips(training.skips)
+        notes.note_skips(training.skips, quiet)
         options.make_default_folder(model)
         if instead is not None and len(run.labels) < 2:
             instead(run.messages())
             return
         run.count()
         run.metadata = with_columns(run.metadata, training.sizes.columns)
+        chosen = run.metadata.settings
+        notes.note_binary(training.settings.positive, chosen.classes, chosen.positive)
         training.sizes.report_shared(*run.shared(), quiet, training.skips.strict)
         if not quiet:
             _note_alone(run)
@@ -651,13 +653,13 @@ def expectation(rates: "Figures", n_classes: int) -> list[str]:
     blocked, missed = (rates.by_key[f"verdict_{key}_pct"].counts for key in ("bh", "sm"))
     if n_classes > 2 or blocked is None or missed is None:
         right, every = rates.by_key["accuracy"].counts or (0, 1)
-        return [f"of 100 new messages {100 * right // every} are classified correctly"]
+        return [f"{100 * right // every} in 100 new messages would be classified correctly"]
     (marked, ham), (delivered, spam) = blocked, missed
     few = "fewer than 1" if 0 < marked < ham / 100 else math.ceil(100 * marked / ham)
-    rest = "; the rest are delivered, as unsure or ham" if delivered else ""
+    rest = "; the rest delivered, as unsure or ham" if delivered else ""
     return [
-        f"of 100 new ham {few} would be marked as spam",
-        f"of 100 new spam {100 * (spam - delivered) // spam} are caught{rest}",
+        f"{few} in 100 legitimate messages would be marked as spam",
+        f"{100 * (spam - delivered) // spam} in 100 spam messages would be caught{rest}",
     ]
 
 

@@ -131,7 +131,7 @@ def explanation_page(view: ExplanationView, version: str) -> str:
     body = [
         f'<p class="dim">{escaped(one_line(judged.source))}</p>',
         f'<h1><span class="{colour}">{escaped(judged.verdict)}</span>{judged.remark}, probability'
-        f" {judged.probability:.4f}</h1>",
+        f" {judged.own_probability:.4f}</h1>",
         *(f"<p>{escaped(sentence)}</p>" for sentence in reversed(view.sentences)),
         "<h2>The message</h2>",
         message_html(view.excerpt),

@@ -177,7 +177,7 @@ def _described(outcome: Outcome) -> tuple[str, str]:
     """Return a sentence about a mistake, and its words with their weights in nats."""
     judged = outcome.judged
     sentence = (
-        f"{outcome.label} called {outcome.called}, probability {judged.probability:.4f},"
+        f"{outcome.label} called {outcome.called}, probability {judged.own_probability:.4f},"
         f" verdict {judged.verdict}{judged.remark}"
     )
     weights = (f"{word.token} {word.weight:+.2f} " for word in outcome.words)

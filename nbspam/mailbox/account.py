@@ -154,6 +154,8 @@ class Account(NamedTuple):
     folders: tuple[str, ...] = (INBOX,)  # whose new mail is classified
     junk: str | None = None  # None: the folder that the server marks so
     ham: tuple[str, ...] = (INBOX,)  # whose mail is learned as ham
+    auth_host: str | None = None  # the server whose Authentication-Results prove a sender
+    keywords: bool = False  # whether what is moved to the folder for spam gets a keyword for it
 
     @property
     def own_port(self) -> int:

@@ -266,13 +266,24 @@ class Connection:
 
     # Changes
 
-    def move(self, uids: Sequence[int], folder: str) -> list[int]:
-        """Move messages of the open folder to another one, with MOVE (RFC 6851); returns them."""
+    def junk_keyword(self, folder: Folder, junk: str) -> str:
+        """Return the keyword for spam that messages of the open folder can take; "" for none."""
+        return next((k for k in JUNK_KEYWORDS if {"\\*", k.lower()} & folder.keywords), "")
+
+    def move(self, uids: Sequence[int], folder: str, keyword: str = "") -> list[int]:
+        """Move messages of the open folder to another one, with MOVE (RFC 6851); returns them.
+
+        keyword: that they get before.
+        """
+        if keyword:
+            self.add_flag(uids, keyword)
         self._ask(lambda: self._client.move(list(uids), folder), folder)
         return list(uids)
 
-    def copy(self, uids: Sequence[int], folder: str) -> None:
+    def copy(self, uids: Sequence[int], folder: str, keyword: str = "") -> None:
         """Copy messages of the open folder to another one: all of them or none."""
+        if keyword:
+            self.add_flag(uids, keyword)
         self._ask(lambda: self._client.copy(list(uids), folder), folder)
 
     def add_flag(self, uids: Sequence[int], flag: str) -> None:

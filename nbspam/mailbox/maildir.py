@@ -61,6 +61,8 @@ class Maildir(NamedTuple):
     folders: tuple[str, ...] = (INBOX,)  # whose new mail is classified
     junk: str | None = None  # None: the one called Junk or Spam
     ham: tuple[str, ...] = (INBOX,)  # whose mail is learned as ham
+    auth_host: str | None = None  # the server whose Authentication-Results prove a sender
+    keywords: bool = False  # whether what is moved to the folder for spam gets a keyword for it
 
     @property
     def name(self) -> str:
@@ -300,16 +302,31 @@ class LocalFolders:
 
     # Changes
 
-    def move(self, uids: Sequence[int], folder: str) -> list[int]:
-        """Move messages of the open folder to another one; returns the moved ones."""
+    def junk_keyword(self, folder: Folder, junk: str) -> str:
+        """Return the keyword for spam that Dovecot has in the folder for spam; "" for none.
+
+        Only Dovecot gives keywords their letters.
+        """
+        known = {k.casefold() for c, k in _keywords(self._places[junk]).items() if c <= "z"}
+        return next((k for k in JUNK_KEYWORDS if k.casefold() in known), "")
+
+    def move(self, uids: Sequence[int], folder: str, keyword: str = "") -> list[int]:
+        """Move messages of the open folder to another one; returns the moved ones.
+
+        keyword: of the other folder, that they get by the same rename.
+        """
         moved = []
         keywords = _translated(self._places[self._open], self._places[folder])
+        there = _keywords(self._places[folder]).items()
+        letter = next((c for c, k in there if k and k.casefold() == keyword.casefold()), "")
         for uid in uids:
             for _ in range(_ATTEMPTS):  # while their owner sets flags, which renames them
                 if uid not in self._messages:
                     break
                 old = Path(self._messages[uid].path)
-                new = self._places[folder] / old.parent.name / _new_name(old.name, keywords)
+                # Flags are in names of cur alone.
+                part = "cur" if letter else old.parent.name
+                new = self._places[folder] / part / _new_name(old.name, keywords, letter)
                 with _account_errors(str(old)):
                     try:
                         old.rename(new)
@@ -370,15 +387,17 @@ def is_maildir(path: Path) -> bool:
     return all(os.path.isdir(path / part) for part in MAILDIR_PARTS)  # noqa: PTH112 (a closed one raises)
 
 
-def _new_name(name: str, keywords: Mapping[int, str]) -> str:
+def _new_name(name: str, keywords: Mapping[int, str], letter: str = "") -> str:
     """Return a new unique name with the sizes and flags of a message's name.
 
-    keywords: a table of `str.translate` for the letters of keywords.
+    keywords: a table of `str.translate` for the letters of keywords.  letter: one more flag.
     """
     now, host = time.time(), re.sub(r"[/:,]", "_", socket.gethostname())
     unique = f"{now:.0f}.M{now % 1 * 1e6:.0f}P{os.getpid()}Q{next(_numbers)}.{host}"
     flags = maildir_flags(name)
-    end = "" if not flags else name[flags.start() : flags.start(1)] + flags[1].translate(keywords)
+    start = name[flags.start() : flags.start(1)] if flags else ":2," if letter else ""
+    letters = flags[1].translate(keywords) if flags else ""
+    end = start + letters + ("" if letter in letters else letter)
     return unique + "".join(_SIZES.findall(name)) + end
 
 

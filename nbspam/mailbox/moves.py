@@ -62,10 +62,10 @@ class Mover:
         self._start = self.connection.select(self.junk, readonly=True)
         self._expected = self._start.uidnext
 
-    def move(self, folder: Folder, messages: list[KnownMessage]) -> None:
+    def move(self, folder: Folder, messages: list[KnownMessage], keyword: str = "") -> None:
         """Move messages of the open folder; raises AccountError, and then none is moved.
 
-        Saves the state before; the caller saves it afterwards.
+        keyword: that they get.  Saves the state before; the caller saves it afterwards.
         """
         self._tried.update(m.digest for m in messages)
         for attempt in range(_ATTEMPTS):
@@ -74,7 +74,7 @@ class Mover:
             if not messages:
                 return
             try:
-                self._move(folder, messages)
+                self._move(folder, messages, keyword)
                 return
             except ImapRefusalError as error:
                 self.finish()
@@ -83,7 +83,7 @@ class Mover:
                     raise
                 select_again(self.connection, folder, readonly=False)
 
-    def _move(self, folder: Folder, messages: list[KnownMessage]) -> None:
+    def _move(self, folder: Folder, messages: list[KnownMessage], keyword: str) -> None:
         junk = self.connection.status(self.junk)
         self._is_alone &= junk.uidnext == self._expected
         pending = self.memory.pending = PendingMove(
@@ -98,10 +98,10 @@ class Mover:
         self.memory.save()
         uids = [m.uid for m in messages]
         if self._is_copy:
-            self.connection.copy(uids, self.junk)
+            self.connection.copy(uids, self.junk, keyword)
             self._remove(uids)
         else:
-            uids = self.connection.move(uids, self.junk)
+            uids = self.connection.move(uids, self.junk, keyword)
         self._expected = junk.uidnext + len(uids)
         self._done(pending, uids)
 

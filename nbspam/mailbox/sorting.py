@@ -21,7 +21,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -113,6 +113,8 @@ class MailFilter:
     unsure_keyword: str | None
     judges_all: bool  # old mail too
     say: Callable[[str], None]  # called with each note
+    # Folders whose messages cannot get the keyword that their account asks for.
+    without_keyword: list[str] = field(default_factory=list)
 
     def run(self) -> Iterator[SortedMessage]:
         """Classify and sort the new mail; yields the actions.  Raises AccountError."""
@@ -140,6 +142,11 @@ class MailFilter:
                 f" {lacking[0]}",
                 Remedy.LEAVE_OUT_KEYWORDS,
             )
+        self._keyword = ""  # that is set on what is moved
+        if connection.account.keywords and not (self.is_marked or self.is_dry_run):
+            self._keyword = connection.junk_keyword(folder, self.mover.junk)
+            if not self._keyword:
+                self.without_keyword.append(folder.name)
         before = self._memory.folders.get(folder.name)
         self._folder, self._start = folder, self._memory.judged_folder(folder)
         if before and before.uidvalidity == folder.uidvalidity and before != self._start:
@@ -236,12 +243,13 @@ class MailFilter:
         if not self.is_dry_run:
             if unsure and self.unsure_keyword:
                 self._connection.add_flag(unsure, self.unsure_keyword)
-            if spam and self.is_marked:
+            if spam and (self.is_marked or self._keyword):
                 self._memory.marked |= dict.fromkeys(message.digest for message in spam)
                 self._memory.save()  # before: the keywords of nbspam are not learned
+            if spam and self.is_marked:
                 self._connection.add_flag([message.uid for message in spam], JUNK_KEYWORD)
             elif spam:
-                self.mover.move(self._folder, spam)
+                self.mover.move(self._folder, spam, self._keyword)
             if not self._is_settled:
                 # If this run ends here, the next one begins with the deferred messages.
                 last = batch[-1][0].uid
@@ -420,12 +428,14 @@ class Lessons:
             # A message also in the junk folder is being moved by the user: left to the next run.
             if (digest := identity_of(message.content)) in self._new_in_junk:
                 continue
-            is_spam = message.uid in spam
+            is_spam, memory = message.uid in spam, self._memory
             learned.uids.add(message.uid)
             waiting.pop(message.uid, None)
             if is_spam:
                 learned.against.add(message.uid)
-            if not (is_spam and digest in self._memory.marked):
+            if is_spam and digest in memory.marked and digest in {**memory.junked, **memory.kept}:
+                is_spam = False  # nbspam marked and moved it, and the user has moved it back
+            if not (is_spam and digest in memory.marked):
                 source = connection.source_of(folder.name, message.uid)
                 if message.uid not in by_hand:
                     self._read[source] = folder.name, message.uid, digest

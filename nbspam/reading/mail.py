@@ -379,6 +379,7 @@ def _read_class_folders(source: Source, request: ReadingRequest) -> Iterator[Raw
         if _is_other_source(folder, request) or _is_left_out(folder, root, request):
             continue
         if label := normal_label(folder.name):
+            request.skips.spelled(label, folder.name)
             yield from _files(folder, request._replace(label=label), root, visited=set())
         else:
             request.skips(str(folder), "the folder's name has no printable character")

@@ -62,6 +62,7 @@ class Message(NamedTuple):
     parts: list[Part]
     limits: frozenset[str] = frozenset()  # the names of the bounds that it met
     problem: str = ""  # why the bytes are no message, and what to do; then all else is empty
+    head: bytes = b""  # the beginning of a mail as it came, which may be read more strictly
 
     @property
     def is_empty(self) -> bool:
@@ -145,7 +146,7 @@ def parse(raw: bytes, marks: tuple[str, ...] = (), name: str = "") -> Message:
             return Message([], [], problem=problem)
         return _text_message(decoded, limits)
     parts = mime_parts(headers, body, limits)
-    return Message(headers, parts, frozenset(limits))
+    return Message(headers, parts, frozenset(limits), head=data[:HEAD])
 
 
 def is_mail(sample: bytes) -> bool:

@@ -6,10 +6,10 @@ Standard input and pipes, which can be read once only, are opened here.
 import io
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from nbspam.errors import Remedy, SourceError, one_line
 from nbspam.names import is_url
@@ -44,6 +44,7 @@ class Skipped(NamedTuple):
     reason: str
     remedy: Remedy | None = None
     is_error: bool = True  # under `strict`
+    label: str | None = None  # nothing was skipped: `reason` was read as this label
 
 
 class Skips:
@@ -56,6 +57,7 @@ class Skips:
         self.strict = strict
         self.count = 0
         self._first: list[SourceError] = []  # NAMED_LIMIT at most
+        self.spellings: dict[str, set[str]] = {}  # label -> as it was written
 
     def __call__(self, source: str, reason: str, remedy: Remedy | None = None) -> None:
         """Note that `source` was skipped; raises SourceError under `strict`."""
@@ -65,9 +67,28 @@ class Skips:
         """Note that `source` was left out; no error even under `strict`."""
         self.take(Skipped(source, reason, remedy, is_error=False))
 
+    def spelled(self, label: str, written: str) -> None:
+        """Note how a label was written; a few ways of each are kept."""
+        known = self.spellings.setdefault(label, set())
+        if written not in known and len(known) < NAMED_LIMIT:
+            known.add(written)
+            self.take(Skipped("", written, label=label))
+
+    @property
+    def merged(self) -> list[str]:
+        """A sentence for each label that was written in several ways, which are one class."""
+        return [
+            f"the labels {', '.join(map(repr, sorted(written)))} are one class, {label}"
+            for label, written in sorted(self.spellings.items())
+            if len(written) > 1
+        ]
+
     def take(self, skipped: Skipped) -> None:
         """Note a skipped message; raises SourceError for an error under `strict`."""
-        source, reason, remedy, is_error = skipped
+        source, reason, remedy, is_error, label = skipped
+        if label is not None:
+            self.spellings.setdefault(label, set()).add(reason)
+            return
         if self.strict and is_error:
             raise SourceError(f"{source}: {reason}", remedy or Remedy.LEAVE_OUT_STRICT)
         self.count += 1
@@ -78,6 +99,8 @@ class Skips:
         """Add the messages that a later reader skipped."""
         self.count += other.count
         self._first += other._first[: NAMED_LIMIT - len(self._first)]
+        for label, written in other.spellings.items():
+            self.spellings.setdefault(label, set()).update(written)
 
     def sentence(self, n: int) -> str:
         """Return a warning for a program; n: how many messages were read."""
@@ -154,6 +177,9 @@ class ReadingOptions(NamedTuple):
     tell: Callable[[SourceError], None] = lambda _: None  # called with each note
     on_columns: Callable[[tuple[str, str]], None] = lambda _: None  # called with `learned` names
     live_input: LiveInput | None = None  # of messages that are to be classified as they come
+    # Called with each row of a table, skipped or not, before its message comes: its source, the
+    # names of the columns (one object for a table), and the values or, of JSON lines, the object.
+    on_row: Callable[[str, Sequence[str], Any], None] | None = None
     # Real path of each source -> its label ("" if it has labels of its own).  A source inside
     # another one, a folder, is read as a source and not as a part of the folder.
     source_labels: Mapping[str, str] = {}

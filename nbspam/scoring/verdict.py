@@ -2,14 +2,17 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from nbspam.bayes.calibration import DECIMALS
 from nbspam.bayes.event_model import logit
 from nbspam.errors import OptionError, one_line
-from nbspam.names import UNSURE
+from nbspam.names import BLOCKED_SENDER, UNSURE
 from nbspam.scoring.rules import Score
 from nbspam.store.metadata import HAM_CUTOFF, SPAM_CUTOFF, Metadata
+
+if TYPE_CHECKING:
+    from nbspam.reading.senders import ListedSender
 
 # Of the tokens of a text so many must be known for a verdict of ham, and one for a verdict of spam:
 # what the model cannot read it must not pass as ham.  Of 101,000 messages in P1 to P6 that makes 7
@@ -108,10 +111,17 @@ class Verdict(NamedTuple):
     source: str  # "-", a path, `path:line`
     label: str | None  # the class that its source gives, if any
     score: Score
-    reason: str | None = None  # why it is unsure, where not the probability decided
+    reason: str | None = None  # what decided, where not the probability did
 
     def __repr__(self) -> str:
-        return f"<Verdict {self.verdict}{self.remark}, probability {self.probability:.4f}>"
+        return f"<Verdict {self.verdict}{self.remark}, probability {self.own_probability:.4f}>"
+
+    @property
+    def own_probability(self) -> float:
+        """The probability that people are shown: with three or more classes that of the verdict."""
+        is_multiclass = len(self.probabilities) > 2
+        own = self.probabilities.get(self.verdict) if is_multiclass else None
+        return self.probability if own is None else own
 
     @property
     def remark(self) -> str:
@@ -120,7 +130,7 @@ class Verdict(NamedTuple):
 
     def as_line(self) -> str:
         """Return the line that commands print of the message, its fields separated by tabs."""
-        fields = [self.verdict, f"{self.probability:.4f}", one_line(self.source)]
+        fields = [self.verdict, f"{self.own_probability:.4f}", one_line(self.source)]
         return "\t".join([*fields, self.reason] if self.reason else fields)
 
     def as_json(self) -> dict[str, Any]:
@@ -150,14 +160,27 @@ def rounded(value: Any, decimals: int = JSON_DECIMALS) -> Any:
 
 
 def verdict_on(
-    metadata: Metadata, score: Score, cut_offs: CutOffs, source: str = "-", label: str | None = None
+    metadata: Metadata,
+    score: Score,
+    cut_offs: CutOffs,
+    source: str = "-",
+    label: str | None = None,
+    sender: "ListedSender | None" = None,
 ) -> Verdict:
-    """Return the verdict on a scored message."""
+    """Return the verdict on a scored message; a list of senders that names its own overrules it."""
     probabilities = dict(zip(metadata.settings.classes, score.probabilities, strict=True))
     verdict, reason = verdict_of(metadata, score, cut_offs), None
     if metadata.is_one_sided:
         reason = TOO_FEW_CLASSES
     elif verdict == UNSURE and not logit(cut_offs.ham) < score.log_odds <= logit(cut_offs.spam):
         reason = TOO_FEW_WORDS
+    positive, listed = metadata.settings.positive, sender.reason if sender else None
+    if listed and positive is not None:
+        reason = listed
+        if listed == BLOCKED_SENDER:
+            verdict = positive
+        elif verdict in (positive, UNSURE):
+            others = {name: p for name, p in probabilities.items() if name != positive}
+            verdict = max(others, key=others.__getitem__, default=UNSURE)
     numbers = score.probability, round(score.log_odds, DECIMALS), probabilities
     return Verdict(verdict, *numbers, source, label, score, reason)

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from nbspam.errors import ModelError, NbspamError, Remedy, ServingError
 from nbspam.filter import CutOffsOf, Filter
+from nbspam.reading.senders import FILE, SenderLists
 from nbspam.scoring.base import Base
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
@@ -47,6 +48,7 @@ class Opening(NamedTuple):
     in_memory: int = 64 << 20  # bytes of a model, about 2.5 million tokens, that are kept in memory
     handles: Handles = NO_HANDLES  # of the versions to begin with, if they are open
     is_base: bool = False  # whether others are read through it
+    senders: SenderLists | None = None  # allowed and blocked ones
 
 
 class OpenModel:
@@ -78,7 +80,8 @@ class OpenModel:
             if below:
                 below.check(path, metadata.settings)
             make = below.classifier if below else Classifier
-            self.filter = Filter(make(metadata, counts, opening.words), opening.cut_offs(metadata))
+            classifier = make(metadata, counts, opening.words)
+            self.filter = Filter(classifier, opening.cut_offs(metadata), senders=opening.senders)
         except BaseException:
             close()
             raise
@@ -147,6 +150,10 @@ class CurrentModel:
                         self._is_unusable = False
                         _logger.info(f"{self._path}: the model can be used again and was opened")
             return self._model
+
+    def filter_for(self, user: str = "") -> Filter:
+        """Return the filter of the newest version."""
+        return self.use(user).filter
 
 
 def _stamp_of(status: os.stat_result) -> Stamp:
@@ -241,9 +248,12 @@ class UserFiles(NamedTuple):
                 ) from error
 
 
-def open_user_model(path: Path, cut_offs: CutOffsOf, common: OpenModel) -> OpenModel:
+def open_user_model(
+    path: Path, cut_offs: CutOffsOf, common: OpenModel, senders: SenderLists | None = None
+) -> OpenModel:
     """Open a user's model, which is read through the common one; raises NbspamError."""
-    opening = Opening(cut_offs, words=1_000, in_memory=0)  # of each user's: some 200 KB
+    # Of each user's: some 200 KB.
+    opening = Opening(cut_offs, words=1_000, in_memory=0, senders=senders)
     handle = open_model_file(path, follows_links=False)
     return OpenModel(path, opening, common, handle=handle)
 
@@ -252,11 +262,21 @@ class UserModels:
     """The newest versions of users' models beside the common one; for use by one thread."""
 
     def __init__(
-        self, common: CurrentModel, files: UserFiles, cut_offs: CutOffsOf, most: int
+        self,
+        common: CurrentModel,
+        files: UserFiles,
+        cut_offs: CutOffsOf,
+        most: int,
+        senders: SenderLists | None = None,
     ) -> None:
-        """common: opened as a base.  most: how many of them stay open."""
+        """common: opened as a base.  most: how many of them stay open.
+
+        senders: the lists for all users; None: there are no lists, not even of users.
+        """
         self._common, self._files, self._cut_offs, self._most = common, files, cut_offs, most
         self._open: dict[Path, tuple[Stamp, OpenModel]] = {}  # the last used at the end
+        self._senders = senders
+        self._lists: dict[Path, tuple[list[Stamp], SenderLists]] = {}  # of users, as `_open`
 
     def use(self, user: str = "") -> OpenModel:
         """Return the newest version of a user's model, or the common one.
@@ -269,11 +289,37 @@ class UserModels:
             return common
         before, model = self._open.pop(path, ((), common))
         if before != stamp or model.base is not common:
-            model = open_user_model(path, self._cut_offs, common)
+            model = open_user_model(path, self._cut_offs, common, self._senders)
         self._open[path] = stamp, model
         if len(self._open) > self._most:
             del self._open[next(iter(self._open))]
         return model
+
+    def filter_for(self, user: str = "") -> Filter:
+        """Return the filter of a user's model, with the user's own lists of senders before others.
+
+        They are beside NAME.json: NAME.allow and NAME.block.  Raises NbspamError, also for these.
+        """
+        spam_filter, path = self.use(user).filter, self._files.path(user)
+        if path is None or path.suffix != ".json" or self._senders is None:
+            return spam_filter
+        allow, block = path.with_suffix(".allow"), path.with_suffix(".block")
+        stamps = [self._files.stamp(allow), self._files.stamp(block)]
+        before, lists = self._lists.pop(path, ([], self._senders))
+        if not any(stamps):
+            return spam_filter
+        if before != stamps:
+            lists = SenderLists(
+                [f"{FILE}{allow}"] if stamps[0] else (),
+                [f"{FILE}{block}"] if stamps[1] else (),
+                self._senders.auth_hosts,
+                self._senders.trust_from,
+                common=self._senders,
+            )
+        self._lists[path] = stamps, lists
+        if len(self._lists) > self._most:
+            del self._lists[next(iter(self._lists))]
+        return Filter(spam_filter.classifier, spam_filter.cut_offs, senders=lists)
 
 
 class Setup(NamedTuple):
@@ -288,6 +334,7 @@ class Setup(NamedTuple):
     limits: Limits = Limits()
     can_tell: bool = False  # whether clients may teach
     x_spam: bool = False  # whether messages get SpamAssassin's headers too
+    senders: SenderLists | None = None  # allowed and blocked ones
 
     def cut_offs_of(self, metadata: Metadata) -> CutOffs:
         """Return the cut-offs for a model; raises OptionError."""
@@ -307,7 +354,8 @@ class Setup(NamedTuple):
 
         Workers divide the memory that one may take.  handles: of the files to begin with.
         """
-        n, opening = self.n_workers + 1, Opening(self.cut_offs_of)  # one is for short messages
+        n = self.n_workers + 1  # one is for short messages
+        opening = Opening(self.cut_offs_of, senders=self.senders)
         # A worker's cache is of use for its own messages alone, so few workers have a whole one.
         words, in_memory = (
             min(opening.words, max(20_000, 4 * opening.words // n)),
@@ -318,4 +366,5 @@ class Setup(NamedTuple):
         common = self.common(opening._replace(words=words, in_memory=in_memory, handles=handles))
         if self.users is None:
             return common
-        return UserModels(common, self.users, self.cut_offs_of, max(1, self.open_users // n))
+        most = max(1, self.open_users // n)
+        return UserModels(common, self.users, self.cut_offs_of, most, self.senders)

@@ -228,8 +228,7 @@ def _result(
         message = request.message(setup.limits.max_size)
         if wanted:
             return 0, message_to_learn(message, wanted)
-        spam_filter = models.use(request.user).filter
-        return 0, answer(request, message, spam_filter, setup.x_spam)
+        return 0, answer(request, message, models.filter_for(request.user), setup.x_spam)
     except RefusedError as error:
         return error.code, str(error)
     except NbspamError as error:

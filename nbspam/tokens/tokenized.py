@@ -29,6 +29,7 @@ from nbspam.tokens.text import (
 
 if TYPE_CHECKING:  # classifying shows nothing of a message
     from nbspam.reading.cutting import SourcePiece
+    from nbspam.reading.senders import ListedSender, SenderLists
 
     # What one process tokenizes at a time: messages, or where it finds them.
     Batch = list[RawMessage | Skipped] | SourcePiece
@@ -383,6 +384,7 @@ class Wanted(NamedTuple):
     times: bool = False
     traits: bool = False
     excerpt: int = 0  # the most characters of its text to show to a reader; 0: no excerpt
+    senders: "SenderLists | None" = None  # the lists in which to look its sender up
 
 
 TOKENS_ALONE = Wanted()
@@ -398,20 +400,21 @@ class TokenizedMessage(NamedTuple):
     size: int = 0  # bytes or characters; 0 for a file, which its source names
     numbers: Numbers = NO_NUMBERS
     excerpt: Excerpt | None = None  # where it was wanted
+    sender: "ListedSender | None" = None  # if the lists name it
 
     def __reduce__(self) -> tuple[object, ...]:
         """Go to another process as one string of tokens, in a fifth of the time of a list."""
-        source, label, tokens, digest, size, numbers, excerpt = self
-        rest = source, label, digest, size, excerpt
+        source, label, tokens, digest, size, numbers, excerpt, sender = self
+        rest = source, label, digest, size, excerpt, sender
         return _unpacked, ("\n".join(tokens), tuple(numbers), *rest)
 
 
 def _unpacked(
     packed: str, numbers: tuple[Any, ...], source: str, label: str | None, *others: Any
 ) -> TokenizedMessage:
-    digest, size, excerpt = others
+    digest, size, excerpt, sender = others
     tokens = packed.split("\n") if packed else []
-    return TokenizedMessage(source, label, tokens, digest, size, Numbers(*numbers), excerpt)
+    return TokenizedMessage(source, label, tokens, digest, size, Numbers(*numbers), excerpt, sender)
 
 
 def tokenize(
@@ -426,9 +429,9 @@ def tokenize(
     """Return a parsed message tokenized.
 
     digest: whether the ledger will be asked for it.  size: as `TokenizedMessage` has it.
-    wanted: the numbers that the model counts, and the digest is of them too; an excerpt.
+    wanted: the numbers that the model counts, and the digest is of them too; an excerpt; lists.
     """
-    texts: list[VisibleText] | None = None if wanted == TOKENS_ALONE else []
+    texts: list[VisibleText] | None = None if wanted[:3] == TOKENS_ALONE[:3] else []
     perhaps: set[str] = set()
     tokens = message_tokens(message, texts, perhaps)
     numbers, excerpt = NO_NUMBERS, None
@@ -445,7 +448,8 @@ def tokenize(
     if digest:
         decoded = (part.text for part in message.parts)
         known = digest_of(tokens, message.headers, *numbers[:2], texts=decoded)
-    return TokenizedMessage(source, label, list(tokens), known, size, numbers, excerpt)
+    sender = wanted.senders.listed(message) if wanted.senders else None
+    return TokenizedMessage(source, label, list(tokens), known, size, numbers, excerpt, sender)
 
 
 class Tokenizing(NamedTuple):

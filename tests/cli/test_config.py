@@ -47,7 +47,8 @@ def right(option):
     if isinstance(option.type, click.types.FloatParamType):
         return 0.75
     texts = {"socket-mode": "0640", **dict.fromkeys(("listen", "metrics"), "127.0.0.1:783")}
-    return texts.get(option.flag[2:], "some")
+    text = texts.get(option.flag[2:], "@example.org")
+    return [text] if option.multiple else text
 
 
 # What it sets
@@ -76,10 +77,11 @@ def test_a_typed_place_takes_the_place_of_the_files(nbspam, config, model, monke
 @each("key", [*KEYS, *(f"[serve] {key}" for key in SERVE if key not in KEYS)])
 def test_every_setting_is_taken_and_printed(nbspam, config, key):
     table, _, name = key.rpartition(" ")
-    options = OPTIONS["serve"] if table else OPTIONS["train"]
+    options = OPTIONS["serve"] if table else OPTIONS["classify"]
     option = next(option for option in options if option.flag == f"--{name}")
     value = right(option)
-    path = config(f"{table}\n{name} = {json.dumps(value)}\n")
+    proof = "trust-from = true\n" if name == "allow" else ""
+    path = config(f"{proof}{table}\n{name} = {json.dumps(value)}\n")
     found = nbspam("config", "--format", "json")
     assert found.err == ""
     (row,) = [row for row in json.loads(found.out)["settings"] if row["option"] == key]
@@ -131,7 +133,10 @@ def test_the_documented_example_holds(nbspam, config):
 # What is wrong with it
 
 WRONG = [
-    ("spam-cutoff = 0.9", "spam-cutoff: cannot be set in the config file; its keys are base, jobs"),
+    (
+        "spam-cutoff = 0.9",
+        "spam-cutoff: cannot be set in the config file; its keys are allow, auth-host",
+    ),
     ("[classify]\nstrict = true", "classify: cannot be set"),
     ("mail = 1", "mail: cannot be set"),
     ("jobs = 0", "jobs: 0 is not in the range x>=1; correct it"),
@@ -159,6 +164,30 @@ WRONG_FOR_THE_SERVER = [
     ("[serve]\nworkers = 1000", "workers: 1000 is not in the range"),
     ("[serve]\nsocket-mode = '9'", "--socket-mode '9' is not a file mode"),
 ]
+
+
+WRONG_SENDERS = [
+    ("block = ['@a.org', 5]", "config.toml: block: must be text"),
+    ("block = 'a.org'", "block: 'a.org' is not a sender; write"),
+    ("block = ['file:none']", "block: ", "/nbspam/none cannot be read (No such file"),
+    ("allow = ['@a.org']", "allowed senders need a proof", "auth-host in the config file"),
+    ("trust-from = 'yes'", "config.toml: trust-from: must be true or false"),
+]
+
+
+@each("wrong", WRONG_SENDERS)
+def test_a_mistake_in_the_lists_stops_what_has_them(nbspam, config, assert_sentence, model, wrong):
+    text, *parts = wrong
+    config(text)
+    for command in ("config", "classify", "explain", "mail filter /", "serve --socket s"):
+        assert_sentence(nbspam(*command.split(), stdin=MAIL), *parts, code=2)
+    passed = nbspam("classify", "-p", "-m", model, stdin=MAIL)
+    assert (passed.code, passed.out.encode()) == (75, MAIL)
+
+
+def test_the_host_of_a_place_is_enough_for_the_lists(nbspam, config):
+    config('allow = "@a.org"\n[mail.home]\nmaildir = "/m"\nauth-host = "mx.example.net"\n')
+    assert nbspam("config").err == ""
 
 
 @each("wrong", WRONG)
@@ -243,6 +272,6 @@ def test_help_has_what_is_used_often_and_help_all_the_rest(nbspam, command):
     for flag in SELDOM[command].split():
         assert (flag in short, flag in whole) == (False, True)
     headings = [line for line in whole.splitlines() if re.fullmatch(r"[A-Z][\w-]+:", line)]
-    known = "Sources: Mail: Sockets: Serving: Test: Model: Cut-offs: Output: More:".split()
+    known = "Sources: Mail: Sockets: Serving: Test: Model: Cut-offs: Senders: Output: More:".split()
     assert [known.index(heading) for heading in headings] == sorted(map(known.index, headings))
     assert [line for line in short.splitlines() if line in headings] == headings

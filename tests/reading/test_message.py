@@ -290,6 +290,6 @@ def test_huge_archives_and_streams_are_read_in_part(tmp_path, monkeypatch):
 
 
 def test_normal_label():
-    labels = {"Spam": "spam", " HAM ": "ham", "Promo": "Promo", " 1": "1", "": ""}
+    labels = {"Spam": "spam", " HAM ": "ham", "PromO  A\t": "promo a", " 1": "1", "": ""}
     labels |= {"a\u202eb": "a\\u202eb", "\u05d0\u200f": "\u05d0\\u200f"}
     assert {label: normal_label(label) for label in labels} == labels

@@ -86,14 +86,19 @@ def test_mails_that_are_forwarded_to_an_address_are_learned(trained, procmail, r
     assert len(trained.everything()) == 1
 
 
-def test_a_sender_that_is_never_spam_is_sorted_before_the_filter(trained, procmail, recipe):
-    first = recipe("never-spam")
-    rules = recipe("procmail-filter").replace("VERDICT=", f"{first}\nVERDICT=")
-    known = mails.mail("Roz <roz@example.org>", "Claim your prize", "Dear winner, claim it now")
-    for message in (known, mails.SPAM):
-        assert procmail(trained, rules, message) == (0, b"", "")
-    assert trained.mails() == [known]
-    assert [bare(found) for found in trained.mails(".Junk")] == [mails.SPAM]
+def test_an_allowed_sender_whom_the_server_knows_is_never_spam(trained, procmail, recipe):
+    folder = trained.path / ".config" / "nbspam"
+    folder.mkdir(parents=True)
+    page = (ROOT / "docs" / "config.md").read_text("utf-8")
+    (folder / "config.toml").write_text(page.partition("```toml senders\n")[2].partition("```")[0])
+    (folder / "allowed-senders").write_text("roz@example.org   # a friend\n")
+    forged = mails.mail("Roz <roz@example.org>", "Claim your prize", "Dear winner, claim it now")
+    field = b"Authentication-Results: mx.example.net; dkim=pass header.d=example.org\n"
+    blocked = mails.HAM.replace(b"\nFrom: ", b"\nFrom: ads@my.shop.example\nX-From: ", 1)
+    for message in (field + forged, forged, blocked):
+        assert procmail(trained, recipe("procmail-filter"), message) == (0, b"", "")
+    assert [bare(found) for found in trained.mails()] == [field + forged]
+    assert [bare(found) for found in trained.mails(".Junk")] == [forged, blocked]
 
 
 def test_mail_that_may_be_spam_goes_to_the_inbox(home, procmail, recipe):

@@ -122,17 +122,19 @@ def serving_in(
     base=None,
     tell=False,
     workers=1,
+    senders=None,
     **limits,
 ):
     """Serve a model; yields what there is to know of the server.
 
     tell: whether clients may teach; apply: what is called then, in place of what applies them.
     users: where their models are, which can be taught; most: of them that stay open.
-    base: that the model is read through.
+    base: that the model is read through.  senders: lists of them.
     """
     said, path = Sentences(), folder / "socket"
     files, can_tell = UserFiles.of(users) if users else None, bool(tell or users or apply)
-    setup = Setup(model, cut_offs, base, files, workers, most, Limits(**limits), can_tell)
+    limits = Limits(**limits)
+    setup = Setup(model, cut_offs, base, files, workers, most, limits, can_tell, senders=senders)
     current = setup.common(Opening(setup.cut_offs_of))
     server = Server(setup, current, log)
     with (

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from nbspam.filter import Filter
 from nbspam.learning.settings import TrainingSettings, empty_metadata
+from nbspam.names import ALLOWED_SENDER, BLOCKED_SENDER
+from nbspam.reading.senders import ListedSender
 from nbspam.scoring.rules import Score
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_of
 from nbspam.serving.answer import ScoredVerdict, header_for_spamc, scored_verdict, symbols
@@ -115,6 +117,18 @@ BAYES = [
     *((0.5, "BAYES_50"), (0.6, "BAYES_60"), (0.95, "BAYES_95"), (0.9989, "BAYES_99")),
     *((0.999, "BAYES_99,BAYES_999"), (1.0, "BAYES_99,BAYES_999")),
 ]
+
+
+def test_a_list_of_senders_decides_on_which_side_of_the_threshold_the_score_is():
+    for odds in (-9.0, 0.0, 9.0):
+        spam_filter = Filter(Scored(metadata_of(), score_of(odds)), CutOffs())
+        for reason, is_spam in ((BLOCKED_SENDER, True), (ALLOWED_SENDER, False), (None, odds > 8)):
+            sender = ListedSender(reason, "a@b.org", "@b.org")
+            message = TokenizedMessage("-", None, [], sender=sender)
+            scored = scored_verdict(spam_filter, message)
+            assert scored.spam == is_spam == (scored.tenths >= 50)
+            name = f"NBSPAM_{reason.upper().replace(' ', '_')}" if reason else "NBSPAM_TOO_FEW"
+            assert reason is None or symbols(scored)[1] == name
 
 
 def test_symbols():

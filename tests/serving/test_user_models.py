@@ -15,6 +15,7 @@ from servers import AS_HAM, AS_SPAM, LEARNED, OK, held, request, together
 import nbspam
 from nbspam.errors import ModelError, ServingError
 from nbspam.filter import open_filter
+from nbspam.reading.senders import SenderLists
 from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.models import Setup, UserFiles, open_user_model
 from nbspam.store.lookup import Lookup
@@ -335,6 +336,38 @@ def test_a_locked_model_is_its_users_wait_alone(serving, model, users):
             waiting.join()
         assert replies[0].startswith(b"SPAMD/1.0 75 ")
         assert tell(served, "hal", HAM, *AS_HAM) == LEARNED
+
+
+def test_each_user_has_lists_of_senders_before_those_of_all(serving, model, users):
+    """Beside the model, or without one; they are read again when they change."""
+    train(users / "hal.json", "xyzzy")
+    (users / "hal.block").write_text("@pool.example\n")
+    (users / "ann.allow").write_text("win@prize.example\n")
+    common = SenderLists(["@pool.example"], ["@shop.example"], ["mx.example.net"])
+    proof = b"Authentication-Results: mx.example.net; spf=pass smtp.mailfrom=%s\n"
+
+    def asked(user, domain, message=HAM):
+        return verdict(served, user, proof % domain + b"From: win@" + domain + b"\n" + message)
+
+    with serving(model, users=users, senders=common) as served:
+        for user in ("hal", "ann", "nobody", "../hal"):
+            assert asked(user, b"shop.example") == b"NBSPAM_SPAM"
+            assert asked(user, b"prize.example") == b"NBSPAM_HAM"
+            assert (asked(user, b"pool.example", SPAM) == b"NBSPAM_SPAM") == (user == "hal")
+            assert (asked(user, b"prize.example", SPAM) == b"NBSPAM_HAM") == (user == "ann")
+        (users / "ann.allow").write_text("lose@prize.example\n")
+        (users / "hal.block").unlink()
+        assert asked("ann", b"prize.example", SPAM) == b"NBSPAM_SPAM"
+        assert asked("hal", b"pool.example") == b"NBSPAM_HAM"
+        assert served.said == []
+        (users / "ann.allow").write_text("prize\n")
+        reply = served.ask(request("CHECK", HAM, user="ann"))
+        assert reply.startswith(b"SPAMD/1.0 74 ")
+        assert b"ann.allow:1: 'prize' is not a sender" in reply
+        (users / "ann.allow").unlink()
+        (users / "ann.allow").symlink_to(model)
+        assert served.ask(request("CHECK", HAM, user="ann")).startswith(b"SPAMD/1.0 74 ")
+        assert asked("hal", b"prize.example", SPAM) == b"NBSPAM_SPAM"
 
 
 def test_few_models_stay_open(serving, model, users):

@@ -19,6 +19,26 @@ ODD = (
 )
 
 
+def test_the_mail_of_a_blocked_sender_is_moved_and_that_of_an_allowed_one_stays(home, anywhere):
+    """If the host of this place says who sent it, whatever another place's host says."""
+    proof = b"Authentication-Results: %s; dkim=pass header.d=prize.example\n"
+    ham, spam = many("ham", 4), many("spam", 6)
+    allowed = [proof % b"mx.home" + mail for mail in spam[:2]]
+    forged = [proof % b"mx.work" + mail for mail in spam[2:4]]
+    blocked = [mail.replace(b"roz@", b"ann@") for mail in ham[:2]]
+    anywhere.put(*allowed, *forged, *blocked, *spam[4:], *ham[2:])
+    lists = 'allow = ["@prize.example"]\nblock = ["ann@example.org"]\nauth-host = "mx.work"\n'
+    home.config.write_text(f'{lists}{home.config.read_text()}auth-host = "mx.home"\n')
+    for options in (["--dry-run", "-j1"], ["--format", "json"]):
+        done = home.mail("filter", "--all", *options)
+    outcomes = [json.loads(line) for line in done.out.splitlines()]
+    assert [o.get("reason") for o in outcomes] == [
+        *(["allowed sender"] * 2 + [None] * 2 + ["blocked sender"] * 2 + [None] * 4)
+    ]
+    assert sorted(anywhere.mails("Junk")) == sorted([*forged, *blocked, *spam[4:]])
+    assert sorted(anywhere.mails()) == sorted([*allowed, *ham[2:]])
+
+
 def test_spam_is_moved_and_nothing_else_changes_and_by_a_dry_run_nothing_at_all(home, anywhere):
     ham, spam = [*many("ham", 5), ODD], many("spam", 4)
     anywhere.put(*ham[:3], *spam[:2], date=datetime(2023, 11, 20, 10, 0, 0))
@@ -286,10 +306,10 @@ def test_what_two_machines_moved_at_one_moment_is_there_once(home, account, monk
     name = "copy" if lacking else "move"
     real = getattr(Connection, name)
 
-    def with_another(connection, uids, folder):
+    def with_another(connection, uids, folder, keyword):
         connection._client.copy(uids, folder)
         mailbox.put(long + b"2", folder="Junk")  # begins as another does
-        return real(connection, uids, folder)
+        return real(connection, uids, folder, keyword)
 
     monkeypatch.setattr(Connection, name, with_another)
     home.mail("filter")

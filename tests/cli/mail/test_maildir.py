@@ -61,9 +61,9 @@ def test_an_end_before_and_after_a_move(home, local, monkeypatch, is_moved):
     local.put(*spam, spam[0])
     real = LocalFolders.move
 
-    def dies(self, uids, folder):
+    def dies(self, uids, folder, keyword):
         if is_moved:
-            real(self, uids[:2], folder)
+            real(self, uids[:2], folder, keyword)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(LocalFolders, "move", dies)

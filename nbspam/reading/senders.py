@@ -1,0 +1,390 @@
+"""The user's lists of allowed and blocked senders, and whether a mail proves who sent it.
+
+Anybody can write any address into From.  So an allowed sender counts only if the user's own mail
+server says, in its Authentication-Results field, that DMARC, DKIM or SPF passed for the domain of
+From (or if the user trusts From).  Only fields that no sender can have written are believed: those
+of the server by its name, from the top of the header down to the Received field below the first of
+them.  A server that follows RFC 8601 (section 5) removes what comes with its own name.
+
+To prove a sender, the header is read strictly: what one program takes for a header and another for
+text, or one for an address and another for a name, proves nothing.  To block, a loose look is
+enough.  Loaded only where there are lists.
+
+Sources: RFC 5322 (addresses), RFC 8601 (Authentication-Results), RFC 7489 (alignment), RFC 3492.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import NamedTuple
+
+from nbspam.errors import OptionError, Remedy, one_line
+from nbspam.names import ALLOWED_SENDER, BLOCKED_SENDER
+from nbspam.reading.header_fields import HEAD, Header
+from nbspam.reading.message import Message
+
+FILE = "file:"  # begins an entry that names a file of entries
+_FILE_LIMIT = 16 << 20  # bytes
+_VALUE_LIMIT = 16 << 10  # characters of one field; a longer one proves nothing
+_SENDERS_LIMIT = 100  # addresses in From that are looked up
+_DOMAIN_LIMIT = 253  # characters, as DNS has it
+
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_OUTSIDE = re.compile(rf'[^"()]+|{_QUOTED}|\(', re.DOTALL)
+_COMMENT = re.compile(r"[^()\\]+|\\.|[()]", re.DOTALL)
+_FIELD = re.compile(rb"([!-9;-~]+):")
+_NOT_IN_HEADER = re.compile(rb"[\r\0]|(?m:^[ \t]+$)")
+
+# An address field as a string of one letter for each lexeme: a atom, q quoted string, s blanks or
+# a comment, anything else itself.  The patterns are of that string.
+_LEXEME = re.compile(rf'([^\s()<>\[\]:;@\\,."\x00-\x1f\x7f]+)|({_QUOTED})|(\s+)', re.DOTALL)
+_SPEC = r"(?:a(?:\.a)*|q)@a(?:\.a)*"
+_ONE_MAILBOX = re.compile(rf"[aqs.]*<s?({_SPEC})s?>s?|s?({_SPEC})s?")
+_ANY_SPEC = re.compile(rf"(?<!a\.){_SPEC}")  # from the start of a run of atoms: in linear time
+
+_DOMAIN = re.compile(r"[a-z0-9_*?-]+(?:\.[a-z0-9_*?-]+)*")
+# Authentication-Results: the results are between semicolons, each is `method=result` and properties
+_RESULT = re.compile(rf'(?:[^;"]|{_QUOTED})+', re.DOTALL)
+_SERVER = re.compile(rf"\s*([^\s;=\"]+|{_QUOTED})(?:\s+1)?\s*", re.DOTALL)
+_PROPERTY = re.compile(rf'\s*([A-Za-z0-9._/-]+)\s*=\s*((?:[^\s;"]|{_QUOTED})+)\s*', re.DOTALL)
+# The properties that name the domain that a method has checked.
+_CHECKED = {"dkim": ("header.d", "header.i"), "spf": ("smtp.mailfrom",)}
+
+
+class Address(NamedTuple):
+    """An address, or a pattern for one; in lower case, its domain in ASCII."""
+
+    local: str
+    domain: str
+
+    def __str__(self) -> str:
+        return f"{self.local}@{self.domain}"
+
+
+class ListedSender(NamedTuple):
+    """A sender that a list of the user's names."""
+
+    reason: str | None  # of the verdict; None: the sender is allowed, and may be forged
+    address: str
+    entry: str  # of the list
+    doubt: str = ""  # why it may be forged
+
+
+def _normal(local: str, domain: str) -> Address | None:
+    """Return an address in the form that is compared; None if its domain cannot be one.
+
+    IDNA of 2003 would take straße.de for strasse.de, another domain: letters are only lowered.
+    """
+
+    def label(text: str) -> str:
+        if text.isascii():
+            return text.lower()
+        return "xn--" + unicodedata.normalize("NFC", text.lower()).encode("punycode").decode()
+
+    if local.startswith('"'):
+        local = re.sub(r"\\(.)", r"\1", local[1:-1], flags=re.DOTALL)
+    if len(domain) > _DOMAIN_LIMIT:
+        return None
+    domain = ".".join(map(label, domain.split(".")))
+    local = unicodedata.normalize("NFC", local.lower())
+    return Address(local, domain) if _DOMAIN.fullmatch(domain) else None
+
+
+# Lists
+
+
+class _List:
+    """A list of senders."""
+
+    def __init__(self, name: str, entries: Iterable[str]) -> None:
+        """name: of the option, for errors.  Raises OptionError for an entry that is no sender."""
+        self._exact: dict[Address, str] = {}  # no wildcard but a local part `*`
+        self._patterns: list[tuple[int, re.Pattern[str], str]] = []
+        for entry, place in _expanded(name, entries):
+            local, at, domain = entry.rpartition("@")
+            address = _normal(local or "*", domain) if at else None
+            if address is None or re.search(r'[\s<>,;]|^"|^@', local):
+                raise OptionError(
+                    f"{place}: {entry!r} is not a sender; write boss@example.org, @example.org,"
+                    f" *@*.example.org, or {FILE}FILE for a file of such lines"
+                )
+            is_exact = not set(domain) & set("*?")
+            if is_exact and (address.local == "*" or not set(local) & set("*?")):
+                self._exact[address] = entry
+            else:
+                self._patterns.append((1 if is_exact else 2, _compiled(address), entry))
+
+    def closest(self, addresses: Iterable[Address]) -> tuple[int, str, Address] | None:
+        """Return the rank and entry that name an address most closely, and it; None if none does.
+
+        Ranks: 0 the address, 1 its domain, 2 a pattern of domains.
+        """
+        found = []
+        for address in addresses:
+            keys = enumerate((address, address._replace(local="*")))
+            found += [(rank, self._exact[k], address) for rank, k in keys if k in self._exact]
+            text = f"{address.local}\0{address.domain}"
+            found += [
+                (rank, e, address) for rank, like, e in self._patterns if like.fullmatch(text)
+            ]
+        return min(found, default=None)
+
+
+def _expanded(name: str, entries: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield each entry, those of files too, and where it stands."""
+    for entry in entries:
+        if not entry.startswith(FILE):
+            yield entry.strip(), name
+            continue
+        path = Path(entry.removeprefix(FILE)).expanduser()
+        try:
+            with path.open("rb") as file:
+                text = file.read(_FILE_LIMIT).decode("utf-8-sig")
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or "it is not UTF-8"
+            raise OptionError(
+                f"{name}: {path} cannot be read ({why}); correct it, or leave it out"
+            ) from error
+        for number, line in enumerate(text.splitlines(), 1):
+            if line := re.sub(r"(?:^|\s)#.*", "", line).strip():
+                yield line, f"{path}:{number}"
+
+
+def _compiled(pattern: Address) -> re.Pattern[str]:
+    wild = {"*": ".*", "?": "."}
+    parts = ("".join(wild.get(c) or re.escape(c) for c in part) for part in pattern)
+    return re.compile("\0".join(parts), re.DOTALL)
+
+
+class SenderLists:
+    """The lists of allowed and blocked senders, and whom to believe about who sent a mail."""
+
+    def __init__(
+        self,
+        allow: Iterable[str] = (),
+        block: Iterable[str] = (),
+        auth_hosts: Iterable[str] = (),
+        trust_from: bool = False,
+        common: "SenderLists | None" = None,
+    ) -> None:
+        """Read the lists; raises OptionError for an entry that is no sender.
+
+        auth_hosts: the names of the user's own servers in Authentication-Results.
+        trust_from: believe From without a proof.
+        common: lists for the senders that these do not name.
+        """
+        self._allow, self._block = _List("allow", allow), _List("block", block)
+        self.auth_hosts = tuple(host.strip().lower() for host in auth_hosts)
+        self.trust_from, self._common = trust_from, common
+
+    def listed(self, message: Message) -> ListedSender | None:
+        """Return the sender of a message if a list names it; never raises.
+
+        The closer entry wins, an address before its domain before a pattern; of equals, `block`.
+        """
+        values = [value for name, value in message.headers if name == "from"]
+        senders = list(islice(chain.from_iterable(map(_addresses, values)), _SENDERS_LIMIT))
+        if not senders:
+            return None
+        blocked, allowed = self._block.closest(senders), self._allow.closest(senders)
+        found = None
+        if allowed and not (blocked and blocked[0] <= allowed[0]):
+            doubt = self._doubt(message, allowed[2])
+            reason = None if doubt else ALLOWED_SENDER
+            found = ListedSender(reason, str(allowed[2]), allowed[1], doubt)
+        if blocked and (found is None or found.doubt):
+            found = ListedSender(BLOCKED_SENDER, str(blocked[2]), blocked[1])
+        if self._common and (found is None or found.doubt):
+            return self._common.listed(message) or found
+        return found
+
+    def _doubt(self, message: Message, sender: Address) -> str:
+        """Return why a message may not be of the sender that it names; "" if it is."""
+        fields = _strict_fields(message.head)
+        values = [value for name, value in fields if name == "from"]
+        if len(values) != 1 or _one_address(values[0]) != sender:
+            return "its header is malformed, or has not exactly one sender in From"
+        if self.trust_from:
+            return ""
+        hosts = " or ".join(self.auth_hosts)
+        if not hosts:
+            return "no auth-host is set"
+        results = _results_of(fields, self.auth_hosts)
+        if results is None:
+            return f"it has no Authentication-Results of {hosts}"
+        if not _is_proven(results, sender.domain):
+            return f"{hosts} reports no pass of DMARC, DKIM or SPF for {sender.domain}"
+        return ""
+
+
+def sender_lists(
+    allow: Iterable[str], block: Iterable[str], auth_hosts: Iterable[str], trust_from: bool
+) -> SenderLists | None:
+    """Return the lists of a user's settings, None if they are empty; raises OptionError."""
+    allow, block, auth_hosts = tuple(allow), tuple(block), tuple(auth_hosts)
+    if not (allow or block):
+        return None
+    if allow and not (auth_hosts or trust_from):
+        raise OptionError(
+            "allowed senders need a proof, because anybody can write any address into From",
+            Remedy.NAME_AUTH_HOST,
+        )
+    return SenderLists(allow, block, auth_hosts, trust_from)
+
+
+# From
+
+
+def _lexemes(value: str) -> tuple[str, list[str]]:
+    """Return the lexemes of an address field: their kinds, a character each, and their texts."""
+    text = _without_comments(value[:_VALUE_LIMIT])
+    text = value[:_VALUE_LIMIT] if text is None else text
+    kinds, texts, at = "", [], 0
+    while at < len(text):
+        match = _LEXEME.match(text, at)
+        kinds += "aqs"[(match.lastindex or 1) - 1] if match else text[at]
+        texts.append(match[0] if match else text[at])
+        at += len(texts[-1])
+    return kinds, texts
+
+
+def _without_comments(value: str) -> str | None:
+    """Return a structured value with a blank for each comment; None if it is malformed."""
+    kept, depth, at = "", 0, 0
+    while at < len(value):
+        match = (_COMMENT if depth else _OUTSIDE).match(value, at)
+        if match is None:
+            return None
+        if not depth:
+            kept += " " if match[0] == "(" else match[0]
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
+        at = match.end()
+    return None if depth else kept
+
+
+def _address_at(texts: list[str], start: int, end: int) -> Address | None:
+    local, _, domain = "\0".join(texts[start:end]).rpartition("\0@\0")
+    return _normal(local.replace("\0", ""), domain.replace("\0", ""))
+
+
+def _addresses(value: str) -> Iterator[Address]:
+    """Yield all addresses of a From field, however it is written; names in quotes are none."""
+    kinds, texts = _lexemes(value)
+    for match in _ANY_SPEC.finditer(kinds):
+        if address := _address_at(texts, *match.span()):
+            yield address
+
+
+def _one_address(value: str) -> Address | None:
+    """Return the address of a From field that is one mailbox by the letter; otherwise None."""
+    if len(value) > _VALUE_LIMIT or _without_comments(value) is None:
+        return None
+    kinds, texts = _lexemes(value)
+    match = _ONE_MAILBOX.fullmatch(kinds)
+    return _address_at(texts, *match.span(match.lastindex or 1)) if match else None
+
+
+# What the server says
+
+
+def _strict_fields(head: bytes) -> list[Header]:
+    """Return the header fields of a mail, unfolded; none if programs may differ about them.
+
+    head: the beginning of the mail.
+    """
+    if head.startswith((b"From ", b">From ")):  # of an mbox, or of a delivery program
+        head = head.partition(b"\n")[2]
+    block, end, _ = head.replace(b"\r\n", b"\n").partition(b"\n\n")
+    if _NOT_IN_HEADER.search(block) or (not end and len(head) >= HEAD):
+        return []
+    fields: list[tuple[str, bytes]] = []
+    for line in block.rstrip(b"\n").split(b"\n"):
+        if line[:1] in (b" ", b"\t") and fields:
+            fields[-1] = fields[-1][0], fields[-1][1] + line
+        elif match := _FIELD.match(line):
+            fields.append((match[1].decode().lower(), line[match.end() :]))
+        else:
+            return []
+    return [(name, value.decode("utf-8", "replace")) for name, value in fields]
+
+
+class _Result(NamedTuple):
+    method: str
+    result: str
+    properties: dict[str, str]
+
+
+def _results_of(fields: list[Header], hosts: tuple[str, ...]) -> list[_Result] | None:
+    """Return what the user's own servers report at the top of the header; None if nothing."""
+    results: list[_Result] | None = None
+    for name, value in fields:
+        if name == "received" and results is not None:
+            break
+        if name == "authentication-results":
+            host, reported = authentication_results(value)
+            if host in hosts:
+                results = [*(results or ()), *reported]
+    return results
+
+
+def authentication_results(value: str) -> tuple[str, list[_Result]]:
+    """Return the server that wrote a field, and its results; "" for a malformed field.
+
+    A result that is malformed, or has a property twice, gets none.
+    """
+    text = _without_comments(value) if len(value) <= _VALUE_LIMIT else None
+    first, *others = _RESULT.findall(text or "") or [""]
+    server = _SERVER.fullmatch(first)
+    if not server:
+        return "", []
+    results = []
+    for piece in others:
+        pairs, at = list[tuple[str, str]](), 0
+        while match := _PROPERTY.match(piece, at):
+            pairs.append((match[1].lower(), _unquoted(match[2])))
+            at = match.end()
+        if pairs:
+            method, result = pairs[0][0].removesuffix("/1"), pairs[0][1].lower()
+            is_sound = at == len(piece) and len(dict(pairs)) == len(pairs)
+            results.append(_Result(method, result, dict(pairs) if is_sound else {}))
+    return _unquoted(server[1]).lower(), results
+
+
+def _unquoted(text: str) -> str:
+    is_quoted = len(text) > 1 and text[0] == text[-1] == '"'
+    return re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL) if is_quoted else text
+
+
+def _is_proven(results: list[_Result], domain: str) -> bool:
+    """Return whether DMARC, or an aligned DKIM or SPF, passed for a domain, and no DMARC failed.
+
+    Aligned is the domain itself or one above it.  DMARC's relaxed alignment also accepts those
+    below, within a registered domain, which only a list of public suffixes tells.
+    """
+    if any(r.method == "dmarc" and r.result == "fail" for r in results):
+        return False
+    for method, result, properties in results:
+        if result != "pass":
+            continue
+        if method == "dmarc" and _domain_of(properties.get("header.from", "")) == domain:
+            return True
+        named = [properties[key] for key in _CHECKED.get(method, ()) if key in properties]
+        checked = _domain_of(named[0]) if named else ""
+        if "." in checked and f".{domain}".endswith(f".{checked}"):
+            return True
+    return False
+
+
+def _domain_of(value: str) -> str:
+    address = _normal("", value.rpartition("@")[2])
+    return address.domain if address else ""
+
+
+def sentence_on(sender: ListedSender) -> str:
+    """Return what is said of a listed sender where a verdict is explained."""
+    kind = "blocked" if sender.reason == BLOCKED_SENDER else "allowed"
+    entry = f" ({sender.entry})" if sender.entry != sender.address else ""
+    effect = f"this does not count: {sender.doubt}" if sender.doubt else "this decides"
+    return one_line(f"{sender.address} is on the list of {kind} senders{entry}; {effect}")
