@@ -155,7 +155,8 @@ def rewritten(message: bytes, scored: ScoredVerdict, x_spam: bool = False) -> by
         fields = [
             ("X-Spam-Flag", "YES" if scored.spam else ""),
             ("X-Spam-Level", "*" * min(int(score), _STARS_LIMIT)),
-            ("X-Spam-Status", f"{status} tests={','.join(symbols(scored))}"),
+            # rspamd reads the score only if `autolearn` follows the tests.
+            ("X-Spam-Status", f"{status} tests={','.join(symbols(scored))} autolearn=no"),
             *fields,
         ]
     for name, value in fields:
