@@ -8,7 +8,7 @@
 The names are loaded when they are first used, so importing nbspam costs next to nothing.
 """
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 TYPE_CHECKING = False  # as type checkers know it; `typing` takes 9 ms to import
 
@@ -43,12 +43,19 @@ _MODULES = {name: module for module, names in _PUBLIC.items() for name in names.
 __all__ = sorted([*_MODULES, "__version__"])
 
 
+# Windows has no fcntl, which keeps two writers of a model apart.
+UNIX_ONLY = "nbspam needs Linux, macOS or another Unix; on Windows run it in WSL"
+
+
 def __getattr__(name: str) -> object:
-    """Load a public name (PEP 562)."""
+    """Load a public name (PEP 562); raises ImportError on Windows."""
     if name not in _MODULES:
         raise AttributeError(f"module 'nbspam' has no attribute {name!r}")
+    import os
     from importlib import import_module
 
+    if os.name == "nt":
+        raise ImportError(UNIX_ONLY)
     value = globals()[name] = getattr(import_module(f"nbspam.{_MODULES[name]}"), name)
     return value
 

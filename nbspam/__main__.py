@@ -234,8 +234,8 @@ def _blocking(stream: "TextIO | None") -> int | None:
         if stream is not None:
             file = stream.fileno()
             os.set_blocking(file, True)
-    except (OSError, ValueError):
-        return file  # it is closed, or no file, or it stays as it is
+    except (AttributeError, OSError, ValueError):
+        return file  # it is closed, or no file, or it stays as it is; Windows had no set_blocking
     return file
 
 

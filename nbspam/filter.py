@@ -7,7 +7,7 @@ classify messages here.  A Filter also explains its verdicts, and learns.
 import contextlib
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.event_model import BERNOULLI
@@ -635,9 +635,9 @@ def open(  # noqa: A001 (as `nbspam.open`)
     spam_cutoff: float | None = None,
     ham_cutoff: float | None = None,
     ham_cost: float | None = None,
-    allow: Iterable[str] = (),
-    block: Iterable[str] = (),
-    auth_host: str | Iterable[str] = (),
+    allow: Collection[str] = (),
+    block: Collection[str] = (),
+    auth_host: str | Collection[str] = (),
     trust_from: bool = False,
 ) -> Filter:
     """Return the filter of a model file; close it, or use it as a context manager.
@@ -651,12 +651,9 @@ def open(  # noqa: A001 (as `nbspam.open`)
     Raises ModelError when the file cannot be used, OptionError for impossible cut-offs or senders.
     """
     senders = None
-    if any((allow, block)):
+    if allow or block:
         from nbspam.reading.senders import sender_lists
 
-        for name, value in (("allow", allow), ("block", block)):
-            if isinstance(value, str):
-                raise OptionError(f"{name} is a text; give a list of senders")
         hosts = (auth_host,) if isinstance(auth_host, str) else auth_host
         senders = sender_lists(allow, block, hosts, trust_from)
 

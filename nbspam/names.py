@@ -31,6 +31,15 @@ _OPINIONS = {
     **dict.fromkeys(("fine", "wanted", "good"), HAM),
 }
 
+# The answers of a column of any name.  That 1 and true are the positive class is the convention of
+# data sets and of scikit-learn; yes and no answer any question.
+_BINARY = {"1": SPAM, "true": SPAM, "0": HAM, "false": HAM}
+
+
+def binary_label(label: str) -> str:
+    """Return spam for 1 and true, and ham for 0 and false; any other label unchanged."""
+    return _BINARY.get(label.lower().removesuffix(".0"), label)
+
 
 def answer_label(answer: str) -> str:
     """Return the class that an answer to "is it spam?" means; any other label unchanged."""

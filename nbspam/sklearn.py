@@ -6,16 +6,21 @@ from nbspam.sklearn import NBSpam
 cross_val_score(NBSpam(), texts, labels, cv=5)
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from nbspam.bayes.event_model import BERNOULLI
+from nbspam.bayes.event_model import BERNOULLI, odds_of_class
 from nbspam.errors import OptionError, SourceError, install_command
-from nbspam.filter import train
+from nbspam.filter import Filter, ModelSource, train
+from nbspam.learning.settings import TrainingSettings, first_metadata
 from nbspam.names import SPAM, UNSURE, normal_label
 from nbspam.reading.rows import label_text
+from nbspam.scoring.verdict import CutOffs
+from nbspam.store.lookup import Model
 from nbspam.store.metadata import EVIDENCE
+from nbspam.store.model_file import UnsavedModel, write_lines
 
 try:
     from sklearn import base, utils  # type: ignore[import-untyped]
@@ -57,63 +62,116 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
 
         sample_weight: how often each is learned, in whole numbers.
         """
-        texts, labels = _texts(X), utils.column_or_1d(y, warn=True)
-        utils.check_consistent_length(texts, labels)
-        labels_list = np.asarray(y, object).ravel().tolist()  # where NaN is not "nan" yet
-        missing = np.flatnonzero([label_text(label) == "" for label in labels_list])
-        if len(missing):
-            raise SourceError(
-                f"{len(missing)} of {len(labels)} labels are missing, the first of message"
-                f" {missing[0]}; give each message a label, or leave those out"
-            )
-        if sample_weight is not None:
-            times = _times(sample_weight, len(labels))
-            labels = np.repeat(labels, times)
-            texts = [text for text, n in zip(texts, times, strict=True) for _ in range(n)]
-        check_classification_targets(labels)
+        texts, labels = _weighted(X, y, sample_weight)
         self.classes_, which = np.unique(labels, return_inverse=True)
-        names = [normal_label(str(label)) for label in self.classes_.tolist()]
+        names, spam = self._named()
+        self.filter_ = train(
+            zip([names[k] for k in which.tolist()], texts, strict=True),
+            **self.get_params(deep=False) | {"spam_label": spam},
+        )
+        self._fit_names(names)
+        return self
+
+    def partial_fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+    ) -> "NBSpam":
+        """Learn more messages as an update of a model does: each once, however often it comes.
+
+        A message that comes with another label is moved.
+        classes: all labels that will come; the first call has them, unless its labels are all.
+        sample_weight: as of `fit`, of all calls together.
+        Raises NbspamError, for a label that is none of the classes too.
+        """
+        texts, labels = _weighted(X, y, sample_weight)
+        is_first = not hasattr(self, "filter_")
+        known = np.unique(labels if classes is None else classes) if is_first else self.classes_
+        if len(unknown := np.setdiff1d(labels, known)):
+            raise SourceError(
+                f"the label {unknown.tolist()[0]!r} is not among the classes of the first call;"
+                " name all classes there"
+            )
+        if len(known) < 2:
+            raise OptionError(
+                "the first call of partial_fit has labels of one class; name all with classes"
+            )
+        if is_first and len(np.unique(labels)) == len(known):
+            return self.fit(texts, labels)
+        if is_first:
+            self.classes_ = known
+            names, spam = self._named()
+            settings = TrainingSettings(
+                self.alpha, self.prior, self.scoring, spam, self.event_model, self.traits
+            )
+            settings.check()
+            model = Model(first_metadata(names, settings), {}, {})
+            source = ModelSource(UnsavedModel(partial(write_lines, model=model)))
+            self.filter_ = Filter(source.classifier(), CutOffs.of_model(model.metadata), source)
+            self._fit_names(names)
+        which = np.searchsorted(self.classes_, labels).tolist()
+        names = [self.filter_.classes[self._places[k]] for k in which]
+        self.filter_.learn(zip(names, texts, strict=True))
+        return self
+
+    def _named(self) -> tuple[list[str], str | None]:
+        """Return the names of the classes in a model, and of spam; raises OptionError."""
+        labels = self.classes_.tolist()
+        names = [normal_label(str(label)) for label in labels]
         # Such as Spam and spam, which are two here, or a name that no class can have.
         if len({*names, "", UNSURE}) < len(names) + 2:
             names = [f"class {k}" for k in range(len(names))]
-        spam = names[-1] if len(names) == 2 and SPAM not in names else None
-        if self.spam_label is not None:
-            same = label_text(self.spam_label) or self.spam_label
-            class_labels = [label_text(label) or label for label in self.classes_.tolist()]
-            places = [k for k, label in enumerate(class_labels) if label == same]
-            if not places:
-                raise OptionError(
-                    f"no message is labelled {self.spam_label!r}; name one of"
-                    f" {', '.join(map(repr, self.classes_.tolist()))}"
-                )
-            spam = names[places[0]]
-        self.filter_ = train(
-            zip([names[k] for k in which.tolist()], texts, strict=True),
-            alpha=self.alpha,
-            prior=self.prior,
-            scoring=self.scoring,
-            event_model=self.event_model,
-            traits=self.traits,
-            spam_label=spam,
-            jobs=self.jobs,
-        )
+        if self.spam_label is None:
+            return names, names[-1] if len(names) == 2 and SPAM not in names else None
+        same = label_text(self.spam_label) or self.spam_label
+        class_labels = [label_text(label) or label for label in labels]
+        if same not in class_labels:
+            raise OptionError(
+                f"no message is labelled {self.spam_label!r}; name one of"
+                f" {', '.join(map(repr, labels))}"
+            )
+        return names, names[class_labels.index(same)]
+
+    def _fit_names(self, names: list[str]) -> None:
         self._places = [self.filter_.classes.index(name) for name in names]
-        return self
+        self.n_features_in_ = 1
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
         """Return the probability of each class, (n_messages, n_classes), as `classes_` has them."""
-        check_is_fitted(self)
+        check_is_fitted(self, "filter_")
         return self.filter_.probabilities(_texts(X), jobs=self.jobs)[:, self._places]
 
     def predict_log_proba(self, X: Any) -> Any:  # noqa: N803
-        """Return the logarithms of `predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+        """Return the logarithms of `predict_proba`, all finite."""
+        return -np.logaddexp(0, -self._odds(X))
+
+    def decision_function(self, X: Any) -> Any:  # noqa: N803
+        """Return log-odds in nats: of `classes_[1]`, (n_messages,).
+
+        With three or more classes, of each against the others, (n_messages, n_classes).
+        """
+        odds = self._odds(X)
+        return odds[:, 1] if len(self.classes_) == 2 else odds
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """Return the most probable class of each message; no cut-off decides."""
-        probabilities = self.predict_proba(X)
-        return self.classes_[probabilities.argmax(axis=1)]
+        best = self._odds(X).argmax(axis=1)
+        return self.classes_[best]
+
+    def _odds(self, X: Any) -> Any:  # noqa: N803
+        """Return the log-odds of each class against the others, (n_messages, n_classes)."""
+        check_is_fitted(self, "filter_")
+        verdicts: Any = self.filter_.classify_many(_texts(X), jobs=self.jobs)
+        places, positive = self._places, self.filter_.metadata.settings.positive_index
+        odds = [
+            [v.log_odds if k == positive else -v.log_odds for k in places]
+            if len(places) == 2
+            else [odds_of_class(v.score.log_scores, k) for k in places]
+            for v in verdicts
+        ]
+        return np.array(odds, float).reshape(-1, len(places))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -122,17 +180,40 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+def _weighted(messages: Any, y: Any, weights: Any) -> tuple[list[str | bytes], Any]:
+    """Return messages and their labels, each as often as its weight says; raises NbspamError."""
+    labels_list = np.asarray(y, object).ravel().tolist()  # where NaN is not "nan" yet
+    texts, labels = _texts(messages), utils.column_or_1d(y, warn=True)
+    utils.check_consistent_length(texts, labels)
+    missing = np.flatnonzero([label_text(label) == "" for label in labels_list])
+    if len(missing):
+        raise SourceError(
+            f"{len(missing)} of {len(labels)} labels are missing, the first of message"
+            f" {missing[0]}; give each message a label, or leave those out"
+        )
+    if weights is not None:
+        times = _times(weights, len(labels))
+        labels = np.repeat(labels, times)
+        texts = [text for text, n in zip(texts, times, strict=True) for _ in range(n)]
+    check_classification_targets(labels)
+    return texts, labels
+
+
 def _times(weights: Any, n: int) -> list[int]:
     """Return how often each of n messages is learned; raises OptionError."""
     try:
         repeats = np.broadcast_to(np.asarray(weights, float), n)
-    except (TypeError, ValueError):  # no numbers, or not as many
-        repeats = np.full(n, np.nan)
-    times = np.nan_to_num(repeats).astype(int)
-    if not np.array_equal(times, repeats) or min(times, default=0) < 0:
+    except (TypeError, ValueError) as error:  # no numbers, or not as many
         raise OptionError(
-            "sample_weight says how often a message is learned, which must be a whole number; give"
-            " such numbers, or leave it out"
+            f"sample_weight must be a whole number for each of the {n:,} messages; give such"
+            " numbers, or leave it out"
+        ) from error
+    times = np.nan_to_num(repeats).astype(int)
+    wrong = np.flatnonzero((times != repeats) | (times < 0))
+    if len(wrong):
+        raise OptionError(
+            f"sample_weight {repeats[wrong[0]]:g} of message {wrong[0]} must be a whole number, as"
+            " it says how often the message is learned; give such numbers, or leave it out"
         )
     return times.tolist()  # type: ignore[no-any-return]
 
@@ -147,6 +228,9 @@ def _texts(messages: Any) -> list[str | bytes]:
     texts = list(messages)
     for i, message in enumerate(texts):
         if not isinstance(message, str | bytes):
+            if label_text(message) == "":
+                problem = f"row {i} has no text ({message}); give it one, or leave the row out"
+                raise SourceError(problem)
             raise SourceError(
                 f"message {i} is of the type {type(message).__name__}; give it as text or bytes"
             )

@@ -191,7 +191,7 @@ def test_lists_of_senders(saved, tmp_path):
     for options, found in (
         ({"allow": ["@example.org"], "auth_host": "mx"}, [None, "allowed sender"]),
         ({"allow": ["@example.org"], "auth_host": ["my", "mx"]}, [None, "allowed sender"]),
-        ({"allow": iter(["@example.org"]), "trust_from": True}, ["allowed sender"] * 2),
+        ({"allow": {"@example.org"}, "trust_from": True}, ["allowed sender"] * 2),
         ({"block": [f"file:{tmp_path}/block"]}, ["blocked sender"] * 2),
         ({"block": ["@b.org"], "auth_host": "mx"}, [None] * 2),
     ):
@@ -287,3 +287,13 @@ def test_the_examples_of_a_page_run(tmp_path, monkeypatch, page):
     names: dict[str, object] = {}
     for block in blocks:
         exec(block, names)
+
+
+@pytest.mark.parametrize("ham, spam", [(0, 1), (False, True), ("0", "1"), ("false", "TRUE")])
+def test_of_0_and_1_the_second_is_spam_unless_another_is_named(ham, spam):
+    pairs = [(spam if label == "spam" else ham, text) for label, text in PAIRS]
+    trained = nbspam.train(pairs)
+    assert trained.classify("free prize").probability > 0.5
+    assert trained.metadata.settings.positive == trained.classes[1]
+    assert nbspam.evaluate(pairs, folds=2).evaluation.positive == trained.classes[1]
+    assert nbspam.train(pairs, spam_label=ham).classify("free prize").probability < 0.5

@@ -178,14 +178,14 @@ def calls_that_open(module: str) -> list[str]:
     ]
 
 
-# What they open is no message: what eval writes, the config file,
+# What they open is no message: tables to write, the config file,
 # what the system says, a password, what is remembered of an account, what a worker keeps.
 MAY_OPEN = {
     "nbspam.learning.pieces": 4,
     "nbspam.cli.evaluate": 1,
     "nbspam.cli.settings": 1,
     "nbspam.display.page": 1,  # its style sheet
-    "nbspam.evaluation.results": 1,
+    "nbspam.display.tables": 1,
     "nbspam.mailbox.account": 1,
     "nbspam.mailbox.maildir": 3,  # and the keywords of Dovecot
     "nbspam.mailbox.memory": 1,

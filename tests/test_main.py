@@ -268,3 +268,20 @@ def test_with_too_little_memory_nothing_is_loaded(installed):
     done = run(installed, "classify", "-p", code=SCANT, input=mail)
     assert done.stdout == mail
     assert re.fullmatch(rb"nbspam: not enough memory; .*\n75 False\n", done.stderr)
+
+
+# Windows has none of these modules
+AS_ON_WINDOWS = "import sys; sys.modules.update(fcntl=None, pwd=None, resource=None)\n"
+
+
+@pytest.mark.parametrize("command", ["train --update --spam -", "train -m new.json .", "serve -h"])
+def test_on_windows_one_sentence_names_wsl(tmp_path, command):
+    code = AS_ON_WINDOWS + "from nbspam.__main__ import main; main()"
+    done = run(tmp_path, *command.split(), code=code, input=b"a prize")
+    said = b"nbspam: nbspam needs Linux, macOS or another Unix; on Windows run it in WSL\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, b"", said)
+
+
+def test_on_windows_an_import_names_wsl(tmp_path):
+    done = run(tmp_path, code="import os, nbspam; os.name = 'nt'; nbspam.train")
+    assert done.stderr.decode().splitlines()[-1] == f"ImportError: {nbspam.UNIX_ONLY}"

@@ -8,7 +8,9 @@ import json
 import pickle
 import subprocess
 import sys
+import warnings
 from functools import partial
+from unittest import SkipTest
 
 import numpy as np
 import pandas as pd
@@ -21,6 +23,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_s
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks
+from sklearn.utils.validation import check_is_fitted, validate_data
 from test_front_door import ROOT
 
 import nbspam
@@ -225,8 +228,42 @@ def test_many_messages_are_judged_as_each_and_those_of_a_frame_beside_its_column
         ),
         (lambda _: NBSpam().fit(["a"] * 3, ["x", np.nan, "y"]), "Source", "the first of message 1"),
         (lambda _: NBSpam().fit(["a"] * 3, [1, 0, np.nan]), "Source", "the first of message 2"),
-        (lambda _: NBSpam().fit(["a", "b"], [0, 1], [1, 0.5]), "Option", "must be a whole number"),
-        (lambda _: NBSpam().fit(["a", "b"], [0, 1], "no"), "Option", "must be a whole number"),
+        (
+            lambda _: NBSpam().fit(["a", "b"], [0, 1], [1, 0.5]),
+            "Option",
+            "sample_weight 0.5 of message 1 must be a whole number",
+        ),
+        (
+            lambda _: NBSpam().fit(["a", "b"], [0, 1], [1, -1]),
+            "Option",
+            "sample_weight -1 of message 1 must",
+        ),
+        (
+            lambda _: NBSpam().fit(["a", "b"], [0, 1], "no"),
+            "Option",
+            "a whole number for each of the 2",
+        ),
+        (
+            lambda _: NBSpam().fit(["a", "b"], [0, 1], [1] * 3),
+            "Option",
+            "for each of the 2 messages",
+        ),
+        (
+            lambda _: NBSpam().fit(FRAME.text.where(FRAME.index != 7), FRAME.label),
+            "Source",
+            "row 7 has no text (nan); give it one, or leave",
+        ),
+        (lambda _: NBSpam().fit(["a", pd.NA], [0, 1]), "Source", "row 1 has no text (<NA>)"),
+        (
+            lambda _: NBSpam().partial_fit(["a", "b"], [0, 0]),
+            "Option",
+            "labels of one class; name all",
+        ),
+        (
+            lambda _: NBSpam().partial_fit(["a"], ["b"], ["c", "d"]),
+            "Source",
+            "the label 'b' is not among",
+        ),
         (lambda f: f.classify_many(GAPS, strict=True), "Source", "row:1: the row has no text; fix"),
         (lambda _: nbspam.train(GAPS, strict=True), "Source", "row:1: the row has no text; fix it"),
         (
@@ -345,8 +382,15 @@ def test_it_works_in_pipelines_searches_and_cross_validation():
     assert cross_val_score(NBSpam(), FRAME[["text"]], y, cv=3).min() > 0.8
     proba = cross_val_predict(NBSpam(), TEXTS, THREE, cv=3, method="predict_proba")
     assert proba.shape == (len(TEXTS), 3)
-    search = GridSearchCV(NBSpam(), [{"scoring": ["evidence", "sum"]}, {"alpha": [1.0]}], cv=2)
-    best = search.fit(TEXTS, y).best_estimator_
+    kinds = {
+        "alpha": [0.1, 1.0],
+        "scoring": ["evidence", "sum"],
+        "event_model": ["bernoulli", "complement"],
+    }
+    search = GridSearchCV(NBSpam(), kinds, cv=2, error_score="raise", scoring="neg_log_loss")
+    shuffled = FRAME.text.set_axis([*range(1, len(FRAME)), 0])  # of another index than y
+    best = search.fit(shuffled, y).best_estimator_
+    assert search.best_score_ > -0.3
     again = pickle.loads(pickle.dumps(best))
     assert (again.predict_proba(TEXTS) == best.predict_proba(TEXTS)).all()
     assert again.filter_.explain("win a prize").words
@@ -364,20 +408,136 @@ def test_names_that_a_model_cannot_have_apart_are_classes_all_the_same():
     assert swapped.score(TEXTS, FRAME.label) > 0.9
 
 
-def test_scikit_learns_own_checks():
-    """All others give numbers, of which a classifier of texts is none: `check_estimator` says so.
+@each("labels", [FRAME.label, THREE])
+def test_log_odds_and_log_probabilities_are_those_of_the_probabilities(labels):
+    fitted = NBSpam(spam_label="ham").fit(FRAME.text, labels)
+    p, odds = fitted.predict_proba(TEXTS), fitted.decision_function(TEXTS)
+    np.testing.assert_allclose(np.exp(fitted.predict_log_proba(TEXTS)), p, atol=1e-9)
+    wide = np.column_stack([-odds, odds]) if odds.ndim == 1 else odds
+    np.testing.assert_allclose(1 / (1 + np.exp(-wide)), p, atol=1e-9)
+    assert (fitted.predict(TEXTS) == fitted.classes_[wide.argmax(axis=1)]).all()
+    assert fitted.n_features_in_ == 1
+    certain = fitted.predict_log_proba(["win a free prize " * 2_000])
+    assert np.isfinite(certain).all()
 
-    These are of what has no input.
-    """
+
+@each("start", ["one class", "two classes"])
+def test_parts_are_learned_as_by_an_update_of_the_command(tmp_path, start):
+    model, saved = tmp_path / f"{start}.json", tmp_path / "saved.json"
+    parts = [FRAME[i : i + 80] for i in range(0, len(FRAME), 80)]
+    parts += [parts[0], parts[1].assign(label="spam")]  # nothing new, and moved
+    parts = [FRAME[FRAME.label == "ham"][:9], *parts] * (start == "one class") or parts
+    fitted = NBSpam()
+    for part in parts:
+        part.to_csv(tmp_path / "part.tsv", sep="\t", index=False, header=False, quoting=3)
+        command("train", "--update", "--quiet", "-m", model, tmp_path / "part.tsv")
+        assert fitted.partial_fit(part.text, part.label, classes=["spam", "ham"]) is fitted
+    fitted.filter_.save(saved)
+    assert saved.read_bytes() == model.read_bytes()
+    after = (
+        NBSpam()
+        .fit(TEXTS, FRAME.label)
+        .partial_fit(["an utterly new text"] * 2, ["spam", "spam"], sample_weight=[2, 1])
+    )
+    assert sum(after.filter_.metadata.learned.messages) == len(FRAME) + 3
+
+
+def test_weights_are_repeats():
+    weights = np.arange(len(FRAME)) % 3
+    weighted = NBSpam().fit(
+        FRAME.text, FRAME.label, sample_weight=pd.Series(weights, FRAME.index[::-1])
+    )
+    repeated = NBSpam().fit(np.repeat(TEXTS, weights), np.repeat(FRAME.label.to_numpy(), weights))
+    assert (weighted.predict_proba(TEXTS) == repeated.predict_proba(TEXTS)).all()
+
+
+class NumbersAsWords(NBSpam):
+    """An estimator of numbers, which the checks give: value 2.5 of column 3 is the word `c3v2`."""
+
+    def _words(self, numbers, *, reset=False):
+        numbers = validate_data(self, numbers, reset=reset)
+        return [
+            " ".join(f"c{j}v{int(x // 1)}".replace("-", "m") for j, x in enumerate(row))
+            for row in numbers
+        ]
+
+    def _learn(self, learn, numbers, y, *rest, reset=True):
+        numbers, y = validate_data(self, numbers, y, reset=reset)
+        width = numbers.shape[1]
+        learn(self._words(numbers, reset=True), y, *rest)
+        self.n_features_in_ = width
+        return self
+
+    def fit(self, X, y, sample_weight=None):  # noqa: N803
+        if isinstance(X, list) and isinstance(X[0], str):
+            return super().fit(X, y, sample_weight)
+        return self._learn(super().fit, X, y, sample_weight)
+
+    def partial_fit(self, X, y, classes=None, sample_weight=None):  # noqa: N803
+        is_first = not hasattr(self, "filter_")
+        return self._learn(super().partial_fit, X, y, classes, sample_weight, reset=is_first)
+
+    def predict_proba(self, X):  # noqa: N803
+        check_is_fitted(self)
+        return super().predict_proba(self._words(X))
+
+    def _odds(self, X):  # noqa: N803
+        check_is_fitted(self)
+        return super()._odds(self._words(X))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        accepted = tags.input_tags
+        accepted.one_d_array, accepted.two_d_array, accepted.string = False, True, False
+        return tags
+
+
+# scikit-learn's checks that this classifier fails on purpose.
+ITS_OWN_ERRORS = "raises an NbspamError, which names the remedy, and no ValueError"
+EXPECTED = {
+    "check_all_zero_sample_weights_error": ITS_OWN_ERRORS,
+    "check_sample_weights_shape": ITS_OWN_ERRORS,
+    "check_fit2d_1sample": ITS_OWN_ERRORS,
+    "check_classifiers_one_label": "a filter of one class tells nothing apart, and is refused",
+    "check_classifiers_one_label_sample_weights": "a filter of one class is refused",
+}
+SLOW = "check_classifiers_train"  # two seconds each
+CHECKS = list(
+    estimator_checks.estimator_checks_generator(
+        NumbersAsWords(), expected_failed_checks=EXPECTED, mark="skip"
+    )
+)
+
+
+@pytest.mark.filterwarnings("ignore")  # of scikit-learn, about the numbers it gives
+@pytest.mark.parametrize(
+    ("estimator", "check"),
+    [pytest.param(*c, marks=[pytest.mark.long] * (SLOW in str(c[1]))) for c in CHECKS],
+    ids=lambda value: getattr(getattr(value, "func", value), "__name__", ""),
+)
+def test_a_check_of_scikit_learn(estimator, check):
+    try:
+        check(estimator)
+    except SkipTest as skipped:
+        pytest.skip(str(skipped))
+
+
+def test_the_checks_that_fail_do_so_for_the_reason_given():
+    for check, reason in EXPECTED.items():
+        wrong = (
+            nbspam.NbspamError
+            if reason is ITS_OWN_ERRORS
+            else (nbspam.TrainingError, AssertionError)
+        )
+        with pytest.raises(wrong), warnings.catch_warnings(action="ignore"):
+            getattr(estimator_checks, check)("NBSpam", NumbersAsWords())
+
+
+def test_without_numbers_scikit_learn_checks_little():
+    """Most checks give numbers, of which a classifier of texts is none: `check_estimator` says so."""
     with pytest.warns(Warning, match="Can't test estimator NBSpam which requires input"):
         done = estimator_checks.check_estimator(NBSpam())
     assert [check["status"] for check in done] == ["passed"] * len(done)
-    for name in (
-        *("no_attributes_set_in_init", "get_params_invariance", "set_params", "mixin_order"),
-        *("estimator_repr", "valid_tag_types", "estimators_unfitted", "estimator_cloneable"),
-        *("do_not_raise_errors_in_init_or_set_params", "parameters_default_constructible"),
-    ):
-        getattr(estimator_checks, f"check_{name}")("NBSpam", NBSpam())
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         NBSpam().fit(["a", "b"], [0.5, 1.5])
 

@@ -3,18 +3,19 @@
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from nbspam.cli import notes
-from nbspam.cli.command import argument, command, flag, option, section
+from nbspam.cli.command import argument, command, flag, is_typed, option, rare_flag, section
 from nbspam.cli.notes import NoTrace
 from nbspam.cli.options import (
     BASE,
     DASK,
+    FILE_PATH,
     JOBS,
     MODEL_NAME,
     Cutting,
@@ -35,9 +36,13 @@ from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import tokenize
 from nbspam.workers import executor
 
+_LINES = ("text", "json", "header")  # values of --format that are no tables
 _SMALL = 1 << 18  # bytes of a file with one message or a few
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nbspam.display.tables import VerdictTable
     from nbspam.reading.cutting import SourcePiece
 
 
@@ -122,10 +127,25 @@ def classify(
     form: str = option(
         "form",
         "--format",
-        type=click.Choice(["text", "json", "header"]),
+        type=click.Choice(["text", "json", "header", "csv", "tsv", "jsonl"]),
         under="Output",
         default="text",
-        help="Print text for people, JSON for programs, or the value of an X-Nbspam header.",
+        help="Print text for people, JSON for programs, the value of an X-Nbspam header, or (csv,"
+        " tsv, jsonl) the table that was read with the verdicts as columns.",
+    ),
+    output: "Path | None" = option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=FILE_PATH,
+        under="Output",
+        excludes="--passthrough",
+        help="Write such a table to FILE: .csv, .tsv, .jsonl, .json, .parquet or .xlsx.",
+    ),
+    keep_formulas: bool = rare_flag(
+        "--keep-formulas",
+        under="Output",
+        help="In a CSV or TSV, put no apostrophe before what a spreadsheet takes for a formula.",
     ),
     exit_code: bool = flag(
         "--exit-code",
@@ -216,21 +236,30 @@ def classify(
             _check_positive(spam_filter.metadata)
         raws: Iterable[RawMessage | Skipped | SourcePiece]
         with contextlib.ExitStack() as stack:
+            table: VerdictTable | None = None
+            if output is not None or keep_formulas or form not in _LINES:
+                table = stack.enter_context(
+                    _verdict_table(output, form, keep_formulas, (names, model), live_input)
+                )
+                options = options._replace(on_row=table.on_row)
             with_progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
             size = 0
             if not is_few or len(names) > 1:
                 from nbspam.cli.progress import progress, size_of
 
                 size = size_of(names) or 0
-                if not (is_few or sys.stdout.isatty()):  # verdicts on a terminal are progress
+                # Verdicts on a terminal are progress.
+                if not is_few and (output is not None or not sys.stdout.isatty()):
                     with_progress = stack.enter_context(progress(False, names))
-            if dask is None:
-                workers = executor(jobs, live_input.would_block)
-                raws = trace.noted(raw for name in names for raw in any_kind(name, options, skips))
-            else:
+            workers = executor(jobs, live_input.would_block)
+            if dask is not None:
                 from nbspam.cli.progress import cutter, work_place
 
                 workers = stack.enter_context(work_place(dask, jobs, trace))
+            if dask is None or table:  # which needs the rows here
+                here = (raw for name in names for raw in any_kind(name, options, skips))
+                raws = trace.noted(table.noted(here) if table else here)
+            else:
                 cuts = cutter(workers, options, names)
                 raws = (piece for name in names for piece in cuts.pieces(name))
             messages = classified(
@@ -239,7 +268,10 @@ def classify(
             for message in with_progress(messages):
                 verdict = message.verdict
                 n += 1
-                click.echo(_line(verdict, form))
+                if table:
+                    table.add(verdict)
+                else:
+                    click.echo(_line(verdict, form))
                 trace.judged(verdict)
                 last_code = _verdict_code(spam_filter, verdict)
         if n > 1 or notes.has_reader():  # a mail program runs it once per mail
@@ -265,6 +297,47 @@ def _line(verdict: Verdict, form: str) -> str:
     from nbspam.serving.passthrough import verdict_value  # other forms load no serving
 
     return verdict_value(verdict.verdict, verdict.probability, verdict.reason)
+
+
+@contextlib.contextmanager
+def _verdict_table(
+    output: "Path | None",
+    form: str,
+    keeps_formulas: bool,
+    read: tuple[tuple[str, ...], str],
+    live: LiveInput,
+) -> "Iterator[VerdictTable]":
+    """Open the table that `classify` writes, in a file or to standard output.
+
+    form: the value of --format; if it was not given, the ending of the file decides.
+    read: names of the sources and the model, which must not be the output.
+    live: rows are flushed when no more input is there.
+    Raises OptionError for options that do not go together, SourceError, and ModelError.
+    """
+    from pathlib import Path
+
+    from nbspam.display import tables
+
+    path = None if output == Path(STDIN) else output
+    if path is not None and not is_typed("form"):
+        form = tables.form_of(path)
+    elif form in _LINES:
+        raise OptionError(
+            "--output and --keep-formulas are for tables; add --format csv, or leave them out"
+        )
+    elif path is not None and path.suffix.lower()[1:] in {*tables.FORMS} - {form}:
+        raise OptionError(f"--output {path}: is not for --format {form}; leave out one of them")
+    if keeps_formulas and form not in ("csv", "tsv"):
+        raise OptionError("--keep-formulas is for a CSV or a TSV; leave it out")
+    files = tables.OutputFiles({"--output": path})
+    files.check(read[0], Path(read[1]))
+    with tables.opened(path) if path else contextlib.nullcontext(sys.stdout.buffer) as file:
+        table = tables.VerdictTable(
+            tables.TableWriter(file, form, keeps_formulas, notes.note), live.would_block
+        )
+        table.guarded = files.guarded
+        yield table
+        table.close()
 
 
 def _is_small(source: str) -> bool:

@@ -40,6 +40,7 @@ class Option(click.Option):
     excludes: options, in one string, that it cannot be used with.
     formats: of the sources, if it has no use with others.
     in_file: the config file can set it for all commands that have it.
+    takes_several: all arguments up to the next option are its values: `--spam new/*`.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Option(click.Option):
         excludes: str = "",
         formats: Collection[str] | None = None,
         in_file: bool = False,
+        takes_several: bool = False,
         **attributes: Any,
     ) -> None:
         default = attributes.get("default")
@@ -59,6 +61,7 @@ class Option(click.Option):
         super().__init__(names, **attributes)
         self.heading, self.seldom = under, seldom
         self.needs, self.excludes, self.formats, self.in_file = needs, excludes, formats, in_file
+        self.takes_several = takes_several
 
     @property
     def flag(self) -> str:
@@ -86,9 +89,14 @@ def rare_flag(*names: str, **attributes: Any) -> Any:
     return Option(names, is_flag=True, seldom=True, **attributes)
 
 
+def complete_files(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> Any:
+    """Have the shell complete files and folders."""
+    return click.Path().shell_complete(ctx, parameter, incomplete)
+
+
 def argument(name: str, **attributes: Any) -> Any:
-    """Return an argument, typed as Any."""
-    return click.Argument([name], **attributes)
+    """Return an argument, typed as Any; the shell completes it as a file."""
+    return click.Argument([name], **{"shell_complete": complete_files, **attributes})
 
 
 def section(heading: str) -> Callable[[RecordType], RecordType]:
@@ -163,7 +171,7 @@ class Command(click.Command):
 
                 options = {option.flag[2:]: option for option in self.options()}
                 ctx.default_map = defaults(path, self.table, options)
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, self._with_one_value_each(args))
         except click.UsageError as error:
             error.ctx = error.ctx or ctx  # click omits it where an option lacks its value
             option = getattr(error, "param", None)
@@ -171,6 +179,24 @@ class Command(click.Command):
                 problem = f"{path}: {option.flag[2:]}: {error.message.rstrip('.')}"
                 raise OptionError(f"{problem}; correct it, or leave it out") from error
             raise
+
+    def _with_one_value_each(self, args: list[str]) -> list[str]:
+        """Return `--spam a --spam b` for `--spam a b`; `--spam=a b` stays, and b a SOURCE."""
+        names = {name for o in self.options() if o.takes_several for name in o.opts}
+        given, name, is_next = list[str](), "", False
+        for i, argument in enumerate(args):
+            if argument == "--":
+                return given + args[i:]
+            if is_next:  # even one that begins with a hyphen, as click has it
+                is_next = False
+            elif argument in names:
+                name, is_next = argument, True
+            elif argument[:1] == "-" != argument:
+                name = ""
+            elif name:
+                given.append(name)
+            given.append(argument)
+        return given
 
     def invoke(self, ctx: click.Context) -> Any:
         if not self._logs:

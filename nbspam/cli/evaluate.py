@@ -3,20 +3,22 @@
 import contextlib
 import shlex
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from nbspam.cli.command import command, flag, is_typed, option, section
 from nbspam.cli.learning_options import Learning, Protocol, Sources
+from nbspam.cli.notes import note_binary
 from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading
 from nbspam.errors import OptionError, SourceError
 from nbspam.reading.source import STDIN, Skips
 
 if TYPE_CHECKING:  # the help of this command loads no numpy
-    from nbspam.evaluation.results import Results
+    from nbspam.evaluation.results import Results, Rows
 
 _EXCERPT = 500  # characters of a message's text
 _PAGE_ERRORS = 20  # mistakes that a page shows unless another number is given
@@ -40,8 +42,9 @@ class Report(NamedTuple):
     predictions: Path | None = _file(
         "--predictions",
         seldom=True,
-        help="Write each message's verdict and probability to FILE (.csv, .tsv, .json, .jsonl or"
-        " .parquet); - writes JSON lines to standard output, and the report to standard error.",
+        help="Write the columns of the table that was read, and each message's verdict and"
+        " probability, to FILE (.csv, .tsv, .jsonl, .json, .parquet or .xlsx); - writes JSON lines"
+        " to standard output, and the report to standard error.",
     )
     plot: Path | None = _file(
         "--plot",
@@ -72,9 +75,9 @@ class Report(NamedTuple):
                 " predictions to a file"
             )
         if self.written is not None:
-            from nbspam.evaluation.results import check_predictions
+            from nbspam.display.tables import form_of
 
-            check_predictions(self.written)
+            form_of(self.written)
         for name, path in self.files.items():
             if path == Path("-") and name == "--report":
                 raise OptionError("--report needs a file; name one, such as report.html")
@@ -180,7 +183,8 @@ def evaluate(
       nbspam eval --compare all --plot roc.svg messages.tsv
       nbspam eval --compare bernoulli,multinomial --folds 10 messages.tsv
     """
-    from nbspam.cli.evaluating import OutputFiles, Reader, compare_models, evaluated, notes_of
+    from nbspam.cli.evaluating import Reader, compare_models, evaluated, notes_of
+    from nbspam.display.tables import OutputFiles
 
     _check(sources, protocol, learning, reading, cutting, report, form, model)
     files = OutputFiles(report.files)
@@ -188,21 +192,30 @@ def evaluate(
     skips = Skips(reading.strict)
     sources.check()
     options = reading.options(quiet=quiet, needs_content=True)
+    rows: dict[str, tuple[Sequence[str], Any]] = {}
+    if report.predictions is not None:
+        options = options._replace(
+            on_row=lambda source, names, row: rows.update({source: (names, row)})
+        )
     reader = Reader(sources, files, options, skips, quiet, (dask, jobs))
     if protocol.compare is not None:
         compare_models(reader, protocol, learning, cutting, report.plot, form)
         return
     computed = evaluated(reader, model, base, protocol, learning, cutting, report.excerpt)
-    _write_files(computed, report, quiet)
+    if protocol.trains:
+        found = computed.evaluation
+        note_binary(learning.spam_label, found.classes, found.positive)
+    _write_files(computed, report, rows, quiet)
     if form == "json":
         from nbspam.evaluation.results import as_json
 
         click.echo(as_json(computed, report.errors))
         return
     if report.is_beside_predictions:
-        from nbspam.evaluation.results import write_json_lines
+        from nbspam.evaluation.results import write_records
 
-        write_json_lines(computed.evaluation.outcomes, sys.stdout)
+        outcomes = computed.evaluation.outcomes
+        write_records(outcomes, sys.stdout.buffer, "jsonl", rows)
         if quiet:
             return
     from nbspam.evaluation.report import print_report
@@ -213,7 +226,7 @@ def evaluate(
             click.echo("\n--full prints all metrics, the confusion matrix and the scores")
 
 
-def _write_files(computed: "Results", report: Report, quiet: bool) -> None:
+def _write_files(computed: "Results", report: Report, rows: "Rows", quiet: bool) -> None:
     """Write the files that were asked for."""
     from nbspam.cli.progress import shown_passes
     from nbspam.evaluation.curves import draw
@@ -223,7 +236,7 @@ def _write_files(computed: "Results", report: Report, quiet: bool) -> None:
     with shown_passes(quiet) as passes:
         if report.written is not None:
             passes.begin(f"writing {report.written}", 0)
-            write_predictions(computed.evaluation.outcomes, report.written)
+            write_predictions(computed.evaluation.outcomes, report.written, rows)
         if report.plot is not None:
             draw(computed, report.plot)
         if report.page is not None:

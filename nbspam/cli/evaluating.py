@@ -1,11 +1,8 @@
 """What `nbspam eval` does: tests models of some of the messages, a saved one, or several kinds."""
 
-import contextlib
-import os
-import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import click
 
@@ -15,6 +12,7 @@ from nbspam.cli.notes import note, note_older, note_skips
 from nbspam.cli.options import Cutting, opened_base
 from nbspam.cli.progress import cutter, parts_shown, progress, shown_passes, work_place
 from nbspam.cli.terminal import echo_sentence
+from nbspam.display.tables import OutputFiles
 from nbspam.errors import SourceError, counted, one_line
 from nbspam.evaluation import comparison, protocols
 from nbspam.evaluation.comparison import EVERYTHING, Combination
@@ -27,8 +25,7 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import STDIN, ReadingOptions, Skipped, Skips
-from nbspam.store.model_file import is_model_like
+from nbspam.reading.source import ReadingOptions, Skipped, Skips
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import PIECE, Executor, in_batches, tokenized
 
@@ -44,7 +41,7 @@ class Reader(NamedTuple):
     """
 
     sources: Sources
-    files: "OutputFiles"
+    files: OutputFiles
     options: ReadingOptions
     skips: Skips
     quiet: bool
@@ -238,86 +235,3 @@ def _how_to_train(kind: Combination, learning: Learning) -> str:
         options = {name: v for name, v in options.items() if "variance" not in name}
     shown = (learning.option(name) + ("" if v is True else f" {v}") for name, v in options.items())
     return " ".join(["nbspam train", *shown])
-
-
-# The files that are written beside the results: none that it reads, and no model
-
-
-A = TypeVar("A", bound=RawMessage | Skipped | SourcePiece)
-
-
-class OutputFiles:
-    """The files to write, of which none may be lost.
-
-    All that is read is compared with them, by device and inode, so that neither a link nor another
-    path leads around that.
-    """
-
-    def __init__(self, files: Mapping[str, Path | None]) -> None:
-        """Take the files by the options that name them; raises SourceError for one named twice."""
-        self._files: dict[_Identity, tuple[str, Path]] = {}
-        for option, path in files.items():
-            if path is not None:
-                other, _ = self._files.setdefault(_identity(path), (option, path))
-                if other != option:
-                    raise SourceError(
-                        f"{option} {path}: {other} writes to the same file; name another file"
-                    )
-
-    def check(self, sources: Iterable[str], model: Path | None) -> None:
-        """Raise SourceError if a file is a model or one of the sources, and would be lost.
-
-        model: that is read, if one is.
-        """
-        if model is not None:
-            self._refuse(model, "the model")
-        for source in sources:
-            self._refuse(0 if source == STDIN else source, "a source")
-        for identity, (option, path) in self._files.items():
-            if isinstance(identity, tuple) and is_model_like(path):  # a pipe is not opened
-                raise _lost(option, path, "a model")
-
-    def guarded(self, raws: Iterable[A]) -> Iterator[A]:
-        """Yield messages or pieces; raises SourceError at one that is in a file to write.
-
-        So what a folder or an index names is guarded too.
-        """
-        last = ""
-        for raw in raws:
-            for name in _files_of(raw) if self._files else ():
-                if name != last:
-                    self._refuse(name, "a source")
-                    last = name
-            yield raw
-
-    def _refuse(self, name: Path | str | int, what: str) -> None:
-        identity = _identity(name)
-        if isinstance(identity, tuple) and identity in self._files:
-            raise _lost(*self._files[identity], what)
-
-
-def _files_of(raw: RawMessage | Skipped | SourcePiece) -> tuple[str, ...]:
-    if isinstance(raw, Skipped):
-        return ()
-    if not isinstance(raw, RawMessage):
-        return raw.files
-    name = raw.source
-    if isinstance(raw.content, str | bytes):  # `path:line` or `path:number`
-        name = name.rpartition(":")[0] or name
-    return (name,)
-
-
-def _lost(option: str, path: Path, what: str) -> SourceError:
-    return SourceError(f"{option} {path}: is {what}, and would be lost; name another file")
-
-
-_Identity = tuple[int, int] | str  # device and inode of a regular file; the path of any other
-
-
-def _identity(path: Path | str | int) -> _Identity:
-    """Return which file a path or descriptor is."""
-    with contextlib.suppress(OSError, ValueError):
-        status = os.stat(path)  # noqa: PTH116 (a descriptor has no Path)
-        if stat.S_ISREG(status.st_mode):
-            return status.st_dev, status.st_ino
-    return os.path.realpath(str(path))

@@ -82,6 +82,9 @@ def explain(
         under="Output",
         help="Show character trigrams and pieces of the opening one by one.",
     ),
+    legend: bool = flag(
+        "--legend", under="Output", help="Also say what the figures and the kinds of words mean."
+    ),
     form: str = option(
         "form",
         "--format",
@@ -107,14 +110,14 @@ def explain(
     First it prints the beginning of the message.  The words that decided are highlighted in it: on
     a terminal in red and underlined for spam, in green for ham; else [+like this+] and
     [-like this-].  Then it prints a line for each word: its weight, how many of the learned
-    messages contain it, and its share of the sum.  Character trigrams and pieces of the opening are
-    added up unless --fragments is given.  JSON has all words.  --format html prints one
-    self-contained page.
+    messages contain it, and its share of the sum; --legend says what these are.  Character
+    trigrams and pieces of the opening are added up unless --fragments is given.  JSON has all
+    words.  --format html prints one self-contained page.
     """
     _check(source, words, cutting, reading, form)
     options, skips = reading.options(), Skips(reading.strict)
     if words:
-        _print_words(model, top, form, fragments)
+        _print_words(model, top, form, fragments, legend)
         return
     with open_filter(model, cutting.of, base, senders.lists()) as spam_filter:
         notes.note_lacking(model, spam_filter.metadata)
@@ -137,7 +140,7 @@ def explain(
         sums,
         class_heads(metadata),
         [*_sender_sentence(message), *sentences(verdict, explanation, metadata)],
-        list(legend([word.token for word in shown_words], explanation.of)),
+        list(terms([word.token for word in shown_words], explanation.of)),
     )
     if form == "json":
         click.echo(json.dumps(_as_json(view)))
@@ -147,7 +150,7 @@ def explain(
 
         click.echo(explanation_page(view, __version__))
     else:
-        _print(view)
+        _print(view, legend)
 
 
 def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
@@ -167,7 +170,7 @@ def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
     return raw
 
 
-def _print(view: ExplanationView) -> None:
+def _print(view: ExplanationView, legend: bool) -> None:
     verdict, colour = view.judged, None
     if view.positive is not None:
         colour = "red" if verdict.verdict == view.positive else "green"
@@ -193,7 +196,7 @@ def _print(view: ExplanationView) -> None:
     is_marked = not has_colours() and any(
         piece.emphasis and piece.text[0] == "[" for line in lines for piece in line
     )
-    _echo_legend([*(marks if is_marked else []), *view.legend], has_share=True)
+    _echo_legend(legend, [*(marks if is_marked else []), *view.legend], has_share=True)
 
 
 def words_and_sums(
@@ -227,9 +230,15 @@ def words_and_sums(
     return words[:top], [*sums, (_SUM, explanation.total)]
 
 
-def _echo_legend(terms: Iterable[tuple[str, str]], *, has_share: bool) -> None:
-    """Print what terms mean, one below the other.  has_share: whether shares are shown."""
-    listed = list(terms)
+def _echo_legend(wanted: bool, listed: list[tuple[str, str]], *, has_share: bool) -> None:
+    """Print what terms mean, one below the other; unless wanted, on a terminal how to get that.
+
+    has_share: whether shares are shown.
+    """
+    if not wanted:
+        if terminal_width() is not None:
+            click.echo("\n--legend says what the figures and the kinds of words mean")
+        return
     width = max(len(term) for term, _ in listed) + 2
     click.echo()
     for term, meaning in listed:
@@ -263,7 +272,7 @@ def _as_json(view: ExplanationView) -> dict[str, Any]:
     return {**verdict.as_json(), **rounded(fields, DECIMALS)}
 
 
-def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
+def _print_words(model: Path, top: int, form: str, fragments: bool, legend: bool) -> None:
     """Print the words with the largest weights for each class."""
     from nbspam.scoring.explanation import strongest_words
     from nbspam.store.lookup import read_model
@@ -294,7 +303,7 @@ def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
         )
     tokens = [word.token for words in ranked.values() for word in words]
     positive = whole.metadata.settings.positive or "the class"
-    _echo_legend(legend(tokens, positive), has_share=False)
+    _echo_legend(legend, list(terms(tokens, positive)), has_share=False)
 
 
 # The constant terms in words.
@@ -308,7 +317,7 @@ CONSTANTS = {
 }
 
 
-def legend(tokens: Iterable[str], of: str) -> Iterator[tuple[str, str]]:
+def terms(tokens: Iterable[str], of: str) -> Iterator[tuple[str, str]]:
     """Yield (term, meaning) of the figures and of the kinds of tokens.
 
     of: the class with positive weights.

@@ -10,7 +10,7 @@ import click
 
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS
 from nbspam.bayes.trait_model import SMOOTHING, TRAIT_MODELS, Variances
-from nbspam.cli.command import argument, option, rare_flag, rare_option, section
+from nbspam.cli.command import argument, complete_files, option, rare_flag, rare_option, section
 from nbspam.cli.options import PROBABILITY, ham_limit_option, refuse_stdin_twice
 from nbspam.errors import OptionError
 from nbspam.learning.settings import TrainingSettings
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # --help loads no numpy
 
 
 _Reading = Callable[[str, ReadingOptions, Skips], Iterator[RawMessage]]
-_read = partial(option, metavar="SRC")
+_read = partial(option, multiple=True, shell_complete=complete_files)
 
 
 @section("Sources")
@@ -39,17 +39,22 @@ class Sources(NamedTuple):
     """The labelled messages to read."""
 
     sources: tuple[str, ...] = argument("sources", metavar="[SOURCE]...", nargs=-1)
-    spam: tuple[str, ...] = _read("--spam", multiple=True, help="Read spam from SRC (repeatable).")
+    spam: tuple[str, ...] = _read(
+        "--spam",
+        metavar="SRC...",
+        takes_several=True,
+        help="Read spam from each SRC, up to the next option.",
+    )
     ham: tuple[str, ...] = _read(
         "--ham",
-        multiple=True,
-        help="Read ham from SRC (repeatable); a pattern such as '~/Maildir/.*' is read without"
-        " what the other options name.",
+        metavar="SRC...",
+        takes_several=True,
+        help="Read ham from each SRC; a quoted pattern, '~/Maildir/.*', is read without what the"
+        " other options name.",
     )
     label: tuple[str, ...] = _read(
         "--label",
         metavar="NAME=SRC",
-        multiple=True,
         seldom=True,
         help="Read messages of the class NAME from SRC (repeatable).",
     )

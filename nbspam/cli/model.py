@@ -10,9 +10,17 @@ import click
 from nbspam.bayes.calibration import DECIMALS, trust
 from nbspam.bayes.event_model import Row
 from nbspam.bayes.trait_model import Variances
-from nbspam.cli.command import LazyGroup, argument, command, option
+from nbspam.cli.command import LazyGroup, argument, command, is_typed, option
 from nbspam.cli.notes import arrival_words, counts_json, note, note_older, young_sentence
-from nbspam.cli.options import FORM, MODEL, OUTPUT, REPLACE_OUTPUT, Cutting, refuse_stdin_twice
+from nbspam.cli.options import (
+    FILE_PATH,
+    FORM,
+    MODEL,
+    OUTPUT,
+    REPLACE_OUTPUT,
+    Cutting,
+    refuse_stdin_twice,
+)
 from nbspam.cli.terminal import echo_paragraph, echo_sentence, unbroken
 from nbspam.errors import OptionError, counted, one_line
 from nbspam.names import doubt_words
@@ -50,15 +58,26 @@ def model() -> None:
     """Inspect, check, change or prune a model."""
 
 
+_FILE = argument("file", metavar="[FILE]", type=FILE_PATH, required=False)
+
+
+def _named(file: Path | None, model: Path) -> Path:
+    """Return the model to inspect: FILE, else that of -m or the default."""
+    if file is not None and is_typed("model"):
+        raise OptionError(f"{file}: -m names another model, {model}; leave one of them out")
+    return file or model
+
+
 @command("info")
-def info(*, model: Path = MODEL, form: str = FORM) -> None:
+def info(*, file: Path | None = _FILE, model: Path = MODEL, form: str = FORM) -> None:
     """Print what a model has learned and how it decides.
 
     \b
     Examples:
       nbspam model info
-      nbspam model info -m mail.json --format json
+      nbspam model info mail.json --format json
     """
+    model = _named(file, model)
     with Lookup(model) as lookup:
         metadata, remembered = lookup.metadata, lookup.remembered()
         host_rows = lookup.beginning_with(COLLECTED_BY.prefix)
@@ -160,15 +179,16 @@ def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[
 
 
 @command("check")
-def check(*, model: Path = MODEL) -> None:
+def check(*, file: Path | None = _FILE, model: Path = MODEL) -> None:
     """Read the whole model and recompute every derived number.
 
     If the file is damaged, it prints what disagrees and exits with 1.
 
     \b
     Example:
-      nbspam model check -m mail.json
+      nbspam model check mail.json
     """
+    model = _named(file, model)
     n_tokens = len(checked_model(model).counts)
     echo_sentence(
         f"{unbroken(model)}: intact; {counted(n_tokens, 'token')} and all derived numbers agree"
@@ -178,7 +198,9 @@ def check(*, model: Path = MODEL) -> None:
 @command("words")
 def words(
     *,
-    words: tuple[str, ...] = argument("words", metavar="WORD...", nargs=-1, required=True),
+    words: tuple[str, ...] = argument(
+        "words", metavar="WORD...", nargs=-1, required=True, shell_complete=None
+    ),
     model: Path = MODEL,
     form: str = FORM,
 ) -> None:

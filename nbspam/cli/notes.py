@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nbspam import UNIX_ONLY
 from nbspam.errors import (
     ExitCode,
     NbspamError,
@@ -19,6 +20,7 @@ from nbspam.errors import (
     one_line,
     without_passwords,
 )
+from nbspam.names import SPAM
 from nbspam.reading.source import Skips
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import RULES
@@ -72,6 +74,13 @@ _CLASSES_SHOWN = 3  # named as having too few messages
 def note(sentence: str) -> None:
     """Print a sentence in one line on standard error."""
     click.echo(f"nbspam: {one_line(sentence)}", err=True)
+
+
+def note_binary(spam_label: str | None, classes: "Iterable[str]", positive: str | None) -> None:
+    """Say that of the labels 0 and 1 the second means spam, if no label was named."""
+    if spam_label is None and positive not in (None, SPAM):
+        other = next(name for name in classes if name != positive)
+        note(f"{positive} means spam, {other} ham; if it is the other way: --spam-label {other}")
 
 
 def lock_wait(quiet: bool) -> "LockWait":
@@ -235,7 +244,7 @@ REMEDIES = {
     Remedy.SAY_FORMAT: "add --input-format {format} to read each of them",
     Remedy.HEADER_IS_MESSAGE: "add --header-row no if that is a message",
     Remedy.LEAVE_OUT_LABEL: (
-        "give it without --spam or --ham, or add --lines if it has one message per line"
+        "give it before --spam and --ham, or add --lines if it has one message per line"
     ),
     Remedy.GIVE_OUTSIDE_LABEL: "give it with --spam or --ham",
     Remedy.LEAVE_OUT_STRICT: "fix it, or leave out --strict to skip it",
@@ -329,6 +338,8 @@ def outcome(
             return describe(KeyboardInterrupt())
         case UnexpectedEndError():
             return describe(error.end)
+        case ModuleNotFoundError(name="fcntl" | "pwd" | "resource"):
+            return ExitCode.ERROR, UNIX_ONLY
         case ModuleNotFoundError(name="numpy" | "scipy" | "rich" as name):
             return ExitCode.ERROR, (
                 f"{name} is not installed; eval needs it, and train without --update; install it"

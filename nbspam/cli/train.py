@@ -407,6 +407,8 @@ def train_whole(
             return
         run.count()
         run.metadata = with_columns(run.metadata, training.sizes.columns)
+        chosen = run.metadata.settings
+        notes.note_binary(training.settings.positive, chosen.classes, chosen.positive)
         training.sizes.report_shared(*run.shared(), quiet, training.skips.strict)
         if not quiet:
             _note_alone(run)
@@ -651,13 +653,13 @@ def expectation(rates: "Figures", n_classes: int) -> list[str]:
     blocked, missed = (rates.by_key[f"verdict_{key}_pct"].counts for key in ("bh", "sm"))
     if n_classes > 2 or blocked is None or missed is None:
         right, every = rates.by_key["accuracy"].counts or (0, 1)
-        return [f"of 100 new messages {100 * right // every} are classified correctly"]
+        return [f"{100 * right // every} in 100 new messages would be classified correctly"]
     (marked, ham), (delivered, spam) = blocked, missed
     few = "fewer than 1" if 0 < marked < ham / 100 else math.ceil(100 * marked / ham)
-    rest = "; the rest are delivered, as unsure or ham" if delivered else ""
+    rest = "; the rest delivered, as unsure or ham" if delivered else ""
     return [
-        f"of 100 new ham {few} would be marked as spam",
-        f"of 100 new spam {100 * (spam - delivered) // spam} are caught{rest}",
+        f"{few} in 100 legitimate messages would be marked as spam",
+        f"{100 * (spam - delivered) // spam} in 100 spam messages would be caught{rest}",
     ]
 
 

@@ -26,7 +26,7 @@ from nbspam.errors import OptionError, Remedy, SourceError, one_line
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
-from nbspam.names import FEW, HAM, SPAM, TIMES_LARGER, doubt_words, rare_classes
+from nbspam.names import FEW, HAM, SPAM, TIMES_LARGER, binary_label, doubt_words, rare_classes
 from nbspam.store.metadata import ModelSettings
 from nbspam.tokens.tokenized import TOKENS_ALONE, Excerpt, TokenizedMessage, Wanted
 
@@ -160,6 +160,11 @@ class LabelCheck:
         spam = {classes[positive], self._spam_label}
         for message in messages:
             label = message.label or ""
+            if self._spam_label is None and len(classes) == 2 and label not in classes:
+                # A model of ham and spam is tested on labels 0 and 1, and the other way round.
+                meant = [name for name in classes if binary_label(name) == binary_label(label)]
+                label = meant[0] if meant else label
+                message = message._replace(label=label)
             self._sizes[label] += 1
             if self._sizes[label] <= FEW:
                 self._first[label].append(message.source)

@@ -414,7 +414,7 @@ class Metric(NamedTuple):
     part: str = ""  # of the report, which has those with a part
     name: str = ""
     meaning: str = ""
-    whole: str = ""  # of a share: what it is a share of, as "12 of 300 spam" names it
+    whole: str = ""  # of a share: the sentence after "12 of 300"
     is_brief: bool = False  # whether the short report has it
 
 
@@ -424,15 +424,17 @@ def _of_counts(formula: Callable[[VerdictCounts], float]) -> Resampled:
 
 _F1, _LAM, _MCC = map(_of_counts, (f1, lam_pct, matthews))
 _ROCA, _SM_AT_HM = Resampled(one_minus_roca_pct), Resampled(sm_pct_at_hm)
-_RANKED_WRONG = "(ham, spam) pairs ranked incorrectly"
+_ROC_AREA = "area above the ROC curve, in percent"
 _BRIER = Mean(squared_errors)
 _CALIBRATION = WithoutInterval(
     lambda messages: calibration_error(calibration_bins(messages.spam, messages.probability))
 )
-_MEAN_GAP = "mean gap between predicted and observed"
+_MEAN_GAP = "how far the probabilities are off"
 _ERRORS, _PRECISION = Share("errors", "messages", 0), Share("tp", "called", 1)
 _BLOCKED, _MISSED = (Share(*s, of_verdicts=True) for s in (("fp", "ham"), ("fn", "spam")))
 _UNSURE = Share("unsure", "messages", of_verdicts=True)
+_MARKED, _LEFT = "ham marked as spam", "spam not marked"
+_RIGHT, _FOUND = "in the right class", "spam are called spam"
 
 # In the order of the JSON and of the report.
 METRICS = (
@@ -444,26 +446,26 @@ METRICS = (
     Metric("fp"),
     Metric("fn"),
     Metric("tn"),
-    Metric("verdict_bh_pct", _BLOCKED, VERDICTS, "blocked%", "ham blocked", "ham", True),
-    Metric("verdict_sm_pct", _MISSED, VERDICTS, "missed%", "spam missed", "spam", True),
-    Metric("unsure_pct", _UNSURE, VERDICTS, "unsure%", "unsure", "messages", True),
-    Metric("errors", _ERRORS, GENERAL, "errors", "wrong", "messages", True),
-    Metric("accuracy", Share("right", "messages", 1), GENERAL, "accuracy", "correct", "messages"),
-    Metric("precision", _PRECISION, GENERAL, "precision", "right", "called spam", True),
-    Metric("recall", Share("tp", "spam", 1), GENERAL, "recall", "called spam", "spam", True),
+    Metric("verdict_bh_pct", _BLOCKED, VERDICTS, "blocked %", "ham blocked", _MARKED, True),
+    Metric("verdict_sm_pct", _MISSED, VERDICTS, "missed %", "spam missed", _LEFT, True),
+    Metric("unsure_pct", _UNSURE, VERDICTS, "unsure %", "unsure", "are unsure", True),
+    Metric("errors", _ERRORS, GENERAL, "errors", "wrong", "in the wrong class", True),
+    Metric("accuracy", Share("right", "messages", 1), GENERAL, "accuracy", "correct", _RIGHT),
+    Metric("precision", _PRECISION, GENERAL, "precision", "right", "called spam are spam", True),
+    Metric("recall", Share("tp", "spam", 1), GENERAL, "recall", "called spam", _FOUND, True),
     Metric("f1", _F1, GENERAL, "F1", "harmonic mean of precision and recall"),
-    Metric("auc", Resampled(auc), GENERAL, "AUC", "(ham, spam) pairs ranked correctly"),
+    Metric("auc", Resampled(auc), GENERAL, "AUC", "area under the ROC curve"),
     Metric("mcc", _MCC, GENERAL, "MCC", "Matthews correlation coefficient"),
     Metric("log_loss", Mean(log_losses), GENERAL, "log-loss", "nats per message"),
     Metric("brier", _BRIER, GENERAL, "Brier", "mean squared error of P(spam)"),
-    Metric("sc_pct", Share("tp", "spam"), TRACK, "SC%", "spam caught", "spam"),
-    Metric("bh_pct", Share("fp", "ham"), TRACK, "BH%", "ham blocked", "ham"),
+    Metric("sc_pct", Share("tp", "spam"), TRACK, "SC%", "spam caught", _FOUND),
+    Metric("bh_pct", Share("fp", "ham"), TRACK, "BH%", "ham blocked", "ham called spam"),
     Metric("sm_pct", Share("fn", "spam")),
     Metric("hm_pct", Share("fp", "ham")),
     Metric("lam_pct", _LAM, TRACK, "lam%", "logistic average of both error rates"),
-    Metric("one_minus_roca_pct", _ROCA, TRACK, "1-ROCA%", _RANKED_WRONG, is_brief=True),
+    Metric("one_minus_roca_pct", _ROCA, TRACK, "1-ROCA%", _ROC_AREA, is_brief=True),
     Metric("sm_pct_at_hm_0_1", _SM_AT_HM, TRACK, "sm@hm.1", "spam missed at 0.1 % of ham blocked"),
-    Metric("calibration_error", _CALIBRATION, TRACK, "cal.err.", _MEAN_GAP, is_brief=True),
+    Metric("calibration_error", _CALIBRATION, TRACK, "calibration", _MEAN_GAP, is_brief=True),
 )
 # Metrics that need no class called spam.
 _OF_ANY_CLASSES = {"messages", "threshold", "errors", "accuracy", "log_loss", "unsure_pct"}
@@ -477,7 +479,7 @@ class ReportRow(NamedTuple):
     value: float  # a percentage where the name says so
     interval: Interval | None
     meaning: str
-    line: str  # the meaning, and of a share how many of how many
+    line: str  # the meaning; of a share how many of how many are what
     counts: tuple[int, int] | None  # of a share
 
     def sentence(self) -> str:
@@ -517,7 +519,7 @@ class Figures:
         for key, _, part, name, meaning, whole, is_brief in METRICS:
             value, interval, counts = self.by_key.get(key, UNDEFINED)
             if value is not None and part in parts and (is_brief or not brief):
-                line = f"{meaning}, {counts[0]:,} of {counts[1]:,} {whole}" if counts else meaning
+                line = f"{counts[0]:,} of {counts[1]:,} {whole}" if counts else meaning
                 yield ReportRow(name, value, interval, meaning, line, counts)
 
 

@@ -1,24 +1,20 @@
-"""The results of an evaluation: outcomes, figures, JSON, and files of predictions.
+"""The results of an evaluation: outcomes, figures, JSON, and files of predictions."""
 
-The ending of a file's name chooses the format of the predictions.  A spreadsheet takes a cell that
-begins with one of `=+-@` for a formula, which may run a program, and the sender of a mail chooses
-its Subject.  An apostrophe before the cell makes it text.
-"""
-
-import csv
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from nbspam.bayes.event_model import odds_of_class
-from nbspam.errors import OptionError, counted, install_command
+from nbspam.display.tables import ADDED, TableWriter, added_names, form_of, opened
+from nbspam.errors import counted
 from nbspam.evaluation import metrics
 from nbspam.evaluation.messages import DoubtedLabels, LearnedBefore, Mislabelled, doubted_labels
 from nbspam.evaluation.metrics import SEED, CalibrationBin, Figures, Interval, ScoredMessages
@@ -134,7 +130,9 @@ class Results:
     @property
     def predictions(self) -> "pd.DataFrame":
         """The predictions, one row a message, as `write_predictions` writes them."""
-        return table(self.evaluation.outcomes)
+        import pandas as pd
+
+        return pd.DataFrame([flat_prediction(outcome) for outcome in self.evaluation.outcomes])
 
     @cached_property
     def doubted(self) -> DoubtedLabels:
@@ -295,94 +293,57 @@ def prediction(outcome: Outcome) -> dict[str, Any]:
 
 # Files of predictions
 
-_FORMULA = tuple("=+-@\t\r")
-_PARQUET = ".parquet"
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
-ENDINGS = (*_DELIMITERS, ".jsonl", ".json", _PARQUET)
+Rows = Mapping[str, tuple[Sequence[str], Any]]  # source -> names of columns, values or an object
 
 
-def check_predictions(path: Path) -> None:
-    """Raise OptionError unless predictions can be written into a file of this name."""
-    suffix = path.suffix.lower()
-    if suffix not in ENDINGS:
-        *most, last = ENDINGS
-        raise OptionError(
-            f"{path}: unknown format of predictions; name a file that ends"
-            f" in {', '.join(most)} or {last}"
-        )
-    if suffix == _PARQUET:
-        try:
-            import pyarrow  # type: ignore[import-untyped]  # noqa: F401
-        except ImportError as error:
-            how = install_command("pyarrow")
-            raise OptionError(
-                f"{path}: writing Parquet needs pyarrow; install it with: {how}"
-            ) from error
+def write_predictions(
+    outcomes: Sequence[Outcome], path: Path, rows: Rows = MappingProxyType({})
+) -> None:
+    """Write a record for each message into a file, by its ending; raises ModelError.
 
-
-def write_predictions(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Write a record for each message into a file.
-
-    CSV and TSV have a head line, and a column for each class where there are three or more.
-    JSON is one array, JSON lines an object per line; raises OSError.
+    Tables have a column for each class where there are three or more.
+    rows: of the tables that were read; their columns come first.
     """
-    suffix = path.suffix.lower()
-    if suffix == _PARQUET:
-        table(outcomes).to_parquet(path, index=False)
-        return
-    with path.open("w", encoding="utf-8", newline="") as file:
-        if suffix in _DELIMITERS:
-            write_table(table(outcomes), file, _DELIMITERS[suffix])
-        elif suffix == ".jsonl":
-            write_json_lines(outcomes, file)
-        else:
-            objects = (json.dumps(prediction(outcome)) for outcome in outcomes)
-            file.write("[\n" + ",\n".join(objects) + "\n]\n")
+    with opened(path) as file:
+        write_records(outcomes, file, form_of(path), rows)
 
 
-def write_json_lines(outcomes: Iterable[Outcome], file: IO[str]) -> None:
-    """Write a JSON object for each message and line."""
-    file.writelines(f"{json.dumps(prediction(outcome))}\n" for outcome in outcomes)
+def write_records(
+    outcomes: Iterable[Outcome], file: IO[bytes], form: str, rows: Rows = MappingProxyType({})
+) -> None:
+    """Write a record for each message into an open file; form: of `TableWriter`."""
+    is_json = form in ("json", "jsonl")
+    records = [_with_row(outcome, rows, is_json) for outcome in outcomes]
+    names = list(dict.fromkeys(name for record in records for name in record))
+    writer = TableWriter(file, form)
+    for record in records:
+        writer.add("", names, record if is_json else [record.get(name) for name in names], {})
+    writer.close()
 
 
-def table(outcomes: Iterable[Outcome]) -> "pd.DataFrame":
-    """Return a row for each message, without records in it.
+def _with_row(outcome: Outcome, rows: Rows, is_json: bool) -> dict[str, Any]:
+    """Return a message's record: the columns of its table, and those of `prediction`.
+
+    A column of the table stays, but for `label`: that is the class as it was counted.
+    """
+    record = prediction(outcome) if is_json else flat_prediction(outcome)
+    if outcome.judged.source not in rows:
+        return record
+    names, values = rows[outcome.judged.source]
+    row = dict(values if isinstance(values, Mapping) else zip_longest(names, values))
+    numbered = dict(zip(ADDED, added_names(row), strict=True))
+    ours = {numbered.get(name, name): value for name, value in record.items()}
+    left_out = {*row, "subject", "from", "text"} - {"label"}
+    return row | {name: value for name, value in ours.items() if name not in left_out}
+
+
+def flat_prediction(outcome: Outcome) -> dict[str, Any]:
+    """Return the record of a message as a table has it, without records in it.
 
     The probability of class x is `probability_x`; of the message its Subject, From and text.
     """
-    import pandas as pd
-
-    rows = []
-    for record in map(prediction, outcomes):
-        probabilities, message = record.pop("probabilities", {}), record.pop("message", {})
-        record.setdefault("reason", "")  # a table has it in every row
-        record |= {f"probability_{name}": p for name, p in probabilities.items()}
-        rows.append(record | {k: message[k] for k in ("subject", "from", "text") if message})
-    return pd.DataFrame(rows)
-
-
-class _Lines:
-    """Ends lines with LF; csv.writer quotes a CR in a cell only if lines end with CR, too."""
-
-    def __init__(self, file: IO[str]) -> None:
-        self._file = file
-
-    def write(self, line: str) -> None:
-        self._file.write(line.removesuffix("\r\n") + "\n")
-
-
-def write_table(rows: "pd.DataFrame", file: IO[str], delimiter: str) -> None:
-    """Write a line for each row, below one with the names of the columns."""
-    writer = csv.writer(_Lines(file), delimiter=delimiter)
-    writer.writerow(rows.columns)
-    writer.writerows(rows.map(_as_text).itertuples(index=False))
-
-
-def _as_text(value: object) -> object:
-    """Return a cell that a spreadsheet shows as it is.  A label may be a number: -1."""
-    if not (isinstance(value, str) and value.startswith(_FORMULA)):
-        return value
-    with suppress(ValueError):
-        float(value)
-        return value
-    return f"'{value}"
+    record = prediction(outcome)
+    probabilities, message = record.pop("probabilities", {}), record.pop("message", {})
+    record.setdefault("reason", "")  # a table has it in every row
+    record |= {f"probability_{name}": p for name, p in probabilities.items()}
+    return record | {key: message[key] for key in ("subject", "from", "text") if message}

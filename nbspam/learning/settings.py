@@ -8,7 +8,7 @@ from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, Row, event_model
 from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
 from nbspam.errors import OptionError, Remedy, TrainingError
-from nbspam.names import HAM, SPAM, UNSURE, answer_label, cell_label
+from nbspam.names import HAM, SPAM, UNSURE, answer_label, binary_label, cell_label
 from nbspam.store import metadata
 from nbspam.store.metadata import Counted, Metadata, TraitHistograms
 from nbspam.tokens.tokenized import Wanted
@@ -112,6 +112,7 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
     """Return the classes in their order, and the positive one; raises TrainingError.
 
     The order is alphabetical, with the positive class last of two: index 1 is spam.
+    Of 0 and 1, and of false and true, spam is the second unless another is named.
     """
     classes = sorted(set(labels))
     if SPAM in classes and positive not in classes and answer_label(positive or SPAM) == SPAM:
@@ -131,6 +132,8 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
     if positive is not None and positive not in classes:
         means_ham = ", which in a column called spam means ham" * (answer_label(positive) == HAM)
         raise TrainingError(f"no message is labelled {positive!r}{means_ham}; name one of {names}")
+    if positive is None and {*map(binary_label, classes)} == {SPAM, HAM}:
+        positive = next(name for name in classes if binary_label(name) == SPAM)
     if positive is None and len(classes) == 2:
         from shlex import quote  # for errors only
 

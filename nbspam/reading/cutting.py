@@ -260,6 +260,8 @@ class Cutter(NamedTuple):
                 return None
             reader: PartReader = partial(mail.mbox_messages, request.label, request.options.seen)
             return _range_pieces(self._counted(source, of_mails=True), reader)
+        if self.options.on_row is not None:  # it is called here
+            return None
         notes = list[SourceError]()
         options = self.options._replace(tell=notes.append)
         form = LINES if kind is tables.EACH_LINE else self.options.input_format

@@ -12,7 +12,7 @@ import math
 import re
 import time
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from nbspam.names import normal_label
@@ -121,6 +121,19 @@ _PATHS, _DEPTH = 20, 6  # of the fields within an object that an error names
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
+class Cells(list[str]):
+    """The cells of a row that has other values than texts."""
+
+    values: Any = None  # in the order of the columns; of JSON lines, the object
+
+    @classmethod
+    def of(cls, row: Iterable[Any], values: Any = None) -> "Cells":
+        """Return a row's cells; values: the row itself, if None."""
+        cells = cls(map(cell_text, row))
+        cells.values = row if values is None else values
+        return cells
+
+
 class Layout(NamedTuple):
     """The layout of a table of lines."""
 
@@ -212,7 +225,7 @@ def rows_of(name: str, lines: Iterator[Line], layout: Layout, skips: Skips) -> I
         lines = itertools.dropwhile(lambda line: line[0] <= layout.n_above, lines)
     if not layout.delimiter:
         for number, values in _objects(name, lines, skips):
-            yield number, [cell_text(field(values, name)) for name in layout.names or ()]
+            yield number, Cells.of([field(values, name) for name in layout.names or ()], values)
     elif layout.is_quoted:
         yield from _csv_rows(name, lines, layout.delimiter, skips)
     else:

@@ -6,10 +6,10 @@ Standard input and pipes, which can be read once only, are opened here.
 import io
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from nbspam.errors import Remedy, SourceError, one_line
 from nbspam.names import is_url
@@ -177,6 +177,9 @@ class ReadingOptions(NamedTuple):
     tell: Callable[[SourceError], None] = lambda _: None  # called with each note
     on_columns: Callable[[tuple[str, str]], None] = lambda _: None  # called with `learned` names
     live_input: LiveInput | None = None  # of messages that are to be classified as they come
+    # Called with each row of a table, skipped or not, before its message comes: its source, the
+    # names of the columns (one object for a table), and the values or, of JSON lines, the object.
+    on_row: Callable[[str, Sequence[str], Any], None] | None = None
     # Real path of each source -> its label ("" if it has labels of its own).  A source inside
     # another one, a folder, is read as a source and not as a part of the folder.
     source_labels: Mapping[str, str] = {}

@@ -20,7 +20,7 @@ import io
 import itertools
 import json
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
@@ -63,6 +63,7 @@ class TablePlan(NamedTuple):
     header_line: int = -1  # of the row that names the columns; this and what is above is skipped
     layout: Layout = Layout("\t")  # of a table of lines
     decoding: lines.Decoding = lines.Decoding()
+    on_row: Callable[[str, Sequence[str], Any], None] | None = None  # of `ReadingOptions`
 
     def read(
         self, name: str, open_bytes: lines.Opener, skips: Skips, first: int = 1
@@ -75,6 +76,8 @@ class TablePlan(NamedTuple):
         self, name: str, table_rows: Iterator[TableRow], skips: Skips
     ) -> Iterator[RawMessage]:
         """Yield rows of the table called `name` as messages."""
+        if self.on_row is not None:
+            table_rows = self._passed_on(name, table_rows)
         fitted, label_of = self.columns.fitted, self.columns.label_of
         number, width = self.columns.text, self.columns.width
         keys = [columns.column_key(column) for column in self.columns.names]
@@ -98,6 +101,24 @@ class TablePlan(NamedTuple):
                 if label and self.needs_labels:
                     skips.spelled(label, cells[self.columns.label or 0])
                 yield RawMessage(source, label, text)
+
+    def _passed_on(self, name: str, table_rows: Iterator[TableRow]) -> Iterator[TableRow]:
+        """Yield rows, and call `on_row` with each but the header; a short one is filled up."""
+        assert self.on_row is not None
+        width, label, text = self.columns.width, self.columns.label, self.columns.text
+        names = self.columns.names or tuple(
+            {label: "label", text: "text"}.get(i, f"column_{i + 1}") for i in range(width)
+        )
+        keys = [columns.column_key(column) for column in self.columns.names]
+        for line, row in table_rows:
+            source, values = f"{name}:{line}", getattr(row, "values", row)
+            if not isinstance(values, Mapping) and len(values) > width:
+                values = self.columns.fitted(row)
+                if label is not None and not values[label]:  # do without the cell's place
+                    values = self.columns._replace(values=frozenset()).fitted(row)
+            if line > self.header_line and not (keys and _is_header(source, row, keys)):
+                self.on_row(source, names, values)
+            yield line, row
 
 
 def _is_header(source: str, cells: Sequence[str], keys: list[str]) -> bool:
@@ -185,7 +206,7 @@ def _plan(
         column = header[number] if header and number < len(header) else str(number + 1)
         problem = f"{name}: the texts in column {column!r} are all the same"
         options.tell(SourceError(problem, Remedy.NAME_TEXT_COLUMN))
-    return TablePlan(table_columns, request.needs_labels, header_line)
+    return TablePlan(table_columns, request.needs_labels, header_line, on_row=options.on_row)
 
 
 # Tables that other packages read
@@ -227,7 +248,7 @@ def _memory_table(
 
             names, values = _frame_table(pd.read_parquet(io.BytesIO(data)))
         names, values = _with_fields(names, values, request.options.table)
-        table_rows = enumerate(([rows.cell_text(value) for value in row] for row in values), 1)
+        table_rows = enumerate(map(rows.Cells.of, values), 1)
     return None if all(type(name) is int for name in names) else list(map(str, names)), table_rows
 
 
@@ -288,7 +309,7 @@ def _sheet_rows(content: Content, data: bytes, request: ReadingRequest) -> Itera
 def _rows_in(sheet: Any) -> Iterator[TableRow]:
     sheet.reset_dimensions()  # those in the file may be wrong
     for number, row in enumerate(sheet.iter_rows(max_row=_SHEET_ROWS, values_only=True), 1):
-        if any(cells := [rows.cell_text(value) for value in row]):
+        if any(cells := rows.Cells.of(row)):
             yield number, cells
 
 

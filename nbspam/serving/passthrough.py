@@ -1,7 +1,7 @@
 """The verdict written into a message's header; every other byte stays as it was.
 
-    X-Nbspam: spam, probability=0.998712, version=0.1.0
-    X-Nbspam: unsure, probability=0.000632, reason=too-few-known-words, version=0.1.0
+    X-Nbspam: spam, probability=0.998712, version=1.0.0
+    X-Nbspam: unsure, probability=0.000632, reason=too-few-known-words, version=1.0.0
 
 is the last line of the header: it follows the last well-formed header line, before the empty line
 or the first malformed one.  A text without a header gets the empty line too.  Added lines have the

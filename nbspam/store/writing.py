@@ -66,16 +66,18 @@ def give_to_owner(handle: int, path: Path) -> None:
             os.fchown(handle, owner.st_uid, owner.st_gid)
 
 
-def write_atomically(path: Path, write: Callable[[IO[bytes]], object], what: str = "model") -> None:
-    """Replace a model that is `locked` by the output of `write`.
+@contextmanager
+def replaced(path: Path, what: str, mark: str = "") -> Iterator[IO[bytes]]:
+    """Open a new file that replaces the old one, if there is one, in one step at the end.
 
     A new file has mode 0600.  A replaced one keeps owner, group, mode and access control list, as
     far as this process may set them, and stays whole until the new one is on the disk.
     what: the file's kind, for errors.
+    mark: tells the temporary files of several writers apart; under a lock there is one writer, and
+        a file of this name was left by one that was killed.
     Raises ModelError when it cannot be written.
     """
-    # All writers use this name: under the lock, such a file was left by a killed writer.
-    temporary = path.with_name(f".{path.name}.new")
+    temporary = path.with_name(f".{path.name}{mark}.new")
     try:
         temporary.unlink(missing_ok=True)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -83,7 +85,7 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object], what: str
             with os.fdopen(handle, "wb", buffering=_BUFFER) as file:
                 os.fchmod(handle, 0o600)
                 give_to_owner(handle, path)
-                write(file)
+                yield file
                 file.flush()
                 keep_access(handle, path)  # again, since writing a large model takes time
                 os.fsync(file.fileno())
@@ -94,6 +96,15 @@ def write_atomically(path: Path, write: Callable[[IO[bytes]], object], what: str
         _sync_folder(path.parent)
     except OSError as error:
         raise unwritable(path, error, what) from error
+
+
+def write_atomically(path: Path, write: Callable[[IO[bytes]], object], what: str = "model") -> None:
+    """Replace a model that is `locked` by the output of `write`; raises ModelError.
+
+    The rest is as of `replaced`.
+    """
+    with replaced(path, what) as file:
+        write(file)
     with suppress(OSError):  # a full disk: it will be checked
         handle = os.open(_lock_of(path), os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW)
         with os.fdopen(handle, "wb") as lock:

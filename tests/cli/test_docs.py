@@ -4,15 +4,21 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import tarfile
+import tomllib
 import zipfile
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from one_case import each
 from running import ROOT
+
+from nbspam import __version__
 
 # docs/json.md describes the keys that the program prints
 
@@ -159,36 +165,79 @@ def test_every_variable_that_is_read_is_described():
     assert {name for name in names if name not in text} <= OF_SYSTEMD
 
 
-# The wheel, built as `pip install .` builds it
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """Return the wheel's files by name, the shared ones as they are below a prefix."""
-    if not find_spec("hatchling"):
-        pytest.skip("needs hatchling (pip install '.[dev]')")
-    folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
-        cwd=ROOT,
-        capture_output=True,
-        check=True,
-        timeout=120,
-    )
-    (path,) = folder.glob("*.whl")
-    with zipfile.ZipFile(path) as archive:
-        return {
-            name.partition(".data/data/")[2] or name: archive.read(name)
-            for name in archive.namelist()
-        }
-
+# The wheel and the sdist, built without git; the Debian package
 
 UNITS = ("nbspam.service", "nbspam.socket")
 
 
-def test_the_wheel_has_the_package_and_what_systemd_looks_for(wheel):
+@pytest.fixture(scope="module")
+def distributions(tmp_path_factory):
+    """Return the folder of a wheel and an sdist, built from the source beside a user's mail."""
+    if not find_spec("hatchling"):
+        pytest.skip("needs hatchling (pip install '.[dev]')")
+    source, folder = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    names = project["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"]
+    for name in (*names, "pyproject.toml"):
+        path = ROOT / name
+        copy = partial(shutil.copytree, ignore=shutil.ignore_patterns("__pycache__"))
+        (copy if path.is_dir() else shutil.copy)(path, source / name)
+    (source / "model.json").write_text("{}")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist", "-d", folder],
+        cwd=source,
+        capture_output=True,
+        check=True,
+        timeout=120,
+    )
+    return folder
+
+
+def test_the_wheel_has_the_package_and_what_systemd_looks_for(distributions):
+    with zipfile.ZipFile(distributions / f"nbspam-{__version__}-py3-none-any.whl") as archive:
+        wheel = {
+            name.partition(".data/data/")[2] or name: archive.read(name)
+            for name in archive.namelist()
+        }
     shared = {name for name in wheel if name.startswith(("share/", "lib/"))}
     assert shared == {f"lib/systemd/system/{name}" for name in UNITS}
     assert {"nbspam/__main__.py", "nbspam/display/page.css", "nbspam/py.typed"} <= wheel.keys()
     for name in UNITS:
         assert wheel[f"lib/systemd/system/{name}"] == (ROOT / "docs" / name).read_bytes()
+
+
+def test_the_sdist_has_the_tests_and_nothing_of_the_user(distributions):
+    with tarfile.open(distributions / f"nbspam-{__version__}.tar.gz") as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"LICENSE", "tests/test_main.py", "docs/build-deb", "Containerfile"} <= names
+    assert "model.json" not in names
+
+
+def test_the_examples_have_the_version():
+    pages = [README, *(ROOT / "docs").glob("*.md")]
+    text = "".join(page.read_text("utf-8") for page in pages)
+    assert {*re.findall(r"version=([\d.]+\d)|nbspam_([\d.]+)_", text)} == {
+        (__version__, ""),
+        ("", __version__),
+    }
+    assert f"## [{__version__}]" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.skipif(not shutil.which("dpkg-deb"), reason="needs dpkg-deb, of Debian")
+def test_the_debian_package_has_a_program_that_runs(tmp_path):
+    """It is also installed by hand, with apt in a chroot, before a release."""
+    env = os.environ | {"DPKG_DEB_COMPRESSOR_TYPE": "none"}
+    subprocess.run([ROOT / "docs" / "build-deb", "serve"], cwd=tmp_path, env=env, check=True)
+    (package,) = tmp_path.glob(f"nbspam_{__version__}_*.deb")
+    subprocess.run(["dpkg-deb", "-x", package, tmp_path / "root"], check=True)
+    usr = tmp_path / "root" / "usr"
+    places = "bin/nbspam lib/systemd/system/nbspam.socket share/man/man1/nbspam-train.1.gz"
+    assert all((usr / place).exists() for place in places.split())
+    program = (usr / "bin" / "nbspam").read_text().replace("/usr/lib", f"{usr}/lib")
+    (tmp_path / "nbspam").write_text(program)
+    run = partial(subprocess.run, check=True, capture_output=True, text=True, cwd=tmp_path)
+    run(["/usr/bin/python3", "-I", "nbspam", "train", "-m", "m.json", ROOT / "sample_data/sms.tsv"])
+    done = run(["/usr/bin/python3", "-I", "nbspam", "classify", "-m", "m.json"], input=WINNER)
+    assert done.stdout.startswith("spam\t")

@@ -1,50 +1,17 @@
 """`nbspam eval`: what its figures come from, mistakes and pages, and the comparison of models."""
 
 import contextlib
-import csv
-import io
 import re
 from typing import ClassVar
 
-import pandas as pd
 import pytest
 from one_case import each
 from running import on_a_terminal
 
 from nbspam.display.lines import cell_width
-from nbspam.evaluation.results import write_predictions, write_table
 from nbspam.workers import Passes
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
-
-
-# Tables for spreadsheets
-
-
-@pytest.mark.parametrize("delimiter", [",", "\t"])
-def test_no_cell_of_a_table_is_a_formula(delimiter):
-    formulas = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "-", "=-1"]
-    kept = ["", "a=b", "ham", "'", "-1", "+1.5e3", "-inf", -1, -0.5, 7, None, True]
-    file = io.StringIO()
-    rows = pd.DataFrame({"a": pd.Series(formulas + kept, dtype=object), "b": "="})
-    write_table(rows, file, delimiter)
-    rows = list(csv.reader(io.StringIO(file.getvalue(), newline=""), delimiter=delimiter))[1:]
-    assert [row[0] for row in rows[: len(formulas)]] == [f"'{value}" for value in formulas]
-    assert [row[0] for row in rows[len(formulas) :]] == ["" if v is None else str(v) for v in kept]
-    assert {row[1] for row in rows} == {"'="}
-
-
-def test_predictions_are_such_a_table(tmp_path, monkeypatch):
-    row = {
-        "source": "=cmd.eml",
-        "label": "ham",
-        "message": {"subject": "=1", "from": "@a", "text": ""},
-    }
-    monkeypatch.setattr("nbspam.evaluation.results.prediction", lambda _: dict(row))
-    for suffix in (".csv", ".tsv"):
-        path = tmp_path / f"predictions{suffix}"
-        write_predictions([None], path)
-        assert {"'=cmd.eml", "'=1", "'@a"} < set(re.split("[,\t\n]", path.read_text()))
 
 
 # The report as a page

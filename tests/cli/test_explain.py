@@ -174,3 +174,15 @@ def test_no_line_is_wider_than_the_terminal(width, n):
         table_lines(rows(n), SUMS, class_heads(metadata(*names, messages=(2500,) * n)), width)
     )
     assert max(map(cell_width, lines)) <= width
+
+
+def test_a_terminal_is_told_of_the_legend_and_a_pipe_is_not(nbspam, model, monkeypatch):
+    """What --legend prints is in the sessions."""
+    pointer = "--legend says what the figures and the kinds of words mean"
+    commands = (("explain", "-m", model), ("explain", "--words", "-m", model))
+    for words in commands:
+        assert pointer not in nbspam(*words, stdin=b"prize").out
+    monkeypatch.setattr("nbspam.cli.explain.terminal_width", lambda: 80)
+    for words in commands:
+        assert nbspam(*words, stdin=b"prize").out.endswith(f"\n\n{pointer}\n")
+        assert pointer not in nbspam(*words, "--legend", stdin=b"prize").out

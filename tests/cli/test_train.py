@@ -55,7 +55,7 @@ def test_a_beginner_is_told_the_whole_number_of_messages(right):
     """100 times .29 is less than 29 in floating point."""
     counts = count_verdicts({("a", "a"): right, ("a", "b"): 100 - right}, None)
     (found,) = expectation(left_out_rates(counts, counts), 3)
-    assert found == f"of 100 new messages {right} are classified correctly"
+    assert found == f"{right} in 100 new messages would be classified correctly"
 
 
 def test_sources_of_many_messages_are_kept():

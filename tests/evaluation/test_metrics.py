@@ -232,7 +232,7 @@ def test_the_figures_are_those_of_the_table_in_its_order_with_unique_names():
     brief = [metric.name for metric in METRICS if metric.is_brief and metric.part != TRACK]
     assert [row.name for row in found.rows(GENERAL, VERDICTS, brief=True)] == brief
     without_ham = computed(booleans(1, 1, 1), floats(1, 2, -1)).rows(GENERAL, TRACK)
-    expected = "errors accuracy precision recall log-loss Brier SC% cal.err.".split()
+    expected = "errors accuracy precision recall log-loss Brier SC% calibration".split()
     assert [row.name for row in without_ham] == expected
 
 
@@ -240,8 +240,8 @@ def test_a_share_has_its_counts():
     spam, log_odds = random_evaluation()
     shown = {row.name: row.line for row in computed(spam, log_odds).rows(GENERAL, TRACK)}
     called = log_odds > 0
-    assert shown["precision"] == f"right, {(called & spam).sum()} of {called.sum()} called spam"
-    assert shown["BH%"] == f"ham blocked, {(called & ~spam).sum()} of {(~spam).sum()} ham"
+    assert shown["precision"] == f"{(called & spam).sum()} of {called.sum()} called spam are spam"
+    assert shown["BH%"] == f"{(called & ~spam).sum()} of {(~spam).sum()} ham called spam"
     rates = metrics.left_out_rates(counts(3, 1, 1, 4), counts(3, 1, 1, 4))
     assert next(rates.rows(GENERAL, TRACK)).sentence() == "correct 77.78 % (45.26 to 93.68)"
 

@@ -74,7 +74,7 @@ def test_a_terminal_of_eighty_columns_folds_nothing(monkeypatch, full):
         print_report(many, 0, full=full)
         text = re.sub(r"\x1b\[[\d;]*m", "", stream.getvalue())
         drawn[columns] = [line.split() for line in text.splitlines()]
-    assert "10,000 of 20,000 ham".split() in [line[-4:] for line in drawn[80]]
+    assert "10,000 of 20,000 ham marked as spam".split() in [line[-7:] for line in drawn[80]]
     assert drawn[80] == drawn[200]
 
 

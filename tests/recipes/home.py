@@ -121,7 +121,7 @@ class Home:
             self.write(self.program.relative_to(self.path), text.replace("REAL", str(real)), mode)
         for folder in (self.path, self.maildir):
             if "mailbox" in fault:
-                (folder / "nbspam").write_text("echo spam, probability=1.000000, version=0.1.0\n")
+                (folder / "nbspam").write_text("echo spam, probability=1.000000, version=1.0.0\n")
             else:
                 (folder / "nbspam").mkdir()
 
@@ -198,7 +198,7 @@ def unmarked(delivered):
 
 def forged(message):
     """Return a message with the verdict that its sender would like best, or least."""
-    mark = b"X-Nbspam: spam, probability=1.000000, version=0.1.0\n"
+    mark = b"X-Nbspam: spam, probability=1.000000, version=1.0.0\n"
     return message.replace(b"Subject:", mark + b"Subject:", 1)
 
 

@@ -254,3 +254,12 @@ KEPT_APART = dict.fromkeys(["old-subject", "x-old-subject", "original-subject", 
 )
 def test_a_subject_of_a_senders_own_words_is_kept(subject, old):
     assert subject_of([("subject", subject), ("old-subject", old)]) == subject
+
+
+@each(
+    "tag",
+    "(spam) <Junk> #SPAM# ==VIRUS== ~spam~ _bulk_ !spam! +++junk+++ -spam- AntiSpam: Virus:"
+    " Phishing: Bulk: junk: \u017fpam: [spam] {spam} *spam*".split(),
+)
+def test_whatever_a_tag_begins_with_it_is_left_out(tag):
+    assert subject_of([("subject", f" {tag} hello")]) == "hello"
