@@ -1,5 +1,6 @@
 """What `import nbspam` gives a program."""
 
+import pickle
 import re
 import resource
 import subprocess
@@ -197,6 +198,8 @@ def test_lists_of_senders(saved, tmp_path):
     ):
         with nbspam.open(saved, **options) as opened:
             verdicts = [opened.classify(mail) for mail in (spam, proven)]
+            with pickle.loads(pickle.dumps(opened)) as again:
+                assert [again.classify(mail) for mail in (spam, proven)] == verdicts
             assert opened.classify_many([spam, proven]) == [
                 v._replace(source=f"message:{i}") for i, v in enumerate(verdicts)
             ]

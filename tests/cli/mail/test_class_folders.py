@@ -1,12 +1,15 @@
 """Mail of other classes than spam and ham, which goes to folders of its own."""
 
 import json
+from contextlib import suppress
 
 import pytest
 from junk_mails import many
 from one_case import each
 
 import nbspam
+from nbspam.mailbox.connection import Connection
+from nbspam.mailbox.maildir import LocalFolders
 
 FOLDERS = 'class-folders = { Campaign = "Trash" }\n'  # a folder that every place has
 
@@ -42,6 +45,51 @@ def test_each_class_is_moved_to_its_folder_and_stays_where_the_user_moves_it(hom
     # What the user moves to Junk is learned at once, though nbspam moved it before.
     classes.move("Trash", "Junk", mails["campaign"][1])
     assert "learned 1 new message" in home.mail("learn").out
+
+
+def test_a_move_to_a_class_folder_that_was_killed_is_finished_as_such(home, classes, monkeypatch):
+    mails = many("campaign", 2, seed=5)
+    classes.put(*mails)
+
+    class Killed(BaseException):
+        pass
+
+    for mailbox in (LocalFolders, Connection):
+
+        def dies(self, *arguments, real=mailbox.move):
+            real(self, *arguments)
+            raise Killed
+
+        monkeypatch.setattr(mailbox, "move", dies)
+    with suppress(Killed):
+        home.run("mail", "filter", "-j1")
+    assert home.state()["pending"] is not None
+    monkeypatch.undo()
+    for name, value in home.environment.items():
+        monkeypatch.setenv(name, value)
+    home.mail("filter")
+    assert sorted(classes.mails("Trash")) == sorted(mails)
+    state = home.state()
+    assert (state["pending"], state["junked"], len(state["kept"])) == (None, {}, 2)
+
+
+def test_what_two_machines_moved_at_one_moment_is_there_once(home, account, monkeypatch):
+    mailbox = account()
+    rows = [(label, mail) for label in ("ham", "spam", "campaign") for mail in many(label, 60)]
+    home.model.unlink()
+    nbspam.train(rows).save(home.model)
+    home.config.write_text(home.config.read_text() + FOLDERS)
+    mails = many("campaign", 2, seed=5)
+    mailbox.put(*mails)
+    real = Connection.move
+
+    def with_another(connection, uids, folder, keyword=""):
+        connection._client.copy(uids, folder)
+        return real(connection, uids, folder, keyword)
+
+    monkeypatch.setattr(Connection, "move", with_another)
+    home.mail("filter")
+    assert sorted(mailbox.mails("Trash")) == sorted(mails)
 
 
 def test_with_marks_nothing_is_moved(home, account):
