@@ -42,8 +42,8 @@ from nbspam.workers import Executor, Passes
 T = TypeVar("T")
 Piece = SourcePiece | list[RawMessage | Skipped]
 _GROUP = 8  # tables that a cluster merges before they are cut into ranges
-_RANGE = 250_000  # keys of a range, if no two pieces shared one: what is in memory at once
-_RANGES = 64  # at most, or one for each worker
+_RANGE = 125_000  # keys of a range, if no two pieces shared one: what is in memory at once
+_RANGES = 128  # at most, or one for each worker
 _SHARED = 1_000  # digests in two classes that are told of each range
 _BLOCK = 4 << 20  # bytes of all runs of lines that are merged at a time
 _LONGEST_LINE = 1 << 14  # more than any has
