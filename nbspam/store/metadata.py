@@ -597,7 +597,9 @@ def is_digest(value: object) -> bool:
 def _are_classes(names: Any) -> bool:
     # A line end in a name would add a header of its own to marked mail.
     return (
-        _list(lambda name: isinstance(name, str) and normal_label(name) == name.lower() != "")(names)
+        _list(lambda name: isinstance(name, str) and normal_label(name) == name.lower() != "")(
+            names
+        )
         and 2 <= len(set(names)) == len(names)
         and UNSURE not in names
     )
