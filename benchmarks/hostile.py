@@ -172,6 +172,8 @@ def seconds(raw: bytes) -> float:
         html._attributes_of,
         html._declarations_of,
         html._unruled,
+        html._sheet_of,
+        html.styles._look_of,
         text._host_names,
     ):
         memo.clear()

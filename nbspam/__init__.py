@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from nbspam.errors import SourceError as SourceError
     from nbspam.errors import TableError as TableError
     from nbspam.errors import TrainingError as TrainingError
-    from nbspam.filter import Filter as Filter
-    from nbspam.filter import open as open  # noqa: A004
-    from nbspam.filter import train as train
     from nbspam.learning.update import Change as Change
+    from nbspam.library import Filter as Filter
+    from nbspam.library import open as open  # noqa: A004
+    from nbspam.library import train as train
     from nbspam.scoring.explanation import Explanation as Explanation
     from nbspam.scoring.explanation import Word as Word
     from nbspam.scoring.verdict import Verdict as Verdict
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "analysis": "Matrix classify_many evaluate matrix",
     "errors": "ModelError NbspamError OptionError SourceError TableError TrainingError",
-    "filter": "Filter open train",
+    "library": "Filter open train",
     "learning.update": "Change",
     "scoring.explanation": "Explanation Word",
     "scoring.verdict": "Verdict",

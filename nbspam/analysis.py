@@ -11,9 +11,9 @@ from nbspam.errors import OptionError
 from nbspam.evaluation import protocols
 from nbspam.evaluation.messages import LabelledCorpus
 from nbspam.evaluation.results import Results, compute
-from nbspam.filter import Filter, PathOrName, warn, warn_guess
-from nbspam.filter import open as open_model
 from nbspam.learning.settings import TrainingSettings
+from nbspam.library import Filter, PathOrName, warn, warn_guess
+from nbspam.library import open as open_model
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import label_text
 from nbspam.reading.source import ReadingOptions, Skips, TableOptions
@@ -28,13 +28,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from nbspam.bayes.matrix import Presence
-    from nbspam.filter import Messages
+    from nbspam.library import Messages
 
 
 def classify_many(
     messages: "Messages", model: "PathOrName | Filter", **options: Any
 ) -> "list[Verdict] | pd.DataFrame":
-    """Return the verdicts of a filter, or of a model file, as `Filter.classify_many` does."""
+    """Return the verdicts of a filter, or of a model file, as `Filter.classify_many` does.
+
+    Raises ModelError for the file, and what `Filter.classify_many` raises.
+
+    >>> [verdict.verdict for verdict in nbspam.classify_many(["win a prize"], "model.json")]
+    ['spam']
+    """
     if isinstance(model, Filter):
         return model.classify_many(messages, **options)
     with open_model(model) as spam_filter:
@@ -42,7 +48,11 @@ def classify_many(
 
 
 class Matrix(NamedTuple):
-    """Messages as a sparse matrix."""
+    """Messages as a sparse matrix: (n_messages, n_tokens).
+
+    >>> nbspam.matrix(["win a prize", "lunch"]).counts.shape[0]
+    2
+    """
 
     counts: "Presence"  # (n_messages, n_tokens): 1 of each token that a message has, or how often
     labels: list[str | None]  # None where the source gives none
@@ -66,6 +76,11 @@ def matrix(
 
     A DataFrame needs no labels, and a list may be of messages alone.
     times: count how often a message has a token, and not whether it does.  jobs: processes.
+    Raises SourceError, TableError and OptionError.
+
+    >>> found = nbspam.matrix(["win win"], times=True)
+    >>> dict(zip(found.tokens, found.counts.toarray()[0].tolist()))["win"]
+    2.0
     """
     from nbspam.bayes.matrix import without_signs
 
@@ -99,6 +114,12 @@ def evaluate(
     folds: cross-validate; train_first: train on the first so many, and test on the rest; online:
     classify, then learn, so many at a time; without any of them leave-one-out.
     seed: of the bootstrap.  The rest is as of `nbspam.train`.
+    The result has `figures.values`, a dict, and `predictions`, a DataFrame of n_messages rows.
+    Raises SourceError, TableError, TrainingError and OptionError.
+
+    >>> results = nbspam.evaluate(pairs, folds=2)
+    >>> results.figures.values["accuracy"], len(results.predictions)
+    (1.0, 18)
     """
     protocols_asked = {"folds": folds, "train_first": train_first, "online": online}
     if len(chosen := [name for name, n in protocols_asked.items() if n is not None]) > 1:

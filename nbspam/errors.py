@@ -121,7 +121,14 @@ def install_command(package: str) -> str:
 
 
 class NbspamError(Exception):
-    """Something the user can fix; its text is one sentence with the remedy."""
+    """Something the user can fix; its text is one sentence with the remedy.
+
+    >>> try:
+    ...     nbspam.train(pairs, alpha=0)
+    ... except nbspam.NbspamError as error:
+    ...     print(error)
+    alpha must be above 0 and at most 1e+06, not 0: without smoothing ...
+    """
 
     exit_code = ExitCode.ERROR
 
@@ -144,19 +151,47 @@ class NbspamError(Exception):
 
 
 class SourceError(NbspamError):
-    """A source of messages cannot be read."""
+    """A source of messages cannot be read.
+
+    >>> try:
+    ...     spam_filter.classify(5)
+    ... except nbspam.SourceError as error:
+    ...     print(error)
+    the message is of the type int; give it as text or bytes
+    """
 
 
 class TableError(SourceError):
-    """The label or text column of a table cannot be identified."""
+    """The label or text column of a table cannot be identified.
+
+    >>> try:
+    ...     nbspam.train("words.csv", label_column="class")
+    ... except nbspam.TableError as error:
+    ...     print(error)
+    words.csv: there is no column 'class'; name one of 'label', 'text'
+    """
 
 
 class TrainingError(NbspamError):
-    """The messages read do not make a model."""
+    """The messages read do not make a model.
+
+    >>> try:
+    ...     nbspam.train(pairs[:1])
+    ... except nbspam.TrainingError as error:
+    ...     print(error)
+    there is only the class 'spam' to learn from; give messages of two classes
+    """
 
 
 class ModelError(NbspamError):
-    """A model file is missing, damaged, newer than this program, or not a model."""
+    """A model file is missing, damaged, newer than this program, or not a model.
+
+    >>> try:
+    ...     nbspam.open("none.json")
+    ... except nbspam.ModelError as error:
+    ...     print(error)
+    none.json: model not found; train a model and save it to none.json, or use another
+    """
 
 
 class LockedError(ModelError):
@@ -180,7 +215,14 @@ class UnavailableError(AccountError):
 
 
 class OptionError(NbspamError):
-    """An option's value is invalid, alone or beside another's."""
+    """An option's value is invalid, alone or beside another's.
+
+    >>> try:
+    ...     nbspam.open("model.json", spam_cutoff=2)
+    ... except nbspam.OptionError as error:
+    ...     print(error)
+    the spam cut-off must be between 0 and 1, not 2; 0.9 is the default
+    """
 
     exit_code = ExitCode.USAGE
 

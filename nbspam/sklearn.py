@@ -13,8 +13,9 @@ import numpy as np
 
 from nbspam.bayes.event_model import BERNOULLI, odds_of_class
 from nbspam.errors import OptionError, SourceError, install_command
-from nbspam.filter import Filter, ModelSource, train
+from nbspam.filter import ModelSource, filter_of
 from nbspam.learning.settings import TrainingSettings, first_metadata
+from nbspam.library import Filter, train
 from nbspam.names import SPAM, UNSURE, normal_label
 from nbspam.reading.rows import label_text
 from nbspam.scoring.verdict import CutOffs
@@ -40,6 +41,13 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
     Its parameters are those of `nbspam.train`.  Labels may be of any type; of two classes that is
     spam which is called so, or else the second in their order, unless `spam_label` names it.
     Fitted it has `classes_`, and `filter_`, which explains, learns and can be saved.
+    Messages, X, are a list or a column: n_messages texts or bytes; `n_features_in_` is 1.
+
+    >>> from nbspam.sklearn import NBSpam
+    >>> labels, texts = zip(*pairs)
+    >>> fitted = NBSpam(alpha=0.1).fit(texts, labels)
+    >>> fitted.predict(["win a prize"]).tolist()
+    ['spam']
     """
 
     def __init__(
@@ -61,6 +69,9 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         """Learn messages (text or bytes) and their labels; raises NbspamError.
 
         sample_weight: how often each is learned, in whole numbers.
+
+        >>> fitted.fit(texts, labels, sample_weight=[2] * 18).filter_.metadata.learned.messages
+        (18, 18)
         """
         texts, labels = _weighted(X, y, sample_weight)
         self.classes_, which = np.unique(labels, return_inverse=True)
@@ -85,6 +96,9 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         classes: all labels that will come; the first call has them, unless its labels are all.
         sample_weight: as of `fit`, of all calls together.
         Raises NbspamError, for a label that is none of the classes too.
+
+        >>> fitted.partial_fit(["see you at nine"], ["ham"]).filter_.metadata.learned.messages
+        (19, 18)
         """
         texts, labels = _weighted(X, y, sample_weight)
         is_first = not hasattr(self, "filter_")
@@ -109,7 +123,7 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
             settings.check()
             model = Model(first_metadata(names, settings), {}, {})
             source = ModelSource(UnsavedModel(partial(write_lines, model=model)))
-            self.filter_ = Filter(source.classifier(), CutOffs.of_model(model.metadata), source)
+            self.filter_ = Filter(filter_of(source, CutOffs.of_model(model.metadata)))
             self._fit_names(names)
         which = np.searchsorted(self.classes_, labels).tolist()
         names = [self.filter_.classes[self._places[k]] for k in which]
@@ -139,24 +153,41 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = 1
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
-        """Return the probability of each class, (n_messages, n_classes), as `classes_` has them."""
+        """Return the probability of each class, (n_messages, n_classes), as `classes_` has them.
+
+        Raises NotFittedError and SourceError, as all below.
+
+        >>> fitted.predict_proba(["win a prize"]).shape
+        (1, 2)
+        """
         check_is_fitted(self, "filter_")
         return self.filter_.probabilities(_texts(X), jobs=self.jobs)[:, self._places]
 
     def predict_log_proba(self, X: Any) -> Any:  # noqa: N803
-        """Return the logarithms of `predict_proba`, all finite."""
+        """Return the logarithms of `predict_proba`, all finite.
+
+        >>> fitted.predict_log_proba(["win a prize"]).shape
+        (1, 2)
+        """
         return -np.logaddexp(0, -self._odds(X))
 
     def decision_function(self, X: Any) -> Any:  # noqa: N803
         """Return log-odds in nats: of `classes_[1]`, (n_messages,).
 
         With three or more classes, of each against the others, (n_messages, n_classes).
+
+        >>> fitted.decision_function(["win a prize", "lunch at noon"]) > 0
+        array([ True, False])
         """
         odds = self._odds(X)
         return odds[:, 1] if len(self.classes_) == 2 else odds
 
     def predict(self, X: Any) -> Any:  # noqa: N803
-        """Return the most probable class of each message; no cut-off decides."""
+        """Return the most probable class of each message, (n_messages,); no cut-off decides.
+
+        >>> fitted.predict(["win a prize", "lunch at noon"]).tolist()
+        ['spam', 'ham']
+        """
         best = self._odds(X).argmax(axis=1)
         return self.classes_[best]
 

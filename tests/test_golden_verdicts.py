@@ -13,8 +13,6 @@ from pathlib import Path
 
 import nbspam
 from nbspam.bayes.calibration import DECIMALS
-from nbspam.filter import Filter, open_filter
-from nbspam.scoring.base import open_base
 
 FOLDER = Path(__file__).parent / "golden" / "verdicts"
 Labelled = list[tuple[str, str | bytes]]
@@ -49,7 +47,7 @@ def training() -> Labelled:
     return [*texts("ham", "spam"), *mails("ham"), *mails("spam")]
 
 
-def models(folder: Path) -> Iterator[tuple[str, Filter]]:
+def models(folder: Path) -> Iterator[tuple[str, nbspam.Filter]]:
     """Yield each kind of model by its name; folder: for files."""
     every = training()
     yield "default", nbspam.train(every)
@@ -78,15 +76,12 @@ def models(folder: Path) -> Iterator[tuple[str, Filter]]:
     forgotten.forget([later[0][1], later[1][1], every[0][1]])
     yield "forgotten", forgotten
     nbspam.train(every).save(folder / "base.json")
-    with (
-        open_base(folder / "base.json") as base,
-        open_filter(folder / "own.json", base=base) as own,
-    ):
+    with nbspam.open(folder / "own.json", base=folder / "base.json") as own:
         own.learn([*later, ("spam", messages()["text-promo.txt"])])
         yield "base", own
 
 
-def said(spam_filter: Filter, message: str | bytes, explained: bool) -> dict[str, object]:
+def said(spam_filter: nbspam.Filter, message: str | bytes, explained: bool) -> dict[str, object]:
     """Return what a model says of a message."""
     judged = spam_filter.classify(message)
     fields: dict[str, object] = {"verdict": judged.verdict, "log_odds": _number(judged.log_odds)}

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "nbspam"
 # A room may import itself and those before it; rooms of one rank do not know each other.
 RANKS = [
     ["errors", "names", "patterns"], ["reading"], ["tokens"], ["bayes"],
-    ["workers"], ["store"], ["scoring"], ["learning", "display"], ["filter"],
+    ["workers"], ["store"], ["scoring"], ["learning", "display"], ["filter"], ["library"],
     ["evaluation", "mailbox", "serving", "sklearn"], ["analysis", "cluster"],
     ["cli"],
 ]  # fmt: skip
@@ -140,7 +140,7 @@ def test_packages_are_known_in_one_place():
         "nbspam.cli.progress",
     }
     assert importers_of("pandas") <= {
-        *("nbspam.analysis", "nbspam.evaluation.results", "nbspam.filter"),
+        *("nbspam.analysis", "nbspam.evaluation.results", "nbspam.library"),
         "nbspam.reading.tables",
     }
     assert importers_of("imapclient") == {"nbspam.mailbox.bounded"}

@@ -308,7 +308,7 @@ def test_the_matrix_has_the_counts_of_the_model(trained):
         assert found.labels == FRAME.label.tolist()
         ham = found.counts[[label == "ham" for label in found.labels]].sum(axis=0)
         spam = found.counts.sum(axis=0) - ham
-        model = trained.classifier.counts(found.tokens)
+        model = trained._inner.classifier.counts(found.tokens)
         assert {*zip(ham, spam, strict=True)} == {*model.values()}
         assert [model[token] for token in found.tokens] == list(zip(ham, spam, strict=True))
     alone = nbspam.matrix(["win win", b"Subject: win\n\nlunch"], times=True)

@@ -11,7 +11,6 @@ import pytest
 from counted_models import COMBINATIONS
 
 import nbspam
-from nbspam.filter import open_filter
 from nbspam.patterns import lazy_pattern
 
 SAMPLE = Path(__file__).parents[1] / "sample_data"
@@ -147,7 +146,7 @@ def test_whatever_the_model_one_message_loads_nothing_heavy(other_model, command
 )
 def test_with_a_base_nothing_heavy_is_loaded(model, tmp_path, command):
     me = tmp_path / "me.json"
-    with open_filter(me, base=model) as mine:
+    with nbspam.open(me, base=model) as mine:
         mine.learn([("ham", b"see you at dinner")])
     names = loaded_by(*command.split(), "-m", me, "--base", model)
     assert packages(names) & HEAVY == set()

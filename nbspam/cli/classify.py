@@ -24,7 +24,7 @@ from nbspam.cli.options import (
     refuse_stdin_twice,
 )
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode
-from nbspam.filter import Filter, classified, open_filter
+from nbspam.filter import TokenFilter, classified, open_filter
 from nbspam.names import is_url
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, RawMessage, parse
@@ -408,7 +408,7 @@ def _check_positive(metadata: Metadata) -> None:
         )
 
 
-def _verdict_code(spam_filter: Filter, verdict: Verdict) -> VerdictCode:
+def _verdict_code(spam_filter: TokenFilter, verdict: Verdict) -> VerdictCode:
     """Return the exit code of a verdict."""
     if verdict.verdict == spam_filter.metadata.settings.positive:
         return VerdictCode.SPAM

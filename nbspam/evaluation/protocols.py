@@ -13,7 +13,7 @@ from nbspam.errors import OptionError, TrainingError, counted
 from nbspam.evaluation import messages as testing
 from nbspam.evaluation.messages import LabelledCorpus
 from nbspam.evaluation.results import Evaluation, Outcome
-from nbspam.filter import Filter
+from nbspam.filter import TokenFilter
 from nbspam.learning.batch import Fit, cut_offs_within, fit, ham_odds, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
@@ -59,11 +59,11 @@ class Trial(NamedTuple):
             fitted.metadata, lambda tokens: {t: counts[t] for t in tokens if t in counts}
         )
         messages = map(self.dataset.message, test.tolist())
-        return _outcomes(Filter(classifier, self.cut_offs), messages, self.explains)
+        return _outcomes(TokenFilter(classifier, self.cut_offs), messages, self.explains)
 
 
 def saved_model(
-    spam_filter: Filter,
+    spam_filter: TokenFilter,
     messages: Iterable[TokenizedMessage],
     including_learned: bool = False,
     spam_label: str | None = None,
@@ -105,7 +105,7 @@ def saved_model(
 
 
 def _outcomes(
-    spam_filter: Filter, messages: Iterable[TokenizedMessage], explains: bool = True
+    spam_filter: TokenFilter, messages: Iterable[TokenizedMessage], explains: bool = True
 ) -> Iterator[Outcome]:
     for message in messages:
         outcome = _with_excerpt(spam_filter.classify_tokens(message), message.excerpt)
@@ -242,7 +242,7 @@ def online(trial: Trial, batch: int) -> Evaluation:
     outcomes: list[Outcome] = []
     learned_so_far: list[int] = []
     for start in trial.progress(range(batch, len(labels), batch)):
-        spam_filter = Filter(learner.classifier(), trial.cut_offs)
+        spam_filter = TokenFilter(learner.classifier(), trial.cut_offs)
         messages = [dataset.message(i) for i in range(start, min(start + batch, len(labels)))]
         outcomes += _outcomes(spam_filter, messages, trial.explains)
         learned_so_far += [start] * len(messages)

@@ -280,6 +280,7 @@ class Reading(NamedTuple):
     wanted: Wanted
     seed: bytes  # of the keys
     path: str | None  # of the run's file; None: of a cluster's worker
+    is_sized: bool = True  # whether the bytes are summed, for progress
 
 
 class Summary(NamedTuple):
@@ -329,7 +330,8 @@ def read_piece(
         rows.append((label, message.source, message.digest, n_tokens, numbers.traits))
         if message.excerpt is not None:
             excerpts.append(message.excerpt)
-        size += message.size or _file_size(message.source)
+        if how.is_sized:
+            size += message.size or _file_size(message.source)
 
     labels, sources, digests, lengths, traits = zip(*rows, strict=True) if rows else ((),) * 5
     sizes = dict(sorted(Counter(labels).items()))
@@ -341,7 +343,7 @@ def read_piece(
     codes = np.array([place[label] for label in labels], np.int64)
     more: dict[str, Any] = {}
     if times or hidden:
-        more["data"] = np.array(times, np.float64) if times else np.ones(entries)
+        more["data"] = np.array(times, np.int32) if times else np.ones(entries, np.int8)
         more["data"][hidden] *= -1
     if how.wanted.traits:
         more["traits"] = np.array(traits, np.int64).reshape(-1, len(TRAITS))
@@ -465,7 +467,7 @@ class StoredPiece:
         for first, last in row_blocks(rows, min(entries, _ENTRIES)):
             place = slice(int(rows[first]), int(rows[last]))
             indices = columns[place] if self.widened is None else self.widened[0][columns[place]]
-            values = np.ones(len(indices)) if data is None else data[place]
+            values = np.ones(len(indices)) if data is None else data[place].astype(np.float64)
             ends = rows[first : last + 1] - rows[first]
             yield SparseRows((values, indices, ends), (last - first, width))
 

@@ -89,7 +89,8 @@ class TrainingRun(ExitStack):
         wanted: the numbers to store; by default those that the model counts.
         """
         self._passes.begin("reading", None)
-        how = pieces.Reading(wanted or self._settings.wanted, os.urandom(16), self._path)
+        wanted, is_shown = wanted or self._settings.wanted, type(self._passes) is not Passes
+        how = pieces.Reading(wanted, os.urandom(16), self._path, is_shown)
         for summary, *parts, digests in self._where.map(pieces.read_piece, how, sources, 4):
             for skipped in summary.skipped:
                 skips.take(skipped)

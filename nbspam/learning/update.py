@@ -71,7 +71,11 @@ class Surprise(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What a command did to a model, in messages."""
+    """What learning or forgetting did to a model, in messages.
+
+    >>> spam_filter.learn([("spam", "win a prize"), ("ham", "see you")])[:4]
+    (1, 0, 0, 1)
+    """
 
     learned: int = 0  # that the model had not seen
     moved: int = 0  # from one class to another

@@ -26,7 +26,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.errors import AccountError, LockedError, Remedy, UnavailableError
-from nbspam.filter import ClassifiedMessage, Filter
+from nbspam.filter import ClassifiedMessage, TokenFilter
 from nbspam.mailbox.account import Account
 from nbspam.mailbox.connection import JUNK_KEYWORDS, READ, Connection, resolve_folder
 from nbspam.mailbox.maildir import OLD_JUNK, LocalFolders, Maildir
@@ -275,7 +275,7 @@ class MailFilter:
 
 
 def classified_with_ledger(
-    raws: Iterable[RawMessage], where: Executor, spam_filter: Filter
+    raws: Iterable[RawMessage], where: Executor, spam_filter: TokenFilter
 ) -> Iterator[ClassifiedMessage]:
     """Yield the verdict on each message, in order; its reason may be TAUGHT_AS_HAM.
 
@@ -287,7 +287,7 @@ def classified_with_ledger(
         yield from verdicts
 
 
-def _classify_batch(spam_filter: Filter, batch: "Batch") -> list[ClassifiedMessage]:
+def _classify_batch(spam_filter: TokenFilter, batch: "Batch") -> list[ClassifiedMessage]:
     how = Tokenizing(digest=True, wanted=spam_filter.wanted)
     # Only files can be skipped; a server's mail is in memory.
     messages = [m for m in tokenize_batch(batch, how) if isinstance(m, TokenizedMessage)]

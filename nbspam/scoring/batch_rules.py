@@ -179,8 +179,9 @@ def telling_alone(counts: Integers, channels: Integers, messages: Sequence[float
 
     counts: (n_classes, n_tokens); channels: (n_tokens,); messages: of each class.
     """
-    is_frequent = (counts >= np.array(messages)[:, None] * ALONE).any(axis=0)
-    places = np.flatnonzero(is_frequent & (channels == HEADER)).tolist()
+    headers = np.flatnonzero(channels == HEADER)
+    is_frequent = (counts[:, headers] >= np.array(messages)[:, None] * ALONE).any(axis=0)
+    places = headers[is_frequent].tolist()
     rows = counts.T[places].tolist()
     return [i for i, row in zip(places, rows, strict=True) if tells_alone(row, messages)]
 

@@ -20,7 +20,12 @@ _SHOWN = 15  # words in a notebook
 
 
 class Word(NamedTuple):
-    """A token of the message that the model knows, or one of its traits."""
+    """A token of the message that the model knows, or one of its traits.
+
+    >>> word = spam_filter.explain("win a prize").words[0]
+    >>> word.counts, word.weight > 0
+    ((0, 9), True)
+    """
 
     token: str  # of a trait: `trait:NAME=VALUE`
     weight: float  # log-odds weight of its presence, for `of` against `against`, in nats
@@ -36,7 +41,15 @@ class Word(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """The words of a message, strongest share first, and what else goes into the sum."""
+    """The words of a message, strongest share first, and what else goes into the sum.
+
+    `total` is the log-odds of `of`, in nats: the sum of the shares and the constants.
+
+    >>> explained = spam_filter.explain("win a prize")
+    >>> total = sum(word.share for word in explained.words) + sum(explained.constants.values())
+    >>> abs(total - explained.total) < 1e-9
+    True
+    """
 
     score: Score
     of: str  # the class whose log-odds are explained

@@ -102,7 +102,12 @@ def verdict_of(metadata: Metadata, score: Score, cut_offs: CutOffs) -> str:
 
 
 class Verdict(NamedTuple):
-    """A classified message."""
+    """A classified message.
+
+    >>> verdict = spam_filter.classify("win a prize")
+    >>> verdict.verdict, verdict.probability > 0.9, verdict.log_odds > 2
+    ('spam', True, True)
+    """
 
     verdict: str  # the name of a class, or "unsure"
     probability: float  # of the positive class

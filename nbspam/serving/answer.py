@@ -15,7 +15,7 @@ from typing import NamedTuple
 from nbspam import __version__
 from nbspam.bayes.event_model import logit
 from nbspam.errors import one_line
-from nbspam.filter import Filter
+from nbspam.filter import TokenFilter
 from nbspam.names import UNSURE
 from nbspam.reading.marks import MARK
 from nbspam.reading.message import parse
@@ -58,7 +58,7 @@ def message_to_learn(message: bytes, wanted: Wanted) -> TokenizedMessage:
     return tokenize(parsed, digest=True, wanted=wanted)
 
 
-def scored_verdict(spam_filter: Filter, message: TokenizedMessage) -> ScoredVerdict:
+def scored_verdict(spam_filter: TokenFilter, message: TokenizedMessage) -> ScoredVerdict:
     """Return the verdict on a message, with at least 50 tenths if and only if it is spam.
 
     The score never decreases as the log-odds increase.
@@ -89,7 +89,9 @@ class Answer(NamedTuple):
     reason: str | None
 
 
-def answer(request: Request, message: bytes, spam_filter: Filter, x_spam: bool = False) -> Answer:
+def answer(
+    request: Request, message: bytes, spam_filter: TokenFilter, x_spam: bool = False
+) -> Answer:
     """Return the answer to a request about a message.
 
     x_spam: whether a message gets SpamAssassin's headers too.
@@ -122,7 +124,7 @@ def symbols(scored: ScoredVerdict) -> list[str]:
     return [*names, "BAYES_999"] if probability >= _VERY_SURE else names
 
 
-def report(spam_filter: Filter, message: TokenizedMessage, scored: ScoredVerdict) -> str:
+def report(spam_filter: TokenFilter, message: TokenizedMessage, scored: ScoredVerdict) -> str:
     """Return the strongest words of a message with their contributions, as text."""
     explanation = spam_filter.explain(message)
     readable = [word for word in explanation.words if not is_fragment(word.token)]
@@ -155,7 +157,8 @@ def rewritten(message: bytes, scored: ScoredVerdict, x_spam: bool = False) -> by
         fields = [
             ("X-Spam-Flag", "YES" if scored.spam else ""),
             ("X-Spam-Level", "*" * min(int(score), _STARS_LIMIT)),
-            ("X-Spam-Status", f"{status} tests={','.join(symbols(scored))}"),
+            # rspamd reads the score only if `autolearn` follows the tests.
+            ("X-Spam-Status", f"{status} tests={','.join(symbols(scored))} autolearn=no"),
             *fields,
         ]
     for name, value in fields:

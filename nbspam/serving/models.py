@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nbspam.errors import ModelError, NbspamError, Remedy, ServingError
-from nbspam.filter import CutOffsOf, Filter
+from nbspam.filter import CutOffsOf, TokenFilter
 from nbspam.reading.senders import FILE, SenderLists
 from nbspam.scoring.base import Base
 from nbspam.scoring.classifier import Classifier
@@ -81,7 +81,9 @@ class OpenModel:
                 below.check(path, metadata.settings)
             make = below.classifier if below else Classifier
             classifier = make(metadata, counts, opening.words)
-            self.filter = Filter(classifier, opening.cut_offs(metadata), senders=opening.senders)
+            self.filter = TokenFilter(
+                classifier, opening.cut_offs(metadata), senders=opening.senders
+            )
         except BaseException:
             close()
             raise
@@ -151,7 +153,7 @@ class CurrentModel:
                         _logger.info(f"{self._path}: the model can be used again and was opened")
             return self._model
 
-    def filter_for(self, user: str = "") -> Filter:
+    def filter_for(self, user: str = "") -> TokenFilter:
         """Return the filter of the newest version."""
         return self.use(user).filter
 
@@ -295,7 +297,7 @@ class UserModels:
             del self._open[next(iter(self._open))]
         return model
 
-    def filter_for(self, user: str = "") -> Filter:
+    def filter_for(self, user: str = "") -> TokenFilter:
         """Return the filter of a user's model, with the user's own lists of senders before others.
 
         They are beside NAME.json: NAME.allow and NAME.block.  Raises NbspamError, also for these.
@@ -319,7 +321,7 @@ class UserModels:
         self._lists[path] = stamps, lists
         if len(self._lists) > self._most:
             del self._lists[next(iter(self._lists))]
-        return Filter(spam_filter.classifier, spam_filter.cut_offs, senders=lists)
+        return TokenFilter(spam_filter.classifier, spam_filter.cut_offs, senders=lists)
 
 
 class Setup(NamedTuple):

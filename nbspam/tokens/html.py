@@ -12,7 +12,7 @@ perhaps hidden: its words count where they speak for spam, and never for ham.
 import re
 from collections import defaultdict
 from collections.abc import Collection
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple, TypeVar, cast
 
 from nbspam.patterns import lazy_pattern
@@ -133,7 +133,7 @@ def page_of(source: str) -> Page:
         for tag, raw in zip(sources, pieces[2::3], strict=True)
         if raw and raw.lower() == "style"
     ]
-    sheet = StyleSheet("".join(sheets)) if sheets else None
+    sheet = _sheet_of["".join(sheets)] if sheets else None
     text, certain = visible(texts, list(map(tags.__getitem__, sources)), sheet, links, tricks)
     is_certain = certain is text
     text = styles.unescaped(text)
@@ -275,8 +275,33 @@ def _element(
 _unruled = Memo(lambda inside: _element(inside, {}), limit=1 << 12)
 
 
+class _Sheet:
+    """The style sheets of a page, and the elements that its tags make by them."""
+
+    def __init__(self, source: str) -> None:
+        sheet = StyleSheet(source)
+        self.met_limit = sheet.met_limit
+        self.elements = Memo(partial(_ruled, sheet), limit=1 << 10)
+
+
+def _ruled(sheet: StyleSheet, tag: str) -> _Element:
+    """Return the element of a tag (its name, a blank, its attributes) by style sheets."""
+    name, _, inside = tag.partition(" ")
+    attributes = _attributes_of[inside]
+    classes = dict.fromkeys(attributes.get("class", "").split())
+    rules = sheet.rules_for(name, classes, attributes.get("id", "").strip())
+    element = _unruled[inside] if rules == styles.NO_RULES else _element(inside, *rules)
+    if "data-ogs" in inside:  # Outlook adds it, and its rules were passed over
+        element = element._replace(besides=_IN_DOUBT)
+    return element
+
+
+# Mail programs and senders write the same sheet each time.
+_sheet_of = Memo(_Sheet, limit=1 << 4, longest=1 << 14)
+
+
 def visible(
-    texts: list[str], tags: list[Tag], sheet: StyleSheet | None, links: list[str], tricks: set[str]
+    texts: list[str], tags: list[Tag], sheet: _Sheet | None, links: list[str], tricks: set[str]
 ) -> tuple[str, str]:
     """Return the text that is not hidden for certain, and the part of it that is seen for certain.
 
@@ -479,13 +504,11 @@ def _reading_in(reading: _Reading, name: str, element: _Element) -> tuple[_Readi
 class _OpenTags:
     """The open tags, and how text in them looks by either reading."""
 
-    def __init__(self, sheet: StyleSheet | None) -> None:
+    def __init__(self, sheet: _Sheet | None) -> None:
         self.reading = _ROOT
         self.is_covered = False  # whether something may lie over the text
-        self._sheet = sheet
+        self._ruled = sheet.elements if sheet else None
         self._link = _DEFAULT_LINK
-        self._ruled: dict[str, _Element] = {}  # by name and attributes, if there is a sheet
-        self._rules: dict[tuple[str, str, str], styles.Rules] = {}  # by name, class and id
         self._stack: list[_Open] = []
         self._n_reopened = 0
         self.places: dict[str, list[int]] = defaultdict(list)  # of each name in the stack
@@ -515,7 +538,7 @@ class _OpenTags:
             if (ends := _ENDS.get(name)) and (self.places[ends[0][0]] or self.places[ends[0][-1]]):
                 self._close(*ends)
             element = _PLAIN
-            if has_look or self._sheet is not None:
+            if has_look or self._ruled is not None:
                 element = self._element(name, inside)
             if name == "a" and "href" in inside and not element.look.pairs[0][0]:
                 element = _linked(element, self._link)
@@ -525,10 +548,11 @@ class _OpenTags:
             self._stack.append((name, element, self.reading))
             if element is not _PLAIN or name in _SPECIAL:
                 self._enter(name, element)
-        elif name and (has_look or self._sheet is not None or self.reading.moves):
+        elif name and (has_look or self._ruled is not None or self.reading.moves):
             element = self._element(name, inside)
-            if _covers(self.reading.moves, element, name in _INLINE):
-                self.is_covered = True
+            if element is not _PLAIN or self.reading.moves:
+                is_picture = name in _INLINE
+                self.is_covered |= _covers(self.reading.moves, element, is_picture)
             return "" if element.look.hides else gap
         else:
             return gap
@@ -542,22 +566,7 @@ class _OpenTags:
 
     def _element(self, name: str, inside: str) -> _Element:
         """Return the element of a tag, by its attributes and the style sheets."""
-        if self._sheet is None:
-            return _unruled[inside]
-        key = f"{name} {inside}"
-        element = self._ruled.get(key)
-        if element is None:
-            attributes = _attributes_of[inside]
-            kind = name, attributes.get("class", ""), attributes.get("id", "")
-            rules = self._rules.get(kind)
-            if rules is None:
-                classes = dict.fromkeys(kind[1].split())
-                rules = self._rules[kind] = self._sheet.rules_for(name, classes, kind[2].strip())
-            element = _unruled[inside] if rules == styles.NO_RULES else _element(inside, *rules)
-            if "data-ogs" in inside:  # Outlook adds it, and its rules were passed over
-                element = element._replace(besides=_IN_DOUBT)
-            self._ruled[key] = element
-        return element
+        return _unruled[inside] if self._ruled is None else self._ruled[f"{name} {inside}"]
 
     def _close(self, names: Collection[str], bounds: frozenset[str]) -> _Element:
         """Close the innermost tag of some names and all tags within it; return its element.

@@ -164,8 +164,8 @@ def unescaped(text: str) -> str:
 def attributes(inside: str) -> dict[str, str]:
     """Return the attributes of a tag by their names; inside: what stands in it, in lower case."""
     values_of: dict[str, str] = {}
-    for name, *values in _ATTRIBUTE.findall(inside):
-        values_of.setdefault(name, unescaped("".join(values)))
+    for name, in_double, in_single, bare in _ATTRIBUTE.findall(inside):
+        values_of.setdefault(name, unescaped(in_double or in_single or bare))
     return values_of
 
 
@@ -431,8 +431,6 @@ _KNOWN_SELECTORS = lazy_pattern(
     r"(?:[a-z0-9\s*>+~,._#-]++|:(?:root|link|hover|active|focus|visited|:?(?:before|after)"
     r"|first-child|last-child|:?first-letter|:?first-line|:selection)(?![\w-])|\[[^\[\]]*\])*+"
 )
-# Declarations, whether they may override a tag's own, and the look that doubtful rules may give.
-Rules = tuple[Declarations, bool, Look | None]
 _RULES_LIMIT = 2_000  # of a message that are kept: those that can hide
 
 
@@ -474,7 +472,9 @@ class StyleSheet:
                             made = Look(shows=made.shows)
                         self._doubtful[key] = either((self._doubtful.get(key, NO_LOOK), made))
 
-    def rules_for(self, name: str, classes: Iterable[str], own_id: str) -> Rules:
+    def rules_for(
+        self, name: str, classes: Iterable[str], own_id: str
+    ) -> tuple[Declarations, bool, Look | None]:
         """Return the declarations for an element, whether they may override its own style.
 
         And the look that doubtful rules may give it.
@@ -497,7 +497,7 @@ class StyleSheet:
 
 
 # The result of `rules_for` for most elements.
-NO_RULES: Rules = {}, False, None
+NO_RULES: tuple[Declarations, bool, Look | None] = {}, False, None
 
 
 def _rules_of(sheet: str, applies_here: int) -> Iterator[tuple[str, Declarations, int, bool]]:

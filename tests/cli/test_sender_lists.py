@@ -67,7 +67,7 @@ def test_the_verdict_and_the_reason_of_one_message(nbspam, listed):
 
 
 def test_the_probability_stays_that_of_the_words(nbspam, listed, trained):
-    with open_filter(trained) as alone:
+    with library.open(trained) as alone:
         for mail, *_ in VERDICTS:
             found = json.loads(nbspam("classify", "--format", "json", stdin=mail).out)
             assert found["probability"] == round(alone.classify(mail).probability, 12)
@@ -130,7 +130,7 @@ def test_three_classes(allowed):
     rows = [(label, f"Subject: {label}\n\n{label} {label}".encode()) for label in CLASSES] * 20
     lists = {"allow" if allowed else "block": ["@example.org"], "trust_from": True}
     spam_filter = library.train(rows)
-    spam_filter.senders = SenderLists(**lists)
+    spam_filter._inner.senders = SenderLists(**lists)
     for label in CLASSES:
         mail = f"From: a@example.org\nSubject: {label}\n\n{label} {label}".encode()
         verdict = spam_filter.classify(mail)
@@ -145,6 +145,6 @@ def test_three_classes(allowed):
 def test_without_a_spam_class_the_lists_change_nothing():
     rows = [(label, f"Subject: {label}\n\n{label}".encode()) for label in ("a", "b", "c")] * 20
     spam_filter = library.train(rows)
-    spam_filter.senders = SenderLists((), ["@example.org"])
+    spam_filter._inner.senders = SenderLists((), ["@example.org"])
     verdict = spam_filter.classify(b"From: a@example.org\nSubject: a\n\na")
     assert (verdict.verdict, verdict.reason) == ("a", None)

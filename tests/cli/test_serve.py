@@ -217,7 +217,7 @@ def test_what_is_refused_comes_out_as_it_was_and_recipes_for_spamassassin_find_i
             b"Subject: prize\n",
             b"X-Spam-Flag: YES\n",
             b"X-Spam-Level: %s\n" % (b"*" * int(score)),
-            b"X-Spam-Status: Yes, score=%.1f required=5.0 tests=%s\n" % (score, tests),
+            b"X-Spam-Status: Yes, score=%.1f required=5.0 tests=%s autolearn=no\n" % (score, tests),
         ]
         assert MARK.fullmatch(lines[4])
         assert b"".join(lines[5:]) == SPAM.partition(b"\n")[2]

@@ -9,8 +9,8 @@ from nbspam.evaluation.messages import (
     same_in_folds,
     stratified_folds,
 )
-from nbspam.filter import train
 from nbspam.learning.settings import TrainingSettings
+from nbspam.library import train
 from nbspam.reading.message import parse_text
 from nbspam.scoring.verdict import CutOffs
 from nbspam.tokens.tokenized import TokenizedMessage, tokenize
@@ -61,15 +61,15 @@ def test_each_protocol_counts_what_it_trained_on(protocol, expected):
 def test_a_model_leaves_out_what_it_has_learned_and_not_what_was_forgotten():
     model = train(TEXTS)
     messages = labelled([*TEXTS, ("ham", "the minutes")], TrainingSettings())
-    found = protocols.saved_model(model, messages)
+    found = protocols.saved_model(model._inner, messages)
     assert [outcome.judged.source for outcome in found.outcomes] == ["4"]
     assert found.learned_before == LearnedBefore(5, 4, 4, 0)
-    every = protocols.saved_model(model, messages, including_learned=True)
+    every = protocols.saved_model(model._inner, messages, including_learned=True)
     assert len(every.outcomes) == 5
     assert every.learned_before == LearnedBefore(5, 4, 0, 0)
     model = train(TEXTS)
     model.forget([TEXTS[0]])
-    found = protocols.saved_model(model, labelled(TEXTS, TrainingSettings()))
+    found = protocols.saved_model(model._inner, labelled(TEXTS, TrainingSettings()))
     assert [outcome.judged.source for outcome in found.outcomes] == ["0"]
 
 

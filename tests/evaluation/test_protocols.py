@@ -10,7 +10,7 @@ from nbspam.errors import OptionError, SourceError, TrainingError
 from nbspam.evaluation import protocols
 from nbspam.evaluation.messages import LabelledCorpus
 from nbspam.evaluation.results import worst_mistakes
-from nbspam.filter import Filter
+from nbspam.filter import TokenFilter
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata
@@ -130,7 +130,7 @@ def test_train_first_tests_the_rest_with_a_model_of_the_first(scoring):
 
 def test_a_saved_model_is_tested_on_messages_with_labels_that_it_knows():
     messages = random_messages(30)
-    spam_filter = Filter(learner_of(messages, SUM).classifier(), CutOffs())
+    spam_filter = TokenFilter(learner_of(messages, SUM).classifier(), CutOffs())
     found = protocols.saved_model(spam_filter, iter(tokenized(messages)))
     assert names_of(messages) == [o.judged.source for o in found.outcomes]
     scores = [spam_filter.classifier.score(tokens) for _, tokens in messages]

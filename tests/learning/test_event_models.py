@@ -198,7 +198,7 @@ def half_in_doubt(one):
 def test_what_is_in_doubt_never_speaks_for_ham():
     texts = [("spam", f"win a prize w{i}") for i in range(30)]
     texts += [("ham", f"lunch at noon w{i + 20}") for i in range(30)]
-    classifier = nbspam.train(texts).classifier
+    classifier = nbspam.train(texts)._inner.classifier
     messages = [half_in_doubt(tokenize(parse_text(text))) for _, text in texts]
     corpus = Corpus()
     for one in messages:

@@ -17,7 +17,7 @@ import zstandard
 from one_case import each
 
 from nbspam.errors import SourceError
-from nbspam.filter import train
+from nbspam.library import train
 from nbspam.reading.cutting import Cutter
 from nbspam.reading.message import parse, parse_text, problem_of
 from nbspam.reading.source import ReadingOptions, Skips

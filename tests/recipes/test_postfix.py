@@ -9,6 +9,8 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from string import Template
 
@@ -252,3 +254,55 @@ def test_without_a_model_the_mail_waits_in_the_queue(server):
     server.until(lambda: len(server.home.mails()) == 1)
     assert [sent(bare(found)) for found in server.home.mails()] == [mails.HAM]
     server.until(lambda: "queue is empty" in server.within("postqueue", "-p")[1])
+
+
+class PostfixWithMilter(Postfix):
+    """Postfix that asks spamass-milter, which asks `nbspam serve`."""
+
+    def __init__(self, top, model):
+        super().__init__(top)
+        shutil.copy(model, self.model)
+        master = top / "etc" / "master.cf"
+        master.write_text(master.read_text().replace("  -o content_filter=nbspam:dummy\n", ""))
+        with (top / "etc" / "main.cf").open("a") as main:
+            lines = recipes()["spamass-milter"]
+            main.write(lines.replace("unix:spamass/spamass.sock", "inet:127.0.0.1:8891"))
+        socket, command = top / "nbspam.sock", f"{sys.executable} -m nbspam serve --quiet"
+        options = recipes()["spamass-milter-options"].strip().removeprefix("OPTIONS=").strip('"')
+        options = options.replace("/run/nbspam.sock", str(socket)).replace("-i 127.0.0.1", "")
+        self.setup = self.setup.replace(
+            "exec postfix",
+            f"{command} --x-spam --socket {socket} -m {self.model} & echo $! > {top}/pids\n"
+            f"spamass-milter -p inet:8891@127.0.0.1 {options} & echo $! >> {top}/pids\n"
+            "exec postfix",
+        )
+
+    def answers(self):
+        return super().answers() and (self.top / "nbspam.sock").exists()
+
+    @property
+    def pids(self):
+        return list(map(int, (self.top / "pids").read_text().split()))
+
+    def stop(self):
+        for pid in self.pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, 15)
+        super().stop()
+
+
+@pytest.mark.long
+def test_a_milter_marks_spam_and_without_the_server_mail_is_delivered(model):
+    need("postfix", "ip", "spamass-milter", "spamc")
+    need_name_spaces("--mount", "--net")
+    with running(partial(PostfixWithMilter, model=model)) as server:
+        forged = b"X-Spam-Flag: YES\nX-Spam-Status: Yes\n"
+        for number, message in enumerate((mails.SPAM, forged + mails.HAM, mails.ODD), 1):
+            server.send(message)
+            server.until(lambda number=number: len(server.home.mails()) == number)
+        flags = [b"X-Spam-Flag: YES" in found for found in server.home.mails()]
+        assert flags == [True, False, False], server.home.mails()
+        os.kill(server.pids[0], 15)
+        server.send(mails.SPAM)
+        server.until(lambda: len(server.home.mails()) == 4)
+        assert b"X-Spam-Flag" not in server.home.mails()[3]

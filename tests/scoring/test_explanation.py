@@ -206,7 +206,7 @@ def test_words_have_the_weights_of_the_formula_and_come_in_the_order_of_their_st
 @each("event_model", EVENT_MODELS)
 def test_the_score_explained_is_the_score(event_model):
     pairs = [("ham", "see you at noon"), ("spam", "FREE prize, call 0900 111222 now")] * 2
-    spam_filter = nbspam.train(pairs, event_model=event_model, traits="kernel")
+    spam_filter = nbspam.train(pairs, event_model=event_model, traits="kernel")._inner
     message = tokenize(parse_text("a prize for you"), wanted=spam_filter.wanted)
     score = spam_filter.classifier.score(message.tokens, message.numbers)
     assert explain(spam_filter.classifier, message.tokens, message.numbers).score == score
@@ -215,7 +215,7 @@ def test_the_score_explained_is_the_score(event_model):
 
 def test_words_of_perhaps_hidden_text_speak_for_spam_alone():
     texts = [("spam", "win a prize"), ("ham", "lunch at noon")] * 20
-    spam_filter = nbspam.train(texts)
+    spam_filter = nbspam.train(texts)._inner
     words = {"win", "prize", "lunch", "noon"}
     doubt = Numbers(possibly_hidden=frozenset(words))
     found = explain(spam_filter.classifier, words, doubt)

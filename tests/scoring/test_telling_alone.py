@@ -45,7 +45,7 @@ def test_every_score_is_as_if_the_marks_were_not_there(filters, tmp_path):
     assert [marked.classify(mail).log_odds for mail in messages] == right
     marked.save(tmp_path / "model.json")
     with nbspam.open(tmp_path / "model.json") as from_file:
-        from_file.prepare(10**9)  # a table, as for many messages
+        from_file._inner.prepare(10**9)  # a table, as for many messages
         assert scores(from_file, messages) == right
     explained = marked.explain(NEW[6])
     shares = {word.token: word.share for word in explained.words}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nbspam.filter import Filter
+from nbspam.filter import TokenFilter
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.names import ALLOWED_SENDER, BLOCKED_SENDER
 from nbspam.reading.senders import ListedSender
@@ -42,7 +42,7 @@ class Scored:
 
 
 def tenths(metadata, score, cut_offs):
-    spam_filter = Filter(Scored(metadata, score), cut_offs)
+    spam_filter = TokenFilter(Scored(metadata, score), cut_offs)
     judged = scored_verdict(spam_filter, TokenizedMessage("-", None, []))
     assert judged.spam == (judged.verdict.verdict == "spam")
     return judged.tenths
@@ -121,7 +121,7 @@ BAYES = [
 
 def test_a_list_of_senders_decides_on_which_side_of_the_threshold_the_score_is():
     for odds in (-9.0, 0.0, 9.0):
-        spam_filter = Filter(Scored(metadata_of(), score_of(odds)), CutOffs())
+        spam_filter = TokenFilter(Scored(metadata_of(), score_of(odds)), CutOffs())
         for reason, is_spam in ((BLOCKED_SENDER, True), (ALLOWED_SENDER, False), (None, odds > 8)):
             sender = ListedSender(reason, "a@b.org", "@b.org")
             message = TokenizedMessage("-", None, [], sender=sender)

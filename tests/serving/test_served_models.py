@@ -10,7 +10,6 @@ from servers import OK, put, request
 
 import nbspam
 from nbspam.errors import ModelError, OptionError
-from nbspam.filter import open_filter
 from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.models import CurrentModel, Opening, Setup
 from nbspam.serving.teaching import LearnRequest, apply_requests
@@ -167,7 +166,7 @@ def tell(path, base, message, is_spam):
 
 
 def log_odds(models, message):
-    return models.use().filter.classify(message).log_odds
+    return nbspam.Filter(models.use().filter).classify(message).log_odds
 
 
 @pytest.fixture
@@ -181,13 +180,13 @@ def both(me, model):
 
 
 def test_without_a_model_the_base_answers_and_then_both(me, model, both):
-    with open_filter(model) as base:
+    with nbspam.open(model) as base:
         of_base = base.classify(SPAM).log_odds
     assert log_odds(both, SPAM) == of_base
     assert tell(me, model, SPAM, True) == ["learned"]
     of_both = log_odds(both, SPAM)
     assert of_both != of_base
-    with open_filter(me, base=model) as read_through:
+    with nbspam.open(me, base=model) as read_through:
         assert read_through.classify(SPAM).log_odds == of_both
     me.unlink()
     assert log_odds(both, SPAM) == of_base
@@ -221,7 +220,7 @@ def test_a_large_message_is_judged_by_both(serving, me, model):
     """In a process of its own, which is handed the two open files."""
     tell(me, model, b"Subject: xyzzy\n\nxyzzy plugh\n" * 9, True)
     message = b"Subject: xyzzy\n\n" + b"xyzzy plugh\n" * 20_000
-    with open_filter(me, base=model) as both:
+    with nbspam.open(me, base=model) as both:
         expected = f"probability {both.classify(message).probability:.4f}".encode()
     for own in (me, me.with_name("none.json")):
         with serving(own, base=model) as served:

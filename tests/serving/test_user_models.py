@@ -14,7 +14,6 @@ from servers import AS_HAM, AS_SPAM, LEARNED, OK, held, request, together
 
 import nbspam
 from nbspam.errors import ModelError, ServingError
-from nbspam.filter import open_filter
 from nbspam.reading.senders import SenderLists
 from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.models import Setup, UserFiles, open_user_model
@@ -48,7 +47,7 @@ def probability(served, user, message):
 
 
 def by_file(own, common, message):
-    with open_filter(own, base=common) as both:
+    with nbspam.open(own, base=common) as both:
         return f"probability {both.classify(message).probability:.4f}".encode()
 
 

@@ -37,6 +37,14 @@ def test_a_style_hides_in_any_tag(tag):
         assert seen(page) == (words.split(), {trick})
 
 
+def test_what_is_remembered_of_a_sheet_holds_for_it_alone():
+    hiding, other = "<style>p.x{display:none}</style>", "<style>b.x{display:none}</style>"
+    for _ in range(2):
+        assert seen(f"{hiding}<p class=x>a</p><b class=x>b</b>") == (["b"], {"hidden"})
+        assert seen(f"{other}<p class=x>a</p><b class=x>b</b>") == (["a"], {"hidden"})
+        assert seen("<p class=x>a</p><b class=x>b</b>") == (["a", "b"], set())
+
+
 def test_a_value_of_any_length_is_none_of_the_text_and_many_open_tags_do_not_lose_it():
     for quote in "\"'":
         value = quote + "5 > 4 " * 10_000 + quote

@@ -26,6 +26,7 @@ from nbspam.tokens.text import (
     typed_tokens,
     undo_tricks,
     unspelled,
+    western_bytes,
     words_of,
 )  # fmt: skip
 from nbspam.tokens.tokenized import message_tokens
@@ -34,6 +35,19 @@ from nbspam.tokens.tokenized import message_tokens
 def kind(tokens, prefix):
     """Return the values of the tokens of a kind."""
     return {token.removeprefix(prefix) for token in tokens if token.startswith(prefix)}
+
+
+def in_cp1252(text):
+    try:
+        return text.encode("cp1252")
+    except UnicodeEncodeError:
+        return None
+
+
+def test_western_bytes_are_windows_1252_by_either_way():
+    for character in map(chr, range(0x2200)):
+        for text in (character, f"é{character}", f"”{character}"):
+            assert western_bytes(text) == in_cp1252(text), ascii(text)
 
 
 # Words

@@ -8,8 +8,9 @@ from junk_mails import many
 import nbspam
 from nbspam.filter import open_filter
 from nbspam.mailbox.sorting import TAUGHT_AS_HAM, classified_with_ledger
-from nbspam.reading.message import RawMessage
+from nbspam.reading.message import RawMessage, parse
 from nbspam.scoring.verdict import CutOffs
+from nbspam.tokens.tokenized import tokenize
 from nbspam.workers import Executor, Processes
 
 _LOW = ("--spam-cutoff", "0")  # what is known at all is spam, whatever one more lesson changes
@@ -39,7 +40,10 @@ def test_spam_that_other_classes_learned_as_often_has_a_reason(classes, tmp_path
     where = Processes(2, alone=1e-9, start_method="fork") if classes[2:] else Executor()
     with open_filter(tmp_path / "model.json", lambda _: CutOffs(0.5, 0.5)) as spam_filter:
         found = list(classified_with_ledger(raws, where, spam_filter))
-        verdicts = [spam_filter.classify(mail) for mail in mails]
+        verdicts = [
+            spam_filter.classify_tokens(tokenize(parse(mail), wanted=spam_filter.wanted))
+            for mail in mails
+        ]
     assert [verdict.verdict for verdict in verdicts] == ["spam"] * (60 + len(rows)) + ["ham"] * 2
     is_ham = [False] * 60 + [is_ham for _, is_ham in rows] + [False] * 2
     for each, verdict, raw, taught_ham in zip(found, verdicts, raws, is_ham, strict=True):

@@ -1,0 +1,67 @@
+"""The library's names are those that docs/python.md lists, and each has an example that runs."""
+
+import doctest
+import inspect
+import re
+
+import pytest
+from test_front_door import ROOT
+
+import nbspam
+from nbspam.sklearn import NBSpam
+
+METHODS = "classify classify_many probabilities explain learn forget save close classes metadata"
+PAIRS = [("spam", "win a prize"), ("ham", "lunch at noon")] * 9
+NAMES = [getattr(nbspam, name) for name in dir(nbspam) if name != "__version__"]
+PUBLIC = [*NAMES, NBSpam]
+
+
+def test_a_filter_has_the_names_that_the_docs_list_and_no_more():
+    assert sorted(METHODS.split()) == [name for name in dir(nbspam.Filter) if name[0] != "_"]
+    page = (ROOT / "docs" / "python.md").read_text("utf-8")
+    *others, names = page.split("## Names")
+    for name in METHODS.split():
+        assert f"`{name}`" in names
+        assert re.search(rf"\b{name}\b", "".join(others))
+
+
+def test_the_package_has_the_names_that_the_docs_list_and_no_more():
+    page = (ROOT / "docs" / "python.md").read_text("utf-8")
+    names = {*re.findall(r"`(\w+)`", page.split("## Names")[1]), *re.findall(r"`(\w+Error)`", page)}
+    assert names - {*METHODS.split(), "nbspam", "help"} | {"classify_many"} == {*dir(nbspam)}
+    used = {*re.findall(r"nbspam\.(\w+)", page)}
+    assert used <= {*dir(nbspam), "sklearn"}
+
+
+@pytest.mark.parametrize("public", PUBLIC, ids=lambda public: public.__name__)
+def test_each_name_has_an_example_that_runs(tmp_path, monkeypatch, public):
+    monkeypatch.chdir(tmp_path)
+    spam_filter = nbspam.train(PAIRS)
+    spam_filter.save("model.json")
+    (tmp_path / "words.csv").write_text("label,text\nham,lunch at noon\nspam,win a prize\n")
+    names = {"nbspam": nbspam, "pairs": PAIRS, "spam_filter": spam_filter}
+    required = {public.__name__}
+    if public in (nbspam.Filter, NBSpam):
+        required |= {
+            f"{public.__name__}.{name}"
+            for name in vars(public)
+            if name[:4] != "set_" and name[0] != "_"
+        }
+    found = doctest.DocTestFinder(recurse=True).find(public, public.__name__, globs=names)
+    assert required <= {test.name for test in found if test.examples}
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    said = []
+    for test in sorted(found, key=lambda test: test.lineno or 0):
+        test.globs = names  # later examples use what earlier ones made
+        runner.run(test, out=said.append, clear_globs=False)
+    assert not said, "".join(said)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [f for f in NAMES if inspect.isfunction(f)]
+    + [vars(nbspam.Filter)[n] for n in METHODS.split()[:7]],
+    ids=lambda f: f.__qualname__,
+)
+def test_each_function_says_what_it_raises(function):
+    assert re.search(r"[Rr]aises|rest is as of", inspect.getdoc(function))
