@@ -4,6 +4,7 @@ import csv
 import datetime
 import io
 import json
+import math
 import os
 import re
 from pathlib import Path
@@ -35,7 +36,17 @@ def cells_of(data, form="csv"):
 
 @each("form", ["csv", "tsv"])
 def test_no_cell_of_a_table_is_a_formula_and_numbers_stay(form):
-    formulas = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "=-1", "- milk"]
+    formulas = [
+        "=1+1",
+        "+cmd|' /C calc'!A0",
+        "-2+3",
+        "@SUM(1)",
+        "\t=1",
+        "\r=1",
+        "\n=1",
+        "=-1",
+        "- milk",
+    ]
     kept = [
         "",
         "a=b",
@@ -72,6 +83,14 @@ def test_json_lines_have_the_objects_that_were_read_and_tables_a_cell_for_each_f
         {"text": "é", **ADDED},
     ]
     assert json.loads(written("json")) == []
+    odd = {"id": math.nan, "text": "a", "more": {"x": [1.5, math.inf, 2**60, "NaN"]}}
+    [line] = written("jsonl", odd).splitlines()  # JSON has no such numbers
+    assert json.loads(line, parse_constant=pytest.fail) == {
+        "id": None,
+        "text": "a",
+        "more": {"x": [1.5, None, 2**60, "NaN"]},
+        **ADDED,
+    }
     header, row = cells_of(written("csv", NESTED, names=(*TEXTS, "more", "is", "more.x")))
     assert header == ["id", "text", "more", "is", "more.x", *ADDED]
     assert row == [
