@@ -47,7 +47,7 @@ _ENOMEM = 12  # of errno.h
 VALUED = frozenset(
     "-m --model --base --spam-cutoff --ham-cutoff --ham-cost --input-format --text-column"
     " --label-column --header-row --encoding --format --header --subject-tag --evidence"
-    " --on-error -j --jobs --dask --log --allow --block --auth-host".split()
+    " --on-error -o --output -j --jobs --dask --log --allow --block --auth-host".split()
 )
 
 

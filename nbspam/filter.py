@@ -326,6 +326,7 @@ def classified(
 
     if where.is_here:
         spam_filter.prepare(size / _BYTES)
+    where.expect(size)
     batches = in_batches(iter(raws), pauses=pauses or never_pauses)
     for results in where.map(_classify_batch, (spam_filter, is_bare), batches):
         yield from without_skipped(results, skips)

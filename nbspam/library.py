@@ -1,7 +1,7 @@
 """What a program calls: `nbspam.train`, `nbspam.open`, and the `Filter` that they return."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from nbspam.bayes.event_model import BERNOULLI
@@ -377,9 +377,9 @@ def open(  # noqa: A001 (as `nbspam.open`)
     ham_cutoff: float | None = None,
     ham_cost: float | None = None,
     base: PathOrName | None = None,
-    allow: Iterable[str] = (),
-    block: Iterable[str] = (),
-    auth_host: str | Iterable[str] = (),
+    allow: Collection[str] = (),
+    block: Collection[str] = (),
+    auth_host: str | Collection[str] = (),
     trust_from: bool = False,
 ) -> Filter:
     """Return the filter of a model file; close it, or use it as a context manager.
@@ -398,12 +398,9 @@ def open(  # noqa: A001 (as `nbspam.open`)
     spam
     """
     senders = None
-    if any((allow, block)):
+    if allow or block:
         from nbspam.reading.senders import sender_lists
 
-        for name, value in (("allow", allow), ("block", block)):
-            if isinstance(value, str):
-                raise OptionError(f"{name} is a text; give a list of senders")
         hosts = (auth_host,) if isinstance(auth_host, str) else auth_host
         senders = sender_lists(allow, block, hosts, trust_from)
 

@@ -1,5 +1,6 @@
 """What `import nbspam` gives a program."""
 
+import pickle
 import re
 import resource
 import subprocess
@@ -191,12 +192,14 @@ def test_lists_of_senders(saved, tmp_path):
     for options, found in (
         ({"allow": ["@example.org"], "auth_host": "mx"}, [None, "allowed sender"]),
         ({"allow": ["@example.org"], "auth_host": ["my", "mx"]}, [None, "allowed sender"]),
-        ({"allow": iter(["@example.org"]), "trust_from": True}, ["allowed sender"] * 2),
+        ({"allow": {"@example.org"}, "trust_from": True}, ["allowed sender"] * 2),
         ({"block": [f"file:{tmp_path}/block"]}, ["blocked sender"] * 2),
         ({"block": ["@b.org"], "auth_host": "mx"}, [None] * 2),
     ):
         with nbspam.open(saved, **options) as opened:
             verdicts = [opened.classify(mail) for mail in (spam, proven)]
+            with pickle.loads(pickle.dumps(opened)) as again:
+                assert [again.classify(mail) for mail in (spam, proven)] == verdicts
             assert opened.classify_many([spam, proven]) == [
                 v._replace(source=f"message:{i}") for i, v in enumerate(verdicts)
             ]

@@ -82,6 +82,16 @@ RARE = pd.DataFrame(
             "27 of 45 messages were skipped (row:1: the row has no text; row:2: the row has no label; row:4: the row has no text; …); strict=True stops at the first",
         ),
         (
+            lambda: nbspam.train([("Spam", "a b"), ("SPAM ", "a c"), ("ham", "d"), ("ham", "e")]),
+            "the labels 'SPAM ', 'Spam' are one class, spam",
+        ),
+        (
+            lambda: nbspam.train(
+                FRAME.assign(label=FRAME.label.where(FRAME.index % 2 > 0, " Ham"))
+            ),
+            "the labels ' Ham', 'ham' are one class, ham",
+        ),
+        (
             lambda: nbspam.train(RARE),
             "the class 'hma' has only 1 message (row:40), beside two large ones; correct the label",
         ),

@@ -38,12 +38,13 @@ from nbspam.mailbox.account import (
 )
 from nbspam.mailbox.connection import read_folder
 from nbspam.mailbox.maildir import Maildir
+from nbspam.names import normal_label
 
 _LISTS = ("folders", "ham")
 _NUMBERS = {"port": (1, 65_535), "timeout": (1, 3_600)}
 _SECRETS = ("password-command", "password-file", "token-command")
 _OTHERS = (*_SECRETS, "ca-file")  # not fields of `Account`
-_LOCAL = ("maildir", "folders", "ham", "junk", "auth-host", "keywords")
+_LOCAL = ("maildir", "folders", "ham", "junk", "auth-host", "keywords", "class-folders")
 KEYS = ["ca-file", "host", *_LOCAL, *_SECRETS, "tls", "user", *_NUMBERS]
 
 Place = Account | Maildir
@@ -165,6 +166,8 @@ def _place(path: str, label: str, values: Any) -> Place:
     elif secret_keys:
         secret = partial(from_command, values[secret_keys[0]], secret_keys[0], name)
     fields: dict[str, Any] = {k.replace("-", "_"): v for k, v in values.items() if k not in _OTHERS}
+    pairs = values.get("class-folders", {}).items()
+    fields["class_folders"] = tuple((normal_label(name), folder) for name, folder in pairs)
     fields["folders"] = tuple(values.get("folders", (INBOX,)))
     fields["ham"] = tuple(values.get("ham", fields["folders"]))
     account: Place
@@ -191,6 +194,11 @@ def _problem(key: str, value: object) -> str:
         low, high = _NUMBERS[key]
         is_number = type(value) is int and low <= value <= high
         return "" if is_number else f"must be an integer from {low} to {high:,}"
+    if key == "class-folders":
+        pairs = value.items() if isinstance(value, dict) else [("", "")]
+        if not all(isinstance(text, str) and normal_label(text) for pair in pairs for text in pair):
+            return 'must be classes and folders; write class-folders = { promo = "Promotions" }'
+        return ""
     if key == "keywords":
         return "" if isinstance(value, bool) else "must be true or false"
     if key in _LISTS and not isinstance(value, list):

@@ -160,8 +160,8 @@ def classify(
     """Classify messages as spam or ham.
 
     Without a SOURCE it reads one message from standard input.  A SOURCE is anything that `train`
-    accepts; labels are ignored.  It prints one line per message: verdict, probability of spam and
-    source, separated by tabs.
+    accepts; labels are ignored.  It prints one line per message: verdict, probability of spam (with
+    three or more classes: of the verdict) and source, separated by tabs.
 
     \b
     Examples:

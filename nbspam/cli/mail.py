@@ -233,7 +233,7 @@ def filter_(
     request = request._replace(senders=senders)
     named = _places(accounts, senders)
     if not sorting.learn or dry_run:
-        _positive_class(model, True, quiet)  # without a model there is no reason to connect
+        _classes(model, True, quiet)  # without a model there is no reason to connect
     _for_each(named, lambda connection: _sort(connection, request, lambda: False), dry_run)
 
 
@@ -327,7 +327,7 @@ def watch_(
             f" {', '.join(place.label for place in named)}, and watch the others in other runs"
         )
     if not sorting.learn:
-        _positive_class(model, True, quiet)
+        _classes(model, True, quiet)
     request = Request(model, cutting, sorting, jobs, form, quiet, senders=senders)
     with Stop() as stop:
 
@@ -401,8 +401,8 @@ def _junk_folder(connection: Mailbox, junk: str | None) -> str:
 # Filtering
 
 
-def _positive_class(model: Path, is_first: bool, quiet: bool = True) -> str:
-    """Return the spam class of a model; raises OptionError and ModelError.
+def _classes(model: Path, is_first: bool, quiet: bool = True) -> tuple[str, tuple[str, ...]]:
+    """Return the spam class of a model, and the others; raises OptionError and ModelError.
 
     is_first: say what the model lacks.  quiet: do not say that its rules are old.
     """
@@ -416,7 +416,28 @@ def _positive_class(model: Path, is_first: bool, quiet: bool = True) -> str:
         notes.note_lacking(model, metadata)
     if not quiet:
         notes.note_older(model, metadata)
-    return metadata.settings.positive
+    positive = metadata.settings.positive
+    return positive, tuple(name for name in metadata.settings.classes if name != positive)
+
+
+def _class_movers(mover: Mover, folders: Sequence[str], others: Sequence[str]) -> dict[str, Mover]:
+    """Return what moves the mail of classes other than spam to their folders.
+
+    folders: those that are filtered.  others: the model's classes.
+    Raises OptionError for another class or folder, and AccountError for one that is not there.
+    """
+    connection, movers = mover.connection, dict[str, Mover]()
+    for name, folder in connection.account.class_folders:
+        place = resolve_folder(folder, connection.folders())
+        if name not in others or place in (mover.junk, *folders):
+            raise OptionError(
+                f"{connection.account.name}: class-folders: {name} = {folder!r}: the classes beside"
+                f" spam are {', '.join(others)}, and their mail is moved neither to {mover.junk}"
+                " nor to a folder that is filtered; correct it, or leave it out"
+            )
+        connection.status(place)  # raises if it is not there
+        movers[name] = Mover(connection, mover.memory, place, is_of_spam=False)
+    return movers
 
 
 def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) -> None:
@@ -451,17 +472,21 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
                 _learn_folders(connection, memory, junk, request)
             except update.OlderRulesError as error:  # mail is filtered with it
                 refusal = error
+        mover = Mover(connection, memory, junk)
+        folders = expand_patterns(connection, account.folders, junk)
+        positive, others = _classes(request.model, request.is_first and learns)
         mail = MailFilter(
-            Mover(connection, memory, junk),
+            mover,
             judge,
             is_over,
-            expand_patterns(connection, account.folders, junk),
-            _positive_class(request.model, request.is_first and learns),
+            folders,
+            positive,
             is_dry_run=request.is_dry_run,
             is_marked=sorting.mark,
             unsure_keyword=sorting.unsure_keyword,
             judges_all=request.judges_all,
             say=note,
+            class_movers={} if sorting.mark else _class_movers(mover, folders, others),
         )
         for folder in mail.folders:
             if not (request.quiet or request.judges_all or folder in memory.folders):
@@ -483,7 +508,8 @@ def _print_sorted(mail: MailFilter, request: Request) -> None:
     try:
         for outcome in mail.run():
             verdict = outcome.verdict
-            kind = verdict.verdict if verdict.verdict in (mail.positive, UNSURE) else "other"
+            is_counted = verdict.verdict in (mail.positive, UNSURE, *mail.class_movers)
+            kind = verdict.verdict if is_counted else "other"
             kind = TAUGHT_AS_HAM if verdict.reason == TAUGHT_AS_HAM else kind
             numbers[outcome.folder, kind] += 1
             if request.form == "json":
@@ -510,10 +536,13 @@ def _print_sorted(mail: MailFilter, request: Request) -> None:
                     " remove single messages)"
                 )
             for folder in mail.folders:
-                kinds = (mail.positive, UNSURE, TAUGHT_AS_HAM, "other")
-                spam, unsure, taught, other = (numbers[folder, kind] for kind in kinds)
-                if total := spam + unsure + taught + other:
+                kinds = (mail.positive, UNSURE, TAUGHT_AS_HAM)
+                spam, unsure, taught = (numbers[folder, kind] for kind in kinds)
+                if total := sum(n for (place, _), n in numbers.items() if place == folder):
                     kept = f", {taught:,} {would}kept ({TAUGHT_AS_HAM})" if taught else ""
+                    for name, mover in mail.class_movers.items():
+                        if n := numbers[folder, name]:
+                            kept += f", {n:,} {name} {would}moved to {one_line(mover.junk)}"
                     click.echo(
                         f"{account.name}: {one_line(folder)}: classified"
                         f" {counted(total, 'message')}, {spam:,} {would}{what}, {unsure:,}"

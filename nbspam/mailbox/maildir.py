@@ -63,6 +63,7 @@ class Maildir(NamedTuple):
     ham: tuple[str, ...] = (INBOX,)  # whose mail is learned as ham
     auth_host: str | None = None  # the server whose Authentication-Results prove a sender
     keywords: bool = False  # whether what is moved to the folder for spam gets a keyword for it
+    class_folders: tuple[tuple[str, str], ...] = ()  # other classes, and where their mail is moved
 
     @property
     def name(self) -> str:

@@ -1,5 +1,7 @@
 """Moving messages to the junk folder, so that each is in exactly one folder whatever happens.
 
+Or to the folder of another class.
+
 Each move is written to the account's state before it is made.  After a crash `finish` finds out
 whether it was made, so that no message is copied twice.
 
@@ -45,10 +47,14 @@ def select_again(connection: Mailbox, folder: Folder, readonly: bool) -> None:
 
 
 class Mover:
-    """Moves messages of an account to its junk folder."""
+    """Moves messages of an account to its junk folder, or to that of another class."""
 
-    def __init__(self, connection: Mailbox, memory: Memory, junk: str) -> None:
+    def __init__(
+        self, connection: Mailbox, memory: Memory, junk: str, is_of_spam: bool = True
+    ) -> None:
+        """junk: the folder.  is_of_spam: False for that of another class."""
         self.connection, self.memory, self.junk = connection, memory, junk
+        self._is_of_spam = is_of_spam
         self._is_copy = not connection.supports("MOVE")
         # Without UIDPLUS a message stays where it was, marked \Deleted.
         self.leaves_deleted = self._is_copy and not connection.supports("UIDPLUS")
@@ -171,9 +177,12 @@ class Mover:
             self.connection.expunge(uids)
 
     def _done(self, pending: PendingMove, uids: list[int]) -> None:
-        """Note that nbspam moved messages to the junk folder."""
+        """Note that nbspam moved messages: to the junk folder, or else for good."""
         place = time.time(), pending.junk_uidvalidity, pending.junk_uidnext
         for uid in uids:
             digest, was_seen = pending.messages[uid]
-            self.memory.set_junked(digest, JunkMark(*place, was_seen, is_own=True))
+            if self._is_of_spam and pending.junk == self.junk:
+                self.memory.set_junked(digest, JunkMark(*place, was_seen, is_own=True))
+            else:
+                self.memory.kept[digest] = None  # and stays where the user moves it
         self.memory.pending = None

@@ -19,7 +19,7 @@ import os
 import select
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -113,6 +113,7 @@ class MailFilter:
     unsure_keyword: str | None
     judges_all: bool  # old mail too
     say: Callable[[str], None]  # called with each note
+    class_movers: Mapping[str, Mover] = field(default_factory=dict)  # of other classes
     # Folders whose messages cannot get the keyword that their account asks for.
     without_keyword: list[str] = field(default_factory=list)
 
@@ -122,14 +123,15 @@ class MailFilter:
         moves = not (self.is_dry_run or self.is_marked)
         if not self.is_dry_run:
             self.mover.finish()
-        if moves:
-            self.mover.begin()
+        movers = (self.mover, *self.class_movers.values()) if moves else ()
+        for mover in movers:
+            mover.begin()
         for name in self.folders:
             yield from self._filtered(name)
             if self.is_over():
                 break
-        if moves:
-            self.mover.remove_doubles()
+        for mover in movers:
+            mover.remove_doubles()
 
     def _filtered(self, name: str) -> Iterator[SortedMessage]:
         connection = self._connection
@@ -240,6 +242,10 @@ class MailFilter:
         positive = [(m, v) for m, v in batch if v.verdict == self.positive]
         spam = [message for message, verdict in positive if verdict.reason != TAUGHT_AS_HAM]
         unsure = [message.uid for message, verdict in batch if verdict.verdict == UNSURE]
+        of_class = {
+            name: [message for message, verdict in batch if verdict.verdict == name]
+            for name in self.class_movers
+        }
         if not self.is_dry_run:
             if unsure and self.unsure_keyword:
                 self._connection.add_flag(unsure, self.unsure_keyword)
@@ -250,6 +256,9 @@ class MailFilter:
                 self._connection.add_flag([message.uid for message in spam], JUNK_KEYWORD)
             elif spam:
                 self.mover.move(self._folder, spam, self._keyword)
+            for name, messages in of_class.items():
+                if messages:
+                    self.class_movers[name].move(self._folder, messages)
             if not self._is_settled:
                 # If this run ends here, the next one begins with the deferred messages.
                 last = batch[-1][0].uid
@@ -260,6 +269,7 @@ class MailFilter:
         actions = dict.fromkeys(unsure, "marked" if self.unsure_keyword else "kept")
         for message in spam:
             actions[message.uid] = "marked" if self.is_marked else moved
+        actions |= {m.uid: moved for messages in of_class.values() for m in messages}
         for message, verdict in batch:
             action = actions.get(message.uid, "kept")
             yield SortedMessage(self._folder.name, message.uid, verdict, action)

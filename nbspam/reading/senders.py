@@ -15,7 +15,7 @@ Sources: RFC 5322 (addresses), RFC 8601 (Authentication-Results), RFC 7489 (alig
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -101,6 +101,8 @@ class _List:
 
     def __init__(self, name: str, entries: Iterable[str]) -> None:
         """name: of the option, for errors.  Raises OptionError for an entry that is no sender."""
+        if isinstance(entries, str):
+            raise OptionError(f"{name} is a text; give a list of senders")
         self._exact: dict[Address, str] = {}  # no wildcard but a local part `*`
         self._patterns: list[tuple[int, re.Pattern[str], str]] = []
         for entry, place in _expanded(name, entries):
@@ -226,10 +228,9 @@ class SenderLists:
 
 
 def sender_lists(
-    allow: Iterable[str], block: Iterable[str], auth_hosts: Iterable[str], trust_from: bool
+    allow: Collection[str], block: Collection[str], auth_hosts: Collection[str], trust_from: bool
 ) -> SenderLists | None:
     """Return the lists of a user's settings, None if they are empty; raises OptionError."""
-    allow, block, auth_hosts = tuple(allow), tuple(block), tuple(auth_hosts)
     if not (allow or block):
         return None
     if allow and not (auth_hosts or trust_from):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from nbspam.bayes.calibration import DECIMALS
 from nbspam.bayes.event_model import logit
 from nbspam.errors import OptionError, one_line
-from nbspam.names import BLOCKED_SENDER, UNSURE
+from nbspam.names import BLOCKED_SENDER, HAM, UNSURE
 from nbspam.scoring.rules import Score
 from nbspam.store.metadata import HAM_CUTOFF, SPAM_CUTOFF, Metadata
 
@@ -186,6 +186,6 @@ def verdict_on(
             verdict = positive
         elif verdict in (positive, UNSURE):
             others = {name: p for name, p in probabilities.items() if name != positive}
-            verdict = max(others, key=others.__getitem__, default=UNSURE)
+            verdict = HAM if HAM in others else max(others, key=others.__getitem__, default=UNSURE)
     numbers = score.probability, round(score.log_odds, DECIMALS), probabilities
     return Verdict(verdict, *numbers, source, label, score, reason)

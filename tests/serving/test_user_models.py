@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
@@ -13,12 +14,14 @@ from served_programs import HAM, SPAM
 from servers import AS_HAM, AS_SPAM, LEARNED, OK, held, request, together
 
 import nbspam
+from nbspam.cli.program import nbspam as nbspam_command
 from nbspam.errors import ModelError, ServingError
+from nbspam.reading.message import parse
 from nbspam.reading.senders import SenderLists
 from nbspam.scoring.verdict import CutOffs
 from nbspam.serving.models import Setup, UserFiles, open_user_model
 from nbspam.store.lookup import Lookup
-from nbspam.tokens.tokenized import RULES
+from nbspam.tokens.tokenized import RULES, tokenize
 
 
 def train(path, word):
@@ -367,6 +370,32 @@ def test_each_user_has_lists_of_senders_before_those_of_all(serving, model, user
         (users / "ann.allow").symlink_to(model)
         assert served.ask(request("CHECK", HAM, user="ann")).startswith(b"SPAMD/1.0 74 ")
         assert asked("hal", b"prize.example", SPAM) == b"NBSPAM_SPAM"
+
+
+def test_a_model_that_is_called_as_a_list_could_be_is_none(serving, model, users):
+    with serving(model, users=users / "mail-%u", senders=SenderLists()) as served:
+        assert tell(served, "hal.block", SPAM, *AS_SPAM) == LEARNED
+        assert verdict(served, "hal", HAM) == b"NBSPAM_HAM"
+
+
+def test_the_command_gives_users_their_lists_without_any_of_its_own(model, users, monkeypatch):
+    setups = []
+    monkeypatch.setattr("nbspam.serving.server.Server", lambda setup, *_: setups.append(setup))
+    monkeypatch.setattr("nbspam.serving.server.serve", lambda *_: None)
+    (users / "hal.allow").write_text("@example.org\n")
+    serve = ["serve", "-q", "-m", model, "--socket", users / "socket"]
+    for options in (["--user-models", users, "--auth-host", "mx"], ["--block", "@b.org"], []):
+        assert CliRunner().invoke(nbspam_command, list(map(str, serve + options))).exit_code == 0
+    own, lists, none = (setup.senders for setup in setups)
+    assert (own.auth_hosts, none) == (("mx",), None)
+    assert lists.listed(parse(b"From: a@b.org\n\n")).reason == "blocked sender"
+    proof = b"Authentication-Results: mx; spf=pass smtp.mailfrom=example.org\n"
+    message = proof + b"From: a@example.org\n"
+    models = setups[0].of_worker({}, is_for_large=False)
+    for user, reason in (("hal", "allowed sender"), ("ann", None)):
+        chosen = models.filter_for(user)
+        tokenized = tokenize(parse(message + SPAM), wanted=chosen.wanted)
+        assert chosen.classify_tokens(tokenized).reason == reason
 
 
 def test_few_models_stay_open(serving, model, users):

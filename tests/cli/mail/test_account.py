@@ -192,24 +192,14 @@ def test_what_an_account_says_and_its_defaults(home):
         'token-command = "echo token"\n'
     )
     one, work = mail_places(())
-    assert one[3:] == (
+    assert one[3:11] == (
         *(1143, "starttls", str(home.path / "ca.pem"), 9, "home"),
-        *(("INBOX", "Lists"), "Spam", ("Archive",), None, False),
+        *(("INBOX", "Lists"), "Spam", ("Archive",)),
     )
     assert (one.name, one.secret().value) == ("hal@mail.example.org", PASSWORD)
     assert (work.server, work.secret().is_token) == ("mx:993", True)
-    assert work[3:] == (
-        None,
-        "implicit",
-        None,
-        60,
-        "work",
-        ("INBOX",),
-        None,
-        ("INBOX",),
-        None,
-        False,
-    )
+    assert work[3:11] == (None, "implicit", None, 60, "work", ("INBOX",), None, ("INBOX",))
+    assert work[11:] == (None, False, ())
     assert [each.label for each in mail_places(["work", "home"])] == ["work", "home"]
 
 
