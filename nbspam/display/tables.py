@@ -23,7 +23,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from nbspam.errors import OptionError, SourceError, TableError, install_command
+from nbspam.errors import OptionError, SourceError, TableError, install_command, one_line
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import field
 from nbspam.reading.source import STDIN, Skipped
@@ -106,7 +106,7 @@ class TableWriter:
         say: Callable[[str], object] = str,
     ) -> None:
         self.file, self._form, self._keeps_formulas, self._say = file, form, keeps_formulas, say
-        self._is_json = form in ("json", "jsonl")
+        self._is_json, self._is_terminal = form in ("json", "jsonl"), file.isatty()
         self._names: Sequence[str] | None = None  # of the last table
         self._columns: list[str] = []  # of the last table, none twice
         self._added: list[str] = []
@@ -118,10 +118,13 @@ class TableWriter:
         """Write a text, of csv.writer a line.
 
         That quotes a CR in a cell only if lines end with CR, too.  An unpaired surrogate, which
-        JSON can contain, is written as JSON escapes it.
+        JSON can contain, is written as JSON escapes it.  A terminal gets nothing that commands it.
         """
         if text.endswith("\r\n"):
             text = text[:-2] + "\n"
+        if self._is_terminal:
+            pieces = re.split("([\t\n])", text)
+            text = "".join(piece if piece in "\t\n" else one_line(piece) for piece in pieces)
         self.file.write(text.encode("utf-8", "backslashreplace"))
 
     def add(

@@ -105,6 +105,19 @@ def test_json_lines_have_the_objects_that_were_read_and_tables_a_cell_for_each_f
     ]
 
 
+@each("form", ["csv", "tsv", "jsonl", "json"])
+def test_nothing_commands_a_terminal(form, monkeypatch):
+    text = "\x1b[2J\x9b2J\r\u202e é\nb"
+    assert "\x9b2J" in written(form, ["1", text]).decode()
+    terminal = type("Terminal", (io.BytesIO,), {"isatty": lambda _: True})
+    with monkeypatch.context() as patch:
+        patch.setattr(io, "BytesIO", terminal)
+        shown = written(form, ["1", text]).decode()
+    assert all(c.isprintable() or c in "\t\n" for c in shown)
+    assert "\\u202e é" in shown
+    assert shown.count("\n") == written(form, ["1", "a\nb"]).count(b"\n")
+
+
 def test_names_that_a_table_has_are_numbered():
     assert added_names(["verdict", "log_odds_2"]) == ["verdict_3", "probability_3", "log_odds_3"]
     said = []
