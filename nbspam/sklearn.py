@@ -239,7 +239,7 @@ def _times(weights: Any, n: int) -> list[int]:
             f"sample_weight must be a whole number for each of the {n:,} messages; give such"
             " numbers, or leave it out"
         ) from error
-    times = np.nan_to_num(repeats).astype(int)
+    times = np.nan_to_num(repeats, posinf=0, neginf=0).astype(int)
     wrong = np.flatnonzero((times != repeats) | (times < 0))
     if len(wrong):
         raise OptionError(

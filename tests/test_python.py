@@ -234,6 +234,11 @@ def test_many_messages_are_judged_as_each_and_those_of_a_frame_beside_its_column
             "sample_weight 0.5 of message 1 must be a whole number",
         ),
         (
+            lambda _: NBSpam().fit(["a", "b"], [0, 1], [1, np.inf]),
+            "Option",
+            "sample_weight inf of message 1 must",
+        ),
+        (
             lambda _: NBSpam().fit(["a", "b"], [0, 1], [1, -1]),
             "Option",
             "sample_weight -1 of message 1 must",

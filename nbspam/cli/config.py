@@ -1,6 +1,7 @@
 """`nbspam config`."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -8,7 +9,8 @@ from click.core import ParameterSource
 
 from nbspam.cli.accounts import configured_places
 from nbspam.cli.command import Command, command, config_file, config_place, flag
-from nbspam.cli.options import FORM
+from nbspam.cli.notes import note
+from nbspam.cli.options import FORM, SenderOptions
 from nbspam.cli.settings import read_config
 from nbspam.errors import one_line
 
@@ -27,7 +29,7 @@ def config(
     ~/.config/nbspam/config.toml.
 
     \b
-      model = "~/mail.json"   # for all commands; also base, jobs and log
+      model = "~/mail.json"   # for all commands; also base, jobs, log, senders
       [serve]                 # any option of nbspam serve
       socket = "nbspam.sock"
       [mail.home]             # a place of nbspam mail (docs/mail.md)
@@ -56,10 +58,12 @@ def config(
         assert isinstance(subcommand, Command)
         context = subcommand.make_context(name, [], group)  # raises for a wrong value
         values = subcommand.arguments(context)
-        values["senders"].lists(*hosts)  # raises, as `check`
-        if name == "serve" and table:
+        if name == "classify":
+            senders = values["senders"]
+        elif table:
             from nbspam.cli.serve import check
 
+            values["senders"].lists()  # raises, as `check`
             check(values["cutting"], values["listening"], values["serving"])
         for parameter in subcommand.options():
             key, field = parameter.flag[2:], parameter.name or ""
@@ -70,6 +74,7 @@ def config(
                     value = f"{value:04o}"  # as it is written
                 value = value if isinstance(value, bool | int | float | tuple) else str(value)
                 rows.append((f"[serve] {key}" if name == "serve" else key, value, origin))
+    _check_senders(senders, hosts)
     rows += [(f"[mail.{name}]", place.name, "file") for name, place in places.items()]
     if form == "json":
         settings = [dict(zip(("option", "value", "from"), row, strict=True)) for row in rows]
@@ -78,3 +83,17 @@ def config(
     click.echo(f"config file: {one_line(file or 'none')}")
     for key, value, origin in rows:
         click.echo(f"{key} = {one_line(json.dumps(value, ensure_ascii=False))} ({origin})")
+
+
+def _check_senders(senders: SenderOptions, hosts: Sequence[str | None]) -> None:
+    """Raise OptionError for lists of senders that `nbspam mail` cannot use, or other commands.
+
+    hosts: the auth-host of each place of mail.  If they alone have one, a note says so.
+    """
+    for host in hosts or [None]:
+        senders.lists(host)
+    if senders.allow and not (senders.auth_host or senders.trust_from):
+        note(
+            "allow: only nbspam mail can use it, by the auth-host of its places; classify, explain"
+            " and serve fail until auth-host stands above the tables, too"
+        )

@@ -102,11 +102,28 @@ class Sources(NamedTuple):
             yield from cutter.pieces(source, label)
 
     def check(self) -> None:
-        """Raise OptionError if there is no source."""
-        if not (self.sources or self._named()):
+        """Raise OptionError for no source, and for one that only a shell can have meant.
+
+        `--ham ~/Maildir/.* --spam ~/Maildir/.Junk` without quotes names the junk folder twice, and
+        in some shells (dash) the folder above.
+        """
+        labelled_sources = self._named()
+        if not (self.sources or labelled_sources):
             raise OptionError(
                 "no source was given; name a table or a folder, or use --spam and --ham"
             )
+        label_by_path: dict[str, str] = {}
+        for label, source in labelled_sources:
+            if source != STDIN and label_by_path.setdefault(real_name(source), label) != label:
+                raise OptionError(
+                    f"{source}: is given with two labels; give it once, and quote a pattern such as"
+                    " '~/Maildir/.*'"
+                )
+        for source in (*self.spam[1:], *self.spam[:-1], *self.ham[1:], *self.ham[:-1]):
+            if source.rstrip("/").endswith(("/.", "/..")):
+                raise OptionError(
+                    f"{source}: a shell made this of a pattern; quote it, such as '~/Maildir/.*'"
+                )
 
     def check_all(self) -> None:
         """Raise OptionError if there is no source, and SourceError if one does not exist."""

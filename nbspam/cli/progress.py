@@ -149,9 +149,8 @@ def _size(path: str) -> int:
 _LARGEST, _SMALLEST = 1 << 20, 1 << 16  # bytes of a piece; bounds the memory of a worker
 _ROUNDS = 12  # pieces for each worker, at least
 _MOST = 20_000  # pieces
-_SURVEYED = (
-    32 << 20
-)  # bytes of a file whose lines are counted here: a process takes longer to start
+# Bytes of a file whose lines are counted here: a process takes longer to start.
+_SURVEYED = 32 << 20
 
 
 def cutter(where: Executor, options: "ReadingOptions", names: "Sequence[str]") -> "Cutter":

@@ -3,10 +3,10 @@
 CSV, TSV, JSON and JSON lines are written row by row, Parquet and Excel at the end.  All text is
 UTF-8.
 
-A spreadsheet takes a cell of a CSV that begins with one of `=+-@`, a tab or a CR for a formula,
-which may run a program, and a sender chooses the text.  An apostrophe before the cell makes it text
-(OWASP, "CSV injection"); a number such as -1,5 stays one.  Excel workbooks have texts and formulas
-apart, so there texts stay as they are.
+A spreadsheet takes a cell of a CSV that begins with one of `=+-@`, a tab, CR, LF or NUL for a
+formula, which may run a program, and a sender chooses the text.  An apostrophe before the cell
+makes it text (OWASP, "CSV injection", and ASVS 1.2.10); a number such as -1,5 stays one.  Excel
+workbooks have texts and formulas apart, so there texts stay as they are.
 """
 
 import csv
@@ -17,12 +17,13 @@ import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from nbspam.errors import OptionError, SourceError, TableError, install_command
+from nbspam.errors import OptionError, SourceError, TableError, install_command, one_line
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import field
 from nbspam.reading.source import STDIN, Skipped
@@ -37,7 +38,7 @@ ADDED = "verdict", "probability", "log_odds"
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _PACKAGES = {"parquet": "pyarrow", "xlsx": "openpyxl"}
 FORMS = (*_DELIMITERS, "jsonl", "json", *_PACKAGES)  # and the endings of files
-_FORMULA = tuple("=+-@\t\r")
+_FORMULA = tuple("=+-@\t\r\n\0")
 _NUMBER = re.compile(r"[-+]?(?:|[\d.,' \u00a0\u202f]*\d(?:e[-+]?\d+)? ?%?|inf|nan)", re.IGNORECASE)
 _SOURCE = ("source",)  # the column of a message that is in no table
 # What Excel can hold: rows below the header, characters of a cell, digits of a whole number.
@@ -105,7 +106,7 @@ class TableWriter:
         say: Callable[[str], object] = str,
     ) -> None:
         self.file, self._form, self._keeps_formulas, self._say = file, form, keeps_formulas, say
-        self._is_json = form in ("json", "jsonl")
+        self._is_json, self._is_terminal = form in ("json", "jsonl"), file.isatty()
         self._names: Sequence[str] | None = None  # of the last table
         self._columns: list[str] = []  # of the last table, none twice
         self._added: list[str] = []
@@ -117,10 +118,13 @@ class TableWriter:
         """Write a text, of csv.writer a line.
 
         That quotes a CR in a cell only if lines end with CR, too.  An unpaired surrogate, which
-        JSON can contain, is written as JSON escapes it.
+        JSON can contain, is written as JSON escapes it.  A terminal gets nothing that commands it.
         """
         if text.endswith("\r\n"):
             text = text[:-2] + "\n"
+        if self._is_terminal:
+            pieces = re.split("([\t\n])", text)
+            text = "".join(piece if piece in "\t\n" else one_line(piece) for piece in pieces)
         self.file.write(text.encode("utf-8", "backslashreplace"))
 
     def add(
@@ -146,7 +150,7 @@ class TableWriter:
             values = dict(zip_longest(self._columns, values))
         if self._is_json:
             record = {**values, **dict(zip(self._added, added.values(), strict=True))}
-            text = json.dumps(record, ensure_ascii=False, default=_plain)
+            text = _json(record)
             self.write(f"{text}\n" if self._form == "jsonl" else f"{self._before}{text}")
             self._before = ",\n"
             return
@@ -197,6 +201,15 @@ class TableWriter:
         self.file.flush()
 
 
+def _json(value: object) -> str:
+    """Return a value as JSON, which has no NaN and nothing infinite: these become null."""
+    as_text = partial(json.dumps, ensure_ascii=False, default=_plain)
+    try:
+        return as_text(value, allow_nan=False)
+    except ValueError:
+        return as_text(json.loads(as_text(value), parse_constant=lambda _: None))
+
+
 def _plain(value: Any) -> object:
     """Return what JSON has of a value that it does not know: of numpy a list, else its text."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
@@ -205,7 +218,7 @@ def _plain(value: Any) -> object:
 def _flat(value: Any) -> object:
     """Return a cell: an object or a list as JSON."""
     if isinstance(value, Mapping | list | tuple) or hasattr(value, "tolist"):
-        return json.dumps(value, ensure_ascii=False, default=_plain)
+        return _json(value)
     return value
 
 

@@ -33,7 +33,8 @@ _DOMAIN_LIMIT = 253  # characters, as DNS has it
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _OUTSIDE = re.compile(rf'[^"()]+|{_QUOTED}|\(', re.DOTALL)
-_COMMENT = re.compile(r"[^()\\]+|\\.|[()]", re.DOTALL)
+# A quoted local part that a server copies into a comment can end it: `(a@b "x); dkim=pass …`.
+_COMMENT = re.compile(r"[^()\"\\]+|\\.|[()]", re.DOTALL)
 _FIELD = re.compile(rb"([!-9;-~]+):")
 _NOT_IN_HEADER = re.compile(rb"[\r\0]|(?m:^[ \t]+$)")
 
@@ -140,12 +141,17 @@ def _expanded(name: str, entries: Iterable[str]) -> Iterator[tuple[str, str]]:
         if not entry.startswith(FILE):
             yield entry.strip(), name
             continue
-        path = Path(entry.removeprefix(FILE)).expanduser()
+        path = Path(entry.removeprefix(FILE))
         try:
+            path = path.expanduser()  # RuntimeError: of an unknown user
             with path.open("rb") as file:
-                text = file.read(_FILE_LIMIT).decode("utf-8-sig")
-        except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or "it is not UTF-8"
+                content = file.read(_FILE_LIMIT + 1)
+            if len(content) > _FILE_LIMIT:
+                raise ValueError(f"it is longer than {_FILE_LIMIT:,} bytes")
+            text = content.decode("utf-8-sig")
+        except (OSError, ValueError, RuntimeError) as error:
+            is_coding = isinstance(error, UnicodeError)
+            why = "it is not UTF-8" if is_coding else getattr(error, "strerror", None) or error
             raise OptionError(
                 f"{name}: {path} cannot be read ({why}); correct it, or leave it out"
             ) from error
@@ -252,7 +258,10 @@ def _lexemes(value: str) -> tuple[str, list[str]]:
 
 
 def _without_comments(value: str) -> str | None:
-    """Return a structured value with a blank for each comment; None if it is malformed."""
+    """Return a structured value with a blank for each comment; None if it is malformed.
+
+    A comment with a quotation mark proves nothing, though RFC 5322 allows it.
+    """
     kept, depth, at = "", 0, 0
     while at < len(value):
         match = (_COMMENT if depth else _OUTSIDE).match(value, at)

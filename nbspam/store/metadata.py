@@ -322,7 +322,7 @@ def load_metadata(fields: Any) -> Metadata:
     try:
         top = _Fields(fields)
         settings = _loaded_settings(top, rules)
-        return Metadata(settings, _loaded_state(top, settings))
+        return Metadata(_with_read_labels(settings), _loaded_state(top, settings))
     except KeyError as error:
         raise damage(f"it has no {shown(error.args[0])}") from None
     except (TypeError, ValueError, OverflowError) as error:
@@ -406,6 +406,18 @@ def _loaded_settings(top: _Fields, rules: int) -> ModelSettings:
         ham_cutoff=top.take("ham_cutoff", _number(0, spam_cutoff)),
         rules=rules,
     )
+
+
+def _with_read_labels(settings: ModelSettings) -> ModelSettings:
+    """Return settings whose classes are named as labels are read, in lower case.
+
+    Models from before 1.0.0 may have other names.  Two that would become one stay as they are.
+    """
+    names = tuple(map(str.lower, settings.classes))
+    if len({*names, UNSURE}) <= len(names):
+        return settings
+    positive = settings.positive and settings.positive.lower()
+    return settings._replace(classes=names, positive=positive)
 
 
 def _loaded_state(top: _Fields, settings: ModelSettings) -> LearnedState:
@@ -585,7 +597,9 @@ def is_digest(value: object) -> bool:
 def _are_classes(names: Any) -> bool:
     # A line end in a name would add a header of its own to marked mail.
     return (
-        _list(lambda name: isinstance(name, str) and normal_label(name) == name != "")(names)
+        _list(lambda name: isinstance(name, str) and normal_label(name) == name.lower() != "")(
+            names
+        )
         and 2 <= len(set(names)) == len(names)
         and UNSURE not in names
     )

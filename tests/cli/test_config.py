@@ -185,8 +185,18 @@ def test_a_mistake_in_the_lists_stops_what_has_them(nbspam, config, assert_sente
     assert (passed.code, passed.out.encode()) == (75, MAIL)
 
 
-def test_the_host_of_a_place_is_enough_for_the_lists(nbspam, config):
-    config('allow = "@a.org"\n[mail.home]\nmaildir = "/m"\nauth-host = "mx.example.net"\n')
+def test_the_host_of_a_place_is_enough_for_its_lists_alone(nbspam, config, assert_sentence):
+    lists, host = 'allow = "@a.org"\n', 'auth-host = "mx.example.net"\n'
+    place = f'[mail.home]\nmaildir = "/m"\n{host}'
+    config(lists + place)
+    checked = nbspam("config")
+    assert (checked.code, checked.err.count("\n")) == (0, 1)
+    assert "only nbspam mail can use it" in checked.err
+    assert "need a proof" in nbspam("classify", stdin=MAIL).err
+    for wrong in (f'{place}[mail.work]\nmaildir = "/m"\n', f"[serve]\nworkers = 2\n{place}"):
+        config(lists + wrong)
+        assert_sentence(nbspam("config"), "allowed senders need a proof", code=2)
+    config(lists + host + place)
     assert nbspam("config").err == ""
 
 

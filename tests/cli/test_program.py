@@ -271,6 +271,7 @@ def folder(request, tmp_path, monkeypatch, sample, few_resamples):
     rows = (sample / "sms.tsv").read_text().splitlines(keepends=True)
     (tmp_path / "sms.tsv").write_text("".join(rows[: request.param]))
     (tmp_path / "mail.txt").write_text("WINNER! Claim your FREE prize: http://prize.example/win\n")
+    (tmp_path / "promo.txt").write_text("SALE: half price on all shoes\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NBSPAM_MODEL", "model.json")
     (tmp_path / "config.toml").write_text("jobs = 1\n[serve]\ntell = true\n")
@@ -293,7 +294,7 @@ train sms.tsv
 train --replace --max-ham-blocked 1% sms.tsv
 train --update --ham sample_data/mail/ham.mbox --spam sample_data/mail/spam.mbox
 train -m one.json --spam mail.txt --update
-train -m three.json --ham sms.tsv --spam mail.txt --label promo=mail.txt --lines
+train -m three.json --ham sms.tsv --spam mail.txt --label promo=promo.txt --lines
 classify mail.txt
 explain mail.txt
 explain --fragments --top 100 mail.txt

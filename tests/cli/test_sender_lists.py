@@ -66,6 +66,18 @@ def test_the_verdict_and_the_reason_of_one_message(nbspam, listed):
         assert ("[SPAM]" in passed.out) == (verdict == "spam")
 
 
+@each("content", [None, b"\xff", b"nobody\n", b"@a.org\n" * (1 + (16 << 20) // 7)])
+def test_a_mail_passes_unchanged_with_a_list_that_cannot_be_used(nbspam, listed, content):
+    path = listed / ".config" / "nbspam" / "allowed"
+    path.unlink() if content is None else path.write_bytes(content)
+    for options in ([], ["--allow", f"file:{path}"], ["--allow", "file:~nobody-here/allowed"]):
+        done = nbspam("classify", "-p", *options, stdin=VERDICTS[0][0])
+        assert (done.code, done.out.encode()) == (75, VERDICTS[0][0])
+        assert done.err.startswith("nbspam: ")
+        assert len(done.err.splitlines()) == 1
+        assert "internal" not in done.err
+
+
 def test_the_probability_stays_that_of_the_words(nbspam, listed, trained):
     with library.open(trained) as alone:
         for mail, *_ in VERDICTS:

@@ -178,3 +178,29 @@ def test_a_line_costs_no_slow_module(model):
         "nbspam.cli.tracing",
         "nbspam.serving.log",
     }
+
+
+@pytest.mark.parametrize(
+    ("sources", "said"),
+    [
+        ("--ham MD/.Junk MD/.Work --spam MD/.Junk", "MD/.Junk: is given with two labels"),
+        ("--spam MD/.Junk/ --label ham=MD/.Junk", "MD/.Junk: is given with two labels"),
+        ("--ham MD/. MD/.. MD/.Work --spam MD/.Junk", "a shell made this of a pattern"),
+        ("--ham MD/.Work/ MD/../ --spam MD/.Junk", "MD/../: a shell made this of a pattern"),
+    ],
+)
+def test_a_pattern_that_the_shell_has_expanded_is_refused(
+    nbspam, tmp_path, monkeypatch, assert_sentence, sources, said
+):
+    """It would have learned the junk folder as ham, in dash all that is beside the Maildir."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("Junk", "Work"):
+        (tmp_path / "MD" / f".{name}").mkdir(parents=True)
+        (tmp_path / "MD" / f".{name}" / "1.eml").write_bytes(MAIL + name.encode())
+    for command in ("train -m new.json", "eval --folds 2"):
+        assert_sentence(nbspam(*command.split(), *sources.split()), said, code=2)
+    assert not Path("new.json").exists()
+    for right in ("--ham MD/.* --spam MD/.Junk", "--spam MD/.Junk --ham MD/../MD/.Work"):
+        assert nbspam("train", "-m", "new.json", "--replace", *right.split()).code == 0
+    monkeypatch.chdir(tmp_path / "MD" / ".Work")
+    assert nbspam("train", "-m", "new.json", "--ham", ".", "--spam", "../.Junk").code == 0

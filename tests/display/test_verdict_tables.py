@@ -4,6 +4,7 @@ import csv
 import datetime
 import io
 import json
+import math
 import os
 import re
 from pathlib import Path
@@ -35,7 +36,17 @@ def cells_of(data, form="csv"):
 
 @each("form", ["csv", "tsv"])
 def test_no_cell_of_a_table_is_a_formula_and_numbers_stay(form):
-    formulas = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\r=1", "=-1", "- milk"]
+    formulas = [
+        "=1+1",
+        "+cmd|' /C calc'!A0",
+        "-2+3",
+        "@SUM(1)",
+        "\t=1",
+        "\r=1",
+        "\n=1",
+        "=-1",
+        "- milk",
+    ]
     kept = [
         "",
         "a=b",
@@ -72,6 +83,14 @@ def test_json_lines_have_the_objects_that_were_read_and_tables_a_cell_for_each_f
         {"text": "é", **ADDED},
     ]
     assert json.loads(written("json")) == []
+    odd = {"id": math.nan, "text": "a", "more": {"x": [1.5, math.inf, 2**60, "NaN"]}}
+    [line] = written("jsonl", odd).splitlines()  # JSON has no such numbers
+    assert json.loads(line, parse_constant=pytest.fail) == {
+        "id": None,
+        "text": "a",
+        "more": {"x": [1.5, None, 2**60, "NaN"]},
+        **ADDED,
+    }
     header, row = cells_of(written("csv", NESTED, names=(*TEXTS, "more", "is", "more.x")))
     assert header == ["id", "text", "more", "is", "more.x", *ADDED]
     assert row == [
@@ -84,6 +103,19 @@ def test_json_lines_have_the_objects_that_were_read_and_tables_a_cell_for_each_f
         "0.75",
         "-1.5",
     ]
+
+
+@each("form", ["csv", "tsv", "jsonl", "json"])
+def test_nothing_commands_a_terminal(form, monkeypatch):
+    text = "\x1b[2J\x9b2J\r\u202e é\nb"
+    assert "\x9b2J" in written(form, ["1", text]).decode()
+    terminal = type("Terminal", (io.BytesIO,), {"isatty": lambda _: True})
+    with monkeypatch.context() as patch:
+        patch.setattr(io, "BytesIO", terminal)
+        shown = written(form, ["1", text]).decode()
+    assert all(c.isprintable() or c in "\t\n" for c in shown)
+    assert "\\u202e é" in shown
+    assert shown.count("\n") == written(form, ["1", "a\nb"]).count(b"\n")
 
 
 def test_names_that_a_table_has_are_numbered():

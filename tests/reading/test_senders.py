@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.errors import OptionError
+from nbspam.errors import OptionError, one_line
 from nbspam.names import ALLOWED_SENDER, BLOCKED_SENDER
 from nbspam.reading.message import parse
 from nbspam.reading.senders import SenderLists, authentication_results, sender_lists, sentence_on
@@ -95,10 +95,14 @@ def test_a_file_of_entries(tmp_path):
     path.write_text("@a.org\nboss\n")
     with pytest.raises(OptionError, match=f"{path}:2: 'boss' is not a sender; write boss@ex"):
         SenderLists([f"file:{path}"])
-    for content, why in ((None, "No such file"), (b"\xff", "not UTF-8")):
+    too_long = b"@a.org\n" * (1 + (16 << 20) // 7)
+    for content, why in ((None, "No such file"), (b"\xff", "not UTF-8"), (too_long, "16,777,216")):
         path.unlink() if content is None else path.write_bytes(content)
         with pytest.raises(OptionError, match=f"block: {path} cannot be read \\(.*{why}"):
             SenderLists((), [f"file:{path}"])
+    for name, why in (("~nobody-here/x", "home directory"), ("a\0b", "null")):
+        with pytest.raises(OptionError, match=f"block: {one_line(name)} cannot be read \\(.*{why}"):
+            SenderLists((), [f"file:{name}"])
 
 
 @each(
@@ -304,6 +308,7 @@ PROOFS = [
     (f'{HOST}; spf=fail smtp.mailfrom="; dmarc=pass header.from=example.org"@evil.org', False),
     (f"{HOST}; spf=fail (; dmarc=pass header.from=example.org) smtp.mailfrom=a@evil.org", False),
     (f'{HOST}; spf=fail (a "b); dmarc=pass header.from=example.org;" c) smtp.helo=x', False),
+    (f'{HOST}; spf=fail (a "b); dmarc=pass header.from=example.org; x (c" d)', False),
     (f'{HOST}; spf=fail reason="\\"; dmarc=pass header.from=example.org" smtp.helo=x', False),
     (f"{HOST}; dmarc/2=pass header.from=example.org", False),
     ("", False),

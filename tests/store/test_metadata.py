@@ -194,6 +194,22 @@ def test_odd_classes_survive_too():
     assert metadata == loaded_again(metadata)
 
 
+@pytest.mark.parametrize(
+    ("classes", "loaded"),
+    [
+        (("News", "Promo"), ("news", "promo")),
+        (("HAM", "News", "spam"), ("ham", "news", "spam")),
+        (("News", "news"), ("News", "news")),  # else they would be one
+        (("Unsure", "spam"), ("Unsure", "spam")),  # else it would be a verdict
+    ],
+)
+def test_classes_of_older_models_are_named_as_labels_are_read(classes, loaded):
+    """Labels kept their case before 1.0.0; refused, their models would be lost."""
+    before = learn([(name, {name}) for name in classes], positive=classes[-1]).fit.metadata
+    settings = before.settings._replace(classes=loaded, positive=loaded[-1])
+    assert loaded_again(before) == before._replace(settings=settings)
+
+
 def test_the_positive_class_has_an_index():
     assert learn().fit.metadata.settings.positive_index == 1
     three = learn([(name, {name}) for name in ("a", "b", "c")])
