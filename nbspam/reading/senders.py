@@ -13,6 +13,7 @@ enough.  Loaded only where there are lists.
 Sources: RFC 5322 (addresses), RFC 8601 (Authentication-Results), RFC 7489 (alignment), RFC 3492.
 """
 
+import os
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
@@ -99,13 +100,13 @@ def _normal(local: str, domain: str) -> Address | None:
 class _List:
     """A list of senders."""
 
-    def __init__(self, name: str, entries: Iterable[str]) -> None:
+    def __init__(self, name: str, entries: Iterable[str], follows_links: bool) -> None:
         """name: of the option, for errors.  Raises OptionError for an entry that is no sender."""
         if isinstance(entries, str):
             raise OptionError(f"{name} is a text; give a list of senders")
         self._exact: dict[Address, str] = {}  # no wildcard but a local part `*`
         self._patterns: list[tuple[int, re.Pattern[str], str]] = []
-        for entry, place in _expanded(name, entries):
+        for entry, place in _expanded(name, entries, follows_links):
             local, at, domain = entry.rpartition("@")
             address = _normal(local or "*", domain) if at else None
             if address is None or re.search(r'[\s<>,;]|^"|^@', local):
@@ -135,7 +136,7 @@ class _List:
         return min(found, default=None)
 
 
-def _expanded(name: str, entries: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _expanded(name: str, entries: Iterable[str], follows_links: bool) -> Iterator[tuple[str, str]]:
     """Yield each entry, those of files too, and where it stands."""
     for entry in entries:
         if not entry.startswith(FILE):
@@ -144,7 +145,8 @@ def _expanded(name: str, entries: Iterable[str]) -> Iterator[tuple[str, str]]:
         path = Path(entry.removeprefix(FILE))
         try:
             path = path.expanduser()  # RuntimeError: of an unknown user
-            with path.open("rb") as file:
+            flags = os.O_RDONLY | (0 if follows_links else os.O_NOFOLLOW)
+            with os.fdopen(os.open(path, flags), "rb") as file:
                 content = file.read(_FILE_LIMIT + 1)
             if len(content) > _FILE_LIMIT:
                 raise ValueError(f"it is longer than {_FILE_LIMIT:,} bytes")
@@ -176,14 +178,17 @@ class SenderLists:
         auth_hosts: Iterable[str] = (),
         trust_from: bool = False,
         common: "SenderLists | None" = None,
+        follows_links: bool = True,
     ) -> None:
         """Read the lists; raises OptionError for an entry that is no sender.
 
         auth_hosts: the names of the user's own servers in Authentication-Results.
         trust_from: believe From without a proof.
         common: lists for the senders that these do not name.
+        follows_links: False refuses a file of entries that is a link, as another user may make one.
         """
-        self._allow, self._block = _List("allow", allow), _List("block", block)
+        self._allow = _List("allow", allow, follows_links)
+        self._block = _List("block", block, follows_links)
         self.auth_hosts = tuple(host.strip().lower() for host in auth_hosts)
         self.trust_from, self._common = trust_from, common
 

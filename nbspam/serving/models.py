@@ -317,6 +317,7 @@ class UserModels:
                 self._senders.auth_hosts,
                 self._senders.trust_from,
                 common=self._senders,
+                follows_links=False,
             )
         self._lists[path] = stamps, lists
         if len(self._lists) > self._most:

@@ -201,6 +201,15 @@ PARTS = st.sampled_from(
         *("İ", "K"),
     ]
 )
+
+
+def test_a_list_that_another_user_may_replace_is_not_a_link(tmp_path):
+    (tmp_path / "secret").write_text("no sender\n")
+    (tmp_path / "allow").symlink_to("secret")
+    with pytest.raises(OptionError, match=r"allow cannot be read"):
+        SenderLists([f"file:{tmp_path / 'allow'}"], follows_links=False)
+
+
 LISTS = SenderLists(["boss@example.org"], ["*@*.evil.org"], [HOST])
 
 
