@@ -7,7 +7,7 @@ import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CODE, FILES, TESTS, WORDS = 21_960, 118, 34_200, 28_000
+CODE, FILES, TESTS, WORDS = 21_960, 118, 34_200, 28_100
 NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 
 
