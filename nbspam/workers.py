@@ -110,12 +110,12 @@ class Processes(Executor):
         start_method: of `multiprocessing`; None is Python's choice.
         """
         self._jobs, self._alone, self._pauses = jobs, alone, pauses
-        self._has_forked = False  # after that, all later work goes to processes
+        self._forks = False  # after that, all later work goes to processes
         self._start_method = start_method
 
     def expect(self, size: int) -> None:
         """Start processes at once for large sources."""
-        self._has_forked |= size >= _LARGE
+        self._forks |= size >= _LARGE
 
     def map(
         self, function: Callable[[S, A], B], shared: S, items: Iterable[A], n: int = 1
@@ -124,8 +124,8 @@ class Processes(Executor):
         items = iter(items)
         worked = 0.0  # seconds, without the time that the consumer of the values takes
         for item in items:
-            if worked >= self._alone or self._has_forked:
-                self._has_forked = True
+            if worked >= self._alone or self._forks:
+                self._forks = True
                 yield from self._in_processes(function, shared, itertools.chain([item], items))
                 return
             begun = time.monotonic()

@@ -18,10 +18,10 @@ from typing import Any
 import click
 
 from nbspam.errors import OptionError
+from nbspam.names import LIST_FILE
 
 # A test holds them to the options.
 KEYS = ("allow", "auth-host", "base", "block", "jobs", "log", "model", "trust-from")
-FILE = "file:"  # begins a text of a list that names a file
 _TABLES = ("mail", "serve")
 _LARGEST = 1 << 20  # bytes of a config file
 
@@ -109,8 +109,8 @@ def _checked(place: str, path: str, option: click.Option, value: object) -> Any:
     if isinstance(value, str) and "\0" in value:
         raise OptionError(f"{place}: contains a NUL character; leave it out")
     if option.multiple:
-        name = str(value).removeprefix(FILE)
-        return [value if name == value else FILE + absolute_path(name, path)]
+        name = str(value).removeprefix(LIST_FILE)
+        return [value if name == value else LIST_FILE + absolute_path(name, path)]
     is_path = isinstance(option.type, click.Path)
     return absolute_path(str(value), path) if is_path else value
 

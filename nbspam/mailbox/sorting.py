@@ -443,7 +443,8 @@ class Lessons:
             waiting.pop(message.uid, None)
             if is_spam:
                 learned.against.add(message.uid)
-            if is_spam and digest in memory.marked and digest in {**memory.junked, **memory.kept}:
+            was_junked = digest in memory.junked or digest in memory.kept
+            if is_spam and digest in memory.marked and was_junked:
                 is_spam = False  # nbspam marked and moved it, and the user has moved it back
             if not (is_spam and digest in memory.marked):
                 source = connection.source_of(folder.name, message.uid)

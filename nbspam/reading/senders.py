@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nbspam.errors import OptionError, Remedy, one_line
-from nbspam.names import ALLOWED_SENDER, BLOCKED_SENDER
+from nbspam.names import ALLOWED_SENDER, BLOCKED_SENDER, LIST_FILE
 from nbspam.reading.header_fields import HEAD, Header
 from nbspam.reading.message import Message
 
-FILE = "file:"  # begins an entry that names a file of entries
 _FILE_LIMIT = 16 << 20  # bytes
 _VALUE_LIMIT = 16 << 10  # characters of one field; a longer one proves nothing
 _SENDERS_LIMIT = 100  # addresses in From that are looked up
@@ -112,7 +111,7 @@ class _List:
             if address is None or re.search(r'[\s<>,;]|^"|^@', local):
                 raise OptionError(
                     f"{place}: {entry!r} is not a sender; write boss@example.org, @example.org,"
-                    f" *@*.example.org, or {FILE}FILE for a file of such lines"
+                    f" *@*.example.org, or {LIST_FILE}FILE for a file of such lines"
                 )
             is_exact = not set(domain) & set("*?")
             if is_exact and (address.local == "*" or not set(local) & set("*?")):
@@ -139,10 +138,10 @@ class _List:
 def _expanded(name: str, entries: Iterable[str], follows_links: bool) -> Iterator[tuple[str, str]]:
     """Yield each entry, those of files too, and where it stands."""
     for entry in entries:
-        if not entry.startswith(FILE):
+        if not entry.startswith(LIST_FILE):
             yield entry.strip(), name
             continue
-        path = Path(entry.removeprefix(FILE))
+        path = Path(entry.removeprefix(LIST_FILE))
         try:
             path = path.expanduser()  # RuntimeError: of an unknown user
             flags = os.O_RDONLY | (0 if follows_links else os.O_NOFOLLOW)

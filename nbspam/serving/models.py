@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 from nbspam.errors import ModelError, NbspamError, Remedy, ServingError
 from nbspam.filter import CutOffsOf, TokenFilter
-from nbspam.reading.senders import FILE, SenderLists
+from nbspam.names import LIST_FILE
+from nbspam.reading.senders import SenderLists
 from nbspam.scoring.base import Base
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
@@ -312,8 +313,8 @@ class UserModels:
             return spam_filter
         if before != stamps:
             lists = SenderLists(
-                [f"{FILE}{allow}"] if stamps[0] else (),
-                [f"{FILE}{block}"] if stamps[1] else (),
+                [f"{LIST_FILE}{allow}"] if stamps[0] else (),
+                [f"{LIST_FILE}{block}"] if stamps[1] else (),
                 self._senders.auth_hosts,
                 self._senders.trust_from,
                 common=self._senders,
