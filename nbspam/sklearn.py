@@ -92,7 +92,8 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
     ) -> "NBSpam":
         """Learn more messages as an update of a model does: each once, however often it comes.
 
-        A message that comes with another label is moved.
+        A message that comes with another label is moved.  A first call that has all classes is a
+        fit, in which a message counts as often as it comes.
         classes: all labels that will come; the first call has them, unless its labels are all.
         sample_weight: as of `fit`, of all calls together.
         Raises NbspamError, for a label that is none of the classes too.
