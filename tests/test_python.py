@@ -528,7 +528,11 @@ def test_a_check_of_scikit_learn(estimator, check):
 
 
 def test_the_checks_that_fail_do_so_for_the_reason_given():
-    for check, reason in EXPECTED.items():
+    known = {
+        check: reason for check, reason in EXPECTED.items() if hasattr(estimator_checks, check)
+    }
+    assert len(known) >= len(EXPECTED) - 1  # one came after scikit-learn 1.6
+    for check, reason in known.items():
         wrong = (
             nbspam.NbspamError
             if reason is ITS_OWN_ERRORS
