@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from nbspam.errors import OptionError, SourceError, TableError, install_command, one_line
+from nbspam.reading.columns import VERDICT_COLUMNS
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import field
 from nbspam.reading.source import STDIN, Skipped
@@ -34,7 +35,6 @@ from nbspam.store.writing import replaced
 if TYPE_CHECKING:
     from nbspam.reading.cutting import SourcePiece
 
-ADDED = "verdict", "probability", "log_odds"
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _PACKAGES = {"parquet": "pyarrow", "xlsx": "openpyxl"}
 FORMS = (*_DELIMITERS, "jsonl", "json", *_PACKAGES)  # and the endings of files
@@ -81,7 +81,7 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
             yield file
 
 
-def added_names(names: Iterable[str], added: Iterable[str] = ADDED) -> list[str]:
+def added_names(names: Iterable[str], added: Iterable[str] = VERDICT_COLUMNS) -> list[str]:
     """Return the names of the added columns: with _2, _3 … if the table has one of them."""
     taken, added = {*names}, list(added)
     numbered, n = added, 1
@@ -304,7 +304,9 @@ class VerdictTable:
             is_its = is_message and verdict is not None and source == verdict.source
             shown = verdict.as_json() if is_its and verdict else {}
             if is_its or not is_message:
-                self._writer.add(source, names, values, {name: shown.get(name) for name in ADDED})
+                self._writer.add(
+                    source, names, values, {name: shown.get(name) for name in VERDICT_COLUMNS}
+                )
             if is_its:
                 break
         if self._pauses():

@@ -13,12 +13,13 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nbspam.bayes.event_model import odds_of_class
-from nbspam.display.tables import ADDED, TableWriter, added_names, form_of, opened
+from nbspam.display.tables import TableWriter, added_names, form_of, opened
 from nbspam.errors import counted
 from nbspam.evaluation import metrics
 from nbspam.evaluation.messages import DoubtedLabels, LearnedBefore, Mislabelled, doubted_labels
 from nbspam.evaluation.metrics import SEED, CalibrationBin, Figures, Interval, ScoredMessages
 from nbspam.names import UNSURE
+from nbspam.reading.columns import VERDICT_COLUMNS
 from nbspam.scoring.explanation import Word
 from nbspam.scoring.highlights import HighlightedExcerpt, excerpt_json
 from nbspam.scoring.verdict import CutOffs, Verdict, rounded
@@ -331,7 +332,7 @@ def _with_row(outcome: Outcome, rows: Rows, is_json: bool) -> dict[str, Any]:
         return record
     names, values = rows[outcome.judged.source]
     row = dict(values if isinstance(values, Mapping) else zip_longest(names, values))
-    numbered = dict(zip(ADDED, added_names(row), strict=True))
+    numbered = dict(zip(VERDICT_COLUMNS, added_names(row), strict=True))
     ours = {numbered.get(name, name): value for name, value in record.items()}
     left_out = {*row, "subject", "from", "text"} - {"label"}
     return row | {name: value for name, value in ours.items() if name not in left_out}

@@ -61,6 +61,7 @@ LABEL_NAMES = tuple(
     " etiqueta etichetta étiquette etikett etiket etykieta štítek rótulo klasse classe clase kelas"
     " класс метка мітка 标签 標籤 类别 ラベル 라벨 레이블 nhãn ป้าย".split()
 )
+VERDICT_COLUMNS = ("verdict", "probability", "log_odds")  # which `classify` adds to a table
 _WEAK_LABEL_NAMES = ("category", "type", "kategorie", "kategori", "categoría", "catégorie", "tipo")
 # The class that "yes" means in a column with such a name.
 _YES_NO_NAMES = {
@@ -245,11 +246,19 @@ def _label_kind(name: str, column: Sequence[str]) -> tuple[int, int, int] | None
     return kind, LABEL_NAMES.index(key) if is_named else len(LABEL_NAMES), n
 
 
+def _is_verdict(name: str, names: Sequence[str]) -> bool:
+    """Return whether a column is of verdicts that `classify` added, which are no user's labels."""
+    return name == VERDICT_COLUMNS[0] and {*VERDICT_COLUMNS} <= {*names}
+
+
 def _labels(columns: Sequence[Sequence[str]], names: Sequence[str]) -> list[tuple[int, ...]]:
     """Return the ranks of the columns that may be the label's, the best first, and their places."""
     if len(columns) < 2:
         return []
-    kinds = (_label_kind(name, column) for name, column in zip(names, columns, strict=True))
+    kinds = (
+        None if _is_verdict(name, names) else _label_kind(name, column)
+        for name, column in zip(names, columns, strict=True)
+    )
     return sorted((*kind, i) for i, kind in enumerate(kinds) if kind)
 
 
@@ -321,7 +330,9 @@ class _ColumnSearch(NamedTuple):
         ranks = _labels(self.contents, self.names)
         if not ranks:
             column = self.named(LABEL_NAMES)
-            return None if column is None or self._is_nested(column) else column
+            if column is None or self._is_nested(column):
+                return None
+            return None if _is_verdict(self.names[column], self.names) else column
         kind, _, n, column = ranks[0]
         if is_needed and kind in (_BY_CONTENT, _UNNAMED) and n > 1:
             rivals = [rank[-1] for rank in ranks if (rank[0], rank[2]) == (kind, n)]

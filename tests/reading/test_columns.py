@@ -104,6 +104,18 @@ def test_a_column_that_says_ham_or_spam_or_yes_or_no_is_the_label(
     assert skipped == []
 
 
+def test_verdicts_that_classify_added_are_no_labels(tmp_path):
+    path = tmp_path / "a.csv"
+    rows = [
+        f"{text.replace(',', '')},{label},0.{i},{i / 7}\n" for i, (label, text) in enumerate(PAIRS)
+    ]
+    path.write_text("".join(["message,verdict,probability,log_odds\n", *rows]))
+    with pytest.raises(TableError, match="looks like a label; name the label column"):
+        read(path)
+    path.write_text("".join(["message,verdict,probability,note\n", *rows]))
+    assert [label for label, _ in read(path)[0]] == [label for label, _ in PAIRS]
+
+
 @each("kinds, names, line", TEXTS)
 def test_a_name_is_a_hint_that_the_cells_must_not_contradict(kinds, names, line, tmp_path):
     path = tmp_path / "a.csv"
