@@ -237,7 +237,8 @@ def _echo_legend(wanted: bool, listed: list[tuple[str, str]], *, has_share: bool
     """
     if not wanted:
         if terminal_width() is not None:
-            click.echo("\n--legend says what the figures and the kinds of words mean")
+            click.echo()
+            echo_paragraph("--legend says what the figures and the kinds of words mean")
         return
     width = max(len(term) for term, _ in listed) + 2
     click.echo()

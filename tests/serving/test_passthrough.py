@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from one_case import each
 from servers import golden
@@ -176,6 +176,8 @@ def _after_from(clean, end):
 @given(MESSAGES, st.sampled_from(ALL_MARKS))
 def test_any_marked_message_has_the_same_tokens(raw, marks):
     clean = cleaned(raw, marks.name)
+    # A text with NULs is read as UTF-16, unless it has a header, which it gets with a mark.
+    assume(b"\0" not in clean or parse(clean).headers)
     found = tokens(marked(clean, marks))
     # The empty line before a text without a header may be ours; that it is not cannot be told.
     assert found in (
