@@ -114,13 +114,14 @@ class Filter:
         >>> [verdict.verdict for verdict in spam_filter.classify_many(["win a prize", "lunch"])]
         ['spam', 'ham']
         """
+        from nbspam.reading.columns import VERDICT_COLUMNS
         from nbspam.reading.tables import is_data_frame
 
         verdicts = list(self._verdicts(messages, text_column, jobs, strict))
         if not is_data_frame(messages):
             return verdicts
-        names = "verdict", "probability", "log_odds"
-        return messages.assign(**{name: [getattr(v, name) for v in verdicts] for name in names})
+        columns = {name: [getattr(v, name) for v in verdicts] for name in VERDICT_COLUMNS}
+        return messages.assign(**columns)
 
     def probabilities(
         self,

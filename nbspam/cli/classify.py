@@ -332,10 +332,8 @@ def _verdict_table(
     files = tables.OutputFiles({"--output": path})
     files.check(read[0], Path(read[1]))
     with tables.opened(path) if path else contextlib.nullcontext(sys.stdout.buffer) as file:
-        table = tables.VerdictTable(
-            tables.TableWriter(file, form, keeps_formulas, notes.note), live.would_block
-        )
-        table.guarded = files.guarded
+        writer = tables.TableWriter(file, form, keeps_formulas, notes.note)
+        table = tables.VerdictTable(writer, live.would_block, files)
         yield table
         table.close()
 

@@ -154,8 +154,8 @@ class Request(NamedTuple):
     quiet: bool
     is_dry_run: bool = False
     judges_all: bool = False
-    is_first: bool = True  # round of `watch`: what a model lacks is said once
     senders: SenderOptions = SenderOptions((), (), (), False)
+    is_first: bool = True  # round of `watch`: what a model lacks is said once
 
 
 def check_sorting(cutting: Cutting, sorting: Sorting) -> None:
@@ -229,8 +229,7 @@ def filter_(
       nbspam mail filter --mark --format json
     """
     check_sorting(cutting, sorting)
-    request = Request(model, cutting, sorting, jobs, form, quiet, dry_run, judges_all)
-    request = request._replace(senders=senders)
+    request = Request(model, cutting, sorting, jobs, form, quiet, dry_run, judges_all, senders)
     named = _places(accounts, senders)
     if not sorting.learn or dry_run:
         _classes(model, True, quiet)  # without a model there is no reason to connect

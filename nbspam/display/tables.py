@@ -276,11 +276,11 @@ class VerdictTable:
     A row that was skipped has no verdict.  As many rows wait as messages are read ahead.
     """
 
-    def __init__(self, writer: TableWriter, pauses: Callable[[], bool]) -> None:
-        """pauses: whether the next message would have to be waited for."""
-        self._writer, self._pauses = writer, pauses
-        # Passes on messages; raises SourceError at one in the file that is written.
-        self.guarded: Callable[[Iterable[RawMessage]], Iterator[RawMessage]] = iter
+    def __init__(
+        self, writer: TableWriter, pauses: Callable[[], bool], files: "OutputFiles"
+    ) -> None:
+        """pauses: whether the next message would have to be waited for.  files: to be written."""
+        self._writer, self._pauses, self._files = writer, pauses, files
         # Each row's source, the names of its columns, its values, and whether it is a message.
         self._waiting: deque[tuple[str, Sequence[str], Any, bool]] = deque()
 
@@ -289,8 +289,11 @@ class VerdictTable:
         self._waiting.append((source, names, values, False))
 
     def noted(self, raws: Iterable[RawMessage]) -> Iterator[RawMessage]:
-        """Yield messages; one that is no row gets a row of its source alone."""
-        for raw in self.guarded(raws):
+        """Yield messages; one that is no row gets a row of its source alone.
+
+        Raises SourceError at one in a file that is written.
+        """
+        for raw in self._files.guarded(raws):
             row: tuple[str, Sequence[str], Any] = raw.source, _SOURCE, (raw.source,)
             if self._waiting and self._waiting[-1][0] == raw.source and not self._waiting[-1][-1]:
                 row = self._waiting.pop()[:-1]
