@@ -149,6 +149,7 @@ HEARD = dict.fromkeys([*_FIELDS, *_WRITTEN_BEFORE], _OTHER) | {
 _ORDER = tuple(kind.prefix for kind in (RECEIVED, RETURN_PATH, SENDER, OTHER_FIELD, RECIPIENT))
 # Of an id only the host behind the @ means anything; what stands before it is new each time.
 _IDS = frozenset({"message-id", "in-reply-to", "references", "content-id", "resent-message-id"})
+_AFTER_HOST = re.compile("[>\n]")
 _TIMES = frozenset(
     "mon tue wed thu fri sat sun jan feb mar apr may jun jul aug sep oct nov dec est edt cst cdt "
     "mst mdt pst pdt gmt utc bst ist cet cest met mest eet eest jst kst".split()
@@ -181,7 +182,7 @@ def channel_tokens(values: dict[str, str]) -> set[str]:
     for name, value in values.items():
         prefix = HEARD[name]
         if name in _IDS:
-            value = " ".join([part.partition(">")[0] for part in value.split("@")[1:]])
+            value = " ".join([_AFTER_HOST.split(part, 1)[0] for part in value.split("@")[1:]])
         if prefix == _OTHER:
             tokens.add(f"{_OTHER}{name}:")
         if prefix:

@@ -138,6 +138,8 @@ def test_of_an_id_the_hosts_alone_are_tokens(name):
     hosts = {"header:web7.example.org", "header:mail.example.com"}
     assert channel_words(name, value) == {f"header:{name}:", *hosts}
     assert channel_words(name, "<no-host-at-all>") == {f"header:{name}:"}
+    twice = [(name, "id@mail.example.com"), (name, "no-host-at-all")]
+    assert channel_tokens(twice) - {"by:-"} == {f"header:{name}:", "header:mail.example.com"}
 
 
 DAYS = "Mon Tue Wed Thu Fri Sat Sun".split()
