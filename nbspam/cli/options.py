@@ -12,9 +12,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.command import Option, flag, option, rare_flag, rare_option, section
+from nbspam.cli.command import (
+    Option,
+    config_file,
+    flag,
+    option,
+    rare_flag,
+    rare_option,
+    section,
+)
 from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
+from nbspam.names import LIST_FILE
 from nbspam.reading.source import (
     INPUT_FORMATS,
     LINES,
@@ -364,6 +373,17 @@ class Cutting(NamedTuple):
     def of_new(self) -> CutOffs:
         """Return the cut-offs for a new model; raises OptionError."""
         return CutOffs().changed(*self)
+
+
+def settings_files(*senders: str) -> dict[str, str]:
+    """Return what each file of the user's settings is.  senders: entries of their lists."""
+    files = {
+        os.path.expanduser(entry.removeprefix(LIST_FILE)): "a list of senders"  # noqa: PTH111
+        for entry in senders
+        if entry.startswith(LIST_FILE)
+    }
+    config = config_file()
+    return files | ({config: "the config file"} if config else {})
 
 
 _senders = partial(option, multiple=True, in_file=True)

@@ -21,7 +21,7 @@ from nbspam.cli.options import Cutting, Reading
 from nbspam.cli.progress import cutter, progress, shown_passes, work_place
 from nbspam.errors import OptionError, Remedy, TrainingError, counted, one_line
 from nbspam.learning import update
-from nbspam.learning.settings import TrainingSettings, class_names, first_metadata
+from nbspam.learning.settings import TrainingSettings, first_metadata
 from nbspam.learning.update import Change, PendingMessages
 from nbspam.names import FEW, rare_classes
 from nbspam.reading.message import RawMessage
@@ -72,12 +72,14 @@ class ClassSizes:
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
-        """Print the notes on label columns if training fails."""
+        """Print the notes on label columns if training fails; raises what `yield` raises."""
         try:
             yield
-        except TrainingError:
+        except TrainingError as error:
             self.note_columns()
-            raise
+            if error.remedy is Remedy.GIVE_TWO_CLASSES:
+                error = TrainingError(error.problem, Remedy.TWO_CLASSES_OR_UPDATE)
+            raise error from None
 
     def __call__(self, messages: Iterable[TokenizedMessage]) -> Iterator[TokenizedMessage]:
         """Yield the messages, and count them."""
@@ -357,7 +359,9 @@ def _updated(
             model_file.check_replaceable(model)
             if not writing.replace:
                 sources.check_all()  # a wrong source is reported first
-                raise model_file.ModelExistsError(model)
+                is_any = sources.may_have_two_classes
+                remedy = Remedy.UPDATE_OR_REPLACE if is_any else Remedy.UPDATE_IT
+                raise model_file.ModelExistsError(model, remedy)
         return None
     if is_file and cutting.is_given:
         raise OptionError(
@@ -505,8 +509,6 @@ def _note_unnamed(model: Path) -> None:
 def begin_one_by_one(pending: PendingMessages, training: Training) -> None:
     """Write a new model that learned one message after another, and print what it learned."""
     model, settings, writing = training.model, training.settings, training.writing
-    if settings.base is None:
-        class_names(pending.corpus.labels, settings.positive)  # raises if there are not two
     change, made = update.learned_model(model, None, pending, settings, writing.ledger)
     model_file.write_model(
         model,

@@ -61,7 +61,8 @@ LABEL_NAMES = tuple(
     " etiqueta etichetta étiquette etikett etiket etykieta štítek rótulo klasse classe clase kelas"
     " класс метка мітка 标签 標籤 类别 ラベル 라벨 레이블 nhãn ป้าย".split()
 )
-VERDICT_COLUMNS = ("verdict", "probability", "log_odds")  # which `classify` adds to a table
+# Which `classify` adds to a table.
+VERDICT_COLUMNS = ("verdict", "probability", "log_odds", "reason")
 _WEAK_LABEL_NAMES = ("category", "type", "kategorie", "kategori", "categoría", "catégorie", "tipo")
 # The class that "yes" means in a column with such a name.
 _YES_NO_NAMES = {

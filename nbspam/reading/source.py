@@ -179,6 +179,7 @@ class ReadingOptions(NamedTuple):
     live_input: LiveInput | None = None  # of messages that are to be classified as they come
     # Called with each row of a table, skipped or not, before its message comes: its source, the
     # names of the columns (one object for a table), and the values or, of JSON lines, the object.
+    # Before the first row it is called with None for the values.
     on_row: Callable[[str, Sequence[str], Any], None] | None = None
     # Real path of each source -> its label ("" if it has labels of its own).  A source inside
     # another one, a folder, is read as a source and not as a part of the folder.

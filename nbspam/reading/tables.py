@@ -110,6 +110,7 @@ class TablePlan(NamedTuple):
             {label: "label", text: "text"}.get(i, f"column_{i + 1}") for i in range(width)
         )
         keys = [columns.column_key(column) for column in self.columns.names]
+        self.on_row(name, names, None)
         for line, row in table_rows:
             source, values = f"{name}:{line}", getattr(row, "values", row)
             if not isinstance(values, Mapping) and len(values) > width:
@@ -178,7 +179,7 @@ def _plan(
     whose texts are all the same, such as dates or names of files.
     """
     options, header_line = request.options, -1
-    if not sample:
+    if not sample and (request.needs_labels or not header):
         raise TableError(
             f"{name}: the table is empty; give one with a label and a text in each row"
         )
