@@ -21,15 +21,15 @@ from nbspam.cli.options import (
     Cutting,
     Reading,
     SenderOptions,
+    config_files,
     refuse_stdin_twice,
-    settings_files,
 )
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode
 from nbspam.filter import TokenFilter, classified, open_filter
 from nbspam.names import is_url
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, RawMessage, parse
-from nbspam.reading.source import STDIN, LiveInput, Skipped, Skips
+from nbspam.reading.source import STDIN, LiveInput, ReadingNote, Skips
 from nbspam.reading.sources import any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
@@ -235,7 +235,7 @@ def classify(
         options = options.with_learned_columns(spam_filter.metadata.learned.columns)
         if exit_code:
             _check_positive(spam_filter.metadata)
-        raws: Iterable[RawMessage | Skipped | SourcePiece]
+        raws: Iterable[RawMessage | ReadingNote | SourcePiece]
         with contextlib.ExitStack() as stack:
             table: VerdictTable | None = None
             if output is not None or keep_formulas or form not in _LINES:
@@ -332,7 +332,7 @@ def _verdict_table(
     if keeps_formulas and form not in ("csv", "tsv"):
         raise OptionError("--keep-formulas is for a CSV or a TSV; leave it out")
     files = tables.OutputFiles({"--output": path})
-    files.check(read[0], Path(read[1]), settings_files(*read[2]))
+    files.check(read[0], Path(read[1]), config_files(*read[2]))
     with tables.opened(path) if path else contextlib.nullcontext(sys.stdout.buffer) as file:
         writer = tables.TableWriter(file, form, keeps_formulas, notes.note)
         table = tables.VerdictTable(writer, live.would_block, files)

@@ -13,17 +13,7 @@ import click
 from nbspam.cli.command import command, flag, is_typed, option, section
 from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.notes import note_binary
-from nbspam.cli.options import (
-    BASE,
-    DASK,
-    FORM,
-    JOBS,
-    MODEL,
-    QUIET,
-    Cutting,
-    Reading,
-    settings_files,
-)
+from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading, config_files
 from nbspam.errors import OptionError, SourceError
 from nbspam.reading.source import STDIN, Skips
 
@@ -202,7 +192,7 @@ def evaluate(
 
     _check(sources, protocol, learning, reading, cutting, report, form, model)
     files = OutputFiles(report.files)
-    files.check(sources.names(), None if protocol.trains else model, settings_files())
+    files.check(sources.names(), None if protocol.trains else model, config_files())
     skips = Skips(reading.strict)
     sources.check()
     options = reading.options(quiet=quiet, needs_content=True)

@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.command import (
-    Option,
-    config_file,
-    flag,
-    option,
-    rare_flag,
-    rare_option,
-    section,
-)
+from nbspam.cli.command import Option, config_file, flag, option, rare_flag, rare_option, section
 from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
 from nbspam.names import LIST_FILE
@@ -375,7 +367,7 @@ class Cutting(NamedTuple):
         return CutOffs().changed(*self)
 
 
-def settings_files(*senders: str) -> dict[str, str]:
+def config_files(*senders: str) -> dict[str, str]:
     """Return what each file of the user's settings is.  senders: entries of their lists."""
     files = {
         os.path.expanduser(entry.removeprefix(LIST_FILE)): "a list of senders"  # noqa: PTH111

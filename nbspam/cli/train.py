@@ -25,7 +25,7 @@ from nbspam.learning.settings import TrainingSettings, first_metadata
 from nbspam.learning.update import Change, PendingMessages
 from nbspam.names import FEW, rare_classes
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import MBOX_FORMAT, STDIN, Skipped, Skips
+from nbspam.reading.source import MBOX_FORMAT, STDIN, ReadingNote, Skips
 from nbspam.scoring.rules import Score, rule_of
 from nbspam.scoring.verdict import rounded
 from nbspam.store import model_file
@@ -319,7 +319,7 @@ def train(
             instead = partial(update_instead, training=whole) if writing.update else None
             train_whole(where, in_batches(pieces, *PIECE), names, whole, instead)
             return
-        raws: Iterable[RawMessage | Skipped | SourcePiece]
+        raws: Iterable[RawMessage | ReadingNote | SourcePiece]
         if where.is_here:
             raws = trace.noted(sources.messages(read, skips))
         else:

@@ -27,7 +27,7 @@ from nbspam.errors import OptionError, SourceError, TableError, install_command,
 from nbspam.reading.columns import VERDICT_COLUMNS
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import field
-from nbspam.reading.source import STDIN, Skipped
+from nbspam.reading.source import STDIN, ReadingNote
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.model_file import is_model_like
 from nbspam.store.writing import replaced
@@ -335,7 +335,7 @@ class VerdictTable:
 
 # Files to write
 
-A = TypeVar("A", bound="RawMessage | Skipped | SourcePiece")
+A = TypeVar("A", bound="RawMessage | ReadingNote | SourcePiece")
 
 
 class OutputFiles:
@@ -390,8 +390,8 @@ class OutputFiles:
             raise _lost(*self._files[identity], what)
 
 
-def _files_of(raw: "RawMessage | Skipped | SourcePiece") -> tuple[str, ...]:
-    if isinstance(raw, Skipped):
+def _files_of(raw: "RawMessage | ReadingNote | SourcePiece") -> tuple[str, ...]:
+    if isinstance(raw, ReadingNote):
         return ()
     if not isinstance(raw, RawMessage):
         return raw.files

@@ -108,7 +108,7 @@ class Columns(NamedTuple):
         """Return a row of the usual width; a wider one has delimiters in its text.
 
         Empty cells at the end (Kaggle's) are left out.  If the label is unusual with the surplus
-        cells in the text, they belong to another column; if it is unusual with each, it becomes "".
+        cells in the text, and usual with them in another column, they belong there.
         """
         more = len(cells) - self.width
         if more <= 0:
@@ -119,13 +119,15 @@ class Columns(NamedTuple):
             more -= 1
         if not more:
             return cells
-        label = self.label or 0
-        for at in (self.text, *range(self.width)):
-            end = at + more + 1
-            row = [*cells[:at], self.joint.join(cells[at:end]), *cells[end:]]
-            if not self.values or row[label].strip() in self.values:
-                return row
-        return [*row[:label], "", *row[label + 1 :]]
+        rows = [
+            [*cells[:at], self.joint.join(cells[at : at + more + 1]), *cells[at + more + 1 :]]
+            for at in (self.text, *range(self.width))
+        ]
+        return next((row for row in rows if self.is_usual(row)), rows[0])
+
+    def is_usual(self, cells: Sequence[str]) -> bool:
+        """Return whether the label of a fitted row is a usual one, as far as these are known."""
+        return not self.values or cells[self.label or 0].strip() in self.values
 
     def label_of(self, cells: Sequence[str]) -> str | None:
         """Return the label of a fitted row, or None if it has none."""
@@ -249,7 +251,8 @@ def _label_kind(name: str, column: Sequence[str]) -> tuple[int, int, int] | None
 
 def _is_verdict(name: str, names: Sequence[str]) -> bool:
     """Return whether a column is of verdicts that `classify` added, which are no user's labels."""
-    return name == VERDICT_COLUMNS[0] and {*VERDICT_COLUMNS} <= {*names}
+    number = name.removeprefix(VERDICT_COLUMNS[0])  # such as _2
+    return number != name and {f"{added}{number}" for added in VERDICT_COLUMNS} <= {*names}
 
 
 def _labels(columns: Sequence[Sequence[str]], names: Sequence[str]) -> list[tuple[int, ...]]:
@@ -331,9 +334,8 @@ class _ColumnSearch(NamedTuple):
         ranks = _labels(self.contents, self.names)
         if not ranks:
             column = self.named(LABEL_NAMES)
-            if column is None or self._is_nested(column):
-                return None
-            return None if _is_verdict(self.names[column], self.names) else column
+            is_free = column is not None and not _is_verdict(self.names[column], self.names)
+            return column if is_free and not self._is_nested(column or 0) else None
         kind, _, n, column = ranks[0]
         if is_needed and kind in (_BY_CONTENT, _UNNAMED) and n > 1:
             rivals = [rank[-1] for rank in ranks if (rank[0], rank[2]) == (kind, n)]

@@ -86,6 +86,8 @@ class TablePlan(NamedTuple):
                 continue
             source, cells = f"{name}:{line}", row if len(row) == width else fitted(row)
             text = cells[number] if number < len(cells) else None
+            has_label = not any(row[width:]) or self.columns.is_usual(cells)
+            label = label_of(cells) if has_label else None
             if keys and _is_header(source, cells, keys):
                 skips.note(source, "the header again")
             # An empty text is classified, but not learned.
@@ -93,7 +95,7 @@ class TablePlan(NamedTuple):
                 skips(source, "the row has no text")
             elif isinstance(text, Nested):
                 skips(source, "its text is an object or a list")
-            elif not (label := label_of(cells)) and self.needs_labels:
+            elif not label and self.needs_labels:
                 skips(source, "the row has no label")
             elif self.needs_labels and isinstance(cells[self.columns.label or 0], Nested):
                 skips(source, "its label is an object or a list")
@@ -115,8 +117,6 @@ class TablePlan(NamedTuple):
             source, values = f"{name}:{line}", getattr(row, "values", row)
             if not isinstance(values, Mapping) and len(values) > width:
                 values = self.columns.fitted(row)
-                if label is not None and not values[label]:  # do without the cell's place
-                    values = self.columns._replace(values=frozenset()).fitted(row)
             if line > self.header_line and not (keys and _is_header(source, row, keys)):
                 self.on_row(source, names, values)
             yield line, row
@@ -192,16 +192,21 @@ def _plan(
             header.pop()
         cells = cells[place + 1 :]
     table_columns = columns.find_columns(name, header, cells, request, first)
+    _, number, label_number, width, *_ = table_columns
+    wide = [line for line, row in sample if line > header_line and any(row[width:])]
+    is_guess = not table_columns.values and (label_number is None or number < width - 1)
+    if wide and is_guess:
+        problem = f"{name}:{wide[0]}: has more cells than columns; the rest belongs to the text"
+        options.tell(SourceError(problem))
     cells = [table_columns.fitted(row) for row in cells]
-    if header and request.needs_labels and table_columns.label is not None:
-        label = header[table_columns.label]
-        options.on_columns((header[table_columns.text], label))
+    if header and request.needs_labels and label_number is not None:
+        label = header[label_number]
+        options.on_columns((header[number], label))
         labels = list(dict.fromkeys(filter(None, map(table_columns.label_of, cells))))
         if labels and not {SPAM, HAM}.intersection(labels):
             first_labels = ", ".join(labels[:_LABELS_SHOWN]) + ", …" * (len(labels) > _LABELS_SHOWN)
             problem = f"{name}: labels are read from column {label!r} ({first_labels})"
             options.tell(SourceError(problem, Remedy.NAME_ANOTHER_LABEL))
-    number = table_columns.text
     texts = {row[number] if number < len(row) else None for row in cells}
     if len(cells) >= _SAME_TEXTS and len(texts) == 1:
         column = header[number] if header and number < len(header) else str(number + 1)

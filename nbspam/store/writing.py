@@ -71,8 +71,8 @@ def give_to_owner(handle: int, path: Path) -> None:
 def _removed_if_killed(temporary: Path) -> Iterator[None]:
     """Remove a file if one of the signals that would end this process at once comes meanwhile.
 
-    The process still ends by that _signal.  Only a main thread can do so; Ctrl-C raises an exception
-    and a lost reader of a pipe an error, unless the program that calls us has it otherwise.
+    The process still ends by that signal.  In another thread than the main one nothing is done.
+    Ctrl-C and a lost reader usually raise an exception instead.
     """
     process, fatal = os.getpid(), list[int]()
 

@@ -138,6 +138,9 @@ def test_a_table_without_names_gets_some_and_spare_commas_belong_to_the_text(tmp
         "text,n,label\n" + "see you at noon,1,ham\nwin a prize,2,spam\n" * 9 + "a,b,c,d\n"
     )
     assert rows_out(other, "--format", "csv")[-1][:3] == ["a,b", "c", "d"]
+    other.write_text("text,n\nsee you at noon,10\nwin, a prize,20\nlunch,30\n")  # without labels
+    said = "b.csv:3: has more cells than columns; the rest belongs to the text"
+    assert rows_out(other, "--format", "csv", error=said)[2][:2] == ["win, a prize", "20"]
 
 
 def test_mails_have_their_source(tmp_path, model, rows_out):
