@@ -74,6 +74,8 @@ _CLASS_NAMES = frozenset(
     {SPAM, HAM, "junk", "not spam", "no spam", "non-spam", "notspam", "phishing", "smishing"}
 )
 _CLASSES_LIMIT = 20  # a column with more distinct values than this is not a label
+# Labels that are none, in small letters, as R, pandas, SQL and Excel write them.
+_MISSING = frozenset(("nan", "na", "<na>", "nat", "null", "n/a", "#n/a"))
 LABEL_LENGTH = 24  # characters; a column with a longer value is not a label
 
 
@@ -136,6 +138,8 @@ class Columns(NamedTuple):
         label = normal_label(cells[self.label])
         if label.endswith(".0") and label[:-2].isdigit():  # how pandas writes 1 beside a gap
             label = label[:-2]
+        if label in _MISSING:
+            return None
         if self.yes:
             label = cell_label(label)
             if self.yes == HAM:
@@ -208,7 +212,7 @@ def measure(column: Sequence[str]) -> Measure:
 # The columns
 
 # Kinds of labels, the likely first: values that mean ham and spam, any values, one value.
-_BY_CONTENT, _UNNAMED, _CONSTANT = 4, 6, 7
+_BY_CLASSES, _BY_CONTENT, _UNNAMED, _CONSTANT = 0, 4, 6, 7
 _RIVAL = 1 / 3  # of the best score; a column with more may be the text as well
 _VALUES_SHOWN = 3
 _ROWS_OF_LABELS = 10  # at least, to know the usual labels
@@ -231,7 +235,7 @@ def _label_kind(name: str, column: Sequence[str]) -> tuple[int, int, int] | None
     ):
         return None
     if values & _CLASS_NAMES:
-        kind = 0
+        kind = _BY_CLASSES
     elif key in _YES_NO_NAMES and {answer_label(value) for value in values} <= {SPAM, HAM}:
         kind = 1
     elif is_named and (n > 1 or answer_label(*values) in (SPAM, HAM)):
@@ -336,12 +340,13 @@ class _ColumnSearch(NamedTuple):
             column = self.named(LABEL_NAMES)
             is_free = column is not None and not _is_verdict(self.names[column], self.names)
             return column if is_free and not self._is_nested(column or 0) else None
-        kind, _, n, column = ranks[0]
-        if is_needed and kind in (_BY_CONTENT, _UNNAMED) and n > 1:
+        kind, name_rank, n, column = ranks[0]
+        is_named = name_rank < len(LABEL_NAMES)
+        if is_needed and kind in (_BY_CLASSES, _BY_CONTENT, _UNNAMED) and n > 1 and not is_named:
             rivals = [rank[-1] for rank in ranks if (rank[0], rank[2]) == (kind, n)]
-            if len(rivals) > 1:
+            if any(self.contents[rival] != self.contents[column] for rival in rivals):
                 self.refuse("label", rivals, Remedy.NAME_LABEL_COLUMN)
-            if len(self.names) > 2:
+            if len(self.names) > 2 and kind != _BY_CLASSES:
                 values = sorted({cell.strip() for cell in self.contents[column] if cell.strip()})
                 how = f"by content: {', '.join(values[:_VALUES_SHOWN])}"
                 how += ", …" * (n > _VALUES_SHOWN)
@@ -526,6 +531,16 @@ def names_columns(cells: Sequence[str], options: TableOptions) -> bool:
     if {SPAM, HAM, "junk"}.intersection(names) and not texts:
         return False  # it may be the class of the first row
     return bool(texts) or any(name in LABEL_NAMES or name in _WEAK_LABEL_NAMES for name in names)
+
+
+def has_row_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether each row begins with a number that the header leaves out, as R writes them."""
+    numbers = [row[0] for row in rows if len(row) == len(header) + 1]
+    return (
+        1 < len(rows) == len({*numbers})
+        and all(map(_INDEX.fullmatch, numbers))
+        and column_key(header[0]) in (*TEXT_NAMES, *LABEL_NAMES)
+    )
 
 
 def _are_both_names(cells: Sequence[str]) -> bool:

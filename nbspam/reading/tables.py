@@ -191,6 +191,8 @@ def _plan(
         while header and not header[-1]:  # Kaggle's `v1,v2,,,`: the text continues there
             header.pop()
         cells = cells[place + 1 :]
+        if columns.has_row_names(header, cells):
+            header = ["", *header]
     table_columns = columns.find_columns(name, header, cells, request, first)
     _, number, label_number, width, *_ = table_columns
     wide = [line for line, row in sample if line > header_line and any(row[width:])]

@@ -340,6 +340,8 @@ MANUAL = (Path(__file__).parents[2] / "docs/tables.md").read_text("utf-8")
 ROWS = {
     "a header with unknown names, or with a title above it": test_no_header_and_nothing_above_one_is_a_message,
     "Excel's `sep=;`": test_no_header_and_nothing_above_one_is_a_message,
+    "R's row numbers, a column without a name": "tests/golden/reading/tables.table",
+    "a label `NA`, `NaN`, `null` or `n/a`": "tests/golden/reading/tables.table",
     "the header again, where files were joined": test_a_header_in_another_order_stops_the_reading,
     "more cells than columns, as of bare commas": test_a_bare_delimiter_in_a_text_makes_no_class,
     "JSON: a key that only later objects have": test_a_list_of_one_is_its_value_and_a_field_within_an_object_is_named,
