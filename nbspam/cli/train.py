@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +24,7 @@ from nbspam.errors import OptionError, Remedy, TrainingError, counted, one_line
 from nbspam.learning import update
 from nbspam.learning.settings import TrainingSettings, first_metadata
 from nbspam.learning.update import Change, PendingMessages
-from nbspam.names import FEW, rare_classes
+from nbspam.names import FEW, is_first_row, rare_classes
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import MBOX_FORMAT, STDIN, ReadingNote, Skips
 from nbspam.scoring.rules import Score, rule_of
@@ -137,24 +138,15 @@ class ClassSizes:
         for name in small[:_SHOWN]:
             only = f"{counted(self._sizes[name], 'message')} of {sum(self._sizes.values()):,}"
             where = ", ".join(map(one_line, self._first[name]))
-            header = ", or add --header-row yes if that row names the columns"
+            header = ""
+            if is_first_row(self._first[name], chain(*self._first.values())):
+                header = ", or add --header-row yes if that row names the columns"
             note(
-                f"the class {name!r} has only {only} ({where});"
-                f" if the label is wrong, correct it{header if self._may_be_header(name) else ''}:"
-                f" cut-offs need two classes, and there are {len(self._sizes)}"
+                f"the class {name!r} has only {only} ({where}); if the label is wrong, correct it"
+                f"{header}: cut-offs need two classes, and there are {len(self._sizes)}"
             )
         if len(small) > _SHOWN:
             note(f"{len(small) - _SHOWN} more classes have at most {FEW} messages each")
-
-    def _may_be_header(self, name: str) -> bool:
-        """Return whether a class has one message, the first row of a table with others."""
-        table, _, row = self._first[name][0].rpartition(":")
-        return (self._sizes[name], row) == (1, "1") and any(
-            source.startswith(f"{table}:")
-            for other, sources in self._first.items()
-            for source in sources
-            if other != name
-        )
 
 
 @section("Model")

@@ -112,17 +112,14 @@ class Columns(NamedTuple):
         Empty cells at the end (Kaggle's) are left out.  If the label is unusual with the surplus
         cells in the text, and usual with them in another column, they belong there.
         """
-        more = len(cells) - self.width
-        if more <= 0:
-            return cells
         cells = list(cells)
-        while more and not cells[-1]:
+        while len(cells) > self.width and not cells[-1]:
             cells.pop()
-            more -= 1
-        if not more:
+        end = len(cells) - self.width + 1  # of the cells that are joined, counted from the first
+        if end <= 1:
             return cells
         rows = [
-            [*cells[:at], self.joint.join(cells[at : at + more + 1]), *cells[at + more + 1 :]]
+            [*cells[:at], self.joint.join(cells[at : at + end]), *cells[at + end :]]
             for at in (self.text, *range(self.width))
         ]
         return next((row for row in rows if self.is_usual(row)), rows[0])

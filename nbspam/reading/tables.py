@@ -20,7 +20,7 @@ import io
 import itertools
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
@@ -76,22 +76,28 @@ class TablePlan(NamedTuple):
         self, name: str, table_rows: Iterator[TableRow], skips: Skips
     ) -> Iterator[RawMessage]:
         """Yield rows of the table called `name` as messages."""
-        if self.on_row is not None:
-            table_rows = self._passed_on(name, table_rows)
-        fitted, label_of = self.columns.fitted, self.columns.label_of
-        number, width = self.columns.text, self.columns.width
+        fitted, label_of, on_row = self.columns.fitted, self.columns.label_of, self.on_row
+        number, label_number, width = self.columns[1:4]
         keys = [columns.column_key(column) for column in self.columns.names]
+        names = self.columns.names or tuple(
+            {label_number: "label", number: "text"}.get(i, f"column_{i + 1}") for i in range(width)
+        )
+        if on_row:
+            on_row(name, names, None)
         for line, row in table_rows:
             if line <= self.header_line:
                 continue
             source, cells = f"{name}:{line}", row if len(row) == width else fitted(row)
+            if keys and _is_header(source, cells, keys):
+                skips.note(source, "the header again")
+                continue
+            if on_row:
+                on_row(source, names, getattr(row, "values", row) if len(row) <= width else cells)
             text = cells[number] if number < len(cells) else None
             has_label = not any(row[width:]) or self.columns.is_usual(cells)
             label = label_of(cells) if has_label else None
-            if keys and _is_header(source, cells, keys):
-                skips.note(source, "the header again")
             # An empty text is classified, but not learned.
-            elif text is None or (self.needs_labels and not text.strip()):
+            if text is None or (self.needs_labels and not text.strip()):
                 skips(source, "the row has no text")
             elif isinstance(text, Nested):
                 skips(source, "its text is an object or a list")
@@ -103,23 +109,6 @@ class TablePlan(NamedTuple):
                 if label and self.needs_labels:
                     skips.spelled(label, cells[self.columns.label or 0])
                 yield RawMessage(source, label, text)
-
-    def _passed_on(self, name: str, table_rows: Iterator[TableRow]) -> Iterator[TableRow]:
-        """Yield rows, and call `on_row` with each but the header; a short one is filled up."""
-        assert self.on_row is not None
-        width, label, text = self.columns.width, self.columns.label, self.columns.text
-        names = self.columns.names or tuple(
-            {label: "label", text: "text"}.get(i, f"column_{i + 1}") for i in range(width)
-        )
-        keys = [columns.column_key(column) for column in self.columns.names]
-        self.on_row(name, names, None)
-        for line, row in table_rows:
-            source, values = f"{name}:{line}", getattr(row, "values", row)
-            if not isinstance(values, Mapping) and len(values) > width:
-                values = self.columns.fitted(row)
-            if line > self.header_line and not (keys and _is_header(source, row, keys)):
-                self.on_row(source, names, values)
-            yield line, row
 
 
 def _is_header(source: str, cells: Sequence[str], keys: list[str]) -> bool:
