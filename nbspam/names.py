@@ -76,7 +76,7 @@ def rare_classes(sizes: Mapping[str, int]) -> list[str]:
 
 
 def is_first_row(sources: Sequence[str], others: Iterable[str]) -> bool:
-    """Return whether messages are a table's first row alone, and it has others: a header, perhaps."""
+    """Return whether messages are the first row alone of a table with others: a header, perhaps."""
     table, _, row = sources[0].rpartition(":")
     others = (name for name in others if name != sources[0])
     return len(sources) == 1 and row == "1" and any(o.startswith(f"{table}:") for o in others)

@@ -322,20 +322,14 @@ def train(
             pending.is_presumed = lambda _, is_spam: not is_spam
         messages = tokenized(raws, skips, where, True, pending.corpus.wanted, skips_empty=True)
         with progress(silent, names) as with_progress:
-            messages = sizes(with_progress(messages))
-            if writing.update:
-                pending.add(trace.digested(messages), model if writing.ledger else None)
-            else:
-                pending.add(messages)
+            noted = trace.digested(sizes(with_progress(messages)))
+            pending.add(noted, model if writing.update and writing.ledger else None)
         sizes.note_small(skips.strict)
         pending.columns = sizes.columns
         sizes.report_shared(*pending.shared(), quiet, skips.strict)
         notes.note_skips(skips, quiet)
         options.make_default_folder(model)
-        if writing.update:
-            update_model(pending, training)
-        else:
-            begin_one_by_one(pending, training)
+        learn_one_by_one(pending, training)
 
 
 def _updated(
@@ -462,23 +456,31 @@ def update_instead(messages: Iterable[TokenizedMessage], training: Training) -> 
     pending = PendingMessages(training.settings.wanted)
     pending.columns = training.sizes.columns
     pending.add(messages, training.model if training.writing.ledger else None)
-    update_model(pending, training)
+    learn_one_by_one(pending, training)
 
 
-def update_model(pending: PendingMessages, training: Training) -> None:
-    """Add to the model, or create it, and print what changed."""
-    model, quiet, remember = training.model, training.quiet, training.writing.ledger
-    if remember and len(pending.corpus) and not quiet:
-        _note_unnamed(model)
-    if training.writing.dry_run:
-        change = update.preview(model, pending, training.settings, remember)
+def learn_one_by_one(pending: PendingMessages, training: Training) -> None:
+    """Add to the model, or write a new one, and print what changed."""
+    model, settings, writing = training.model, training.settings, training.writing
+    trace = training.trace
+    quiet, remember, cut_offs_of = training.quiet, writing.ledger, training.cutting.of
+    if not writing.update:
+        change, made = update.learned_model(model, None, pending, settings, remember)
+        made = made._replace(metadata=cut_offs_of(made.metadata).stored_in(made.metadata))
+        model_file.write_model(model, made, replace_old=writing.replace, wait=training.wait)
+        trace.trained(model, change.learned)
     else:
-        with shown_passes(quiet) as passes, training.trace.changes(model, remember):
-            passes.begin(f"adding messages to {model}", 0)
-            change = update.learn(model, pending, training.settings, remember, training.wait)
-            training.trace.learned(change)
-            if training.cutting.is_given:  # the model is new
-                update.set_cut_offs(model, training.cutting.of)
+        if remember and len(pending.corpus) and not quiet:
+            _note_unnamed(model)
+        if writing.dry_run:
+            change = update.preview(model, pending, settings, remember)
+        else:
+            with shown_passes(quiet) as passes, trace.changes(model, remember):
+                passes.begin(f"adding messages to {model}", 0)
+                change = update.learn(model, pending, settings, remember, training.wait)
+                trace.learned(change)
+                if training.cutting.is_given:  # the model is new
+                    update.set_cut_offs(model, cut_offs_of)
     _print_change(change, training)
 
 
@@ -496,20 +498,6 @@ def _note_unnamed(model: Path) -> None:
             " (learned with --no-ledger); one that is given again is counted twice, so"
             " give only newer mail"
         )
-
-
-def begin_one_by_one(pending: PendingMessages, training: Training) -> None:
-    """Write a new model that learned one message after another, and print what it learned."""
-    model, settings, writing = training.model, training.settings, training.writing
-    change, made = update.learned_model(model, None, pending, settings, writing.ledger)
-    model_file.write_model(
-        model,
-        made._replace(metadata=training.cutting.of(made.metadata).stored_in(made.metadata)),
-        replace_old=writing.replace,
-        wait=training.wait,
-    )
-    training.trace.trained(model, change.learned)
-    _print_change(change, training)
 
 
 def _print_change(change: Change, training: Training) -> None:
