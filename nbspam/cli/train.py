@@ -564,11 +564,7 @@ def _print_training(
         }
         click.echo(json.dumps(rounded(fields)))
         return
-    words, wrong, young = (
-        notes.counts_words(metadata),
-        doubted.sentence(named),
-        notes.young_sentence(metadata),
-    )
+    words, young = notes.counts_words(metadata), notes.young_sentence(metadata)
     if training.writing.verbose:
         sentences = [words, estimate_sentence(rates, len(classes))]
     else:
@@ -580,7 +576,7 @@ def _print_training(
                 "" if str(model) == notes.default_model() else f"-m {unbroken(quote(str(model)))} "
             )
             sentences.append(f"next: nbspam classify {model_option}message.eml")
-    if wrong:
+    if wrong := doubted.sentence(named):
         sentences.append(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
     sentences[0] = f"{unbroken(model)}: learned {sentences[0]}"
     if training.writing.max_ham_blocked is not None:
