@@ -75,7 +75,7 @@ _CLASS_NAMES = frozenset(
 )
 _CLASSES_LIMIT = 20  # a column with more distinct values than this is not a label
 # Labels that are none, in small letters, as R, pandas, SQL and Excel write them.
-_MISSING = frozenset(("nan", "na", "<na>", "nat", "null", "n/a", "#n/a"))
+_MISSING = frozenset(("", "nan", "na", "<na>", "nat", "null", "n/a", "#n/a"))
 LABEL_LENGTH = 24  # characters; a column with a longer value is not a label
 
 
@@ -135,13 +135,11 @@ class Columns(NamedTuple):
         label = normal_label(cells[self.label])
         if label.endswith(".0") and label[:-2].isdigit():  # how pandas writes 1 beside a gap
             label = label[:-2]
-        if label in _MISSING:
-            return None
         if self.yes:
             label = cell_label(label)
             if self.yes == HAM:
                 label = {HAM: SPAM, SPAM: HAM}.get(label, label)
-        return label or None
+        return None if label in _MISSING else label
 
 
 # Measures

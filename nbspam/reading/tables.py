@@ -186,7 +186,7 @@ def _plan(
     _, number, label_number, width, *_ = table_columns
     wide = [line for line, row in sample if line > header_line and any(row[width:])]
     is_guess = not table_columns.values and (label_number is None or number < width - 1)
-    if wide and is_guess:
+    if wide and (is_guess or len(wide) == len(cells)):
         problem = f"{name}:{wide[0]}: has more cells than columns; the rest belongs to the text"
         options.tell(SourceError(problem))
     cells = [table_columns.fitted(row) for row in cells]

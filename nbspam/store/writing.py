@@ -17,7 +17,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -67,32 +67,39 @@ def give_to_owner(handle: int, path: Path) -> None:
             os.fchown(handle, owner.st_uid, owner.st_gid)
 
 
+_unfinished = set[tuple[int, Path]]()  # files to remove if a signal ends a process
+
+
+def _end(number: int, _: object) -> None:
+    """End the process by a signal, as by default, but first remove its unfinished files."""
+    for process, file in tuple(_unfinished):
+        if process == os.getpid():  # and not the one that it was forked from
+            with suppress(OSError):
+                file.unlink()
+    _signal.signal(number, _signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)  # the first process of a container survives that
+
+
 @contextmanager
-def _removed_if_killed(temporary: Path) -> Iterator[None]:
-    """Remove a file if one of the signals that would end this process at once comes meanwhile.
+def _removed_if_killed(file: Path) -> Iterator[None]:
+    """Remove a file if a signal that would end this process at once comes meanwhile.
 
-    The process still ends by that signal.  In another thread than the main one nothing is done.
-    Ctrl-C and a lost reader usually raise an exception instead.
+    In a thread other than the main one this does nothing by itself.  Ctrl-C and a lost reader
+    usually raise an exception instead.
     """
-    process, fatal = os.getpid(), list[int]()
-
-    def end(number: int, _: object) -> None:
-        if os.getpid() == process:  # and not one that was forked meanwhile
-            temporary.unlink(missing_ok=True)
-        _signal.signal(number, _signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-        os._exit(128 + number)  # the first process of a container survives that
-
+    unfinished, before = (os.getpid(), file), dict[int, object]()
+    _unfinished.add(unfinished)
     with suppress(ValueError):  # not the main thread
         for number in (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGPIPE):
-            if _signal.getsignal(number) is _signal.SIG_DFL:
-                _signal.signal(number, end)
-                fatal.append(number)
+            if _signal.getsignal(number) in (_signal.SIG_DFL, _end):
+                before[number] = _signal.signal(number, _end)
     try:
         yield
     finally:
-        for number in fatal:
-            _signal.signal(number, _signal.SIG_DFL)
+        for number, handler in before.items():
+            _signal.signal(number, handler)
+        _unfinished.discard(unfinished)
 
 
 @contextmanager
@@ -307,7 +314,8 @@ def locked(path: Path, wait: LockWait = DEFAULT_WAIT) -> Iterator[Path]:
     lock = _lock_of(path)
     handle = _acquired(path, lock, wait)
     try:
-        yield path
+        with nullcontext() if path.exists() else _removed_if_killed(lock):
+            yield path
     finally:
         if not path.exists():  # nothing was written: nothing is left behind
             with suppress(OSError):

@@ -141,6 +141,11 @@ def test_a_table_without_names_gets_some_and_spare_commas_belong_to_the_text(tmp
     other.write_text("text,n\nsee you at noon,10\nwin, a prize,20\nlunch,30\n")  # without labels
     said = "b.csv:3: has more cells than columns; the rest belongs to the text"
     assert rows_out(other, "--format", "csv", error=said)[2][:2] == ["win, a prize", "20"]
+    other.write_text("label,n,text\nham,1,5,see you at noon\nspam,2,5,win\n")  # each row is wider
+    assert (
+        rows_out(other, "--format", "csv", error=said.replace("3", "2"))[1][2]
+        == "5,see you at noon"
+    )
 
 
 def test_mails_have_their_source(tmp_path, model, rows_out):

@@ -230,6 +230,21 @@ def test_a_writer_stopped_at_any_step_leaves_the_old_model_or_the_new(nbspam, be
     assert not left.exists()
 
 
+def test_a_writer_of_a_first_model_that_is_stopped_leaves_no_file(tmp_path):
+    command = (
+        sys.executable,
+        "-c",
+        STOPPED,
+        "SIGTERM",
+        "fsync",
+        *teaching(tmp_path / "model.json"),
+    )
+    process = start(*command, stdin=subprocess.PIPE)
+    process.communicate(learners.mail(99), timeout=60)
+    assert process.returncode == -signal.SIGTERM
+    assert not [*tmp_path.iterdir()]
+
+
 # No room, no permission
 
 
