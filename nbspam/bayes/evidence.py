@@ -169,10 +169,8 @@ def group_of(weights: Iterable[float], most: int) -> Group:
     words = _Words(weights, most)
     strongest, n_strongest = words.above(words.edge)
     strong, n_strong = words.above(STRONG)
-    positive, negative = (
-        sum(filter((0.0).__lt__, words.nats)),
-        sum(filter((0.0).__gt__, words.nats)),
-    )
+    positive = sum(filter((0.0).__lt__, words.nats))
+    negative = sum(filter((0.0).__gt__, words.nats))
     return Group(
         strongest / (n_strongest or 1.0),
         (negative + positive) / (SUM_SCALE * math.sqrt(max(1, words.n))),

@@ -146,14 +146,7 @@ class ScoredMessages:
         counts = count_verdicts(Counter(zip(spam.tolist(), called.tolist(), strict=True)), True)
         p_true = np.where(spam, probability, 1 - probability)
         return cls(
-            spam,
-            log_odds,
-            probability,
-            called,
-            called == spam,
-            p_true,
-            counts,
-            verdicts or counts,
+            spam, log_odds, probability, called, called == spam, p_true, counts, verdicts or counts
         )
 
     def __len__(self) -> int:

@@ -18,7 +18,6 @@ the first half of their keys stay two.  Python's own hash costs as much, and dif
 process.
 """
 
-import mmap
 import os
 import tempfile
 import weakref
@@ -88,8 +87,7 @@ class StoredArrays:
     def _reserve(self, file: IO[bytes]) -> None:
         """Reserve a place in the run's file for this process, and seek to it."""
         flock(file, LOCK_EX)
-        n = -(-os.fstat(file.fileno()).st_size // mmap.ALLOCATIONGRANULARITY)
-        self._start = n * mmap.ALLOCATIONGRANULARITY
+        self._start = os.fstat(file.fileno()).st_size
         file.truncate(self._start + self._size)
         flock(file, LOCK_UN)
         file.seek(self._start)
@@ -131,12 +129,7 @@ class StoredArrays:
         kind, shape, place = self._layout[name]
         if 0 in shape:
             return np.empty(shape, kind)
-        handle = os.open(self._path, os.O_RDONLY)
-        try:
-            pages = mmap.mmap(handle, self._size, access=mmap.ACCESS_READ, offset=self._start)
-        finally:
-            os.close(handle)
-        return np.frombuffer(pages, kind, int(np.prod(shape)), place).reshape(shape)
+        return np.asarray(np.memmap(self._path, kind, "r", self._start + place, shape))
 
 
 Halves = NDArray[np.uint64]

@@ -159,12 +159,8 @@ def empty_metadata(
     chosen = metadata.ModelSettings(
         classes, positive, alpha, prior, scoring, event_model, traits, variances
     )
-    n = len(classes)
     calibrations = (untrained_calibrations(chosen.has_traits),) * len(chosen.scored_classes)
-    learned = metadata.LearnedState((0,) * n, ({},) * n, calibrations)
-    if chosen.has_traits:
-        learned = learned._replace(trait_histograms=metadata.no_histograms(n))
-    return Metadata(chosen, learned)
+    return Metadata(chosen, metadata.nothing_learned(chosen, calibrations))
 
 
 def counted_metadata(

@@ -65,10 +65,7 @@ class TrainingRun(ExitStack):
     metadata: Metadata
 
     def __init__(
-        self,
-        where: Executor,
-        chosen: settings.TrainingSettings,
-        passes: Passes | None = None,
+        self, where: Executor, chosen: settings.TrainingSettings, passes: Passes | None = None
     ) -> None:
         """Train where an executor works."""
         super().__init__()

@@ -13,23 +13,15 @@ from nbspam.bayes.event_model import log_priors
 from nbspam.bayes.evidence import ALONE, tells_alone, trait_feature
 from nbspam.bayes.fitting import Inputs, fit_calibration, inputs_of_rows
 from nbspam.bayes.matrix import Chunked, EvidenceRows, Integers, Presence
+from nbspam.scoring import rules
 from nbspam.scoring.classifier import Classifier
-from nbspam.scoring.rules import (
-    EvidenceRule,
-    Score,
-    ScoringRule,
-    SumRule,
-    Weights,
-    score_of_log_scores,
-)
+from nbspam.scoring.rules import EvidenceRule, Score, ScoringRule, SumRule
 from nbspam.store.index import CHANNELS, TokenTable, hashes_of
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
 from nbspam.tokens.kinds import HEADER, HOST, TEXT, channels_of
 from nbspam.tokens.tokenized import TokenizedMessage
 
 _SCORED = 10_000  # messages whose scores are made at a time
-Rows = NDArray[np.int32]  # of a table of tokens
-Traits = list[Weights] | None  # the weights of a message's traits; None of a model without
 
 
 class _Batch:
@@ -89,7 +81,7 @@ class BatchSum(_Batch):
                 for is_counted in (is_text, is_known)
             )
             for log_scores, n_known, n_text in zip(joints.tolist(), known, text, strict=True):
-                score = score_of_log_scores(settings, log_scores)
+                score = rules.score_of_log_scores(settings, log_scores)
                 yield score._replace(known=n_known, text=n_text)
 
 
@@ -215,10 +207,7 @@ def fitted_calibrations(
 
 
 BatchRule = BatchEvidence | BatchSum
-BATCH_RULES: Mapping[str, type[BatchEvidence] | type[BatchSum]] = {
-    EVIDENCE: BatchEvidence,
-    SUM: BatchSum,
-}
+BATCH_RULES: Mapping[str, type[BatchRule]] = {EVIDENCE: BatchEvidence, SUM: BatchSum}
 
 
 class BulkClassifier:
@@ -255,31 +244,19 @@ class BulkClassifier:
         marked = [i for i in np.flatnonzero(rows < 0).tolist() if ":" in tokens[i]]
         channels[marked] = channels_of(tokens[i] for i in marked)
         traits = [self._classifier.trait_weights(message.numbers) for message in messages]
-        return scores_of_rows(self._evidence(rows, channels, messages, traits), rule)
-
-    def _evidence(
-        self,
-        rows: Rows,
-        channels: Integers,
-        messages: Sequence[TokenizedMessage],
-        traits: list[Traits],
-    ) -> tuple[EvidenceRows, ...]:
-        """Return the evidence of the messages for each scored class.
-
-        rows, channels: of the tokens of all messages.  traits: of each message.
-        """
-        n = len(messages)
+        n, by_class = len(messages), []
         message_of = np.repeat(np.arange(n), [len(message.tokens) for message in messages])
-        by_class = []
         for i, (ranks, weights) in enumerate(self._ranked):
             features = None
             if self._classifier.metadata.settings.has_traits:
                 features = np.array([trait_feature(row[i] for row in w or ()) for w in traits])
             of_rows = matrix.evidence_of_rows(message_of, ranks[rows], weights, channels, n)
             by_class.append(of_rows._replace(traits=features))
-        return tuple(by_class)
+        return scores_of_rows(tuple(by_class), rule)
 
-    def _drop_hidden_tokens(self, rows: Rows, messages: Sequence[TokenizedMessage]) -> None:
+    def _drop_hidden_tokens(
+        self, rows: NDArray[np.int32], messages: Sequence[TokenizedMessage]
+    ) -> None:
         """Mark `Classifier.hidden_ham_tokens` as unknown; rows: of the tokens of all messages."""
         end = 0
         for message in messages:

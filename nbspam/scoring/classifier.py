@@ -6,7 +6,6 @@ weights to the same rule, so a score is the same to the last bit.
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from typing import TYPE_CHECKING
 
 from nbspam.bayes.event_model import Row
 from nbspam.bayes.evidence import tells_alone
@@ -14,10 +13,6 @@ from nbspam.scoring.rules import KnownWords, Score, ScoringRule, Weights, rule_o
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import HEADER, HOST, TEXT, channels_of
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 Counts = Mapping[str, Row]
 CountsOf = Callable[[Iterable[str]], Counts]  # of those tokens that a model knows
@@ -33,7 +28,7 @@ class Classifier:
         metadata: Metadata,
         counts_of: CountsOf,
         cached: int = CACHED_TOKENS,
-        base: "tuple[str | Path, Metadata] | None" = None,
+        base: tuple[str, Metadata] | None = None,
     ) -> None:
         """Score with a model; `counts_of` gives the counts of those tokens that it knows.
 

@@ -188,9 +188,13 @@ class Metadata(NamedTuple):
         return tuple(map(math.fsum, zip(priors, absent, strict=True)))
 
 
-def no_histograms(n_classes: int) -> TraitHistograms:
-    """Return the histograms of no message."""
-    return tuple(tuple({} for _ in range(n_classes)) for _ in NAMES)
+def nothing_learned(
+    settings: ModelSettings, calibrations: tuple[Calibrations, ...]
+) -> LearnedState:
+    """Return the learned state of a model without messages."""
+    n = len(settings.classes)
+    traits: TraitHistograms = (({},) * n,) * len(NAMES) if settings.has_traits else ()
+    return LearnedState((0,) * n, ({},) * n, calibrations, trait_histograms=traits)
 
 
 def histograms_of(rows: Collection[Row], n_classes: int) -> tuple[Counter[int], ...]:
@@ -372,11 +376,10 @@ class _Fields(NamedTuple):
         values = self.take(key, _is_object, f"no {self.place}{key}")
         return _Fields(values, f"{self.place}{key} ")
 
-    def choice(self, key: str, values: Collection[str]) -> str:
+    def choice(self, key: str, values: tuple[str, ...]) -> Any:
         """Return one of these values."""
         unknown = f"an unknown {self.place}{key.replace('_', ' ')} {shown(self.values[key])}"
-        value: str = self.take(key, lambda v: isinstance(v, str) and v in values, unknown)
-        return value
+        return self.take(key, values.__contains__, unknown)
 
 
 def _frozen(value: Any) -> Any:
@@ -444,7 +447,7 @@ def _loaded_state(top: _Fields, settings: ModelSettings) -> LearnedState:
         load_histograms(histograms, classes, messages, settings.rules < RULES)
         if settings.has_traits
         else (),
-        top.take("columns", _list(_is_pair, None)) if "columns" in top.values else (),
+        top.take("columns", _list(_list(_is_column, 2))) if "columns" in top.values else (),
         *_loaded_lessons(top, settings),
     )
 
@@ -477,11 +480,11 @@ def _loaded_lessons(
         if not _list(lambda _: True, len(Lesson._fields))(row):
             return False
         digest, label, inputs = row
+        is_known = (digest == "" or is_digest(digest)) and type(label) is int and label in classes
+        are_vectors = _list(are_inputs, len(settings.scored_classes))(inputs)
         return (
-            (digest == "" or is_digest(digest))
-            and type(label) is int
-            and label in classes
-            and _list(are_inputs, len(settings.scored_classes))(inputs)
+            is_known
+            and are_vectors
             and all(len(x) in (0, sizes[i]) for xs in inputs for i, x in enumerate(xs))
         )
 
@@ -583,10 +586,8 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= MESSAGES_LIMIT
 
 
-def _is_pair(value: Any) -> bool:
-    """Return whether a value of the file is the names of two columns."""
-    are_names = _list(lambda name: isinstance(name, str) and len(name) <= _COLUMN_NAME_LIMIT, 2)
-    return are_names(value)
+def _is_column(name: Any) -> bool:
+    return isinstance(name, str) and len(name) <= _COLUMN_NAME_LIMIT
 
 
 def is_digest(value: object) -> bool:
@@ -596,13 +597,8 @@ def is_digest(value: object) -> bool:
 
 def _are_classes(names: Any) -> bool:
     # A line end in a name would add a header of its own to marked mail.
-    return (
-        _list(lambda name: isinstance(name, str) and normal_label(name) == name.lower() != "")(
-            names
-        )
-        and 2 <= len(set(names)) == len(names)
-        and UNSURE not in names
-    )
+    are_labels = _list(lambda n: isinstance(n, str) and normal_label(n) == n.lower() != "")(names)
+    return are_labels and 2 <= len(set(names)) == len(names) and UNSURE not in names
 
 
 _NO_CLASSES = (
@@ -616,10 +612,7 @@ def _are_values(values: Any) -> bool:
     if not isinstance(values, dict):
         return False
     lowest, counts = values.get("lowest"), values.get("counts")
-    return (
-        type(lowest) is int
-        and isinstance(counts, list)
-        and set(map(type, counts)) <= {int}
-        and 0 <= lowest <= _HIGHEST - len(counts)
-        and (not counts or (min(counts) >= 0 < counts[0] and counts[-1] > 0))
-    )
+    if type(lowest) is not int or not isinstance(counts, list) or {*map(type, counts)} - {int}:
+        return False
+    is_whole = all(counts[:1] + counts[-1:])  # it begins and ends with a value that occurs
+    return is_whole and min(counts, default=0) >= 0 <= lowest <= _HIGHEST - len(counts)
