@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 Values = Mapping[int, int]  # value of a trait -> how many messages have it, above 0
 Histograms = Sequence[Sequence[Values]]  # per trait, per class
+LogDensities = list[tuple[float, ...]]  # likewise
 
 SMOOTHING = 1e-9  # as scikit-learn's GaussianNB has it
 
@@ -92,9 +93,7 @@ class Gaussian:
         self._variances = variances
         self._moments = [list(map(Moments.of, row)) for row in histograms]
 
-    def log_densities(
-        self, values: Sequence[int], left_out: int | None = None
-    ) -> list[tuple[float, ...]]:
+    def log_densities(self, values: Sequence[int], left_out: int | None = None) -> LogDensities:
         """Return the log density of each trait's value, per class, (n_traits, n_classes).
 
         values: of the message.  left_out: its class, if it was learned and is to be left out.
@@ -215,9 +214,7 @@ class Kernel:
         self._densities = [[ClassDensity(values) for values in row] for row in histograms]
         self._known = cache(self._of_trait)  # few values differ
 
-    def log_densities(
-        self, values: Sequence[int], left_out: int | None = None
-    ) -> list[tuple[float, ...]]:
+    def log_densities(self, values: Sequence[int], left_out: int | None = None) -> LogDensities:
         """Return the log density of each trait's value, per class."""
         return [self._known(trait, x, left_out) for trait, x in enumerate(values)]
 

@@ -89,11 +89,8 @@ def counted(counts: Integers, channels: Integers) -> Counted:
 
 def trait_histograms_of(traits: Integers, labels: Integers, n_classes: int) -> TraitHistograms:
     """Return per trait and class how many messages have each value."""
-    rows_by_class = [traits[(traits[:, 0] >= 0) & (labels == k)] for k in range(n_classes)]
-    return tuple(
-        tuple(Counter(rows[:, i].tolist()) for rows in rows_by_class)
-        for i in range(traits.shape[1])
-    )
+    columns = [traits[(traits[:, 0] >= 0) & (labels == k)].T.tolist() for k in range(n_classes)]
+    return tuple(tuple(map(Counter, of_trait)) for of_trait in zip(*columns, strict=True))
 
 
 def ham_odds(metadata: Metadata, labels: Iterable[str], scores: Iterable[Score]) -> list[float]:

@@ -225,16 +225,16 @@ def distinct(first: Halves, second: Halves) -> tuple[Integers, Booleans]:
     Equal keys stay in their order.
     """
     order = radix_order(first)
-    first_halves, second_halves = first[order], second[order]
-    is_new = np.ones(len(order), bool)
-    is_new[1:] = first_halves[1:] != first_halves[:-1]
-    if (second_halves[1:] != second_halves[:-1])[~is_new[1:]].any():
+    is_new = _differ(first[order])
+    if (_differ(second[order]) & ~is_new).any():
         order = np.lexsort((second, first))
-        first_halves, second_halves = first[order], second[order]
-        is_new[1:] = (first_halves[1:] != first_halves[:-1]) | (
-            second_halves[1:] != second_halves[:-1]
-        )
+        is_new = _differ(first[order]) | _differ(second[order])
     return order, is_new
+
+
+def _differ(halves: Halves) -> Booleans:
+    """Return which numbers differ from the last one; the first does."""
+    return np.append(True, halves[1:] != halves[:-1])[: len(halves)]
 
 
 def merged(tables: Sequence[Table]) -> Table:

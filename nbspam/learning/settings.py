@@ -10,7 +10,7 @@ from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, 
 from nbspam.errors import OptionError, Remedy, TrainingError
 from nbspam.names import HAM, SPAM, UNSURE, answer_label, binary_label, cell_label
 from nbspam.store import metadata
-from nbspam.store.metadata import Counted, Metadata, TraitHistograms
+from nbspam.store.metadata import Counted, Metadata, ModelSettings, TraitHistograms
 from nbspam.tokens.tokenized import Wanted
 
 if TYPE_CHECKING:
@@ -156,11 +156,9 @@ def empty_metadata(
     """Return the metadata of a model of these classes that has learned nothing yet."""
     _, prior, scoring, _, event_model, _, variances, _ = settings
     alpha, traits = settings.effective_alpha, settings.effective_traits
-    chosen = metadata.ModelSettings(
-        classes, positive, alpha, prior, scoring, event_model, traits, variances
-    )
+    chosen = ModelSettings(classes, positive, alpha, prior, scoring, event_model, traits, variances)
     calibrations = (untrained_calibrations(chosen.has_traits),) * len(chosen.scored_classes)
-    return Metadata(chosen, metadata.nothing_learned(chosen, calibrations))
+    return Metadata(chosen, metadata.empty_state(chosen, calibrations))
 
 
 def counted_metadata(
@@ -212,7 +210,6 @@ def first_metadata(labels: Iterable[str], settings: TrainingSettings) -> Metadat
         return empty_metadata(*class_names(names, settings.positive), settings)
     first = settings.base.first()
     chosen_names = ("alpha", "prior", "scoring", "positive", "event_model", "traits")
-    chosen = {
-        name: value for name in chosen_names if (value := getattr(settings, name)) is not None
-    }
+    values = {name: getattr(settings, name) for name in chosen_names}
+    chosen = {name: value for name, value in values.items() if value is not None}
     return first._replace(settings=first.settings._replace(**chosen))

@@ -19,7 +19,7 @@ from nbspam.learning.corpus import Corpus, Spool
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, first_metadata
 from nbspam.names import HAM, SPAM
-from nbspam.scoring.classifier import Classifier
+from nbspam.scoring.classifier import Classifier, counts_in
 from nbspam.scoring.rules import rule_of
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store import model_file
@@ -140,12 +140,9 @@ def _looked_up(
     lookup: Lookup | None, messages: Iterable[TokenizedMessage]
 ) -> Iterator[tuple[TokenizedMessage, Row | None]]:
     """Yield messages, each with its row of a model's ledger, if there are both."""
-    if lookup is None:
-        yield from zip(messages, itertools.repeat(None))
-        return
     messages = iter(messages)
     while group := list(itertools.islice(messages, LOOKED_UP)):
-        rows = lookup.learned(message.digest for message in group)
+        rows = lookup.learned(message.digest for message in group) if lookup else {}
         yield from ((message, rows.get(message.digest)) for message in group)
 
 
@@ -264,14 +261,10 @@ def learned_model(
 
 def _surprises(model: Model, pending: PendingMessages, base: "Base | None") -> Iterator[Surprise]:
     """Yield the new messages that look like another class to the model before it learns."""
-    metadata, counts, settings = model.metadata, model.counts, model.metadata.settings
+    metadata, settings = model.metadata, model.metadata.settings
     classes, spam = settings.classes, settings.positive_index
-
-    def counts_of(tokens: Iterable[str]) -> dict[str, Row]:
-        return {token: counts[token] for token in tokens if token in counts}
-
     with_base = Classifier if base is None else base.classifier
-    classifier = with_base(metadata, counts_of)
+    classifier = with_base(metadata, counts_in(model.counts))
     if classifier.metadata.is_one_sided or not classifier.rule.is_calibrated:
         return
     for message in pending.corpus.messages():
@@ -493,18 +486,13 @@ def prune(model: Model, min_count: int = 1, max_tokens: int | None = None) -> Mo
     Messages, calibration and ledger stay as they are; the bias follows from the tokens.  The hosts
     that took mails in stay besides: how far headers are trusted must not depend on what was pruned.
     """
-    counts = {
-        token: row for token, row in model.counts.items() if sum(row) >= min_count or is_host(token)
-    }
-    if max_tokens is not None and len(counts) > max_tokens:
+    hosts = {token: row for token, row in model.counts.items() if is_host(token)}
+    words = {t: row for t, row in model.counts.items() if t not in hosts and sum(row) >= min_count}
+    if max_tokens is not None and len(words) > max_tokens:
         rule = rule_of(model.metadata)
-        rank = {
-            row: (-sum(row), -max(map(abs, rule.contrasts(row)))) for row in set(counts.values())
-        }
-        words = [token for token in counts if not is_host(token)]
-        words.sort(key=lambda token: (rank[counts[token]], token))
-        remaining = set(words[:max_tokens])
-        counts = {
-            token: row for token, row in counts.items() if token in remaining or is_host(token)
-        }
+        strength = {row: max(map(abs, rule.contrasts(row))) for row in set(words.values())}
+        rank = {row: (-sum(row), -nats) for row, nats in strength.items()}
+        strongest = sorted(words, key=lambda token: (rank[words[token]], token))
+        words = {token: words[token] for token in strongest[:max_tokens]}
+    counts = words | hosts
     return model._replace(metadata=with_counts(model.metadata, counts), counts=counts)

@@ -24,7 +24,7 @@ from nbspam.errors import ModelError
 from nbspam.names import real_name
 from nbspam.scoring.classifier import CACHED_TOKENS, Classifier, CountsOf
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import BASE, EVIDENCE, Metadata, ModelSettings, nothing_learned
+from nbspam.store.metadata import BASE, EVIDENCE, Metadata, ModelSettings, empty_state
 from nbspam.tokens.tokenized import RULES
 
 # Messages.  Errors in a user's first 1,000 with 100, 300, 1,000 and all of the base, chosen on
@@ -88,7 +88,7 @@ class Base:
     def first(self) -> Metadata:
         """Return the metadata of a personal model that has learned nothing yet."""
         settings, learned = self.metadata
-        empty = nothing_learned(settings, learned.calibrations)
+        empty = empty_state(settings, learned.calibrations)
         return self.begun(Metadata(settings._replace(rules=RULES), empty))
 
     def begun(self, personal: Metadata) -> Metadata:

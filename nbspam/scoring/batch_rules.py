@@ -43,7 +43,7 @@ class _Batch:
         messages, size = np.array(learned.messages), metadata.size
         return matrix.EventArrays(settings.counts, counts, messages, settings.alpha, size)
 
-    def _trait_weights(self, rule: ScoringRule) -> Iterator[list[tuple[float, ...]]]:
+    def _trait_weights(self, rule: ScoringRule) -> Iterator[list[rules.Weights]]:
         """Yield the weights of each message's traits, as `ScoringRule.trait_weights` has them."""
         if self._traits is not None:
             for values, label in zip(self._traits.tolist(), self._labels.tolist(), strict=True):
@@ -144,8 +144,8 @@ class BatchEvidence(_Batch):
             parts = []
             for place, signed in matrix.signed_chunks(presence):
                 piece, labels = matrix.without_signs(signed), self._labels[place]
-                lengths = np.diff(piece.indptr)
-                rows = np.repeat(np.arange(len(lengths)), lengths)
+                n = piece.shape[0]
+                rows = np.repeat(np.arange(n), np.diff(piece.indptr))
                 weights = arrays.contrasts(piece, labels, scored)
                 if piece is not signed:  # what is perhaps hidden does not speak for ham
                     for_spam = weights
@@ -153,13 +153,11 @@ class BatchEvidence(_Batch):
                         for_spam = arrays.contrasts(piece, labels, positive)
                     is_hidden = signed.data < 0
                     nats = np.where(is_hidden, np.nan_to_num(for_spam), 0.0)
-                    is_ham = np.bincount(rows, nats, len(lengths)) <= 0
+                    is_ham = np.bincount(rows, nats, n) <= 0
                     weights[is_hidden & (for_spam < 0) & is_ham[rows]] = np.nan
                 channels = of_tokens[piece.indices]
                 ranks, different = matrix.ranked(weights)
-                parts.append(
-                    matrix.evidence_of_rows(rows, ranks, different, channels, len(lengths))
-                )
+                parts.append(matrix.evidence_of_rows(rows, ranks, different, channels, n))
             *of_rows, _ = zip(*parts, strict=True)
             trait_features = feature if settings.has_traits else None
             by_class.append(EvidenceRows._make([*map(np.concatenate, of_rows), trait_features]))
@@ -200,9 +198,8 @@ def fitted_calibrations(
     """
     n, classes = len(settings.scales), settings.scored_classes
     is_class = (labels == k for k in classes for _ in range(n))
-    fitted = apply(
-        fit_calibration, settings.scales * len(classes), itertools.chain(*inputs), is_class
-    )
+    scales = settings.scales * len(classes)
+    fitted = apply(fit_calibration, scales, itertools.chain(*inputs), is_class)
     return tuple(Calibrations(*itertools.islice(fitted, n)) for _ in classes)
 
 

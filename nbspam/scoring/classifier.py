@@ -17,6 +17,13 @@ from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 Counts = Mapping[str, Row]
 CountsOf = Callable[[Iterable[str]], Counts]  # of those tokens that a model knows
 CACHED_TOKENS = 1_000_000
+
+
+def counts_in(counts: Counts) -> CountsOf:
+    """Return the function that finds counts in memory."""
+    return lambda tokens: {token: counts[token] for token in tokens if token in counts}
+
+
 _UNKNOWN: tuple[tuple[int, Weights | None], ...] = tuple((c, None) for c in range(HOST + 1))
 
 

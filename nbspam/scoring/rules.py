@@ -105,9 +105,7 @@ class SumRule:
         self._size, self._bias = metadata.size, metadata.bias
         self._densities = trait_model(settings.traits, learned.trait_histograms, settings.variances)
 
-    def trait_weights(
-        self, values: Sequence[int], left_out: int | None = None
-    ) -> list[tuple[float, ...]]:
+    def trait_weights(self, values: Sequence[int], left_out: int | None = None) -> list[Weights]:
         """Return the log density of each trait per class, in nats."""
         densities = self._densities
         return densities.log_densities(values, left_out) if densities and values else []
@@ -216,9 +214,7 @@ class EvidenceRule:
         """How many messages of each class were learned with their traits."""
         return [sum(values.values()) for values in self._learned.trait_histograms[0]]
 
-    def trait_weights(
-        self, values: Sequence[int], left_out: int | None = None
-    ) -> list[tuple[float, ...]]:
+    def trait_weights(self, values: Sequence[int], left_out: int | None = None) -> list[Weights]:
         """Return the weights of the traits that the rule uses, for each scored class, in nats.
 
         [] of a model without traits.  values: of a message, as `tokens/kinds.py` lists them.
@@ -232,9 +228,8 @@ class EvidenceRule:
             if densities is not None:
                 place = None if left_out is None else int(left_out == k)
                 pairs, fewest = densities.log_densities(used, place), min(n[k], sum(n) - n[k])
-                by_class.append(
-                    [evidence.trait_weight(inside - rest, fewest) for rest, inside in pairs]
-                )
+                nats = [evidence.trait_weight(inside - rest, fewest) for rest, inside in pairs]
+                by_class.append(nats)
         return list(zip(*by_class, strict=True))
 
     def score(self, words: KnownWords) -> Score:
@@ -278,9 +273,7 @@ class EvidenceRule:
         known = int(evidences[0].text.known)
         return score._replace(evidences=evidences, trust=tau, known=known, text=text_tokens)
 
-    def _parts(
-        self, features: Evidence, predictions: Sequence[Prediction], tau: float
-    ) -> tuple[float, float, float]:
+    def _parts(self, features: Evidence, predictions: Sequence[Prediction], tau: float) -> Vector:
         """Return the part of each prediction in the log-odds; they add up to 1."""
         text, full, opening = (prediction.log_odds for prediction in predictions)
         others = (1 - tau) * text + tau * full

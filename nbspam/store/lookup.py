@@ -93,7 +93,7 @@ def open_model_file(path: FileName, follows_links: bool = True) -> int:
     return handle
 
 
-def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return a JSON object's pairs as a dict; raises MetadataError (for object_pairs_hook)."""
     fields = dict(pairs)
     if len(fields) != len(pairs):
@@ -125,9 +125,7 @@ def _metadata_in(text: bytes) -> tuple[Metadata, Any]:
     Raises MetadataError, ValueError, RecursionError.
     """
     # With what comes after them, whose keys are none of theirs.
-    fields = json.loads(
-        text + b'\n"tokens": 0, "learned": 0}', object_pairs_hook=_without_duplicates
-    )
+    fields = json.loads(text + b'\n"tokens": 0, "learned": 0}', object_pairs_hook=_unique_keys)
     return metadata.load_metadata(fields), fields.get("derived")
 
 
@@ -264,12 +262,10 @@ class Lookup:
             misplaced = "its ledger does not begin where its tokens end"
             raise self.damaged(misplaced if is_there else "it has no messages")
         ledger = border + len(LEARNED_LINE)
-        keys, starts = self._marks
+        keys, starts = self._copied_marks()
         at = bisect_left(keys, LEARNED_LINE)
-        self._marks = (
-            [*keys[:at], LEARNED_LINE, _LEDGER, *keys[at:]],
-            [*starts[:at], border, ledger, *starts[at:]],
-        )
+        keys[at:at], starts[at:at] = (LEARNED_LINE, _LEDGER), (border, ledger)
+        self._marks = keys, starts
         return (starts[0], border), (ledger, starts[-1])
 
     def _lines(self, ledger: bool) -> Iterator[bytes]:

@@ -188,9 +188,7 @@ class Metadata(NamedTuple):
         return tuple(map(math.fsum, zip(priors, absent, strict=True)))
 
 
-def nothing_learned(
-    settings: ModelSettings, calibrations: tuple[Calibrations, ...]
-) -> LearnedState:
+def empty_state(settings: ModelSettings, calibrations: tuple[Calibrations, ...]) -> LearnedState:
     """Return the learned state of a model without messages."""
     n = len(settings.classes)
     traits: TraitHistograms = (({},) * n,) * len(NAMES) if settings.has_traits else ()
@@ -287,9 +285,7 @@ def _dumped(settings: ModelSettings, calibrations: Sequence[Calibrations]) -> di
     }
 
 
-def dump_histograms(
-    histograms: TraitHistograms, classes: Sequence[str]
-) -> dict[str, dict[str, dict[str, object]]]:
+def dump_histograms(histograms: TraitHistograms, classes: Sequence[str]) -> dict[str, Any]:
     """Return the histograms as JSON; {} of a model without traits.
 
         {"words": {"ham": {"lowest": 12, "counts": [1, 0, 3]}, "spam": …}, …}
@@ -481,12 +477,9 @@ def _loaded_lessons(
             return False
         digest, label, inputs = row
         is_known = (digest == "" or is_digest(digest)) and type(label) is int and label in classes
-        are_vectors = _list(are_inputs, len(settings.scored_classes))(inputs)
-        return (
-            is_known
-            and are_vectors
-            and all(len(x) in (0, sizes[i]) for xs in inputs for i, x in enumerate(xs))
-        )
+        if not (is_known and _list(are_inputs, len(settings.scored_classes))(inputs)):
+            return False
+        return all(len(x) in (0, sizes[i]) for xs in inputs for i, x in enumerate(xs))
 
     lessons = top.take("lessons", _list(is_lesson), "no lessons of its calibrations")
     before = top.inner("before_lessons")
@@ -544,11 +537,8 @@ def load_histograms(
     loaded = []
     for name in NAMES:
         row = fields.get(name, {k: {"lowest": 0, "counts": []} for k in classes})
-        if not (
-            isinstance(row, dict)
-            and row.keys() == set(classes)
-            and all(map(_are_values, row.values()))
-        ):
+        is_by_class = isinstance(row, dict) and row.keys() == set(classes)
+        if not (is_by_class and all(map(_are_values, row.values()))):
             raise ValueError("no histogram of a trait for each class")
         if any(sum(row[k]["counts"]) > n for k, n in zip(classes, messages, strict=True)):
             raise ValueError("a trait of more messages than were learned")

@@ -24,6 +24,7 @@ from nbspam.store.writing import DEFAULT_WAIT, LockWait
 
 _BATCH = 20_000  # tokens joined at a time when writing
 Write = Callable[[IO[bytes]], None]
+KeyOf = Callable[[str], str]
 digest_key = ' "{}"'.format  # as its line begins; the blank tells it from a token's
 
 
@@ -166,9 +167,7 @@ def write_lines(file: IO[bytes], model: Model) -> None:
     write_blocks(file, metadata, _blocks(counts), _blocks(learned, digest_key))
 
 
-def _blocks(
-    rows: Mapping[str, Row], key: Callable[[str], str] = lookup.token_key
-) -> Iterator[bytes]:
+def _blocks(rows: Mapping[str, Row], key: KeyOf = lookup.token_key) -> Iterator[bytes]:
     lines = iter(sorted_lines(rows.items(), key))
     while batch := list(itertools.islice(lines, _BATCH)):
         yield ",\n".join(batch).encode()
@@ -194,9 +193,7 @@ def write_blocks(
     file.write(lookup.END)
 
 
-def sorted_lines(
-    rows: Iterable[tuple[str, Row]], key: Callable[[str], str] = lookup.token_key
-) -> list[str]:
+def sorted_lines(rows: Iterable[tuple[str, Row]], key: KeyOf = lookup.token_key) -> list[str]:
     """Return the lines of tokens or of the ledger, sorted, without separators."""
     # In the order of code points, which is that of the bytes of UTF-8.
     return sorted([key(name) + lookup.row_text(row) for name, row in rows])

@@ -117,16 +117,14 @@ def page_of(source: str) -> tuple[str, str, list[str], set[str]]:
     if "&#" in source and _LETTER_ENTITY.search(source):
         tricks.add("trick:entity")
     pieces = _TAG.split(source)  # a text, a tag, the name of a sheet or script, a text, and so on
-    texts, sources = pieces[::3], pieces[1::3]
+    texts, sources, names = pieces[::3], pieces[1::3], pieces[2::3]
     # A split at once finds whether one follows a letter: few do.
     has_comment = any(piece[-1:].isalpha() for piece in source.split("<!--")[:-1])
     if has_comment and _has_comment_in_word(texts, sources):
         tricks.add("trick:comment")
     # Those of comments and titles are none.
     sheets = [
-        tag
-        for tag, raw in zip(sources, pieces[2::3], strict=True)
-        if raw and raw.lower() == "style"
+        tag for tag, raw in zip(sources, names, strict=True) if raw and raw.lower() == "style"
     ]
     sheet = _sheet_of["".join(sheets)] if sheets else None
     text, certain = visible(texts, list(map(tags.__getitem__, sources)), sheet, links, tricks)
@@ -253,9 +251,8 @@ def _element(
             name == "background" and not value.startswith(("cid:", "data:"))
         ):
             continue
-        style |= _declarations_of[
-            _PRESENTATION[name].format(f"{value}px" if value.isdigit() else value)
-        ]
+        value = f"{value}px" if value.isdigit() else value
+        style |= _declarations_of[_PRESENTATION[name].format(value)]
     look = styles.look(style | rules | inline)
     if look == NO_LOOK and besides is None and not is_open:
         return _PLAIN
@@ -592,10 +589,8 @@ class _OpenTags:
         reopened = candidates[-_REOPENED:]
         self._n_reopened += len(reopened)
         # A browser opens no more than three that are alike.
-        if any(tag[1] is not _PLAIN for tag in candidates[:-_REOPENED]) or (
-            self._n_reopened > _REOPENED_LIMIT
-        ):
-            self.is_covered = True
+        has_more = any(tag[1] is not _PLAIN for tag in candidates[:-_REOPENED])
+        self.is_covered |= has_more or self._n_reopened > _REOPENED_LIMIT
         for name, element, _ in reopened:
             self.places[name].append(len(self._stack))
             self._stack.append((name, element, self.reading))

@@ -371,16 +371,14 @@ _FEW = 4  # pairs of colours by rules in doubt; with more a text is in doubt
 
 def laid_over(below: Iterable[Pair], above: Iterable[Pair]) -> tuple[Pair, ...]:
     """Return every pair of colours laid over every other."""
-    pairs = [(a or c, _blend(d, b) if b else d) for c, d in below for a, b in above]
+    pairs = [(a or c, _blend(d, *b) if b else d) for c, d in below for a, b in above]
     return tuple(dict.fromkeys(pairs) if len(pairs) > 1 else pairs)
 
 
-def _blend(below: Paint, above: tuple[Colour, float]) -> Paint:
-    if below is None or above[1] >= 1:
-        return above
-    red, green, blue = (
-        round(a + (b - a) * above[1]) for a, b in zip(below[0], above[0], strict=True)
-    )
+def _blend(below: Paint, rgb: Colour, cover: float) -> Paint:
+    if below is None or cover >= 1:
+        return rgb, cover
+    red, green, blue = (round(a + (b - a) * cover) for a, b in zip(below[0], rgb, strict=True))
     return (red, green, blue), 1.0
 
 

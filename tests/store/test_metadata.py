@@ -35,9 +35,9 @@ from nbspam.store.metadata import (
     ModelSettings,
     dump_histograms,
     dump_metadata,
+    empty_state,
     load_histograms,
     load_metadata,
-    nothing_learned,
 )
 from nbspam.tokens.kinds import NAMES
 from nbspam.tokens.tokenized import NAME, RULES
@@ -300,7 +300,7 @@ def test_histograms_of_no_message_and_of_no_traits():
     assert dump_histograms((), CLASSES) == {}
     for n in (2, 3):
         settings = ModelSettings(tuple("abc"[:n]), "b", 1, traits=KERNEL)
-        empty = nothing_learned(settings, ()).trait_histograms
+        empty = empty_state(settings, ()).trait_histograms
         assert empty == (({},) * n,) * len(NAMES)
         assert histograms_again(empty, "abc"[:n], (0,) * n) == empty
 
