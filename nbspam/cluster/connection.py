@@ -120,13 +120,12 @@ class Cluster(Executor):
         except NbspamError:
             raise
         except Exception as error:
-            from asyncio import CancelledError as AsyncCancelled
             from concurrent.futures import CancelledError
 
             from distributed import KilledWorker
             from distributed.comm.core import CommClosedError
 
-            lost = (CancelledError, AsyncCancelled, CommClosedError, TimeoutError, ConnectionError)
+            lost = CancelledError, CommClosedError, TimeoutError, ConnectionError
             name = type(error).__name__
             if isinstance(error, KilledWorker):
                 problem = (

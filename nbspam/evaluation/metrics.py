@@ -271,21 +271,11 @@ def auc(sample: Sample) -> float:
     return 1 - one_minus_roca_pct(sample) / 100
 
 
-def sm_pct_at_hm(sample: Sample, ham_loss: float = HAM_LOSS) -> float:
-    """Return sm% at the lowest cut-off above which lies no more than `ham_loss` of the ham."""
-    delivered = sample.counts.ham - int(sample.counts.ham * ham_loss)
+def sm_pct_at_hm(sample: Sample) -> float:
+    """Return sm% at the lowest cut-off above which lies no more than HAM_LOSS of the ham."""
+    delivered = sample.counts.ham - int(sample.counts.ham * HAM_LOSS)
     cut_off = int(np.searchsorted(np.cumsum(sample.ham_at), delivered))
     return float(100 * (sample.spam_at[: cut_off + 1].sum() / sample.counts.spam))
-
-
-def log_losses(messages: ScoredMessages) -> Floats:
-    """Return -log P(own class) of each message, in nats: (n,)."""
-    return -np.log(np.maximum(messages.p_true_class, LOG_LOSS_FLOOR))
-
-
-def squared_errors(messages: ScoredMessages) -> Floats:
-    """Return the squared error of P(spam) of each message: (n,)  (Brier 1950)."""
-    return (messages.probability - messages.spam) ** 2
 
 
 # Bins
@@ -418,7 +408,9 @@ def _of_counts(formula: Callable[[VerdictCounts], float]) -> Resampled:
 _F1, _LAM, _MCC = map(_of_counts, (f1, lam_pct, matthews))
 _ROCA, _SM_AT_HM = Resampled(one_minus_roca_pct), Resampled(sm_pct_at_hm)
 _ROC_AREA = "area above the ROC curve, in percent"
-_BRIER = Mean(squared_errors)
+# Of each message -log P(own class), in nats, and the squared error of P(spam) (Brier 1950).
+_LOG_LOSS = Mean(lambda messages: -np.log(np.maximum(messages.p_true_class, LOG_LOSS_FLOOR)))
+_BRIER = Mean(lambda messages: (messages.probability - messages.spam) ** 2)
 _CALIBRATION = WithoutInterval(
     lambda messages: calibration_error(calibration_bins(messages.spam, messages.probability))
 )
@@ -449,7 +441,7 @@ METRICS = (
     Metric("f1", _F1, GENERAL, "F1", "harmonic mean of precision and recall"),
     Metric("auc", Resampled(auc), GENERAL, "AUC", "area under the ROC curve"),
     Metric("mcc", _MCC, GENERAL, "MCC", "Matthews correlation coefficient"),
-    Metric("log_loss", Mean(log_losses), GENERAL, "log-loss", "nats per message"),
+    Metric("log_loss", _LOG_LOSS, GENERAL, "log-loss", "nats per message"),
     Metric("brier", _BRIER, GENERAL, "Brier", "mean squared error of P(spam)"),
     Metric("sc_pct", Share("tp", "spam"), TRACK, "SC%", "spam caught", _FOUND),
     Metric("bh_pct", Share("fp", "ham"), TRACK, "BH%", "ham blocked", "ham called spam"),

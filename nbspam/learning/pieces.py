@@ -77,20 +77,16 @@ class StoredArrays:
             self._layout[name] = array.dtype.str, array.shape, self._size
             self._size += array.nbytes + -array.nbytes % _ALIGNED
         with temporary_files(), Path(path).open("r+b") if path else self._created() as file:
-            if path:
+            if path:  # of a run, whose file many processes write: this one reserves a place
                 self._path = Path(path)
-                self._reserve(file)
+                flock(file, LOCK_EX)
+                self._start = os.fstat(file.fileno()).st_size
+                file.truncate(self._start + self._size)
+                flock(file, LOCK_UN)
+                file.seek(self._start)
             for array in contents.values():
                 file.write(array.data)
                 file.write(bytes(-array.nbytes % _ALIGNED))
-
-    def _reserve(self, file: IO[bytes]) -> None:
-        """Reserve a place in the run's file for this process, and seek to it."""
-        flock(file, LOCK_EX)
-        self._start = os.fstat(file.fileno()).st_size
-        file.truncate(self._start + self._size)
-        flock(file, LOCK_UN)
-        file.seek(self._start)
 
     def _created(self) -> IO[bytes]:
         """Return a new file in the folder of a cluster's worker, or in the temporary folder."""

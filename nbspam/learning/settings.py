@@ -39,11 +39,6 @@ class TrainingSettings(NamedTuple):
     base: "Base | None" = None  # the model that the learning one is read through
 
     @property
-    def effective_alpha(self) -> float:
-        """The alpha to use."""
-        return DEFAULT_ALPHA[self.scoring] if self.alpha is None else self.alpha
-
-    @property
     def effective_traits(self) -> str:
         """The trait model to use."""
         if self.base is not None and self.traits is None:
@@ -154,8 +149,8 @@ def empty_metadata(
     classes: tuple[str, ...], positive: str | None, settings: TrainingSettings
 ) -> Metadata:
     """Return the metadata of a model of these classes that has learned nothing yet."""
-    _, prior, scoring, _, event_model, _, variances, _ = settings
-    alpha, traits = settings.effective_alpha, settings.effective_traits
+    alpha, prior, scoring, _, event_model, _, variances, _ = settings
+    alpha, traits = DEFAULT_ALPHA[scoring] if alpha is None else alpha, settings.effective_traits
     chosen = ModelSettings(classes, positive, alpha, prior, scoring, event_model, traits, variances)
     calibrations = (untrained_calibrations(chosen.has_traits),) * len(chosen.scored_classes)
     return Metadata(chosen, metadata.empty_state(chosen, calibrations))

@@ -118,6 +118,10 @@ class PendingMessages:
                 if self.found[key] > (row[classes.index(label)] if row and label in classes else 0):
                     self.corpus.add(message)
 
+    def part_of(self, old: Lookup, remember: bool) -> Model:
+        """Return the part of a model that concerns the messages; remember: with its ledger."""
+        return _part(old, self.corpus, {digest for digest, _ in self.found} if remember else ())
+
     def source(self, digest: str, label: str) -> str:
         """Return the source of the first such message."""
         i = list(self.found).index((digest, label))
@@ -155,12 +159,10 @@ class OlderRulesError(ModelError):
 
 def open_for_learning(place: Place) -> Lookup:
     """Return a model that can learn, opened; raises ModelError."""
-    lookup = model_file.opened(place)
-    try:
+    with ExitStack() as stack:
+        lookup = stack.enter_context(model_file.opened(place))
         check_rules(place, lookup.metadata)
-    except ModelError:
-        lookup.close()
-        raise
+        stack.pop_all()
     return lookup
 
 
@@ -195,10 +197,7 @@ def learn(
     Raises ModelError: the model is damaged, has other classes, is locked or cannot be written.
     """
     with changing(place, wait, may_be_new=True) as (old, put):
-        before = None
-        if old is not None:
-            digests = {digest for digest, _ in pending.found} if remember else ()
-            before = _part(old, pending.corpus, digests)
+        before = None if old is None else pending.part_of(old, remember)
         change, after = learned_model(place, before, pending, settings, remember)
         if old is None or before is None:
             put(partial(model_file.write_lines, model=after))
@@ -212,8 +211,7 @@ def preview(
 ) -> Change:
     """Return the change that `learn` would make to the model at `path`, without making it."""
     with Lookup(path) as old:
-        digests = {digest for digest, _ in pending.found} if remember else ()
-        before = _part(old, pending.corpus, digests)
+        before = pending.part_of(old, remember)
     return learned_model(path, before, pending, settings, remember)[0]
 
 
