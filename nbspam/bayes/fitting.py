@@ -153,8 +153,7 @@ class _Blocks:
         """Yield the x of each block, which are spam, and the weights."""
         for first in range(0, len(self._is_spam), BLOCK):
             place = slice(first, first + BLOCK)
-            x = np.ascontiguousarray(self._x[place])
-            yield x, self._is_spam[place], self._right[place]
+            yield np.ascontiguousarray(self._x[place]), self._is_spam[place], self._right[place]
 
     def _penalty(self, b: Floats) -> float:
         return float(0.5 * (self._precision * (b - self._mean) ** 2).sum())

@@ -173,8 +173,7 @@ class ClassDensity:
 
         left_out: whether one of the messages with the value x is left out.
         """
-        own_value = x if left_out else None
-        n, h = self.n - left_out, self.bandwidth(own_value)
+        n, h = self.n - left_out, self.bandwidth(x if left_out else None)
         counts = self._counts
         if left_out:
             at = bisect_left(self._ordered, x)

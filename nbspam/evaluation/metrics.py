@@ -175,9 +175,8 @@ def samples(messages: ScoredMessages, times: int = 0, seed: int = SEED) -> Itera
     random = np.random.default_rng(seed)
     scores, score = np.unique(messages.log_odds, return_inverse=True)
     # Of spam and of ham: the index of each message's score, and whether it is called spam.
-    classes = [
-        (score[mask], messages.called_spam[mask]) for mask in (messages.spam, ~messages.spam)
-    ]
+    of_class = messages.spam, ~messages.spam
+    classes = [(score[mask], messages.called_spam[mask]) for mask in of_class]
     for i in range(times + 1):
         called_spam, at_scores = [], []
         for at, called in classes:

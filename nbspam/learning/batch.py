@@ -69,8 +69,7 @@ def fit(
     )
     uncalibrated = counted_metadata(empty, Counter(labels), [counted(counts, channels)], histograms)
     rule = BATCH_RULES[settings.scoring](counts, indices, channels, traits)
-    calibrations = rule.fit(presence, uncalibrated)
-    learned = uncalibrated.learned._replace(calibrations=calibrations)
+    learned = uncalibrated.learned._replace(calibrations=rule.fit(presence, uncalibrated))
     return Fit(uncalibrated._replace(learned=learned), counts, indices, rule, traits)
 
 

@@ -108,8 +108,7 @@ class Corpus:
             self._columns.append(columns.astype(np.int32).data)
             if self.wanted.times:
                 self._times.append(np.abs(part.data).astype(np.int32).data)
-            end = self._ends[-1]
-            self._ends.extend((part.indptr[1:].astype(np.int64) + end).tolist())
+            self._ends.extend((part.indptr[1:].astype(np.int64) + self._ends[-1]).tolist())
         self.labels += piece.labels
         self._digests += piece.digests()
         if self.wanted.traits and (traits := piece.traits()) is not None:

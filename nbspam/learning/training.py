@@ -199,8 +199,7 @@ class TrainingRun(ExitStack):
     def choose_cut_offs(self, limit: float) -> None:
         """Store the lowest cut-offs that block at most this share of the ham."""
         odds = itertools.chain.from_iterable(self.each("choosing the cut-off", batch.ham_odds))
-        cut_offs = batch.cut_offs_within(limit, self.metadata, odds)
-        self.metadata = cut_offs.stored_in(self.metadata)
+        self.metadata = batch.cut_offs_within(limit, self.metadata, odds).stored_in(self.metadata)
 
     def write(self, file: IO[bytes], ledger: bool = True) -> None:
         """Write the model's lines."""
@@ -383,9 +382,7 @@ def _counts_of(
     if not ranges:  # a model without tokens
         zeros = np.zeros((n_classes, len(table.first)), np.int64)
         return zeros, np.array(channels_of(table.tokens()), np.int64)
-    parts = [
-        (t.counts[:, at], arrays["channels"][at]) for arrays, t, at in _in_ranges(table, ranges)
-    ]
+    parts = [(t.counts[:, at], part["channels"][at]) for part, t, at in _in_ranges(table, ranges)]
     counts, channels = zip(*parts, strict=True)
     return np.concatenate(counts, axis=1), np.concatenate(channels)
 

@@ -2,17 +2,16 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbspam.bayes import matrix
 from nbspam.bayes.calibration import Calibration, Calibrations
 from nbspam.bayes.event_model import log_priors
 from nbspam.bayes.evidence import ALONE, tells_alone, trait_feature
 from nbspam.bayes.fitting import Inputs, fit_calibration, inputs_of_rows
-from nbspam.bayes.matrix import Chunked, EvidenceRows, Integers, Presence
+from nbspam.bayes.matrix import Booleans, Chunked, EvidenceRows, Floats, Integers, Presence
 from nbspam.scoring import rules
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.rules import EvidenceRule, Score, ScoringRule, SumRule
@@ -151,10 +150,7 @@ class BatchEvidence(_Batch):
                     for_spam = weights
                     if scored != positive:
                         for_spam = arrays.contrasts(piece, labels, positive)
-                    is_hidden = signed.data < 0
-                    nats = np.where(is_hidden, np.nan_to_num(for_spam), 0.0)
-                    is_ham = np.bincount(rows, nats, n) <= 0
-                    weights[is_hidden & (for_spam < 0) & is_ham[rows]] = np.nan
+                    weights[hidden_ham_tokens(signed.data < 0, for_spam, rows, n)] = np.nan
                 channels = of_tokens[piece.indices]
                 ranks, different = matrix.ranked(weights)
                 parts.append(matrix.evidence_of_rows(rows, ranks, different, channels, n))
@@ -174,6 +170,16 @@ def telling_alone(counts: Integers, channels: Integers, messages: Sequence[float
     places = headers[is_frequent].tolist()
     rows = counts.T[places].tolist()
     return [i for i, row in zip(places, rows, strict=True) if tells_alone(row, messages)]
+
+
+def hidden_ham_tokens(is_hidden: Booleans, for_spam: Floats, rows: Integers, n: int) -> Booleans:
+    """Return which entries of n messages `Classifier.hidden_ham_tokens` has, (nnz,).
+
+    is_hidden: whether the token is in possibly hidden text only; for_spam: its weight; rows: its
+    message; all (nnz,).
+    """
+    is_ham = np.bincount(rows, np.where(is_hidden, np.nan_to_num(for_spam), 0.0), n) <= 0
+    return is_hidden & (for_spam < 0) & is_ham[rows]
 
 
 def scores_of_rows(evidence: tuple[EvidenceRows, ...], rule: EvidenceRule) -> Iterator[Score]:
@@ -236,13 +242,16 @@ class BulkClassifier:
             return (self._classifier.score(m.tokens, m.numbers) for m in messages)
         tokens = list(itertools.chain.from_iterable(message.tokens for message in messages))
         rows = self._table.find(hashes_of(tokens))
-        self._drop_hidden_tokens(rows, messages)
+        n, by_class = len(messages), []
+        message_of = np.repeat(np.arange(n), [len(message.tokens) for message in messages])
+        if any(message.numbers.possibly_hidden for message in messages):
+            is_hidden = itertools.chain.from_iterable(map(_are_hidden, messages))
+            hidden = np.fromiter(is_hidden, bool, len(tokens))
+            rows[hidden_ham_tokens(hidden, self._for_spam[rows], message_of, n)] = -1
         channels = self._channels[rows]
         marked = [i for i in np.flatnonzero(rows < 0).tolist() if ":" in tokens[i]]
         channels[marked] = channels_of(tokens[i] for i in marked)
         traits = [self._classifier.trait_weights(message.numbers) for message in messages]
-        n, by_class = len(messages), []
-        message_of = np.repeat(np.arange(n), [len(message.tokens) for message in messages])
         for i, (ranks, weights) in enumerate(self._ranked):
             features = None
             if self._classifier.metadata.settings.has_traits:
@@ -251,17 +260,8 @@ class BulkClassifier:
             by_class.append(of_rows._replace(traits=features))
         return scores_of_rows(tuple(by_class), rule)
 
-    def _drop_hidden_tokens(
-        self, rows: NDArray[np.int32], messages: Sequence[TokenizedMessage]
-    ) -> None:
-        """Mark `Classifier.hidden_ham_tokens` as unknown; rows: of the tokens of all messages."""
-        end = 0
-        for message in messages:
-            start, end = end, end + len(message.tokens)
-            if hidden := message.numbers.possibly_hidden:
-                rows_of_message = rows[start:end]
-                is_hidden = np.fromiter(map(hidden.__contains__, message.tokens), bool)
-                places = np.flatnonzero(is_hidden & (rows_of_message >= 0))
-                nats = self._for_spam[rows_of_message[places]]
-                if nats.sum() <= 0:
-                    rows_of_message[places[nats < 0]] = -1
+
+def _are_hidden(message: TokenizedMessage) -> Iterable[bool]:
+    """Return whether each token of a message is in possibly hidden text only."""
+    hidden = message.numbers.possibly_hidden
+    return map(hidden.__contains__, message.tokens) if hidden else [False] * len(message.tokens)

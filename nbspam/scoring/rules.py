@@ -371,9 +371,8 @@ class EvidenceRule:
         messages = self.metadata.learned.messages
         total = sum(messages) + 1  # with the message itself
         inputs = []
-        for k, fitted, features in zip(
-            self._scored, calibrations, self._evidences(words), strict=True
-        ):
+        evidences = self._evidences(words)
+        for k, fitted, features in zip(self._scored, calibrations, evidences, strict=True):
             is_own = label == k
             n = messages[k] + 1 if is_own else total - messages[k]
             share = (n + 1) / (total + 2)

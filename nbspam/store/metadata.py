@@ -369,8 +369,8 @@ class _Fields(NamedTuple):
 
     def inner(self, key: str) -> "_Fields":
         """Return an object within this one."""
-        values = self.take(key, _is_object, f"no {self.place}{key}")
-        return _Fields(values, f"{self.place}{key} ")
+        path = f"{self.place}{key}"
+        return _Fields(self.take(key, _is_object, f"no {path}"), f"{path} ")
 
     def choice(self, key: str, values: tuple[str, ...]) -> Any:
         """Return one of these values."""

@@ -311,8 +311,7 @@ def visible(
         if text:  # half of them are empty
             is_blank = text.isspace()
             if is_unbroken:
-                is_pre = open_tags.places["pre"]
-                line += max(map(len, text.split("\n"))) if is_pre else len(text)
+                line += max(map(len, text.split("\n"))) if open_tags.places["pre"] else len(text)
                 doubted = doubted or (_DOUBT if line > _MOST_CHARACTERS else "")
             if not (sure and doubted):
                 pieces.append(text)
@@ -518,8 +517,7 @@ class _OpenTags:
                 _, element, self.reading = self._stack.pop()
                 self.places[name].pop()
             else:
-                is_scoped = name in _BLOCK or name in _FORMATTING
-                bounds = _TABLE if is_scoped else _BLOCK
+                bounds = _TABLE if name in _BLOCK or name in _FORMATTING else _BLOCK
                 if name in _TABLE_PARTS:
                     bounds = frozenset()
                 element = self._close((name,), bounds)
@@ -543,8 +541,7 @@ class _OpenTags:
         elif name and (has_look or self._ruled is not None or self.reading.moves):
             element = self._element(name, inside)
             if element is not _PLAIN or self.reading.moves:
-                is_picture = name in _INLINE
-                self.is_covered |= _covers(self.reading.moves, element, is_picture)
+                self.is_covered |= _covers(self.reading.moves, element, name in _INLINE)
             return "" if element.look.hides else gap
         else:
             return gap
