@@ -50,8 +50,6 @@ HostRows = Mapping[tuple[int, ...], int]  # mails per class of a host -> how man
 Counted = tuple[tuple[Histogram, ...], HostRows]  # of tokens: how many per class have each count
 _NO_HOSTS: HostRows = MappingProxyType({})
 TraitHistograms = tuple[tuple[Values, ...], ...]  # per trait, in the order of TRAITS; per class
-
-
 TableColumns = tuple[tuple[str, str], ...]  # names of those with texts and labels
 _COLUMNS_LIMIT, _COLUMN_NAME_LIMIT = 10, 200  # pairs, and characters of a name
 
@@ -443,7 +441,7 @@ def _loaded_state(top: _Fields, settings: ModelSettings) -> LearnedState:
         load_histograms(histograms, classes, messages, settings.rules < RULES)
         if settings.has_traits
         else (),
-        top.take("columns", _list(_list(_is_column, 2))) if "columns" in top.values else (),
+        top.take("columns", _are_columns) if "columns" in top.values else (),
         *_loaded_lessons(top, settings),
     )
 
@@ -568,16 +566,15 @@ def _list(is_one: Check, length: int | None = None) -> Check:
     return lambda v: isinstance(v, list) and length in (None, len(v)) and all(map(is_one, v))
 
 
+_are_columns = _list(_list(lambda n: isinstance(n, str) and len(n) <= _COLUMN_NAME_LIMIT, 2))
+
+
 def _is_object(value: Any) -> bool:
     return isinstance(value, dict)
 
 
 def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= MESSAGES_LIMIT
-
-
-def _is_column(name: Any) -> bool:
-    return isinstance(name, str) and len(name) <= _COLUMN_NAME_LIMIT
 
 
 def is_digest(value: object) -> bool:

@@ -14,7 +14,6 @@ from nbspam.reading.source import Skipped
 from nbspam.tokens import text as plain_text
 from nbspam.tokens.headers import header_tokens, subject_of
 from nbspam.tokens.kinds import amount, count, share
-from nbspam.tokens.opening import opening_tokens
 from nbspam.tokens.text import SHORT, VisibleText, text_tokens, undo_tricks, western_table
 
 if TYPE_CHECKING:  # classifying shows nothing of a message
@@ -85,7 +84,7 @@ def message_tokens(
         tokens |= of_text
     # The trigrams of a short text without headers say how it begins, and what its signs are.
     if is_mail or max(map(len, certain), default=0) > SHORT:
-        tokens |= opening_tokens(certain)
+        tokens |= plain_text.opening_tokens(certain)
     for other in others:
         words = set(other.lower().split())
         is_same = len(words & visible_words) >= _SAME * len(words)
