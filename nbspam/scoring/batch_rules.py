@@ -251,11 +251,11 @@ class BulkClassifier:
         channels = self._channels[rows]
         marked = [i for i in np.flatnonzero(rows < 0).tolist() if ":" in tokens[i]]
         channels[marked] = channels_of(tokens[i] for i in marked)
-        traits = [self._classifier.trait_weights(message.numbers) for message in messages]
+        traits = [rule.trait_weights(message.numbers.traits) for message in messages]
         for i, (ranks, weights) in enumerate(self._ranked):
             features = None
             if self._classifier.metadata.settings.has_traits:
-                features = np.array([trait_feature(row[i] for row in w or ()) for w in traits])
+                features = np.array([trait_feature(row[i] for row in w) for w in traits])
             of_rows = matrix.evidence_of_rows(message_of, ranks[rows], weights, channels, n)
             by_class.append(of_rows._replace(traits=features))
         return scores_of_rows(tuple(by_class), rule)

@@ -91,7 +91,7 @@ class Classifier:
             elif channel == TEXT:
                 unknown += 1
         text, fields, header, opening, host = groups
-        traits = self.trait_weights(numbers, left_out)
+        traits = self.rule.trait_weights(numbers.traits, left_out)
         return KnownWords(text, fields, header, opening, host, len(text) + unknown, traits)
 
     def hidden_ham_tokens(self, numbers: Numbers) -> set[str]:
@@ -109,12 +109,6 @@ class Classifier:
         hidden = ((token, self._words[token][1]) for token in numbers.possibly_hidden)
         nats = {token: weights[place] for token, weights in hidden if weights is not None}
         return set() if sum(nats.values()) > 0 else {t for t, w in nats.items() if w < 0}
-
-    def trait_weights(self, numbers: Numbers, left_out: int | None = None) -> list[Weights] | None:
-        """Return the weights of a message's traits; None of a model without."""
-        if not self.metadata.settings.has_traits:
-            return None
-        return self.rule.trait_weights(numbers.traits, left_out)
 
     def score(self, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS) -> Score:
         """Return the score of a message with these tokens and numbers."""

@@ -32,12 +32,12 @@ class KnownWords(NamedTuple):
     opening: list[Weights]
     host: list[Weights]  # and what alone tells the classes: evidence for the sum rule only
     text_tokens: int  # of the text, known or not
-    traits: list[Weights] | None = None  # per trait that the rule uses; None of a model without
+    traits: list[Weights]  # per trait that the rule uses, of a message that has them
 
     @property
     def all(self) -> list[Weights]:
         """The weights of all channels, and of the traits."""
-        return [*itertools.chain(*self[:5]), *(self.traits or ())]
+        return [*itertools.chain(*self[:5], self.traits)]
 
 
 class Score(NamedTuple):
@@ -241,7 +241,7 @@ class EvidenceRule:
         evidences = []
         for i in range(len(self._scored)):
             text, fields, header, opening = ([row[i] for row in channel] for channel in words[:4])
-            traits = None if words.traits is None else [row[i] for row in words.traits]
+            traits = [row[i] for row in words.traits] if self._settings.has_traits else None
             evidences.append(evidence.evidence(text, fields, header, opening, traits))
         return tuple(evidences)
 
