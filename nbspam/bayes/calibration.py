@@ -322,15 +322,12 @@ def relearned(
     scales: Sequence[Scale], scored: Sequence[int], before: Sequence[Calibrations], lesson: Lesson
 ) -> tuple[Calibrations, ...]:
     """Return the calibrations of the scored classes after a lesson."""
-    return tuple(
-        Calibrations(
-            *(
-                update(scale, calibration, x, lesson.label == k) if x else calibration
-                for scale, calibration, x in zip(scales, calibrations, xs, strict=True)
-            )
-        )
-        for k, calibrations, xs in zip(scored, before, lesson.inputs, strict=True)
-    )
+    after = []
+    for k, calibrations, xs in zip(scored, before, lesson.inputs, strict=True):
+        triples = zip(scales, calibrations, xs, strict=True)
+        fitted = (update(s, old, x, lesson.label == k) if x else old for s, old, x in triples)
+        after.append(Calibrations(*fitted))
+    return tuple(after)
 
 
 def _rested(scale: Scale, precision: Sequence[Vector]) -> list[list[float]]:

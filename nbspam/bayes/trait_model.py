@@ -179,11 +179,8 @@ class ClassDensity:
             at = bisect_left(self._ordered, x)
             counts = [*counts[:at], counts[at] - 1, *counts[at + 1 :]]
         scale = -0.5 / (h * h)
-        terms = [
-            (scale * (x - value) ** 2, times)
-            for value, times in zip(self._ordered, counts, strict=True)
-            if times
-        ]
+        pairs = zip(self._ordered, counts, strict=True)
+        terms = [(scale * (x - value) ** 2, times) for value, times in pairs if times]
         largest = max(terms)[0]  # relative to it, so that the sum is never 0
         exp, least = math.exp, largest - _REACH
         total = math.fsum([times * exp(e - largest) for e, times in terms if e > least])

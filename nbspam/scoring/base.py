@@ -10,7 +10,7 @@ who has taught nothing has the whole of it.  Calibrations begin as the base's, a
 is learned refines them.  All else is as without a base: leaving a message out, trust, doubt and
 explanations follow from the counts.
 
-Nothing of this is imported unless a base is given.  Standard library only.
+Classifying imports nothing of this unless a base is given.  Standard library only.
 """
 
 import contextlib
@@ -122,18 +122,14 @@ class Base:
         settings, learned = self.begun(personal)
         base, r = self.metadata.learned, self._share(personal)
         pairs = zip(learned.trait_histograms, base.trait_histograms, strict=True)
-        return Metadata(
-            settings,
-            learned._replace(
-                messages=_sum(learned.messages, base.messages, r),
-                # The base's hosts are others than the own, and each stands for r of one.
-                host_rows=_added(learned.host_rows, base.host_rows, r),
-                trait_histograms=tuple(
-                    tuple(_added(mine, its, r) for mine, its in zip(*rows, strict=True))
-                    for rows in pairs
-                ),
-            ),
+        traits = [tuple(_added(*both, r) for both in zip(*rows, strict=True)) for rows in pairs]
+        together = learned._replace(
+            messages=_sum(learned.messages, base.messages, r),
+            # The base's hosts are others than the own, and each stands for r of one.
+            host_rows=_added(learned.host_rows, base.host_rows, r),
+            trait_histograms=tuple(traits),
         )
+        return Metadata(settings, together)
 
     def classifier(
         self, personal: Metadata, counts_of: CountsOf, cached: int = CACHED_TOKENS

@@ -376,12 +376,9 @@ class EvidenceRule:
             is_own = label == k
             n = messages[k] + 1 if is_own else total - messages[k]
             share = (n + 1) / (total + 2)
-            inputs.append(
-                tuple(
-                    () if calibration.is_run(one, is_own, share) else calibration.learned_inputs(x)
-                    for one, x in zip(fitted, calibration.inputs(features), strict=True)
-                )
-            )
+            pairs = zip(fitted, calibration.inputs(features), strict=True)
+            xs = (() if calibration.is_run(old, is_own, share) else x for old, x in pairs)
+            inputs.append(tuple(map(calibration.learned_inputs, xs)))
         return Lesson(digest, label, tuple(inputs))
 
 

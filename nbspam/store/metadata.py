@@ -228,16 +228,12 @@ _HIGHEST = 1_000  # no trait's scale goes as far
 
 def derived_fields(metadata: Metadata) -> dict[str, Any]:
     """Return the numbers derived from the tokens' counts, as JSON."""
+    decimals = calibration.PRECISION_DECIMALS
+    histograms = (sorted(row.items()) for row in metadata.learned.count_histograms)
     return {
         "tokens": metadata.n_tokens,
-        "bias": [
-            round(b, calibration.PRECISION_DECIMALS) if math.isfinite(b) else None
-            for b in metadata.bias
-        ],
-        "count_histograms": [
-            {str(count): row[count] for count in sorted(row)}
-            for row in metadata.learned.count_histograms
-        ],
+        "bias": [round(b, decimals) if math.isfinite(b) else None for b in metadata.bias],
+        "count_histograms": [{str(count): n for count, n in pairs} for pairs in histograms],
         "hosts": [[*row, hosts] for row, hosts in sorted(metadata.learned.host_rows.items())],
     }
 
@@ -429,18 +425,15 @@ def _loaded_state(top: _Fields, settings: ModelSettings) -> LearnedState:
         raise ValueError("no bias of a class with messages")
     histograms = traits.values["histograms"]
     rows = derived.take("count_histograms", _list(_is_object, n))
+    highest = [n and MESSAGES_LIMIT for n in messages] if repeats else messages
+    is_older = settings.rules < RULES
     return LearnedState(
         messages,
-        tuple(
-            _loaded_histogram(row, m if not repeats else m and MESSAGES_LIMIT)
-            for row, m in zip(rows, messages, strict=True)
-        ),
+        tuple(map(_loaded_histogram, rows, highest)),
         _loaded_calibrations(settings, calibrations),
         top.choice("calibrated_by", ORIGINS),
         _loaded_host_rows(derived, messages),
-        load_histograms(histograms, classes, messages, settings.rules < RULES)
-        if settings.has_traits
-        else (),
+        load_histograms(histograms, classes, messages, is_older) if settings.has_traits else (),
         top.take("columns", _are_columns) if "columns" in top.values else (),
         *_loaded_lessons(top, settings),
     )
@@ -448,13 +441,8 @@ def _loaded_state(top: _Fields, settings: ModelSettings) -> LearnedState:
 
 def _loaded_calibrations(settings: ModelSettings, fields: _Fields) -> tuple[Calibrations, ...]:
     return tuple(
-        Calibrations(
-            *(
-                _loaded_calibration(scale, fields.inner(settings.classes[k]), settings.rules)
-                for scale in settings.scales
-            )
-        )
-        for k in settings.scored_classes
+        Calibrations(*(_loaded_calibration(s, of_class, settings.rules) for s in settings.scales))
+        for of_class in (fields.inner(settings.classes[k]) for k in settings.scored_classes)
     )
 
 

@@ -211,13 +211,10 @@ def splice(
     counts, learned: the new and changed rows; a row of zeros removes its line.
     Raises ModelError when an old line that must be read is damaged.
     """
-    blocks = (
-        _changed(old, section, sorted_lines(rows.items(), key))
-        for section, rows, key in zip(
-            old.sections, (counts, learned), (lookup.token_key, digest_key), strict=True
-        )
-    )
-    write_blocks(file, metadata, *blocks)
+    tokens, ledger = old.sections
+    token_blocks = _changed(old, tokens, sorted_lines(counts.items()))
+    ledger_blocks = _changed(old, ledger, sorted_lines(learned.items(), digest_key))
+    write_blocks(file, metadata, token_blocks, ledger_blocks)
 
 
 def _changed(old: Lookup, section: tuple[int, int], changed: list[str]) -> Iterator[bytes]:

@@ -158,13 +158,8 @@ _CHANNEL_LIMIT = 16_000  # characters of the fields of one prefix
 _TOKENS_LIMIT = 1_000  # of one message, from which on no further text is cut
 _SHORTEST, _LONGEST = 3, 30  # characters of a piece
 _DIGITS_LIMIT = 4  # in a piece without a dot: more are a queue id or the like
-_KEPT = (
-    bytes(
-        ord(chr(byte).lower()) if chr(byte).isalnum() or chr(byte) in "._-" else ord(" ")
-        for byte in range(128)
-    )
-    + b" " * 128
-)
+_ASCII = map(chr, range(128))
+_KEPT = bytes(ord(c.lower()) if c.isalnum() or c in "._-" else 32 for c in _ASCII) + b" " * 128
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _HOST_LIMIT = 80
 _COMMENT = re.compile(r"\([^()]*\)")
