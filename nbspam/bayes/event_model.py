@@ -225,10 +225,8 @@ class Complement(Multinomial):
         """Return -log theta of a token in the complement of each class, in nats."""
         log = math.log
         total, trials = sum(row), sum(size.trials)
-        return tuple(
-            log(trials - n + alpha * size.outcomes) - log(total - c + alpha)
-            for c, n in zip(row, size.trials, strict=True)
-        )
+        pairs, added = zip(row, size.trials, strict=True), alpha * size.outcomes
+        return tuple(log(trials - n + added) - log(total - c + alpha) for c, n in pairs)
 
 
 BERNOULLI, NO_TOKENS = Bernoulli.name, NoTokens.name

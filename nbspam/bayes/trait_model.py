@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, repeat
 from typing import NamedTuple
 
 Values = Mapping[int, int]  # value of a trait -> how many messages have it, above 0
@@ -99,17 +99,14 @@ class Gaussian:
         values: of the message.  left_out: its class, if it was learned and is to be left out.
         Zeros for a trait that no message of some class has told, itself left out.
         """
+        pairs = zip(self._moments, values, strict=True)
         traits = [
-            [m.without(x) if k == left_out else m for k, m in enumerate(row)]
-            for row, x in zip(self._moments, values, strict=True)
+            [m.without(x) if k == left_out else m for k, m in enumerate(row)] for row, x in pairs
         ]
         totals = [Moments(*map(sum, zip(*row, strict=True))) for row in traits]
         overall = [total.deviation / total.n if total.n else 0.0 for total in totals]
         added = self._variances.smoothing * max(overall, default=0.0)
-        return [
-            self._of_trait(row, variance, added, x)
-            for row, variance, x in zip(traits, overall, values, strict=True)
-        ]
+        return list(map(self._of_trait, traits, overall, repeat(added), values))
 
     def _of_trait(
         self, row: Sequence[Moments], overall: float, added: float, x: int

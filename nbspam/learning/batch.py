@@ -79,10 +79,7 @@ def counted(counts: Integers, channels: Integers) -> Counted:
     counts: (n_classes, n_tokens); channels: (n_tokens,), of the columns.
     """
     is_known = counts.any(axis=0)
-    histograms = tuple(
-        dict(zip(*(part.tolist() for part in np.unique(row, return_counts=True)), strict=True))
-        for row in counts[:, is_known]
-    )
+    histograms = tuple(Counter(row.tolist()) for row in counts[:, is_known])
     return histograms, Counter(map(tuple, counts[:, is_known & (channels == HOST)].T.tolist()))
 
 

@@ -88,9 +88,8 @@ class OnlineLearner:
         counts.update(zip(added, map(after.__getitem__, pairs), strict=True))
         for (row, n), tokens in steps.items():
             for counts_in_row, by in ((row, -tokens), (after[row, n], tokens)):
-                for histogram, count in zip(
-                    self._histograms, counts_in_row if any(counts_in_row) else (), strict=False
-                ):
+                pairs_of_row = zip(self._histograms, counts_in_row, strict=True)
+                for histogram, count in pairs_of_row if any(counts_in_row) else ():
                     histogram[count] += by
         for (token, n), row in zip(added.items(), before, strict=True):
             if is_host(token):

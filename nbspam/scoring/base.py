@@ -104,9 +104,8 @@ class Base:
             return personal
         base, untrained = self.metadata.learned, untrained_calibrations(settings.has_traits)
         calibrations = []
-        for k, its, mine in zip(
-            settings.scored_classes, base.calibrations, learned.calibrations, strict=True
-        ):
+        by_class = settings.scored_classes, base.calibrations, learned.calibrations
+        for k, its, mine in zip(*by_class, strict=True):
             has_more = its == untrained or learned.fewest(k) > self._r * base.fewest(k)
             going_on = mine if has_more and mine != untrained else its
             # The run is of messages that the other has not learned.

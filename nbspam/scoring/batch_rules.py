@@ -99,10 +99,8 @@ class BatchEvidence(_Batch):
         self, metadata: Metadata, places: Integers
     ) -> tuple[Calibrations, ...]:
         """Return the calibrations fitted to some of the messages."""
-        inputs = [
-            tuple(inputs_of_rows(scale, evidence)[places] for scale in metadata.settings.scales)
-            for evidence in self._left_out
-        ]
+        scales = metadata.settings.scales
+        inputs = [tuple(inputs_of_rows(s, rows)[places] for s in scales) for rows in self._left_out]
         return fitted_calibrations(metadata.settings, inputs, self._labels[places])
 
     def left_out_scores(

@@ -174,10 +174,8 @@ class EvidenceRule:
         self._class_sizes: list[ClassSizes] = [
             ClassSizes(learned.messages[k], total - learned.messages[k]) for k in self._scored
         ]
-        self._offsets = [
-            event_model.prior_offset(learned.messages, settings.prior, settings.positive_index, k)
-            for k in self._scored
-        ]
+        prior = learned.messages, settings.prior, settings.positive_index
+        self._offsets = [event_model.prior_offset(*prior, k) for k in self._scored]
 
     def __reduce__(self) -> tuple[object, ...]:
         """Go to another process by the metadata, without what was computed from them."""
@@ -190,10 +188,8 @@ class EvidenceRule:
     @functools.cached_property
     def _covariances(self) -> list[tuple[Sequence[Vector], ...]]:
         """The inverses of the calibrations' precisions, per scored class."""
-        return [
-            tuple(calibration.inverse(fitted.precision) for fitted in calibrations)
-            for calibrations in self._learned.calibrations
-        ]
+        by_class = ([fitted.precision for fitted in of] for of in self._learned.calibrations)
+        return [tuple(map(calibration.inverse, precisions)) for precisions in by_class]
 
     def weights(self, row: Row) -> tuple[float, ...]:
         """Return a token's weight for each scored class against the others, in nats."""
@@ -204,10 +200,8 @@ class EvidenceRule:
     def _densities(self) -> list[TraitModel | None]:
         """The densities of the traits: per scored class, of the others together and of it."""
         settings, histograms = self._settings, self._learned.trait_histograms
-        return [
-            trait_model(settings.traits, pair, settings.variances)
-            for pair in against_rest([histograms[i] for i in self.traits], self._scored)
-        ]
+        pairs = against_rest([histograms[i] for i in self.traits], self._scored)
+        return [trait_model(settings.traits, pair, settings.variances) for pair in pairs]
 
     @functools.cached_property
     def _with_traits(self) -> list[int]:
@@ -330,10 +324,8 @@ class EvidenceRule:
                 continue
             sizes, gain, clamped = self._class_sizes[i], prediction.gain, prediction.inputs
             # Of each input as it is, before it was held within its bounds.
-            coefficients = [
-                gain * b * (value / before if before else 1.0)
-                for b, value, before in zip(fitted.coefficients, clamped, x, strict=True)
-            ]
+            triples = zip(fitted.coefficients, clamped, x, strict=True)
+            coefficients = [gain * b * (v / before if before else 1.0) for b, v, before in triples]
             length = calibration.LENGTH
             constants[CALIBRATION] += part * coefficients[0]
             constants[LENGTH] += part * (gain * fitted.coefficients[length] * clamped[length])

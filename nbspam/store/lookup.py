@@ -475,10 +475,8 @@ def disagreements(path: FileName) -> tuple[Model, list[str]]:
         "hosts": "its counts of hosts are not those of its tokens",
     }
     wrong = [clause for key, clause in clauses.items() if stated[key] != true[key]]
-    if not all(
-        a is b or (None not in (a, b) and abs(a - b) < _TOLERANCE)
-        for a, b in zip(true["bias"], stated["bias"], strict=True)
-    ):
+    pairs = zip(true["bias"], stated["bias"], strict=True)
+    if not all(a is b or (None not in (a, b) and abs(a - b) < _TOLERANCE) for a, b in pairs):
         wrong.append("its bias does not follow from its counts")
     settings, learned = model.metadata
     times = map(sum, zip(*model.learned.values(), strict=True))  # it may name fewer than learned

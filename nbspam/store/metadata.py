@@ -495,11 +495,9 @@ def _loaded_calibration(scale: calibration.Scale, several: _Fields, rules: int) 
         return calibration.untrained(scale)
     fields, size = several.inner(scale.name), scale.size
     precision = fields.take("precision", _list(_list(_is_in_nats, size), size))
-    if not calibration.is_positive_definite(precision) or not all(
-        math.isclose(precision[i][j], precision[j][i], rel_tol=1e-6, abs_tol=1e-9)
-        for i in range(size)
-        for j in range(i)
-    ):
+    mirrored = ((precision[i][j], precision[j][i]) for i in range(size) for j in range(i))
+    is_symmetric = all(math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9) for a, b in mirrored)
+    if not (is_symmetric and calibration.is_positive_definite(precision)):
         raise ValueError("a precision matrix that is not positive definite")
     is_range = _list(_is_in_nats, 2)
     return Calibration(

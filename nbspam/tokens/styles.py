@@ -485,9 +485,8 @@ class StyleSheet:
         if self._certain.keys().isdisjoint(keys) and self._doubtful.keys().isdisjoint(keys):
             return NO_RULES
         style: Declarations = {}
-        for _, _, declared in sorted(
-            (self._certain[key] for key in keys if key in self._certain), key=lambda rule: rule[:2]
-        ):
+        certain = (self._certain[key] for key in keys if key in self._certain)
+        for _, _, declared in sorted(certain, key=lambda rule: rule[:2]):
             style |= declared
         doubtful = [self._doubtful[key] for key in keys if key in self._doubtful]
         is_important = not self._important.isdisjoint(keys)
