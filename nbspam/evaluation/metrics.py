@@ -422,14 +422,7 @@ _RIGHT, _FOUND = "in the right class", "spam are called spam"
 
 # In the order of the JSON and of the report.
 METRICS = (
-    Metric("messages"),
-    Metric("spam"),
-    Metric("ham"),
-    Metric("threshold"),
-    Metric("tp"),
-    Metric("fp"),
-    Metric("fn"),
-    Metric("tn"),
+    *map(Metric, ("messages", "spam", "ham", "threshold", "tp", "fp", "fn", "tn")),
     Metric("verdict_bh_pct", _BLOCKED, VERDICTS, "blocked %", "ham blocked", _MARKED, True),
     Metric("verdict_sm_pct", _MISSED, VERDICTS, "missed %", "spam missed", _LEFT, True),
     Metric("unsure_pct", _UNSURE, VERDICTS, "unsure %", "unsure", "are unsure", True),
