@@ -31,12 +31,11 @@ _FIELD_LIMIT = 4_000  # characters of the fields of one name
 
 
 # What filters put before a Subject: "[SPAM]", "***** SPAM(12.3) *****", "{Virus?}", "Junk:".
+_TAG_WORD = "(?:(?:anti)?spam|junk|virus|phishing|bulk)"
 _TAG = lazy_pattern(
     r"\s*(?:[\[({<][^\])}>]{0,20}(?<![\w-])WORD(?![\w-])[^\])}>]{0,20}[\])}>]+"
     r"|([*#=~_!+-])\1*[ a-z]{0,13}(?<![a-z])WORD(?!-?[a-z])[ a-z\d().?:!]{0,12}\1+"
-    r"|WORD ?(?:\([^)]{0,20}\))?:)\s*".replace(
-        "WORD", "(?:(?:anti)?spam|junk|virus|phishing|bulk)"
-    ),
+    r"|WORD ?(?:\([^)]{0,20}\))?:)\s*".replace("WORD", _TAG_WORD),
     re.IGNORECASE,
 )
 _TAG_BEGINS = frozenset("[({<*#=~_!+-asjvpb")

@@ -39,9 +39,8 @@ WHITE: Colour = (255, 255, 255)
 LINK: Colour = (0, 0, 238)
 # Colours nearer than this, added over red, green and blue, are one to the eye; perhaps they are.
 SAME, FAINT = 48, 160
-Paint = (
-    tuple[Colour, float] | None
-)  # and how much of what is behind it covers; None: none of its own
+# A colour and how much of what is behind it covers; None: none of its own.
+Paint = tuple[Colour, float] | None
 Pair = tuple[Paint, Paint]  # of letters, and of what is behind them
 # The names of CSS near white or black, where text is hidden, and those that mails use most.
 _NAMED = {
