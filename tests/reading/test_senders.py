@@ -322,6 +322,63 @@ PROOFS = [
     (f"{HOST}; dmarc/2=pass header.from=example.org", False),
     ("", False),
 ]
+# What servers write, though RFC 8601 has not all of its characters.
+PROOFS += [
+    (f"{HOST}; {results}", True)
+    for results in (
+        "spf=pass (o.org: a@b.org is ok) smtp.mailfrom=a@b.org;dmarc=pass(p=REJECT)"
+        " header.from=example.org; dara=pass header.i=@c.org;",
+        "dkim=pass header.i=@example.org header.s=2 header.b=Xyz/a+b=; arc=none (no signatures)",
+        "dkim=pass (1024-bit key; unprotected) header.d=example.org header.a=rsa-sha256 x-bits=1;"
+        " iprev=pass smtp.remote-ip=2001:db8::1; x-ptr=pass smtp.helo=a.org policy.ptr=a.org",
+        "spf=none smtp.mailfrom=<>; dmarc=pass action=none header.from=example.org;compauth=pass",
+        "spf=pass smtp.mailfrom=SRS0=ab=cd=example.org=a@example.org smtp.helo=a.org",
+        'dkim=fail reason="bad \\"; sum" header.d=b.org; dmarc=pass header.from=example.org',
+        "dmarc=pass header.from=example.org; dmarc=pass (again) header.from=example.org",
+        "dmarc=none; dkim=pass header.d=example.org; spf=none smtp.helo=example.org",
+    )
+]
+PASS = "dmarc=pass header.from=example.org"
+# What a sender made a server write: a HELO, an address, a reason, copied as it came.
+HOSTILE = [
+    f"spf=fail smtp.helo=x; {PASS}",
+    f"spf=fail smtp.helo=x;{PASS}",
+    "spf=fail smtp.helo=x;dmarc=pass(a)header.from=example.org",
+    f"spf=fail smtp.mailfrom=a@evil.org smtp.helo=x; {PASS}; iprev=pass policy.iprev=y",
+    "spf=none smtp.helo=x; dkim=pass header.d=example.org",
+    "spf=none smtp.helo=x; spf=pass smtp.mailfrom=example.org",
+    "spf=pass smtp.helo=evil.org smtp.mailfrom=example.org",
+    "spf=pass smtp.helo=evil.org(a)smtp.mailfrom=example.org",
+    'spf=pass smtp.helo="evil.org" smtp.mailfrom=example.org',
+    f"SPF=fail SMTP.HELO=x; {PASS}",
+    f"spf=fail smtp.helo={PASS}",
+    f'spf=fail smtp.helo="x; {PASS}"',
+    f'spf=fail smtp.helo=x"; {PASS}; a="b',
+    f'spf=fail smtp.helo="x" y; {PASS}',
+    f"spf=fail (helo x; {PASS}) smtp.mailfrom=a@evil.org",
+    f"spf=fail (helo (x; {PASS}) y) smtp.mailfrom=a@evil.org",
+    f"spf=fail (helo \\); {PASS} \\() smtp.mailfrom=a@evil.org",
+    f"spf=fail (helo x); {PASS}; y) smtp.mailfrom=a@evil.org",
+    f"spf=fail reason=helo x; {PASS}",
+    f"spf=fail reason=x y; {PASS}; iprev=pass policy.iprev=z",
+    f'spf=fail reason="x; {PASS}" smtp.mailfrom=a@evil.org',
+    f'spf=fail reason="x"; {PASS}" smtp.mailfrom=a@evil.org',
+    f'spf=fail reason="x\\"; {PASS}; y=\\"" smtp.mailfrom=a@evil.org',
+    f"spf=fail smtp.mailfrom=a; {PASS}; x=@evil.org",
+    f"spf=fail smtp.mailfrom=a; {PASS} x@evil.org",
+    f'spf=fail smtp.mailfrom="a"; {PASS} "b"@evil.org',
+    f"spf=fail smtp.mailfrom=a\\; {PASS}",
+    f"dmarc=none header.from=evil.org; spf=fail smtp.mailfrom=x; {PASS}",
+    f"dmarc=pass header.from=evil.org; spf=fail smtp.mailfrom=x; {PASS}",
+    f"dmarc=none; {PASS}",
+    "spf=fail smtp.mailfrom=a@evil.org; spf=pass smtp.mailfrom=example.org",
+    f"spf=fail smtp.mailfrom=a@evil.org policy.x=y {PASS}",
+    f"=; {PASS}",
+    f"none x; {PASS}",
+    f"dkim=pass=x; {PASS}",
+    f"dkim; {PASS}",
+]
+PROOFS += [(f"{HOST}; {results}", False) for results in HOSTILE]
 
 
 @each("value, is_proof", PROOFS)
@@ -352,6 +409,10 @@ SPF = f"Authentication-Results: {HOST}; spf=none smtp.mailfrom=evil.org\n"
         (SPF + RECEIVED + DMARC + FROM, False),  # below what this server has received
         (FAIL + DMARC + FROM, False),
         (DMARC + FAIL + FROM, False),
+        (DMARC + DMARC.replace("=example", "=evil") + FROM, False),  # one of them is not so
+        (SPF.replace("none", "fail reason=a b") + DMARC + FROM, False),  # malformed: hides what?
+        (DMARC + SPF.replace("none", "fail (") + FROM, False),
+        (OTHER.replace("pass", "pass (") + DMARC + FROM, True),
         (OTHER + FROM, False),
         (FROM + "no field\n" + DMARC + "Content-Type: text/plain\n", False),
         (FROM + "X: y\r" + DMARC, False),
