@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.command import Option, flag, option, rare_flag, rare_option, section
+from nbspam.cli.command import Option, flag, option, place_of, rare_flag, rare_option, section
 from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
 from nbspam.reading.source import (
@@ -402,8 +402,9 @@ class SenderOptions(NamedTuple):
             return None
         from nbspam.reading.senders import sender_lists  # not loaded without lists
 
+        names = place_of("--allow"), place_of("--block")
         named = tuple(host for host in hosts if host)
-        return sender_lists(self.allow, self.block, named or self.auth_host, self.trust_from)
+        return sender_lists(self.allow, self.block, named or self.auth_host, self.trust_from, names)
 
 
 def _ham_limit(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:

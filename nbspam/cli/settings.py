@@ -70,10 +70,12 @@ def _check_file(path: str, status: os.stat_result) -> None:
         )
 
 
-def defaults(path: str, table: str, options: Mapping[str, click.Option]) -> dict[str, Any]:
-    """Return click's default map of a command: parameter -> value; raises OptionError.
+def defaults(
+    path: str, table: str, options: Mapping[str, click.Option]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return click's default map of a command, parameter -> value, and where each flag is set.
 
-    table: of the command, if it has one.  options: by their keys.
+    table: of the command, if it has one.  options: by their keys.  Raises OptionError.
     """
     document = read_config(path)
     values = document.get(table, {})
@@ -81,11 +83,15 @@ def defaults(path: str, table: str, options: Mapping[str, click.Option]) -> dict
         if key not in options:
             raise OptionError(f"{path}: [{table}] {key}: unknown option; see nbspam {table} --help")
     values = {key: document[key] for key in KEYS if key in document and key in options} | values
-    places = {key: f"[{table}] {key}" if key in document.get(table, {}) else key for key in values}
-    return {
-        options[key].name or key: _checked(f"{path}: {places[key]}", path, options[key], value)
-        for key, value in values.items()
+    table_keys = document.get(table, {})
+    places = {
+        f"--{key}": f"{path}: [{table}] {key}" if key in table_keys else f"{path}: {key}"
+        for key in values
     }
+    return {
+        options[key].name or key: _checked(places[f"--{key}"], path, options[key], value)
+        for key, value in values.items()
+    }, places
 
 
 def _checked(place: str, path: str, option: click.Option, value: object) -> Any:

@@ -17,6 +17,8 @@ import os
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -115,7 +117,7 @@ class _List:
         # Those with no wildcard but a local part `*` and a domain `*.…`, which are looked up; and
         # by such a domain, or "" for another, those that are tried one after the other.
         self._exact: dict[Address, str] = {}
-        self._patterns: dict[str, list[tuple[re.Pattern[str], str]]] = {}
+        self._patterns: dict[str, list[tuple[Address, str]]] = {}
         for entry, place in _expanded(name, entries, follows_links):
             local, at, domain = entry.rpartition("@")
             address = _normal(local or "*", domain) if at else None
@@ -129,7 +131,7 @@ class _List:
                 self._exact[address] = entry
             else:
                 patterns = self._patterns.setdefault(address.domain if is_known else "", [])
-                patterns.append((_compiled(address), entry))
+                patterns.append((address, entry))
 
     def closest(self, addresses: Iterable[Address]) -> tuple[int, str, Address] | None:
         """Return the rank and entry that name an address most closely, and it; None if none does.
@@ -147,7 +149,7 @@ class _List:
                     if entry := self._exact.get(Address(local, domain)):
                         found.append((its_rank, entry, address))
                 patterns = self._patterns.get(domain, ())
-                found += [(rank, e, address) for like, e in patterns if like.fullmatch(text)]
+                found += [(rank, e, address) for p, e in patterns if _compiled(p).fullmatch(text)]
         return min(found, default=None)
 
 
@@ -181,6 +183,7 @@ def _has_wildcard(text: str) -> bool:
     return "*" in text or "?" in text
 
 
+@lru_cache(1 << 17)  # when it is needed: to compile 100,000 takes 3 s
 def _compiled(pattern: Address) -> re.Pattern[str]:
     wild = {"*": ".*", "?": "."}
     parts = ("".join(wild.get(c) or re.escape(c) for c in part) for part in pattern)
@@ -208,10 +211,40 @@ class SenderLists:
         follows_links: False refuses a file of entries that is a link, as another user may make one.
         names: where the two are set, for errors.
         """
-        self._allow = _List(names[0], allow, follows_links)
-        self._block = _List(names[1], block, follows_links)
+        self._settings = (names[0], tuple(allow)), (names[1], tuple(block)), follows_links
+        self._stamps: list[object] = []
+        self._read(self._current_stamps())
         self.auth_hosts = tuple(host.strip().lower() for host in auth_hosts)
         self.trust_from, self._common = trust_from, common
+
+    def _read(self, stamps: list[object]) -> None:
+        *settings, follows_links = self._settings
+        try:
+            self._allow, self._block = (_List(*s, follows_links) for s in settings)
+        finally:  # a version that cannot be used is reported once
+            self._stamps = stamps
+
+    def _current_stamps(self) -> list[object]:
+        """Return what changes when one of the files of entries does."""
+        allow, block, _ = self._settings
+        stamps: list[object] = []
+        for entry in (e for e in allow[1] + block[1] if e.startswith(LIST_FILE)):
+            stamps.append(None)
+            with suppress(OSError, ValueError, RuntimeError):
+                s = Path(entry.removeprefix(LIST_FILE)).expanduser().stat()
+                stamps[-1] = s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns
+        return stamps
+
+    def reread(self) -> bool:
+        """Read the lists again if a file of entries has changed; return whether one has.
+
+        Raises OptionError for a wrong entry or file, once; the lists stay as they were.
+        """
+        stamps = self._current_stamps()
+        has_changed = stamps != self._stamps
+        if has_changed:
+            self._read(stamps)
+        return has_changed
 
     def listed(self, message: Message) -> ListedSender | None:
         """Return the sender of a message if a list names it; never raises.

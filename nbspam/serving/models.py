@@ -104,7 +104,7 @@ class CurrentModel:
         base: what it is read through, and what there is while it is missing.
         """
         self._path, self._opening, self._base = path, opening, base
-        self._is_unusable = False
+        self._is_unusable = self._has_unusable_lists = False
         self._lock = threading.RLock()
         handle = opening.handles.get(path)
         self._seen = self._stamp(handle)
@@ -112,8 +112,9 @@ class CurrentModel:
 
     @property
     def n_unusable(self) -> int:
-        """How many files are unusable, or missing: of the model, and of its base."""
-        return self._is_unusable + (self._base.n_unusable if self._base else 0)
+        """How many files are unusable, or missing: of the model, of its base, and of senders."""
+        below = self._base.n_unusable if self._base else 0
+        return self._is_unusable + self._has_unusable_lists + below
 
     def _opened(self, handle: int | None = None) -> OpenModel:
         base = self._base.use() if self._base else None
@@ -140,6 +141,7 @@ class CurrentModel:
     def use(self, user: str = "") -> OpenModel:
         """Return the newest version; the one before where that cannot be used."""
         with self._lock:
+            self._reread_lists()
             stamp = self._stamp(None)
             if stamp != self._seen:
                 self._seen = stamp  # a version that cannot be used is reported once
@@ -153,6 +155,18 @@ class CurrentModel:
                         self._is_unusable = False
                         _logger.info(f"{self._path}: the model can be used again and was opened")
             return self._model
+
+    def _reread_lists(self) -> None:
+        """Read the lists of senders again if a file of them has changed."""
+        try:
+            if self._opening.senders is None or not self._opening.senders.reread():
+                return
+        except NbspamError as error:
+            self._has_unusable_lists = True
+            _logger.warning(f"{error}; the server keeps using the previous lists of senders")
+        else:
+            self._has_unusable_lists = False
+            _logger.info("a list of senders has changed; the lists were read again")
 
     def filter_for(self, user: str = "") -> TokenFilter:
         """Return the filter of the newest version."""
@@ -348,6 +362,7 @@ class Setup(NamedTuple):
 
     def common(self, opening: Opening) -> CurrentModel:
         """Open the model that is not a user's; raises NbspamError."""
+        opening = opening._replace(senders=self.senders)
         if self.users is not None:
             return CurrentModel(self.path, opening._replace(is_base=True))
         below = CurrentModel(self.base, opening._replace(is_base=True)) if self.base else None
@@ -359,7 +374,7 @@ class Setup(NamedTuple):
         Workers divide the memory that one may take.  handles: of the files to begin with.
         """
         n = self.n_workers + 1  # one is for short messages
-        opening = Opening(self.cut_offs_of, senders=self.senders)
+        opening = Opening(self.cut_offs_of)
         # A worker's cache is of use for its own messages alone, so few workers have a whole one.
         words, in_memory = (
             min(opening.words, max(20_000, 4 * opening.words // n)),

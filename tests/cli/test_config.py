@@ -168,9 +168,11 @@ WRONG_FOR_THE_SERVER = [
 
 WRONG_SENDERS = [
     ("block = ['@a.org', 5]", "config.toml: block: must be text"),
-    ("block = 'a.org'", "block: 'a.org' is not a sender; write"),
-    ("block = ['file:none']", "block: ", "/nbspam/none cannot be read (No such file"),
-    ("allow = ['@a.org']", "allowed senders need a proof", "auth-host in the config file"),
+    ("block = 'a.org'", "config.toml: block: 'a.org' is not a sender; write"),
+    ("block = ['file:none']", "config.toml: block: /", "/nbspam/none cannot be read (No such file"),
+    ("allow = ['@a.org']", "config.toml: allow: allowed senders need a proof", "auth-host in the"),
+    ("block = ['file:/']", "config.toml: block: / cannot be read (Is a directory); correct it"),
+    ("block = ['file:config.toml']", "/nbspam/config.toml:1: 'block = [", "is not a sender; write"),
     ("trust-from = 'yes'", "config.toml: trust-from: must be true or false"),
 ]
 
@@ -183,6 +185,13 @@ def test_a_mistake_in_the_lists_stops_what_has_them(nbspam, config, assert_sente
         assert_sentence(nbspam(*command.split(), stdin=MAIL), *parts, code=2)
     passed = nbspam("classify", "-p", "-m", model, stdin=MAIL)
     assert (passed.code, passed.out.encode()) == (75, MAIL)
+
+
+def test_a_mistake_in_a_list_names_the_option_or_the_table(nbspam, config, assert_sentence):
+    config("[serve]\nblock = 'a.org'\n")
+    assert_sentence(nbspam("serve", "--socket", "s"), "toml: [serve] block: 'a.org' is not", code=2)
+    assert_sentence(nbspam("config"), "toml: [serve] block: 'a.org' is not", code=2)
+    assert_sentence(nbspam("classify", "--block", "b.org", stdin=MAIL), "--block: 'b.org'", code=2)
 
 
 def test_the_host_of_a_place_is_enough_for_its_lists_alone(nbspam, config, assert_sentence):

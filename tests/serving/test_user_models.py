@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 from served_programs import HAM, SPAM
-from servers import AS_HAM, AS_SPAM, LEARNED, OK, held, request, together
+from servers import AS_HAM, AS_SPAM, LEARNED, OK, held, put, request, together
 
 import nbspam
 from nbspam.cli.program import nbspam as nbspam_command
@@ -19,7 +19,7 @@ from nbspam.errors import ModelError, ServingError
 from nbspam.reading.message import parse
 from nbspam.reading.senders import SenderLists
 from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.models import Setup, UserFiles, open_user_model
+from nbspam.serving.models import Opening, Setup, UserFiles, open_user_model
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import RULES, tokenize
 
@@ -370,6 +370,36 @@ def test_each_user_has_lists_of_senders_before_those_of_all(serving, model, user
         (users / "ann.allow").symlink_to(model)
         assert served.ask(request("CHECK", HAM, user="ann")).startswith(b"SPAMD/1.0 74 ")
         assert asked("hal", b"prize.example", SPAM) == b"NBSPAM_SPAM"
+
+
+def test_a_list_of_the_server_is_read_again_when_it_changes(serving, model, tmp_path):
+    """Also by its workers; a wrong one is reported once, and the lists before it stay."""
+    path, blocked = tmp_path / "list", b"NBSPAM_SPAM"
+    path.write_text("@shop.example\n")
+    senders = SenderLists((), [f"file:{path}"], names=("a", "config.toml: block"))
+
+    def asked(domain):
+        return verdict(served, "hal", b"From: win@" + domain + b"\n" + HAM)
+
+    with serving(model, senders=senders) as served:
+        assert (asked(b"shop.example"), asked(b"pool.example")) == (blocked, b"NBSPAM_HAM")
+        path.write_text("@pool.example  # the other\n")
+        assert (asked(b"shop.example"), asked(b"pool.example")) == (b"NBSPAM_HAM", blocked)
+        assert served.said == ["a list of senders has changed; the lists were read again"]
+        for content in (None, b"pool\n"):
+            served.said.clear()
+            put(path, content)
+            assert [asked(b"pool.example") for _ in range(3)] == [blocked] * 3
+            (sentence,) = served.said
+            assert str(path) in sentence
+            assert sentence.endswith("; the server keeps using the previous lists of senders")
+        put(path, b"@shop.example\n")
+        assert asked(b"pool.example") == b"NBSPAM_HAM"
+    current = Setup(model, senders=senders).common(Opening(CutOffs.of_model))
+    for content, n in ((b"pool\n", 1), (b"@pool.example\n", 0)):
+        put(path, content)
+        current.use()
+        assert current.n_unusable == n
 
 
 def test_a_model_that_is_called_as_a_list_could_be_is_none(serving, model, users):
