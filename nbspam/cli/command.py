@@ -36,7 +36,8 @@ RecordType = TypeVar("RecordType", bound=type)
 class Option(click.Option):
     """A click option with a heading, and rules that `Command` checks.
 
-    seldom: only --help-all shows it.  needs: the option without which it is refused.
+    seldom: only --help-all shows it.
+    needs: options, in one string, of those of the command: typed without any, it is refused.
     excludes: options, in one string, that it cannot be used with.
     formats: of the sources, if it has no use with others.
     in_file: the config file can set it for all commands that have it.
@@ -216,10 +217,13 @@ class Command(click.Command):
     def arguments(self, ctx: click.Context) -> dict[str, Any]:
         """Return the arguments of the function; raises OptionError."""
         values = dict(ctx.params)
+        flags = [option.flag for option in self.options()]
         options = {o.flag: o for o in self.options() if _is_given(ctx, o.name or "")}
         for flag, option in options.items():
-            if option.needs and option.needs not in options:
-                raise OptionError(f"{flag} needs {option.needs}; add that, or leave out {flag}")
+            needed = [name for name in option.needs.split() if name in flags]
+            if needed and not options.keys() & {*needed} and not _is_from_file(ctx, option):
+                names = " or ".join(needed)
+                raise OptionError(f"{flag} needs {names}; add that, or leave out {flag}")
             for other in option.excludes.split():
                 if other in options and other != flag:
                     where = " of the config file" if _is_from_file(ctx, options[other]) else ""

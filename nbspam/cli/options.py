@@ -367,6 +367,7 @@ class Cutting(NamedTuple):
 
 
 _senders = partial(option, multiple=True, in_file=True)
+_PROVED = "--allow --user-models"  # what has senders that need a proof
 
 
 @section("Senders")
@@ -386,11 +387,15 @@ class SenderOptions(NamedTuple):
         "--auth-host",
         metavar="HOST",
         seldom=True,
+        needs=_PROVED,
         help="Your mail server, as the Authentication-Results that it writes name it: they prove"
         " who sent a mail.",
     )
     trust_from: bool = rare_flag(
-        "--trust-from", in_file=True, help="Believe From without a proof; anybody can forge it."
+        "--trust-from",
+        needs=_PROVED,
+        in_file=True,
+        help="Believe From without a proof; anybody can forge it.",
     )
 
     def lists(self, *hosts: str | None) -> "SenderLists | None":

@@ -54,6 +54,7 @@ class Listening(NamedTuple):
     socket_mode: int = option(
         "--socket-mode",
         metavar="MODE",
+        needs="--socket --metrics",
         type=click.STRING,
         callback=_mode,
         default="0600",
@@ -64,6 +65,7 @@ class Listening(NamedTuple):
     )
     allow_any_address: bool = rare_flag(
         "--allow-any-address",
+        needs="--listen --metrics",
         help="Let --listen and --metrics take an address that other machines can connect to.",
     )
     metrics: str | None = option(
@@ -123,6 +125,7 @@ class Serving(NamedTuple):
         metavar="N",
         type=click.IntRange(0),
         default=_DEFAULTS.max_users,
+        needs="--user-models",
         help="With --user-models, let no message create a model once N users have one.",
     )
     workers: int | None = option(

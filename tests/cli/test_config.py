@@ -172,7 +172,7 @@ WRONG_SENDERS = [
     ("block = ['file:none']", "config.toml: block: /", "/nbspam/none cannot be read (No such file"),
     ("allow = ['@a.org']", "config.toml: allow: allowed senders need a proof", "auth-host in the"),
     ("block = ['file:/']", "config.toml: block: / cannot be read (Is a directory); correct it"),
-    ("block = ['file:config.toml']", "/nbspam/config.toml:1: 'block = [", "is not a sender; write"),
+    ("block = ['file:config.toml']", "/nbspam/config.toml:1: ", "is not a sender; write"),
     ("trust-from = 'yes'", "config.toml: trust-from: must be true or false"),
 ]
 
@@ -276,6 +276,36 @@ def test_every_option_that_is_named_beside_another_is_an_option_of_some_command(
     flags = {option.flag for options in OPTIONS.values() for option in options}
     for option in (option for options in OPTIONS.values() for option in options):
         assert {*option.needs.split(), *option.excludes.split()} <= flags
+
+
+USELESS = {
+    "serve --socket s": [
+        ("--max-users 9", "--user-models"),
+        ("--allow-any-address", "--listen or --metrics"),
+        ("--auth-host mx --block a@b.org", "--allow or --user-models"),
+    ],
+    "serve --listen :783": [("--socket-mode 0660", "--socket or --metrics")],
+    "mail filter /": [("--trust-after 7d", "--learn"), ("--trust-from", "--allow")],
+    "mail watch /": [("--trust-after 7d", "--learn"), ("--auth-host mx", "--allow")],
+    "classify": [("--trust-from", "--allow"), ("--header X", "--passthrough")],
+    "explain": [("--auth-host mx", "--allow")],
+    "eval a": [("--batch 2", "--online"), ("--max-ham-blocked 1% --online", "--train-first")],
+}
+
+
+@each("command, options, needed", [(c, *row) for c, rows in USELESS.items() for row in rows])
+def test_an_option_that_does_nothing_without_another_is_refused(
+    nbspam, assert_sentence, config, command, options, needed
+):
+    flag = options.split()[0]
+    found = nbspam(*command.split(), *options.split(), stdin=MAIL)
+    assert_sentence(found, f"{flag} needs {needed}; add that, or leave out {flag}", code=2)
+
+
+def test_what_the_file_sets_may_await_another_option(nbspam, config, model):
+    """Those of one run are typed, and `nbspam mail` has an auth-host for lists of its own."""
+    config('auth-host = "mx"\n[serve]\nmax-users = 9\nsocket-mode = "0660"\n')
+    assert nbspam("config").err == nbspam("classify", "-m", model, stdin=MAIL).err == ""
 
 
 SELDOM = {
