@@ -61,7 +61,17 @@ class ProbabilityType(click.types.FloatParamType):
 PROBABILITY = ProbabilityType()
 
 
-class FilePath(click.Path):
+class LocalFile(click.Path):
+    """A file of this machine; a URL is refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the parameter's value."""
+        if isinstance(value, str) and "://" in value:
+            self.fail(f"{value} is a URL, and a file is needed; download it, and name the copy.")
+        return super().convert(value, param, ctx)
+
+
+class FilePath(LocalFile):
     """A file as a `pathlib.Path`, imported only when a value is converted."""
 
     def coerce_path_result(self, value: str | os.PathLike[str]) -> "Path":
@@ -71,7 +81,7 @@ class FilePath(click.Path):
         return Path(value)
 
 
-class FileName(click.Path):
+class FileName(LocalFile):
     """A file name as `pathlib` writes it; pathlib is imported only if it changes the name."""
 
     def coerce_path_result(self, value: str | os.PathLike[str]) -> str:

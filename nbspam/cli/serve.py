@@ -13,7 +13,7 @@ import click
 from nbspam.cli import notes
 from nbspam.cli.command import LOG, command, flag, is_typed, option, rare_flag, rare_option, section
 from nbspam.cli.options import BASE, MODEL, QUIET, Cutting, SenderOptions
-from nbspam.errors import OptionError, ServingError, install_command
+from nbspam.errors import NbspamError, OptionError, needs_extra
 from nbspam.reading.senders import SenderLists
 from nbspam.serving import server as spamd_server
 from nbspam.serving.clients import Limits
@@ -144,10 +144,7 @@ def check(cutting: Cutting, listening: Listening, serving: Serving) -> None:
             "with --user-models the model of --model is the base of every user's; leave out --base"
         )
     if listening.metrics and find_spec("prometheus_client") is None:
-        raise ServingError(
-            "--metrics needs prometheus_client; install it with:"
-            f" {install_command('prometheus_client')}"
-        )
+        raise NbspamError(needs_extra("--metrics", "prometheus_client", "serve"))
     for name, place in (("--listen", listening.listen), ("--metrics", listening.metrics)):
         if place is None or (name == "--metrics" and _is_path(place)):
             continue

@@ -123,5 +123,7 @@ def _checked(place: str, path: str, option: click.Option, value: object) -> Any:
 
 def absolute_path(path: str, config: str) -> str:
     """Return a path with ~ expanded; a relative one is in the folder of the config file."""
+    if "://" in path:  # which the option refuses
+        return path
     path = os.path.expanduser(path)  # noqa: PTH111 (no pathlib for one message)
     return os.path.join(os.path.dirname(os.path.abspath(config)), path)  # noqa: PTH100, PTH118, PTH120

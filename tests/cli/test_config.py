@@ -145,6 +145,7 @@ WRONG = [
     ("model = 5", "model: must be text in quotes"),
     ('model = "a\\u0000"', "model: contains a NUL character"),
     ("model = ['a']", "model: must be text"),
+    ("model = 's3://a/b'", "model: s3://a/b is a URL, and a file is needed; download it"),
     ("log = 'journal'", "log: 'journal' is not one of"),
     ("jobs = 1\njobs = 2", "invalid TOML"),
     ("jobs 1", "invalid TOML", "line 1"),
@@ -260,6 +261,16 @@ def test_a_file_that_others_may_have_written_is_refused(
 @example("")
 def test_a_file_s_name_is_written_as_pathlib_writes_it(name):
     assert FileName().coerce_path_result(name) == str(Path(name))
+
+
+@each("command", ["classify -p -m", "train -m", "serve -m", "classify --base", "model info"])
+def test_a_url_is_no_file(nbspam, assert_sentence, command):
+    found = nbspam(*command.split(), "http://u:secret@x.example//m.json", stdin=MAIL)
+    what = "http://u:…@x.example//m.json is a URL, and a file is needed; download it, and name the"
+    if "-p" in command:
+        assert (found.code, found.out.encode(), what in found.err) == (75, MAIL, True)
+    else:
+        assert_sentence(found, what, code=2)
 
 
 @each("home", ["/home/me", "/", "/home/me/"])
