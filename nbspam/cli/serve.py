@@ -11,7 +11,17 @@ from typing import NamedTuple
 import click
 
 from nbspam.cli import notes
-from nbspam.cli.command import LOG, command, flag, is_typed, option, rare_flag, rare_option, section
+from nbspam.cli.command import (
+    LOG,
+    command,
+    flag,
+    is_typed,
+    option,
+    place_of,
+    rare_flag,
+    rare_option,
+    section,
+)
 from nbspam.cli.options import BASE, MODEL, QUIET, Cutting, SenderOptions
 from nbspam.errors import NbspamError, OptionError, needs_extra
 from nbspam.reading.senders import SenderLists
@@ -34,8 +44,8 @@ def _mode(ctx: click.Context, param: click.Parameter, value: str) -> int:
         mode = -1
     if not 0 <= mode <= 0o777:
         raise OptionError(
-            f"--socket-mode {value!r} is not a file mode; 0600 is for the owner only, 0660 for the"
-            " group too"
+            f"{place_of('--socket-mode', ctx)} {value!r} is not a file mode; 0600 is for the owner"
+            " only, 0660 for the group too"
         )
     return mode
 
@@ -138,7 +148,14 @@ class Serving(NamedTuple):
 
 def check(cutting: Cutting, listening: Listening, serving: Serving) -> None:
     """Raise OptionError for wrong cut-offs and places; names of hosts are not looked up."""
-    cutting.check()
+    try:
+        cutting.check()
+    except OptionError as error:
+        given = [name for name, value in cutting._asdict().items() if value is not None]
+        where = place_of(f"--{given[0].replace('_', '-')}")
+        raise OptionError(f"{where}: {error.problem}", error.remedy) from error
+    if not serving.timeout > 0:  # it is not a number
+        raise OptionError(f"{place_of('--timeout')} must be a number of seconds, such as 60")
     if serving.user_models is not None and is_typed("base"):
         raise OptionError(
             "with --user-models the model of --model is the base of every user's; leave out --base"
@@ -151,7 +168,7 @@ def check(cutting: Cutting, listening: Listening, serving: Serving) -> None:
         try:
             check_place(place, listening.allow_any_address)
         except OptionError as error:
-            raise OptionError(f"{name} {error.problem}", error.remedy) from error
+            raise OptionError(f"{place_of(name)} {error.problem}", error.remedy) from error
 
 
 def _is_path(address: str | None) -> bool:

@@ -12,7 +12,7 @@ Loaded only where there is a config file.
 import os
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
@@ -32,7 +32,7 @@ def read_config(path: str) -> dict[str, Any]:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a named pipe must not block
         try:
             _check_file(path, os.fstat(handle))
-            document = tomllib.loads(os.read(handle, _LARGEST).decode())
+            document = tomllib.loads(os.read(handle, _LARGEST).decode("utf-8-sig"))
         finally:
             os.close(handle)
     except OSError as error:
@@ -40,15 +40,43 @@ def read_config(path: str) -> dict[str, Any]:
             f"{path}: cannot read the config file ({error.strerror}); fix it, name another with"
             " NBSPAM_CONFIG, or set NBSPAM_CONFIG to an empty string for none"
         ) from error
-    except (ValueError, RecursionError) as error:  # of TOML, or not UTF-8
+    except UnicodeError as error:
+        raise OptionError(f"{path}: is not UTF-8 ({error}); save it as UTF-8") from error
+    except (ValueError, RecursionError) as error:
         raise OptionError(f"{path}: invalid TOML ({error}); correct it") from error
     for key, value in document.items():
-        if key not in KEYS + _TABLES or (key in _TABLES) != isinstance(value, dict):
-            raise OptionError(
-                f"{path}: {key}: cannot be set in the config file; its keys are {', '.join(KEYS)},"
-                " and its tables [serve] and [mail.NAME]; use other options on the command line"
-            )
+        if problem := _problem(key, value):
+            raise OptionError(f"{path}: {key}: {problem}")
     return document
+
+
+def _problem(key: str, value: object) -> str:
+    """Return what is wrong with a key outside the tables; empty if it can be set there."""
+    if key in _TABLES:
+        heading = "[mail.NAME]" if key == "mail" else f"[{key}]"
+        return "" if isinstance(value, dict) else f"is a table; write {heading} above its keys"
+    if key in KEYS:
+        return ""
+    from nbspam.cli.serve import serve  # for errors only
+
+    if key in [option.flag[2:] for option in serve.options()]:
+        return (
+            "can be set for nbspam serve alone; write it below [serve], or use it on the command"
+            " line"
+        )
+    otherwise = (
+        f"its keys are {', '.join(KEYS)}, and its tables [serve] and [mail.NAME]; use other options"
+        " on the command line"
+    )
+    return f"cannot be set in the config file; {near_miss(key, KEYS + _TABLES, otherwise)}"
+
+
+def near_miss(key: str, keys: Iterable[str], otherwise: str) -> str:
+    """Return the remedy for an unknown key: the one that is nearly the same, or another remedy."""
+    from difflib import get_close_matches  # for errors only
+
+    close = get_close_matches(key.lower().replace("_", "-"), keys, 1, 0.75)
+    return f"did you mean {close[0]}?" if close else otherwise
 
 
 def _check_file(path: str, status: os.stat_result) -> None:
@@ -81,7 +109,8 @@ def defaults(
     values = document.get(table, {})
     for key in values:
         if key not in options:
-            raise OptionError(f"{path}: [{table}] {key}: unknown option; see nbspam {table} --help")
+            remedy = near_miss(key, options, f"see nbspam {table} --help")
+            raise OptionError(f"{path}: [{table}] {key}: unknown option; {remedy}")
     values = {key: document[key] for key in KEYS if key in document and key in options} | values
     table_keys = document.get(table, {})
     places = {

@@ -134,11 +134,17 @@ def test_the_documented_example_holds(nbspam, config):
 
 WRONG = [
     (
-        "spam-cutoff = 0.9",
-        "spam-cutoff: cannot be set in the config file; its keys are allow, auth-host",
+        "seen = true",
+        "seen: cannot be set in the config file; its keys are allow, auth-host",
     ),
+    ("spam-cutoff = 0.9", "spam-cutoff: can be set for nbspam serve alone; write it below [serve]"),
+    ("modle = 'a'", "modle: cannot be set in the config file; did you mean model?"),
+    ("auth_host = 'a'", "auth_host: cannot be set in the config file; did you mean auth-host?"),
+    ("[Server]\nsocket = 's'", "Server: cannot be set in the config file; did you mean serve?"),
+    ("[[serve]]\nsocket = 's'", "serve: is a table; write [serve] above its keys"),
+    ("model = {a = 1}", "model: must be text in quotes"),
     ("[classify]\nstrict = true", "classify: cannot be set"),
-    ("mail = 1", "mail: cannot be set"),
+    ("mail = 1", "mail: is a table; write [mail.NAME] above its keys"),
     ("jobs = 0", "jobs: 0 is not in the range x>=1; correct it"),
     ("jobs = true", "jobs: must be a whole number"),
     ("jobs = 1.5", "jobs: must be a whole number"),
@@ -150,20 +156,23 @@ WRONG = [
     ("jobs = 1\njobs = 2", "invalid TOML"),
     ("jobs 1", "invalid TOML", "line 1"),
     ("x = " + "[" * 5_000, "invalid TOML"),
-    ("jobs = 1 # \udcff", "invalid TOML", "utf-8"),
+    ("jobs = 1 # \udcff", "is not UTF-8 ('utf-8' codec", "; save it as UTF-8"),
 ]
 WRONG_FOR_THE_SERVER = [
-    ("[serve]\nsockets = 'a'", "[serve] sockets: unknown option; see nbspam serve --help"),
+    ("[serve]\nseen = true", "config.toml: [serve] seen: unknown option; see nbspam serve --help"),
+    ("[serve]\nmax_size = 1", "[serve] max_size: unknown option; did you mean max-size?"),
+    ("[serve]\ntimeout = nan", "config.toml: [serve] timeout must be a number of seconds, such"),
     ("[serve]\ntell = 'yes'", "[serve] tell: must be true or false"),
     ("[serve]\nsocket-mode = 0o660", "[serve] socket-mode: must be text in quotes"),
     ("[serve]\nsocket = ''", "[serve] socket: must be text in quotes, and not empty"),
     ("[serve]\nmax-size = 1.5", "max-size: must be a whole number"),
     ("[serve]\ntimeout = '9'", "timeout: must be a number"),
-    ("[serve]\nspam-cutoff = 2.0", "the spam cut-off must be between 0 and 1"),
-    ("[serve]\nlisten = '0.0.0.0:783'", "--listen 0.0.0.0:783 can be reached"),
+    ("[serve]\nspam-cutoff = 2.0", "config.toml: [serve] spam-cutoff: the spam cut-off must be"),
+    ("[serve]\nlisten = '0.0.0.0:783'", "config.toml: [serve] listen 0.0.0.0:783 can be reached"),
     ("[serve]\nham-cost = 9\nspam-cutoff = 0.9", "cost"),
     ("[serve]\nworkers = 1000", "workers: 1000 is not in the range"),
-    ("[serve]\nsocket-mode = '9'", "--socket-mode '9' is not a file mode"),
+    ("[serve]\nsocket-mode = '9'", "config.toml: [serve] socket-mode '9' is not a file mode"),
+    ("[serve]\nmetrics = 'x'", "config.toml: [serve] metrics 'x' is not HOST:PORT"),
 ]
 
 
@@ -231,6 +240,14 @@ def test_a_mistake_of_the_server_stops_no_mail(nbspam, config, model, assert_sen
     for command in ("config", "serve"):
         assert_sentence(nbspam(command), *parts, code=2)
     assert nbspam("classify", "-p", "-m", model, stdin=MAIL).code == 0
+
+
+@each("text", ["", "\n# nothing\n", "\ufeffjobs = 2\n", "jobs = 2\r\n"])
+def test_an_empty_file_and_one_of_another_system_are_right(nbspam, config, text):
+    config("").write_bytes(text.encode())
+    found = nbspam("config")
+    assert (found.code, found.err) == (0, "")
+    assert ("jobs = 2 (file)" in found.out) == ("jobs" in text)
 
 
 def test_a_file_that_others_may_have_written_is_refused(
