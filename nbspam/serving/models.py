@@ -5,8 +5,10 @@ without a model get the common model's verdict.  A user's model that cannot be u
 requests of that user alone, and spamc outputs their mail as it was.
 
 A client names the user, so a name is a file name from outside: only letters, digits and `_.@+-`, no
-dot or dash first, at most 128 characters, and nothing below the folder may be a link.  Only the
-server may write to the folder: elsewhere a file could become a link between two looks at it.
+dot or dash first, at most 128 characters, and nothing below the folder may be a link.  Between two
+looks at it a file may become a link only where others can write: so only the server may write to
+the folder, which is resolved once, and nobody to the folders above it without the sticky bit.  In a
+user's own folder, which may be the user's, the file is opened with O_NOFOLLOW.
 """
 
 import logging
@@ -219,7 +221,15 @@ class UserFiles(NamedTuple):
                 f"{root}: other users than the server's can write there, and could replace any"
                 " model; let only the server's user own and write it (mode 0700)"
             )
-        return UserFiles(Path(os.path.realpath(root)), below)
+        root = Path(os.path.realpath(root))
+        for above in root.parents:
+            mode = above.stat().st_mode
+            if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+                raise ServingError(
+                    f"{root}: everybody can write to {above} above it, and could replace it; run"
+                    f" chmod o-w {above}"
+                )
+        return UserFiles(root, below)
 
     def path(self, user: str) -> Path | None:
         """Return where a user's model is or would be; None for a name that no file may have."""

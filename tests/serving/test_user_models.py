@@ -15,7 +15,7 @@ from servers import AS_HAM, AS_SPAM, LEARNED, OK, held, put, request, together
 
 import nbspam
 from nbspam.cli.program import nbspam as nbspam_command
-from nbspam.errors import ModelError, ServingError
+from nbspam.errors import ModelError, OptionError, ServingError
 from nbspam.reading.message import parse
 from nbspam.reading.senders import SenderLists
 from nbspam.scoring.verdict import CutOffs
@@ -280,6 +280,44 @@ def test_a_folder_that_others_can_write_to_or_that_is_missing_is_refused(users, 
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     with pytest.raises(ServingError, match="other users than the server's"):
         UserFiles.of(users)
+
+
+def test_a_folder_that_everybody_could_put_another_in_place_of_is_refused(tmp_path, users):
+    link = tmp_path / "link"
+    link.symlink_to(users)
+    tmp_path.chmod(0o777)
+    for pattern in (users, users / "%u/model.json"):
+        with pytest.raises(ServingError, match=f"^{users}: .*; run chmod o-w {tmp_path}$"):
+            UserFiles.of(pattern)
+    tmp_path.chmod(0o1777)
+    assert UserFiles.of(link).root == users
+
+
+@each("pattern", ["%u.json", "%u/model.json"])
+def test_what_becomes_a_link_or_a_pipe_after_the_look_is_not_followed(
+    model, users, tmp_path, monkeypatch, pattern
+):
+    """Each worker would wait for a pipe; the model and the list behind the links are others'."""
+    files = UserFiles.of(users / pattern)
+    path = files.path("hal")
+    path.parent.mkdir(exist_ok=True)
+    stamps = {path: ("a look",), path.with_suffix(".allow"): ("a look",)}
+    monkeypatch.setattr(UserFiles, "stamp", lambda _, path: stamps.get(path, ()))
+    (tmp_path / "secret").write_text("secret\n")
+    setup = Setup(model, users=files, senders=SenderLists((), (), ["mx"]))
+    models = setup.of_worker({}, is_for_large=False)
+    path.symlink_to(model)
+    with pytest.raises(ModelError, match=f"{path}: "):
+        models.filter_for("hal")
+    stamps.pop(path)
+    path.unlink()
+    path.with_suffix(".allow").symlink_to(tmp_path / "secret")
+    with pytest.raises(OptionError, match=r"\.allow cannot be read") as raised:
+        models.filter_for("hal")
+    assert "secret" not in str(raised.value)
+    path.with_suffix(".allow").unlink()
+    os.mkfifo(path.with_suffix(".allow"))
+    assert models.filter_for("hal").senders.auth_hosts == ("mx",)
 
 
 def test_a_pattern_has_the_name_once(users):
