@@ -192,8 +192,8 @@ def serve(
     It listens on a Unix socket, on TCP, or on the sockets that systemd passes.  Scores are on
     SpamAssassin's scale: 5.0 or more is spam, and a point is a nat of log-odds.
 
-    The model stays open.  It and the files of senders are read again when they change, or at SIGHUP.
-    SIGTERM and SIGINT stop the server once the current requests are answered.
+    The model stays open.  It and the lists of senders are read again when their files change, or at
+    SIGHUP.  SIGTERM and SIGINT stop the server once the current requests are answered.
 
     \b
     Examples:

@@ -31,7 +31,7 @@ from nbspam.reading.message import Message
 _FILE_LIMIT = 16 << 20  # bytes
 _VALUE_LIMIT = 16 << 10  # characters of one field; a longer one proves nothing
 _SENDERS_LIMIT = 100  # addresses in From that are looked up
-_DOMAIN_LIMIT = 253  # characters, as DNS has it
+_DOMAIN_LIMIT, _LABEL_LIMIT = 253, 63  # characters, as DNS has it
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _OUTSIDE = re.compile(rf'[^"()]+|{_QUOTED}|\(', re.DOTALL)
@@ -93,6 +93,8 @@ def _normal(local: str, domain: str) -> Address | None:
     def label(text: str) -> str:
         if text.isascii():
             return text.lower()
+        if len(text) > _LABEL_LIMIT:  # no domain's; to encode 240 characters takes 7 ms
+            return "xn--"
         return "xn--" + unicodedata.normalize("NFC", text.lower()).encode("punycode").decode()
 
     if local.startswith('"'):

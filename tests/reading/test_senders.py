@@ -242,7 +242,22 @@ LONG = [
 ]
 
 
+LONG.append(", ".join(["x@" + "".join(map(chr, range(0x4E00, 0x4E00 + 240)))] * 60))
 LONG.append("a@" + "".join(map(chr, range(0x4E00, 0x4E00 + 15_000))))
+
+
+MANY = [f"u{i}@d{i}.example" for i in range(20_000)], [f"*@*.d{i}.org" for i in range(20_000)]
+
+
+@pytest.mark.parametrize("entries", MANY, ids=["addresses", "domains"])
+def test_a_long_list_takes_no_longer(entries):
+    """A mail of many addresses of many labels: .02 s; 1.2 s if each pattern was tried."""
+    lists = SenderLists((), entries)
+    addresses = ", ".join(f"a{i}@{'b.' * 120}com" for i in range(60))
+    started = time.process_time()
+    assert reason(f"From: {addresses}\n", lists) is None
+    assert reason("From: u7@d7.example, a@b.d7.org\n", lists) == BLOCKED_SENDER
+    assert time.process_time() - started < 0.4
 
 
 @each("part", LONG)
