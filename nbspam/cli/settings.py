@@ -32,7 +32,7 @@ def read_config(path: str) -> dict[str, Any]:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a named pipe must not block
         try:
             _check_file(path, os.fstat(handle))
-            document = tomllib.loads(os.read(handle, _LARGEST).decode("utf-8-sig"))
+            document = tomllib.loads(os.read(handle, _LARGEST).decode().removeprefix("\ufeff"))
         finally:
             os.close(handle)
     except OSError as error:
@@ -57,18 +57,11 @@ def _problem(key: str, value: object) -> str:
         return "" if isinstance(value, dict) else f"is a table; write {heading} above its keys"
     if key in KEYS:
         return ""
-    from nbspam.cli.serve import serve  # for errors only
-
-    if key in [option.flag[2:] for option in serve.options()]:
-        return (
-            "can be set for nbspam serve alone; write it below [serve], or use it on the command"
-            " line"
-        )
     otherwise = (
-        f"its keys are {', '.join(KEYS)}, and its tables [serve] and [mail.NAME]; use other options"
-        " on the command line"
+        f"its keys are {', '.join(KEYS)}, and its tables [serve], for any option of nbspam serve,"
+        " and [mail.NAME]; use other options on the command line"
     )
-    return f"cannot be set in the config file; {near_miss(key, KEYS + _TABLES, otherwise)}"
+    return f"cannot be set here; {near_miss(key, KEYS + _TABLES, otherwise)}"
 
 
 def near_miss(key: str, keys: Iterable[str], otherwise: str) -> str:

@@ -114,8 +114,6 @@ class _List:
 
     def __init__(self, name: str, entries: Iterable[str], follows_links: bool) -> None:
         """name: where it is set, for errors.  Raises OptionError for an entry that is no sender."""
-        if isinstance(entries, str):
-            raise OptionError(f"{name} is a text; give a list of senders")
         # Those with no wildcard but a local part `*` and a domain `*.…`, which are looked up; and
         # by such a domain, or "" for another, those that are tried one after the other.
         self._exact: dict[Address, str] = {}
@@ -213,6 +211,9 @@ class SenderLists:
         follows_links: False refuses a file of entries that is a link, as another user may make one.
         names: where the two are set, for errors.
         """
+        for name, entries in zip(names, (allow, block), strict=True):
+            if isinstance(entries, str):
+                raise OptionError(f"{name} is a text; give a list of senders")
         self._settings = (names[0], tuple(allow)), (names[1], tuple(block)), follows_links
         self._stamps: list[object] = []
         self._read(self._current_stamps())

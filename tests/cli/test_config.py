@@ -135,12 +135,12 @@ def test_the_documented_example_holds(nbspam, config):
 WRONG = [
     (
         "seen = true",
-        "seen: cannot be set in the config file; its keys are allow, auth-host",
+        "seen: cannot be set here; its keys are allow, auth-host",
     ),
-    ("spam-cutoff = 0.9", "spam-cutoff: can be set for nbspam serve alone; write it below [serve]"),
-    ("modle = 'a'", "modle: cannot be set in the config file; did you mean model?"),
-    ("auth_host = 'a'", "auth_host: cannot be set in the config file; did you mean auth-host?"),
-    ("[Server]\nsocket = 's'", "Server: cannot be set in the config file; did you mean serve?"),
+    ("socket = 's'", "socket: cannot be set here; its keys are", "[serve], for any option of"),
+    ("modle = 'a'", "modle: cannot be set here; did you mean model?"),
+    ("auth_host = 'a'", "auth_host: cannot be set here; did you mean auth-host?"),
+    ("[Server]\nsocket = 's'", "Server: cannot be set here; did you mean serve?"),
     ("[[serve]]\nsocket = 's'", "serve: is a table; write [serve] above its keys"),
     ("model = {a = 1}", "model: must be text in quotes"),
     ("[classify]\nstrict = true", "classify: cannot be set"),
