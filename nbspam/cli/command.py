@@ -304,7 +304,7 @@ def place_of(flag: str, ctx: click.Context | None = None) -> str:
     ctx = ctx or click.get_current_context(silent=True)  # there is none in another thread
     name = flag[2:].replace("-", "_")
     is_from_file = ctx and ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
-    return str(ctx.meta[_PLACES][flag]) if ctx and is_from_file else flag
+    return str(ctx.meta[_PLACES][flag[2:]]) if ctx and is_from_file else flag
 
 
 def is_typed(name: str) -> bool:

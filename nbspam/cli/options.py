@@ -15,6 +15,7 @@ import click
 from nbspam.cli.command import Option, flag, option, place_of, rare_flag, rare_option, section
 from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
+from nbspam.names import is_url
 from nbspam.reading.source import (
     INPUT_FORMATS,
     LINES,
@@ -61,28 +62,14 @@ class ProbabilityType(click.types.FloatParamType):
 PROBABILITY = ProbabilityType()
 
 
-class LocalFile(click.Path):
-    """A file of this machine; a URL is refused."""
+class FileName(click.Path):
+    """A file name as `pathlib` writes it; pathlib is imported only if it changes the name."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the parameter's value."""
-        if isinstance(value, str) and "://" in value:
+        """Return the parameter's value; a URL is refused."""
+        if is_url(value):
             self.fail(f"{value} is a URL, and a file is needed; download it, and name the copy.")
         return super().convert(value, param, ctx)
-
-
-class FilePath(LocalFile):
-    """A file as a `pathlib.Path`, imported only when a value is converted."""
-
-    def coerce_path_result(self, value: str | os.PathLike[str]) -> "Path":
-        """Return the parameter's value."""
-        from pathlib import Path
-
-        return Path(value)
-
-
-class FileName(LocalFile):
-    """A file name as `pathlib` writes it; pathlib is imported only if it changes the name."""
 
     def coerce_path_result(self, value: str | os.PathLike[str]) -> str:
         """Return the parameter's value."""
@@ -92,6 +79,16 @@ class FileName(LocalFile):
 
             name = str(Path(name))
         return name
+
+
+class FilePath(FileName):
+    """A file as a `pathlib.Path`, imported only when a value is converted."""
+
+    def coerce_path_result(self, value: str | os.PathLike[str]) -> "Path":  # type: ignore[override]
+        """Return the parameter's value."""
+        from pathlib import Path
+
+        return Path(value)
 
 
 def make_default_folder(model: "Path") -> None:

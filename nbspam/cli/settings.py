@@ -94,7 +94,7 @@ def _check_file(path: str, status: os.stat_result) -> None:
 def defaults(
     path: str, table: str, options: Mapping[str, click.Option]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return click's default map of a command, parameter -> value, and where each flag is set.
+    """Return click's default map of a command, parameter -> value, and the place of each key.
 
     table: of the command, if it has one.  options: by their keys.  Raises OptionError.
     """
@@ -106,12 +106,9 @@ def defaults(
             raise OptionError(f"{path}: [{table}] {key}: unknown option; {remedy}")
     values = {key: document[key] for key in KEYS if key in document and key in options} | values
     table_keys = document.get(table, {})
-    places = {
-        f"--{key}": f"{path}: [{table}] {key}" if key in table_keys else f"{path}: {key}"
-        for key in values
-    }
+    places = {k: f"{path}: {f'[{table}] ' if k in table_keys else ''}{k}" for k in values}
     return {
-        options[key].name or key: _checked(places[f"--{key}"], path, options[key], value)
+        options[key].name or key: _checked(places[key], path, options[key], value)
         for key, value in values.items()
     }, places
 

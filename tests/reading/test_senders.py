@@ -1,6 +1,7 @@
 """Lists of senders: what they name, what proves a sender, and what a forger could try."""
 
 import pickle
+import re
 import time
 from unicodedata import category
 
@@ -407,6 +408,48 @@ def test_what_proves_a_sender(value, is_proof):
     if "dmarc" not in value and is_proof:
         header = f"Authentication-Results: {value}\nFrom: a@sub.example.org\n"
         assert reason(header, sender) == ALLOWED_SENDER
+
+
+RAW = st.sampled_from(
+    [
+        *(
+            f"; {PASS}",
+            f" {PASS}",
+            "; dkim=pass header.d=example.org",
+            " smtp.mailfrom=example.org",
+        ),
+        *(
+            "; spf=pass smtp.mailfrom=example.org",
+            "x",
+            " ",
+            ";",
+            "=",
+            "@",
+            '"',
+            "(",
+            ")",
+            "\\",
+            "/1",
+        ),
+        *("; none", "dmarc", "=pass", " header.from=example.org", "\t", "é", ".evil.org", "\n "),
+    ]
+)
+
+
+@given(st.lists(RAW, max_size=8).map("".join))
+@example(f"x; {PASS}")
+def test_whatever_a_client_says_is_no_result(text):
+    """Raw after smtp.helo=, or in quotes or a comment as a server should write it."""
+    quoted = re.sub(r'(["\\])', r"\\\1", text)
+    comment = re.sub(r"([()\\])", r"\\\1", text)
+    for results in (
+        f"spf=pass smtp.mailfrom=a@evil.org smtp.helo={text}",
+        f'spf=fail reason="{quoted}" smtp.mailfrom=a@evil.org',
+        f'spf=fail smtp.helo="{quoted}"; dkim=none',
+        f'spf=fail smtp.mailfrom="{quoted}"@evil.org',
+        f"spf=fail ({comment}) smtp.mailfrom=a@evil.org",
+    ):
+        assert reason(f"Authentication-Results: {HOST}; {results}\n{FROM}") is None
 
 
 OTHER = "Authentication-Results: mx.evil.org; dmarc=pass header.from=example.org\n"
