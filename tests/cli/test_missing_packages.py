@@ -73,14 +73,3 @@ def test_the_estimator_names_its_extra():
         r"ImportError: nbspam.sklearn needs scikit-learn; install it with: .*'nbspam\[sklearn\]'$",
         done.stderr.strip(),
     )
-
-
-@each("command", ["eval --leave-one-out new.csv", "train --replace new.csv"])
-def test_beside_a_mail_filter_alone_its_other_packages_are_named(command, tmp_path):
-    (tmp_path / "new.csv").write_text("label,text\nham,lunch\nspam,prize\n")
-    code = "import sys; sys.modules['numpy'] = None; from nbspam.__main__ import main; main()"
-    arguments = [sys.executable, "-c", code, *command.split()]
-    done = subprocess.run(arguments, capture_output=True, check=False, text=True, cwd=tmp_path)
-    assert done.returncode == 1
-    assert "; install it with: " in done.stderr
-    assert done.stderr.endswith(" -m pip install numpy scipy rich\n")
