@@ -37,6 +37,7 @@ from typing import Any, NamedTuple
 
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy
+from nbspam.names import is_url
 from nbspam.store import metadata
 from nbspam.store.metadata import Metadata, MetadataError
 
@@ -77,6 +78,9 @@ def open_model_file(path: FileName, follows_links: bool = True) -> int:
         no_link = 0 if follows_links else os.O_NOFOLLOW
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | no_link)
     except FileNotFoundError:
+        if is_url(path):
+            what = f"{path}: is a URL, and a model is a file; download it, and name the copy"
+            raise ModelError(what) from None
         raise ModelError(f"{path}: model not found", Remedy.CREATE_MODEL, path=path) from None
     except PermissionError as error:
         from nbspam.store.writing import unreadable
