@@ -179,7 +179,11 @@ def test_many_messages_are_judged_as_each_and_those_of_a_frame_beside_its_column
     assert found[7].source == "message:7"
     shuffled = FRAME.sample(frac=1, random_state=1)
     judged = trained.classify_many(shuffled, text_column="text")
-    assert list(judged) == ["label", "text", "verdict", "probability", "log_odds"]
+    assert list(judged) == ["label", "text", "verdict", "probability", "log_odds", "reason"]
+    with pytest.warns(UserWarning, match="has the column 'log_odds', so .* in 'verdict_2', "):
+        again = trained.classify_many(judged, text_column="text")
+    assert again["verdict_2"].equals(judged["verdict"])
+    assert again[list(judged)].equals(judged)  # no column is lost
     assert judged.index.equals(shuffled.index)
     assert list(judged.sort_index()[["verdict", "log_odds"]].itertuples(index=False)) == said
     assert list(shuffled) == ["label", "text"]  # as it was

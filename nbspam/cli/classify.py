@@ -21,6 +21,7 @@ from nbspam.cli.options import (
     Cutting,
     Reading,
     SenderOptions,
+    config_files,
     refuse_stdin_twice,
 )
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode
@@ -28,7 +29,7 @@ from nbspam.filter import TokenFilter, classified, open_filter
 from nbspam.names import is_url
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, RawMessage, parse
-from nbspam.reading.source import STDIN, LiveInput, Skipped, Skips
+from nbspam.reading.source import STDIN, LiveInput, ReadingNote, Skips
 from nbspam.reading.sources import any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
@@ -234,12 +235,13 @@ def classify(
         options = options.with_learned_columns(spam_filter.metadata.learned.columns)
         if exit_code:
             _check_positive(spam_filter.metadata)
-        raws: Iterable[RawMessage | Skipped | SourcePiece]
+        raws: Iterable[RawMessage | ReadingNote | SourcePiece]
         with contextlib.ExitStack() as stack:
             table: VerdictTable | None = None
             if output is not None or keep_formulas or form not in _LINES:
+                read = names, model, (*senders.allow, *senders.block)
                 table = stack.enter_context(
-                    _verdict_table(output, form, keep_formulas, (names, model), live_input)
+                    _verdict_table(output, form, keep_formulas, read, live_input)
                 )
                 options = options._replace(on_row=table.on_row)
             with_progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
@@ -304,13 +306,13 @@ def _verdict_table(
     output: "Path | None",
     form: str,
     keeps_formulas: bool,
-    read: tuple[tuple[str, ...], str],
+    read: tuple[tuple[str, ...], str, tuple[str, ...]],
     live: LiveInput,
 ) -> "Iterator[VerdictTable]":
     """Open the table that `classify` writes, in a file or to standard output.
 
     form: the value of --format; if it was not given, the ending of the file decides.
-    read: names of the sources and the model, which must not be the output.
+    read: names of the sources and the model, and entries of senders, whose files must not be lost.
     live: rows are flushed when no more input is there.
     Raises OptionError for options that do not go together, SourceError, and ModelError.
     """
@@ -330,7 +332,7 @@ def _verdict_table(
     if keeps_formulas and form not in ("csv", "tsv"):
         raise OptionError("--keep-formulas is for a CSV or a TSV; leave it out")
     files = tables.OutputFiles({"--output": path})
-    files.check(read[0], Path(read[1]))
+    files.check(read[0], Path(read[1]), config_files(*read[2]))
     with tables.opened(path) if path else contextlib.nullcontext(sys.stdout.buffer) as file:
         writer = tables.TableWriter(file, form, keeps_formulas, notes.note)
         table = tables.VerdictTable(writer, live.would_block, files)

@@ -13,7 +13,7 @@ import click
 from nbspam.cli.command import command, flag, is_typed, option, section
 from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.notes import note_binary
-from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading
+from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading, config_files
 from nbspam.errors import OptionError, SourceError
 from nbspam.reading.source import STDIN, Skips
 
@@ -81,6 +81,10 @@ class Report(NamedTuple):
         for name, path in self.files.items():
             if path == Path("-") and name == "--report":
                 raise OptionError("--report needs a file; name one, such as report.html")
+            if name == "--report" and path and path.suffix.lower() not in (".html", ".htm"):
+                raise OptionError(
+                    f"--report {path}: a report is HTML; name a file that ends in .html"
+                )
             if path is not None and not path.parent.is_dir():
                 raise SourceError(f"{name} {path}: the folder does not exist; create it")
         if self.plot is not None:
@@ -188,7 +192,7 @@ def evaluate(
 
     _check(sources, protocol, learning, reading, cutting, report, form, model)
     files = OutputFiles(report.files)
-    files.check(sources.names(), None if protocol.trains else model)
+    files.check(sources.names(), None if protocol.trains else model, config_files())
     skips = Skips(reading.strict)
     sources.check()
     options = reading.options(quiet=quiet, needs_content=True)

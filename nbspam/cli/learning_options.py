@@ -16,7 +16,7 @@ from nbspam.errors import OptionError
 from nbspam.learning.settings import TrainingSettings
 from nbspam.names import HAM, SPAM, is_url, normal_label, real_name
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import STDIN, ReadingOptions, Skipped, Skips
+from nbspam.reading.source import STDIN, ReadingNote, ReadingOptions, Skips
 from nbspam.reading.sources import existing, labelled, unlabelled
 from nbspam.store.metadata import EVIDENCE, SCORINGS, ModelSettings
 from nbspam.workers import Passes
@@ -91,7 +91,7 @@ class Sources(NamedTuple):
             *(unlabelled(source, label, reading, skips) for label, source in labelled_sources),
         )
 
-    def pieces(self, cutter: "Cutter") -> "Iterator[SourcePiece | RawMessage | Skipped]":
+    def pieces(self, cutter: "Cutter") -> "Iterator[SourcePiece | RawMessage | ReadingNote]":
         """Yield the sources cut into pieces, in the order of `messages`; raises OptionError."""
         self.check()
         labelled_sources = self._named()

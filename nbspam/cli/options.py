@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.command import Option, flag, option, place_of, rare_flag, rare_option, section
+from nbspam.cli.command import (
+    Option,
+    config_file,
+    flag,
+    option,
+    place_of,
+    rare_flag,
+    rare_option,
+    section,
+)
 from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
-from nbspam.names import is_url
+from nbspam.names import LIST_FILE, is_url
 from nbspam.reading.source import (
     INPUT_FORMATS,
     LINES,
@@ -371,6 +380,17 @@ class Cutting(NamedTuple):
     def of_new(self) -> CutOffs:
         """Return the cut-offs for a new model; raises OptionError."""
         return CutOffs().changed(*self)
+
+
+def config_files(*senders: str) -> dict[str, str]:
+    """Return what each file of the user's settings is.  senders: entries of their lists."""
+    files = {
+        os.path.expanduser(entry.removeprefix(LIST_FILE)): "a list of senders"  # noqa: PTH111
+        for entry in senders
+        if entry.startswith(LIST_FILE)
+    }
+    config = config_file()
+    return files | ({config: "the config file"} if config else {})
 
 
 _senders = partial(option, multiple=True, in_file=True)

@@ -6,7 +6,6 @@ import gzip
 import io
 import lzma
 import os
-import pickle
 import re
 import subprocess
 import sys
@@ -363,21 +362,6 @@ def test_strict_stops_at_the_first_and_no_name_commands_a_terminal_or_breaks_its
     assert skips.named == ["a\ufffdb\ufffd[2J\ufffd: cannot be read"]
     with pytest.raises(SourceError, match=r"^a.b: cannot be read; fix it"):
         Skips(strict=True)("a\nb", "cannot be read")
-
-
-@each("count", [0, 1, NAMED_LIMIT - 1, NAMED_LIMIT, NAMED_LIMIT + 1, 40])
-def test_two_halves_merged_equal_the_whole(count):
-    for cut in {0, count // 3, count // 2, count}:
-        whole, first, second = Skips(), Skips(), Skips()
-        for number in range(count):
-            for skips in (whole, first if number < cut else second):
-                skips(f"a.tsv:{number}", "bad")
-        first.merge(pickle.loads(pickle.dumps(second)))  # as from another process
-        assert (first.count, first.named) == (whole.count, whole.named)
-        assert first.report() == whole.report()
-    strict = Skips(strict=True)
-    strict.merge(whole)  # is no error
-    assert strict.named == whole.named
 
 
 def test_remedy_is_in_the_words_of_whoever_reports():
