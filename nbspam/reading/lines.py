@@ -209,7 +209,7 @@ _LATIN = ("cp1252", "cp1250", "cp1254")
 _SIGNS = "“”‘’„‚–—…«»€£°§©®·•´\xa0™×½¼¾²"
 _SIGN_MASS, _OTHER = 0.1, -9.2  # of all signs together; the log-probability of any other
 # In English the one letter or sign beyond ASCII is often that of pounds, and in Windows-1250 it
-# is a letter of Polish, \u0141: with 138 of them and two accents, a table of 1,200 texts was Polish.
+# is a letter of Polish, \u0141: 138 of them and two accents made a table Polish.
 _PRICES = lazy_pattern(rb"\xa3+(?![A-Za-z\x80-\xff])")
 _MARGIN = 3.0  # nats by which another charset must be better than Windows-1252
 _TITLES = {"cp932": "Shift-JIS", "cp949": "EUC-KR", "gb18030": "GB18030", "big5": "Big5"}

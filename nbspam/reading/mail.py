@@ -246,11 +246,12 @@ def _is_left_out(entry: Path, root: str, request: ReadingRequest) -> bool:
 
 
 def _is_other_source(path: Path, request: ReadingRequest) -> bool:
-    """Return whether an entry of a folder is given as a source of its own; tells the user then."""
+    """Return whether an entry of a folder is another source; tells the user its other label."""
     if (label := request.options.source_labels.get(real_name(path))) is None:
         return False
-    problem = f"{path}: is given as a source of its own and is read only as {label or 'that'}"
-    request.options.tell(SourceError(problem))
+    if label != request.label:
+        problem = f"{path}: is given as a source of its own and is read only as {label or 'that'}"
+        request.options.tell(SourceError(problem))
     return True
 
 
