@@ -326,6 +326,23 @@ def test_damaged_archive_in_a_folder_is_named_when_it_is_read(tmp_path):
     assert raws[0].message() == raws[2].message()
 
 
+def test_the_first_file_of_a_folder_that_looks_like_an_mbox_is_told(tmp_path):
+    mail = b"From a@b.example Mon Jan  2 10:00:00 2012\n" + MAIL + b"\n"
+    for place in ("some mail", "Maildir/cur"):
+        (tmp_path / place).mkdir(parents=True)
+        put(tmp_path / place, "2012", content=mail)
+        put(tmp_path / place, "2013 März.gz", content=gzip.compress(mail * 2))
+        put(tmp_path / place, "2014", content=mail * 2)
+    (tmp_path / "Maildir" / "new").mkdir()
+    told = []
+    options = PLAIN._replace(tell=told.append)
+    assert len(list(unlabelled(str(tmp_path), "ham", options, Skips()))) == 6
+    [said] = map(str, told)
+    assert said.startswith(
+        f"{tmp_path}/some mail/2013 März.gz: looks like an mbox, and in a folder"
+    )
+
+
 @each("encoding, said", [("martian", "unknown encoding: martian"), ("hex", ".*text encoding.*")])
 def test_encoding_that_nobody_knows(encoding, said, tmp_path):
     put(tmp_path, "a.tsv", content=b"ham\tx\n")
