@@ -145,6 +145,9 @@ def existing(name: str) -> Source:
         problem = f"cannot be read ({reason}); check its permissions"
         if isinstance(error, FileNotFoundError):
             problem = "no such file or folder; check the name"
+            file, _, number = name.rpartition(":")
+            if number.isdecimal() and Source(file).path.exists():
+                problem = "names one message, which only nbspam explain takes; pass it on a pipe"
         raise SourceError(f"{source.path}: {problem}") from error
     return source
 

@@ -316,6 +316,13 @@ def test_folder_in_a_folder_that_may_not_be_read_is_skipped_and_named(tmp_path, 
     assert skips.named == [f"{tmp_path}/closed: the folder cannot be read (Permission denied)"]
 
 
+@each("name, said", [("a:3", "one message, which only"), ("b:3", "no such"), ("a:x", "no such")])
+def test_one_message_of_a_file_is_no_source(name, said, tmp_path):
+    put(tmp_path, "a", content=BOX)
+    with pytest.raises(SourceError, match=f"{name}: (names )?{said}"):
+        list(any_kind(str(tmp_path / name), PLAIN, Skips()))
+
+
 def test_damaged_archive_in_a_folder_is_named_when_it_is_read(tmp_path):
     put(tmp_path, "1", "3")
     put(tmp_path, "2.gz", content=gzip.compress(MAIL)[:-4])
