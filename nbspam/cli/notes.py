@@ -325,7 +325,8 @@ def outcome(
                 near = error.possibilities[:1]  # the nearest; click would sort them
                 error = click.NoSuchOption(error.option_name, None, near, error.ctx)
             said = re.sub(r"\.? \(?Did you", "; did you", error.format_message())
-            said = said.removesuffix("?)").rstrip(".?")
+            said = re.sub(r"a valid integer( range)?", "a whole number", said.removesuffix("?)"))
+            said = re.sub(r"a valid float( range)?", "a number", said).rstrip(".?")
             path = error.ctx.command_path if error.ctx else "nbspam"
             return error.exit_code, f"{said[:1].lower()}{said[1:]}; see {path} --help"
         case click.ClickException():
