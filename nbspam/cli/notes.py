@@ -325,9 +325,10 @@ def outcome(
                 near = error.possibilities[:1]  # the nearest; click would sort them
                 error = click.NoSuchOption(error.option_name, None, near, error.ctx)
             said = re.sub(r"\.? \(?Did you", "; did you", error.format_message())
-            said = re.sub(r"a valid integer( range)?", "a whole number", said.removesuffix("?)"))
-            said = re.sub(r"a valid float( range)?", "a number", said).rstrip(".?")
+            said = said.removesuffix("?)").rstrip(".?")
             path = error.ctx.command_path if error.ctx else "nbspam"
+            said = re.sub(r"a valid integer( range)?", "a whole number", said)
+            said = re.sub(r"a valid float( range)?", "a number", said)
             return error.exit_code, f"{said[:1].lower()}{said[1:]}; see {path} --help"
         case click.ClickException():
             return error.exit_code, error.format_message()
