@@ -331,6 +331,8 @@ def outcome(
             said = re.sub(r"\.? \(?Did you", "; did you", without_passwords(error.format_message()))
             said = said.removesuffix("?)").rstrip(".?")
             path = error.ctx.command_path if error.ctx else "nbspam"
+            said = re.sub(r"a valid integer( range)?", "a whole number", said)
+            said = re.sub(r"a valid float( range)?", "a number", said)
             return error.exit_code, f"{said[:1].lower()}{said[1:]}; see {path} --help"
         case click.ClickException():
             return error.exit_code, error.format_message()

@@ -366,3 +366,9 @@ def test_evaluate_is_eval(nbspam):
 def test_every_command_takes_help_all(nbspam):
     for command in ("model info", "config", "serve"):
         assert nbspam(*command.split(), "--help-all").out.startswith("Usage: nbspam")
+
+
+def test_a_closed_folder_is_named_with_what_to_check():
+    """A file below it raises that wherever it is looked up first."""
+    _, said = entry.described(PermissionError(13, "Permission denied", "/root/x"))
+    assert said.startswith("/root/x: Permission denied; check its permissions and those of the fol")

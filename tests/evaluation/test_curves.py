@@ -13,7 +13,7 @@ from outcomes import THREE, TWO, outcome, outcome_of
 from sklearn.metrics import roc_curve
 
 from nbspam.bayes.event_model import IMPOSSIBLE
-from nbspam.errors import OptionError
+from nbspam.errors import ModelError, OptionError
 from nbspam.evaluation import curves
 from nbspam.evaluation.curves import cut_off_points, draw
 from nbspam.evaluation.results import Evaluation, compute, learning_curve
@@ -134,7 +134,7 @@ def test_a_plot_needs_a_class_called_spam_and_a_folder(tmp_path):
     with pytest.raises(OptionError, match="a plot needs a class called spam; say which"):
         draw(compute(THREE), tmp_path / "a.svg")
     assert not (tmp_path / "a.svg").exists()
-    with pytest.raises(OSError, match="No such file"):
+    with pytest.raises(ModelError, match=r"a\.svg: cannot be written \(No such file"):
         draw(results_of([True, False], [1, -1]), tmp_path / "no" / "a.svg")
 
 
