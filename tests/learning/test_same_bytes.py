@@ -26,10 +26,12 @@ KERNELS = [
 # Prints a digest of a model as it was trained, after a number of lessons, one by one, and after
 # some of them were forgotten; and what eval and explain have as JSON.
 PROGRAM = """
-import hashlib, itertools, subprocess, sys
+import hashlib, sys
 import warnings; warnings.simplefilter("ignore")  # of numpy, of features that it cannot disable
 from pathlib import Path
 import nbspam
+from click.testing import CliRunner
+from nbspam.cli.program import nbspam as group
 table, lessons, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 lines = Path(table).read_text().splitlines()
 rows = [tuple(line.split("\\t", 1)) for line in lines if "\\t" in line]
@@ -52,17 +54,15 @@ for label, text in rows[: lessons // 4]:
 show("forgot", saved(spam_filter))
 small = folder / "small.tsv"
 small.write_text("".join(f"{label}\\t{text}\\n" for label, text in rows[::6]))
-nb = [sys.executable, "-m", "nbspam"]
 for command in (
     ["eval", "--folds", "3", "--format", "json", small],
     ["eval", "--scoring", "sum", "--train-first", "50%", "--format", "json", small],
     ["explain", "-m", folder / "model.json", "--format", "json", "-"],
     ["classify", "-m", folder / "model.json", "--format", "json", small],
 ):
-    done = subprocess.run(
-        [*nb, *map(str, command)], input=rows[0][1].encode(), capture_output=True, check=True
-    )
-    show(command[0], done.stdout.replace(str(folder).encode(), b""))
+    done = CliRunner().invoke(group, [*map(str, command)], input=rows[0][1])
+    assert done.exit_code == 0, done.output
+    show(command[0], done.stdout_bytes.replace(str(folder).encode(), b""))
 """
 
 
