@@ -129,7 +129,9 @@ def test_the_models_tried_have_every_part_of_the_combinations():
 def other_model(request, tmp_path_factory):
     event_model, traits, scoring = request.param
     path = tmp_path_factory.mktemp("startup") / "model.json"
-    made = nbspam.train(SAMPLE / "fresh.tsv", event_model=event_model, traits=traits, scoring=scoring)
+    made = nbspam.train(
+        SAMPLE / "fresh.tsv", event_model=event_model, traits=traits, scoring=scoring
+    )
     made.save(path)
     return path
 
