@@ -67,15 +67,16 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish(session):
-    """Import all of nbspam before the first property.
+    """Import all of nbspam, and what tests use of benchmarks, before the first property.
 
     Hypothesis draws some values from the constants of the local modules that are imported, which
     would be those that the tests before it in this process came to need.
     """
     if any(item.get_closest_marker("hypothesis") for item in session.items):
-        for module in pkgutil.walk_packages(nbspam.__path__, "nbspam."):
+        modules = pkgutil.walk_packages(nbspam.__path__, "nbspam.")
+        for name in ("hostile", "tricks", *(module.name for module in modules)):
             with suppress(ImportError):  # of an extra that is not installed
-                import_module(module.name)
+                import_module(name)
 
 
 def pytest_xdist_auto_num_workers(config):
