@@ -264,7 +264,7 @@ COLUMNS = 80
 COMMANDS = dict(commands())
 
 
-@pytest.fixture(params=[40, pytest.param(None, marks=pytest.mark.long)], ids=["some", "all"])
+@pytest.fixture(params=[40, pytest.param(300, marks=pytest.mark.long)], ids=["some", "more"])
 def folder(request, tmp_path, monkeypatch, sample, few_resamples):
     """Return a folder with short names: the sample data, and models of it."""
     (tmp_path / "sample_data").symlink_to(sample)
