@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from nbspam.bayes.event_model import BERNOULLI
 from nbspam.bayes.trait_model import SMOOTHING, Variances
@@ -93,6 +93,19 @@ class Filter:
         True
         """
         return self._inner.classify_tokens(self._tokenized(message))
+
+    @overload
+    def classify_many(
+        self,
+        messages: "pd.DataFrame",
+        *,
+        text_column: str | None = None,
+        strict: bool = False,
+        jobs: int = 1,
+    ) -> "pd.DataFrame": ...
+
+    @overload
+    def classify_many(self, messages: Iterable[AnyMessage], *, jobs: int = 1) -> list[Verdict]: ...
 
     def classify_many(
         self,

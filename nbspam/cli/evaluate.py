@@ -233,6 +233,7 @@ def evaluate(
 def _write_files(computed: "Results", report: Report, rows: "Rows", quiet: bool) -> None:
     """Write the files that were asked for."""
     from nbspam.cli.progress import shown_passes
+    from nbspam.display.tables import opened
     from nbspam.evaluation.curves import draw
     from nbspam.evaluation.report import report_page
     from nbspam.evaluation.results import write_predictions
@@ -247,4 +248,5 @@ def _write_files(computed: "Results", report: Report, rows: "Rows", quiet: bool)
             passes.begin(f"writing {report.page}", 0)
             errors, typed = report.errors or _PAGE_ERRORS, shlex.join(["nbspam", *sys.argv[1:]])
             text = report_page(computed, errors, typed)
-            report.page.write_text(text, encoding="ascii", newline="\n")
+            with opened(report.page) as file:
+                file.write(text.encode("ascii"))

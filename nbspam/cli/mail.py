@@ -102,7 +102,7 @@ def mail() -> None:
       junk = "Spam"                          # if the server marks none as \\Junk
       tls = "starttls"                       # if port 993 is not there
 
-    An account needs imapclient: pip install imapclient.  docs/mail.md has recipes for cron and
+    An account needs imapclient: pip install 'nbspam[imap]'.  docs/mail.md has recipes for cron and
     systemd.
     """
 
@@ -121,6 +121,7 @@ _TRUST_AFTER = rare_option(
     "--trust-after",
     metavar="TIME",
     under="Mail",
+    needs="--learn",
     help="Learn what nbspam moved to the junk folder once it has been there this long (7d, 12h)."
     " [default: once it was seen there]",
 )
@@ -167,8 +168,6 @@ def check_sorting(cutting: Cutting, sorting: Sorting) -> None:
             f"--unsure-keyword {keyword!r} is not an IMAP keyword; choose letters, digits and"
             " hyphens, such as Unsure"
         )
-    if sorting.trust_after is not None and not sorting.learn:
-        raise OptionError("--trust-after needs --learn; add that, or leave out --trust-after")
     parse_duration(sorting.trust_after)
 
 

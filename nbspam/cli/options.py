@@ -12,10 +12,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.command import Option, config_file, flag, option, rare_flag, rare_option, section
+from nbspam.cli.command import (
+    Option,
+    config_file,
+    flag,
+    option,
+    place_of,
+    rare_flag,
+    rare_option,
+    section,
+)
 from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
-from nbspam.names import LIST_FILE
+from nbspam.names import LIST_FILE, is_url
 from nbspam.reading.source import (
     INPUT_FORMATS,
     LINES,
@@ -62,18 +71,14 @@ class ProbabilityType(click.types.FloatParamType):
 PROBABILITY = ProbabilityType()
 
 
-class FilePath(click.Path):
-    """A file as a `pathlib.Path`, imported only when a value is converted."""
-
-    def coerce_path_result(self, value: str | os.PathLike[str]) -> "Path":
-        """Return the parameter's value."""
-        from pathlib import Path
-
-        return Path(value)
-
-
 class FileName(click.Path):
     """A file name as `pathlib` writes it; pathlib is imported only if it changes the name."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the parameter's value; a URL is refused."""
+        if is_url(value):
+            self.fail(f"{value} is a URL, and a file is needed; download it, and name the copy.")
+        return super().convert(value, param, ctx)
 
     def coerce_path_result(self, value: str | os.PathLike[str]) -> str:
         """Return the parameter's value."""
@@ -83,6 +88,16 @@ class FileName(click.Path):
 
             name = str(Path(name))
         return name
+
+
+class FilePath(FileName):
+    """A file as a `pathlib.Path`, imported only when a value is converted."""
+
+    def coerce_path_result(self, value: str | os.PathLike[str]) -> "Path":  # type: ignore[override]
+        """Return the parameter's value."""
+        from pathlib import Path
+
+        return Path(value)
 
 
 def make_default_folder(model: "Path") -> None:
@@ -379,6 +394,7 @@ def config_files(*senders: str) -> dict[str, str]:
 
 
 _senders = partial(option, multiple=True, in_file=True)
+_PROVED = "--allow --user-models"  # what has senders that need a proof
 
 
 @section("Senders")
@@ -398,11 +414,15 @@ class SenderOptions(NamedTuple):
         "--auth-host",
         metavar="HOST",
         seldom=True,
+        needs=_PROVED,
         help="Your mail server, as the Authentication-Results that it writes name it: they prove"
         " who sent a mail.",
     )
     trust_from: bool = rare_flag(
-        "--trust-from", in_file=True, help="Believe From without a proof; anybody can forge it."
+        "--trust-from",
+        needs=_PROVED,
+        in_file=True,
+        help="Believe From without a proof; anybody can forge it.",
     )
 
     def lists(self, *hosts: str | None) -> "SenderLists | None":
@@ -414,8 +434,9 @@ class SenderOptions(NamedTuple):
             return None
         from nbspam.reading.senders import sender_lists  # not loaded without lists
 
+        names = place_of("--allow"), place_of("--block")
         named = tuple(host for host in hosts if host)
-        return sender_lists(self.allow, self.block, named or self.auth_host, self.trust_from)
+        return sender_lists(self.allow, self.block, named or self.auth_host, self.trust_from, names)
 
 
 def _ham_limit(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:

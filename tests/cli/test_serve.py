@@ -419,7 +419,7 @@ def _siege(path, numbers, ends):
 
 @measures_memory
 @pytest.mark.long  # by the clock, and on all cores
-@pytest.mark.parametrize(("clients", "seconds"), [(40, 5), (200, 120)])
+@pytest.mark.parametrize(("clients", "seconds"), [(40, 5), (200, 30)])
 def test_memory_is_bounded_whatever_clients_do(serve, own_model, clients, seconds):
     with serve(own_model, "--tell") as served:
         most, waits = _besieged(served, clients, seconds)
@@ -663,31 +663,23 @@ def _mails():
 
 @spamc
 @pytest.mark.long
-def test_ten_thousand_messages_and_a_hundred_models(serve, own_model):
+def test_a_thousand_messages_and_a_hundred_models(serve, own_model):
     with serve(own_model) as served:
-        assert _load(served, 10_000, _mails()) == 0
-        _under_load(served, own_model, exchange=100, messages=3_000)
+        _under_load(served, own_model, exchange=100, messages=1_000)
 
 
 @spamc
 @pytest.mark.long
 @measures_memory
-def test_ten_minutes_without_growth(serve, own_model):
+def test_two_minutes_without_growth(serve, own_model):
     with serve(own_model, "--tell") as served:
         mails = _mails()
         for message in itertools.islice(_mails(), 50):  # as long as the threads start
             served.spamc("-L", "ham", message=message)
         _load(served, 3_000, mails)
-        start, ends = _memory(served.process.pid), time.monotonic() + 600
+        start, ends = _memory(served.process.pid), time.monotonic() + 120
         while time.monotonic() < ends:
             assert _load(served, 1_000, mails) == 0
             served.spamc("-L", "spam", message=next(mails))
         # 100,000 remembered tokens come to 20 MB, and these mails hold a new word or two each.
         assert _memory(served.process.pid) < start + 25
-
-
-def test_metrics_without_prometheus_client_say_how_to_get_it(nbspam, own_model, monkeypatch):
-    monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    done = nbspam("serve", "-m", own_model, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
-    assert done.code == 1
-    assert "--metrics needs prometheus_client; install it with: " in done.err
