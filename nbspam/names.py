@@ -8,6 +8,7 @@ SPAM, HAM = "spam", "ham"
 UNSURE = "unsure"  # the verdict that is not a class
 # Why the user's lists decide a verdict, as every output says it.
 ALLOWED_SENDER, BLOCKED_SENDER = "allowed sender", "blocked sender"
+TAUGHT_AS_HAM = "taught as ham"  # the reason beside a verdict of spam on what is not to be moved
 LIST_FILE = "file:"  # begins an entry of their lists that names a file of entries
 
 # Characters that a terminal or a file cannot take, and every kind of blank.  Compiled at the first

@@ -9,20 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli import notes
+from nbspam.cli import notes, options
 from nbspam.cli.command import argument, command, flag, is_typed, option, rare_flag, section
 from nbspam.cli.notes import NoTrace
-from nbspam.cli.options import (
-    BASE,
-    DASK,
-    FILE_PATH,
-    JOBS,
-    MODEL_NAME,
-    Cutting,
-    Reading,
-    SenderOptions,
-    refuse_stdin_twice,
-)
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode
 from nbspam.filter import TokenFilter, classified, open_filter
 from nbspam.names import is_url
@@ -97,13 +86,17 @@ class Marking(NamedTuple):
 
 
 def _check(
-    sources: tuple[str, ...], cutting: Cutting, reading: Reading, form: str, marking: Marking
+    sources: tuple[str, ...],
+    cutting: options.Cutting,
+    reading: options.Reading,
+    form: str,
+    marking: Marking,
 ) -> None:
     """Raise OptionError for options that are wrong with any model."""
     cutting.check()
     if not marking.passthrough:
         reading.check(sources or (STDIN,))
-        refuse_stdin_twice(sources)
+        options.refuse_stdin_twice(sources)
         return
     is_whole = reading.is_one_message and not reading.attached
     if form != "text" or not is_whole or sources not in ((), (STDIN,)):
@@ -119,11 +112,11 @@ def _check(
 def classify(
     *,
     sources: tuple[str, ...] = argument("sources", metavar="[SOURCE]...", nargs=-1),
-    model: str = MODEL_NAME,
-    base: str | None = BASE,
-    cutting: Cutting,
-    senders: SenderOptions,
-    reading: Reading,
+    model: str = options.MODEL_NAME,
+    base: str | None = options.BASE,
+    cutting: options.Cutting,
+    senders: options.SenderOptions,
+    reading: options.Reading,
     form: str = option(
         "form",
         "--format",
@@ -137,7 +130,7 @@ def classify(
         "-o",
         "--output",
         metavar="FILE",
-        type=FILE_PATH,
+        type=options.FILE_PATH,
         under="Output",
         excludes="--passthrough",
         help="Write such a table to FILE: .csv, .tsv, .jsonl, .json, .parquet or .xlsx.",
@@ -153,8 +146,8 @@ def classify(
         help="Exit with 0 for spam, 1 for ham, 2 for unsure, 3 for any error.",
     ),
     marking: Marking,
-    jobs: int = JOBS,
-    dask: str | None = DASK,
+    jobs: int = options.JOBS,
+    dask: str | None = options.DASK,
     trace: NoTrace,
 ) -> int:
     """Classify messages as spam or ham.
@@ -225,13 +218,13 @@ def classify(
         return _pass_on(model, base, cutting, senders, exit_code, marking, trace)
     names = sources or (STDIN,)
     live_input, skips = LiveInput(), Skips(reading.strict)
-    options = reading.options(live_input=live_input)
     is_few = dask is None and reading.is_one_message and all(map(_is_small, names))
     last_code: int = VerdictCode.ERROR
     n = 0
     with open_filter(model, cutting.of, base, senders.lists()) as spam_filter:
         notes.note_lacking(model, spam_filter.metadata)
-        options = options.with_learned_columns(spam_filter.metadata.learned.columns)
+        columns = spam_filter.metadata.learned.columns
+        reading_options = reading.options(live_input=live_input).with_learned_columns(columns)
         if exit_code:
             _check_positive(spam_filter.metadata)
         raws: Iterable[RawMessage | Skipped | SourcePiece]
@@ -241,7 +234,7 @@ def classify(
                 table = stack.enter_context(
                     _verdict_table(output, form, keep_formulas, (names, model), live_input)
                 )
-                options = options._replace(on_row=table.on_row)
+                reading_options = reading_options._replace(on_row=table.on_row)
             with_progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
             size = 0
             if not is_few or len(names) > 1:
@@ -257,10 +250,10 @@ def classify(
 
                 workers = stack.enter_context(work_place(dask, jobs, trace))
             if dask is None or table:  # which needs the rows here
-                here = (raw for name in names for raw in any_kind(name, options, skips))
+                here = (raw for name in names for raw in any_kind(name, reading_options, skips))
                 raws = trace.noted(table.noted(here) if table else here)
             else:
-                cuts = cutter(workers, options, names)
+                cuts = cutter(workers, reading_options, names)
                 raws = (piece for name in names for piece in cuts.pieces(name))
             messages = classified(
                 raws, skips, workers, spam_filter, live_input.would_block, size, is_bare=True
@@ -354,8 +347,8 @@ def _is_small(source: str) -> bool:
 def _pass_on(
     model: str,
     base: str | None,
-    cutting: Cutting,
-    senders: SenderOptions,
+    cutting: options.Cutting,
+    senders: options.SenderOptions,
     exit_code: bool,
     marking: Marking,
     trace: NoTrace,

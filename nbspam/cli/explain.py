@@ -14,14 +14,7 @@ from nbspam.cli import notes
 from nbspam.cli.command import argument, command, flag, option, rare_flag
 from nbspam.cli.options import BASE, MODEL, Cutting, Reading, SenderOptions
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
-from nbspam.display.lines import (
-    ExplanationView,
-    cell_width,
-    class_heads,
-    excerpt_lines,
-    padded,
-    shortened,
-)
+from nbspam.display import lines
 from nbspam.errors import OptionError, SourceError, counted, one_line
 from nbspam.filter import open_filter
 from nbspam.names import is_url
@@ -131,14 +124,14 @@ def explain(
         verdict, explanation = spam_filter.classify_tokens(message), spam_filter.explain(message)
         excerpt, metadata = highlighted_message(message, explanation), spam_filter.metadata
     shown_words, sums = words_and_sums(explanation, top, fragments, is_told=form != _HTML)
-    view = ExplanationView(
+    view = lines.ExplanationView(
         verdict,
         explanation,
         metadata.settings.positive,
         excerpt,
         shown_words,
         sums,
-        class_heads(metadata),
+        lines.class_heads(metadata),
         [*_sender_sentence(message), *sentences(verdict, explanation, metadata)],
         list(terms([word.token for word in shown_words], explanation.of)),
     )
@@ -170,17 +163,17 @@ def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
     return raw
 
 
-def _print(view: ExplanationView, legend: bool) -> None:
+def _print(view: lines.ExplanationView, legend: bool) -> None:
     verdict, colour = view.judged, None
     if view.positive is not None:
         colour = "red" if verdict.verdict == view.positive else "green"
     styled_verdict = click.style(verdict.verdict, fg=colour, bold=True)
     probability = f"{verdict.remark}, probability {verdict.own_probability:.4f}"
     click.echo(f"{one_line(verdict.source)}: {styled_verdict}{probability}\n")
-    lines = excerpt_lines(view.excerpt, page_width(), _LINES, signs=not has_colours())
-    for line in lines:
+    shown_lines = lines.excerpt_lines(view.excerpt, page_width(), _LINES, signs=not has_colours())
+    for line in shown_lines:
         echo_line(line)
-    if lines:
+    if shown_lines:
         click.echo()
     for row in table_lines(view.words, view.sums, view.heads, terminal_width()):
         click.echo(row)
@@ -194,7 +187,7 @@ def _print(view: ExplanationView, legend: bool) -> None:
         )
     ]
     is_marked = not has_colours() and any(
-        piece.emphasis and piece.text[0] == "[" for line in lines for piece in line
+        piece.emphasis and piece.text[0] == "[" for line in shown_lines for piece in line
     )
     _echo_legend(legend, [*(marks if is_marked else []), *view.legend], has_share=True)
 
@@ -248,7 +241,7 @@ def _echo_legend(wanted: bool, listed: list[tuple[str, str]], *, has_share: bool
         echo_paragraph(f"{term:<{width}}{meaning}", indent=width)
 
 
-def _as_json(view: ExplanationView) -> dict[str, Any]:
+def _as_json(view: lines.ExplanationView) -> dict[str, Any]:
     verdict, explanation = view.judged, view.explanation
     classes = tuple(verdict.probabilities)
     words = [
@@ -291,11 +284,9 @@ def _print_words(model: Path, top: int, form: str, fragments: bool, legend: bool
         }
         click.echo(json.dumps(rounded(listed, DECIMALS)))
         return
-    from nbspam.display.lines import strongest_rows
-
-    for i, (name, rows) in enumerate(strongest_rows(ranked, whole.metadata).items()):
+    for i, (name, rows) in enumerate(lines.strongest_rows(ranked, whole.metadata).items()):
         click.echo(("\n" if i else "") + click.style(f"strongest for {name}", bold=True))
-        for line in table_lines(rows, [], class_heads(whole.metadata), terminal_width()):
+        for line in table_lines(rows, [], lines.class_heads(whole.metadata), terminal_width()):
             click.echo(line)
     if not fragments and any(map(is_fragment, whole.counts)):
         click.echo()
@@ -437,18 +428,18 @@ def table_lines(
     heads: of the columns of counts, two lines each.
     width: of the terminal; None: tokens are not shortened.
     """
-    names = [name if width is None else shortened(name, _CLASS) for name, _ in heads]
+    names = [name if width is None else lines.shortened(name, _CLASS) for name, _ in heads]
     columns = [["weight", "", *(f"{row.weight:+8.3f}" for row in rows)]]
     for k, name in enumerate(names):
         columns.append([f"{name:>6}", heads[k][1], *(f"{row.counts[k]:,}" for row in rows)])
     shares = [row.share for row in rows if row.share is not None]
     if shares or sums:
         columns.append(["share", "", *(f"{share:+8.3f}" for share in shares)])
-    widths = [max(map(cell_width, column)) for column in columns]
+    widths = [max(map(lines.cell_width, column)) for column in columns]
     longest = max(
         # The name of a sum may extend below the columns of numbers.
-        *(cell_width(name) - sum(widths[:-1]) - 2 * len(widths[:-1]) for name, _ in sums),
-        *(cell_width(row.token) for row in rows),
+        *(lines.cell_width(name) - sum(widths[:-1]) - 2 * len(widths[:-1]) for name, _ in sums),
+        *(lines.cell_width(row.token) for row in rows),
         4,
     )
     room, bar = longest, _BARS[0]
@@ -463,9 +454,9 @@ def table_lines(
     sizes = [0.0, 0.0, *(row.weight if row.share is None else row.share for row in rows)]
     most = max(map(abs, sizes)) or 1.0
     for i, word in enumerate(["word", "", *(row.token for row in rows)]):
-        cells = [padded(shortened(word, room), room)]
+        cells = [lines.padded(lines.shortened(word, room), room)]
         for column, size in zip(columns, widths, strict=True):
-            cells.append(" " * (size - cell_width(column[i])) + column[i])
+            cells.append(" " * (size - lines.cell_width(column[i])) + column[i])
         signs = "-+"[sizes[i] > 0] * round(abs(sizes[i]) / most * bar)
         if signs:
             cells.append(click.style(signs, fg="red" if sizes[i] > 0 else "green"))
@@ -473,5 +464,5 @@ def table_lines(
             yield line
     before = room + sum(widths[:-1]) + 2 * len(widths[:-1])
     for name, nats in sums:
-        shown = name if width is None else shortened(name, before)
-        yield f"{padded(shown, before)}  {nats:+8.3f}"
+        shown = name if width is None else lines.shortened(name, before)
+        yield f"{lines.padded(shown, before)}  {nats:+8.3f}"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import click
 
-from nbspam.cli import notes
+from nbspam.cli import notes, options
 from nbspam.cli.accounts import Place, mail_places
 from nbspam.cli.command import (
     LazyGroup,
@@ -22,26 +22,9 @@ from nbspam.cli.command import (
     section,
 )
 from nbspam.cli.notes import NoTrace, note
-from nbspam.cli.options import (
-    FORM,
-    JOBS,
-    MODEL,
-    QUIET,
-    Cutting,
-    SenderOptions,
-    make_default_folder,
-)
 from nbspam.cli.progress import progress
 from nbspam.cli.train import ClassSizes, Training, Writing, train_whole
-from nbspam.errors import (
-    AccountError,
-    LockedError,
-    NbspamError,
-    OptionError,
-    Remedy,
-    counted,
-    one_line,
-)
+from nbspam.errors import AccountError, LockedError, OptionError, Remedy, counted, one_line
 from nbspam.filter import classified, open_filter
 from nbspam.learning import update
 from nbspam.learning.settings import TrainingSettings
@@ -51,17 +34,8 @@ from nbspam.mailbox.connection import JUNK_KEYWORDS, resolve_folder
 from nbspam.mailbox.maildir import Maildir
 from nbspam.mailbox.memory import Memory, lock_state
 from nbspam.mailbox.moves import Mailbox, Mover
-from nbspam.mailbox.sorting import (
-    TAUGHT_AS_HAM,
-    Lessons,
-    MailFilter,
-    Stop,
-    classified_with_ledger,
-    expand_patterns,
-    open_mailbox,
-    watch,
-)
-from nbspam.names import HAM, SPAM, UNSURE
+from nbspam.mailbox.sorting import Lessons, MailFilter, Stop, expand_patterns, open_mailbox, watch
+from nbspam.names import HAM, SPAM, TAUGHT_AS_HAM, UNSURE
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.scoring.verdict import Verdict, rounded
@@ -147,18 +121,18 @@ class Request(NamedTuple):
     """The options of one run."""
 
     model: Path
-    cutting: Cutting
+    cutting: options.Cutting
     sorting: Sorting
     jobs: int
     form: str
     quiet: bool
     is_dry_run: bool = False
     judges_all: bool = False
-    senders: SenderOptions = SenderOptions((), (), (), False)
+    senders: options.SenderOptions = options.SenderOptions((), (), (), False)
     is_first: bool = True  # round of `watch`: what a model lacks is said once
 
 
-def check_sorting(cutting: Cutting, sorting: Sorting) -> None:
+def check_sorting(cutting: options.Cutting, sorting: Sorting) -> None:
     """Raise OptionError for options that are wrong with any account."""
     cutting.check()
     keyword = sorting.unsure_keyword
@@ -189,10 +163,10 @@ def parse_duration(trust_after: str | None) -> float | None:
 def filter_(
     *,
     accounts: tuple[str, ...] = _ACCOUNTS,
-    model: Path = MODEL,
-    cutting: Cutting,
+    model: Path = options.MODEL,
+    cutting: options.Cutting,
     sorting: Sorting,
-    senders: SenderOptions,
+    senders: options.SenderOptions,
     dry_run: bool = flag("--dry-run", under="Mail", help="Print each verdict, and change nothing."),
     judges_all: bool = flag(
         "judges_all",
@@ -200,9 +174,9 @@ def filter_(
         under="Mail",
         help="Classify all mail of the folders, not only new mail.",
     ),
-    form: str = FORM,
-    quiet: bool = QUIET,
-    jobs: int = JOBS,
+    form: str = options.FORM,
+    quiet: bool = options.QUIET,
+    jobs: int = options.JOBS,
 ) -> None:
     """Classify the mail that arrived since the last run, and move spam to the junk folder.
 
@@ -240,7 +214,7 @@ def filter_(
 def learn_(
     *,
     accounts: tuple[str, ...] = _ACCOUNTS,
-    model: Path = MODEL,
+    model: Path = options.MODEL,
     junk: str | None = _JUNK,
     trust_after: str | None = _TRUST_AFTER,
     dry_run: bool = rare_flag(
@@ -248,9 +222,9 @@ def learn_(
         under="Mail",
         help="Say what would be learned, and what looks like another class; change nothing.",
     ),
-    form: str = FORM,
-    quiet: bool = QUIET,
-    jobs: int = JOBS,
+    form: str = options.FORM,
+    quiet: bool = options.QUIET,
+    jobs: int = options.JOBS,
 ) -> None:
     """Learn the junk folder as spam, and read mail of other folders as ham.
 
@@ -274,7 +248,7 @@ def learn_(
     """
     parse_duration(trust_after)  # raises
     sorting = Sorting(True, junk, False, None, trust_after, False)
-    request = Request(model, Cutting(None, None, None), sorting, jobs, form, quiet, dry_run)
+    request = Request(model, options.Cutting(None, None, None), sorting, jobs, form, quiet, dry_run)
     if dry_run:
         Lookup(model).close()  # raises without a model
 
@@ -291,10 +265,10 @@ def learn_(
 def watch_(
     *,
     accounts: tuple[str, ...] = argument("accounts", metavar="[PLACE]", nargs=-1),
-    model: Path = MODEL,
-    cutting: Cutting,
+    model: Path = options.MODEL,
+    cutting: options.Cutting,
     sorting: Sorting,
-    senders: SenderOptions,
+    senders: options.SenderOptions,
     interval: int = rare_option(
         "--interval",
         metavar="SECONDS",
@@ -303,9 +277,9 @@ def watch_(
         default=120,
         help="How often to ask a server that does not announce new mail (IDLE).",
     ),
-    form: str = FORM,
-    quiet: bool = QUIET,
-    jobs: int = JOBS,
+    form: str = options.FORM,
+    quiet: bool = options.QUIET,
+    jobs: int = options.JOBS,
 ) -> None:
     """Filter the mail of a place as it arrives, until SIGTERM or SIGINT.
 
@@ -342,7 +316,7 @@ def watch_(
         watch(named[0], sort, stop, interval, note)
 
 
-def _places(names: Sequence[str], senders: SenderOptions) -> list[Place]:
+def _places(names: Sequence[str], senders: options.SenderOptions) -> list[Place]:
     """Return the places to filter; raises OptionError, also for the lists of senders of each."""
     places = mail_places(names)
     for place in places:
@@ -357,17 +331,17 @@ def _for_each(
 
     Raises the last failure; earlier ones are printed.
     """
-    failed: list[NbspamError] = []
+    failure = None
     for account in accounts:
         try:
             with open_mailbox(account, is_dry_run) as connection:
                 work(connection)
         except (AccountError, LockedError, update.OlderRulesError) as error:
-            failed.append(error)
-    for failure in failed[:-1]:
-        note(failure.sentence(notes.REMEDIES))
-    if failed:
-        raise failed[-1]
+            if failure:
+                note(failure.sentence(notes.REMEDIES))
+            failure = error
+    if failure:
+        raise failure
 
 
 def _junk_folder(connection: Mailbox, junk: str | None) -> str:
@@ -456,10 +430,8 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
         with open_filter(request.model, request.cutting.of, senders=senders) as spam_filter:
             where = executor(request.jobs if is_many else 1)
             with progress(request.quiet or not is_many, [SCHEME]) as shown:
-                if sorting.move_taught:
-                    found = classified(raws, Skips(), where, spam_filter)
-                else:
-                    found = classified_with_ledger(raws, where, spam_filter)
+                finds_taught = not sorting.move_taught
+                found = classified(raws, Skips(), where, spam_filter, finds_taught=finds_taught)
                 for message in shown(found):
                     yield message.verdict
 
@@ -589,12 +561,12 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
         return pending
 
     if is_new:
-        make_default_folder(model)
+        options.make_default_folder(model)
         memory.learned.clear()  # the model that learned them is gone
         training = Training(
             model,
             TrainingSettings(),
-            Cutting(None, None, None),
+            options.Cutting(None, None, None),
             _NEW,
             request.form,
             quiet,

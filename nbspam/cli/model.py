@@ -10,17 +10,9 @@ import click
 from nbspam.bayes.calibration import DECIMALS, trust
 from nbspam.bayes.event_model import Row
 from nbspam.bayes.trait_model import Variances
+from nbspam.cli import options
 from nbspam.cli.command import LazyGroup, argument, command, is_typed, option
 from nbspam.cli.notes import arrival_words, counts_json, note, note_older, young_sentence
-from nbspam.cli.options import (
-    FILE_PATH,
-    FORM,
-    MODEL,
-    OUTPUT,
-    REPLACE_OUTPUT,
-    Cutting,
-    refuse_stdin_twice,
-)
 from nbspam.cli.terminal import echo_paragraph, echo_sentence, unbroken
 from nbspam.errors import OptionError, counted, one_line
 from nbspam.names import doubt_words
@@ -58,7 +50,7 @@ def model() -> None:
     """Inspect, check, change or prune a model."""
 
 
-_FILE = argument("file", metavar="[FILE]", type=FILE_PATH, required=False)
+_FILE = argument("file", metavar="[FILE]", type=options.FILE_PATH, required=False)
 
 
 def _named(file: Path | None, model: Path) -> Path:
@@ -69,7 +61,9 @@ def _named(file: Path | None, model: Path) -> Path:
 
 
 @command("info")
-def info(*, file: Path | None = _FILE, model: Path = MODEL, form: str = FORM) -> None:
+def info(
+    *, file: Path | None = _FILE, model: Path = options.MODEL, form: str = options.FORM
+) -> None:
     """Print what a model has learned and how it decides.
 
     \b
@@ -179,7 +173,7 @@ def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[
 
 
 @command("check")
-def check(*, file: Path | None = _FILE, model: Path = MODEL) -> None:
+def check(*, file: Path | None = _FILE, model: Path = options.MODEL) -> None:
     """Read the whole model and recompute every derived number.
 
     If the file is damaged, it prints what disagrees and exits with 1.
@@ -201,8 +195,8 @@ def words(
     words: tuple[str, ...] = argument(
         "words", metavar="WORD...", nargs=-1, required=True, shell_complete=None
     ),
-    model: Path = MODEL,
-    form: str = FORM,
+    model: Path = options.MODEL,
+    form: str = options.FORM,
 ) -> None:
     """Print how many messages of each class contain a word, and its weight in nats.
 
@@ -220,7 +214,7 @@ def words(
       nbspam model words "claim now" subject:free -m mail.json
       nbspam model words --format json - < words.txt
     """
-    refuse_stdin_twice(words)
+    options.refuse_stdin_twice(words)
     typed_words: list[str] = []
     for word in words:
         if word == STDIN:
@@ -278,9 +272,9 @@ def _weight(word: WordCount, metadata: Metadata) -> str:
 @command("set")
 def set_(
     *,
-    model: Path = MODEL,
-    cutting: Cutting,
-    form: str = FORM,
+    model: Path = options.MODEL,
+    cutting: options.Cutting,
+    form: str = options.FORM,
 ) -> None:
     """Change the cut-offs that are stored in a model.
 
@@ -311,7 +305,7 @@ _size = partial(option, metavar="N", type=click.IntRange(min=1), under="Model")
 @command("prune")
 def prune(
     *,
-    model: Path = MODEL,
+    model: Path = options.MODEL,
     min_count: int | None = _size(
         "--min-count",
         metavar="N",
@@ -322,9 +316,9 @@ def prune(
         metavar="N",
         help="Keep the N most frequent tokens; among equally frequent ones the strongest.",
     ),
-    output: Path | None = OUTPUT,
-    replace: bool = REPLACE_OUTPUT,
-    form: str = FORM,
+    output: Path | None = options.OUTPUT,
+    replace: bool = options.REPLACE_OUTPUT,
+    form: str = options.FORM,
 ) -> None:
     """Make a model smaller by removing its rarest tokens; by default in place.
 

@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nbspam import UNIX_ONLY
-from nbspam.errors import (
-    ExitCode,
-    NbspamError,
-    OptionError,
-    Remedy,
-    UnexpectedEndError,
-    counted,
-    one_line,
-    without_passwords,
-)
+from nbspam import UNIX_ONLY, errors
+from nbspam.errors import ExitCode, NbspamError, OptionError, Remedy, counted, one_line
 from nbspam.names import SPAM
 from nbspam.reading.source import Skips
 from nbspam.store.metadata import Metadata
@@ -29,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from nbspam.errors import SourceError
     from nbspam.learning.update import Change
     from nbspam.reading.message import RawMessage
     from nbspam.scoring.verdict import Verdict
@@ -209,7 +199,7 @@ def has_reader() -> bool:
     return bool(sys.stderr) and sys.stderr.isatty()
 
 
-def note_reading(what: "SourceError") -> None:
+def note_reading(what: errors.SourceError) -> None:
     """Print a note on how a source was read."""
     note(what.sentence(REMEDIES))
 
@@ -336,7 +326,7 @@ def outcome(
             return ExitCode.ERROR, ""  # the reader has exited, as `head` does
         case click.Abort():
             return describe(KeyboardInterrupt())
-        case UnexpectedEndError():
+        case errors.UnexpectedEndError():
             return describe(error.end)
         case ModuleNotFoundError(name="fcntl" | "pwd" | "resource"):
             return ExitCode.ERROR, UNIX_ONLY
@@ -347,4 +337,4 @@ def outcome(
             )
         case _:
             code, sentence = describe(error)
-            return code, without_passwords(sentence)
+            return code, errors.without_passwords(sentence)

@@ -15,17 +15,7 @@ import click
 from nbspam.cli.command import Option, flag, option, rare_flag, rare_option, section
 from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
-from nbspam.reading.source import (
-    INPUT_FORMATS,
-    LINES,
-    MBOX_FORMAT,
-    MESSAGE,
-    STDIN,
-    TABLE_FORMATS,
-    LiveInput,
-    ReadingOptions,
-    TableOptions,
-)
+from nbspam.reading import source
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import Metadata
 from nbspam.workers import all_cores
@@ -165,7 +155,7 @@ def opened_base(base: str | None) -> "contextlib.AbstractContextManager[Base | N
     return open_base(base)
 
 
-_column = partial(option, metavar="NAME", formats=TABLE_FORMATS, seldom=True)
+_column = partial(option, metavar="NAME", formats=source.TABLE_FORMATS, seldom=True)
 
 
 @section("Sources")
@@ -175,7 +165,7 @@ class Reading(NamedTuple):
     input_format: str | None = option(
         "--input-format",
         metavar="FORMAT",
-        type=click.Choice(INPUT_FORMATS),
+        type=click.Choice(source.INPUT_FORMATS),
         help="Input format of files and pipes: a table (tsv, csv, jsonl, json, parquet), a message"
         " per line (lines), mbox or message. [default: one message on standard input; files are"
         " recognised]",
@@ -196,7 +186,7 @@ class Reading(NamedTuple):
     encoding: str | None = rare_option(
         "--encoding",
         metavar="NAME",
-        formats=("tsv", "csv", "jsonl", "json", LINES),
+        formats=("tsv", "csv", "jsonl", "json", source.LINES),
         help="Encoding of a table. [default: UTF-8, else recognised]",
     )
     outside: bool = rare_flag(
@@ -207,7 +197,7 @@ class Reading(NamedTuple):
     )
     attached: bool = rare_flag(
         "--attached",
-        formats=(MBOX_FORMAT, MESSAGE),
+        formats=(source.MBOX_FORMAT, source.MESSAGE),
         help="Read the messages that are attached to mails, forwarded as message/rfc822, and not"
         " the mails.",
     )
@@ -216,12 +206,12 @@ class Reading(NamedTuple):
     @property
     def format(self) -> str | None:
         """The format of files and pipes, if one is given."""
-        return LINES if self.lines else self.input_format
+        return source.LINES if self.lines else self.input_format
 
     @property
     def is_one_message(self) -> bool:
         """Whether standard input is one message."""
-        return self.format in (None, MESSAGE)
+        return self.format in (None, source.MESSAGE)
 
     def check(self, names: Sequence[str] = ()) -> None:
         """Raise OptionError for an unknown encoding, two formats, or options without an effect.
@@ -237,7 +227,7 @@ class Reading(NamedTuple):
                 ) from error
         form = self.format
         if form is None:
-            is_stdin = names and all(name == STDIN for name in names)
+            is_stdin = names and all(name == source.STDIN for name in names)
             for name in ("text_column", "label_column", "header_row", "encoding"):
                 if is_stdin and getattr(self, name):
                     raise OptionError(
@@ -258,9 +248,9 @@ class Reading(NamedTuple):
         self,
         seen: bool = False,
         quiet: bool = False,
-        live_input: LiveInput | None = None,
+        live_input: source.LiveInput | None = None,
         needs_content: bool = False,
-    ) -> ReadingOptions:
+    ) -> source.ReadingOptions:
         """Return options for `reading`.
 
         seen: read only mail that was read.  quiet: say nothing of how a source was read.
@@ -268,8 +258,8 @@ class Reading(NamedTuple):
         live_input: told of the stream whose messages are to be answered as they come.
         """
         header_row = None if self.header_row is None else self.header_row == "yes"
-        table = TableOptions(self.text_column, self.label_column, self.encoding, header_row)
-        return ReadingOptions(
+        table = source.TableOptions(self.text_column, self.label_column, self.encoding, header_row)
+        return source.ReadingOptions(
             table,
             self.format,
             seen=seen,
@@ -308,7 +298,7 @@ def _read_imap_folder(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]
 
 def refuse_stdin_twice(names: Sequence[str]) -> None:
     """Raise OptionError if standard input is named twice."""
-    if names.count(STDIN) > 1:
+    if names.count(source.STDIN) > 1:
         raise OptionError("-: standard input is named twice; name it once")
 
 

@@ -23,26 +23,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from nbspam.errors import AccountError, LockedError, Remedy, UnavailableError
-from nbspam.filter import ClassifiedMessage, TokenFilter
 from nbspam.mailbox.account import Account
 from nbspam.mailbox.connection import JUNK_KEYWORDS, READ, Connection, resolve_folder
 from nbspam.mailbox.maildir import OLD_JUNK, LocalFolders, Maildir
 from nbspam.mailbox.memory import JunkMark, LearnedFolder, Memory, identity_of
 from nbspam.mailbox.moves import KnownMessage, Mailbox, Mover, select_again
-from nbspam.names import UNSURE
+from nbspam.names import TAUGHT_AS_HAM, UNSURE
 from nbspam.reading.message import RawMessage
 from nbspam.scoring.verdict import Verdict
-from nbspam.tokens.tokenized import TokenizedMessage, Tokenizing, tokenize_batch
-from nbspam.workers import Executor, in_batches
-
-if TYPE_CHECKING:
-    from nbspam.tokens.tokenized import Batch
 
 JUNK_KEYWORD = JUNK_KEYWORDS[0]
-TAUGHT_AS_HAM = "taught as ham"  # the reason beside a verdict of spam on what is not to be moved
 # Verdicts after which spam is moved and the state is saved: a fiftieth of the messages, within
 # these bounds, since the whole state is written.  A killed run classifies so many messages again.
 _TOGETHER, _MOST_TOGETHER = 100, 500
@@ -282,41 +275,6 @@ class MailFilter:
                 self._memory.judged.pop(digest, None)
                 self._memory.judged[digest] = None
             self._memory.save()
-
-
-def classified_with_ledger(
-    raws: Iterable[RawMessage], where: Executor, spam_filter: TokenFilter
-) -> Iterator[ClassifiedMessage]:
-    """Yield the verdict on each message, in order; its reason may be TAUGHT_AS_HAM.
-
-    Spam is looked up in the ledger in the process that tokenized it, so that it is tokenized once
-    and its tokens go to no other process.
-    Raises NbspamError when a process dies, ModelError when the ledger is damaged.
-    """
-    for verdicts in where.map(_classify_batch, spam_filter, in_batches(iter(raws))):
-        yield from verdicts
-
-
-def _classify_batch(spam_filter: TokenFilter, batch: "Batch") -> list[ClassifiedMessage]:
-    how = Tokenizing(digest=True, wanted=spam_filter.wanted)
-    # Only files can be skipped; a server's mail is in memory.
-    messages = [m for m in tokenize_batch(batch, how) if isinstance(m, TokenizedMessage)]
-    pairs = list(zip(messages, spam_filter.classify_batch(messages), strict=True))
-    settings = spam_filter.metadata.settings
-    rows = spam_filter.learned({m.digest for m, v in pairs if v.verdict == settings.positive})
-    ham = set()  # digests learned in other classes at least as often as in the positive one
-    for digest, row in rows.items():
-        as_spam = 0 if settings.positive_index is None else row[settings.positive_index]
-        if sum(row) - as_spam >= max(1, as_spam):
-            ham.add(digest)
-    return [
-        ClassifiedMessage(
-            verdict._replace(reason=TAUGHT_AS_HAM) if message.digest in ham else verdict,
-            message.source,
-            message.size,
-        )
-        for message, verdict in pairs
-    ]
 
 
 # Learning
