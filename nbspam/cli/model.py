@@ -10,16 +10,13 @@ import click
 from nbspam.bayes.calibration import DECIMALS, trust
 from nbspam.bayes.event_model import Row
 from nbspam.bayes.trait_model import Variances
-from nbspam.cli import options
+from nbspam.cli import notes, options
 from nbspam.cli.command import LazyGroup, argument, command, is_typed, option
-from nbspam.cli.notes import arrival_words, counts_json, note, note_older, young_sentence
 from nbspam.cli.terminal import echo_paragraph, echo_sentence, unbroken
 from nbspam.errors import OptionError, counted, one_line
 from nbspam.names import doubt_words
 from nbspam.reading.source import STDIN
-from nbspam.scoring.explanation import WordCount, word_counts
-from nbspam.scoring.rules import rule_of
-from nbspam.scoring.verdict import rounded
+from nbspam.scoring import explanation, rules, verdict
 from nbspam.store.lookup import Lookup, checked_model
 from nbspam.store.metadata import BASE, DEFAULT, TRAINING, Metadata
 from nbspam.tokens.kinds import COLLECTED_BY
@@ -82,9 +79,9 @@ def info(
         fields = {"model": str(model), "bytes": size} | _fields(metadata, remembered, hosts)
         click.echo(json.dumps(fields))
         return
-    note_older(model, metadata)
+    notes.note_older(model, metadata)
     settings, learned = metadata
-    is_calibrated = rule_of(metadata).is_calibrated
+    is_calibrated = rules.rule_of(metadata).is_calibrated
     prior = "as learned" if settings.prior is None else f"{settings.prior:g} (fixed)"
     traits = settings.traits
     if settings.has_traits:
@@ -106,7 +103,7 @@ def info(
     if is_calibrated:
         calibration = _CALIBRATED[learned.calibrated_by]
         trusted = 100 * trust(*metadata.host_trust, _MANY)
-        headers = f"trust {trusted:.0f} % ({arrival_words(metadata)})"
+        headers = f"trust {trusted:.0f} % ({notes.arrival_words(metadata)})"
     servers = [
         f"{unbroken(one_line(host))} ({_sizes(metadata, row)})"
         for host, row in list(hosts.items())[:_SHOWN]
@@ -129,7 +126,7 @@ def info(
         "headers": headers,
         "servers": "; ".join(servers) or "none",
         "spam is": settings.positive or "no class: the verdict is the most probable one",
-        "young": young_sentence(metadata),
+        "young": notes.young_sentence(metadata),
     }
     for name, text in rows.items():
         if text:
@@ -143,10 +140,10 @@ def _sizes(metadata: Metadata, row: Row) -> str:
 def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[str, object]:
     """Return the JSON fields."""
     settings, learned = metadata
-    is_calibrated = rule_of(metadata).is_calibrated
+    is_calibrated = rules.rule_of(metadata).is_calibrated
     return {
         "classes": settings.classes,
-        **counts_json(metadata),
+        **notes.counts_json(metadata),
         "columns": learned.columns,
         "rules": settings.rules,
         "program_rules": RULES,
@@ -226,7 +223,7 @@ def words(
         metadata = lookup.metadata
         if not metadata.settings.counts.has_tokens:
             raise OptionError(f"{model}: counts no words, only traits; see nbspam model info")
-        rows = word_counts(lookup, typed_words)
+        rows = explanation.word_counts(lookup, typed_words)
     classes, messages = metadata.settings.classes, metadata.learned.messages
     if form == "json":
         for row in rows:
@@ -239,7 +236,7 @@ def words(
                 "weights": None if row.weights is None else metadata.by_class(row.weights),
                 "other_kinds": list(row.other_kinds),
             }
-            click.echo(json.dumps(rounded(fields, DECIMALS)))
+            click.echo(json.dumps(verdict.rounded(fields, DECIMALS)))
         return
     sizes = _sizes(metadata, messages)
     click.echo(f"{model}: learned {counted(sum(messages), 'message')} ({sizes})\n")
@@ -259,7 +256,7 @@ def words(
         click.echo("  ".join([one_line(row.token).ljust(width), *cells]))
 
 
-def _weight(word: WordCount, metadata: Metadata) -> str:
+def _weight(word: explanation.WordCount, metadata: Metadata) -> str:
     settings = metadata.settings
     if word.weights is None:
         return "none".rjust(8)
@@ -343,7 +340,7 @@ def prune(
     pruned = update.prune_file(model, output, min_count or 1, max_tokens, replace)
     target = output or model
     if pruned.is_little:
-        note(
+        notes.note(
             f"{target}: fewer than 1 in {1 / update.LITTLE:.0f} tokens are left, so verdicts"
             " change; check it with nbspam eval, or train again and keep more"
         )

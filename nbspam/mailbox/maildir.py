@@ -23,9 +23,8 @@ from string import ascii_lowercase
 from typing import NamedTuple
 
 from nbspam.errors import AccountError, Remedy
-from nbspam.mailbox import connection
+from nbspam.mailbox import connection, memory
 from nbspam.mailbox.account import INBOX, missing_folder, state_file
-from nbspam.mailbox.memory import load_state, lock_state, save_state
 from nbspam.names import MAILDIR_PARTS, maildir_flags, unflagged
 from nbspam.reading.compression import decompressed
 from nbspam.reading.message import BYTES_LIMIT, problem_of
@@ -203,9 +202,9 @@ class LocalFolders:
         known = self._uids.get(name)
         if known is not None and messages.keys() <= known[2].keys():
             return known
-        with lock_state(self._file, QUIET_WAIT) as place:
+        with memory.lock_state(self._file, QUIET_WAIT) as place:
             if self._remembers or not self._uids:
-                load_state(place, self._take)
+                memory.load_state(place, self._take)
             validity, following, numbers = self._uids.get(name, (time.time_ns(), 1, {}))
             # A message that was missed in a listing keeps its number.
             if len(numbers) > 2 * len(messages) + _GONE_LIMIT:
@@ -215,7 +214,7 @@ class LocalFolders:
                     numbers[base], following = following, following + 1
             self._uids[name] = validity, following, numbers
             if self._remembers:
-                save_state(place, self._uids)
+                memory.save_state(place, self._uids)
         return self._uids[name]
 
     def _take(self, state: dict[str, tuple[int, int, dict[str, int]]]) -> None:

@@ -21,12 +21,10 @@ from prometheus_client.registry import Collector
 
 from nbspam import __version__
 from nbspam.names import UNSURE
-from nbspam.serving import spamd
+from nbspam.serving import models, spamd, teaching
 from nbspam.serving.clients import Client, Clients, Limits, MemoryBudget
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED, Entry, Log
-from nbspam.serving.models import CurrentModel
 from nbspam.serving.pool import WorkerPool
-from nbspam.serving.teaching import Teacher
 
 # Upper ends, in seconds: a small mail takes 1 to 5 ms, a large one up to 60 s.
 _ENDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
@@ -54,12 +52,12 @@ class Metrics(Collector):
 
     def __init__(
         self,
-        current: CurrentModel,
+        current: models.CurrentModel,
         log: Log | None,
         clients: Clients,
         budgets: Mapping[str, MemoryBudget],
         pools: Sequence[WorkerPool],
-        teacher: Teacher | None,
+        teacher: teaching.Teacher | None,
     ) -> None:
         """Of a server's parts; budgets: by the `room` of their metric."""
         self._log, self._pools = log, pools
