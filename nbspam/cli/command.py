@@ -15,6 +15,7 @@ import importlib
 import inspect
 import os
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import click
@@ -74,19 +75,10 @@ def option(*names: str, **attributes: Any) -> Any:
     return Option(names, **attributes)
 
 
-def flag(*names: str, **attributes: Any) -> Any:
-    """Return a boolean option."""
-    return Option(names, is_flag=True, **attributes)
-
-
-def rare_option(*names: str, **attributes: Any) -> Any:
-    """Return an option that only --help-all shows."""
-    return Option(names, seldom=True, **attributes)
-
-
-def rare_flag(*names: str, **attributes: Any) -> Any:
-    """Return a boolean option that only --help-all shows."""
-    return Option(names, is_flag=True, seldom=True, **attributes)
+# Boolean options, options that only --help-all shows, and both.
+flag = partial(option, is_flag=True)
+rare_option = partial(option, seldom=True)
+rare_flag = partial(option, is_flag=True, seldom=True)
 
 
 def complete_files(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> Any:
@@ -147,7 +139,7 @@ class Command(click.Command):
         if logs:
             params.append(LOG)
         has_more = any(getattr(parameter, "seldom", False) for parameter in params)
-        params.append(_HELP_ALL if has_more else _HELP_ALL_OF_FEW)
+        params.append(_help_all(is_hidden=not has_more))
         super().__init__(name, params=params, help=function.__doc__)
 
     def make_parser(self, ctx: click.Context) -> Any:
@@ -207,10 +199,8 @@ class Command(click.Command):
             return self._function(**self.arguments(ctx), trace=NoTrace())
         from nbspam.cli.tracing import Trace
 
-        program = ctx.obj or Program(None, lambda error: (1, str(error)))
-        with Trace(
-            self._logs, log, program.describe
-        ) as trace:  # it also logs options that are refused
+        # It also logs options that are refused.
+        with Trace(self._logs, log, ctx.obj.describe) as trace:
             return self._function(**self.arguments(ctx), trace=trace)
 
     def arguments(self, ctx: click.Context) -> dict[str, Any]:
@@ -272,7 +262,6 @@ def _help_all(is_hidden: bool) -> click.Option:
     )
 
 
-_HELP_ALL, _HELP_ALL_OF_FEW = _help_all(False), _help_all(True)
 LOG = Option(
     ("--log",),
     type=click.Choice(["syslog", "stderr"]),

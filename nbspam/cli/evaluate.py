@@ -53,9 +53,7 @@ class Report(NamedTuple):
         " .png, .pdf); needs matplotlib.",
     )
     page: Path | None = _file(
-        "page",
-        "--report",
-        help="Write metrics, curves and worst mistakes to FILE, an HTML page.",
+        "page", "--report", help="Write metrics, curves and worst mistakes to FILE, an HTML page."
     )
     full: bool = flag(
         "--full", help="Print all metrics, the confusion matrix, the calibration and the scores."

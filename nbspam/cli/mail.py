@@ -4,6 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +22,6 @@ from nbspam.cli.command import (
     rare_option,
     section,
 )
-from nbspam.cli.notes import NoTrace, note
 from nbspam.cli.progress import progress
 from nbspam.cli.train import ClassSizes, Training, Writing, train_whole
 from nbspam.errors import AccountError, LockedError, OptionError, Remedy, counted, one_line
@@ -52,6 +52,7 @@ _FILES = {
 _FEW = 20
 _KEYWORD = re.compile(r"[$A-Za-z0-9_.+-]{1,60}")
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_NO_CUT_OFFS = options.Cutting(None, None, None)
 _NEW = Writing(True, False, True, False, False, verbose=False, max_ham_blocked=None)
 
 
@@ -91,9 +92,24 @@ _JUNK = option(
     help="The folder for spam. [default: the one that the config file names, or the server marks as"
     " \\Junk, or that is called Junk or Spam]",
 )
-_TRUST_AFTER = rare_option(
+
+
+def _seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
+    """Return the seconds of a duration such as 7d; raises OptionError."""
+    if text is None:
+        return None
+    duration = re.fullmatch(r"(\d{1,6})\s?([mhdw])", text)
+    if not duration:
+        raise OptionError(f"--trust-after {text!r} is not a time; try 7d or 12h")
+    return float(duration[1]) * _UNITS[duration[2]]
+
+
+_trust_after = partial(
+    rare_option,
     "--trust-after",
     metavar="TIME",
+    type=click.STRING,
+    callback=_seconds,
     under="Mail",
     help="Learn what nbspam moved to the junk folder once it has been there this long (7d, 12h)."
     " [default: once it was seen there]",
@@ -111,7 +127,7 @@ class Sorting(NamedTuple):
     unsure_keyword: str | None = option(
         "--unsure-keyword", metavar="NAME", help="Set this keyword on unsure messages."
     )
-    trust_after: str | None = _TRUST_AFTER
+    trust_after: float | None = _trust_after(needs="--learn")
     move_taught: bool = rare_flag(
         "--move-taught", help="Also move messages that were taught as ham."
     )
@@ -141,19 +157,6 @@ def check_sorting(cutting: options.Cutting, sorting: Sorting) -> None:
             f"--unsure-keyword {keyword!r} is not an IMAP keyword; choose letters, digits and"
             " hyphens, such as Unsure"
         )
-    if sorting.trust_after is not None and not sorting.learn:
-        raise OptionError("--trust-after needs --learn; add that, or leave out --trust-after")
-    parse_duration(sorting.trust_after)
-
-
-def parse_duration(trust_after: str | None) -> float | None:
-    """Return the seconds of a duration such as 7d; raises OptionError."""
-    if trust_after is None:
-        return None
-    found = re.fullmatch(r"(\d{1,6})\s?([mhdw])", trust_after)
-    if not found:
-        raise OptionError(f"--trust-after {trust_after!r} is not a time; try 7d or 12h")
-    return float(found[1]) * _UNITS[found[2]]
 
 
 # Commands
@@ -216,7 +219,7 @@ def learn_(
     accounts: tuple[str, ...] = _ACCOUNTS,
     model: Path = options.MODEL,
     junk: str | None = _JUNK,
-    trust_after: str | None = _TRUST_AFTER,
+    trust_after: float | None = _trust_after(),
     dry_run: bool = rare_flag(
         "--dry-run",
         under="Mail",
@@ -246,9 +249,8 @@ def learn_(
       nbspam mail learn home
       nbspam mail learn --trust-after 7d -q
     """
-    parse_duration(trust_after)  # raises
     sorting = Sorting(True, junk, False, None, trust_after, False)
-    request = Request(model, options.Cutting(None, None, None), sorting, jobs, form, quiet, dry_run)
+    request = Request(model, _NO_CUT_OFFS, sorting, jobs, form, quiet, dry_run)
     if dry_run:
         Lookup(model).close()  # raises without a model
 
@@ -310,10 +312,10 @@ def watch_(
                 _sort(connection, request, lambda: stop.is_asked)
             except update.OlderRulesError as error:  # mail is filtered with it
                 if request.is_first:
-                    note(error.sentence(notes.REMEDIES))
+                    notes.note(error.sentence(notes.REMEDIES))
             request = request._replace(is_first=False)
 
-        watch(named[0], sort, stop, interval, note)
+        watch(named[0], sort, stop, interval, notes.note)
 
 
 def _places(names: Sequence[str], senders: options.SenderOptions) -> list[Place]:
@@ -338,7 +340,7 @@ def _for_each(
                 work(connection)
         except (AccountError, LockedError, update.OlderRulesError) as error:
             if failure:
-                note(failure.sentence(notes.REMEDIES))
+                notes.note(failure.sentence(notes.REMEDIES))
             failure = error
     if failure:
         raise failure
@@ -456,12 +458,12 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
             is_marked=sorting.mark,
             unsure_keyword=sorting.unsure_keyword,
             judges_all=request.judges_all,
-            say=note,
+            say=notes.note,
             class_movers={} if sorting.mark else _class_movers(mover, folders, others),
         )
         for folder in mail.folders:
             if not (request.quiet or request.judges_all or folder in memory.folders):
-                note(
+                notes.note(
                     f"{account.name}: {folder}: the first run classifies only unread mail;"
                     " nbspam mail filter --all classifies all of it"
                 )
@@ -479,9 +481,7 @@ def _print_sorted(mail: MailFilter, request: Request) -> None:
     try:
         for outcome in mail.run():
             verdict = outcome.verdict
-            is_counted = verdict.verdict in (mail.positive, UNSURE, *mail.class_movers)
-            kind = verdict.verdict if is_counted else "other"
-            kind = TAUGHT_AS_HAM if verdict.reason == TAUGHT_AS_HAM else kind
+            kind = TAUGHT_AS_HAM if verdict.reason == TAUGHT_AS_HAM else verdict.verdict
             numbers[outcome.folder, kind] += 1
             if request.form == "json":
                 place = {"account": account.label, "folder": outcome.folder, "uid": outcome.uid}
@@ -490,7 +490,7 @@ def _print_sorted(mail: MailFilter, request: Request) -> None:
             elif mail.is_dry_run:
                 click.echo(verdict.as_line())
         if mail.without_keyword and request.is_first and not request.quiet:
-            note(
+            notes.note(
                 f"{account.name}: {', '.join(map(one_line, mail.without_keyword))}: spam is moved"
                 f" without a keyword: there is no {' or '.join(JUNK_KEYWORDS)} to set; set it once"
                 " with a mail program, or leave keywords out"
@@ -530,7 +530,8 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
     A new model is trained as a whole if there is mail of both classes, as `nbspam train` does.
     """
     model, quiet, is_new = request.model, request.quiet, not request.model.exists()
-    wanted, labels = TrainingSettings().wanted, (SPAM, HAM)
+    defaults, labels = TrainingSettings(), (SPAM, HAM)
+    wanted = defaults.wanted
     if not is_new:
         with update.open_for_learning(model) as lookup:
             settings = lookup.metadata.settings
@@ -542,7 +543,7 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
                 " NAME=imaps://…"
             )
         wanted, labels = settings.wanted, (settings.positive, HAM if HAM in others else others[0])
-    lessons = Lessons(connection, memory, junk, labels, parse_duration(request.sorting.trust_after))
+    lessons = Lessons(connection, memory, junk, labels, request.sorting.trust_after)
     where, sizes, wait = executor(request.jobs), ClassSizes(), notes.lock_wait(quiet)
     withheld: list[str] = []
 
@@ -553,9 +554,9 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
         pending.add(messages, model)
         change = Change()
         if request.is_dry_run:
-            change = update.preview(model, pending, TrainingSettings())
+            change = update.preview(model, pending, defaults)
         elif pending.found:
-            change = update.learn(model, pending, TrainingSettings(), wait=wait)
+            change = update.learn(model, pending, defaults, wait=wait)
         withheld = [lesson.source for lesson in change.surprising if not lesson.learned]
         _print_change(change, lessons.waiting, junk, connection.account, request)
         return pending
@@ -563,17 +564,9 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
     if is_new:
         options.make_default_folder(model)
         memory.learned.clear()  # the model that learned them is gone
+        trace = notes.NoTrace()
         training = Training(
-            model,
-            TrainingSettings(),
-            options.Cutting(None, None, None),
-            _NEW,
-            request.form,
-            quiet,
-            Skips(),
-            NoTrace(),
-            wait,
-            sizes,
+            model, defaults, _NO_CUT_OFFS, _NEW, request.form, quiet, Skips(), trace, wait, sizes
         )
         train_whole(where, in_batches(lessons.messages(), *PIECE), [SCHEME], training, learn_each)
     else:

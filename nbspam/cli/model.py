@@ -249,10 +249,7 @@ def words(
             cells = [f"not in the model{others}"]
         else:
             counts = zip(row.counts, heads, strict=True)
-            cells = [
-                *(f"{n:,}".rjust(len(head)) for n, head in counts),
-                _weight(row, metadata),
-            ]
+            cells = [*(f"{n:,}".rjust(len(head)) for n, head in counts), _weight(row, metadata)]
         click.echo("  ".join([one_line(row.token).ljust(width), *cells]))
 
 
@@ -268,10 +265,7 @@ def _weight(word: explanation.WordCount, metadata: Metadata) -> str:
 
 @command("set")
 def set_(
-    *,
-    model: Path = options.MODEL,
-    cutting: options.Cutting,
-    form: str = options.FORM,
+    *, model: Path = options.MODEL, cutting: options.Cutting, form: str = options.FORM
 ) -> None:
     """Change the cut-offs that are stored in a model.
 

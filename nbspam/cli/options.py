@@ -268,13 +268,8 @@ class Reading(NamedTuple):
             outside=self.outside,
             live_input=live_input,
             read_imap_folder=_read_imap_folder,
-            tell=_tell_guess if quiet else _tell,
+            tell=partial(_tell, quiet),
         )
-
-
-def _tell(what: SourceError) -> None:
-    if what.remedy is not Remedy.NAME_ANOTHER_LABEL:  # `train` says it only where labels do not fit
-        note_reading(what)
 
 
 # Guesses about a table: even a quiet command prints them.
@@ -284,8 +279,10 @@ _GUESSES = {
 }
 
 
-def _tell_guess(what: SourceError) -> None:
-    if what.remedy in _GUESSES:
+def _tell(quiet: bool, what: SourceError) -> None:
+    # `train` prints a note on the label column only where the labels do not fit.
+    is_unasked = quiet and what.remedy not in _GUESSES
+    if not (is_unasked or what.remedy is Remedy.NAME_ANOTHER_LABEL):
         note_reading(what)
 
 

@@ -167,11 +167,7 @@ def cutter(where: Executor, options: "ReadingOptions", names: "Sequence[str]") -
 
 def _survey(where: Executor, parts: "list[ByteRange]") -> "Iterable[RangeCount]":
     """Return the messages that begin in each range."""
-    from nbspam.reading.cutting import count
-
-    if parts[0].whole < _SURVEYED:
-        return map(count, parts)
-    return where.map(_counted, None, parts)
+    return (Executor() if parts[0].whole < _SURVEYED else where).map(_counted, None, parts)
 
 
 def _counted(_: None, part: "ByteRange") -> "RangeCount":

@@ -12,7 +12,7 @@ import click
 
 from nbspam.cli import notes
 from nbspam.cli.command import LOG, command, flag, is_typed, option, rare_flag, rare_option, section
-from nbspam.cli.options import BASE, MODEL, QUIET, Cutting, SenderOptions
+from nbspam.cli.options import BASE, FILE_PATH, MODEL, QUIET, Cutting, SenderOptions
 from nbspam.errors import OptionError, ServingError, install_command
 from nbspam.reading.senders import SenderLists
 from nbspam.serving import server as spamd_server
@@ -40,8 +40,6 @@ def _mode(ctx: click.Context, param: click.Parameter, value: str) -> int:
     return mode
 
 
-_PLACE = "listening"
-_PATH = click.Path(path_type=Path, readable=False)
 
 
 @section("Sockets")
@@ -49,7 +47,7 @@ class Listening(NamedTuple):
     """Where to listen."""
 
     socket: Path | None = option(
-        "--socket", metavar="PATH", type=_PATH, help="Listen on a Unix socket."
+        "--socket", metavar="PATH", type=FILE_PATH, help="Listen on a Unix socket."
     )
     socket_mode: int = option(
         "--socket-mode",
@@ -114,7 +112,7 @@ class Serving(NamedTuple):
     user_models: Path | None = option(
         "--user-models",
         metavar="DIR",
-        type=_PATH,
+        type=FILE_PATH,
         help="Give each user (spamc -u) a model of their own, DIR/NAME.json, with that of --model"
         " as its base; a path with %u puts it elsewhere.",
     )

@@ -32,10 +32,7 @@ class Trace(NoTrace):
     """
 
     def __init__(
-        self,
-        action: str,
-        destination: str,
-        describe: Callable[[BaseException], tuple[int, str]],
+        self, action: str, destination: str, describe: Callable[[BaseException], tuple[int, str]]
     ) -> None:
         """Log to `destination`; action: what the command does, as the lines name it.
 

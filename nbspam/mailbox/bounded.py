@@ -17,14 +17,7 @@ from contextlib import suppress
 from imapclient import IMAPClient, SocketTimeout, imap_utf7  # type: ignore[import-untyped]
 
 from nbspam.errors import AccountError, UnavailableError
-from nbspam.mailbox.account import (
-    IMPLICIT,
-    PLAIN,
-    STARTTLS,
-    Account,
-    connection_error,
-    login_error,
-)
+from nbspam.mailbox.account import IMPLICIT, PLAIN, STARTTLS, Account, connection_error, login_error
 
 _CONNECT_LIMIT = 30.0  # seconds
 _ANSWER = 4 << 20  # bytes beside mail and lists of UIDs
