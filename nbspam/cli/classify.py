@@ -55,7 +55,6 @@ class Marking(NamedTuple):
     )
     evidence: int | None = _marked(
         "--evidence",
-        metavar="N",
         type=click.IntRange(1, 100),
         help=f"With -p, add the header {MARK}{EVIDENCE} with the N strongest words and their"
         " weights.",
@@ -121,7 +120,6 @@ def classify(
         "form",
         "--format",
         type=click.Choice(["text", "json", "header", "csv", "tsv", "jsonl"]),
-        under="Output",
         default="text",
         help="Print text for people, JSON for programs, the value of an X-Nbspam header, or (csv,"
         " tsv, jsonl) the table that was read with the verdicts as columns.",
@@ -131,18 +129,15 @@ def classify(
         "--output",
         metavar="FILE",
         type=options.FILE_PATH,
-        under="Output",
         excludes="--passthrough",
         help="Write such a table to FILE: .csv, .tsv, .jsonl, .json, .parquet or .xlsx.",
     ),
     keep_formulas: bool = rare_flag(
         "--keep-formulas",
-        under="Output",
         help="In a CSV or TSV, put no apostrophe before what a spreadsheet takes for a formula.",
     ),
     exit_code: bool = flag(
         "--exit-code",
-        under="Output",
         help="Exit with 0 for spam, 1 for ham, 2 for unsure, 3 for any error.",
     ),
     marking: Marking,

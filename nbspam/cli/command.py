@@ -58,6 +58,8 @@ class Option(click.Option):
         **attributes: Any,
     ) -> None:
         default = attributes.get("default")
+        if isinstance(attributes.get("type"), click.types.IntParamType):
+            attributes.setdefault("metavar", "N")
         attributes.setdefault("show_default", bool(default) and default is not True)
         super().__init__(names, **attributes)
         self.heading, self.seldom = under, seldom
@@ -104,14 +106,15 @@ def section(heading: str) -> Callable[[RecordType], RecordType]:
 
 
 def command(
-    name: str, *, logs: str = "", table: str = ""
+    name: str, *, heading: str = "Output", logs: str = "", table: str = ""
 ) -> "Callable[[Callable[..., Any]], Command]":
     """Return a decorator that makes a function of keywords a command.
 
+    heading: of its own options in --help, those that name no other.
     logs: the action that --log writes for each message; the function then takes `trace`.
     table: a table of the config file that can set all its options.
     """
-    return lambda function: Command(name, function, logs, table)
+    return lambda function: Command(name, function, heading, logs, table)
 
 
 class Program(NamedTuple):
@@ -124,7 +127,9 @@ class Program(NamedTuple):
 class Command(click.Command):
     """A command whose options come from its function's signature."""
 
-    def __init__(self, name: str, function: Callable[..., Any], logs: str, table: str) -> None:
+    def __init__(
+        self, name: str, function: Callable[..., Any], heading: str, logs: str, table: str
+    ) -> None:
         plain: Any = inspect.unwrap(function)
         self._function, self._logs, self.table = function, logs, table
         self._records: dict[str, Any] = {}  # parameter -> record
@@ -133,6 +138,8 @@ class Command(click.Command):
             default = (plain.__kwdefaults__ or {}).get(field)
             if isinstance(default, click.Parameter):
                 params.append(default)
+                if isinstance(default, Option):
+                    default.heading = default.heading or heading
             elif options := getattr(annotation, "_field_defaults", None):
                 self._records[field] = annotation
                 params += options.values()
@@ -265,6 +272,7 @@ def _help_all(is_hidden: bool) -> click.Option:
 LOG = Option(
     ("--log",),
     type=click.Choice(["syslog", "stderr"]),
+    under=MORE,
     seldom=True,
     in_file=True,
     help="Log a line for each message to syslog or standard error.",

@@ -34,7 +34,6 @@ class Report(NamedTuple):
 
     errors: int = option(
         "--errors",
-        metavar="N",
         type=click.IntRange(0),
         default=0,
         help="Show the N worst mistakes.",

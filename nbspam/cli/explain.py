@@ -59,30 +59,23 @@ def explain(
     reading: Reading,
     top: int = option(
         "--top",
-        metavar="N",
         type=click.IntRange(1),
-        under="Output",
         default=20,
         help="Show the N strongest words.",
     ),
     words: bool = flag(
         "--words",
-        under="Output",
         help="Show the strongest words of the model instead of a message.",
     ),
     fragments: bool = rare_flag(
         "--fragments",
-        under="Output",
         help="Show character trigrams and pieces of the opening one by one.",
     ),
-    legend: bool = flag(
-        "--legend", under="Output", help="Also say what the figures and the kinds of words mean."
-    ),
+    legend: bool = flag("--legend", help="Also say what the figures and the kinds of words mean."),
     form: str = option(
         "form",
         "--format",
         type=click.Choice(["text", "json", _HTML]),
-        under="Output",
         default="text",
         help="Print text for people, JSON for programs, or a page for a browser.",
     ),

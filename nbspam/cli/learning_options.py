@@ -290,7 +290,6 @@ class Protocol(NamedTuple):
     )
     batch: int | None = rare_option(
         "--batch",
-        metavar="N",
         type=click.IntRange(1),
         needs="--online",
         help="With --online, classify N messages before learning them. [default: 1]",
@@ -314,7 +313,6 @@ class Protocol(NamedTuple):
     )
     seed: int | None = rare_option(
         "--seed",
-        metavar="N",
         type=click.IntRange(0),
         help="Shuffle messages before splitting into --folds, and set the seed of the bootstrap."
         " [default: 0, not shuffled]",

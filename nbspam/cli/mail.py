@@ -88,7 +88,6 @@ def mail() -> None:
 _JUNK = option(
     "--junk",
     metavar="FOLDER",
-    under="Mail",
     help="The folder for spam. [default: the one that the config file names, or the server marks as"
     " \\Junk, or that is called Junk or Spam]",
 )
@@ -110,7 +109,6 @@ _trust_after = partial(
     metavar="TIME",
     type=click.STRING,
     callback=_seconds,
-    under="Mail",
     help="Learn what nbspam moved to the junk folder once it has been there this long (7d, 12h)."
     " [default: once it was seen there]",
 )
@@ -162,7 +160,7 @@ def check_sorting(cutting: options.Cutting, sorting: Sorting) -> None:
 # Commands
 
 
-@command("filter")
+@command("filter", heading="Mail")
 def filter_(
     *,
     accounts: tuple[str, ...] = _ACCOUNTS,
@@ -170,11 +168,10 @@ def filter_(
     cutting: options.Cutting,
     sorting: Sorting,
     senders: options.SenderOptions,
-    dry_run: bool = flag("--dry-run", under="Mail", help="Print each verdict, and change nothing."),
+    dry_run: bool = flag("--dry-run", help="Print each verdict, and change nothing."),
     judges_all: bool = flag(
         "judges_all",
         "--all",
-        under="Mail",
         help="Classify all mail of the folders, not only new mail.",
     ),
     form: str = options.FORM,
@@ -213,7 +210,7 @@ def filter_(
     _for_each(named, lambda connection: _sort(connection, request, lambda: False), dry_run)
 
 
-@command("learn")
+@command("learn", heading="Mail")
 def learn_(
     *,
     accounts: tuple[str, ...] = _ACCOUNTS,
@@ -222,7 +219,6 @@ def learn_(
     trust_after: float | None = _trust_after(),
     dry_run: bool = rare_flag(
         "--dry-run",
-        under="Mail",
         help="Say what would be learned, and what looks like another class; change nothing.",
     ),
     form: str = options.FORM,
@@ -263,7 +259,7 @@ def learn_(
     _for_each(mail_places(accounts), learn_from, dry_run)
 
 
-@command("watch")
+@command("watch", heading="Mail")
 def watch_(
     *,
     accounts: tuple[str, ...] = argument("accounts", metavar="[PLACE]", nargs=-1),
@@ -275,7 +271,6 @@ def watch_(
         "--interval",
         metavar="SECONDS",
         type=click.IntRange(5, 3600),
-        under="Mail",
         default=120,
         help="How often to ask a server that does not announce new mail (IDLE).",
     ),

@@ -290,7 +290,7 @@ def set_(
     click.echo(f"{model}: spam above {cut_offs.spam:g}, ham up to {cut_offs.ham:g}")
 
 
-_size = partial(option, metavar="N", type=click.IntRange(min=1), under="Model")
+_size = partial(option, type=click.IntRange(min=1), under="Model")
 
 
 @command("prune")
@@ -299,12 +299,10 @@ def prune(
     model: Path = options.MODEL,
     min_count: int | None = _size(
         "--min-count",
-        metavar="N",
         help="Keep the tokens that occur in at least N messages (if repeats count: N times).",
     ),
     max_tokens: int | None = _size(
         "--max-tokens",
-        metavar="N",
         help="Keep the N most frequent tokens; among equally frequent ones the strongest.",
     ),
     output: Path | None = options.OUTPUT,

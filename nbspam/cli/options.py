@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.command import Option, flag, option, rare_flag, rare_option, section
+from nbspam.cli.command import MORE, Option, flag, option, rare_flag, rare_option, section
 from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
 from nbspam.reading import source
@@ -119,7 +119,7 @@ QUIET = flag("-q", "--quiet", under="Output", help="Print only results, errors a
 JOBS = rare_option(
     "-j",
     "--jobs",
-    metavar="N",
+    under=MORE,
     type=click.IntRange(1),
     default=all_cores,
     in_file=True,
@@ -129,6 +129,7 @@ JOBS = rare_option(
 DASK = rare_option(
     "--dask",
     metavar="ADDRESS",
+    under=MORE,
     help="Run on the Dask cluster at this address; local:N starts N workers here. The output is the"
     " same.",
 )
@@ -138,10 +139,8 @@ STRICT = rare_flag(
     help="Stop at the first row or file that cannot be read, instead of skipping it.",
 )
 FILE_PATH = FilePath(readable=False)
-OUTPUT = option(
-    "-o", "--output", metavar="FILE", type=FILE_PATH, under="Output", help="Write to this file."
-)
-REPLACE_OUTPUT = flag("--replace", under="Output", help="Overwrite the output file if it exists.")
+OUTPUT = option("-o", "--output", metavar="FILE", type=FILE_PATH, help="Write to this file.")
+REPLACE_OUTPUT = flag("--replace", help="Overwrite the output file if it exists.")
 
 
 def opened_base(base: str | None) -> "contextlib.AbstractContextManager[Base | None]":

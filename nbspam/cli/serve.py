@@ -40,8 +40,6 @@ def _mode(ctx: click.Context, param: click.Parameter, value: str) -> int:
     return mode
 
 
-
-
 @section("Sockets")
 class Listening(NamedTuple):
     """Where to listen."""
@@ -98,7 +96,6 @@ class Serving(NamedTuple):
     )
     connections: int = rare_option(
         "--connections",
-        metavar="N",
         type=click.IntRange(1),
         default=_DEFAULTS.connections,
         help="Serve at most N clients at a time; others wait.",
@@ -118,14 +115,12 @@ class Serving(NamedTuple):
     )
     max_users: int = rare_option(
         "--max-users",
-        metavar="N",
         type=click.IntRange(0),
         default=_DEFAULTS.max_users,
         help="With --user-models, let no message create a model once N users have one.",
     )
     workers: int | None = option(
         "--workers",
-        metavar="N",
         type=click.IntRange(1, 256),
         help="Classify in N processes. [default: the number of processors]",
     )
