@@ -216,10 +216,8 @@ class Filter:
         from nbspam.reading.tables import given_messages
         from nbspam.workers import executor
 
-        table, empty = (
-            TableOptions(text_column, learned=self.metadata.learned.columns),
-            Skips(strict),
-        )
+        table = TableOptions(text_column, learned=self.metadata.learned.columns)
+        empty = Skips(strict)
         raws = given_messages(messages, ReadingOptions(table, tell=warn_guess), empty)
         for message in classified(raws, Skips(strict=True), executor(jobs), self._inner):
             yield message.verdict

@@ -83,14 +83,13 @@ rare_option = partial(option, seldom=True)
 rare_flag = partial(option, is_flag=True, seldom=True)
 
 
-def complete_files(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> Any:
-    """Have the shell complete files and folders."""
-    return click.Path().shell_complete(ctx, parameter, incomplete)
+# Any text: it may be a URL.  The shell completes it as a file or folder.
+SOURCE = click.Path(readable=False)
 
 
 def argument(name: str, **attributes: Any) -> Any:
-    """Return an argument, typed as Any; the shell completes it as a file."""
-    return click.Argument([name], **{"shell_complete": complete_files, **attributes})
+    """Return an argument, typed as Any; without a type it names a source."""
+    return click.Argument([name], **{"type": SOURCE, **attributes})
 
 
 def section(heading: str) -> Callable[[RecordType], RecordType]:

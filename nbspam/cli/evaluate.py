@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.command import command, flag, is_typed, option, section
+from nbspam.cli.command import command, flag, option, section
 from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.notes import note_binary
 from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading
@@ -101,33 +101,6 @@ class Report(NamedTuple):
         return {"--predictions": self.written, "--plot": self.plot, "--report": self.page}
 
 
-def _check(
-    sources: Sources,
-    protocol: Protocol,
-    learning: Learning,
-    reading: Reading,
-    cutting: Cutting,
-    report: Report,
-    form: str,
-    model: Path,
-) -> None:
-    """Raise an error for options that cannot be together, and for files that cannot be written."""
-    protocol.check(learning, model if is_typed("model") else None)
-    reading.check(sources.names_without_labels())
-    if protocol.trains:
-        cutting.of_new()  # raises for those of no new model
-    else:
-        cutting.check()
-    if protocol.trains and protocol.compare is None:  # which tries several kinds
-        learning.settings()
-    if protocol.trains and not protocol.online and is_typed("base"):
-        raise OptionError(
-            "--base needs --online or a saved model, since with a base messages are learned one by"
-            " one; add --online, or leave out --base"
-        )
-    report.check(form)
-
-
 @command("eval")
 def evaluate(
     *,
@@ -183,7 +156,9 @@ def evaluate(
     from nbspam.cli.evaluating import Reader, compare_models, evaluated, notes_of
     from nbspam.display.tables import OutputFiles
 
-    _check(sources, protocol, learning, reading, cutting, report, form, model)
+    protocol.check(learning, cutting, model)
+    reading.check(sources.names_without_labels())
+    report.check(form)
     files = OutputFiles(report.files)
     files.check(sources.names(), None if protocol.trains else model)
     skips = Skips(reading.strict)

@@ -10,8 +10,8 @@ import click
 
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS
 from nbspam.bayes.trait_model import SMOOTHING, TRAIT_MODELS, Variances
-from nbspam.cli.command import argument, complete_files, option, rare_flag, rare_option, section
-from nbspam.cli.options import PROBABILITY, ham_limit_option, refuse_stdin_twice
+from nbspam.cli.command import SOURCE, argument, is_typed, option, rare_flag, rare_option, section
+from nbspam.cli.options import PROBABILITY, Cutting, ham_limit_option, refuse_stdin_twice
 from nbspam.errors import OptionError
 from nbspam.learning.settings import TrainingSettings
 from nbspam.names import HAM, SPAM, is_url, normal_label, real_name
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # --help loads no numpy
 
 
 _Reading = Callable[[str, ReadingOptions, Skips], Iterator[RawMessage]]
-_read = partial(option, multiple=True, shell_complete=complete_files)
+_read = partial(option, multiple=True, type=SOURCE)
 
 
 @section("Sources")
@@ -330,24 +330,32 @@ class Protocol(NamedTuple):
         """Whether models are trained on some of the messages."""
         return bool(self._ways)
 
-    def check(self, learning: Learning, model: "Path | None") -> None:
-        """Raise OptionError for options that cannot be together.
-
-        model: if it was named on the command line.
-        """
-        for way in self._ways[:1] if model is not None else ():
+    def check(self, learning: Learning, cutting: Cutting, model: "Path") -> None:
+        """Raise OptionError for options that cannot be together."""
+        if not self.trains:
+            cutting.check()
+            for name in learning.given():
+                if name != "spam_label":  # which may name the spam of the test messages
+                    flag = learning.option(name)
+                    raise OptionError(
+                        f"{flag} needs --leave-one-out, --folds, --train-first or --online; add one"
+                        f" of them, or leave out {flag}"
+                    )
+            return
+        if is_typed("model"):
+            way = self._ways[0]
             raise OptionError(
                 f"{way} trains new models and does not test {model}; leave out --model, or leave"
                 f" out {way} to test that model"
             )
-        # --spam-label may name the spam of the test messages.
-        for name in learning.given() if not self.trains else ():
-            if name != "spam_label":
-                flag = learning.option(name)
-                raise OptionError(
-                    f"{flag} needs --leave-one-out, --folds, --train-first or --online; add one of"
-                    f" them, or leave out {flag}"
-                )
+        cutting.of_new()  # raises for those of no new model
+        if self.compare is None:  # which tries several kinds
+            learning.settings()
+        if not self.online and is_typed("base"):
+            raise OptionError(
+                "--base needs --online or a saved model, since with a base messages are learned one"
+                " by one; add --online, or leave out --base"
+            )
 
     def run(
         self,

@@ -12,16 +12,7 @@ import click
 
 from nbspam.cli import notes, options
 from nbspam.cli.accounts import Place, mail_places
-from nbspam.cli.command import (
-    LazyGroup,
-    argument,
-    command,
-    flag,
-    option,
-    rare_flag,
-    rare_option,
-    section,
-)
+from nbspam.cli.command import LazyGroup, argument, command, flag, option, rare_flag, section
 from nbspam.cli.progress import progress
 from nbspam.cli.train import ClassSizes, Training, Writing, train_whole
 from nbspam.errors import AccountError, LockedError, OptionError, Remedy, counted, one_line
@@ -104,8 +95,9 @@ def _seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> fl
 
 
 _trust_after = partial(
-    rare_option,
+    option,
     "--trust-after",
+    seldom=True,
     metavar="TIME",
     type=click.STRING,
     callback=_seconds,
@@ -267,8 +259,9 @@ def watch_(
     cutting: options.Cutting,
     sorting: Sorting,
     senders: options.SenderOptions,
-    interval: int = rare_option(
+    interval: int = option(
         "--interval",
+        seldom=True,
         metavar="SECONDS",
         type=click.IntRange(5, 3600),
         default=120,

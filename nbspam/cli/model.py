@@ -190,7 +190,7 @@ def check(*, file: Path | None = _FILE, model: Path = options.MODEL) -> None:
 def words(
     *,
     words: tuple[str, ...] = argument(
-        "words", metavar="WORD...", nargs=-1, required=True, shell_complete=None
+        "words", metavar="WORD...", type=str, nargs=-1, required=True
     ),
     model: Path = options.MODEL,
     form: str = options.FORM,

@@ -352,7 +352,7 @@ class Cutting(NamedTuple):
         return CutOffs().changed(*self)
 
 
-_senders = partial(option, multiple=True, in_file=True)
+_senders = partial(option, metavar="SENDER", multiple=True, in_file=True)
 
 
 @section("Senders")
@@ -361,13 +361,10 @@ class SenderOptions(NamedTuple):
 
     allow: tuple[str, ...] = _senders(
         "--allow",
-        metavar="SENDER",
         help="Mail of boss@example.org, @example.org, *@*.example.org or of a list, file:FILE, is"
         " never spam; with --auth-host.",
     )
-    block: tuple[str, ...] = _senders(
-        "--block", metavar="SENDER", help="Mail of such senders is spam."
-    )
+    block: tuple[str, ...] = _senders("--block", help="Mail of such senders is spam.")
     auth_host: tuple[str, ...] = _senders(
         "--auth-host",
         metavar="HOST",

@@ -450,7 +450,6 @@ def watch(
     stop: Stop,
     interval: float,
     say: Callable[[str], None],
-    first_pause: float = _FIRST_PAUSE,
 ) -> None:
     """Sort the mail of an account whenever some comes to its first folder, until `stop` is asked.
 
@@ -459,7 +458,7 @@ def watch(
     say: called with a sentence when the connection is lost, and when it is back.
     Raises AccountError if another attempt would not help, such as for a wrong password.
     """
-    pause, folder = first_pause, account.folders[0]
+    pause, folder = _FIRST_PAUSE, account.folders[0]
     while not stop.is_asked:
         try:
             with open_mailbox(account) as connection:
@@ -469,9 +468,9 @@ def watch(
                         sort(connection)
                     except LockedError as error:  # another run sorts; the next time is enough
                         say(str(error))
-                    if pause != first_pause:
+                    if pause != _FIRST_PAUSE:
                         say(f"{account.server}: reconnected")
-                    pause = first_pause
+                    pause = _FIRST_PAUSE
                     # IDLE does not announce mail that came before it begins.
                     if connection.select(folder, readonly=True).uidnext == before:
                         connection.wait(stop.wait, interval)

@@ -361,10 +361,8 @@ class Setup(NamedTuple):
         n = self.n_workers + 1  # one is for short messages
         opening = Opening(self.cut_offs_of, senders=self.senders)
         # A worker's cache is of use for its own messages alone, so few workers have a whole one.
-        words, in_memory = (
-            min(opening.words, max(20_000, 4 * opening.words // n)),
-            opening.in_memory // n,
-        )
+        words = min(opening.words, max(20_000, 4 * opening.words // n))
+        in_memory = opening.in_memory // n
         if is_for_large:
             words, in_memory = 10_000, 0
         common = self.common(opening._replace(words=words, in_memory=in_memory, handles=handles))
