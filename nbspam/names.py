@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 
 SPAM, HAM = "spam", "ham"
@@ -102,6 +103,22 @@ def absolute_name(name: object) -> str:
 def real_name(name: object) -> str:
     """Return a file's name with its links resolved; a URL unchanged."""
     return str(name) if is_url(name) else os.path.realpath(str(name))
+
+
+def user_folder(variable: str, below: str) -> str | None:
+    """Return the user's folder for files of a kind; None for a user without a home, as a daemon is.
+
+    variable: of the XDG specification, which ignores relative paths.
+    below: the default in the home folder.  On macOS all but the config file, which users edit where
+    those of git, uv and ruff are, is in the folder that programs have there.
+    """
+    is_hidden = sys.platform == "darwin" and variable != "XDG_CONFIG_HOME"
+    folder = "" if is_hidden else os.environ.get(variable, "")
+    if folder.startswith("/"):
+        return folder.rstrip("/")
+    home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 (no pathlib for one message)
+    below = "Library/Application Support" if is_hidden else below
+    return None if home.startswith("~") else f"{home}/{below}"
 
 
 # Maildirs

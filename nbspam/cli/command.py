@@ -22,6 +22,7 @@ import click
 from click.core import ParameterSource
 
 from nbspam.errors import OptionError, UnexpectedEndError
+from nbspam.names import user_folder
 
 MORE = "More"
 # The headings of --help, in their order.
@@ -311,20 +312,12 @@ def config_file() -> str | None:
 
 
 def config_place() -> str | None:
-    """Return the path of the config file, which need not exist; None for none.
-
-    On macOS, too, it is in ~/.config, where users of git, uv or ruff look for what they edit.
-    """
+    """Return the path of the config file, which need not exist; None for none."""
     path = os.environ.get("NBSPAM_CONFIG")
     if path is not None:
         return path or None
-    folder = os.environ.get("XDG_CONFIG_HOME", "")
-    if not folder.startswith("/"):  # the XDG specification ignores relative paths
-        home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111
-        if home.startswith("~"):  # no home folder
-            return None
-        folder = f"{home}/.config"
-    return f"{folder.rstrip('/')}/nbspam/config.toml"
+    folder = user_folder("XDG_CONFIG_HOME", ".config")
+    return None if folder is None else f"{folder}/nbspam/config.toml"
 
 
 class LazyGroup(click.Group):

@@ -173,16 +173,11 @@ def _print(view: lines.ExplanationView, legend: bool) -> None:
     for sentence in view.sentences:
         click.echo()
         echo_paragraph(sentence, breaks_words=True)
-    marks = [
-        (
-            "[+ +]",
-            f"what counts towards {view.explanation.of}; [- -]: towards {view.explanation.against}",
-        )
-    ]
-    is_marked = not has_colours() and any(
-        piece.emphasis and piece.text[0] == "[" for line in shown_lines for piece in line
-    )
-    _echo_legend(legend, [*(marks if is_marked else []), *view.legend], has_share=True)
+    listed, pieces = list(view.legend), [piece for line in shown_lines for piece in line]
+    if not has_colours() and any(piece.emphasis and piece.text[0] == "[" for piece in pieces):
+        of, against = view.explanation.of, view.explanation.against
+        listed.insert(0, ("[+ +]", f"what counts towards {of}; [- -]: towards {against}"))
+    _echo_legend(legend, listed, has_share=True)
 
 
 def words_and_sums(
@@ -192,13 +187,12 @@ def words_and_sums(
 
     is_told: name the options that list what is summed up.
     """
-    words, pieces, trigrams = list(explanation.words), list[Word](), list[Word]()
-    if not fragments:  # many, and each means little to a reader; JSON has them all
-        words = [word for word in explanation.words if not is_fragment(word.token)]
-        pieces, trigrams = (
-            [word for word in explanation.words if kind_of(word.token) == kind]
-            for kind in (PIECE, TRIGRAM)
-        )
+    # Fragments are many, and each means little to a reader; JSON has them all.
+    words = [word for word in explanation.words if fragments or not is_fragment(word.token)]
+    pieces, trigrams = (
+        [word for word in explanation.words if not fragments and kind_of(word.token) == kind]
+        for kind in (PIECE, TRIGRAM)
+    )
     sums = [
         (CONSTANTS[key].removeprefix("the "), nats) for key, nats in explanation.constants.items()
     ]
@@ -333,16 +327,14 @@ def sentences(verdict: Verdict, explanation: Explanation, metadata: Metadata) ->
     if metadata.is_one_sided:
         yield f"{verdict.verdict}: the model has not learned messages of two classes yet."
         return
-    known, text = explanation.score.known, explanation.score.text
+    known, text, n = explanation.score.known, explanation.score.text, explanation.unknown
     unknown = []
-    if explanation.unknown:
-        of = counted(
-            explanation.unknown + sum(not word.is_trait for word in explanation.words), "token"
-        )
-        verb = "is" if explanation.unknown == 1 else "are"
-        unknown.append(f"{explanation.unknown:,} of {of} {verb} unknown to the model, and ignored")
+    if n:
+        of = counted(n + sum(not word.is_trait for word in explanation.words), "token")
+        verb = "is" if n == 1 else "are"
+        unknown.append(f"{n:,} of {of} {verb} unknown to the model, and ignored")
     if verdict.reason == TOO_FEW_WORDS:
-        model = "it" if explanation.unknown else "the model"
+        model = "it" if n else "the model"
         knows = f"{model} knows {known:,} of {text:,} in the text" if text else "the text has none"
         # One known token is enough for the other class.
         called = explanation.against if known else f"{explanation.against} or {explanation.of}"
@@ -364,12 +356,11 @@ def sentences(verdict: Verdict, explanation: Explanation, metadata: Metadata) ->
     side = 1 if explanation.total > 0 else -1
     toward, other = (explanation.of, explanation.against)[::side]
     words = sum(word.share for word in explanation.words)
-    largest = max(
-        explanation.constants, key=lambda key: explanation.constants[key] * side, default=PRIOR
-    )
     if words * side > 0:
         reason = _strongest(explanation, side)
     else:
+        constants = explanation.constants
+        largest = max(constants, key=lambda key: constants[key] * side, default=PRIOR)
         why = f"its words favour {other}, but too weakly" if words else _why_no_share(explanation)
         reason = f"this is due to {CONSTANTS[largest]}; {why}"
     favours = f"the evidence favours {toward} (log-odds {explanation.total:+.2f})"
@@ -382,9 +373,7 @@ def _why_no_share(explanation: Explanation) -> str:
     if not known:
         return "the model knows none of its words"
     count = [w for w in known if explanation.score.trust or channel_of(w.token) != HEADER]
-    sides = {
-        explanation.of if word.weight > 0 else explanation.against for word in count if word.weight
-    }
+    sides = {explanation.of if w.weight > 0 else explanation.against for w in count if w.weight}
     if len(sides) != 1:
         return "its known words do not change it"
     return f"its known words favour {sides.pop()}, too weakly to change it"

@@ -11,7 +11,7 @@ import click
 
 from nbspam import UNIX_ONLY, errors
 from nbspam.errors import ExitCode, NbspamError, OptionError, Remedy, counted, one_line
-from nbspam.names import SPAM
+from nbspam.names import SPAM, user_folder
 from nbspam.reading.source import Skips
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import RULES
@@ -269,14 +269,10 @@ def default_model() -> str:
     """Return $NBSPAM_MODEL, else the model's place in the user's data folder."""
     if path := os.environ.get("NBSPAM_MODEL"):
         return path
-    home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 (no pathlib for one message)
-    if home.startswith("~"):  # the user of a mail server may have none
+    folder = user_folder("XDG_DATA_HOME", ".local/share")
+    if folder is None:  # the user of a mail server may have none
         raise OptionError("no home folder for the model; name the model with --model")
-    if sys.platform == "darwin":
-        folder = f"{home}/Library/Application Support"
-    else:
-        folder = os.environ.get("XDG_DATA_HOME") or f"{home}/.local/share"
-    return f"{folder.rstrip('/')}/nbspam/model.json"
+    return f"{folder}/nbspam/model.json"
 
 
 _CREATE_DEFAULT = (

@@ -13,13 +13,13 @@ import socket
 import ssl
 import stat
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from nbspam.errors import AccountError, UnavailableError, one_line
+from nbspam.names import user_folder
 
 SCHEME = "imaps://"
 _UID = "/;UID="
@@ -113,17 +113,12 @@ def _is_number(text: str, end: int) -> bool:
 
 def state_file(name: str) -> Path:
     """Return the file of an account's state; raises AccountError."""
-    home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 (as for the model)
-    state = os.environ.get("XDG_STATE_HOME", "")
-    if sys.platform == "darwin":
-        state = f"{home}/Library/Application Support"
-    elif not state.startswith("/"):  # the specification ignores relative paths
-        if home.startswith("~"):
-            raise AccountError(
-                "there is no home folder to remember the account's state in; set XDG_STATE_HOME"
-            )
-        state = f"{home}/.local/state"
-    return Path(state, "nbspam", "mail", f"{quote(name, safe='@+:')}.json")
+    folder = user_folder("XDG_STATE_HOME", ".local/state")
+    if folder is None:
+        raise AccountError(
+            "there is no home folder to remember the account's state in; set XDG_STATE_HOME"
+        )
+    return Path(f"{folder}/nbspam/mail/{quote(name, safe='@+:')}.json")
 
 
 # Accounts and their passwords
