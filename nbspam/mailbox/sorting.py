@@ -450,6 +450,7 @@ def watch(
     stop: Stop,
     interval: float,
     say: Callable[[str], None],
+    first_pause: float = _FIRST_PAUSE,
 ) -> None:
     """Sort the mail of an account whenever some comes to its first folder, until `stop` is asked.
 
@@ -458,7 +459,7 @@ def watch(
     say: called with a sentence when the connection is lost, and when it is back.
     Raises AccountError if another attempt would not help, such as for a wrong password.
     """
-    pause, folder = _FIRST_PAUSE, account.folders[0]
+    pause, folder = first_pause, account.folders[0]
     while not stop.is_asked:
         try:
             with open_mailbox(account) as connection:
@@ -468,9 +469,9 @@ def watch(
                         sort(connection)
                     except LockedError as error:  # another run sorts; the next time is enough
                         say(str(error))
-                    if pause != _FIRST_PAUSE:
+                    if pause != first_pause:
                         say(f"{account.server}: reconnected")
-                    pause = _FIRST_PAUSE
+                    pause = first_pause
                     # IDLE does not announce mail that came before it begins.
                     if connection.select(folder, readonly=True).uidnext == before:
                         connection.wait(stop.wait, interval)
