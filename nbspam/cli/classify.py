@@ -209,19 +209,23 @@ def classify(
     nbspam did not run.
     """
     _check(sources, cutting, reading, form, marking)
+
+    def opened() -> TokenFilter:
+        spam_filter = open_filter(model, cutting.of, base, senders.lists())
+        _check_positive(spam_filter.metadata, exit_code)
+        return spam_filter
+
     if marking.passthrough:
-        return _pass_on(model, base, cutting, senders, exit_code, marking, trace)
+        return _pass_on(opened, model, exit_code, marking, trace)
     names = sources or (STDIN,)
     live_input, skips = LiveInput(), Skips(reading.strict)
     is_few = dask is None and reading.is_one_message and all(map(_is_small, names))
     last_code: int = VerdictCode.ERROR
     n = 0
-    with open_filter(model, cutting.of, base, senders.lists()) as spam_filter:
+    with opened() as spam_filter:
         notes.note_lacking(model, spam_filter.metadata)
         columns = spam_filter.metadata.learned.columns
         reading_options = reading.options(live_input=live_input).with_learned_columns(columns)
-        if exit_code:
-            _check_positive(spam_filter.metadata)
         raws: Iterable[RawMessage | Skipped | SourcePiece]
         with contextlib.ExitStack() as stack:
             table: VerdictTable | None = None
@@ -340,13 +344,7 @@ def _is_small(source: str) -> bool:
 
 
 def _pass_on(
-    model: str,
-    base: str | None,
-    cutting: options.Cutting,
-    senders: options.SenderOptions,
-    exit_code: bool,
-    marking: Marking,
-    trace: NoTrace,
+    opened: Callable[[], TokenFilter], model: str, exit_code: bool, marking: Marking, trace: NoTrace
 ) -> int:
     """Write the message with its verdict; nothing is written before the verdict is known.
 
@@ -358,9 +356,7 @@ def _pass_on(
     name, tag = marking.name(), marking.tag()
     raw_message = pipe.take(BYTES_LIMIT)
     trace.begin(raw_message)
-    with open_filter(model, cutting.of, base, senders.lists()) as spam_filter:
-        if exit_code:
-            _check_positive(spam_filter.metadata)
+    with opened() as spam_filter:
         # Old marks are parsed, too: without them a text without a header begins with an empty line.
         parsed = parse(raw_message, (name, MARK))
         message = tokenize(parsed, wanted=spam_filter.wanted)
@@ -371,12 +367,8 @@ def _pass_on(
             telling = [(w.token, w.share) for w in words if not is_fragment(w.token)]
             evidence = passthrough.evidence_value(name, telling[: marking.evidence])
     code = _verdict_code(spam_filter, verdict)
-    marks = passthrough.VerdictHeader(
-        name=name,
-        verdict=_line(verdict, "header"),
-        tag=tag if code == VerdictCode.SPAM else "",
-        evidence=evidence,
-    )
+    tag = tag if code == VerdictCode.SPAM else ""
+    marks = passthrough.VerdictHeader(name, _line(verdict, "header"), tag, evidence)
     raw = passthrough.cleaned(raw_message, name)
     pipe.give(passthrough.marked(raw, marks))
     trace.judged(verdict)
@@ -385,9 +377,9 @@ def _pass_on(
     return code if exit_code else ExitCode.DONE
 
 
-def _check_positive(metadata: Metadata) -> None:
-    """Raise OptionError for a model without a class that counts as spam."""
-    if metadata.settings.positive is None:
+def _check_positive(metadata: Metadata, exit_code: bool) -> None:
+    """Raise OptionError for --exit-code and a model without a class that counts as spam."""
+    if exit_code and metadata.settings.positive is None:
         raise OptionError(
             "--exit-code needs a spam class, and the model has none; name it with train"
             " --spam-label, or leave out --exit-code"

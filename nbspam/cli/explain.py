@@ -117,16 +117,11 @@ def explain(
         verdict, explanation = spam_filter.classify_tokens(message), spam_filter.explain(message)
         excerpt, metadata = highlighted_message(message, explanation), spam_filter.metadata
     shown_words, sums = words_and_sums(explanation, top, fragments, is_told=form != _HTML)
+    heads, positive = lines.class_heads(metadata), metadata.settings.positive
+    reasons = [*_sender_sentence(message), *sentences(verdict, explanation, metadata)]
+    meanings = list(terms([word.token for word in shown_words], explanation.of))
     view = lines.ExplanationView(
-        verdict,
-        explanation,
-        metadata.settings.positive,
-        excerpt,
-        shown_words,
-        sums,
-        lines.class_heads(metadata),
-        [*_sender_sentence(message), *sentences(verdict, explanation, metadata)],
-        list(terms([word.token for word in shown_words], explanation.of)),
+        verdict, explanation, positive, excerpt, shown_words, sums, heads, reasons, meanings
     )
     if form == "json":
         click.echo(json.dumps(_as_json(view)))

@@ -99,7 +99,6 @@ _trust_after = partial(
     "--trust-after",
     seldom=True,
     metavar="TIME",
-    type=click.STRING,
     callback=_seconds,
     help="Learn what nbspam moved to the junk folder once it has been there this long (7d, 12h)."
     " [default: once it was seen there]",

@@ -403,10 +403,5 @@ def _ham_limit(ctx: click.Context, param: click.Parameter, text: str | None) -> 
 
 
 ham_limit_option = partial(
-    option,
-    "--max-ham-blocked",
-    metavar="P%",
-    type=click.STRING,
-    callback=_ham_limit,
-    under="Cut-offs",
+    option, "--max-ham-blocked", metavar="P%", callback=_ham_limit, under="Cut-offs"
 )

@@ -38,13 +38,8 @@ def shown_passes(quiet: bool, sources: Sequence[str] = ()) -> Iterator[Passes]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        TextColumn("{task.fields[rate]}", justify="right"),
-        BarColumn(),
-        TimeRemainingColumn(),
-    )
+    text = TextColumn("{task.description}"), TextColumn("{task.fields[rate]}", justify="right")
+    columns = SpinnerColumn(), *text, BarColumn(), TimeRemainingColumn()
     console = Console(file=sys.stderr)
     # No drawing thread: processes are forked meanwhile.
     with Progress(*columns, console=console, transient=True, auto_refresh=False) as bar:

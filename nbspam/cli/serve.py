@@ -50,7 +50,6 @@ class Listening(NamedTuple):
     socket_mode: int = option(
         "--socket-mode",
         metavar="MODE",
-        type=click.STRING,
         callback=_mode,
         default="0600",
         help="Set the file mode of that socket; 0660 lets its group connect.",

@@ -3,7 +3,6 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from nbspam.bayes.event_model import Row
@@ -49,12 +48,7 @@ class Trace(NoTrace):
     def __enter__(self) -> "Trace":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Log why the command fails, if it does; else say if something was not logged."""
         if error is not None:
             with contextlib.suppress(Exception):  # what failed is reported, not this

@@ -181,12 +181,7 @@ def from_command(command: str, key: str, account: str) -> Secret:
     """
     try:
         process = subprocess.run(
-            command,
-            shell=True,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            timeout=_PATIENCE,
-            check=False,
+            command, shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=_PATIENCE
         )
     except subprocess.TimeoutExpired:
         raise AccountError(
@@ -254,11 +249,9 @@ def connection_error(account: Account, error: Exception) -> AccountError:
             )
         case ssl.SSLError():
             reason = one_line(getattr(error, "reason", None) or str(error))[:_QUOTED_LIMIT]
-            other = (
-                'leave out tls = "starttls" if its port is 993'
-                if account.tls == STARTTLS
-                else 'port 143 needs an account with tls = "starttls"'
-            )
+            other = 'port 143 needs an account with tls = "starttls"'
+            if account.tls == STARTTLS:
+                other = 'leave out tls = "starttls" if its port is 993'
             return AccountError(
                 f"{account.server}: TLS cannot be started there ({reason}), and nothing was sent;"
                 f" correct the port: {other}"

@@ -79,11 +79,8 @@ class Request(NamedTuple):
     @property
     def is_large(self) -> bool:
         """Whether it is for the process that reads large messages."""
-        return (
-            self.compressed
-            or len(self.body) > LARGE
-            or unpacking(bytes(self.body[:MAGIC_BYTES])) is not None
-        )
+        beginning = bytes(self.body[:MAGIC_BYTES])
+        return self.compressed or len(self.body) > LARGE or unpacking(beginning) is not None
 
     def message(self, max_size: int) -> bytes:
         """Return the message, decompressed if necessary; raises RefusedError."""
