@@ -84,15 +84,8 @@ class Marking(NamedTuple):
         return self.subject_tag or ""
 
 
-def _check(
-    sources: tuple[str, ...],
-    cutting: options.Cutting,
-    reading: options.Reading,
-    form: str,
-    marking: Marking,
-) -> None:
+def _check(sources: tuple[str, ...], reading: options.Reading, form: str, marking: Marking) -> None:
     """Raise OptionError for options that are wrong with any model."""
-    cutting.check()
     if not marking.passthrough:
         reading.check(sources or (STDIN,))
         options.refuse_stdin_twice(sources)
@@ -208,7 +201,8 @@ def classify(
     and 3 for any error (with -p 75).  A mail program should ask for the header: it may find 0 where
     nbspam did not run.
     """
-    _check(sources, cutting, reading, form, marking)
+    cutting.check()
+    _check(sources, reading, form, marking)
 
     def opened() -> TokenFilter:
         spam_filter = open_filter(model, cutting.of, base, senders.lists())

@@ -75,13 +75,8 @@ def forget(
         change = update.forget(model, digested, not no_ledger, wait=wait, base=beneath)
     note_skips(skips)
     if form == "json":
-        fields = {
-            "model": str(model),
-            "forgotten": change.forgotten,
-            "unchanged": change.unchanged,
-            "skipped": skips.count,
-        }
-        click.echo(json.dumps(fields))
+        numbers = {"forgotten": change.forgotten, "unchanged": change.unchanged}
+        click.echo(json.dumps({"model": str(model), **numbers, "skipped": skips.count}))
     elif not silent:
         from nbspam.cli.terminal import echo_sentence, unbroken  # not loaded in silence
 

@@ -304,9 +304,7 @@ def outcome(
             return error.exit_code, error.sentence(create)
         case NbspamError():
             return error.exit_code, error.sentence(REMEDIES)
-        case click.UsageError() if isinstance(error, _NO_COMMAND):
-            return error.exit_code, error.format_message()
-        case click.UsageError():
+        case click.UsageError() if not isinstance(error, _NO_COMMAND):
             if isinstance(error, click.NoSuchOption) and error.possibilities:
                 near = error.possibilities[:1]  # the nearest; click would sort them
                 error = click.NoSuchOption(error.option_name, None, near, error.ctx)

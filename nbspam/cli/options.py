@@ -4,6 +4,7 @@ Those of commands that learn are in `learning_options.py`, so that classifying o
 load them.
 """
 
+import contextlib
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,6 @@ from nbspam.store.metadata import Metadata
 from nbspam.workers import all_cores
 
 if TYPE_CHECKING:  # 3 ms that classifying one message saves
-    import contextlib
     from pathlib import Path
 
     from nbspam.reading.senders import SenderLists
@@ -39,12 +39,10 @@ class ProbabilityType(click.types.FloatParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number; the command checks its bounds."""
-        try:
-            share = float(value[:-1]) / 100 if str(value).endswith("%") else None
-        except ValueError:
-            share = None
-        if share is not None:
-            self.fail(f"{value!r} is a percentage; write it as {share:.12g}.", param, ctx)
+        with contextlib.suppress(ValueError):
+            if str(value).endswith("%"):
+                share = float(value[:-1]) / 100
+                self.fail(f"{value!r} is a percentage; write it as {share:.12g}.", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -146,9 +144,7 @@ REPLACE_OUTPUT = flag("--replace", help="Overwrite the output file if it exists.
 def opened_base(base: str | None) -> "contextlib.AbstractContextManager[Base | None]":
     """Return a context with the open base, None without one."""
     if base is None:
-        from contextlib import nullcontext
-
-        return nullcontext()
+        return contextlib.nullcontext()
     from nbspam.scoring.base import open_base  # not loaded without a base
 
     return open_base(base)

@@ -172,10 +172,6 @@ class Client(io.RawIOBase):
         del body[n:]
         return body
 
-    def n_unread(self) -> int:
-        """Return how many bytes are in the buffer that no one has read."""
-        return len(self.stream.peek())
-
     def send(self, reply: bytes) -> None:
         """Write the whole reply; raises OSError, of which TimeoutError is one."""
         with self.deadline(), memoryview(reply) as view:

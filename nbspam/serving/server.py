@@ -156,7 +156,7 @@ class Server:
                 body = client.body(length or most + 1, body)
             if len(body) > most:
                 raise spamd.too_large("the message", most)
-        if length is not None and (n := len(body) + client.n_unread()) != length:
+        if length is not None and (n := len(body) + len(client.stream.peek())) != length:
             reason = f"(Content-Length mismatch: Expected {length} bytes, got {n} bytes)"
             raise RefusedError(spamd.PROTOCOL, reason)
         client.is_read_whole = True
