@@ -48,19 +48,17 @@ class Marking(NamedTuple):
         help="Copy the message to standard output with its verdict as a header.",
     )
     header: str | None = _marked(
-        "--header", metavar="NAME", help=f"With -p, name of the header. [default: {MARK}]"
+        metavar="NAME", help=f"With -p, name of the header. [default: {MARK}]"
     )
     subject_tag: str | None = _marked(
-        "--subject-tag", metavar="TEXT", help="With -p, put TEXT before the Subject of spam."
+        metavar="TEXT", help="With -p, put TEXT before the Subject of spam."
     )
     evidence: int | None = _marked(
-        "--evidence",
         type=click.IntRange(1, 100),
         help=f"With -p, add the header {MARK}{EVIDENCE} with the N strongest words and their"
         " weights.",
     )
     on_error: str | None = _marked(
-        "--on-error",
         type=click.Choice(["tempfail", "deliver"]),
         help="With -p, exit with 75 (try again) or 0 after an error. [default: tempfail]",
     )
@@ -126,13 +124,9 @@ def classify(
         help="Write such a table to FILE: .csv, .tsv, .jsonl, .json, .parquet or .xlsx.",
     ),
     keep_formulas: bool = rare_flag(
-        "--keep-formulas",
-        help="In a CSV or TSV, put no apostrophe before what a spreadsheet takes for a formula.",
+        help="In a CSV or TSV, put no apostrophe before what a spreadsheet takes for a formula."
     ),
-    exit_code: bool = flag(
-        "--exit-code",
-        help="Exit with 0 for spam, 1 for ham, 2 for unsure, 3 for any error.",
-    ),
+    exit_code: bool = flag(help="Exit with 0 for spam, 1 for ham, 2 for unsure, 3 for any error."),
     marking: Marking,
     jobs: int = options.JOBS,
     dask: str | None = options.DASK,

@@ -2,13 +2,14 @@
 
     @section("Cut-offs")
     class Cutting(NamedTuple):
-        spam_cutoff: float | None = option("--spam-cutoff", metavar="P", type=float, help="…")
+        spam_cutoff: float | None = option(metavar="P", type=float, help="…")  # --spam-cutoff
 
     @command("classify")
     def classify(*, cutting: Cutting, quiet: bool = QUIET) -> int: …
 
-The default of a parameter is its click option or argument.  A parameter that is annotated with a
-record gets the options of that record, as one value.
+The default of a parameter is its click option or argument.  An option without a name has that of
+its parameter.  A parameter that is annotated with a record gets the options of that record, as one
+value.
 """
 
 import importlib
@@ -62,10 +63,15 @@ class Option(click.Option):
         if isinstance(attributes.get("type"), click.types.IntParamType):
             attributes.setdefault("metavar", "N")
         attributes.setdefault("show_default", bool(default) and default is not True)
-        super().__init__(names, **attributes)
-        self.heading, self.seldom = under, seldom
+        super().__init__(names or ("--unnamed",), **attributes)
+        self.heading, self.seldom, self._has_name = under, seldom, bool(names)
         self.needs, self.excludes, self.formats, self.in_file = needs, excludes, formats, in_file
         self.takes_several = takes_several
+
+    def name_after(self, field: str) -> None:
+        """Name an option without a name after its parameter: --spam-cutoff for `spam_cutoff`."""
+        if not self._has_name:
+            self.name, self.opts = field, [f"--{field.replace('_', '-')}"]
 
     @property
     def flag(self) -> str:
@@ -97,8 +103,9 @@ def section(heading: str) -> Callable[[RecordType], RecordType]:
     """Return a decorator that puts the options of a record under a heading of --help."""
 
     def decorate(record: RecordType) -> RecordType:
-        for parameter in record._field_defaults.values():  # type: ignore[attr-defined]
+        for field, parameter in record._field_defaults.items():  # type: ignore[attr-defined]
             if isinstance(parameter, Option):
+                parameter.name_after(field)
                 parameter.heading = parameter.heading or heading
         return record
 
@@ -139,6 +146,7 @@ class Command(click.Command):
             if isinstance(default, click.Parameter):
                 params.append(default)
                 if isinstance(default, Option):
+                    default.name_after(field)
                     default.heading = default.heading or heading
             elif options := getattr(annotation, "_field_defaults", None):
                 self._records[field] = annotation

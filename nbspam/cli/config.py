@@ -17,9 +17,7 @@ _ORIGINS = {ParameterSource.ENVIRONMENT: "environment", ParameterSource.DEFAULT_
 
 @command("config")
 def config(
-    *,
-    path: bool = flag("--path", help="Print only the name of the config file."),
-    form: str = options.FORM,
+    *, path: bool = flag(help="Print only the name of the config file."), form: str = options.FORM
 ) -> None:
     """Print the settings of the config file and the environment, and check them.
 

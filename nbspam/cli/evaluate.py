@@ -32,21 +32,14 @@ _file = partial(option, metavar="FILE", type=_PATH)
 class Report(NamedTuple):
     """What to report, and where."""
 
-    errors: int = option(
-        "--errors",
-        type=click.IntRange(0),
-        default=0,
-        help="Show the N worst mistakes.",
-    )
+    errors: int = option(type=click.IntRange(0), default=0, help="Show the N worst mistakes.")
     predictions: Path | None = _file(
-        "--predictions",
         seldom=True,
         help="Write the columns of the table that was read, and each message's verdict and"
         " probability, to FILE (.csv, .tsv, .jsonl, .json, .parquet or .xlsx); - writes JSON lines"
         " to standard output, and the report to standard error.",
     )
     plot: Path | None = _file(
-        "--plot",
         seldom=True,
         help="Draw ROC curve, calibration, scores and (--online) learning curve to FILE (.svg,"
         " .png, .pdf); needs matplotlib.",
@@ -55,7 +48,7 @@ class Report(NamedTuple):
         "page", "--report", help="Write metrics, curves and worst mistakes to FILE, an HTML page."
     )
     full: bool = flag(
-        "--full", help="Print all metrics, the confusion matrix, the calibration and the scores."
+        help="Print all metrics, the confusion matrix, the calibration and the scores."
     )
 
     @property

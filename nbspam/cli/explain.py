@@ -57,21 +57,12 @@ def explain(
     cutting: Cutting,
     senders: SenderOptions,
     reading: Reading,
-    top: int = option(
-        "--top",
-        type=click.IntRange(1),
-        default=20,
-        help="Show the N strongest words.",
-    ),
-    words: bool = flag(
-        "--words",
-        help="Show the strongest words of the model instead of a message.",
-    ),
+    top: int = option(type=click.IntRange(1), default=20, help="Show the N strongest words."),
+    words: bool = flag(help="Show the strongest words of the model instead of a message."),
     fragments: bool = rare_flag(
-        "--fragments",
-        help="Show character trigrams and pieces of the opening one by one.",
+        help="Show character trigrams and pieces of the opening one by one."
     ),
-    legend: bool = flag("--legend", help="Also say what the figures and the kinds of words mean."),
+    legend: bool = flag(help="Also say what the figures and the kinds of words mean."),
     form: str = option(
         "form",
         "--format",

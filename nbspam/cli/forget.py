@@ -24,7 +24,6 @@ def forget(
     model: Path = MODEL,
     base: str | None = BASE,
     no_ledger: bool = rare_flag(
-        "--no-ledger",
         under="Model",
         help="Unlearn messages that the model does not remember, learned with train --no-ledger.",
     ),

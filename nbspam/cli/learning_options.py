@@ -40,20 +40,15 @@ class Sources(NamedTuple):
 
     sources: tuple[str, ...] = argument("sources", metavar="[SOURCE]...", nargs=-1)
     spam: tuple[str, ...] = _read(
-        "--spam",
-        metavar="SRC...",
-        takes_several=True,
-        help="Read spam from each SRC, up to the next option.",
+        metavar="SRC...", takes_several=True, help="Read spam from each SRC, up to the next option."
     )
     ham: tuple[str, ...] = _read(
-        "--ham",
         metavar="SRC...",
         takes_several=True,
         help="Read ham from each SRC; a quoted pattern, '~/Maildir/.*', is read without what the"
         " other options name.",
     )
     label: tuple[str, ...] = _read(
-        "--label",
         metavar="NAME=SRC",
         seldom=True,
         help="Read messages of the class NAME from SRC (repeatable).",
@@ -184,54 +179,44 @@ class Learning(NamedTuple):
     """How to learn; None is the default."""
 
     event_model: str | None = rare_option(
-        "--event-model",
         type=click.Choice(EVENT_MODELS),
         help="How tokens are counted: present or absent; as often as they occur; in the complement"
         " of the class; not at all. [default: bernoulli]",
     )
     traits: str | None = rare_option(
-        "--traits",
         type=click.Choice(TRAIT_MODELS),
         help="How numeric features (length, digits, capitals …) are modelled. [default: kernel;"
         " with --scoring sum none]",
     )
     scoring: str | None = rare_option(
-        "--scoring",
         type=click.Choice(SCORINGS),
         help="Combine and calibrate the weights, or take the textbook's plain sum. [default:"
         " evidence]",
     )
     alpha: float | None = rare_option(
-        "--alpha",
         metavar="A",
         type=float,
         help="Additive (Laplace) smoothing, above 0. [default: 0.05; with --scoring sum 0.1]",
     )
     prior: float | None = rare_option(
-        "--prior",
         type=PROBABILITY,
         help="Fix the prior probability of spam, between 0 and 1. [default: as learned]",
     )
     variance_smoothing: float | None = rare_option(
-        "--variance-smoothing",
         metavar="E",
         type=float,
         help="Gaussian traits: add this share of the largest variance to each. [default: 1e-9]",
     )
     variance_prior: float | None = rare_option(
-        "--variance-prior",
         metavar="N",
         type=float,
         help="Gaussian traits: weight of the variance over all classes, in messages. [default: 0]",
     )
     shared_variance: bool | None = rare_flag(
-        "--shared-variance", default=None, help="Gaussian traits: use one variance for all classes."
+        default=None, help="Gaussian traits: use one variance for all classes."
     )
     spam_label: str | None = option(
-        "--spam-label",
-        metavar="NAME",
-        callback=_label,
-        help="Name of the spam class, if it is not spam.",
+        metavar="NAME", callback=_label, help="Name of the spam class, if it is not spam."
     )
 
     @classmethod
@@ -275,21 +260,14 @@ class Protocol(NamedTuple):
     """How to test; without any of these, the saved model."""
 
     leave_one_out: bool = _way(
-        "--leave-one-out",
-        is_flag=True,
-        help="Classify each message with a model of all the others.",
+        is_flag=True, help="Classify each message with a model of all the others."
     )
-    folds: int | None = _way("--folds", metavar="K", type=int, help="Cross-validate with K folds.")
+    folds: int | None = _way(metavar="K", type=int, help="Cross-validate with K folds.")
     train_first: str | None = _way(
-        "--train-first",
-        metavar="N|P%",
-        help="Train on the first N messages (or P percent) and test on the rest.",
+        metavar="N|P%", help="Train on the first N messages (or P percent) and test on the rest."
     )
-    online: bool = _way(
-        "--online", is_flag=True, help="Classify, then learn, in order, like a live filter."
-    )
+    online: bool = _way(is_flag=True, help="Classify, then learn, in order, like a live filter.")
     batch: int | None = rare_option(
-        "--batch",
         type=click.IntRange(1),
         needs="--online",
         help="With --online, classify N messages before learning them. [default: 1]",
@@ -302,17 +280,15 @@ class Protocol(NamedTuple):
         " most this share of ham as spam.",
     )
     compare: str | None = _way(
-        "--compare",
         metavar="all|NAME,…",
         excludes="--event-model --traits --scoring --spam-cutoff --ham-cutoff --ham-cost"
         " --max-ham-blocked --including-learned --errors --predictions --report --full",
         help="Compare kinds of naive Bayes, by leave-one-out or as chosen above.",
     )
     including_learned: bool = rare_flag(
-        "--including-learned", help="Test a saved model also on messages that it has learned."
+        help="Test a saved model also on messages that it has learned."
     )
     seed: int | None = rare_option(
-        "--seed",
         type=click.IntRange(0),
         help="Shuffle messages before splitting into --folds, and set the seed of the bootstrap."
         " [default: 0, not shuffled]",

@@ -110,16 +110,12 @@ _ACCOUNTS = argument("accounts", metavar="[PLACE]...", nargs=-1)
 class Sorting(NamedTuple):
     """How mail is sorted."""
 
-    learn: bool = flag("--learn", help="Learn first, as nbspam mail learn does, then filter.")
+    learn: bool = flag(help="Learn first, as nbspam mail learn does, then filter.")
     junk: str | None = _JUNK
-    mark: bool = flag("--mark", help="Set the keyword $Junk on spam instead of moving it.")
-    unsure_keyword: str | None = option(
-        "--unsure-keyword", metavar="NAME", help="Set this keyword on unsure messages."
-    )
+    mark: bool = flag(help="Set the keyword $Junk on spam instead of moving it.")
+    unsure_keyword: str | None = option(metavar="NAME", help="Set this keyword on unsure messages.")
     trust_after: float | None = _trust_after(needs="--learn")
-    move_taught: bool = rare_flag(
-        "--move-taught", help="Also move messages that were taught as ham."
-    )
+    move_taught: bool = rare_flag(help="Also move messages that were taught as ham.")
 
 
 class Request(NamedTuple):
@@ -159,11 +155,9 @@ def filter_(
     cutting: options.Cutting,
     sorting: Sorting,
     senders: options.SenderOptions,
-    dry_run: bool = flag("--dry-run", help="Print each verdict, and change nothing."),
+    dry_run: bool = flag(help="Print each verdict, and change nothing."),
     judges_all: bool = flag(
-        "judges_all",
-        "--all",
-        help="Classify all mail of the folders, not only new mail.",
+        "judges_all", "--all", help="Classify all mail of the folders, not only new mail."
     ),
     form: str = options.FORM,
     quiet: bool = options.QUIET,
@@ -209,8 +203,7 @@ def learn_(
     junk: str | None = _JUNK,
     trust_after: float | None = _trust_after(),
     dry_run: bool = rare_flag(
-        "--dry-run",
-        help="Say what would be learned, and what looks like another class; change nothing.",
+        help="Say what would be learned, and what looks like another class; change nothing."
     ),
     form: str = options.FORM,
     quiet: bool = options.QUIET,
@@ -259,7 +252,6 @@ def watch_(
     sorting: Sorting,
     senders: options.SenderOptions,
     interval: int = option(
-        "--interval",
         seldom=True,
         metavar="SECONDS",
         type=click.IntRange(5, 3600),

@@ -298,12 +298,10 @@ def prune(
     *,
     model: Path = options.MODEL,
     min_count: int | None = _size(
-        "--min-count",
-        help="Keep the tokens that occur in at least N messages (if repeats count: N times).",
+        help="Keep the tokens that occur in at least N messages (if repeats count: N times)."
     ),
     max_tokens: int | None = _size(
-        "--max-tokens",
-        help="Keep the N most frequent tokens; among equally frequent ones the strongest.",
+        help="Keep the N most frequent tokens; among equally frequent ones the strongest."
     ),
     output: Path | None = options.OUTPUT,
     replace: bool = options.REPLACE_OUTPUT,

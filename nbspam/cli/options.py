@@ -158,40 +158,31 @@ class Reading(NamedTuple):
     """How to read the sources."""
 
     input_format: str | None = option(
-        "--input-format",
         metavar="FORMAT",
         type=click.Choice(source.INPUT_FORMATS),
         help="Input format of files and pipes: a table (tsv, csv, jsonl, json, parquet), a message"
         " per line (lines), mbox or message. [default: one message on standard input; files are"
         " recognised]",
     )
-    lines: bool = flag("--lines", excludes="--input-format", help="Short for --input-format lines.")
-    text_column: str | None = _column(
-        "--text-column", help="Table column with the text. [default: recognised]"
-    )
-    label_column: str | None = _column(
-        "--label-column", help="Table column with the class. [default: recognised]"
-    )
+    lines: bool = flag(excludes="--input-format", help="Short for --input-format lines.")
+    text_column: str | None = _column(help="Table column with the text. [default: recognised]")
+    label_column: str | None = _column(help="Table column with the class. [default: recognised]")
     header_row: str | None = rare_option(
-        "--header-row",
         type=click.Choice(["yes", "no"]),
         formats=("tsv", "csv", "json"),
         help="Whether the first row of a TSV or CSV table names the columns. [default: recognised]",
     )
     encoding: str | None = rare_option(
-        "--encoding",
         metavar="NAME",
         formats=("tsv", "csv", "jsonl", "json", source.LINES),
         help="Encoding of a table. [default: UTF-8, else recognised]",
     )
     outside: bool = rare_flag(
-        "--outside",
         formats=(),
         help="Read files outside the sources, too: targets of links in a folder, and files that an"
         " index names outside its parent folder.",
     )
     attached: bool = rare_flag(
-        "--attached",
         formats=(source.MBOX_FORMAT, source.MESSAGE),
         help="Read the messages that are attached to mails, forwarded as message/rfc822, and not"
         " the mails.",
@@ -299,18 +290,14 @@ class Cutting(NamedTuple):
     """The cut-offs; None is the model's."""
 
     spam_cutoff: float | None = option(
-        "--spam-cutoff",
-        type=PROBABILITY,
-        help="Classify as spam when P(spam) > P. [default: the model's; 0.9]",
+        type=PROBABILITY, help="Classify as spam when P(spam) > P. [default: the model's; 0.9]"
     )
     ham_cutoff: float | None = option(
-        "--ham-cutoff",
         type=PROBABILITY,
         help="Classify as ham when P(spam) <= P, and as unsure in between. [default: the model's;"
         " 0.5]",
     )
     ham_cost: float | None = rare_option(
-        "--ham-cost",
         metavar="L",
         type=float,
         help="Cost of a false positive relative to a false negative; both cut-offs become L/(1+L).",
@@ -356,20 +343,18 @@ class SenderOptions(NamedTuple):
     """Whose mail is never spam, and whose always."""
 
     allow: tuple[str, ...] = _senders(
-        "--allow",
         help="Mail of boss@example.org, @example.org, *@*.example.org or of a list, file:FILE, is"
-        " never spam; with --auth-host.",
+        " never spam; with --auth-host."
     )
-    block: tuple[str, ...] = _senders("--block", help="Mail of such senders is spam.")
+    block: tuple[str, ...] = _senders(help="Mail of such senders is spam.")
     auth_host: tuple[str, ...] = _senders(
-        "--auth-host",
         metavar="HOST",
         seldom=True,
         help="Your mail server, as the Authentication-Results that it writes name it: they prove"
         " who sent a mail.",
     )
     trust_from: bool = rare_flag(
-        "--trust-from", in_file=True, help="Believe From without a proof; anybody can forge it."
+        in_file=True, help="Believe From without a proof; anybody can forge it."
     )
 
     def lists(self, *hosts: str | None) -> "SenderLists | None":

@@ -44,25 +44,20 @@ def _mode(ctx: click.Context, param: click.Parameter, value: str) -> int:
 class Listening(NamedTuple):
     """Where to listen."""
 
-    socket: Path | None = option(
-        "--socket", metavar="PATH", type=FILE_PATH, help="Listen on a Unix socket."
-    )
+    socket: Path | None = option(metavar="PATH", type=FILE_PATH, help="Listen on a Unix socket.")
     socket_mode: int = option(
-        "--socket-mode",
         metavar="MODE",
         callback=_mode,
         default="0600",
         help="Set the file mode of that socket; 0660 lets its group connect.",
     )
     listen: str | None = option(
-        "--listen", metavar="HOST:PORT", help="Listen on TCP; spamc's default port is 783."
+        metavar="HOST:PORT", help="Listen on TCP; spamc's default port is 783."
     )
     allow_any_address: bool = rare_flag(
-        "--allow-any-address",
-        help="Let --listen and --metrics take an address that other machines can connect to.",
+        help="Let --listen and --metrics take an address that other machines can connect to."
     )
     metrics: str | None = option(
-        "--metrics",
         metavar="ADDRESS",
         help="Answer GET /metrics for Prometheus on HOST:PORT, or on a Unix socket (a path with a"
         " slash).",
@@ -73,53 +68,45 @@ class Listening(NamedTuple):
 class Serving(NamedTuple):
     """What clients may do, and what the server writes."""
 
-    tell: bool = flag("--tell", help="Let clients teach the model (spamc -L).")
+    tell: bool = flag(help="Let clients teach the model (spamc -L).")
     x_spam: bool = rare_flag(
-        "--x-spam",
         help="Also write X-Spam-Flag, X-Spam-Level and X-Spam-Status, for recipes that look for"
-        " them.",
+        " them."
     )
     max_size: int = rare_option(
-        "--max-size",
         metavar="BYTES",
         type=click.IntRange(1),
         default=_DEFAULTS.max_size,
         help="Refuse larger messages.",
     )
     timeout: float = rare_option(
-        "--timeout",
         metavar="SECONDS",
         type=click.FloatRange(0, min_open=True),
         default=_DEFAULTS.timeout,
         help="Disconnect a client that takes longer to send its request, or to read the reply.",
     )
     connections: int = rare_option(
-        "--connections",
         type=click.IntRange(1),
         default=_DEFAULTS.connections,
         help="Serve at most N clients at a time; others wait.",
     )
     log: str | None = option(
-        "--log",
         type=LOG.type,
         help="Log a line for each message and each problem of the server to syslog or standard"
         " error.",
     )
     user_models: Path | None = option(
-        "--user-models",
         metavar="DIR",
         type=FILE_PATH,
         help="Give each user (spamc -u) a model of their own, DIR/NAME.json, with that of --model"
         " as its base; a path with %u puts it elsewhere.",
     )
     max_users: int = rare_option(
-        "--max-users",
         type=click.IntRange(0),
         default=_DEFAULTS.max_users,
         help="With --user-models, let no message create a model once N users have one.",
     )
     workers: int | None = option(
-        "--workers",
         type=click.IntRange(1, 256),
         help="Classify in N processes. [default: the number of processors]",
     )
