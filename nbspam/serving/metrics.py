@@ -29,17 +29,6 @@ from nbspam.serving.pool import WorkerPool
 # Upper ends, in seconds: a small mail takes 1 to 5 ms, a large one up to 60 s.
 _ENDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
-_KINDS = {
-    spamd.DATA: "message",
-    spamd.UNAVAILABLE: "tell_disabled",
-    spamd.SOFTWARE: "bug",
-    spamd.UNUSABLE: "model",
-    spamd.TEMPORARY: "busy",
-    spamd.PROTOCOL: "protocol",
-    spamd.TIMEOUT: "timeout",
-    spamd.DISCONNECTED: "disconnected",
-}
-
 # Answers at a time, and the least seconds of one: at most 80 answers a second.
 _ANSWERS, _PAUSE = 4, 0.05
 # Beside 300 idle clients that connect again at once, a client waits for three seconds.
@@ -81,7 +70,7 @@ class Metrics(Collector):
         text = "Messages learned or forgotten (TELL)."
         self._results = counter("told_messages", text, result=results)
         text = "Requests refused, and clients that hung up."
-        self._errors = counter("errors", text, kind=_KINDS.values())
+        self._errors = counter("errors", text, kind=[kind for kind, _ in spamd.KINDS.values()])
         self._bytes = counter("received_bytes", "Bytes of messages, as sent.")
         gauge("connections", "Open connections.", lambda: clients.n_open)
         gauge("parked_connections", "Connections that wait.", lambda: clients.n_idle)
@@ -116,7 +105,7 @@ class Metrics(Collector):
             self._requests.labels(entry.command).inc()
         self._bytes.inc(entry.size or 0)
         if code:
-            self._errors.labels(_KINDS[code]).inc()
+            self._errors.labels(spamd.KINDS[code][0]).inc()
         if entry.result:
             self._results.labels(entry.result).inc()
         if entry.verdict:
