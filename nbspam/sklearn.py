@@ -189,8 +189,7 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         >>> fitted.predict(["win a prize", "lunch at noon"]).tolist()
         ['spam', 'ham']
         """
-        best = self._odds(X).argmax(axis=1)
-        return self.classes_[best]
+        return self.classes_[self._odds(X).argmax(axis=1)]
 
     def _odds(self, X: Any) -> Any:  # noqa: N803
         """Return the log-odds of each class against the others, (n_messages, n_classes)."""

@@ -179,8 +179,7 @@ def evaluate(
     if report.is_beside_predictions:
         from nbspam.evaluation.results import write_records
 
-        outcomes = computed.evaluation.outcomes
-        write_records(outcomes, sys.stdout.buffer, "jsonl", rows)
+        write_records(computed.evaluation.outcomes, sys.stdout.buffer, "jsonl", rows)
         if quiet:
             return
     from nbspam.evaluation.report import print_report

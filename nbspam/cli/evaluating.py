@@ -209,8 +209,8 @@ def compare_models(
 
     with shown_passes(reader.quiet) as passes:
         of = f"model {{}} of {len(asked)}: {{}}"
-        shown = parts_shown(passes, lambda i, model: of.format(i + 1, model.name))
-        found = comparison.compare(shown(asked), given, tested, protocol.seed or metrics.SEED)
+        kinds = parts_shown(passes, lambda i, model: of.format(i + 1, model.name), asked)
+        found = comparison.compare(kinds, given, tested, protocol.seed or metrics.SEED)
     said = comparison.advice(found, lambda kind: _how_to_train(kind, learning))
     if form == "json":
         click.echo(comparison.as_json(found, said))

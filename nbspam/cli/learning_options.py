@@ -352,7 +352,7 @@ class Protocol(NamedTuple):
         title = f"classifying, then learning, message {{:,}} of {n:,}"
         if self.folds is not None:
             title = f"training and testing, fold {{:,}} of {self.folds}"
-        titled = parts_shown(passes or Passes(), lambda _, i: title.format(i + 1))
+        titled = partial(parts_shown, passes or Passes(), lambda _, i: title.format(i + 1))
         trial = protocols.Trial(read, settings, cut_offs, telling, titled)
         if self.folds is not None:
             return protocols.folds(trial, self.folds, self.seed)
@@ -366,9 +366,7 @@ class Protocol(NamedTuple):
         """Return the number of messages that --train-first names."""
         text = self.train_first or ""
         try:
-            if text.endswith("%"):
-                return round(messages * float(text[:-1]) / 100)
-            return int(text)
+            return round(messages * float(text[:-1]) / 100) if text.endswith("%") else int(text)
         except (ValueError, OverflowError) as error:
             raise OptionError(
                 f"--train-first {text!r} is neither a number nor a percentage; try 1000 or 30%"

@@ -300,8 +300,7 @@ def outcome(
     """
     match error:
         case NbspamError(remedy=Remedy.CREATE_MODEL) if _is_default(error.values["path"]):
-            create = {Remedy.CREATE_MODEL: _CREATE_DEFAULT}
-            return error.exit_code, error.sentence(create)
+            return error.exit_code, error.sentence({Remedy.CREATE_MODEL: _CREATE_DEFAULT})
         case NbspamError():
             return error.exit_code, error.sentence(REMEDIES)
         case click.UsageError() if not isinstance(error, _NO_COMMAND):

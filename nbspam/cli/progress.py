@@ -107,16 +107,12 @@ def progress(
 
 
 def parts_shown(
-    passes: Passes, text: Callable[[int, Any], str]
-) -> Callable[[Sequence[Any]], Iterator[Any]]:
-    """Return a function that passes parts on and draws each one's text."""
-
-    def shown(parts: Sequence[Any]) -> Iterator[Any]:
-        for i, part in enumerate(parts):
-            passes.begin(text(i, part), len(parts), i)
-            yield part
-
-    return shown
+    passes: Passes, text: Callable[[int, Any], str], parts: Sequence[Any]
+) -> Iterator[Any]:
+    """Yield parts, and draw each one's text."""
+    for i, part in enumerate(parts):
+        passes.begin(text(i, part), len(parts), i)
+        yield part
 
 
 def size_of(sources: Sequence[str]) -> int | None:

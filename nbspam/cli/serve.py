@@ -185,17 +185,10 @@ def serve(
     lists = senders.lists()
     if lists is None and serving.user_models is not None:  # users may have lists
         lists = SenderLists((), (), senders.auth_host, senders.trust_from)
-    setup = Setup(
-        model,
-        tuple(cutting),
-        None if base is None else Path(base),
-        None if serving.user_models is None else UserFiles.of(serving.user_models),
-        serving.workers or all_cores(),
-        limits=limits,
-        can_tell=serving.tell,
-        x_spam=serving.x_spam,
-        senders=lists,
-    )
+    files = None if serving.user_models is None else UserFiles.of(serving.user_models)
+    below, n = None if base is None else Path(base), serving.workers or all_cores()
+    how = limits, serving.tell, serving.x_spam, lists
+    setup = Setup(model, tuple(cutting), below, files, n, *how)
     # This process classifies nothing: the workers have what is kept.
     current = setup.common(Opening(cutting.of, words=0, in_memory=0))
     opened_model = current.use()

@@ -148,8 +148,7 @@ class _Connection(imaplib.IMAP4):
         self._source: socket.socket | None = None  # of the bytes in the buffer
         self.most = _ANSWER
         self._begin()
-        timeout = min(account.timeout, _CONNECT_LIMIT)
-        super().__init__(account.host, account.own_port, timeout)
+        super().__init__(account.host, account.own_port, min(account.timeout, _CONNECT_LIMIT))
 
     def _begin(self) -> None:
         self._left = self.most  # bytes

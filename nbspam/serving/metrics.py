@@ -96,8 +96,7 @@ class Metrics(Collector):
         return new
 
     def _gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
-        gauge = prometheus.Gauge(f"nbspam_{name}", text, registry=self._registry)
-        gauge.set_function(value)
+        prometheus.Gauge(f"nbspam_{name}", text, registry=self._registry).set_function(value)
 
     def count(self, entry: Entry, code: int) -> None:
         """Count a request; code: of the refusal, or 0."""

@@ -334,11 +334,11 @@ class Setup(NamedTuple):
     base: Path | None = None  # that the model is read through, as those of users are through it
     users: UserFiles | None = None  # where their models are
     n_workers: int = 1
-    open_users: int = 100  # of their models stay open, of all workers together
     limits: Limits = Limits()
     can_tell: bool = False  # whether clients may teach
     x_spam: bool = False  # whether messages get SpamAssassin's headers too
     senders: SenderLists | None = None  # allowed and blocked ones
+    open_users: int = 100  # of their models stay open, of all workers together
 
     def cut_offs_of(self, metadata: Metadata) -> CutOffs:
         """Return the cut-offs for a model; raises OptionError."""
