@@ -346,16 +346,12 @@ def train(
         for sentence in skips.merged:
             warn(sentence)
         for name in rare_classes(run.labels):
-            where = [
-                source for record in run.records for source in record.summary.first.get(name, ())
-            ]
+            where = [s for record in run.records for s in record.summary.first.get(name, ())]
             only = f"{counted(run.labels[name], 'message')} ({', '.join(where)})"
-            problem = (
-                f"the class {name!r} has only {only}, beside two large ones; correct the label"
-            )
+            what = f"the class {name!r} has only {only}, beside two large ones; correct the label"
             if strict:
-                raise TrainingError(problem)
-            warn(problem)
+                raise TrainingError(what)
+            warn(what)
         try:
             run.count()
         except TrainingError:

@@ -131,11 +131,6 @@ DASK = rare_option(
     help="Run on the Dask cluster at this address; local:N starts N workers here. The output is the"
     " same.",
 )
-STRICT = rare_flag(
-    "--strict",
-    under="Sources",
-    help="Stop at the first row or file that cannot be read, instead of skipping it.",
-)
 FILE_PATH = FilePath(readable=False)
 OUTPUT = option("-o", "--output", metavar="FILE", type=FILE_PATH, help="Write to this file.")
 REPLACE_OUTPUT = flag("--replace", help="Overwrite the output file if it exists.")
@@ -187,7 +182,9 @@ class Reading(NamedTuple):
         help="Read the messages that are attached to mails, forwarded as message/rfc822, and not"
         " the mails.",
     )
-    strict: bool = STRICT
+    strict: bool = rare_flag(
+        help="Stop at the first row or file that cannot be read, instead of skipping it."
+    )
 
     @property
     def format(self) -> str | None:

@@ -201,13 +201,10 @@ class MailFilter:
         for message in self._connection.messages(uids):
             digest = identity_of(message.content)
             is_old = message.uid < self._start.unread_until and not self.judges_all
+            is_known = is_old and not self._is_settled and digest in self._judged
             if not self._is_settled and digest in self._memory.junked:
                 self._deferred[message.uid] = digest
-            elif digest in self._kept or (
-                is_old and not self._is_settled and digest in self._judged
-            ):
-                continue
-            else:
+            elif not (is_known or digest in self._kept):
                 source = self._connection.source_of(self._folder.name, message.uid)
                 self._waiting[source] = KnownMessage(message.uid, digest, message.is_seen)
                 yield RawMessage(source, None, message.content)
@@ -235,10 +232,7 @@ class MailFilter:
         positive = [(m, v) for m, v in batch if v.verdict == self.positive]
         spam = [message for message, verdict in positive if verdict.reason != TAUGHT_AS_HAM]
         unsure = [message.uid for message, verdict in batch if verdict.verdict == UNSURE]
-        of_class = {
-            name: [message for message, verdict in batch if verdict.verdict == name]
-            for name in self.class_movers
-        }
+        others = {name: [m for m, v in batch if v.verdict == name] for name in self.class_movers}
         if not self.is_dry_run:
             if unsure and self.unsure_keyword:
                 self._connection.add_flag(unsure, self.unsure_keyword)
@@ -249,7 +243,7 @@ class MailFilter:
                 self._connection.add_flag([message.uid for message in spam], JUNK_KEYWORD)
             elif spam:
                 self.mover.move(self._folder, spam, self._keyword)
-            for name, messages in of_class.items():
+            for name, messages in others.items():
                 if messages:
                     self.class_movers[name].move(self._folder, messages)
             if not self._is_settled:
@@ -262,7 +256,7 @@ class MailFilter:
         actions = dict.fromkeys(unsure, "marked" if self.unsure_keyword else "kept")
         for message in spam:
             actions[message.uid] = "marked" if self.is_marked else moved
-        actions |= {m.uid: moved for messages in of_class.values() for m in messages}
+        actions |= {m.uid: moved for messages in others.values() for m in messages}
         for message, verdict in batch:
             action = actions.get(message.uid, "kept")
             yield SortedMessage(self._folder.name, message.uid, verdict, action)
