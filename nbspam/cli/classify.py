@@ -231,7 +231,8 @@ def classify(
                 # Verdicts on a terminal are progress.
                 if not is_few and (output is not None or not sys.stdout.isatty()):
                     with_progress = stack.enter_context(progress(False, names))
-            workers = executor(jobs, live_input.would_block)
+            pauses = live_input.would_block
+            workers = executor(jobs, pauses)
             if dask is not None:
                 from nbspam.cli.progress import cutter, work_place
 
@@ -242,9 +243,7 @@ def classify(
             else:
                 cuts = cutter(workers, reading_options, names)
                 raws = (piece for name in names for piece in cuts.pieces(name))
-            messages = classified(
-                raws, skips, workers, spam_filter, live_input.would_block, size, is_bare=True
-            )
+            messages = classified(raws, skips, workers, spam_filter, pauses, size, is_bare=True)
             for message in with_progress(messages):
                 verdict = message.verdict
                 n += 1

@@ -148,6 +148,8 @@ def evaluate(
     """
     from nbspam.cli.evaluating import Reader, compare_models, evaluated, notes_of
     from nbspam.display.tables import OutputFiles
+    from nbspam.evaluation.report import print_report
+    from nbspam.evaluation.results import as_json, write_records
 
     protocol.check(learning, cutting, model)
     reading.check(sources.names_without_labels())
@@ -172,18 +174,12 @@ def evaluate(
         note_binary(learning.spam_label, found.classes, found.positive)
     _write_files(computed, report, rows, quiet)
     if form == "json":
-        from nbspam.evaluation.results import as_json
-
         click.echo(as_json(computed, report.errors))
         return
     if report.is_beside_predictions:
-        from nbspam.evaluation.results import write_records
-
         write_records(computed.evaluation.outcomes, sys.stdout.buffer, "jsonl", rows)
         if quiet:
             return
-    from nbspam.evaluation.report import print_report
-
     with contextlib.redirect_stdout(sys.stderr if report.is_beside_predictions else sys.stdout):
         print_report(computed, report.errors, notes_of(computed, model), full=report.full)
         if not report.full:

@@ -179,9 +179,8 @@ def words_and_sums(
         [word for word in explanation.words if not fragments and kind_of(word.token) == kind]
         for kind in (PIECE, TRIGRAM)
     )
-    sums = [
-        (CONSTANTS[key].removeprefix("the "), nats) for key, nats in explanation.constants.items()
-    ]
+    constants = explanation.constants.items()
+    sums = [(CONSTANTS[key].removeprefix("the "), nats) for key, nats in constants]
     for several, before, what, how in (
         (pieces, "opening: ", "piece", "--fragments"),
         (trigrams, "", "character trigram", "--fragments"),

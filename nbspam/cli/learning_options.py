@@ -234,9 +234,8 @@ class Learning(NamedTuple):
     def unchecked(self) -> TrainingSettings:
         """Return settings for `learning` that may suit only some kinds of models."""
         smoothing, prior, shared = self[5:8]
-        variances = Variances(
-            SMOOTHING if smoothing is None else smoothing, prior or 0.0, bool(shared)
-        )
+        smoothing = SMOOTHING if smoothing is None else smoothing
+        variances = Variances(smoothing, prior or 0.0, bool(shared))
         kind = self.event_model or BERNOULLI, self.traits, variances
         scoring = self.scoring or EVIDENCE
         return TrainingSettings(self.alpha, self.prior, scoring, self.spam_label, *kind)

@@ -179,9 +179,8 @@ def serve(
     if base is not None and serving.user_models is not None:  # of the environment or a config file
         _logger.info(f"{base}: is not used; with --user-models {model} is the base")
         base = None
-    limits = Limits(
-        serving.max_size, serving.timeout, serving.connections, max_users=serving.max_users
-    )
+    of_clients = serving.max_size, serving.timeout, serving.connections
+    limits = Limits(*of_clients, max_users=serving.max_users)
     lists = senders.lists()
     if lists is None and serving.user_models is not None:  # users may have lists
         lists = SenderLists((), (), senders.auth_host, senders.trust_from)

@@ -307,9 +307,8 @@ class VerdictTable:
             is_its = is_message and verdict is not None and source == verdict.source
             shown = verdict.as_json() if is_its and verdict else {}
             if is_its or not is_message:
-                self._writer.add(
-                    source, names, values, {name: shown.get(name) for name in VERDICT_COLUMNS}
-                )
+                added = {name: shown.get(name) for name in VERDICT_COLUMNS}
+                self._writer.add(source, names, values, added)
             if is_its:
                 break
         if self._pauses():

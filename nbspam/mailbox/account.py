@@ -102,9 +102,8 @@ def parse_address(text: str) -> FolderAddress:
             f"{visible}: its percent-encoding is not UTF-8; encode it as UTF-8, or write the"
             " letters themselves"
         ) from error
-    return FolderAddress(
-        user, host, None if port is None else int(port), folder, int(uid) if has_uid else None
-    )
+    number, message = None if port is None else int(port), int(uid) if has_uid else None
+    return FolderAddress(user, host, number, folder, message)
 
 
 def _is_number(text: str, end: int) -> bool:

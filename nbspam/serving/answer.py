@@ -136,9 +136,8 @@ def report(spam_filter: TokenFilter, message: TokenizedMessage, scored: ScoredVe
         f"strongest words, in nats, {explanation.of} against {explanation.against}:",
     ]
     for word in shown:
-        seen = ", ".join(
-            f"{name} {n}" for name, n in zip(spam_filter.classes, word.counts, strict=True)
-        )
+        counts = zip(spam_filter.classes, word.counts, strict=True)
+        seen = ", ".join(f"{name} {n}" for name, n in counts)
         lines.append(f"{word.share:+8.3f}  {one_line(word.token)}  ({seen})")
     rest = explanation.total - sum(word.share for word in shown)
     lines.append(f"{rest:+8.3f}  everything else")

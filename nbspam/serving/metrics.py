@@ -60,9 +60,8 @@ class Metrics(Collector):
         verdicts = [*map(_label, current.use().filter.classes), UNSURE]
         commands, results = spamd.JUDGING_COMMANDS, (LEARNED, MOVED, FORGOTTEN, UNCHANGED)
         self._requests = counter("requests", "Complete requests.", command=spamd.COMMANDS)
-        self._verdicts = counter(
-            "judged_messages", "Messages classified.", command=commands, verdict=verdicts
-        )
+        text = "Messages classified."
+        self._verdicts = counter("judged_messages", text, command=commands, verdict=verdicts)
         text = "Seconds from request to reply, of messages."
         self._seconds = prometheus.Histogram(
             "nbspam_judging_seconds", text, buckets=_ENDS, registry=registry

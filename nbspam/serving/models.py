@@ -82,9 +82,8 @@ class OpenModel:
                 below.check(path, metadata.settings)
             make = below.classifier if below else Classifier
             classifier = make(metadata, counts, opening.words)
-            self.filter = TokenFilter(
-                classifier, opening.cut_offs(metadata), senders=opening.senders
-            )
+            cut_offs = opening.cut_offs(metadata)
+            self.filter = TokenFilter(classifier, cut_offs, senders=opening.senders)
         except BaseException:
             close()
             raise
