@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(items):
         for case in rest:
             case.add_marker("long")
     for item in items:
-        if item.get_closest_marker("long"):
+        if item.get_closest_marker("long") or item.get_closest_marker("hypothesis"):
             item.add_marker(pytest.mark.timeout(1200))
 
 

@@ -20,7 +20,7 @@ from nbspam.tokens.kinds import FIELDS, HEADER, HOST, OPENING, TEXT
 
 # Few different values, so that ties at the edges are the rule; the edges are 0.5 wide.
 TIED = st.lists(
-    st.sampled_from([-4.0, -2.75, -2.5, -1.0, -0.1, 0.0, 0.1, 0.25, 1.0, 2.25, 2.5, 3.0, 4.0]),
+    st.sampled_from([-4, -2.75, -2.5, -1, -0.1, 0, 0.1, 0.25, 1, 2.25, 2.5, 3, 4]).map(on_grid),
     max_size=60,
 )
 FREE = st.lists(st.floats(-9, 9).map(on_grid), max_size=60)

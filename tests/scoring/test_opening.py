@@ -21,7 +21,7 @@ from nbspam.learning.online import OnlineLearner
 from nbspam.store.metadata import MetadataError, dump_metadata, load_metadata
 from nbspam.tokens.tokenized import RULES
 
-NATS = st.floats(-60, 60)
+NATS = st.floats(-60, 60, allow_subnormal=False)
 
 
 def is_of_opening(token):
