@@ -189,7 +189,8 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         >>> fitted.predict(["win a prize", "lunch at noon"]).tolist()
         ['spam', 'ham']
         """
-        return self.classes_[self._odds(X).argmax(axis=1)]
+        best = self._odds(X).argmax(axis=1)  # raises for an estimator that is not fitted
+        return self.classes_[best]
 
     def _odds(self, X: Any) -> Any:  # noqa: N803
         """Return the log-odds of each class against the others, (n_messages, n_classes)."""
