@@ -172,8 +172,7 @@ class Filter:
         pending = update.PendingMessages(self.metadata.settings.wanted)
         pending.add(self._tokenized_pairs(messages))
         source = self._inner.model_source
-        chosen = settings.TrainingSettings(base=source.base)
-        change = update.learn(source.place, pending, chosen)
+        change = update.learn(source.place, pending, settings.TrainingSettings(base=source.base))
         self._inner.reopen()
         return change
 

@@ -30,7 +30,7 @@ from nbspam.names import normal_label
 _LISTS = ("folders", "ham")
 _NUMBERS = {"port": (1, 65_535), "timeout": (1, 3_600)}
 _SECRETS = ("password-command", "password-file", "token-command")
-_OTHERS = (*_SECRETS, "ca-file")  # not fields of `Account`
+_OTHERS = (*_SECRETS, "ca-file", "maildir")  # not fields of `Account`
 _LOCAL = ("maildir", "folders", "ham", "junk", "auth-host", "keywords", "class-folders")
 KEYS = ["ca-file", "host", *_LOCAL, *_SECRETS, "tls", "user", *_NUMBERS]
 
@@ -161,7 +161,6 @@ def _place(path: str, label: str, values: Any) -> Place:
     fields["ham"] = tuple(values.get("ham", fields["folders"]))
     place: Place
     if is_local:
-        del fields["maildir"]
         place = Maildir(file("maildir") or "", label, **fields)
     else:
         place = account.Account(**fields, secret=secret, ca_file=file("ca-file"), label=label)

@@ -345,8 +345,7 @@ def _pass_on(
     trace.begin(raw_message)
     with opened() as spam_filter:
         # Old marks are parsed, too: without them a text without a header begins with an empty line.
-        parsed = parse(raw_message, (name, MARK))
-        message = tokenize(parsed, wanted=spam_filter.wanted)
+        message = tokenize(parse(raw_message, (name, MARK)), wanted=spam_filter.wanted)
         verdict = spam_filter.classify_tokens(message)
         evidence = None
         if marking.evidence:
@@ -356,8 +355,7 @@ def _pass_on(
     code = _verdict_code(spam_filter, verdict)
     tag = tag if code == VerdictCode.SPAM else ""
     marks = passthrough.VerdictHeader(name, _line(verdict, "header"), tag, evidence)
-    raw = passthrough.cleaned(raw_message, name)
-    pipe.give(passthrough.marked(raw, marks))
+    pipe.give(passthrough.marked(passthrough.cleaned(raw_message, name), marks))
     trace.judged(verdict)
     with contextlib.suppress(OSError):  # the message is out
         notes.note_lacking(model, spam_filter.metadata)

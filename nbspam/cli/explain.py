@@ -102,8 +102,7 @@ def explain(
             notes.note_older(model, spam_filter.metadata, spam_filter.classifier.base)
         raw = _one(source, options, skips)
         notes.note_skips(skips)
-        limit = _HTML_LIMIT if form == _HTML else _LIMIT
-        wanted = spam_filter.wanted._replace(excerpt=limit)
+        wanted = spam_filter.wanted._replace(excerpt=_HTML_LIMIT if form == _HTML else _LIMIT)
         message = tokenize(raw.message(), raw.source, raw.label, wanted=wanted)
         verdict, explanation = spam_filter.classify_tokens(message), spam_filter.explain(message)
         excerpt, metadata = highlighted_message(message, explanation), spam_filter.metadata

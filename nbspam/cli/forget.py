@@ -67,8 +67,7 @@ def forget(
     silent = quiet or (is_one and not sys.stdout.isatty())
     with update.open_for_learning(model) as lookup:
         wanted = lookup.metadata.settings.wanted
-    noted = trace.noted(raws)
-    messages = tokenized(noted, skips, executor(jobs), digests=True, wanted=wanted)
+    messages = tokenized(trace.noted(raws), skips, executor(jobs), digests=True, wanted=wanted)
     digested, wait = trace.digested(messages), lock_wait(quiet)
     with opened_base(base) as beneath, trace.changes(model, remember=not no_ledger):
         change = update.forget(model, digested, not no_ledger, wait=wait, base=beneath)

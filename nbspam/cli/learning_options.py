@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # --help loads no numpy
 
 _Reading = Callable[[str, ReadingOptions, Skips], Iterator[RawMessage]]
 _read = partial(option, multiple=True, type=SOURCE)
+_read_several = partial(_read, metavar="SRC...", takes_several=True)
 
 
 @section("Sources")
@@ -39,14 +40,10 @@ class Sources(NamedTuple):
     """The labelled messages to read."""
 
     sources: tuple[str, ...] = argument("sources", metavar="[SOURCE]...", nargs=-1)
-    spam: tuple[str, ...] = _read(
-        metavar="SRC...", takes_several=True, help="Read spam from each SRC, up to the next option."
-    )
-    ham: tuple[str, ...] = _read(
-        metavar="SRC...",
-        takes_several=True,
+    spam: tuple[str, ...] = _read_several(help="Read spam from each SRC, up to the next option.")
+    ham: tuple[str, ...] = _read_several(
         help="Read ham from each SRC; a quoted pattern, '~/Maildir/.*', is read without what the"
-        " other options name.",
+        " other options name."
     )
     label: tuple[str, ...] = _read(
         metavar="NAME=SRC",

@@ -96,7 +96,6 @@ def _seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> fl
 
 _trust_after = partial(
     option,
-    "--trust-after",
     seldom=True,
     metavar="TIME",
     callback=_seconds,

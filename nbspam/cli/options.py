@@ -96,7 +96,6 @@ _model = partial(
 MODEL = _model(type=FilePath(readable=False))
 MODEL_NAME = _model(type=FileName(readable=False))
 BASE = rare_option(
-    "--base",
     metavar="FILE",
     type=FileName(readable=False),
     under="Model",
@@ -125,7 +124,6 @@ JOBS = rare_option(
     help="Use N processes for many messages.",
 )
 DASK = rare_option(
-    "--dask",
     metavar="ADDRESS",
     under=MORE,
     help="Run on the Dask cluster at this address; local:N starts N workers here. The output is the"
@@ -380,6 +378,4 @@ def _ham_limit(ctx: click.Context, param: click.Parameter, text: str | None) -> 
     return share
 
 
-ham_limit_option = partial(
-    option, "--max-ham-blocked", metavar="P%", callback=_ham_limit, under="Cut-offs"
-)
+ham_limit_option = partial(option, metavar="P%", callback=_ham_limit, under="Cut-offs")

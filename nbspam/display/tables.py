@@ -149,8 +149,7 @@ class TableWriter:
         elif self._is_json:
             values = dict(zip_longest(self._columns, values))
         if self._is_json:
-            record = {**values, **dict(zip(self._added, added.values(), strict=True))}
-            text = _json(record)
+            text = _json({**values, **dict(zip(self._added, added.values(), strict=True))})
             self.write(f"{text}\n" if self._form == "jsonl" else f"{self._before}{text}")
             self._before = ",\n"
             return

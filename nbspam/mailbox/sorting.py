@@ -263,8 +263,7 @@ class MailFilter:
 
     def _save(self, digests: list[str]) -> None:
         if not self.is_dry_run:
-            reached = self._start._replace(uid=self._reached)
-            self._memory.folders[self._folder.name] = reached
+            self._memory.folders[self._folder.name] = self._start._replace(uid=self._reached)
             for digest in digests:
                 self._memory.judged.pop(digest, None)
                 self._memory.judged[digest] = None

@@ -127,8 +127,7 @@ def symbols(scored: ScoredVerdict) -> list[str]:
 def report(spam_filter: TokenFilter, message: TokenizedMessage, scored: ScoredVerdict) -> str:
     """Return the strongest words of a message with their contributions, as text."""
     explanation = spam_filter.explain(message)
-    readable = [word for word in explanation.words if not is_fragment(word.token)]
-    shown = readable[:_REPORTED]
+    shown = [word for word in explanation.words if not is_fragment(word.token)][:_REPORTED]
     lines = [
         f"nbspam {__version__}: {scored.verdict.verdict}{scored.verdict.remark},"
         f" probability {scored.verdict.probability:.4f},"

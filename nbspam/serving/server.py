@@ -176,8 +176,7 @@ class Server:
         if command in (PING, SKIP):
             return Entry(command=command)
         action = "classify" if command != TELL else "learn" if request.set_local else "forget"
-        head = header_fields.HEAD
-        mid = header_fields.message_id(request.beginning(head)) if self._log else ""
+        mid = header_fields.message_id(request.beginning(header_fields.HEAD)) if self._log else ""
         label = request.message_class if action == "learn" else ""
         return Entry(action, command, mid, request.user, label=label, size=len(request.body))
 
