@@ -43,7 +43,7 @@ BREAK_EVEN, _PER_TOKEN = 35_000, 0.03
 _BYTES = 10  # of mail, per token of it
 
 
-class TokenFilter:
+class TokenFilter(contextlib.AbstractContextManager["TokenFilter"]):
     """The filter of a model that is open, for messages that are tokenized."""
 
     def __init__(
@@ -65,9 +65,6 @@ class TokenFilter:
     def __reduce__(self) -> "tuple[object, ...]":
         """Go to a process that is not forked, or into a file of `pickle`, with the model."""
         return filter_of, (self.model_source, self.cut_offs, self.senders)
-
-    def __enter__(self) -> "TokenFilter":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -78,9 +78,7 @@ def _account_at(
 ) -> account.Account:
     """Return the account of an address: a configured one, or one that asks for its password."""
     user, host, port = address[:3]
-    for place in known.values():
-        if isinstance(place, Maildir):
-            continue
+    for place in (p for p in known.values() if isinstance(p, account.Account)):
         is_same = (place.user, place.host.lower()) == (user, host.lower())
         if is_same and port in (None, place.own_port):
             return place

@@ -212,8 +212,9 @@ def classify(
     n = 0
     with opened() as spam_filter:
         notes.note_lacking(model, spam_filter.metadata)
-        columns = spam_filter.metadata.learned.columns
-        reading_options = reading.options(live_input=live_input).with_learned_columns(columns)
+        learned = spam_filter.metadata.learned
+        reading_options = reading.options().with_learned_columns(learned.columns)
+        reading_options = reading_options._replace(live_input=live_input)
         raws: Iterable[RawMessage | Skipped | SourcePiece]
         with contextlib.ExitStack() as stack:
             table: VerdictTable | None = None

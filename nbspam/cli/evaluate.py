@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -16,9 +16,6 @@ from nbspam.cli.notes import note_binary
 from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading
 from nbspam.errors import OptionError, SourceError
 from nbspam.reading.source import STDIN, Skips
-
-if TYPE_CHECKING:  # the help of this command loads no numpy
-    from nbspam.evaluation.results import Results, Rows
 
 _EXCERPT = 500  # characters of a message's text
 _PAGE_ERRORS = 20  # mistakes that a page shows unless another number is given
@@ -146,10 +143,13 @@ def evaluate(
       nbspam eval --compare all --plot roc.svg messages.tsv
       nbspam eval --compare bernoulli,multinomial --folds 10 messages.tsv
     """
+    # The help loads no numpy.
     from nbspam.cli.evaluating import Reader, compare_models, evaluated, notes_of
+    from nbspam.cli.progress import shown_passes
     from nbspam.display.tables import OutputFiles
-    from nbspam.evaluation.report import print_report
-    from nbspam.evaluation.results import as_json, write_records
+    from nbspam.evaluation.curves import draw
+    from nbspam.evaluation.report import print_report, report_page
+    from nbspam.evaluation.results import as_json, write_predictions, write_records
 
     protocol.check(learning, cutting, model)
     reading.check(sources.names_without_labels())
@@ -172,27 +172,6 @@ def evaluate(
     if protocol.trains:
         found = computed.evaluation
         note_binary(learning.spam_label, found.classes, found.positive)
-    _write_files(computed, report, rows, quiet)
-    if form == "json":
-        click.echo(as_json(computed, report.errors))
-        return
-    if report.is_beside_predictions:
-        write_records(computed.evaluation.outcomes, sys.stdout.buffer, "jsonl", rows)
-        if quiet:
-            return
-    with contextlib.redirect_stdout(sys.stderr if report.is_beside_predictions else sys.stdout):
-        print_report(computed, report.errors, notes_of(computed, model), full=report.full)
-        if not report.full:
-            click.echo("\n--full prints all metrics, the confusion matrix and the scores")
-
-
-def _write_files(computed: "Results", report: Report, rows: "Rows", quiet: bool) -> None:
-    """Write the files that were asked for."""
-    from nbspam.cli.progress import shown_passes
-    from nbspam.evaluation.curves import draw
-    from nbspam.evaluation.report import report_page
-    from nbspam.evaluation.results import write_predictions
-
     with shown_passes(quiet) as passes:
         if report.written is not None:
             passes.begin(f"writing {report.written}", 0)
@@ -204,3 +183,14 @@ def _write_files(computed: "Results", report: Report, rows: "Rows", quiet: bool)
             errors, typed = report.errors or _PAGE_ERRORS, shlex.join(["nbspam", *sys.argv[1:]])
             text = report_page(computed, errors, typed)
             report.page.write_text(text, encoding="ascii", newline="\n")
+    if form == "json":
+        click.echo(as_json(computed, report.errors))
+        return
+    if report.is_beside_predictions:
+        write_records(computed.evaluation.outcomes, sys.stdout.buffer, "jsonl", rows)
+        if quiet:
+            return
+    with contextlib.redirect_stdout(sys.stderr if report.is_beside_predictions else sys.stdout):
+        print_report(computed, report.errors, notes_of(computed, model), full=report.full)
+        if not report.full:
+            click.echo("\n--full prints all metrics, the confusion matrix and the scores")

@@ -36,18 +36,6 @@ _NUMBERED = re.compile(r"(.+):(\d+)")
 _SUM = "sum (log-odds)"
 
 
-def _check(source: str, words: bool, cutting: Cutting, reading: Reading, form: str) -> None:
-    """Raise OptionError for options that are wrong with any model."""
-    cutting.check()
-    reading.check(() if words else (source,))
-    if words and source != STDIN:
-        raise OptionError(f"--words reads no message; leave out {source}, or --words")
-    if words and form == _HTML:
-        raise OptionError(
-            "--words and --format html cannot be used together; leave one of them out"
-        )
-
-
 @command("explain")
 def explain(
     *,
@@ -91,7 +79,14 @@ def explain(
     trigrams and pieces of the opening are added up unless --fragments is given.  JSON has all
     words.  --format html prints one self-contained page.
     """
-    _check(source, words, cutting, reading, form)
+    cutting.check()
+    reading.check(() if words else (source,))
+    if words and source != STDIN:
+        raise OptionError(f"--words reads no message; leave out {source}, or --words")
+    if words and form == _HTML:
+        raise OptionError(
+            "--words and --format html cannot be used together; leave one of them out"
+        )
     options, skips = reading.options(), Skips(reading.strict)
     if words:
         _print_words(model, top, form, fragments, legend)

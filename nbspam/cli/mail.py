@@ -304,9 +304,7 @@ def _places(names: Sequence[str], senders: options.SenderOptions) -> list[Place]
     return places
 
 
-def _for_each(
-    accounts: Sequence[Place], work: Callable[[Mailbox], None], is_dry_run: bool = False
-) -> None:
+def _for_each(accounts: Sequence[Place], work: Callable[[Mailbox], None], is_dry_run: bool) -> None:
     """Connect to each place and work on it; a failure at one place does not stop the others.
 
     Raises the last failure; earlier ones are printed.

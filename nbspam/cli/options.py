@@ -226,17 +226,12 @@ class Reading(NamedTuple):
                 )
 
     def options(
-        self,
-        seen: bool = False,
-        quiet: bool = False,
-        live_input: source.LiveInput | None = None,
-        needs_content: bool = False,
+        self, seen: bool = False, quiet: bool = False, needs_content: bool = False
     ) -> source.ReadingOptions:
         """Return options for `reading`.
 
         seen: read only mail that was read.  quiet: say nothing of how a source was read.
         needs_content: whether an empty message is none.
-        live_input: told of the stream whose messages are to be answered as they come.
         """
         header_row = None if self.header_row is None else self.header_row == "yes"
         table = source.TableOptions(self.text_column, self.label_column, self.encoding, header_row)
@@ -247,7 +242,6 @@ class Reading(NamedTuple):
             attached=self.attached,
             needs_content=needs_content,
             outside=self.outside,
-            live_input=live_input,
             read_imap_folder=_read_imap_folder,
             tell=partial(_tell, quiet),
         )

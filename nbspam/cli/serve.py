@@ -2,8 +2,8 @@
 
 import logging
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -173,8 +173,13 @@ def serve(
         else:
             listening = listening._replace(socket=None)
     log = Log(serving.log) if serving.log else None
-    resource = click.get_current_context().with_resource
-    resource(_logging(log, quiet))
+    context = click.get_current_context()
+    resource = context.with_resource
+    # It handles what the server and this file log.
+    logger, handler = logging.getLogger("nbspam"), _Handler(log, quiet)
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    context.call_on_close(partial(logger.removeHandler, handler))
     # The model first: without one there is no reason to listen.
     if base is not None and serving.user_models is not None:  # of the environment or a config file
         _logger.info(f"{base}: is not used; with --user-models {model} is the base")
@@ -243,18 +248,6 @@ class _Handler(logging.Handler):
             is_noted = is_warning or not self._quiet
         if is_noted:
             _note(sentence)
-
-
-@contextmanager
-def _logging(log: Log | None, quiet: bool) -> Iterator[None]:
-    """Handle what the server and this file log."""
-    logger, handler = logging.getLogger("nbspam"), _Handler(log, quiet)
-    logger.setLevel(logging.INFO)
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
 
 
 def _note(sentence: str) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _PATIENCE = 1.0  # seconds that the lines of many messages may wait together
 
 
-class Trace(NoTrace):
+class Trace(NoTrace, contextlib.AbstractContextManager["Trace"]):
     """Logs what one run of a command does with its messages, and why it fails.
 
     Nothing that it does fails: what cannot be logged is said on standard error, once.
@@ -44,9 +44,6 @@ class Trace(NoTrace):
         self._identities: dict[str, Identity] = {}  # by source
         self._learning: dict[str, tuple[str, str]] = {}  # digest -> source, label
         self._notes: dict[str, str] = {}  # digest -> what else is to be said
-
-    def __enter__(self) -> "Trace":
-        return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Log why the command fails, if it does; else say if something was not logged."""

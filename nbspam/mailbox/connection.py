@@ -5,7 +5,7 @@ Messages are read with PEEK, so that none becomes \\Seen, and expunged by UID on
 
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -76,7 +76,7 @@ class FetchedMessage(NamedTuple):
     content: bytes
 
 
-class Connection:
+class Connection(AbstractContextManager["Connection"]):
     """A connection to an account's server, logged in; a context manager.
 
     Each method raises UnavailableError when the server does not answer, and AccountError when it
@@ -100,9 +100,6 @@ class Connection:
         self._folders: list[ListedFolder] | None = None
         self._open = Folder("", 0, 0)
         self._client = connected(account)
-
-    def __enter__(self) -> "Connection":
-        return self
 
     def __exit__(self, kind: object, *_: object) -> None:
         """Log out; after an error only close the connection."""

@@ -313,8 +313,7 @@ class Lessons:
     def messages(self) -> Iterator[RawMessage]:
         """Yield the messages with their classes; `commit` notes that they were learned."""
         yield from self._spam()
-        account = self._connection.account
-        for name in expand_patterns(self._connection, account.ham, self._junk):
+        for name in expand_patterns(self._connection, self._connection.account.ham, self._junk):
             yield from self._kept(name)
 
     def commit(self, withheld: Iterable[str]) -> None:

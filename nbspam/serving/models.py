@@ -342,8 +342,7 @@ class Setup(NamedTuple):
     def cut_offs_of(self, metadata: Metadata) -> CutOffs:
         """Return the cut-offs for a model; raises OptionError."""
         cut_offs = CutOffs.of_model(metadata)
-        is_binary = len(metadata.settings.classes) == 2
-        return cut_offs.changed(*self.cut_offs) if is_binary else cut_offs
+        return cut_offs.changed(*self.cut_offs) if len(metadata.settings.classes) == 2 else cut_offs
 
     def common(self, opening: Opening) -> CurrentModel:
         """Open the model that is not a user's; raises NbspamError."""
