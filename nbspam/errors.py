@@ -113,11 +113,21 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
-def install_command(package: str) -> str:
-    """Return the command that installs a package for the interpreter that runs this."""
-    from shlex import quote  # for errors only
+def install_command(*packages: str) -> str:
+    """Return the command that installs packages for the interpreter that runs this."""
+    from shlex import join  # for errors only
 
-    return f"{quote(sys.executable or 'python3')} -m pip install {package}"
+    return join([sys.executable or "python3", "-m", "pip", "install", *packages])
+
+
+def needs_extra(what: str, packages: str, extra: str) -> str:
+    """Return the sentence for packages that are not installed, of an optional extra of nbspam.
+
+    what: needs them, such as `drawing curves`.
+    """
+    them = "them" if " and " in packages else "it"
+    command = install_command(f"nbspam[{extra}]")
+    return f"{what} needs {packages}; install {them} with: {command}"
 
 
 class NbspamError(Exception):

@@ -20,7 +20,7 @@ from functools import cache, partial
 from typing import Any
 
 from nbspam.cli.command import config_file
-from nbspam.cli.settings import absolute_path, read_config
+from nbspam.cli.settings import absolute_path, near_miss, read_config
 from nbspam.errors import AccountError, OptionError
 from nbspam.mailbox import account
 from nbspam.mailbox.connection import read_folder
@@ -173,8 +173,7 @@ def _problem(key: str, value: object) -> str:
     if key == "password":
         return "passwords are not allowed in the config file; use password-command or password-file"
     if key not in KEYS:
-        close = difflib.get_close_matches(key.replace("_", "-"), KEYS, 1)
-        remedy = f"did you mean {close[0]}?" if close else f"choose one of {', '.join(KEYS)}"
+        remedy = near_miss(key, KEYS, f"choose one of {', '.join(KEYS)}")
         return f"unknown key; {remedy}"
     if key in _NUMBERS:
         low, high = _NUMBERS[key]

@@ -31,7 +31,7 @@ HEADINGS = (
     *("Sources", "Mail", "Sockets", "Serving", "Test"),
     *("Model", "Cut-offs", "Senders", "Output", MORE),
 )
-_SHOW_ALL = "nbspam.show_all"  # in a context's `meta`
+_SHOW_ALL, _PLACES = "nbspam.show_all", "nbspam.places"  # in a context's `meta`
 
 RecordType = TypeVar("RecordType", bound=type)
 
@@ -39,7 +39,8 @@ RecordType = TypeVar("RecordType", bound=type)
 class Option(click.Option):
     """A click option with a heading, and rules that `Command` checks.
 
-    seldom: only --help-all shows it.  needs: the option without which it is refused.
+    seldom: only --help-all shows it.
+    needs: options, in one string, of those of the command: typed without any, it is refused.
     excludes: options, in one string, that it cannot be used with.
     formats: of the sources, if it has no use with others.
     in_file: the config file can set it for all commands that have it.
@@ -177,13 +178,13 @@ class Command(click.Command):
                 from nbspam.cli.settings import defaults
 
                 options = {option.flag[2:]: option for option in self.options()}
-                ctx.default_map = defaults(path, self.table, options)
+                ctx.default_map, ctx.meta[_PLACES] = defaults(path, self.table, options)
             return super().parse_args(ctx, self._with_one_value_each(args))
         except click.UsageError as error:
             error.ctx = error.ctx or ctx  # click omits it where an option lacks its value
             option = getattr(error, "param", None)
             if isinstance(option, Option) and _is_from_file(ctx, option):
-                problem = f"{path}: {option.flag[2:]}: {error.message.rstrip('.')}"
+                problem = f"{place_of(option.flag, ctx)}: {error.message.rstrip('.')}"
                 raise OptionError(f"{problem}; correct it, or leave it out") from error
             raise
 
@@ -221,10 +222,13 @@ class Command(click.Command):
     def arguments(self, ctx: click.Context) -> dict[str, Any]:
         """Return the arguments of the function; raises OptionError."""
         values = dict(ctx.params)
+        flags = [option.flag for option in self.options()]
         options = {o.flag: o for o in self.options() if _is_given(ctx, o.name or "")}
         for flag, option in options.items():
-            if option.needs and option.needs not in options:
-                raise OptionError(f"{flag} needs {option.needs}; add that, or leave out {flag}")
+            needed = [name for name in option.needs.split() if name in flags]
+            if needed and not options.keys() & {*needed} and not _is_from_file(ctx, option):
+                names = " or ".join(needed)
+                raise OptionError(f"{flag} needs {names}; add that, or leave out {flag}")
             for other in option.excludes.split():
                 if other in options and other != flag:
                     where = " of the config file" if _is_from_file(ctx, options[other]) else ""
@@ -295,6 +299,17 @@ def _is_given(ctx: click.Context, name: str) -> bool:
 
 def _is_from_file(ctx: click.Context, parameter: click.Parameter) -> bool:
     return ctx.get_parameter_source(parameter.name or "") is ParameterSource.DEFAULT_MAP
+
+
+def place_of(flag: str, ctx: click.Context | None = None) -> str:
+    """Return where an option is set, for errors: its flag, or the config file and its key there.
+
+    ctx: of the command; by default of the running one.
+    """
+    ctx = ctx or click.get_current_context(silent=True)  # there is none in another thread
+    name = flag[2:].replace("-", "_")
+    is_from_file = ctx and ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
+    return str(ctx.meta[_PLACES][flag[2:]]) if ctx and is_from_file else flag
 
 
 def is_typed(name: str) -> bool:

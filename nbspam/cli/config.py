@@ -55,12 +55,13 @@ def config(
         context = subcommand.make_context(name, [], group)  # raises for a wrong value
         values = subcommand.arguments(context)
         if name == "classify":
-            senders = values["senders"]
+            senders, common = values["senders"], context
         elif table:
             from nbspam.cli.serve import check
 
-            values["senders"].lists()  # raises, as `check`
-            check(values["cutting"], values["listening"], values["serving"])
+            with context:
+                values["senders"].lists()  # raises, as `check`
+                check(values["cutting"], values["listening"], values["serving"])
         for parameter in subcommand.options():
             key, field = parameter.flag[2:], parameter.name or ""
             origin = _ORIGINS.get(context.get_parameter_source(field) or ParameterSource.DEFAULT)
@@ -70,7 +71,8 @@ def config(
                     value = f"{value:04o}"  # as it is written
                 value = value if isinstance(value, bool | int | float | tuple) else str(value)
                 rows.append((f"[serve] {key}" if name == "serve" else key, value, origin))
-    _check_senders(senders, hosts)
+    with common:
+        _check_senders(senders, hosts)
     rows += [(f"[mail.{name}]", place.name, "file") for name, place in places.items()]
     if form == "json":
         settings = [dict(zip(("option", "value", "from"), row, strict=True)) for row in rows]

@@ -4,7 +4,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,7 +67,7 @@ def mail() -> None:
       junk = "Spam"                          # if the server marks none as \\Junk
       tls = "starttls"                       # if port 993 is not there
 
-    An account needs imapclient: pip install imapclient.  docs/mail.md has recipes for cron and
+    An account needs imapclient: pip install 'nbspam[imap]'.  docs/mail.md has recipes for cron and
     systemd.
     """
 
@@ -94,11 +93,11 @@ def _seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> fl
     return float(duration[1]) * _UNITS[duration[2]]
 
 
-_trust_after = partial(
-    option,
+_TRUST_AFTER = option(
     seldom=True,
     metavar="TIME",
     callback=_seconds,
+    needs="--learn",
     help="Learn what nbspam moved to the junk folder once it has been there this long (7d, 12h)."
     " [default: once it was seen there]",
 )
@@ -113,7 +112,7 @@ class Sorting(NamedTuple):
     junk: str | None = _JUNK
     mark: bool = flag(help="Set the keyword $Junk on spam instead of moving it.")
     unsure_keyword: str | None = option(metavar="NAME", help="Set this keyword on unsure messages.")
-    trust_after: float | None = _trust_after(needs="--learn")
+    trust_after: float | None = _TRUST_AFTER
     move_taught: bool = rare_flag(help="Also move messages that were taught as ham.")
 
 
@@ -200,7 +199,7 @@ def learn_(
     accounts: tuple[str, ...] = _ACCOUNTS,
     model: Path = options.MODEL,
     junk: str | None = _JUNK,
-    trust_after: float | None = _trust_after(),
+    trust_after: float | None = _TRUST_AFTER,
     dry_run: bool = rare_flag(
         help="Say what would be learned, and what looks like another class; change nothing."
     ),

@@ -307,7 +307,9 @@ def outcome(
             if isinstance(error, click.NoSuchOption) and error.possibilities:
                 near = error.possibilities[:1]  # the nearest; click would sort them
                 error = click.NoSuchOption(error.option_name, None, near, error.ctx)
-            said = re.sub(r"\.? \(?Did you", "; did you", error.format_message())
+            said = re.sub(
+                r"\.? \(?Did you", "; did you", errors.without_passwords(error.format_message())
+            )
             said = said.removesuffix("?)").rstrip(".?")
             path = error.ctx.command_path if error.ctx else "nbspam"
             return error.exit_code, f"{said[:1].lower()}{said[1:]}; see {path} --help"
@@ -326,7 +328,7 @@ def outcome(
         case ModuleNotFoundError(name="numpy" | "scipy" | "rich" as name):
             return ExitCode.ERROR, (
                 f"{name} is not installed; eval needs it, and train without --update; install it"
-                " with: pip install numpy scipy rich"
+                f" with: {errors.install_command('numpy', 'scipy', 'rich')}"
             )
         case _:
             code, sentence = describe(error)

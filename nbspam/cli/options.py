@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from nbspam.cli import command
 from nbspam.cli.command import MORE, Option, flag, option, rare_flag, rare_option, section
 from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
+from nbspam.names import is_url
 from nbspam.reading import source
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import Metadata
@@ -49,18 +51,14 @@ class ProbabilityType(click.types.FloatParamType):
 PROBABILITY = ProbabilityType()
 
 
-class FilePath(click.Path):
-    """A file as a `pathlib.Path`, imported only when a value is converted."""
-
-    def coerce_path_result(self, value: str | os.PathLike[str]) -> "Path":
-        """Return the parameter's value."""
-        from pathlib import Path
-
-        return Path(value)
-
-
 class FileName(click.Path):
     """A file name as `pathlib` writes it; pathlib is imported only if it changes the name."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the parameter's value; a URL is refused."""
+        if is_url(value):
+            self.fail(f"{value} is a URL, and a file is needed; download it, and name the copy.")
+        return super().convert(value, param, ctx)
 
     def coerce_path_result(self, value: str | os.PathLike[str]) -> str:
         """Return the parameter's value."""
@@ -70,6 +68,16 @@ class FileName(click.Path):
 
             name = str(Path(name))
         return name
+
+
+class FilePath(FileName):
+    """A file as a `pathlib.Path`, imported only when a value is converted."""
+
+    def coerce_path_result(self, value: str | os.PathLike[str]) -> "Path":  # type: ignore[override]
+        """Return the parameter's value."""
+        from pathlib import Path
+
+        return Path(value)
 
 
 def make_default_folder(model: "Path") -> None:
@@ -325,6 +333,7 @@ class Cutting(NamedTuple):
 
 
 _senders = partial(option, metavar="SENDER", multiple=True, in_file=True)
+_PROVED = "--allow --user-models"  # what has senders that need a proof
 
 
 @section("Senders")
@@ -339,11 +348,12 @@ class SenderOptions(NamedTuple):
     auth_host: tuple[str, ...] = _senders(
         metavar="HOST",
         seldom=True,
+        needs=_PROVED,
         help="Your mail server, as the Authentication-Results that it writes name it: they prove"
         " who sent a mail.",
     )
     trust_from: bool = rare_flag(
-        in_file=True, help="Believe From without a proof; anybody can forge it."
+        needs=_PROVED, in_file=True, help="Believe From without a proof; anybody can forge it."
     )
 
     def lists(self, *hosts: str | None) -> "SenderLists | None":
@@ -355,8 +365,9 @@ class SenderOptions(NamedTuple):
             return None
         from nbspam.reading.senders import sender_lists  # not loaded without lists
 
+        names = command.place_of("--allow"), command.place_of("--block")
         named = tuple(host for host in hosts if host)
-        return sender_lists(self.allow, self.block, named or self.auth_host, self.trust_from)
+        return sender_lists(self.allow, self.block, named or self.auth_host, self.trust_from, names)
 
 
 def _ham_limit(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:

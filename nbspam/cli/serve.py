@@ -11,9 +11,9 @@ from typing import NamedTuple
 import click
 
 from nbspam.cli import notes
-from nbspam.cli.command import LOG, command, flag, is_typed, option, rare_flag, rare_option, section
+from nbspam.cli.command import LOG, command, flag, is_typed, option, place_of, rare_option, section
 from nbspam.cli.options import BASE, FILE_PATH, MODEL, QUIET, Cutting, SenderOptions
-from nbspam.errors import OptionError, ServingError, install_command
+from nbspam.errors import NbspamError, OptionError, needs_extra
 from nbspam.reading.senders import SenderLists
 from nbspam.serving import server as spamd_server
 from nbspam.serving.clients import Limits
@@ -34,8 +34,8 @@ def _mode(ctx: click.Context, param: click.Parameter, value: str) -> int:
         mode = -1
     if not 0 <= mode <= 0o777:
         raise OptionError(
-            f"--socket-mode {value!r} is not a file mode; 0600 is for the owner only, 0660 for the"
-            " group too"
+            f"{place_of('--socket-mode', ctx)} {value!r} is not a file mode; 0600 is for the owner"
+            " only, 0660 for the group too"
         )
     return mode
 
@@ -47,6 +47,7 @@ class Listening(NamedTuple):
     socket: Path | None = option(metavar="PATH", type=FILE_PATH, help="Listen on a Unix socket.")
     socket_mode: int = option(
         metavar="MODE",
+        needs="--socket --metrics",
         callback=_mode,
         default="0600",
         help="Set the file mode of that socket; 0660 lets its group connect.",
@@ -54,8 +55,10 @@ class Listening(NamedTuple):
     listen: str | None = option(
         metavar="HOST:PORT", help="Listen on TCP; spamc's default port is 783."
     )
-    allow_any_address: bool = rare_flag(
-        help="Let --listen and --metrics take an address that other machines can connect to."
+    allow_any_address: bool = flag(
+        seldom=True,
+        needs="--listen --metrics",
+        help="Let --listen and --metrics take an address that other machines can connect to.",
     )
     metrics: str | None = option(
         metavar="ADDRESS",
@@ -69,9 +72,10 @@ class Serving(NamedTuple):
     """What clients may do, and what the server writes."""
 
     tell: bool = flag(help="Let clients teach the model (spamc -L).")
-    x_spam: bool = rare_flag(
+    x_spam: bool = flag(
+        seldom=True,
         help="Also write X-Spam-Flag, X-Spam-Level and X-Spam-Status, for recipes that look for"
-        " them."
+        " them.",
     )
     max_size: int = rare_option(
         metavar="BYTES",
@@ -104,6 +108,7 @@ class Serving(NamedTuple):
     max_users: int = rare_option(
         type=click.IntRange(0),
         default=_DEFAULTS.max_users,
+        needs="--user-models",
         help="With --user-models, let no message create a model once N users have one.",
     )
     workers: int | None = option(
@@ -114,23 +119,27 @@ class Serving(NamedTuple):
 
 def check(cutting: Cutting, listening: Listening, serving: Serving) -> None:
     """Raise OptionError for wrong cut-offs and places; names of hosts are not looked up."""
-    cutting.check()
+    try:
+        cutting.check()
+    except OptionError as error:
+        given = [name for name, value in cutting._asdict().items() if value is not None]
+        where = place_of(f"--{given[0].replace('_', '-')}")
+        raise OptionError(f"{where}: {error.problem}", error.remedy) from error
+    if not serving.timeout > 0:  # it is not a number
+        raise OptionError(f"{place_of('--timeout')} must be a number of seconds, such as 60")
     if serving.user_models is not None and is_typed("base"):
         raise OptionError(
             "with --user-models the model of --model is the base of every user's; leave out --base"
         )
     if listening.metrics and find_spec("prometheus_client") is None:
-        raise ServingError(
-            "--metrics needs prometheus_client; install it with:"
-            f" {install_command('prometheus_client')}"
-        )
+        raise NbspamError(needs_extra("--metrics", "prometheus_client", "serve"))
     for name, place in (("--listen", listening.listen), ("--metrics", listening.metrics)):
         if place is None or (name == "--metrics" and _is_path(place)):
             continue
         try:
             check_place(place, listening.allow_any_address)
         except OptionError as error:
-            raise OptionError(f"{name} {error.problem}", error.remedy) from error
+            raise OptionError(f"{place_of(name)} {error.problem}", error.remedy) from error
 
 
 def _is_path(address: str | None) -> bool:
@@ -154,8 +163,8 @@ def serve(
     It listens on a Unix socket, on TCP, or on the sockets that systemd passes.  Scores are on
     SpamAssassin's scale: 5.0 or more is spam, and a point is a nat of log-odds.
 
-    The model stays open, and is reopened when its file is replaced, or at SIGHUP.  SIGTERM and
-    SIGINT stop the server once the current requests are answered.
+    The model stays open.  It and the lists of senders are read again when their files change, or at
+    SIGHUP.  SIGTERM and SIGINT stop the server once the current requests are answered.
 
     \b
     Examples:

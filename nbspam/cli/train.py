@@ -119,6 +119,14 @@ class ClassSizes:
             sources = self._first.setdefault(name, [])
             sources += first[name][: FEW - len(sources)]
 
+    def note_unread(self, quiet: bool) -> None:
+        """Say, unless quiet, that --seen has left no message to learn."""
+        if not (self._sizes or quiet):
+            note(
+                "no message is marked as read by its owner, so none was learned; leave out --seen"
+                " to learn those that are not, too"
+            )
+
     def note_small(self, strict: bool) -> None:
         """Print notes on classes of a few messages beside two large ones, with their sources.
 
@@ -337,6 +345,8 @@ def train(
         pending.columns = sizes.columns
         sizes.report_shared(*pending.shared(), quiet, skips.strict)
         notes.note_skips(skips, quiet)
+        if writing.seen:
+            sizes.note_unread(quiet)
         options.make_default_folder(model)
         if writing.update:
             update_model(pending, training)
@@ -401,6 +411,8 @@ def train_whole(
             training.sizes.add(piece.summary.messages, piece.summary.first)
         training.sizes.note_small(training.skips.strict)
         notes.note_skips(training.skips, quiet)
+        if training.writing.seen:
+            training.sizes.note_unread(quiet)
         options.make_default_folder(model)
         if instead is not None and len(run.labels) < 2:
             instead(run.messages())

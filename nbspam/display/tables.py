@@ -23,7 +23,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from nbspam.errors import OptionError, SourceError, TableError, install_command, one_line
+from nbspam.errors import NbspamError, OptionError, SourceError, TableError, needs_extra, one_line
 from nbspam.reading.columns import VERDICT_COLUMNS
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import field
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from nbspam.reading.cutting import SourcePiece
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
-_PACKAGES = {"parquet": "pyarrow", "xlsx": "openpyxl"}
+_PACKAGES = {"parquet": ("pyarrow", "parquet"), "xlsx": ("openpyxl", "excel")}  # and extras
 FORMS = (*_DELIMITERS, "jsonl", "json", *_PACKAGES)  # and the endings of files
 _FORMULA = tuple("=+-@\t\r\n\0")
 _NUMBER = re.compile(r"[-+]?(?:|[\d.,' \u00a0\u202f]*\d(?:e[-+]?\d+)? ?%?|inf|nan)", re.IGNORECASE)
@@ -49,7 +49,7 @@ _NO_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 def form_of(path: Path) -> str:
     """Return the form of a table file by its ending, one of FORMS.
 
-    Raises OptionError for another ending, and if the package that writes it is missing.
+    Raises OptionError for another ending, NbspamError if the package that writes it is missing.
     """
     form = path.suffix.lower()[1:]
     if form not in FORMS:
@@ -58,11 +58,9 @@ def form_of(path: Path) -> str:
             f"{path}: unknown format of a table; name a file that ends in"
             f" {', '.join(endings[:-1])} or {endings[-1]}"
         )
-    if form in _PACKAGES and not find_spec(_PACKAGES[form]):
-        package = _PACKAGES[form]
-        raise OptionError(
-            f"{path}: writing .{form} needs {package}; install it with: {install_command(package)}"
-        )
+    package, extra = _PACKAGES.get(form, ("", ""))
+    if package and not find_spec(package):
+        raise NbspamError(needs_extra(f"{path}: writing .{form}", package, extra))
     return form
 
 

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from nbspam.bayes.matrix import Floats
-from nbspam.errors import OptionError, Remedy, counted, install_command, one_line
+from nbspam.errors import NbspamError, OptionError, Remedy, counted, needs_extra, one_line
 from nbspam.evaluation import metrics
 from nbspam.evaluation.comparison import DEFAULT, Compared
 from nbspam.evaluation.metrics import ScoredMessages
@@ -35,7 +35,7 @@ CutOffPoint = tuple[str, float, float]  # its name; ham blocked and spam missed,
 
 
 def check_plot(path: Path | None = None) -> None:
-    """Raise OptionError unless matplotlib is there and the file's name ends in a format."""
+    """Raise NbspamError without matplotlib, OptionError unless the file's name ends in a format."""
     if path is not None and path.suffix.lower() not in _UNDATED:
         raise OptionError(
             f"{path}: unknown format of plots; name a file that ends in .svg, .png or .pdf"
@@ -43,8 +43,7 @@ def check_plot(path: Path | None = None) -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        how = install_command("matplotlib")
-        raise OptionError(f"curves need matplotlib; install it with: {how}") from error
+        raise NbspamError(needs_extra("drawing curves", "matplotlib", "plot")) from error
 
 
 def roc_points(messages: ScoredMessages) -> tuple[Floats, Floats]:

@@ -199,8 +199,7 @@ class LabelCheck:
                 )
             intended = {HAM, SPAM, *settings.classes, self._spam_label}
             rare = [label for label in rare_classes(self._sizes) if label not in intended]
-        left_out = {label: self._first[label] for label in rare}
-        return Mislabelled.of(left_out, self._second_rows)
+        return Mislabelled.of({label: self._first[label] for label in rare}, self._second_rows)
 
     def _unknown(self, label: str) -> SourceError:
         classes = self._settings.classes

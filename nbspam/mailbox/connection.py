@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from nbspam.errors import AccountError, install_command
+from nbspam.errors import AccountError, needs_extra
 from nbspam.mailbox.account import (
     INBOX,
     Account,
@@ -92,10 +92,8 @@ class Connection(AbstractContextManager["Connection"]):
         try:
             from nbspam.mailbox.bounded import connected, decoded_name
         except ModuleNotFoundError as error:
-            raise AccountError(
-                f"{account.name}: mail at a server needs imapclient; install it with:"
-                f" {install_command('imapclient')}"
-            ) from error
+            what = needs_extra(f"{account.name}: mail at a server", "imapclient", "imap")
+            raise AccountError(what) from error
         self.account, self._decoded = account, decoded_name
         self._folders: list[ListedFolder] | None = None
         self._open = Folder("", 0, 0)

@@ -25,7 +25,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
-from nbspam.errors import OptionError, Remedy, SourceError, TableError, counted, install_command
+from nbspam.errors import OptionError, Remedy, SourceError, TableError, counted, needs_extra
 from nbspam.names import HAM, SPAM
 from nbspam.reading import columns, lines, mail, rows
 from nbspam.reading.columns import Columns, Nested
@@ -216,9 +216,9 @@ def _plan(
 LIMITS = {"json": 256 << 20, "parquet": 512 << 20, "xlsx": 256 << 20}
 # The kind of file, and the packages that read it.
 _FILES = {
-    "json": ("JSON", "json"),
-    "parquet": ("a Parquet file", "pandas and pyarrow"),
-    "xlsx": ("an Excel workbook", "openpyxl"),
+    "json": ("JSON", "json", ""),
+    "parquet": ("a Parquet file", "pandas and pyarrow", "parquet"),
+    "xlsx": ("an Excel workbook", "openpyxl", "excel"),
 }
 _SHEET_ROWS = 1 << 20  # as Excel has them
 _NAME = "the data frame"
@@ -255,16 +255,14 @@ def _memory_table(
 @contextmanager
 def _failing(content: Content) -> Iterator[None]:
     """Turn what fails while a table is read into a TableError."""
-    kind, packages = _FILES[content.form]
+    kind, packages, extra = _FILES[content.form]
     try:
         yield
     except TableError:
         raise
     except ImportError as error:
-        raise TableError(
-            f"{content.name}: reading {kind} needs {packages}; install them with:"
-            f" {install_command(packages.replace(' and', ''))}"
-        ) from error
+        what = needs_extra(f"{content.name}: reading {kind}", packages, extra)
+        raise TableError(what) from error
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         is_not = "is not" if content.form == "json" else "not"

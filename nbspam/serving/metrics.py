@@ -82,7 +82,11 @@ class Metrics(Collector):
         gauge("learning_queue_messages", text, lambda: teacher.n_waiting if teacher else 0)
         text = "Unix time of the model file."
         gauge("model_modified_timestamp_seconds", text, lambda: current.use().modified)
-        gauge("unusable_models", "Model files that are bad.", lambda: current.n_unusable)
+        gauge(
+            "unusable_models",
+            "Models and lists of senders that are bad.",
+            lambda: current.n_unusable,
+        )
         info = prometheus.Info("nbspam_build", "The version.", registry=registry)
         info.info({"version": __version__})
         registry.register(self)

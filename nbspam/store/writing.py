@@ -173,10 +173,8 @@ def _has_same_list(handle: int, path: Path) -> bool:
 
 def unwritable(path: Path, error: OSError, what: str = "model") -> ModelError:
     """Return the error for a model that the system does not let us write."""
-    there = f"; the {what} that was there is unchanged" if os.path.exists(path) else ""  # noqa: PTH110 (a closed folder raises)
-    return ModelError(
-        f"{path}: cannot be written ({error.strerror}){there}; {_mended(path, error)}"
-    )
+    kept = f"; the {what} that was there is unchanged" if os.path.exists(path) else ""  # noqa: PTH110 (a closed folder raises)
+    return ModelError(f"{path}: cannot be written ({error.strerror}){kept}; {_mended(path, error)}")
 
 
 _NO_ROOM = errno.ENOSPC, errno.EDQUOT, errno.EFBIG

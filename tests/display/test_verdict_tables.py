@@ -212,13 +212,6 @@ def test_other_endings_are_refused(tmp_path, name):
         form_of(tmp_path / name)
 
 
-def test_a_missing_package_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbspam.display.tables.find_spec", lambda name: None)
-    for ending, package in (("parquet", "pyarrow"), ("xlsx", "openpyxl")):
-        with pytest.raises(OptionError, match=rf"needs {package}; .* -m pip install {package}$"):
-            form_of(tmp_path / f"a.{ending}")
-
-
 def test_a_file_is_replaced_when_the_new_one_is_whole(tmp_path):
     path, link = tmp_path / "a.csv", tmp_path / "link.csv"
     path.write_text("old")

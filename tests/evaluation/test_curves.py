@@ -85,12 +85,6 @@ def test_the_ending_chooses_the_format(tmp_path, name, start):
     assert (tmp_path / name).read_bytes().startswith(start)
 
 
-def test_without_matplotlib_it_is_said_how_to_get_it(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(OptionError, match=r"curves need matplotlib; .* -m pip install matplotlib$"):
-        curves.check_plot(tmp_path / "a.svg")
-
-
 @each(
     "spam, log_odds, charts",
     [
