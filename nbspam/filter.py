@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from nbspam.reading.cutting import SourcePiece
     from nbspam.reading.message import RawMessage
     from nbspam.reading.senders import SenderLists
-    from nbspam.reading.source import Skipped, Skips
+    from nbspam.reading.source import ReadingNote, Skips
     from nbspam.scoring.base import Base
     from nbspam.scoring.batch_rules import BulkClassifier
     from nbspam.scoring.explanation import Explanation
@@ -319,7 +319,7 @@ class ClassifiedMessage(NamedTuple):
 
 
 def classified(
-    raws: "Iterable[RawMessage | Skipped | SourcePiece]",
+    raws: "Iterable[RawMessage | ReadingNote | SourcePiece]",
     skips: "Skips",
     where: "Executor",
     spam_filter: TokenFilter,
@@ -349,7 +349,7 @@ def classified(
 
 def _classify_batch(
     how: tuple[TokenFilter, bool, bool], batch: "Batch"
-) -> "list[ClassifiedMessage | Skipped]":
+) -> "list[ClassifiedMessage | ReadingNote]":
     spam_filter, is_bare, finds_taught = how
     items = list(tokenize_batch(batch, Tokenizing(finds_taught, spam_filter.wanted)))
     messages = [item for item in items if isinstance(item, TokenizedMessage)]

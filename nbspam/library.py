@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from nbspam.bayes.event_model import BERNOULLI
 from nbspam.bayes.trait_model import SMOOTHING, Variances
@@ -94,6 +94,19 @@ class Filter:
         """
         return self._inner.classify_tokens(self._tokenized(message))
 
+    @overload
+    def classify_many(
+        self,
+        messages: "pd.DataFrame",
+        *,
+        text_column: str | None = None,
+        strict: bool = False,
+        jobs: int = 1,
+    ) -> "pd.DataFrame": ...
+
+    @overload
+    def classify_many(self, messages: Iterable[AnyMessage], *, jobs: int = 1) -> list[Verdict]: ...
+
     def classify_many(
         self,
         messages: "Messages",
@@ -108,20 +121,25 @@ class Filter:
         text_column: by default the column that the model learned from, else one found by content.
         strict: raise SourceError for a row without a text; else a warning is given, and the row has
         the verdict on an empty message.  jobs: processes.
-        Returns n verdicts, or a DataFrame of n rows with `verdict`, `probability` and `log_odds`.
+        Returns n verdicts, or a DataFrame of n rows with `verdict`, `probability`, `log_odds` and
+        `reason`; if it has one of these, with `verdict_2` … and a warning.
         Raises SourceError for an item that is no message, OptionError, and TableError.
 
         >>> [verdict.verdict for verdict in spam_filter.classify_many(["win a prize", "lunch"])]
         ['spam', 'ham']
         """
+        from nbspam.display.tables import added_names, numbering
         from nbspam.reading.columns import VERDICT_COLUMNS
         from nbspam.reading.tables import is_data_frame
 
         verdicts = list(self._verdicts(messages, text_column, jobs, strict))
         if not is_data_frame(messages):
             return verdicts
-        columns = {name: [getattr(v, name) for v in verdicts] for name in VERDICT_COLUMNS}
-        return messages.assign(**columns)
+        columns = [[getattr(v, name) for v in verdicts] for name in VERDICT_COLUMNS]
+        added = added_names(messages.columns)
+        if sentence := numbering("the data frame", messages.columns, added):
+            warn(sentence)
+        return messages.assign(**dict(zip(added, columns, strict=True)))
 
     def probabilities(
         self,

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 SPAM, HAM = "spam", "ham"
 UNSURE = "unsure"  # the verdict that is not a class
@@ -75,6 +75,13 @@ def rare_classes(sizes: Mapping[str, int]) -> list[str]:
         return []
     second = sorted(sizes.values())[-2]
     return [name for name, n in sizes.items() if n <= FEW and TIMES_LARGER * n <= second]
+
+
+def is_first_row(sources: Sequence[str], others: Iterable[str]) -> bool:
+    """Return whether messages are the first row alone of a table with others: a header, perhaps."""
+    table, _, row = sources[0].rpartition(":")
+    others = (name for name in others if name != sources[0])
+    return len(sources) == 1 and row == "1" and any(o.startswith(f"{table}:") for o in others)
 
 
 def doubt_words(labels: Mapping[str, tuple[float, int]]) -> str:

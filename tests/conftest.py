@@ -2,10 +2,15 @@
 
 import gc
 import os
+import pkgutil
 import signal
+from contextlib import suppress
+from importlib import import_module
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
+
+import nbspam
 
 # Of all that is imported little is ever garbage: a twentieth of the time goes to looking for it.
 gc.set_threshold(50_000, 20, 50)
@@ -24,10 +29,18 @@ for number, handler in (
 
 # The same cases in every run, so that a change is refused for what it changed and not for what
 # chance found; more of them for the long tests, and others with `--hypothesis-profile=new-cases`.
-# No deadline: it is the wall clock's, and on a busy machine 200 ms pass while nothing runs.
-settings.register_profile("some-cases", max_examples=12, derandomize=True, deadline=None)
-settings.register_profile("more-cases", max_examples=80, derandomize=True, deadline=None)
-settings.register_profile("new-cases", max_examples=1000, deadline=None)
+# No deadline and no complaint of slowness: both are the wall clock's, and on a busy machine a
+# second passes while nothing runs.
+settings.register_profile(
+    "some-cases",
+    max_examples=12,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+some = settings.get_profile("some-cases")
+settings.register_profile("more-cases", some, max_examples=80)
+settings.register_profile("new-cases", some, max_examples=1000, derandomize=False)
 settings.load_profile("some-cases")
 
 
@@ -51,6 +64,19 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("long") or item.get_closest_marker("hypothesis"):
             item.add_marker(pytest.mark.timeout(1200))
+
+
+def pytest_collection_finish(session):
+    """Import all of nbspam, and what tests use of benchmarks, before the first property.
+
+    Hypothesis draws some values from the constants of the local modules that are imported, which
+    would be those that the tests before it in this process came to need.
+    """
+    if any(item.get_closest_marker("hypothesis") for item in session.items):
+        modules = pkgutil.walk_packages(nbspam.__path__, "nbspam.")
+        for name in ("hostile", "tricks", *(module.name for module in modules)):
+            with suppress(ImportError):  # of an extra that is not installed
+                import_module(name)
 
 
 def pytest_xdist_auto_num_workers(config):

@@ -26,7 +26,7 @@ def alone(tmp_path):
     packages.mkdir()
     for path in (ROOT / "nbspam", Path(click.__file__).parent):
         (packages / path.name).symlink_to(path)
-    nbspam.train(ROOT / "sample_data" / "sms.tsv").save(tmp_path / "model.json")
+    nbspam.train(ROOT / "sample_data" / "fresh.tsv").save(tmp_path / "model.json")
     kept = {name: value for name, value in os.environ.items() if not name.startswith("NBSPAM_")}
     env = kept | {"PYTHONPATH": str(packages), "HOME": str(tmp_path), "NBSPAM_MODEL": "model.json"}
     command = [sys.executable, "-S", "-m", "nbspam"]

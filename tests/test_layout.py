@@ -182,7 +182,6 @@ def calls_that_open(module: str) -> list[str]:
 # what the system says, a password, what is remembered of an account, what a worker keeps.
 MAY_OPEN = {
     "nbspam.learning.pieces": 3,
-    "nbspam.cli.evaluate": 1,
     "nbspam.cli.settings": 1,
     "nbspam.display.page": 1,  # its style sheet
     "nbspam.display.tables": 1,

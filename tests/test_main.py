@@ -36,7 +36,7 @@ main()
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("model") / "model.json"
-    nbspam.train(ROOT / "sample_data/sms.tsv").save(path)
+    nbspam.train(ROOT / "sample_data/fresh.tsv").save(path)
     return path
 
 

@@ -69,7 +69,7 @@ def ours_loaded(*arguments):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     path = tmp_path_factory.mktemp("startup") / "model.json"
-    nbspam.train(SAMPLE / "sms.tsv").save(path)
+    nbspam.train(SAMPLE / "fresh.tsv").save(path)
     return path
 
 
@@ -129,7 +129,9 @@ def test_the_models_tried_have_every_part_of_the_combinations():
 def other_model(request, tmp_path_factory):
     event_model, traits, scoring = request.param
     path = tmp_path_factory.mktemp("startup") / "model.json"
-    made = nbspam.train(SAMPLE / "sms.tsv", event_model=event_model, traits=traits, scoring=scoring)
+    made = nbspam.train(
+        SAMPLE / "fresh.tsv", event_model=event_model, traits=traits, scoring=scoring
+    )
     made.save(path)
     return path
 

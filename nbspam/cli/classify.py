@@ -17,7 +17,7 @@ from nbspam.filter import TokenFilter, classified, open_filter
 from nbspam.names import is_url
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, RawMessage, parse
-from nbspam.reading.source import STDIN, LiveInput, Skipped, Skips
+from nbspam.reading.source import STDIN, LiveInput, ReadingNote, Skips
 from nbspam.reading.sources import any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
@@ -215,13 +215,13 @@ def classify(
         learned = spam_filter.metadata.learned
         reading_options = reading.options().with_learned_columns(learned.columns)
         reading_options = reading_options._replace(live_input=live_input)
-        raws: Iterable[RawMessage | Skipped | SourcePiece]
+        raws: Iterable[RawMessage | ReadingNote | SourcePiece]
         with contextlib.ExitStack() as stack:
             table: VerdictTable | None = None
             if output is not None or keep_formulas or form not in _LINES:
-                table = stack.enter_context(
-                    _verdict_table(output, form, keep_formulas, (names, model), live_input)
-                )
+                read = names, model, (*senders.allow, *senders.block)
+                opening = _verdict_table(output, form, keep_formulas, read, live_input)
+                table = stack.enter_context(opening)
                 reading_options = reading_options._replace(on_row=table.on_row)
             with_progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
             size = 0
@@ -284,13 +284,13 @@ def _verdict_table(
     output: "Path | None",
     form: str,
     keeps_formulas: bool,
-    read: tuple[tuple[str, ...], str],
+    read: tuple[tuple[str, ...], str, tuple[str, ...]],
     live: LiveInput,
 ) -> "Iterator[VerdictTable]":
     """Open the table that `classify` writes, in a file or to standard output.
 
     form: the value of --format; if it was not given, the ending of the file decides.
-    read: names of the sources and the model, which must not be the output.
+    read: names of the sources and the model, and entries of senders, whose files must not be lost.
     live: rows are flushed when no more input is there.
     Raises OptionError for options that do not go together, SourceError, and ModelError.
     """
@@ -310,7 +310,7 @@ def _verdict_table(
     if keeps_formulas and form not in ("csv", "tsv"):
         raise OptionError("--keep-formulas is for a CSV or a TSV; leave it out")
     files = tables.OutputFiles({"--output": path})
-    files.check(read[0], Path(read[1]))
+    files.check(read[0], Path(read[1]), options.config_files(*read[2]))
     with tables.opened(path) if path else contextlib.nullcontext(sys.stdout.buffer) as file:
         writer = tables.TableWriter(file, form, keeps_formulas, notes.note)
         table = tables.VerdictTable(writer, live.would_block, files)

@@ -13,7 +13,7 @@ import click
 from nbspam.cli.command import command, flag, option, section
 from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.notes import note_binary
-from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading
+from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading, config_files
 from nbspam.errors import OptionError, SourceError
 from nbspam.reading.source import STDIN, Skips
 
@@ -68,6 +68,10 @@ class Report(NamedTuple):
         for name, path in self.files.items():
             if path == Path("-") and name == "--report":
                 raise OptionError("--report needs a file; name one, such as report.html")
+            if name == "--report" and path and path.suffix.lower() not in (".html", ".htm"):
+                raise OptionError(
+                    f"--report {path}: a report is HTML; name a file that ends in .html"
+                )
             if path is not None and not path.parent.is_dir():
                 raise SourceError(f"{name} {path}: the folder does not exist; create it")
         if self.plot is not None:
@@ -146,7 +150,7 @@ def evaluate(
     # The help loads no numpy.
     from nbspam.cli.evaluating import Reader, compare_models, evaluated, notes_of
     from nbspam.cli.progress import shown_passes
-    from nbspam.display.tables import OutputFiles
+    from nbspam.display.tables import OutputFiles, opened
     from nbspam.evaluation.curves import draw
     from nbspam.evaluation.report import print_report, report_page
     from nbspam.evaluation.results import as_json, write_predictions, write_records
@@ -155,7 +159,7 @@ def evaluate(
     reading.check(sources.names_without_labels())
     report.check(form)
     files = OutputFiles(report.files)
-    files.check(sources.names(), None if protocol.trains else model)
+    files.check(sources.names(), None if protocol.trains else model, config_files())
     skips = Skips(reading.strict)
     sources.check()
     options = reading.options(quiet=quiet, needs_content=True)
@@ -182,7 +186,8 @@ def evaluate(
             passes.begin(f"writing {report.page}", 0)
             errors, typed = report.errors or _PAGE_ERRORS, shlex.join(["nbspam", *sys.argv[1:]])
             text = report_page(computed, errors, typed)
-            report.page.write_text(text, encoding="ascii", newline="\n")
+            with opened(report.page) as file:
+                file.write(text.encode("ascii"))
     if form == "json":
         click.echo(as_json(computed, report.errors))
         return

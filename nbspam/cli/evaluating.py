@@ -22,7 +22,7 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import ReadingOptions, Skipped, Skips
+from nbspam.reading.source import ReadingNote, ReadingOptions, Skips
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import PIECE, Executor, in_batches, tokenized
 
@@ -65,7 +65,7 @@ class Reader(NamedTuple):
         note_skips(self.skips)
         return read.without_mislabelled(positive)
 
-    def _raws(self, where: Executor) -> Iterator[RawMessage | Skipped | SourcePiece]:
+    def _raws(self, where: Executor) -> Iterator[RawMessage | ReadingNote | SourcePiece]:
         cuts = cutter(where, self.options, self.sources.names())
         return self.files.guarded(self.sources.pieces(cuts))
 

@@ -16,7 +16,7 @@ from nbspam.errors import OptionError
 from nbspam.learning.settings import TrainingSettings
 from nbspam.names import HAM, SPAM, is_url, normal_label, real_name
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import STDIN, ReadingOptions, Skipped, Skips
+from nbspam.reading.source import STDIN, ReadingNote, ReadingOptions, Skips
 from nbspam.reading.sources import existing, labelled, unlabelled
 from nbspam.store.metadata import EVIDENCE, SCORINGS, ModelSettings
 from nbspam.workers import Passes
@@ -79,16 +79,16 @@ class Sources(NamedTuple):
         labelled_sources = self._named()
         reading = self._without_overlaps(reading)
         return itertools.chain(
-            *(read(source, reading, skips) for source in self.sources),
+            *(read(source, reading, skips) for source in self._labelled()),
             *(unlabelled(source, label, reading, skips) for label, source in labelled_sources),
         )
 
-    def pieces(self, cutter: "Cutter") -> "Iterator[SourcePiece | RawMessage | Skipped]":
+    def pieces(self, cutter: "Cutter") -> "Iterator[SourcePiece | RawMessage | ReadingNote]":
         """Yield the sources cut into pieces, in the order of `messages`; raises OptionError."""
         self.check()
         labelled_sources = self._named()
         cutter = cutter._replace(options=self._without_overlaps(cutter.options))
-        for source in self.sources:
+        for source in self._labelled():
             yield from cutter.pieces(source, needs_labels=True)
         for label, source in labelled_sources:
             yield from cutter.pieces(source, label)
@@ -133,8 +133,12 @@ class Sources(NamedTuple):
         label_by_path = {real_name(source): label for source, label in labels if source != STDIN}
         return reading._replace(source_labels={**reading.source_labels, **label_by_path})
 
+    def _labelled(self) -> list[str]:
+        """Return the sources with labels, each once."""
+        return list({real_name(source): source for source in self.sources}.values())
+
     def _named(self) -> list[tuple[str, str]]:
-        """Return (label, source) of --spam, --ham and --label."""
+        """Return (label, source) of --spam, --ham and --label, each once."""
         pairs = [(SPAM, source) for source in self.spam] + [(HAM, source) for source in self.ham]
         for text in self.label:
             name, equals, source = text.partition("=")
@@ -144,7 +148,8 @@ class Sources(NamedTuple):
                 )
             pairs.append((normal_label(name), source))
         literal = {real_name(source) for _, source in pairs if source != STDIN}
-        return [(label, path) for label, name in pairs for path in _expand_pattern(name, literal)]
+        paths = [(label, path) for label, name in pairs for path in _expand_pattern(name, literal)]
+        return list({(label, real_name(path)): (label, path) for label, path in paths}.values())
 
 
 def _expand_pattern(source: str, other_paths: Container[str]) -> list[str]:

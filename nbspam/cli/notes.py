@@ -249,6 +249,9 @@ REMEDIES = {
     Remedy.TRAIN_ANEW: "correct the label, or train a new model with --replace",
     Remedy.TRAIN_AGAIN: "train it again with nbspam train --replace",
     Remedy.UPDATE_OR_REPLACE: "add --update to add to it, or --replace to overwrite it",
+    Remedy.UPDATE_IT: "add --update, which takes one class, to add to it",
+    Remedy.GIVE_TWO_CLASSES: "give messages of two classes",
+    Remedy.TWO_CLASSES_OR_UPDATE: "give messages of two classes, or --update, which takes one",
     Remedy.REPLACE_OUTPUT: "add --replace to overwrite it, or name another file",
     Remedy.NAME_MODEL: "name another file with --model or --output",
     Remedy.CREATE_MODEL: "run nbspam train -m {path}, or name another model with -m",
@@ -312,6 +315,8 @@ def outcome(
             )
             said = said.removesuffix("?)").rstrip(".?")
             path = error.ctx.command_path if error.ctx else "nbspam"
+            said = re.sub(r"a valid integer( range)?", "a whole number", said)
+            said = re.sub(r"a valid float( range)?", "a number", said)
             return error.exit_code, f"{said[:1].lower()}{said[1:]}; see {path} --help"
         case click.ClickException():
             return error.exit_code, error.format_message()

@@ -17,7 +17,7 @@ from nbspam.cli import command
 from nbspam.cli.command import MORE, Option, flag, option, rare_flag, rare_option, section
 from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
-from nbspam.names import is_url
+from nbspam.names import LIST_FILE, is_url
 from nbspam.reading import source
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import Metadata
@@ -330,6 +330,17 @@ class Cutting(NamedTuple):
     def of_new(self) -> CutOffs:
         """Return the cut-offs for a new model; raises OptionError."""
         return CutOffs().changed(*self)
+
+
+def config_files(*senders: str) -> dict[str, str]:
+    """Return what each file of the user's settings is.  senders: entries of their lists."""
+    files = {
+        os.path.expanduser(entry.removeprefix(LIST_FILE)): "a list of senders"  # noqa: PTH111
+        for entry in senders
+        if entry.startswith(LIST_FILE)
+    }
+    config = command.config_file()
+    return files | ({config: "the config file"} if config else {})
 
 
 _senders = partial(option, metavar="SENDER", multiple=True, in_file=True)

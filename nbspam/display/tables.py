@@ -27,7 +27,7 @@ from nbspam.errors import NbspamError, OptionError, SourceError, TableError, nee
 from nbspam.reading.columns import VERDICT_COLUMNS
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import field
-from nbspam.reading.source import STDIN, Skipped
+from nbspam.reading.source import STDIN, ReadingNote
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.model_file import is_model_like
 from nbspam.store.writing import replaced
@@ -89,6 +89,18 @@ def added_names(names: Iterable[str], added: Iterable[str] = VERDICT_COLUMNS) ->
     return numbered
 
 
+def numbering(table: str, names: Iterable[str], added: Iterable[str]) -> str:
+    """Return a sentence on added columns that are numbered; "" if they are not.
+
+    names: of the table's own columns.
+    """
+    taken = {*names}.intersection(VERDICT_COLUMNS)
+    where = ", ".join(map(repr, added))
+    return (
+        f"{table}: has the column {min(taken)!r}, so the verdicts are in {where}" if taken else ""
+    )
+
+
 class TableWriter:
     """Writes rows into an open file.
 
@@ -131,12 +143,15 @@ class TableWriter:
         """Write a row.
 
         names: of the columns; one object for all rows of a table.
-        values: in the order of the names, or a JSON object, which may have others.
+        values: in the order of the names, or a JSON object, which may have others; None only
+            begins the table.
         added: columns that every row has, after those of the table.
         Raises TableError if the file cannot have such a row beside the first.
         """
         if names is not self._names:
             self._begin(source, names, added)
+        if values is None:
+            return
         if isinstance(values, Mapping):
             keys = values.keys()
             if late := keys & {*self._added} if self._is_json else keys - {*names}:
@@ -171,11 +186,8 @@ class TableWriter:
         for name in names:
             self._columns += added_names(self._columns, [name])
         before, self._added = self._added, added_names(self._columns, added)
-        if self._added not in (before, [*added]):
-            self._say(
-                f"{source}: the table has the column {min({*names} & {*added})!r}, so the verdicts"
-                f" are in {', '.join(map(repr, self._added))}"
-            )
+        if self._added != before and (sentence := numbering(source, names, self._added)):
+            self._say(sentence)
         if is_first and self._form in _DELIMITERS:
             self._csv.writerow(map(self._text, [*names, *self._added]))
 
@@ -319,7 +331,7 @@ class VerdictTable:
 
 # Files to write
 
-A = TypeVar("A", bound="RawMessage | Skipped | SourcePiece")
+A = TypeVar("A", bound="RawMessage | ReadingNote | SourcePiece")
 
 
 class OutputFiles:
@@ -340,13 +352,15 @@ class OutputFiles:
                         f"{option} {path}: {other} writes to the same file; name another file"
                     )
 
-    def check(self, sources: Iterable[str], model: Path | None) -> None:
-        """Raise SourceError if a file is a model or one of the sources, and would be lost.
+    def check(self, sources: Iterable[str], model: Path | None, others: Mapping[str, str]) -> None:
+        """Raise SourceError if a file is one that is read, or a model, and would be lost.
 
-        model: that is read, if one is.
+        model: that is read, if one is.  others: what each other file is that is read.
         """
         if model is not None:
             self._refuse(model, "the model")
+        for name, what in others.items():
+            self._refuse(name, what)
         for source in sources:
             self._refuse(0 if source == STDIN else source, "a source")
         for identity, (option, path) in self._files.items():
@@ -372,8 +386,8 @@ class OutputFiles:
             raise _lost(*self._files[identity], what)
 
 
-def _files_of(raw: "RawMessage | Skipped | SourcePiece") -> tuple[str, ...]:
-    if isinstance(raw, Skipped):
+def _files_of(raw: "RawMessage | ReadingNote | SourcePiece") -> tuple[str, ...]:
+    if isinstance(raw, ReadingNote):
         return ()
     if not isinstance(raw, RawMessage):
         return raw.files

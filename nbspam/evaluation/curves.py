@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from nbspam.bayes.matrix import Floats
+from nbspam.display.tables import opened
 from nbspam.errors import NbspamError, OptionError, Remedy, counted, needs_extra, one_line
 from nbspam.evaluation import metrics
 from nbspam.evaluation.comparison import DEFAULT, Compared
@@ -157,7 +158,7 @@ def _figure(results: Results) -> "tuple[Figure, str]":
     return figure, ". ".join(captions)
 
 
-def _save(figure: "Figure", file: Path | IO[bytes], suffix: str) -> None:
+def _save(figure: "Figure", file: IO[bytes], suffix: str) -> None:
     from matplotlib import rc_context
 
     with rc_context({"svg.hashsalt": "nbspam", "svg.fonttype": "none"}), warnings.catch_warnings():
@@ -177,7 +178,8 @@ def draw(results: Results, path: Path) -> None:
     """Draw the curves of an evaluation; raises OptionError where no class is called spam."""
     if not results.messages.has_spam_class:
         raise OptionError(f"{path}: a plot needs a class called spam", Remedy.NAME_SPAM_LABEL)
-    _save(_figure(results)[0], path, path.suffix.lower())
+    with opened(path) as file:
+        _save(_figure(results)[0], file, path.suffix.lower())
 
 
 # Several models
@@ -208,4 +210,5 @@ def draw_comparison(models: Sequence[Compared], path: Path) -> None:
     title = f"ROC of {counted(len(models), 'model')} on {n}, {protocol}"
     figure.suptitle(one_line(title), fontsize=10, parse_math=False)
     figure.legend(loc="outside right upper", fontsize=8, title="model, 1-ROCA%")
-    _save(figure, path, path.suffix.lower())
+    with opened(path) as file:
+        _save(figure, file, path.suffix.lower())

@@ -172,7 +172,7 @@ def train_first(trial: Trial, first: int, limit: float | None = None) -> Evaluat
             trial = trial._replace(cut_offs=cut_offs_within(limit, fitted.metadata, ham))
     except TrainingError as error:
         raise TrainingError(
-            f"among the first {counted(first, 'message')} {error.problem}, mixed in order",
+            f"among the first {counted(first, 'message')}, in their order, {error.problem}",
             error.remedy,
             **error.values,
         ) from error

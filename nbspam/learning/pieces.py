@@ -37,7 +37,7 @@ from nbspam.learning.batch import trait_histograms_of
 from nbspam.learning.corpus import Corpus
 from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skipped
+from nbspam.reading.source import ReadingNote
 from nbspam.store.metadata import TraitHistograms
 from nbspam.store.writing import temporary_files
 from nbspam.tokens.kinds import TRAITS
@@ -283,7 +283,7 @@ class Summary(NamedTuple):
 
     messages: dict[str, int]  # of each label, in their order
     first: dict[str, list[str]]  # of each label, where the first messages are
-    skipped: list[Skipped]
+    skipped: list[ReadingNote]
     size: int  # bytes, as progress counts them
     n_tokens: int  # different ones
     traits: TraitHistograms  # per trait and label
@@ -296,7 +296,7 @@ class Summary(NamedTuple):
 
 
 def read_piece(
-    how: Reading, piece: "SourcePiece | list[RawMessage | Skipped]"
+    how: Reading, piece: "SourcePiece | list[RawMessage | ReadingNote]"
 ) -> tuple[Summary, StoredArrays, StoredArrays, StoredArrays]:
     """Return a piece's summary, its messages, and the tables of its tokens and digests.
 
@@ -307,10 +307,10 @@ def read_piece(
     times: list[int] = []  # of each entry, if they are wanted
     hidden: list[int] = []  # the entries of tokens that only possibly hidden text has
     excerpts: list[Excerpt] = []
-    skipped: list[Skipped] = []
+    skipped: list[ReadingNote] = []
     entries = size = 0
     for message in tokenize_batch(piece, Tokenizing(True, how.wanted, skips_empty=True)):
-        if isinstance(message, Skipped):
+        if isinstance(message, ReadingNote):
             skipped.append(message)
             continue
         tokens, numbers = message.tokens, message.numbers

@@ -112,7 +112,7 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
         positive = SPAM  # also for the 1 of a column called is_spam: its messages are spam
     if len(classes) < 2:
         only = f"only the class {classes[0]!r}" if classes else "no message"
-        raise TrainingError(f"there is {only} to learn from; give messages of two classes")
+        raise TrainingError(f"there is {only} to learn from", Remedy.GIVE_TWO_CLASSES)
     if UNSURE in classes:
         raise TrainingError(f"a class cannot be called {UNSURE!r}, which is a verdict; rename it")
     if len(classes) > CLASSES_LIMIT:

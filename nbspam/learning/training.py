@@ -29,7 +29,7 @@ from nbspam.learning.corpus import Spool
 from nbspam.learning.pieces import StoredArrays, StoredPiece, Summary, Table
 from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skipped, Skips
+from nbspam.reading.source import ReadingNote, Skips
 from nbspam.scoring import batch_rules
 from nbspam.scoring.rules import EvidenceRule, Score, rule_of
 from nbspam.store import model_file
@@ -41,7 +41,7 @@ from nbspam.workers import Executor, Passes
 
 T = TypeVar("T")
 OfScores = Callable[[Metadata, list[str], Iterator[Score]], T]  # labels, and left-out scores
-Piece = SourcePiece | list[RawMessage | Skipped]
+Piece = SourcePiece | list[RawMessage | ReadingNote]
 _GROUP = 8  # tables that a cluster merges before they are cut into ranges
 _RANGE = 125_000  # keys of a range, if no two pieces shared one: what is in memory at once
 _RANGES = 128  # at most, or one for each worker

@@ -405,9 +405,10 @@ class Lookup:
         try:
             chunk = os.pread(self._handle, length, position)
         except OSError as error:
-            raise ModelError(
-                f"{self._path}: the model cannot be read ({error.strerror}); check the disk"
-            ) from error
+            problem = f"the model cannot be read ({error.strerror}); check the disk"
+            if self._handle < 0:
+                problem = "the model was closed; open it again"
+            raise ModelError(f"{self._path}: {problem}") from error
         if len(chunk) < length:
             raise ModelError(
                 f"{self._path}: the model shrank while it was read; run it again, and write"

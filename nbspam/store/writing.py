@@ -9,6 +9,7 @@ A writer polls rather than waiting in the system, where only a signal could end 
 delivers signals to one thread alone.
 """
 
+import _signal  # type: ignore[import-not-found]  # `signal` without what it loads
 import errno
 import fcntl
 import os
@@ -67,6 +68,34 @@ def give_to_owner(handle: int, path: Path) -> None:
 
 
 @contextmanager
+def _removed_if_killed(temporary: Path) -> Iterator[None]:
+    """Remove a file if one of the signals that would end this process at once comes meanwhile.
+
+    The process still ends by that signal.  In another thread than the main one nothing is done.
+    Ctrl-C and a lost reader usually raise an exception instead.
+    """
+    process, fatal = os.getpid(), list[int]()
+
+    def end(number: int, _: object) -> None:
+        if os.getpid() == process:  # and not one that was forked meanwhile
+            temporary.unlink(missing_ok=True)
+        _signal.signal(number, _signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+        os._exit(128 + number)  # the first process of a container survives that
+
+    with suppress(ValueError):  # not the main thread
+        for number in (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGPIPE):
+            if _signal.getsignal(number) is _signal.SIG_DFL:
+                _signal.signal(number, end)
+                fatal.append(number)
+    try:
+        yield
+    finally:
+        for number in fatal:
+            _signal.signal(number, _signal.SIG_DFL)
+
+
+@contextmanager
 def replaced(path: Path, what: str, mark: str = "") -> Iterator[IO[bytes]]:
     """Open a new file that replaces the old one, if there is one, in one step at the end.
 
@@ -79,20 +108,21 @@ def replaced(path: Path, what: str, mark: str = "") -> Iterator[IO[bytes]]:
     """
     temporary = path.with_name(f".{path.name}{mark}.new")
     try:
-        temporary.unlink(missing_ok=True)
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(handle, "wb", buffering=_BUFFER) as file:
-                os.fchmod(handle, 0o600)
-                give_to_owner(handle, path)
-                yield file
-                file.flush()
-                keep_access(handle, path)  # again, since writing a large model takes time
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except BaseException:
+        with _removed_if_killed(temporary):
             temporary.unlink(missing_ok=True)
-            raise
+            try:
+                handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(handle, "wb", buffering=_BUFFER) as file:
+                    os.fchmod(handle, 0o600)
+                    give_to_owner(handle, path)
+                    yield file
+                    file.flush()
+                    keep_access(handle, path)  # again, since writing a large model takes time
+                    os.fsync(file.fileno())
+                temporary.replace(path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
         _sync_folder(path.parent)
     except OSError as error:
         raise unwritable(path, error, what) from error

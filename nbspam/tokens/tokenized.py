@@ -10,7 +10,7 @@ from nbspam.errors import SourceError
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.header_fields import Header
 from nbspam.reading.message import Message, Part, RawMessage
-from nbspam.reading.source import Skipped
+from nbspam.reading.source import ReadingNote, Skipped
 from nbspam.tokens import text as plain_text
 from nbspam.tokens.headers import header_tokens, subject_of
 from nbspam.tokens.kinds import amount, count, share
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # classifying shows nothing of a message
     from nbspam.reading.senders import ListedSender, SenderLists
 
     # What one process tokenizes at a time: messages, or where it finds them.
-    Batch = list[RawMessage | Skipped] | SourcePiece
+    Batch = list[RawMessage | ReadingNote] | SourcePiece
 
 # Stored in the model: counts taken by another tokenizer or other rules do not fit these tokens.  To
 # be raised when a message would give other tokens, or other times or traits.
@@ -443,13 +443,13 @@ class Tokenizing(NamedTuple):
     skips_empty: bool = False  # whether a mail with nothing in it is skipped
 
 
-def tokenize_batch(batch: "Batch", how: Tokenizing) -> Iterator[TokenizedMessage | Skipped]:
+def tokenize_batch(batch: "Batch", how: Tokenizing) -> Iterator[TokenizedMessage | ReadingNote]:
     """Yield the messages of a batch tokenized, and in their place what is skipped."""
     for raw in batch if isinstance(batch, list) else batch.read():
         yield tokenize_raw(raw, how) if isinstance(raw, RawMessage) else raw
 
 
-def tokenize_raw(raw: RawMessage, how: Tokenizing) -> TokenizedMessage | Skipped:
+def tokenize_raw(raw: RawMessage, how: Tokenizing) -> TokenizedMessage | ReadingNote:
     """Return a message tokenized, or why it is skipped."""
     try:
         message = raw.message()

@@ -88,7 +88,7 @@ def begun(nbspam, tmp_path):
 
 SHORT_AND_LONG = pytest.mark.parametrize(
     ("writers", "each", "classifiers"),
-    [(2, 4, 1), pytest.param(8, 50, 4, marks=pytest.mark.long)],
+    [(2, 4, 1), pytest.param(8, 12, 3, marks=pytest.mark.long)],
     ids=["short", "long"],
 )
 
@@ -158,12 +158,12 @@ def test_whole_trainings_at_once_make_one_model(tmp_path, assert_learned, source
 
 
 @pytest.mark.parametrize(
-    "times", [6, pytest.param(200, marks=pytest.mark.long)], ids=["short", "long"]
+    "times", [6, pytest.param(60, marks=pytest.mark.long)], ids=["short", "long"]
 )
 def test_a_writer_killed_at_any_moment_leaves_a_whole_model(nbspam, begun, times):
     (found,) = finish(start(*DRIVER, "killed", begun, times, 7))
     assert 0 <= int(found) <= times
-    if times >= 200:
+    if times >= 60:
         assert int(found) > 0  # else it was never killed while it wrote
     assert nbspam("model", "check", "-m", begun).code == 0
     assert sum(read_model(begun).metadata.learned.messages) >= max(6, times)
@@ -218,9 +218,9 @@ def test_a_writer_stopped_at_any_step_leaves_the_old_model_or_the_new(nbspam, be
         assert (process.returncode, out) == (130, b"")
         assert err.strip().startswith(b"nbspam: interrupted")
         assert err.strip().count(b"\n") == 0
-        assert not left.exists()
     else:
         assert (process.returncode, out, err) == (-getattr(signal, name), b"", b"")
+    assert name == "SIGKILL" or not left.exists()
     if step != "renamed":
         assert before == begun.read_bytes()
     assert nbspam("model", "check", "-m", begun).code == 0

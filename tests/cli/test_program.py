@@ -265,7 +265,7 @@ COLUMNS = 80
 COMMANDS = dict(commands())
 
 
-@pytest.fixture(params=[40, pytest.param(None, marks=pytest.mark.long)], ids=["some", "all"])
+@pytest.fixture(params=[40, pytest.param(300, marks=pytest.mark.long)], ids=["some", "more"])
 def folder(request, tmp_path, monkeypatch, sample, few_resamples):
     """Return a folder with short names: the sample data, and models of it."""
     (tmp_path / "sample_data").symlink_to(sample)
@@ -367,3 +367,9 @@ def test_evaluate_is_eval(nbspam):
 def test_every_command_takes_help_all(nbspam):
     for command in ("model info", "config", "serve"):
         assert nbspam(*command.split(), "--help-all").out.startswith("Usage: nbspam")
+
+
+def test_a_closed_folder_is_named_with_what_to_check():
+    """A file below it raises that wherever it is looked up first."""
+    _, said = entry.described(PermissionError(13, "Permission denied", "/root/x"))
+    assert said.startswith("/root/x: Permission denied; check its permissions and those of the fol")

@@ -419,7 +419,7 @@ def _siege(path, numbers, ends):
 
 @measures_memory
 @pytest.mark.long  # by the clock, and on all cores
-@pytest.mark.parametrize(("clients", "seconds"), [(40, 5), (200, 120)])
+@pytest.mark.parametrize(("clients", "seconds"), [(40, 5), (200, 30)])
 def test_memory_is_bounded_whatever_clients_do(serve, own_model, clients, seconds):
     with serve(own_model, "--tell") as served:
         most, waits = _besieged(served, clients, seconds)
@@ -663,22 +663,21 @@ def _mails():
 
 @spamc
 @pytest.mark.long
-def test_ten_thousand_messages_and_a_hundred_models(serve, own_model):
+def test_a_thousand_messages_and_a_hundred_models(serve, own_model):
     with serve(own_model) as served:
-        assert _load(served, 10_000, _mails()) == 0
-        _under_load(served, own_model, exchange=100, messages=3_000)
+        _under_load(served, own_model, exchange=100, messages=1_000)
 
 
 @spamc
 @pytest.mark.long
 @measures_memory
-def test_ten_minutes_without_growth(serve, own_model):
+def test_two_minutes_without_growth(serve, own_model):
     with serve(own_model, "--tell") as served:
         mails = _mails()
         for message in itertools.islice(_mails(), 50):  # as long as the threads start
             served.spamc("-L", "ham", message=message)
         _load(served, 3_000, mails)
-        start, ends = _memory(served.process.pid), time.monotonic() + 600
+        start, ends = _memory(served.process.pid), time.monotonic() + 120
         while time.monotonic() < ends:
             assert _load(served, 1_000, mails) == 0
             served.spamc("-L", "spam", message=next(mails))

@@ -59,7 +59,7 @@ def check_killing(tmp_path, address, killing):
     alone = trained_alone(asked, tmp_path / "alone.json")
     assert alone[0] == 1  # a bad row counts once, though its task ran twice
     with cluster_at(address) as cluster:
-        found = trained_on(cluster, asked, tmp_path / "far.json", size=2_000, passes=killing)
+        found = trained_on(cluster, asked, tmp_path / "far.json", size=5_000, passes=killing)
     assert killing.killed == PASSES
     assert found == alone
     assert (tmp_path / "far.json").read_bytes() == (tmp_path / "alone.json").read_bytes()

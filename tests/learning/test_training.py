@@ -33,6 +33,7 @@ def scores_of(_metadata, _labels, scores):
     return list(scores)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", SETTINGS)
 def test_left_out_scores_are_those_of_one_matrix(name):
     settings = SETTINGS[name]

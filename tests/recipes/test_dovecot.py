@@ -6,7 +6,7 @@ import os
 import shutil
 import smtplib
 import sys
-from itertools import count
+from itertools import count, cycle
 from string import Template
 
 import mails
@@ -287,9 +287,9 @@ def fdm(server, home, text):
     return ("fdm", "-f", settings, "fetch")
 
 
+# Each fault with one program: these see nothing of it but procmail's exit code.
 @pytest.mark.few(3)
-@pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("program", [fetchmail, getmail, fdm])
+@pytest.mark.parametrize("program, fault", [*zip(cycle([fetchmail, getmail, fdm]), FAULTS)])
 def test_with_a_broken_nbspam_the_mail_stays_on_the_server(server, model, recipe, program, fault):
     need(program.__name__, "procmail")
     client, away = server.login(), Home(server.top / f"{server.user}-away")

@@ -11,7 +11,7 @@ import zlib
 from unittest.mock import Mock
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 from served_programs import HAM, SPAM
@@ -200,7 +200,6 @@ FIELDS += [b"Remove: local", b"", b"User: \xff"]
         st.binary(max_size=40),
     )
 )
-@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_no_bytes_crash_it_or_get_an_empty_message(fuzzed, asked):
     reply = fuzzed.ask(asked)
     assert fuzzed.said == []

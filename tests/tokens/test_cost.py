@@ -1,13 +1,8 @@
 """What a hostile mail costs: benchmarks/hostile.py has the constructs, and measures many more."""
 
-import sys
-from pathlib import Path
-
 import pytest
-from one_case import each
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from hostile import CONSTRUCTS, of_size, ordinary, seconds
+from one_case import each
 
 
 def least(raw):

@@ -4,12 +4,7 @@ Each construct has places (`~`) where its grammar allows blanks, comments and mo
 each filler stands, once and as long as the mail, or 490 bytes of it in each of many constructs.
 """
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from hostile import HTML, of_size, ordinary, seconds
 
 PAGES = (

@@ -1,13 +1,9 @@
 """The tricks of `benchmarks/tricks.py`: what a reader sees is read, what he does not see is not."""
 
 import random
-import sys
-from pathlib import Path
 
 import pytest
 from one_case import each
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from tricks import ENCODINGS, HIDDEN, NONE, STRUCTURES, WORDS, Spam
 
 from nbspam.reading.message import parse

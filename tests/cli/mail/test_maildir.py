@@ -26,7 +26,7 @@ from nbspam.mailbox.maildir import LocalFolders, Maildir
 SAME = {kind: many(kind, 20, seed=9) for kind in ("ham", "spam")}
 
 
-@pytest.mark.parametrize("moments", [4, pytest.param(50, marks=pytest.mark.long)])
+@pytest.mark.parametrize("moments", [3, pytest.param(12, marks=pytest.mark.long)])
 def test_kill_at_random_moments_loses_and_doubles_nothing(home, local, moments):
     """Nor does a second run that begins at once, nor is anything learned twice."""
     chance, expected, kills = Random(7), {}, 0
