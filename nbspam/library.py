@@ -190,8 +190,7 @@ class Filter:
         pending = update.PendingMessages(self.metadata.settings.wanted)
         pending.add(self._tokenized_pairs(messages))
         source = self._inner.model_source
-        chosen = settings.TrainingSettings(base=source.base)
-        change = update.learn(source.place, pending, chosen)
+        change = update.learn(source.place, pending, settings.TrainingSettings(base=source.base))
         self._inner.reopen()
         return change
 
@@ -234,10 +233,8 @@ class Filter:
         from nbspam.reading.tables import given_messages
         from nbspam.workers import executor
 
-        table, empty = (
-            TableOptions(text_column, learned=self.metadata.learned.columns),
-            Skips(strict),
-        )
+        table = TableOptions(text_column, learned=self.metadata.learned.columns)
+        empty = Skips(strict)
         raws = given_messages(messages, ReadingOptions(table, tell=warn_guess), empty)
         for message in classified(raws, Skips(strict=True), executor(jobs), self._inner):
             yield message.verdict
@@ -366,16 +363,12 @@ def train(
         for sentence in skips.merged:
             warn(sentence)
         for name in rare_classes(run.labels):
-            where = [
-                source for record in run.records for source in record.summary.first.get(name, ())
-            ]
+            where = [s for record in run.records for s in record.summary.first.get(name, ())]
             only = f"{counted(run.labels[name], 'message')} ({', '.join(where)})"
-            problem = (
-                f"the class {name!r} has only {only}, beside two large ones; correct the label"
-            )
+            what = f"the class {name!r} has only {only}, beside two large ones; correct the label"
             if strict:
-                raise TrainingError(problem)
-            warn(problem)
+                raise TrainingError(what)
+            warn(what)
         try:
             run.count()
         except TrainingError:

@@ -2,12 +2,14 @@
 
 import os
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 SPAM, HAM = "spam", "ham"
 UNSURE = "unsure"  # the verdict that is not a class
 # Why the user's lists decide a verdict, as every output says it.
 ALLOWED_SENDER, BLOCKED_SENDER = "allowed sender", "blocked sender"
+TAUGHT_AS_HAM = "taught as ham"  # the reason beside a verdict of spam on what is not to be moved
 LIST_FILE = "file:"  # begins an entry of their lists that names a file of entries
 
 # Characters that a terminal or a file cannot take, and every kind of blank.  Compiled at the first
@@ -108,6 +110,22 @@ def absolute_name(name: object) -> str:
 def real_name(name: object) -> str:
     """Return a file's name with its links resolved; a URL unchanged."""
     return str(name) if is_url(name) else os.path.realpath(str(name))
+
+
+def user_folder(variable: str, below: str) -> str | None:
+    """Return the user's folder for files of a kind; None for a user without a home, as a daemon is.
+
+    variable: of the XDG specification, which ignores relative paths.
+    below: the default in the home folder.  On macOS all but the config file, which users edit where
+    those of git, uv and ruff are, is in the folder that programs have there.
+    """
+    is_hidden = sys.platform == "darwin" and variable != "XDG_CONFIG_HOME"
+    folder = "" if is_hidden else os.environ.get(variable, "")
+    if folder.startswith("/"):
+        return folder.rstrip("/")
+    home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 (no pathlib for one message)
+    below = "Library/Application Support" if is_hidden else below
+    return None if home.startswith("~") else f"{home}/{below}"
 
 
 # Maildirs

@@ -187,7 +187,7 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         >>> fitted.predict(["win a prize", "lunch at noon"]).tolist()
         ['spam', 'ham']
         """
-        best = self._odds(X).argmax(axis=1)
+        best = self._odds(X).argmax(axis=1)  # raises for an estimator that is not fitted
         return self.classes_[best]
 
     def _odds(self, X: Any) -> Any:  # noqa: N803

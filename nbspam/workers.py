@@ -17,17 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nbspam.errors import NbspamError, OptionError, Remedy
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import ReadingNote, Skips
-from nbspam.tokens.tokenized import (
-    TOKENS_ALONE,
-    TokenizedMessage,
-    Tokenizing,
-    Wanted,
-    tokenize_batch,
-)
+from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Tokenizing, tokenize_batch
 
 if TYPE_CHECKING:  # classifying does without
     from nbspam.reading.cutting import SourcePiece
-    from nbspam.tokens.tokenized import Batch
+    from nbspam.tokens.tokenized import Batch, Wanted
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -241,7 +235,7 @@ def tokenized(
     skips: Skips,
     where: Executor,
     digests: bool = False,
-    wanted: Wanted = TOKENS_ALONE,
+    wanted: "Wanted" = TOKENS_ALONE,
     batch: int = _BATCH,
     skips_empty: bool = False,
 ) -> Iterator[TokenizedMessage]:

@@ -7,10 +7,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from nbspam.cli.accounts import configured_places
+from nbspam.cli import accounts, notes, options
 from nbspam.cli.command import Command, command, config_file, config_place, flag
-from nbspam.cli.notes import note
-from nbspam.cli.options import FORM, SenderOptions
 from nbspam.cli.settings import read_config
 from nbspam.errors import one_line
 
@@ -19,9 +17,7 @@ _ORIGINS = {ParameterSource.ENVIRONMENT: "environment", ParameterSource.DEFAULT_
 
 @command("config")
 def config(
-    *,
-    path: bool = flag("--path", under="Output", help="Print only the name of the config file."),
-    form: str = FORM,
+    *, path: bool = flag(help="Print only the name of the config file."), form: str = options.FORM
 ) -> None:
     """Print the settings of the config file and the environment, and check them.
 
@@ -50,7 +46,7 @@ def config(
     file = config_file()
     table = read_config(file).get("serve", {}) if file else {}
     rows: list[tuple[str, Any, str]] = []
-    places = configured_places()
+    places = accounts.configured_places()
     hosts = [place.auth_host for place in places.values()]
     for name in ("classify", "serve"):  # together they have all options that the file can set
         group = click.Context(nbspam, info_name="nbspam")
@@ -87,7 +83,7 @@ def config(
         click.echo(f"{key} = {one_line(json.dumps(value, ensure_ascii=False))} ({origin})")
 
 
-def _check_senders(senders: SenderOptions, hosts: Sequence[str | None]) -> None:
+def _check_senders(senders: options.SenderOptions, hosts: Sequence[str | None]) -> None:
     """Raise OptionError for lists of senders that `nbspam mail` cannot use, or other commands.
 
     hosts: the auth-host of each place of mail.  If they alone have one, a note says so.
@@ -95,7 +91,7 @@ def _check_senders(senders: SenderOptions, hosts: Sequence[str | None]) -> None:
     for host in hosts or [None]:
         senders.lists(host)
     if senders.allow and not (senders.auth_host or senders.trust_from):
-        note(
+        notes.note(
             "allow: only nbspam mail can use it, by the auth-host of its places; classify, explain"
             " and serve fail until auth-host stands above the tables, too"
         )

@@ -136,8 +136,7 @@ def _checked(place: str, path: str, option: click.Option, value: object) -> Any:
     if option.multiple:
         name = str(value).removeprefix(LIST_FILE)
         return [value if name == value else LIST_FILE + absolute_path(name, path)]
-    is_path = isinstance(option.type, click.Path)
-    return absolute_path(str(value), path) if is_path else value
+    return absolute_path(str(value), path) if isinstance(option.type, click.Path) else value
 
 
 def absolute_path(path: str, config: str) -> str:

@@ -162,8 +162,7 @@ class TableWriter:
         elif self._is_json:
             values = dict(zip_longest(self._columns, values))
         if self._is_json:
-            record = {**values, **dict(zip(self._added, added.values(), strict=True))}
-            text = _json(record)
+            text = _json({**values, **dict(zip(self._added, added.values(), strict=True))})
             self.write(f"{text}\n" if self._form == "jsonl" else f"{self._before}{text}")
             self._before = ",\n"
             return
@@ -317,9 +316,8 @@ class VerdictTable:
             is_its = is_message and verdict is not None and source == verdict.source
             shown = verdict.as_json() if is_its and verdict else {}
             if is_its or not is_message:
-                self._writer.add(
-                    source, names, values, {name: shown.get(name) for name in VERDICT_COLUMNS}
-                )
+                added = {name: shown.get(name) for name in VERDICT_COLUMNS}
+                self._writer.add(source, names, values, added)
             if is_its:
                 break
         if self._pauses():

@@ -84,9 +84,8 @@ class OpenModel:
                 below.check(path, metadata.settings)
             make = below.classifier if below else Classifier
             classifier = make(metadata, counts, opening.words)
-            self.filter = TokenFilter(
-                classifier, opening.cut_offs(metadata), senders=opening.senders
-            )
+            cut_offs = opening.cut_offs(metadata)
+            self.filter = TokenFilter(classifier, cut_offs, senders=opening.senders)
         except BaseException:
             close()
             raise
@@ -358,17 +357,16 @@ class Setup(NamedTuple):
     base: Path | None = None  # that the model is read through, as those of users are through it
     users: UserFiles | None = None  # where their models are
     n_workers: int = 1
-    open_users: int = 100  # of their models stay open, of all workers together
     limits: Limits = Limits()
     can_tell: bool = False  # whether clients may teach
     x_spam: bool = False  # whether messages get SpamAssassin's headers too
     senders: SenderLists | None = None  # allowed and blocked ones
+    open_users: int = 100  # of their models stay open, of all workers together
 
     def cut_offs_of(self, metadata: Metadata) -> CutOffs:
         """Return the cut-offs for a model; raises OptionError."""
         cut_offs = CutOffs.of_model(metadata)
-        is_binary = len(metadata.settings.classes) == 2
-        return cut_offs.changed(*self.cut_offs) if is_binary else cut_offs
+        return cut_offs.changed(*self.cut_offs) if len(metadata.settings.classes) == 2 else cut_offs
 
     def common(self, opening: Opening) -> CurrentModel:
         """Open the model that is not a user's; raises NbspamError."""
@@ -386,10 +384,8 @@ class Setup(NamedTuple):
         n = self.n_workers + 1  # one is for short messages
         opening = Opening(self.cut_offs_of)
         # A worker's cache is of use for its own messages alone, so few workers have a whole one.
-        words, in_memory = (
-            min(opening.words, max(20_000, 4 * opening.words // n)),
-            opening.in_memory // n,
-        )
+        words = min(opening.words, max(20_000, 4 * opening.words // n))
+        in_memory = opening.in_memory // n
         if is_for_large:
             words, in_memory = 10_000, 0
         common = self.common(opening._replace(words=words, in_memory=in_memory, handles=handles))

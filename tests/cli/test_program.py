@@ -241,8 +241,9 @@ def stages(quiet=False):
     """Go through stages; every one is drawn."""
     with shown_passes(quiet) as passes:
         passes.begin("training", 0)
-        shown = parts_shown(passes, lambda i, part: f"fold {i + 1} of 3: {part}")
-        assert list(shown(["one", "two", "three"])) == ["one", "two", "three"]
+        parts = ["one", "two", "three"]
+        shown = parts_shown(passes, lambda i, part: f"fold {i + 1} of 3: {part}", parts)
+        assert list(shown) == parts
 
 
 @each("no_color", ["", "1"])

@@ -146,7 +146,7 @@ def test_an_error_in_the_log_itself_changes_nothing(nbspam, model, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(log, "write_to_stderr", fail)
+    monkeypatch.setattr(log.Entry, "line", fail)
     found = nbspam("classify", "-p", "--log", "stderr", "-m", model, stdin=LETTER)
     assert_marked(found, "No space left on device")
 
