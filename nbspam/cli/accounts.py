@@ -52,7 +52,7 @@ def mail_places(words: Sequence[str]) -> list[Place]:
 
 
 def _named(word: str, known: Mapping[str, Place]) -> Place:
-    if word.lower().startswith(account.SCHEME):
+    if "://" in word:
         address = account.parse_address(word)
         place = _account_at(address, known, word)
         return place._replace(folders=(address.folder,)) if address.folder else place
