@@ -125,7 +125,8 @@ class StoredArrays:
         kind, shape, place = self._layout[name]
         if 0 in shape:
             return np.empty(shape, kind)
-        return np.asarray(np.memmap(self._path, kind, "r", self._start + place, shape))
+        path = str(self._path)  # numpy resolves the links of a `Path`, for each array
+        return np.asarray(np.memmap(path, kind, "r", self._start + place, shape))
 
 
 Halves = NDArray[np.uint64]
