@@ -14,9 +14,6 @@ from nbspam.workers import Passes
 pytestmark = pytest.mark.usefixtures("few_resamples")
 
 
-# The report as a page
-
-
 # Mistakes that can be read
 
 
