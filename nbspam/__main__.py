@@ -309,7 +309,10 @@ def described(error: BaseException) -> tuple[int, str]:
         return _ERROR, f"a package it needs is missing or damaged ({text}); reinstall nbspam"
     if isinstance(error, OSError):
         name = f"{error.filename}: ".replace("\n", "\ufffd") if error.filename else ""
-        return _ERROR, f"{name}{error.strerror or text}; fix that and run the command again"
+        remedy = "fix that and run the command again"
+        if name and isinstance(error, PermissionError):
+            remedy = "check its permissions and those of the folders above it"
+        return _ERROR, f"{name}{error.strerror or text}; {remedy}"
     return _ERROR, (
         f"internal error ({type(error).__name__}: {text}); please report it, with the output of"
         " NBSPAM_DEBUG=1"

@@ -1,10 +1,10 @@
 """The API for notebooks: the matrix of messages, many verdicts at once, an evaluation."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from nbspam.bayes.event_model import BERNOULLI
 from nbspam.errors import OptionError
@@ -12,7 +12,7 @@ from nbspam.evaluation import protocols
 from nbspam.evaluation.messages import LabelledCorpus
 from nbspam.evaluation.results import Results, compute
 from nbspam.learning.settings import TrainingSettings
-from nbspam.library import Filter, PathOrName, warn, warn_guess
+from nbspam.library import AnyMessage, Filter, PathOrName, warn, warn_guess
 from nbspam.library import open as open_model
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import label_text
@@ -29,6 +29,18 @@ if TYPE_CHECKING:
 
     from nbspam.bayes.matrix import Presence
     from nbspam.library import Messages
+
+
+@overload
+def classify_many(
+    messages: "pd.DataFrame", model: "PathOrName | Filter", **options: Any
+) -> "pd.DataFrame": ...
+
+
+@overload
+def classify_many(
+    messages: Iterable[AnyMessage], model: "PathOrName | Filter", **options: Any
+) -> list[Verdict]: ...
 
 
 def classify_many(

@@ -70,6 +70,9 @@ class Remedy(Enum):
     TRAIN_ANEW = "correct the label, or train a new model"
     TRAIN_AGAIN = "train it again from its messages"
     UPDATE_OR_REPLACE = "update it or replace it"
+    UPDATE_IT = "update it"
+    GIVE_TWO_CLASSES = "give messages of two classes"
+    TWO_CLASSES_OR_UPDATE = "give messages of two classes, or update a model"
     REPLACE_OUTPUT = "replace it, or name another file"
     NAME_MODEL = "name the model file"
     CREATE_MODEL = "train a model and save it to {path}, or use another"
@@ -113,11 +116,21 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
-def install_command(package: str) -> str:
-    """Return the command that installs a package for the interpreter that runs this."""
-    from shlex import quote  # for errors only
+def install_command(*packages: str) -> str:
+    """Return the command that installs packages for the interpreter that runs this."""
+    from shlex import join  # for errors only
 
-    return f"{quote(sys.executable or 'python3')} -m pip install {package}"
+    return join([sys.executable or "python3", "-m", "pip", "install", *packages])
+
+
+def needs_extra(what: str, packages: str, extra: str) -> str:
+    """Return the sentence for packages that are not installed, of an optional extra of nbspam.
+
+    what: needs them, such as `drawing curves`.
+    """
+    them = "them" if " and " in packages else "it"
+    command = install_command(f"nbspam[{extra}]")
+    return f"{what} needs {packages}; install {them} with: {command}"
 
 
 class NbspamError(Exception):

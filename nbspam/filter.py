@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.errors import ModelError, OptionError
-from nbspam.names import absolute_name
+from nbspam.names import TAUGHT_AS_HAM, absolute_name
 from nbspam.scoring.classifier import Classifier, CountsOf
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
 from nbspam.store.lookup import Lookup
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # one message is classified without what learning and explain
     from nbspam.reading.cutting import SourcePiece
     from nbspam.reading.message import RawMessage
     from nbspam.reading.senders import SenderLists
-    from nbspam.reading.source import Skipped, Skips
+    from nbspam.reading.source import ReadingNote, Skips
     from nbspam.scoring.base import Base
     from nbspam.scoring.batch_rules import BulkClassifier
     from nbspam.scoring.explanation import Explanation
@@ -43,7 +43,7 @@ BREAK_EVEN, _PER_TOKEN = 35_000, 0.03
 _BYTES = 10  # of mail, per token of it
 
 
-class TokenFilter:
+class TokenFilter(contextlib.AbstractContextManager["TokenFilter"]):
     """The filter of a model that is open, for messages that are tokenized."""
 
     def __init__(
@@ -65,9 +65,6 @@ class TokenFilter:
     def __reduce__(self) -> "tuple[object, ...]":
         """Go to a process that is not forked, or into a file of `pickle`, with the model."""
         return filter_of, (self.model_source, self.cut_offs, self.senders)
-
-    def __enter__(self) -> "TokenFilter":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -150,6 +147,22 @@ class TokenFilter:
         """
         lookup = self.source and self.source.lookup
         return lookup.learned(digests) if lookup else {}
+
+    def with_taught(
+        self, messages: Sequence[TokenizedMessage], verdicts: Sequence[Verdict]
+    ) -> list[Verdict]:
+        """Return verdicts, with a reason for spam learned as often in other classes as in that one.
+
+        messages: with digests.  Raises ModelError when the ledger is damaged.
+        """
+        settings, pairs = self.metadata.settings, list(zip(messages, verdicts, strict=True))
+        rows = self.learned({m.digest for m, v in pairs if v.verdict == settings.positive})
+        taught = set()
+        for digest, row in rows.items():
+            as_spam = 0 if settings.positive_index is None else row[settings.positive_index]
+            if sum(row) - as_spam >= max(1, as_spam):
+                taught.add(digest)
+        return [v._replace(reason=TAUGHT_AS_HAM) if m.digest in taught else v for m, v in pairs]
 
     def without_ledger_entry(self) -> list[int]:
         """Return how many learned messages of each class are not in the ledger.
@@ -306,13 +319,14 @@ class ClassifiedMessage(NamedTuple):
 
 
 def classified(
-    raws: "Iterable[RawMessage | Skipped | SourcePiece]",
+    raws: "Iterable[RawMessage | ReadingNote | SourcePiece]",
     skips: "Skips",
     where: "Executor",
     spam_filter: TokenFilter,
     pauses: Callable[[], bool] | None = None,
     size: int = 0,
     is_bare: bool = False,
+    finds_taught: bool = False,
 ) -> Iterator[ClassifiedMessage]:
     """Yield the verdict on each message, in order; a message that cannot be read is skipped.
 
@@ -320,7 +334,8 @@ def classified(
     pauses: whether the next message would have to be waited for; earlier ones are not kept waiting.
     size: of all messages, in bytes; 0 if it is not known.
     is_bare: whether the evidence of the scores may be left out: three quarters of what is sent.
-    Raises NbspamError when a process dies.
+    finds_taught: whether spam that the ledger has as ham gets the reason TAUGHT_AS_HAM.
+    Raises NbspamError when a process dies, ModelError when the ledger is damaged.
     """
     from nbspam.workers import in_batches, never_pauses, without_skipped
 
@@ -328,17 +343,19 @@ def classified(
         spam_filter.prepare(size / _BYTES)
     where.expect(size)
     batches = in_batches(iter(raws), pauses=pauses or never_pauses)
-    for results in where.map(_classify_batch, (spam_filter, is_bare), batches):
+    for results in where.map(_classify_batch, (spam_filter, is_bare, finds_taught), batches):
         yield from without_skipped(results, skips)
 
 
 def _classify_batch(
-    how: tuple[TokenFilter, bool], batch: "Batch"
-) -> "list[ClassifiedMessage | Skipped]":
-    spam_filter, is_bare = how
-    items = list(tokenize_batch(batch, Tokenizing(wanted=spam_filter.wanted)))
+    how: tuple[TokenFilter, bool, bool], batch: "Batch"
+) -> "list[ClassifiedMessage | ReadingNote]":
+    spam_filter, is_bare, finds_taught = how
+    items = list(tokenize_batch(batch, Tokenizing(finds_taught, spam_filter.wanted)))
     messages = [item for item in items if isinstance(item, TokenizedMessage)]
     verdicts = spam_filter.classify_batch(messages)
+    if finds_taught:
+        verdicts = spam_filter.with_taught(messages, verdicts)
     if is_bare:
         verdicts = [v._replace(score=v.score._replace(evidences=())) for v in verdicts]
     given = iter(verdicts)

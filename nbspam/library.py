@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from nbspam.bayes.event_model import BERNOULLI
 from nbspam.bayes.trait_model import SMOOTHING, Variances
@@ -94,6 +94,19 @@ class Filter:
         """
         return self._inner.classify_tokens(self._tokenized(message))
 
+    @overload
+    def classify_many(
+        self,
+        messages: "pd.DataFrame",
+        *,
+        text_column: str | None = None,
+        strict: bool = False,
+        jobs: int = 1,
+    ) -> "pd.DataFrame": ...
+
+    @overload
+    def classify_many(self, messages: Iterable[AnyMessage], *, jobs: int = 1) -> list[Verdict]: ...
+
     def classify_many(
         self,
         messages: "Messages",
@@ -108,20 +121,25 @@ class Filter:
         text_column: by default the column that the model learned from, else one found by content.
         strict: raise SourceError for a row without a text; else a warning is given, and the row has
         the verdict on an empty message.  jobs: processes.
-        Returns n verdicts, or a DataFrame of n rows with `verdict`, `probability` and `log_odds`.
+        Returns n verdicts, or a DataFrame of n rows with `verdict`, `probability`, `log_odds` and
+        `reason`; if it has one of these, with `verdict_2` … and a warning.
         Raises SourceError for an item that is no message, OptionError, and TableError.
 
         >>> [verdict.verdict for verdict in spam_filter.classify_many(["win a prize", "lunch"])]
         ['spam', 'ham']
         """
+        from nbspam.display.tables import added_names, numbering
         from nbspam.reading.columns import VERDICT_COLUMNS
         from nbspam.reading.tables import is_data_frame
 
         verdicts = list(self._verdicts(messages, text_column, jobs, strict))
         if not is_data_frame(messages):
             return verdicts
-        columns = {name: [getattr(v, name) for v in verdicts] for name in VERDICT_COLUMNS}
-        return messages.assign(**columns)
+        columns = [[getattr(v, name) for v in verdicts] for name in VERDICT_COLUMNS]
+        added = added_names(messages.columns)
+        if sentence := numbering("the data frame", messages.columns, added):
+            warn(sentence)
+        return messages.assign(**dict(zip(added, columns, strict=True)))
 
     def probabilities(
         self,
@@ -172,8 +190,7 @@ class Filter:
         pending = update.PendingMessages(self.metadata.settings.wanted)
         pending.add(self._tokenized_pairs(messages))
         source = self._inner.model_source
-        chosen = settings.TrainingSettings(base=source.base)
-        change = update.learn(source.place, pending, chosen)
+        change = update.learn(source.place, pending, settings.TrainingSettings(base=source.base))
         self._inner.reopen()
         return change
 
@@ -216,10 +233,8 @@ class Filter:
         from nbspam.reading.tables import given_messages
         from nbspam.workers import executor
 
-        table, empty = (
-            TableOptions(text_column, learned=self.metadata.learned.columns),
-            Skips(strict),
-        )
+        table = TableOptions(text_column, learned=self.metadata.learned.columns)
+        empty = Skips(strict)
         raws = given_messages(messages, ReadingOptions(table, tell=warn_guess), empty)
         for message in classified(raws, Skips(strict=True), executor(jobs), self._inner):
             yield message.verdict
@@ -348,16 +363,12 @@ def train(
         for sentence in skips.merged:
             warn(sentence)
         for name in rare_classes(run.labels):
-            where = [
-                source for record in run.records for source in record.summary.first.get(name, ())
-            ]
+            where = [s for record in run.records for s in record.summary.first.get(name, ())]
             only = f"{counted(run.labels[name], 'message')} ({', '.join(where)})"
-            problem = (
-                f"the class {name!r} has only {only}, beside two large ones; correct the label"
-            )
+            what = f"the class {name!r} has only {only}, beside two large ones; correct the label"
             if strict:
-                raise TrainingError(problem)
-            warn(problem)
+                raise TrainingError(what)
+            warn(what)
         try:
             run.count()
         except TrainingError:

@@ -2,12 +2,14 @@
 
 import os
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 
 SPAM, HAM = "spam", "ham"
 UNSURE = "unsure"  # the verdict that is not a class
 # Why the user's lists decide a verdict, as every output says it.
 ALLOWED_SENDER, BLOCKED_SENDER = "allowed sender", "blocked sender"
+TAUGHT_AS_HAM = "taught as ham"  # the reason beside a verdict of spam on what is not to be moved
 LIST_FILE = "file:"  # begins an entry of their lists that names a file of entries
 
 # Characters that a terminal or a file cannot take, and every kind of blank.  Compiled at the first
@@ -75,6 +77,13 @@ def rare_classes(sizes: Mapping[str, int]) -> list[str]:
     return [name for name, n in sizes.items() if n <= FEW and TIMES_LARGER * n <= second]
 
 
+def is_first_row(sources: Sequence[str], others: Iterable[str]) -> bool:
+    """Return whether messages are the first row alone of a table with others: a header, perhaps."""
+    table, _, row = sources[0].rpartition(":")
+    others = (name for name in others if name != sources[0])
+    return len(sources) == 1 and row == "1" and any(o.startswith(f"{table}:") for o in others)
+
+
 def doubt_words(labels: Mapping[str, tuple[float, int]]) -> str:
     """Return how many labels look wrong: "about 26 of 539 ham look like spam"; "" if none does.
 
@@ -101,6 +110,22 @@ def absolute_name(name: object) -> str:
 def real_name(name: object) -> str:
     """Return a file's name with its links resolved; a URL unchanged."""
     return str(name) if is_url(name) else os.path.realpath(str(name))
+
+
+def user_folder(variable: str, below: str) -> str | None:
+    """Return the user's folder for files of a kind; None for a user without a home, as a daemon is.
+
+    variable: of the XDG specification, which ignores relative paths.
+    below: the default in the home folder.  On macOS all but the config file, which users edit where
+    those of git, uv and ruff are, is in the folder that programs have there.
+    """
+    is_hidden = sys.platform == "darwin" and variable != "XDG_CONFIG_HOME"
+    folder = "" if is_hidden else os.environ.get(variable, "")
+    if folder.startswith("/"):
+        return folder.rstrip("/")
+    home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 (no pathlib for one message)
+    below = "Library/Application Support" if is_hidden else below
+    return None if home.startswith("~") else f"{home}/{below}"
 
 
 # Maildirs

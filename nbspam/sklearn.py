@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from nbspam.bayes.event_model import BERNOULLI, odds_of_class
-from nbspam.errors import OptionError, SourceError, install_command
+from nbspam.errors import OptionError, SourceError, needs_extra
 from nbspam.filter import ModelSource, filter_of
 from nbspam.learning.settings import TrainingSettings, first_metadata
 from nbspam.library import Filter, train
@@ -30,9 +30,7 @@ try:
     )
     from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 except ImportError as error:
-    raise ImportError(
-        f"nbspam.sklearn needs scikit-learn; install it with: {install_command('scikit-learn')}"
-    ) from error
+    raise ImportError(needs_extra("nbspam.sklearn", "scikit-learn", "sklearn")) from error
 
 
 class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
@@ -189,7 +187,7 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         >>> fitted.predict(["win a prize", "lunch at noon"]).tolist()
         ['spam', 'ham']
         """
-        best = self._odds(X).argmax(axis=1)
+        best = self._odds(X).argmax(axis=1)  # raises for an estimator that is not fitted
         return self.classes_[best]
 
     def _odds(self, X: Any) -> Any:  # noqa: N803

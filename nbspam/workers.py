@@ -16,18 +16,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nbspam.errors import NbspamError, OptionError, Remedy
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skipped, Skips
-from nbspam.tokens.tokenized import (
-    TOKENS_ALONE,
-    TokenizedMessage,
-    Tokenizing,
-    Wanted,
-    tokenize_batch,
-)
+from nbspam.reading.source import ReadingNote, Skips
+from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Tokenizing, tokenize_batch
 
 if TYPE_CHECKING:  # classifying does without
     from nbspam.reading.cutting import SourcePiece
-    from nbspam.tokens.tokenized import Batch
+    from nbspam.tokens.tokenized import Batch, Wanted
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -237,11 +231,11 @@ def executor(jobs: int, pauses: Callable[[], bool] = never_pauses) -> Executor:
 
 
 def tokenized(
-    raws: "Iterable[RawMessage | Skipped | SourcePiece]",
+    raws: "Iterable[RawMessage | ReadingNote | SourcePiece]",
     skips: Skips,
     where: Executor,
     digests: bool = False,
-    wanted: Wanted = TOKENS_ALONE,
+    wanted: "Wanted" = TOKENS_ALONE,
     batch: int = _BATCH,
     skips_empty: bool = False,
 ) -> Iterator[TokenizedMessage]:
@@ -258,31 +252,31 @@ def tokenized(
         yield from without_skipped(results, skips)
 
 
-def without_skipped(results: Iterable[A | Skipped], skips: Skips) -> Iterator[A]:
+def without_skipped(results: Iterable[A | ReadingNote], skips: Skips) -> Iterator[A]:
     """Yield results, and report the skipped messages."""
     for result in results:
-        if isinstance(result, Skipped):
+        if isinstance(result, ReadingNote):
             skips.take(result)
         else:
             yield result
 
 
-def _tokenize_all(how: Tokenizing, batch: "Batch") -> list[TokenizedMessage | Skipped]:
+def _tokenize_all(how: Tokenizing, batch: "Batch") -> list[TokenizedMessage | ReadingNote]:
     return list(tokenize_batch(batch, how))
 
 
 def in_batches(
-    raws: "Iterator[RawMessage | Skipped | SourcePiece]",
+    raws: "Iterator[RawMessage | ReadingNote | SourcePiece]",
     most: int = _BATCH,
     most_bytes: int = BATCH_BYTES,
     pauses: Callable[[], bool] = never_pauses,
 ) -> "Iterator[Batch]":
     """Yield the messages in batches, and each piece by itself; a failure comes in its place."""
-    batch: list[RawMessage | Skipped] = []
+    batch: list[RawMessage | ReadingNote] = []
     size = 0
     try:
         for raw in raws:
-            if not isinstance(raw, RawMessage | Skipped):
+            if not isinstance(raw, RawMessage | ReadingNote):
                 if batch:
                     yield batch
                 yield raw

@@ -132,6 +132,13 @@ def test_a_process_that_is_not_forked_opens_the_same_model_or_none(learned, tmp_
             pickle.loads(pickled)
 
 
+def test_a_closed_filter_says_so(path):
+    with nbspam.open(path) as spam_filter:
+        pass
+    with pytest.raises(ModelError, match=r"the model was closed; open it again$"):
+        spam_filter.classify("some words")
+
+
 @pytest.fixture(scope="module")
 def base():
     return learn(many_messages(500, 0), scoring="evidence")

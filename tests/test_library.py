@@ -3,6 +3,7 @@
 import doctest
 import inspect
 import re
+from typing import get_overloads
 
 import pytest
 from test_front_door import ROOT
@@ -65,3 +66,10 @@ def test_each_name_has_an_example_that_runs(tmp_path, monkeypatch, public):
 )
 def test_each_function_says_what_it_raises(function):
     assert re.search(r"[Rr]aises|rest is as of", inspect.getdoc(function))
+
+
+@pytest.mark.parametrize("function", [nbspam.classify_many, nbspam.Filter.classify_many])
+def test_a_type_checker_knows_what_many_verdicts_are_of(function):
+    """A union would fail in her program as soon as pandas-stubs are installed."""
+    returned = [overload.__annotations__["return"] for overload in get_overloads(function)]
+    assert list(map(str, returned)) == ["pd.DataFrame", str(list[nbspam.Verdict])]

@@ -322,15 +322,12 @@ def relearned(
     scales: Sequence[Scale], scored: Sequence[int], before: Sequence[Calibrations], lesson: Lesson
 ) -> tuple[Calibrations, ...]:
     """Return the calibrations of the scored classes after a lesson."""
-    return tuple(
-        Calibrations(
-            *(
-                update(scale, calibration, x, lesson.label == k) if x else calibration
-                for scale, calibration, x in zip(scales, calibrations, xs, strict=True)
-            )
-        )
-        for k, calibrations, xs in zip(scored, before, lesson.inputs, strict=True)
-    )
+    after = []
+    for k, calibrations, xs in zip(scored, before, lesson.inputs, strict=True):
+        triples = zip(scales, calibrations, xs, strict=True)
+        fitted = (update(s, old, x, lesson.label == k) if x else old for s, old, x in triples)
+        after.append(Calibrations(*fitted))
+    return tuple(after)
 
 
 def _rested(scale: Scale, precision: Sequence[Vector]) -> list[list[float]]:
@@ -383,15 +380,25 @@ def is_run(before: Calibration, is_spam: bool, share: float) -> bool:
 
 def is_positive_definite(matrix: Sequence[Sequence[float]]) -> bool:
     """Return whether a symmetric matrix is positive definite: whether `solve` may divide."""
-    rows = [list(row) for row in matrix]
+    try:
+        return all(row[i] > 0 for i, row in enumerate(_eliminated(map(list, matrix))))
+    except ZeroDivisionError:
+        return False
+
+
+def _eliminated(equations: Iterable[list[float]]) -> list[list[float]]:
+    """Return equations of which each lacks the unknowns before its own; they are changed.
+
+    Gaussian elimination, which a symmetric and positive definite matrix needs no pivoting for
+    (Golub and Van Loan, 4.2).
+    """
+    rows = list(equations)
     for i, row in enumerate(rows):
-        if not row[i] > 0:
-            return False
         for below in rows[i + 1 :]:
             factor = below[i] / row[i]
-            for j in range(i, len(rows)):
+            for j in range(i, len(row)):
                 below[j] -= factor * row[j]
-    return True
+    return rows
 
 
 def _dot(a: Sequence[float], b: Sequence[float]) -> float:
@@ -399,17 +406,9 @@ def _dot(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def solve(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[float]:
-    """Return v with matrix v = right; the matrix is symmetric and positive definite.
-
-    Gaussian elimination, which such a matrix needs no pivoting for (Golub and Van Loan, 4.2).
-    """
-    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    """Return v with matrix v = right; the matrix is symmetric and positive definite."""
+    rows = _eliminated([*row, value] for row, value in zip(matrix, right, strict=True))
     n = len(rows)
-    for i in range(n):
-        for k in range(i + 1, n):
-            factor = rows[k][i] / rows[i][i]
-            for j in range(i, n + 1):
-                rows[k][j] -= factor * rows[i][j]
     solution = [0.0] * n
     for i in reversed(range(n)):
         known = sum(rows[i][j] * solution[j] for j in range(i + 1, n))

@@ -151,9 +151,8 @@ class Bernoulli(EventModel):
 
     def class_weights(self, row: Row, size: VocabularySize, alpha: float) -> tuple[float, ...]:
         """Return a present token's weight for each class, logit theta, in nats."""
-        return tuple(
-            math.log((c + alpha) / (n - c + alpha)) for c, n in zip(row, size.messages, strict=True)
-        )
+        pairs = zip(row, size.messages, strict=True)
+        return tuple(math.log((c + alpha) / (n - c + alpha)) for c, n in pairs)
 
     def bias(self, histograms: Sequence[Histogram], messages: Row, alpha: float) -> list[float]:
         """Return sum_j log(1 - theta_jk) per class; the histograms are all that it needs."""
@@ -187,9 +186,8 @@ class Multinomial(EventModel):
 
     def is_row(self, row: Row, messages: Row) -> bool:
         """Return whether a token can have these counts: not all 0, none of a class without any."""
-        return any(row) and all(
-            c == 0 or (c > 0 and n > 0) for c, n in zip(row, messages, strict=True)
-        )
+        pairs = zip(row, messages, strict=True)
+        return any(row) and all(c == 0 or (c > 0 and n > 0) for c, n in pairs)
 
     def size(self, histograms: Sequence[Histogram], messages: Row) -> VocabularySize:
         """Return what the counts are counts of: tokens, each one of the vocabulary."""
@@ -199,11 +197,8 @@ class Multinomial(EventModel):
 
     def class_weights(self, row: Row, size: VocabularySize, alpha: float) -> tuple[float, ...]:
         """Return log theta of a token for each class, in nats, of each time that it occurs."""
-        log = math.log
-        return tuple(
-            log(c + alpha) - log(n + alpha * size.outcomes)
-            for c, n in zip(row, size.trials, strict=True)
-        )
+        log, pairs = math.log, zip(row, size.trials, strict=True)
+        return tuple(log(c + alpha) - log(n + alpha * size.outcomes) for c, n in pairs)
 
 
 class Complement(Multinomial):
@@ -230,10 +225,8 @@ class Complement(Multinomial):
         """Return -log theta of a token in the complement of each class, in nats."""
         log = math.log
         total, trials = sum(row), sum(size.trials)
-        return tuple(
-            log(trials - n + alpha * size.outcomes) - log(total - c + alpha)
-            for c, n in zip(row, size.trials, strict=True)
-        )
+        pairs, added = zip(row, size.trials, strict=True), alpha * size.outcomes
+        return tuple(log(trials - n + added) - log(total - c + alpha) for c, n in pairs)
 
 
 BERNOULLI, NO_TOKENS = Bernoulli.name, NoTokens.name

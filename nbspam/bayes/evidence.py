@@ -136,8 +136,7 @@ class _Words:
     def __init__(self, weights: Iterable[float], most: int) -> None:
         self.counts = Counter(weights)
         self.weights = sorted(self.counts, key=abs, reverse=True)
-        counts = map(self.counts.__getitem__, self.weights)
-        self.times = list(map(alike, counts))
+        self.times = list(map(alike, map(self.counts.__getitem__, self.weights)))
         pairs = zip(self.times, self.weights, strict=True)
         self.nats = [w if t == 1 else on_grid(t * w) for t, w in pairs]  # weights are on the grid
         self._n, self._total = [0.0, *accumulate(self.times)], [0.0, *accumulate(self.nats)]
@@ -169,10 +168,8 @@ def group_of(weights: Iterable[float], most: int) -> Group:
     words = _Words(weights, most)
     strongest, n_strongest = words.above(words.edge)
     strong, n_strong = words.above(STRONG)
-    positive, negative = (
-        sum(filter((0.0).__lt__, words.nats)),
-        sum(filter((0.0).__gt__, words.nats)),
-    )
+    positive = sum(filter((0.0).__lt__, words.nats))
+    negative = sum(filter((0.0).__gt__, words.nats))
     return Group(
         strongest / (n_strongest or 1.0),
         (negative + positive) / (SUM_SCALE * math.sqrt(max(1, words.n))),

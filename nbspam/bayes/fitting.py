@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from nbspam.bayes import calibration
+from nbspam.bayes.calibration import Calibration, Scale
 from nbspam.bayes.evidence import LENGTH_CENTRE
 from nbspam.bayes.matrix import Booleans, EvidenceRows, Floats
 
@@ -29,7 +30,7 @@ BLOCK = 1 << 16  # messages whose inputs are computed with together while a cali
 _IN_MEMORY = 1 << 17  # messages whose inputs are in memory, 9 MB; of more a block at a time
 
 
-def inputs_of_rows(scale: calibration.Scale, evidence: EvidenceRows) -> Floats:
+def inputs_of_rows(scale: Scale, evidence: EvidenceRows) -> Floats:
     """Return x of each message for a calibration, (n, scale.size), rounded.
 
     As `calibration.inputs` and `learned_inputs` have it.
@@ -55,9 +56,7 @@ class Inputs(Protocol):
         """Return the x of some messages."""
 
 
-def fit_calibration(
-    scale: calibration.Scale, x: Inputs, is_spam: Booleans
-) -> calibration.Calibration:
+def fit_calibration(scale: Scale, x: Inputs, is_spam: Booleans) -> Calibration:
     """Return the calibration fitted to leave-one-out inputs: the mode of b, and its precision.
 
     x: (n, scale.size); is_spam: (n,).
@@ -79,16 +78,13 @@ def fit_calibration(
         return wrong
 
     noise = _shares_wrong(p_wrong, len(is_spam), is_spam)
-    gain = data.negative_log_likelihood(plain, calibration.Noise()) - data.negative_log_likelihood(
-        b, noise
-    )
+    loss = data.negative_log_likelihood
+    gain = loss(plain, calibration.Noise()) - loss(b, noise)
     if round(gain, calibration.DECIMALS) < 2 * _LEAST_GAIN:
         b, noise = plain, calibration.Noise()
         data.reweight(b, noise)
     precision = tuple(map(tuple, data.precision(b).tolist()))
-    return calibration.settled(
-        calibration.Calibration(tuple(b.tolist()), precision, data.ranges(), noise)
-    )
+    return calibration.settled(Calibration(tuple(b.tolist()), precision, data.ranges(), noise))
 
 
 def wrong_labels(odds: Floats, is_spam: Booleans | None) -> Floats:
@@ -157,8 +153,7 @@ class _Blocks:
         """Yield the x of each block, which are spam, and the weights."""
         for first in range(0, len(self._is_spam), BLOCK):
             place = slice(first, first + BLOCK)
-            x = np.ascontiguousarray(self._x[place])
-            yield x, self._is_spam[place], self._right[place]
+            yield np.ascontiguousarray(self._x[place]), self._is_spam[place], self._right[place]
 
     def _penalty(self, b: Floats) -> float:
         return float(0.5 * (self._precision * (b - self._mean) ** 2).sum())

@@ -13,11 +13,12 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, repeat
 from typing import NamedTuple
 
 Values = Mapping[int, int]  # value of a trait -> how many messages have it, above 0
 Histograms = Sequence[Sequence[Values]]  # per trait, per class
+LogDensities = list[tuple[float, ...]]  # likewise
 
 SMOOTHING = 1e-9  # as scikit-learn's GaussianNB has it
 
@@ -92,25 +93,20 @@ class Gaussian:
         self._variances = variances
         self._moments = [list(map(Moments.of, row)) for row in histograms]
 
-    def log_densities(
-        self, values: Sequence[int], left_out: int | None = None
-    ) -> list[tuple[float, ...]]:
+    def log_densities(self, values: Sequence[int], left_out: int | None = None) -> LogDensities:
         """Return the log density of each trait's value, per class, (n_traits, n_classes).
 
         values: of the message.  left_out: its class, if it was learned and is to be left out.
         Zeros for a trait that no message of some class has told, itself left out.
         """
+        pairs = zip(self._moments, values, strict=True)
         traits = [
-            [m.without(x) if k == left_out else m for k, m in enumerate(row)]
-            for row, x in zip(self._moments, values, strict=True)
+            [m.without(x) if k == left_out else m for k, m in enumerate(row)] for row, x in pairs
         ]
         totals = [Moments(*map(sum, zip(*row, strict=True))) for row in traits]
         overall = [total.deviation / total.n if total.n else 0.0 for total in totals]
         added = self._variances.smoothing * max(overall, default=0.0)
-        return [
-            self._of_trait(row, variance, added, x)
-            for row, variance, x in zip(traits, overall, values, strict=True)
-        ]
+        return list(map(self._of_trait, traits, overall, repeat(added), values))
 
     def _of_trait(
         self, row: Sequence[Moments], overall: float, added: float, x: int
@@ -174,18 +170,14 @@ class ClassDensity:
 
         left_out: whether one of the messages with the value x is left out.
         """
-        own_value = x if left_out else None
-        n, h = self.n - left_out, self.bandwidth(own_value)
+        n, h = self.n - left_out, self.bandwidth(x if left_out else None)
         counts = self._counts
         if left_out:
             at = bisect_left(self._ordered, x)
             counts = [*counts[:at], counts[at] - 1, *counts[at + 1 :]]
         scale = -0.5 / (h * h)
-        terms = [
-            (scale * (x - value) ** 2, times)
-            for value, times in zip(self._ordered, counts, strict=True)
-            if times
-        ]
+        pairs = zip(self._ordered, counts, strict=True)
+        terms = [(scale * (x - value) ** 2, times) for value, times in pairs if times]
         largest = max(terms)[0]  # relative to it, so that the sum is never 0
         exp, least = math.exp, largest - _REACH
         total = math.fsum([times * exp(e - largest) for e, times in terms if e > least])
@@ -215,9 +207,7 @@ class Kernel:
         self._densities = [[ClassDensity(values) for values in row] for row in histograms]
         self._known = cache(self._of_trait)  # few values differ
 
-    def log_densities(
-        self, values: Sequence[int], left_out: int | None = None
-    ) -> list[tuple[float, ...]]:
+    def log_densities(self, values: Sequence[int], left_out: int | None = None) -> LogDensities:
         """Return the log density of each trait's value, per class."""
         return [self._known(trait, x, left_out) for trait, x in enumerate(values)]
 

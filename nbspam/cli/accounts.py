@@ -20,22 +20,9 @@ from functools import cache, partial
 from typing import Any
 
 from nbspam.cli.command import config_file
-from nbspam.cli.settings import absolute_path, read_config
+from nbspam.cli.settings import absolute_path, near_miss, read_config
 from nbspam.errors import AccountError, OptionError
-from nbspam.mailbox.account import (
-    IMPLICIT,
-    INBOX,
-    PLAIN,
-    SCHEME,
-    SECURITY,
-    STARTTLS,
-    Account,
-    FolderAddress,
-    Secret,
-    from_command,
-    from_file,
-    parse_address,
-)
+from nbspam.mailbox import account
 from nbspam.mailbox.connection import read_folder
 from nbspam.mailbox.maildir import Maildir
 from nbspam.names import normal_label
@@ -43,11 +30,11 @@ from nbspam.names import normal_label
 _LISTS = ("folders", "ham")
 _NUMBERS = {"port": (1, 65_535), "timeout": (1, 3_600)}
 _SECRETS = ("password-command", "password-file", "token-command")
-_OTHERS = (*_SECRETS, "ca-file")  # not fields of `Account`
+_OTHERS = (*_SECRETS, "ca-file", "maildir")  # not fields of `Account`
 _LOCAL = ("maildir", "folders", "ham", "junk", "auth-host", "keywords", "class-folders")
 KEYS = ["ca-file", "host", *_LOCAL, *_SECRETS, "tls", "user", *_NUMBERS]
 
-Place = Account | Maildir
+Place = account.Account | Maildir
 
 
 def mail_places(words: Sequence[str]) -> list[Place]:
@@ -65,10 +52,10 @@ def mail_places(words: Sequence[str]) -> list[Place]:
 
 
 def _named(word: str, known: Mapping[str, Place]) -> Place:
-    if word.lower().startswith(SCHEME):
-        address = parse_address(word)
-        account = _account_at(address, known, word)
-        return account._replace(folders=(address.folder,)) if address.folder else account
+    if "://" in word:
+        address = account.parse_address(word)
+        place = _account_at(address, known, word)
+        return place._replace(folders=(address.folder,)) if address.folder else place
     if word not in known and ("/" in word or os.path.isdir(word)):  # noqa: PTH112 (loads less)
         path = os.path.normpath(os.path.expanduser(word))  # noqa: PTH111
         same = [p for p in known.values() if isinstance(p, Maildir) and p.path == path]
@@ -86,16 +73,16 @@ def _named(word: str, known: Mapping[str, Place]) -> Place:
     return known[word]
 
 
-def _account_at(address: FolderAddress, known: Mapping[str, Place], label: str) -> Account:
+def _account_at(
+    address: account.FolderAddress, known: Mapping[str, Place], label: str
+) -> account.Account:
     """Return the account of an address: a configured one, or one that asks for its password."""
     user, host, port = address[:3]
-    for place in known.values():
-        if isinstance(place, Maildir):
-            continue
+    for place in (p for p in known.values() if isinstance(p, account.Account)):
         is_same = (place.user, place.host.lower()) == (user, host.lower())
         if is_same and port in (None, place.own_port):
             return place
-    return Account(user, host, partial(_ask_password, f"{user}@{host}"), port, label=label)
+    return account.Account(user, host, partial(_ask_password, f"{user}@{host}"), port, label=label)
 
 
 def messages_at(name: str, seen_only: bool) -> Iterator[tuple[str, bytes]]:
@@ -103,14 +90,14 @@ def messages_at(name: str, seen_only: bool) -> Iterator[tuple[str, bytes]]:
 
     Raises AccountError, and OptionError for a wrong account of the config file.
     """
-    address = parse_address(name)
+    address = account.parse_address(name)
     if not address.folder:
         raise AccountError(f"{name}: names no folder; add one, such as {name.rstrip('/')}/INBOX")
     yield from read_folder(_account_at(address, configured_places(), name), address, seen_only)
 
 
 @cache
-def _ask_password(name: str) -> Secret:
+def _ask_password(name: str) -> account.Secret:
     """Ask for a password once, and return it; raises AccountError."""
     if not (sys.stdin and sys.stdin.isatty()):
         raise AccountError(
@@ -123,7 +110,7 @@ def _ask_password(name: str) -> Secret:
         typed = ""
     if not typed:
         raise AccountError(f"{name}: no password was typed; run it again")
-    return Secret(typed)
+    return account.Secret(typed)
 
 
 def configured_places() -> dict[str, Place]:
@@ -162,24 +149,23 @@ def _place(path: str, label: str, values: Any) -> Place:
     name = "" if is_local else f"{values['user']}@{values['host']}"
     secret = partial(_ask_password, name)
     if password := file("password-file"):
-        secret = partial(from_file, password, name)
+        secret = partial(account.from_file, password, name)
     elif secret_keys:
-        secret = partial(from_command, values[secret_keys[0]], secret_keys[0], name)
+        secret = partial(account.from_command, values[secret_keys[0]], secret_keys[0], name)
     fields: dict[str, Any] = {k.replace("-", "_"): v for k, v in values.items() if k not in _OTHERS}
     pairs = values.get("class-folders", {}).items()
     fields["class_folders"] = tuple((normal_label(name), folder) for name, folder in pairs)
-    fields["folders"] = tuple(values.get("folders", (INBOX,)))
+    fields["folders"] = tuple(values.get("folders", (account.INBOX,)))
     fields["ham"] = tuple(values.get("ham", fields["folders"]))
-    account: Place
+    place: Place
     if is_local:
-        del fields["maildir"]
-        account = Maildir(file("maildir") or "", label, **fields)
+        place = Maildir(file("maildir") or "", label, **fields)
     else:
-        account = Account(**fields, secret=secret, ca_file=file("ca-file"), label=label)
+        place = account.Account(**fields, secret=secret, ca_file=file("ca-file"), label=label)
     for key in _LISTS:
-        if account.junk in fields[key]:
-            raise wrong(key, f"has {account.junk!r}, which is the junk folder too")
-    return account
+        if place.junk in fields[key]:
+            raise wrong(key, f"has {place.junk!r}, which is the junk folder too")
+    return place
 
 
 def _problem(key: str, value: object) -> str:
@@ -187,8 +173,7 @@ def _problem(key: str, value: object) -> str:
     if key == "password":
         return "passwords are not allowed in the config file; use password-command or password-file"
     if key not in KEYS:
-        close = difflib.get_close_matches(key.replace("_", "-"), KEYS, 1)
-        remedy = f"did you mean {close[0]}?" if close else f"choose one of {', '.join(KEYS)}"
+        remedy = near_miss(key, KEYS, f"choose one of {', '.join(KEYS)}")
         return f"unknown key; {remedy}"
     if key in _NUMBERS:
         low, high = _NUMBERS[key]
@@ -202,12 +187,12 @@ def _problem(key: str, value: object) -> str:
     if key == "keywords":
         return "" if isinstance(value, bool) else "must be true or false"
     if key in _LISTS and not isinstance(value, list):
-        return f'must be an array; write {key} = ["{INBOX}"]'
+        return f'must be an array; write {key} = ["{account.INBOX}"]'
     if (key, value) == ("folders", []):
-        return f'names no folder to filter; write folders = ["{INBOX}"]'
+        return f'names no folder to filter; write folders = ["{account.INBOX}"]'
     for text in value if isinstance(value, list) and key in _LISTS else [value]:
         if not isinstance(text, str) or not text or set(text) & set("\0\r\n"):
             return "must be text in quotes, in one line, not empty"
-    if key == "tls" and value not in SECURITY:
-        return f'must be "{IMPLICIT}", "{STARTTLS}" or "{PLAIN}"'
+    if key == "tls" and value not in account.SECURITY:
+        return f'must be "{account.IMPLICIT}", "{account.STARTTLS}" or "{account.PLAIN}"'
     return ""

@@ -9,26 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli import notes
+from nbspam.cli import notes, options
 from nbspam.cli.command import argument, command, flag, is_typed, option, rare_flag, section
 from nbspam.cli.notes import NoTrace
-from nbspam.cli.options import (
-    BASE,
-    DASK,
-    FILE_PATH,
-    JOBS,
-    MODEL_NAME,
-    Cutting,
-    Reading,
-    SenderOptions,
-    refuse_stdin_twice,
-)
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode
 from nbspam.filter import TokenFilter, classified, open_filter
 from nbspam.names import is_url
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
 from nbspam.reading.message import BYTES_LIMIT, RawMessage, parse
-from nbspam.reading.source import STDIN, LiveInput, Skipped, Skips
+from nbspam.reading.source import STDIN, LiveInput, ReadingNote, Skips
 from nbspam.reading.sources import any_kind
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.metadata import Metadata
@@ -59,20 +48,17 @@ class Marking(NamedTuple):
         help="Copy the message to standard output with its verdict as a header.",
     )
     header: str | None = _marked(
-        "--header", metavar="NAME", help=f"With -p, name of the header. [default: {MARK}]"
+        metavar="NAME", help=f"With -p, name of the header. [default: {MARK}]"
     )
     subject_tag: str | None = _marked(
-        "--subject-tag", metavar="TEXT", help="With -p, put TEXT before the Subject of spam."
+        metavar="TEXT", help="With -p, put TEXT before the Subject of spam."
     )
     evidence: int | None = _marked(
-        "--evidence",
-        metavar="N",
         type=click.IntRange(1, 100),
         help=f"With -p, add the header {MARK}{EVIDENCE} with the N strongest words and their"
         " weights.",
     )
     on_error: str | None = _marked(
-        "--on-error",
         type=click.Choice(["tempfail", "deliver"]),
         help="With -p, exit with 75 (try again) or 0 after an error. [default: tempfail]",
     )
@@ -96,14 +82,11 @@ class Marking(NamedTuple):
         return self.subject_tag or ""
 
 
-def _check(
-    sources: tuple[str, ...], cutting: Cutting, reading: Reading, form: str, marking: Marking
-) -> None:
+def _check(sources: tuple[str, ...], reading: options.Reading, form: str, marking: Marking) -> None:
     """Raise OptionError for options that are wrong with any model."""
-    cutting.check()
     if not marking.passthrough:
         reading.check(sources or (STDIN,))
-        refuse_stdin_twice(sources)
+        options.refuse_stdin_twice(sources)
         return
     is_whole = reading.is_one_message and not reading.attached
     if form != "text" or not is_whole or sources not in ((), (STDIN,)):
@@ -119,16 +102,15 @@ def _check(
 def classify(
     *,
     sources: tuple[str, ...] = argument("sources", metavar="[SOURCE]...", nargs=-1),
-    model: str = MODEL_NAME,
-    base: str | None = BASE,
-    cutting: Cutting,
-    senders: SenderOptions,
-    reading: Reading,
+    model: str = options.MODEL_NAME,
+    base: str | None = options.BASE,
+    cutting: options.Cutting,
+    senders: options.SenderOptions,
+    reading: options.Reading,
     form: str = option(
         "form",
         "--format",
         type=click.Choice(["text", "json", "header", "csv", "tsv", "jsonl"]),
-        under="Output",
         default="text",
         help="Print text for people, JSON for programs, the value of an X-Nbspam header, or (csv,"
         " tsv, jsonl) the table that was read with the verdicts as columns.",
@@ -137,24 +119,17 @@ def classify(
         "-o",
         "--output",
         metavar="FILE",
-        type=FILE_PATH,
-        under="Output",
+        type=options.FILE_PATH,
         excludes="--passthrough",
         help="Write such a table to FILE: .csv, .tsv, .jsonl, .json, .parquet or .xlsx.",
     ),
     keep_formulas: bool = rare_flag(
-        "--keep-formulas",
-        under="Output",
-        help="In a CSV or TSV, put no apostrophe before what a spreadsheet takes for a formula.",
+        help="In a CSV or TSV, put no apostrophe before what a spreadsheet takes for a formula."
     ),
-    exit_code: bool = flag(
-        "--exit-code",
-        under="Output",
-        help="Exit with 0 for spam, 1 for ham, 2 for unsure, 3 for any error.",
-    ),
+    exit_code: bool = flag(help="Exit with 0 for spam, 1 for ham, 2 for unsure, 3 for any error."),
     marking: Marking,
-    jobs: int = JOBS,
-    dask: str | None = DASK,
+    jobs: int = options.JOBS,
+    dask: str | None = options.DASK,
     trace: NoTrace,
 ) -> int:
     """Classify messages as spam or ham.
@@ -220,28 +195,34 @@ def classify(
     and 3 for any error (with -p 75).  A mail program should ask for the header: it may find 0 where
     nbspam did not run.
     """
-    _check(sources, cutting, reading, form, marking)
+    cutting.check()
+    _check(sources, reading, form, marking)
+
+    def opened() -> TokenFilter:
+        spam_filter = open_filter(model, cutting.of, base, senders.lists())
+        _check_positive(spam_filter.metadata, exit_code)
+        return spam_filter
+
     if marking.passthrough:
-        return _pass_on(model, base, cutting, senders, exit_code, marking, trace)
+        return _pass_on(opened, model, exit_code, marking, trace)
     names = sources or (STDIN,)
     live_input, skips = LiveInput(), Skips(reading.strict)
-    options = reading.options(live_input=live_input)
     is_few = dask is None and reading.is_one_message and all(map(_is_small, names))
     last_code: int = VerdictCode.ERROR
     n = 0
-    with open_filter(model, cutting.of, base, senders.lists()) as spam_filter:
+    with opened() as spam_filter:
         notes.note_lacking(model, spam_filter.metadata)
-        options = options.with_learned_columns(spam_filter.metadata.learned.columns)
-        if exit_code:
-            _check_positive(spam_filter.metadata)
-        raws: Iterable[RawMessage | Skipped | SourcePiece]
+        learned = spam_filter.metadata.learned
+        reading_options = reading.options().with_learned_columns(learned.columns)
+        reading_options = reading_options._replace(live_input=live_input)
+        raws: Iterable[RawMessage | ReadingNote | SourcePiece]
         with contextlib.ExitStack() as stack:
             table: VerdictTable | None = None
             if output is not None or keep_formulas or form not in _LINES:
-                table = stack.enter_context(
-                    _verdict_table(output, form, keep_formulas, (names, model), live_input)
-                )
-                options = options._replace(on_row=table.on_row)
+                read = names, model, (*senders.allow, *senders.block)
+                opening = _verdict_table(output, form, keep_formulas, read, live_input)
+                table = stack.enter_context(opening)
+                reading_options = reading_options._replace(on_row=table.on_row)
             with_progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
             size = 0
             if not is_few or len(names) > 1:
@@ -251,20 +232,19 @@ def classify(
                 # Verdicts on a terminal are progress.
                 if not is_few and (output is not None or not sys.stdout.isatty()):
                     with_progress = stack.enter_context(progress(False, names))
-            workers = executor(jobs, live_input.would_block)
+            pauses = live_input.would_block
+            workers = executor(jobs, pauses)
             if dask is not None:
                 from nbspam.cli.progress import cutter, work_place
 
                 workers = stack.enter_context(work_place(dask, jobs, trace))
             if dask is None or table:  # which needs the rows here
-                here = (raw for name in names for raw in any_kind(name, options, skips))
+                here = (raw for name in names for raw in any_kind(name, reading_options, skips))
                 raws = trace.noted(table.noted(here) if table else here)
             else:
-                cuts = cutter(workers, options, names)
+                cuts = cutter(workers, reading_options, names)
                 raws = (piece for name in names for piece in cuts.pieces(name))
-            messages = classified(
-                raws, skips, workers, spam_filter, live_input.would_block, size, is_bare=True
-            )
+            messages = classified(raws, skips, workers, spam_filter, pauses, size, is_bare=True)
             for message in with_progress(messages):
                 verdict = message.verdict
                 n += 1
@@ -304,13 +284,13 @@ def _verdict_table(
     output: "Path | None",
     form: str,
     keeps_formulas: bool,
-    read: tuple[tuple[str, ...], str],
+    read: tuple[tuple[str, ...], str, tuple[str, ...]],
     live: LiveInput,
 ) -> "Iterator[VerdictTable]":
     """Open the table that `classify` writes, in a file or to standard output.
 
     form: the value of --format; if it was not given, the ending of the file decides.
-    read: names of the sources and the model, which must not be the output.
+    read: names of the sources and the model, and entries of senders, whose files must not be lost.
     live: rows are flushed when no more input is there.
     Raises OptionError for options that do not go together, SourceError, and ModelError.
     """
@@ -330,7 +310,7 @@ def _verdict_table(
     if keeps_formulas and form not in ("csv", "tsv"):
         raise OptionError("--keep-formulas is for a CSV or a TSV; leave it out")
     files = tables.OutputFiles({"--output": path})
-    files.check(read[0], Path(read[1]))
+    files.check(read[0], Path(read[1]), options.config_files(*read[2]))
     with tables.opened(path) if path else contextlib.nullcontext(sys.stdout.buffer) as file:
         writer = tables.TableWriter(file, form, keeps_formulas, notes.note)
         table = tables.VerdictTable(writer, live.would_block, files)
@@ -352,13 +332,7 @@ def _is_small(source: str) -> bool:
 
 
 def _pass_on(
-    model: str,
-    base: str | None,
-    cutting: Cutting,
-    senders: SenderOptions,
-    exit_code: bool,
-    marking: Marking,
-    trace: NoTrace,
+    opened: Callable[[], TokenFilter], model: str, exit_code: bool, marking: Marking, trace: NoTrace
 ) -> int:
     """Write the message with its verdict; nothing is written before the verdict is known.
 
@@ -370,12 +344,9 @@ def _pass_on(
     name, tag = marking.name(), marking.tag()
     raw_message = pipe.take(BYTES_LIMIT)
     trace.begin(raw_message)
-    with open_filter(model, cutting.of, base, senders.lists()) as spam_filter:
-        if exit_code:
-            _check_positive(spam_filter.metadata)
+    with opened() as spam_filter:
         # Old marks are parsed, too: without them a text without a header begins with an empty line.
-        parsed = parse(raw_message, (name, MARK))
-        message = tokenize(parsed, wanted=spam_filter.wanted)
+        message = tokenize(parse(raw_message, (name, MARK)), wanted=spam_filter.wanted)
         verdict = spam_filter.classify_tokens(message)
         evidence = None
         if marking.evidence:
@@ -383,23 +354,18 @@ def _pass_on(
             telling = [(w.token, w.share) for w in words if not is_fragment(w.token)]
             evidence = passthrough.evidence_value(name, telling[: marking.evidence])
     code = _verdict_code(spam_filter, verdict)
-    marks = passthrough.VerdictHeader(
-        name=name,
-        verdict=_line(verdict, "header"),
-        tag=tag if code == VerdictCode.SPAM else "",
-        evidence=evidence,
-    )
-    raw = passthrough.cleaned(raw_message, name)
-    pipe.give(passthrough.marked(raw, marks))
+    tag = tag if code == VerdictCode.SPAM else ""
+    marks = passthrough.VerdictHeader(name, _line(verdict, "header"), tag, evidence)
+    pipe.give(passthrough.marked(passthrough.cleaned(raw_message, name), marks))
     trace.judged(verdict)
     with contextlib.suppress(OSError):  # the message is out
         notes.note_lacking(model, spam_filter.metadata)
     return code if exit_code else ExitCode.DONE
 
 
-def _check_positive(metadata: Metadata) -> None:
-    """Raise OptionError for a model without a class that counts as spam."""
-    if metadata.settings.positive is None:
+def _check_positive(metadata: Metadata, exit_code: bool) -> None:
+    """Raise OptionError for --exit-code and a model without a class that counts as spam."""
+    if exit_code and metadata.settings.positive is None:
         raise OptionError(
             "--exit-code needs a spam class, and the model has none; name it with train"
             " --spam-label, or leave out --exit-code"

@@ -2,25 +2,28 @@
 
     @section("Cut-offs")
     class Cutting(NamedTuple):
-        spam_cutoff: float | None = option("--spam-cutoff", metavar="P", type=float, help="…")
+        spam_cutoff: float | None = option(metavar="P", type=float, help="…")  # --spam-cutoff
 
     @command("classify")
     def classify(*, cutting: Cutting, quiet: bool = QUIET) -> int: …
 
-The default of a parameter is its click option or argument.  A parameter that is annotated with a
-record gets the options of that record, as one value.
+The default of a parameter is its click option or argument.  An option without a name has that of
+its parameter.  A parameter that is annotated with a record gets the options of that record, as one
+value.
 """
 
 import importlib
 import inspect
 import os
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from nbspam.errors import OptionError, UnexpectedEndError
+from nbspam.names import user_folder
 
 MORE = "More"
 # The headings of --help, in their order.
@@ -28,7 +31,7 @@ HEADINGS = (
     *("Sources", "Mail", "Sockets", "Serving", "Test"),
     *("Model", "Cut-offs", "Senders", "Output", MORE),
 )
-_SHOW_ALL = "nbspam.show_all"  # in a context's `meta`
+_SHOW_ALL, _PLACES = "nbspam.show_all", "nbspam.places"  # in a context's `meta`
 
 RecordType = TypeVar("RecordType", bound=type)
 
@@ -36,7 +39,8 @@ RecordType = TypeVar("RecordType", bound=type)
 class Option(click.Option):
     """A click option with a heading, and rules that `Command` checks.
 
-    seldom: only --help-all shows it.  needs: the option without which it is refused.
+    seldom: only --help-all shows it.
+    needs: options, in one string, of those of the command: typed without any, it is refused.
     excludes: options, in one string, that it cannot be used with.
     formats: of the sources, if it has no use with others.
     in_file: the config file can set it for all commands that have it.
@@ -57,11 +61,18 @@ class Option(click.Option):
         **attributes: Any,
     ) -> None:
         default = attributes.get("default")
+        if isinstance(attributes.get("type"), click.types.IntParamType):
+            attributes.setdefault("metavar", "N")
         attributes.setdefault("show_default", bool(default) and default is not True)
-        super().__init__(names, **attributes)
-        self.heading, self.seldom = under, seldom
+        super().__init__(names or ("--unnamed",), **attributes)
+        self.heading, self.seldom, self._has_name = under, seldom, bool(names)
         self.needs, self.excludes, self.formats, self.in_file = needs, excludes, formats, in_file
         self.takes_several = takes_several
+
+    def name_after(self, field: str) -> None:
+        """Name an option without a name after its parameter: --spam-cutoff for `spam_cutoff`."""
+        if not self._has_name:
+            self.name, self.opts = field, [f"--{field.replace('_', '-')}"]
 
     @property
     def flag(self) -> str:
@@ -74,37 +85,28 @@ def option(*names: str, **attributes: Any) -> Any:
     return Option(names, **attributes)
 
 
-def flag(*names: str, **attributes: Any) -> Any:
-    """Return a boolean option."""
-    return Option(names, is_flag=True, **attributes)
+# Boolean options, options that only --help-all shows, and both.
+flag = partial(option, is_flag=True)
+rare_option = partial(option, seldom=True)
+rare_flag = partial(option, is_flag=True, seldom=True)
 
 
-def rare_option(*names: str, **attributes: Any) -> Any:
-    """Return an option that only --help-all shows."""
-    return Option(names, seldom=True, **attributes)
-
-
-def rare_flag(*names: str, **attributes: Any) -> Any:
-    """Return a boolean option that only --help-all shows."""
-    return Option(names, is_flag=True, seldom=True, **attributes)
-
-
-def complete_files(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> Any:
-    """Have the shell complete files and folders."""
-    return click.Path().shell_complete(ctx, parameter, incomplete)
+# Any text: it may be a URL.  The shell completes it as a file or folder.
+SOURCE = click.Path(readable=False)
 
 
 def argument(name: str, **attributes: Any) -> Any:
-    """Return an argument, typed as Any; the shell completes it as a file."""
-    return click.Argument([name], **{"shell_complete": complete_files, **attributes})
+    """Return an argument, typed as Any; without a type it names a source."""
+    return click.Argument([name], **{"type": SOURCE, **attributes})
 
 
 def section(heading: str) -> Callable[[RecordType], RecordType]:
     """Return a decorator that puts the options of a record under a heading of --help."""
 
     def decorate(record: RecordType) -> RecordType:
-        for parameter in record._field_defaults.values():  # type: ignore[attr-defined]
+        for field, parameter in record._field_defaults.items():  # type: ignore[attr-defined]
             if isinstance(parameter, Option):
+                parameter.name_after(field)
                 parameter.heading = parameter.heading or heading
         return record
 
@@ -112,14 +114,15 @@ def section(heading: str) -> Callable[[RecordType], RecordType]:
 
 
 def command(
-    name: str, *, logs: str = "", table: str = ""
+    name: str, *, heading: str = "Output", logs: str = "", table: str = ""
 ) -> "Callable[[Callable[..., Any]], Command]":
     """Return a decorator that makes a function of keywords a command.
 
+    heading: of its own options in --help, those that name no other.
     logs: the action that --log writes for each message; the function then takes `trace`.
     table: a table of the config file that can set all its options.
     """
-    return lambda function: Command(name, function, logs, table)
+    return lambda function: Command(name, function, heading, logs, table)
 
 
 class Program(NamedTuple):
@@ -132,7 +135,9 @@ class Program(NamedTuple):
 class Command(click.Command):
     """A command whose options come from its function's signature."""
 
-    def __init__(self, name: str, function: Callable[..., Any], logs: str, table: str) -> None:
+    def __init__(
+        self, name: str, function: Callable[..., Any], heading: str, logs: str, table: str
+    ) -> None:
         plain: Any = inspect.unwrap(function)
         self._function, self._logs, self.table = function, logs, table
         self._records: dict[str, Any] = {}  # parameter -> record
@@ -141,13 +146,16 @@ class Command(click.Command):
             default = (plain.__kwdefaults__ or {}).get(field)
             if isinstance(default, click.Parameter):
                 params.append(default)
+                if isinstance(default, Option):
+                    default.name_after(field)
+                    default.heading = default.heading or heading
             elif options := getattr(annotation, "_field_defaults", None):
                 self._records[field] = annotation
                 params += options.values()
         if logs:
             params.append(LOG)
         has_more = any(getattr(parameter, "seldom", False) for parameter in params)
-        params.append(_HELP_ALL if has_more else _HELP_ALL_OF_FEW)
+        params.append(_help_all(is_hidden=not has_more))
         super().__init__(name, params=params, help=function.__doc__)
 
     def make_parser(self, ctx: click.Context) -> Any:
@@ -170,13 +178,13 @@ class Command(click.Command):
                 from nbspam.cli.settings import defaults
 
                 options = {option.flag[2:]: option for option in self.options()}
-                ctx.default_map = defaults(path, self.table, options)
+                ctx.default_map, ctx.meta[_PLACES] = defaults(path, self.table, options)
             return super().parse_args(ctx, self._with_one_value_each(args))
         except click.UsageError as error:
             error.ctx = error.ctx or ctx  # click omits it where an option lacks its value
             option = getattr(error, "param", None)
             if isinstance(option, Option) and _is_from_file(ctx, option):
-                problem = f"{path}: {option.flag[2:]}: {error.message.rstrip('.')}"
+                problem = f"{place_of(option.flag, ctx)}: {error.message.rstrip('.')}"
                 raise OptionError(f"{problem}; correct it, or leave it out") from error
             raise
 
@@ -207,19 +215,20 @@ class Command(click.Command):
             return self._function(**self.arguments(ctx), trace=NoTrace())
         from nbspam.cli.tracing import Trace
 
-        program = ctx.obj or Program(None, lambda error: (1, str(error)))
-        with Trace(
-            self._logs, log, program.describe
-        ) as trace:  # it also logs options that are refused
+        # It also logs options that are refused.
+        with Trace(self._logs, log, ctx.obj.describe) as trace:
             return self._function(**self.arguments(ctx), trace=trace)
 
     def arguments(self, ctx: click.Context) -> dict[str, Any]:
         """Return the arguments of the function; raises OptionError."""
         values = dict(ctx.params)
+        flags = [option.flag for option in self.options()]
         options = {o.flag: o for o in self.options() if _is_given(ctx, o.name or "")}
         for flag, option in options.items():
-            if option.needs and option.needs not in options:
-                raise OptionError(f"{flag} needs {option.needs}; add that, or leave out {flag}")
+            needed = [name for name in option.needs.split() if name in flags]
+            if needed and not options.keys() & {*needed} and not _is_from_file(ctx, option):
+                names = " or ".join(needed)
+                raise OptionError(f"{flag} needs {names}; add that, or leave out {flag}")
             for other in option.excludes.split():
                 if other in options and other != flag:
                     where = " of the config file" if _is_from_file(ctx, options[other]) else ""
@@ -272,10 +281,10 @@ def _help_all(is_hidden: bool) -> click.Option:
     )
 
 
-_HELP_ALL, _HELP_ALL_OF_FEW = _help_all(False), _help_all(True)
 LOG = Option(
     ("--log",),
     type=click.Choice(["syslog", "stderr"]),
+    under=MORE,
     seldom=True,
     in_file=True,
     help="Log a line for each message to syslog or standard error.",
@@ -290,6 +299,17 @@ def _is_given(ctx: click.Context, name: str) -> bool:
 
 def _is_from_file(ctx: click.Context, parameter: click.Parameter) -> bool:
     return ctx.get_parameter_source(parameter.name or "") is ParameterSource.DEFAULT_MAP
+
+
+def place_of(flag: str, ctx: click.Context | None = None) -> str:
+    """Return where an option is set, for errors: its flag, or the config file and its key there.
+
+    ctx: of the command; by default of the running one.
+    """
+    ctx = ctx or click.get_current_context(silent=True)  # there is none in another thread
+    name = flag[2:].replace("-", "_")
+    is_from_file = ctx and ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
+    return str(ctx.meta[_PLACES][flag[2:]]) if ctx and is_from_file else flag
 
 
 def is_typed(name: str) -> bool:
@@ -315,20 +335,12 @@ def config_file() -> str | None:
 
 
 def config_place() -> str | None:
-    """Return the path of the config file, which need not exist; None for none.
-
-    On macOS, too, it is in ~/.config, where users of git, uv or ruff look for what they edit.
-    """
+    """Return the path of the config file, which need not exist; None for none."""
     path = os.environ.get("NBSPAM_CONFIG")
     if path is not None:
         return path or None
-    folder = os.environ.get("XDG_CONFIG_HOME", "")
-    if not folder.startswith("/"):  # the XDG specification ignores relative paths
-        home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111
-        if home.startswith("~"):  # no home folder
-            return None
-        folder = f"{home}/.config"
-    return f"{folder.rstrip('/')}/nbspam/config.toml"
+    folder = user_folder("XDG_CONFIG_HOME", ".config")
+    return None if folder is None else f"{folder}/nbspam/config.toml"
 
 
 class LazyGroup(click.Group):

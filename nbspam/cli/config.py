@@ -7,10 +7,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from nbspam.cli.accounts import configured_places
+from nbspam.cli import accounts, notes, options
 from nbspam.cli.command import Command, command, config_file, config_place, flag
-from nbspam.cli.notes import note
-from nbspam.cli.options import FORM, SenderOptions
 from nbspam.cli.settings import read_config
 from nbspam.errors import one_line
 
@@ -19,9 +17,7 @@ _ORIGINS = {ParameterSource.ENVIRONMENT: "environment", ParameterSource.DEFAULT_
 
 @command("config")
 def config(
-    *,
-    path: bool = flag("--path", under="Output", help="Print only the name of the config file."),
-    form: str = FORM,
+    *, path: bool = flag(help="Print only the name of the config file."), form: str = options.FORM
 ) -> None:
     """Print the settings of the config file and the environment, and check them.
 
@@ -50,7 +46,7 @@ def config(
     file = config_file()
     table = read_config(file).get("serve", {}) if file else {}
     rows: list[tuple[str, Any, str]] = []
-    places = configured_places()
+    places = accounts.configured_places()
     hosts = [place.auth_host for place in places.values()]
     for name in ("classify", "serve"):  # together they have all options that the file can set
         group = click.Context(nbspam, info_name="nbspam")
@@ -59,12 +55,13 @@ def config(
         context = subcommand.make_context(name, [], group)  # raises for a wrong value
         values = subcommand.arguments(context)
         if name == "classify":
-            senders = values["senders"]
+            senders, common = values["senders"], context
         elif table:
             from nbspam.cli.serve import check
 
-            values["senders"].lists()  # raises, as `check`
-            check(values["cutting"], values["listening"], values["serving"])
+            with context:
+                values["senders"].lists()  # raises, as `check`
+                check(values["cutting"], values["listening"], values["serving"])
         for parameter in subcommand.options():
             key, field = parameter.flag[2:], parameter.name or ""
             origin = _ORIGINS.get(context.get_parameter_source(field) or ParameterSource.DEFAULT)
@@ -74,7 +71,8 @@ def config(
                     value = f"{value:04o}"  # as it is written
                 value = value if isinstance(value, bool | int | float | tuple) else str(value)
                 rows.append((f"[serve] {key}" if name == "serve" else key, value, origin))
-    _check_senders(senders, hosts)
+    with common:
+        _check_senders(senders, hosts)
     rows += [(f"[mail.{name}]", place.name, "file") for name, place in places.items()]
     if form == "json":
         settings = [dict(zip(("option", "value", "from"), row, strict=True)) for row in rows]
@@ -85,7 +83,7 @@ def config(
         click.echo(f"{key} = {one_line(json.dumps(value, ensure_ascii=False))} ({origin})")
 
 
-def _check_senders(senders: SenderOptions, hosts: Sequence[str | None]) -> None:
+def _check_senders(senders: options.SenderOptions, hosts: Sequence[str | None]) -> None:
     """Raise OptionError for lists of senders that `nbspam mail` cannot use, or other commands.
 
     hosts: the auth-host of each place of mail.  If they alone have one, a note says so.
@@ -93,7 +91,7 @@ def _check_senders(senders: SenderOptions, hosts: Sequence[str | None]) -> None:
     for host in hosts or [None]:
         senders.lists(host)
     if senders.allow and not (senders.auth_host or senders.trust_from):
-        note(
+        notes.note(
             "allow: only nbspam mail can use it, by the auth-host of its places; classify, explain"
             " and serve fail until auth-host stands above the tables, too"
         )

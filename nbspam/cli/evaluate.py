@@ -6,19 +6,16 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
-from nbspam.cli.command import command, flag, is_typed, option, section
+from nbspam.cli.command import command, flag, option, section
 from nbspam.cli.learning_options import Learning, Protocol, Sources
 from nbspam.cli.notes import note_binary
-from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading
+from nbspam.cli.options import BASE, DASK, FORM, JOBS, MODEL, QUIET, Cutting, Reading, config_files
 from nbspam.errors import OptionError, SourceError
 from nbspam.reading.source import STDIN, Skips
-
-if TYPE_CHECKING:  # the help of this command loads no numpy
-    from nbspam.evaluation.results import Results, Rows
 
 _EXCERPT = 500  # characters of a message's text
 _PAGE_ERRORS = 20  # mistakes that a page shows unless another number is given
@@ -32,33 +29,23 @@ _file = partial(option, metavar="FILE", type=_PATH)
 class Report(NamedTuple):
     """What to report, and where."""
 
-    errors: int = option(
-        "--errors",
-        metavar="N",
-        type=click.IntRange(0),
-        default=0,
-        help="Show the N worst mistakes.",
-    )
+    errors: int = option(type=click.IntRange(0), default=0, help="Show the N worst mistakes.")
     predictions: Path | None = _file(
-        "--predictions",
         seldom=True,
         help="Write the columns of the table that was read, and each message's verdict and"
         " probability, to FILE (.csv, .tsv, .jsonl, .json, .parquet or .xlsx); - writes JSON lines"
         " to standard output, and the report to standard error.",
     )
     plot: Path | None = _file(
-        "--plot",
         seldom=True,
         help="Draw ROC curve, calibration, scores and (--online) learning curve to FILE (.svg,"
         " .png, .pdf); needs matplotlib.",
     )
     page: Path | None = _file(
-        "page",
-        "--report",
-        help="Write metrics, curves and worst mistakes to FILE, an HTML page.",
+        "page", "--report", help="Write metrics, curves and worst mistakes to FILE, an HTML page."
     )
     full: bool = flag(
-        "--full", help="Print all metrics, the confusion matrix, the calibration and the scores."
+        help="Print all metrics, the confusion matrix, the calibration and the scores."
     )
 
     @property
@@ -81,6 +68,10 @@ class Report(NamedTuple):
         for name, path in self.files.items():
             if path == Path("-") and name == "--report":
                 raise OptionError("--report needs a file; name one, such as report.html")
+            if name == "--report" and path and path.suffix.lower() not in (".html", ".htm"):
+                raise OptionError(
+                    f"--report {path}: a report is HTML; name a file that ends in .html"
+                )
             if path is not None and not path.parent.is_dir():
                 raise SourceError(f"{name} {path}: the folder does not exist; create it")
         if self.plot is not None:
@@ -102,33 +93,6 @@ class Report(NamedTuple):
     def files(self) -> dict[str, Path | None]:
         """The files to write, by their options."""
         return {"--predictions": self.written, "--plot": self.plot, "--report": self.page}
-
-
-def _check(
-    sources: Sources,
-    protocol: Protocol,
-    learning: Learning,
-    reading: Reading,
-    cutting: Cutting,
-    report: Report,
-    form: str,
-    model: Path,
-) -> None:
-    """Raise an error for options that cannot be together, and for files that cannot be written."""
-    protocol.check(learning, model if is_typed("model") else None)
-    reading.check(sources.names_without_labels())
-    if protocol.trains:
-        cutting.of_new()  # raises for those of no new model
-    else:
-        cutting.check()
-    if protocol.trains and protocol.compare is None:  # which tries several kinds
-        learning.settings()
-    if protocol.trains and not protocol.online and is_typed("base"):
-        raise OptionError(
-            "--base needs --online or a saved model, since with a base messages are learned one by"
-            " one; add --online, or leave out --base"
-        )
-    report.check(form)
 
 
 @command("eval")
@@ -183,12 +147,19 @@ def evaluate(
       nbspam eval --compare all --plot roc.svg messages.tsv
       nbspam eval --compare bernoulli,multinomial --folds 10 messages.tsv
     """
+    # The help loads no numpy.
     from nbspam.cli.evaluating import Reader, compare_models, evaluated, notes_of
-    from nbspam.display.tables import OutputFiles
+    from nbspam.cli.progress import shown_passes
+    from nbspam.display.tables import OutputFiles, opened
+    from nbspam.evaluation.curves import draw
+    from nbspam.evaluation.report import print_report, report_page
+    from nbspam.evaluation.results import as_json, write_predictions, write_records
 
-    _check(sources, protocol, learning, reading, cutting, report, form, model)
+    protocol.check(learning, cutting, model)
+    reading.check(sources.names_without_labels())
+    report.check(form)
     files = OutputFiles(report.files)
-    files.check(sources.names(), None if protocol.trains else model)
+    files.check(sources.names(), None if protocol.trains else model, config_files())
     skips = Skips(reading.strict)
     sources.check()
     options = reading.options(quiet=quiet, needs_content=True)
@@ -205,34 +176,6 @@ def evaluate(
     if protocol.trains:
         found = computed.evaluation
         note_binary(learning.spam_label, found.classes, found.positive)
-    _write_files(computed, report, rows, quiet)
-    if form == "json":
-        from nbspam.evaluation.results import as_json
-
-        click.echo(as_json(computed, report.errors))
-        return
-    if report.is_beside_predictions:
-        from nbspam.evaluation.results import write_records
-
-        outcomes = computed.evaluation.outcomes
-        write_records(outcomes, sys.stdout.buffer, "jsonl", rows)
-        if quiet:
-            return
-    from nbspam.evaluation.report import print_report
-
-    with contextlib.redirect_stdout(sys.stderr if report.is_beside_predictions else sys.stdout):
-        print_report(computed, report.errors, notes_of(computed, model), full=report.full)
-        if not report.full:
-            click.echo("\n--full prints all metrics, the confusion matrix and the scores")
-
-
-def _write_files(computed: "Results", report: Report, rows: "Rows", quiet: bool) -> None:
-    """Write the files that were asked for."""
-    from nbspam.cli.progress import shown_passes
-    from nbspam.evaluation.curves import draw
-    from nbspam.evaluation.report import report_page
-    from nbspam.evaluation.results import write_predictions
-
     with shown_passes(quiet) as passes:
         if report.written is not None:
             passes.begin(f"writing {report.written}", 0)
@@ -243,4 +186,16 @@ def _write_files(computed: "Results", report: Report, rows: "Rows", quiet: bool)
             passes.begin(f"writing {report.page}", 0)
             errors, typed = report.errors or _PAGE_ERRORS, shlex.join(["nbspam", *sys.argv[1:]])
             text = report_page(computed, errors, typed)
-            report.page.write_text(text, encoding="ascii", newline="\n")
+            with opened(report.page) as file:
+                file.write(text.encode("ascii"))
+    if form == "json":
+        click.echo(as_json(computed, report.errors))
+        return
+    if report.is_beside_predictions:
+        write_records(computed.evaluation.outcomes, sys.stdout.buffer, "jsonl", rows)
+        if quiet:
+            return
+    with contextlib.redirect_stdout(sys.stderr if report.is_beside_predictions else sys.stdout):
+        print_report(computed, report.errors, notes_of(computed, model), full=report.full)
+        if not report.full:
+            click.echo("\n--full prints all metrics, the confusion matrix and the scores")

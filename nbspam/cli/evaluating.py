@@ -14,18 +14,15 @@ from nbspam.cli.progress import cutter, parts_shown, progress, shown_passes, wor
 from nbspam.cli.terminal import echo_sentence
 from nbspam.display.tables import OutputFiles
 from nbspam.errors import SourceError, counted, one_line
-from nbspam.evaluation import comparison, protocols
+from nbspam.evaluation import comparison, metrics, protocols, report, results
 from nbspam.evaluation.comparison import EVERYTHING, Combination
 from nbspam.evaluation.messages import LabelledCorpus, Mislabelled
-from nbspam.evaluation.metrics import SEED
-from nbspam.evaluation.report import print_comparison
-from nbspam.evaluation.results import Evaluation, Results, compute
 from nbspam.filter import open_filter
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import ReadingOptions, Skipped, Skips
+from nbspam.reading.source import ReadingNote, ReadingOptions, Skips
 from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import PIECE, Executor, in_batches, tokenized
 
@@ -68,7 +65,7 @@ class Reader(NamedTuple):
         note_skips(self.skips)
         return read.without_mislabelled(positive)
 
-    def _raws(self, where: Executor) -> Iterator[RawMessage | Skipped | SourcePiece]:
+    def _raws(self, where: Executor) -> Iterator[RawMessage | ReadingNote | SourcePiece]:
         cuts = cutter(where, self.options, self.sources.names())
         return self.files.guarded(self.sources.pieces(cuts))
 
@@ -102,7 +99,7 @@ def evaluated(
     learning: Learning,
     cutting: Cutting,
     excerpt: int,
-) -> Results:
+) -> results.Results:
     """Test one model, saved or of some of the messages, over the base; return the results.
 
     excerpt: characters of each message to keep.
@@ -146,10 +143,10 @@ def evaluated(
         )
     with shown_passes(reader.quiet) as passes:
         passes.begin("computing the figures and their intervals", 0)
-        return compute(found, protocol.seed or SEED)
+        return results.compute(found, protocol.seed or metrics.SEED)
 
 
-def notes_of(computed: Results, model: Path) -> list[str]:
+def notes_of(computed: results.Results, model: Path) -> list[str]:
     """Return sentences to read before the figures."""
     found, notes = computed.evaluation, []
     before = found.learned_before
@@ -173,7 +170,7 @@ def notes_of(computed: Results, model: Path) -> list[str]:
     return notes
 
 
-def _of_duplicates(found: Evaluation) -> list[str]:
+def _of_duplicates(found: results.Evaluation) -> list[str]:
     if not found.duplicates:
         return []
     share = f"{found.duplicates:,} of {counted(len(found.outcomes), 'message')} tested"
@@ -206,19 +203,19 @@ def compare_models(
     if not read.sources:
         raise SourceError(_NO_MESSAGE)
 
-    def tested(settings: TrainingSettings) -> Evaluation:
+    def tested(settings: TrainingSettings) -> results.Evaluation:
         found = protocol.run(read, settings, cut_offs, telling=False)
         return found._replace(mislabelled=mislabelled, skipped=reader.skips.count)
 
     with shown_passes(reader.quiet) as passes:
         of = f"model {{}} of {len(asked)}: {{}}"
-        shown = parts_shown(passes, lambda i, model: of.format(i + 1, model.name))
-        found = comparison.compare(shown(asked), given, tested, protocol.seed or SEED)
+        kinds = parts_shown(passes, lambda i, model: of.format(i + 1, model.name), asked)
+        found = comparison.compare(kinds, given, tested, protocol.seed or metrics.SEED)
     said = comparison.advice(found, lambda kind: _how_to_train(kind, learning))
     if form == "json":
         click.echo(comparison.as_json(found, said))
     else:
-        print_comparison(found, said)
+        report.print_comparison(found, said)
         for same in _of_duplicates(found[0].results.evaluation):
             click.echo()
             echo_sentence(same)

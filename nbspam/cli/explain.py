@@ -14,14 +14,7 @@ from nbspam.cli import notes
 from nbspam.cli.command import argument, command, flag, option, rare_flag
 from nbspam.cli.options import BASE, MODEL, Cutting, Reading, SenderOptions
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
-from nbspam.display.lines import (
-    ExplanationView,
-    cell_width,
-    class_heads,
-    excerpt_lines,
-    padded,
-    shortened,
-)
+from nbspam.display import lines
 from nbspam.errors import OptionError, SourceError, counted, one_line
 from nbspam.filter import open_filter
 from nbspam.names import is_url
@@ -43,18 +36,6 @@ _NUMBERED = re.compile(r"(.+):(\d+)")
 _SUM = "sum (log-odds)"
 
 
-def _check(source: str, words: bool, cutting: Cutting, reading: Reading, form: str) -> None:
-    """Raise OptionError for options that are wrong with any model."""
-    cutting.check()
-    reading.check(() if words else (source,))
-    if words and source != STDIN:
-        raise OptionError(f"--words reads no message; leave out {source}, or --words")
-    if words and form == _HTML:
-        raise OptionError(
-            "--words and --format html cannot be used together; leave one of them out"
-        )
-
-
 @command("explain")
 def explain(
     *,
@@ -64,32 +45,16 @@ def explain(
     cutting: Cutting,
     senders: SenderOptions,
     reading: Reading,
-    top: int = option(
-        "--top",
-        metavar="N",
-        type=click.IntRange(1),
-        under="Output",
-        default=20,
-        help="Show the N strongest words.",
-    ),
-    words: bool = flag(
-        "--words",
-        under="Output",
-        help="Show the strongest words of the model instead of a message.",
-    ),
+    top: int = option(type=click.IntRange(1), default=20, help="Show the N strongest words."),
+    words: bool = flag(help="Show the strongest words of the model instead of a message."),
     fragments: bool = rare_flag(
-        "--fragments",
-        under="Output",
-        help="Show character trigrams and pieces of the opening one by one.",
+        help="Show character trigrams and pieces of the opening one by one."
     ),
-    legend: bool = flag(
-        "--legend", under="Output", help="Also say what the figures and the kinds of words mean."
-    ),
+    legend: bool = flag(help="Also say what the figures and the kinds of words mean."),
     form: str = option(
         "form",
         "--format",
         type=click.Choice(["text", "json", _HTML]),
-        under="Output",
         default="text",
         help="Print text for people, JSON for programs, or a page for a browser.",
     ),
@@ -114,7 +79,14 @@ def explain(
     trigrams and pieces of the opening are added up unless --fragments is given.  JSON has all
     words.  --format html prints one self-contained page.
     """
-    _check(source, words, cutting, reading, form)
+    cutting.check()
+    reading.check(() if words else (source,))
+    if words and source != STDIN:
+        raise OptionError(f"--words reads no message; leave out {source}, or --words")
+    if words and form == _HTML:
+        raise OptionError(
+            "--words and --format html cannot be used together; leave one of them out"
+        )
     options, skips = reading.options(), Skips(reading.strict)
     if words:
         _print_words(model, top, form, fragments, legend)
@@ -125,22 +97,16 @@ def explain(
             notes.note_older(model, spam_filter.metadata, spam_filter.classifier.base)
         raw = _one(source, options, skips)
         notes.note_skips(skips)
-        limit = _HTML_LIMIT if form == _HTML else _LIMIT
-        wanted = spam_filter.wanted._replace(excerpt=limit)
+        wanted = spam_filter.wanted._replace(excerpt=_HTML_LIMIT if form == _HTML else _LIMIT)
         message = tokenize(raw.message(), raw.source, raw.label, wanted=wanted)
         verdict, explanation = spam_filter.classify_tokens(message), spam_filter.explain(message)
         excerpt, metadata = highlighted_message(message, explanation), spam_filter.metadata
     shown_words, sums = words_and_sums(explanation, top, fragments, is_told=form != _HTML)
-    view = ExplanationView(
-        verdict,
-        explanation,
-        metadata.settings.positive,
-        excerpt,
-        shown_words,
-        sums,
-        class_heads(metadata),
-        [*_sender_sentence(message), *sentences(verdict, explanation, metadata)],
-        list(terms([word.token for word in shown_words], explanation.of)),
+    heads, positive = lines.class_heads(metadata), metadata.settings.positive
+    reasons = [*_sender_sentence(message), *sentences(verdict, explanation, metadata)]
+    meanings = list(terms([word.token for word in shown_words], explanation.of))
+    view = lines.ExplanationView(
+        verdict, explanation, positive, excerpt, shown_words, sums, heads, reasons, meanings
     )
     if form == "json":
         click.echo(json.dumps(_as_json(view)))
@@ -170,33 +136,28 @@ def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
     return raw
 
 
-def _print(view: ExplanationView, legend: bool) -> None:
+def _print(view: lines.ExplanationView, legend: bool) -> None:
     verdict, colour = view.judged, None
     if view.positive is not None:
         colour = "red" if verdict.verdict == view.positive else "green"
     styled_verdict = click.style(verdict.verdict, fg=colour, bold=True)
     probability = f"{verdict.remark}, probability {verdict.own_probability:.4f}"
     click.echo(f"{one_line(verdict.source)}: {styled_verdict}{probability}\n")
-    lines = excerpt_lines(view.excerpt, page_width(), _LINES, signs=not has_colours())
-    for line in lines:
+    shown_lines = lines.excerpt_lines(view.excerpt, page_width(), _LINES, signs=not has_colours())
+    for line in shown_lines:
         echo_line(line)
-    if lines:
+    if shown_lines:
         click.echo()
     for row in table_lines(view.words, view.sums, view.heads, terminal_width()):
         click.echo(row)
     for sentence in view.sentences:
         click.echo()
         echo_paragraph(sentence, breaks_words=True)
-    marks = [
-        (
-            "[+ +]",
-            f"what counts towards {view.explanation.of}; [- -]: towards {view.explanation.against}",
-        )
-    ]
-    is_marked = not has_colours() and any(
-        piece.emphasis and piece.text[0] == "[" for line in lines for piece in line
-    )
-    _echo_legend(legend, [*(marks if is_marked else []), *view.legend], has_share=True)
+    listed, pieces = list(view.legend), [piece for line in shown_lines for piece in line]
+    if not has_colours() and any(piece.emphasis and piece.text[0] == "[" for piece in pieces):
+        of, against = view.explanation.of, view.explanation.against
+        listed.insert(0, ("[+ +]", f"what counts towards {of}; [- -]: towards {against}"))
+    _echo_legend(legend, listed, has_share=True)
 
 
 def words_and_sums(
@@ -206,16 +167,14 @@ def words_and_sums(
 
     is_told: name the options that list what is summed up.
     """
-    words, pieces, trigrams = list(explanation.words), list[Word](), list[Word]()
-    if not fragments:  # many, and each means little to a reader; JSON has them all
-        words = [word for word in explanation.words if not is_fragment(word.token)]
-        pieces, trigrams = (
-            [word for word in explanation.words if kind_of(word.token) == kind]
-            for kind in (PIECE, TRIGRAM)
-        )
-    sums = [
-        (CONSTANTS[key].removeprefix("the "), nats) for key, nats in explanation.constants.items()
-    ]
+    # Fragments are many, and each means little to a reader; JSON has them all.
+    words = [word for word in explanation.words if fragments or not is_fragment(word.token)]
+    pieces, trigrams = (
+        [word for word in explanation.words if not fragments and kind_of(word.token) == kind]
+        for kind in (PIECE, TRIGRAM)
+    )
+    constants = explanation.constants.items()
+    sums = [(CONSTANTS[key].removeprefix("the "), nats) for key, nats in constants]
     for several, before, what, how in (
         (pieces, "opening: ", "piece", "--fragments"),
         (trigrams, "", "character trigram", "--fragments"),
@@ -248,7 +207,7 @@ def _echo_legend(wanted: bool, listed: list[tuple[str, str]], *, has_share: bool
         echo_paragraph(f"{term:<{width}}{meaning}", indent=width)
 
 
-def _as_json(view: ExplanationView) -> dict[str, Any]:
+def _as_json(view: lines.ExplanationView) -> dict[str, Any]:
     verdict, explanation = view.judged, view.explanation
     classes = tuple(verdict.probabilities)
     words = [
@@ -291,11 +250,9 @@ def _print_words(model: Path, top: int, form: str, fragments: bool, legend: bool
         }
         click.echo(json.dumps(rounded(listed, DECIMALS)))
         return
-    from nbspam.display.lines import strongest_rows
-
-    for i, (name, rows) in enumerate(strongest_rows(ranked, whole.metadata).items()):
+    for i, (name, rows) in enumerate(lines.strongest_rows(ranked, whole.metadata).items()):
         click.echo(("\n" if i else "") + click.style(f"strongest for {name}", bold=True))
-        for line in table_lines(rows, [], class_heads(whole.metadata), terminal_width()):
+        for line in table_lines(rows, [], lines.class_heads(whole.metadata), terminal_width()):
             click.echo(line)
     if not fragments and any(map(is_fragment, whole.counts)):
         click.echo()
@@ -349,16 +306,14 @@ def sentences(verdict: Verdict, explanation: Explanation, metadata: Metadata) ->
     if metadata.is_one_sided:
         yield f"{verdict.verdict}: the model has not learned messages of two classes yet."
         return
-    known, text = explanation.score.known, explanation.score.text
+    known, text, n = explanation.score.known, explanation.score.text, explanation.unknown
     unknown = []
-    if explanation.unknown:
-        of = counted(
-            explanation.unknown + sum(not word.is_trait for word in explanation.words), "token"
-        )
-        verb = "is" if explanation.unknown == 1 else "are"
-        unknown.append(f"{explanation.unknown:,} of {of} {verb} unknown to the model, and ignored")
+    if n:
+        of = counted(n + sum(not word.is_trait for word in explanation.words), "token")
+        verb = "is" if n == 1 else "are"
+        unknown.append(f"{n:,} of {of} {verb} unknown to the model, and ignored")
     if verdict.reason == TOO_FEW_WORDS:
-        model = "it" if explanation.unknown else "the model"
+        model = "it" if n else "the model"
         knows = f"{model} knows {known:,} of {text:,} in the text" if text else "the text has none"
         # One known token is enough for the other class.
         called = explanation.against if known else f"{explanation.against} or {explanation.of}"
@@ -380,12 +335,11 @@ def sentences(verdict: Verdict, explanation: Explanation, metadata: Metadata) ->
     side = 1 if explanation.total > 0 else -1
     toward, other = (explanation.of, explanation.against)[::side]
     words = sum(word.share for word in explanation.words)
-    largest = max(
-        explanation.constants, key=lambda key: explanation.constants[key] * side, default=PRIOR
-    )
     if words * side > 0:
         reason = _strongest(explanation, side)
     else:
+        constants = explanation.constants
+        largest = max(constants, key=lambda key: constants[key] * side, default=PRIOR)
         why = f"its words favour {other}, but too weakly" if words else _why_no_share(explanation)
         reason = f"this is due to {CONSTANTS[largest]}; {why}"
     favours = f"the evidence favours {toward} (log-odds {explanation.total:+.2f})"
@@ -398,9 +352,7 @@ def _why_no_share(explanation: Explanation) -> str:
     if not known:
         return "the model knows none of its words"
     count = [w for w in known if explanation.score.trust or channel_of(w.token) != HEADER]
-    sides = {
-        explanation.of if word.weight > 0 else explanation.against for word in count if word.weight
-    }
+    sides = {explanation.of if w.weight > 0 else explanation.against for w in count if w.weight}
     if len(sides) != 1:
         return "its known words do not change it"
     return f"its known words favour {sides.pop()}, too weakly to change it"
@@ -437,18 +389,18 @@ def table_lines(
     heads: of the columns of counts, two lines each.
     width: of the terminal; None: tokens are not shortened.
     """
-    names = [name if width is None else shortened(name, _CLASS) for name, _ in heads]
+    names = [name if width is None else lines.shortened(name, _CLASS) for name, _ in heads]
     columns = [["weight", "", *(f"{row.weight:+8.3f}" for row in rows)]]
     for k, name in enumerate(names):
         columns.append([f"{name:>6}", heads[k][1], *(f"{row.counts[k]:,}" for row in rows)])
     shares = [row.share for row in rows if row.share is not None]
     if shares or sums:
         columns.append(["share", "", *(f"{share:+8.3f}" for share in shares)])
-    widths = [max(map(cell_width, column)) for column in columns]
+    widths = [max(map(lines.cell_width, column)) for column in columns]
     longest = max(
         # The name of a sum may extend below the columns of numbers.
-        *(cell_width(name) - sum(widths[:-1]) - 2 * len(widths[:-1]) for name, _ in sums),
-        *(cell_width(row.token) for row in rows),
+        *(lines.cell_width(name) - sum(widths[:-1]) - 2 * len(widths[:-1]) for name, _ in sums),
+        *(lines.cell_width(row.token) for row in rows),
         4,
     )
     room, bar = longest, _BARS[0]
@@ -463,9 +415,9 @@ def table_lines(
     sizes = [0.0, 0.0, *(row.weight if row.share is None else row.share for row in rows)]
     most = max(map(abs, sizes)) or 1.0
     for i, word in enumerate(["word", "", *(row.token for row in rows)]):
-        cells = [padded(shortened(word, room), room)]
+        cells = [lines.padded(lines.shortened(word, room), room)]
         for column, size in zip(columns, widths, strict=True):
-            cells.append(" " * (size - cell_width(column[i])) + column[i])
+            cells.append(" " * (size - lines.cell_width(column[i])) + column[i])
         signs = "-+"[sizes[i] > 0] * round(abs(sizes[i]) / most * bar)
         if signs:
             cells.append(click.style(signs, fg="red" if sizes[i] > 0 else "green"))
@@ -473,5 +425,5 @@ def table_lines(
             yield line
     before = room + sum(widths[:-1]) + 2 * len(widths[:-1])
     for name, nats in sums:
-        shown = name if width is None else shortened(name, before)
-        yield f"{padded(shown, before)}  {nats:+8.3f}"
+        shown = name if width is None else lines.shortened(name, before)
+        yield f"{lines.padded(shown, before)}  {nats:+8.3f}"

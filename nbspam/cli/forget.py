@@ -24,7 +24,6 @@ def forget(
     model: Path = MODEL,
     base: str | None = BASE,
     no_ledger: bool = rare_flag(
-        "--no-ledger",
         under="Model",
         help="Unlearn messages that the model does not remember, learned with train --no-ledger.",
     ),
@@ -68,20 +67,14 @@ def forget(
     silent = quiet or (is_one and not sys.stdout.isatty())
     with update.open_for_learning(model) as lookup:
         wanted = lookup.metadata.settings.wanted
-    noted = trace.noted(raws)
-    messages = tokenized(noted, skips, executor(jobs), digests=True, wanted=wanted)
+    messages = tokenized(trace.noted(raws), skips, executor(jobs), digests=True, wanted=wanted)
     digested, wait = trace.digested(messages), lock_wait(quiet)
     with opened_base(base) as beneath, trace.changes(model, remember=not no_ledger):
         change = update.forget(model, digested, not no_ledger, wait=wait, base=beneath)
     note_skips(skips)
     if form == "json":
-        fields = {
-            "model": str(model),
-            "forgotten": change.forgotten,
-            "unchanged": change.unchanged,
-            "skipped": skips.count,
-        }
-        click.echo(json.dumps(fields))
+        numbers = {"forgotten": change.forgotten, "unchanged": change.unchanged}
+        click.echo(json.dumps({"model": str(model), **numbers, "skipped": skips.count}))
     elif not silent:
         from nbspam.cli.terminal import echo_sentence, unbroken  # not loaded in silence
 

@@ -10,13 +10,13 @@ import click
 
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS
 from nbspam.bayes.trait_model import SMOOTHING, TRAIT_MODELS, Variances
-from nbspam.cli.command import argument, complete_files, option, rare_flag, rare_option, section
-from nbspam.cli.options import PROBABILITY, ham_limit_option, refuse_stdin_twice
+from nbspam.cli.command import SOURCE, argument, is_typed, option, rare_flag, rare_option, section
+from nbspam.cli.options import PROBABILITY, Cutting, ham_limit_option, refuse_stdin_twice
 from nbspam.errors import OptionError
 from nbspam.learning.settings import TrainingSettings
 from nbspam.names import HAM, SPAM, is_url, normal_label, real_name
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import STDIN, ReadingOptions, Skipped, Skips
+from nbspam.reading.source import STDIN, ReadingNote, ReadingOptions, Skips
 from nbspam.reading.sources import existing, labelled, unlabelled
 from nbspam.store.metadata import EVIDENCE, SCORINGS, ModelSettings
 from nbspam.workers import Passes
@@ -31,7 +31,8 @@ if TYPE_CHECKING:  # --help loads no numpy
 
 
 _Reading = Callable[[str, ReadingOptions, Skips], Iterator[RawMessage]]
-_read = partial(option, multiple=True, shell_complete=complete_files)
+_read = partial(option, multiple=True, type=SOURCE)
+_read_several = partial(_read, metavar="SRC...", takes_several=True)
 
 
 @section("Sources")
@@ -39,21 +40,12 @@ class Sources(NamedTuple):
     """The labelled messages to read."""
 
     sources: tuple[str, ...] = argument("sources", metavar="[SOURCE]...", nargs=-1)
-    spam: tuple[str, ...] = _read(
-        "--spam",
-        metavar="SRC...",
-        takes_several=True,
-        help="Read spam from each SRC, up to the next option.",
-    )
-    ham: tuple[str, ...] = _read(
-        "--ham",
-        metavar="SRC...",
-        takes_several=True,
+    spam: tuple[str, ...] = _read_several(help="Read spam from each SRC, up to the next option.")
+    ham: tuple[str, ...] = _read_several(
         help="Read ham from each SRC; a quoted pattern, '~/Maildir/.*', is read without what the"
-        " other options name.",
+        " other options name."
     )
     label: tuple[str, ...] = _read(
-        "--label",
         metavar="NAME=SRC",
         seldom=True,
         help="Read messages of the class NAME from SRC (repeatable).",
@@ -87,16 +79,16 @@ class Sources(NamedTuple):
         labelled_sources = self._named()
         reading = self._without_overlaps(reading)
         return itertools.chain(
-            *(read(source, reading, skips) for source in self.sources),
+            *(read(source, reading, skips) for source in self._labelled()),
             *(unlabelled(source, label, reading, skips) for label, source in labelled_sources),
         )
 
-    def pieces(self, cutter: "Cutter") -> "Iterator[SourcePiece | RawMessage | Skipped]":
+    def pieces(self, cutter: "Cutter") -> "Iterator[SourcePiece | RawMessage | ReadingNote]":
         """Yield the sources cut into pieces, in the order of `messages`; raises OptionError."""
         self.check()
         labelled_sources = self._named()
         cutter = cutter._replace(options=self._without_overlaps(cutter.options))
-        for source in self.sources:
+        for source in self._labelled():
             yield from cutter.pieces(source, needs_labels=True)
         for label, source in labelled_sources:
             yield from cutter.pieces(source, label)
@@ -141,8 +133,12 @@ class Sources(NamedTuple):
         label_by_path = {real_name(source): label for source, label in labels if source != STDIN}
         return reading._replace(source_labels={**reading.source_labels, **label_by_path})
 
+    def _labelled(self) -> list[str]:
+        """Return the sources with labels, each once."""
+        return list({real_name(source): source for source in self.sources}.values())
+
     def _named(self) -> list[tuple[str, str]]:
-        """Return (label, source) of --spam, --ham and --label."""
+        """Return (label, source) of --spam, --ham and --label, each once."""
         pairs = [(SPAM, source) for source in self.spam] + [(HAM, source) for source in self.ham]
         for text in self.label:
             name, equals, source = text.partition("=")
@@ -152,7 +148,8 @@ class Sources(NamedTuple):
                 )
             pairs.append((normal_label(name), source))
         literal = {real_name(source) for _, source in pairs if source != STDIN}
-        return [(label, path) for label, name in pairs for path in _expand_pattern(name, literal)]
+        paths = [(label, path) for label, name in pairs for path in _expand_pattern(name, literal)]
+        return list({(label, real_name(path)): (label, path) for label, path in paths}.values())
 
 
 def _expand_pattern(source: str, other_paths: Container[str]) -> list[str]:
@@ -184,54 +181,44 @@ class Learning(NamedTuple):
     """How to learn; None is the default."""
 
     event_model: str | None = rare_option(
-        "--event-model",
         type=click.Choice(EVENT_MODELS),
         help="How tokens are counted: present or absent; as often as they occur; in the complement"
         " of the class; not at all. [default: bernoulli]",
     )
     traits: str | None = rare_option(
-        "--traits",
         type=click.Choice(TRAIT_MODELS),
         help="How numeric features (length, digits, capitals …) are modelled. [default: kernel;"
         " with --scoring sum none]",
     )
     scoring: str | None = rare_option(
-        "--scoring",
         type=click.Choice(SCORINGS),
         help="Combine and calibrate the weights, or take the textbook's plain sum. [default:"
         " evidence]",
     )
     alpha: float | None = rare_option(
-        "--alpha",
         metavar="A",
         type=float,
         help="Additive (Laplace) smoothing, above 0. [default: 0.05; with --scoring sum 0.1]",
     )
     prior: float | None = rare_option(
-        "--prior",
         type=PROBABILITY,
         help="Fix the prior probability of spam, between 0 and 1. [default: as learned]",
     )
     variance_smoothing: float | None = rare_option(
-        "--variance-smoothing",
         metavar="E",
         type=float,
         help="Gaussian traits: add this share of the largest variance to each. [default: 1e-9]",
     )
     variance_prior: float | None = rare_option(
-        "--variance-prior",
         metavar="N",
         type=float,
         help="Gaussian traits: weight of the variance over all classes, in messages. [default: 0]",
     )
     shared_variance: bool | None = rare_flag(
-        "--shared-variance", default=None, help="Gaussian traits: use one variance for all classes."
+        default=None, help="Gaussian traits: use one variance for all classes."
     )
     spam_label: str | None = option(
-        "--spam-label",
-        metavar="NAME",
-        callback=_label,
-        help="Name of the spam class, if it is not spam.",
+        metavar="NAME", callback=_label, help="Name of the spam class, if it is not spam."
     )
 
     @classmethod
@@ -249,9 +236,8 @@ class Learning(NamedTuple):
     def unchecked(self) -> TrainingSettings:
         """Return settings for `learning` that may suit only some kinds of models."""
         smoothing, prior, shared = self[5:8]
-        variances = Variances(
-            SMOOTHING if smoothing is None else smoothing, prior or 0.0, bool(shared)
-        )
+        smoothing = SMOOTHING if smoothing is None else smoothing
+        variances = Variances(smoothing, prior or 0.0, bool(shared))
         kind = self.event_model or BERNOULLI, self.traits, variances
         scoring = self.scoring or EVIDENCE
         return TrainingSettings(self.alpha, self.prior, scoring, self.spam_label, *kind)
@@ -275,22 +261,14 @@ class Protocol(NamedTuple):
     """How to test; without any of these, the saved model."""
 
     leave_one_out: bool = _way(
-        "--leave-one-out",
-        is_flag=True,
-        help="Classify each message with a model of all the others.",
+        is_flag=True, help="Classify each message with a model of all the others."
     )
-    folds: int | None = _way("--folds", metavar="K", type=int, help="Cross-validate with K folds.")
+    folds: int | None = _way(metavar="K", type=int, help="Cross-validate with K folds.")
     train_first: str | None = _way(
-        "--train-first",
-        metavar="N|P%",
-        help="Train on the first N messages (or P percent) and test on the rest.",
+        metavar="N|P%", help="Train on the first N messages (or P percent) and test on the rest."
     )
-    online: bool = _way(
-        "--online", is_flag=True, help="Classify, then learn, in order, like a live filter."
-    )
+    online: bool = _way(is_flag=True, help="Classify, then learn, in order, like a live filter.")
     batch: int | None = rare_option(
-        "--batch",
-        metavar="N",
         type=click.IntRange(1),
         needs="--online",
         help="With --online, classify N messages before learning them. [default: 1]",
@@ -303,18 +281,15 @@ class Protocol(NamedTuple):
         " most this share of ham as spam.",
     )
     compare: str | None = _way(
-        "--compare",
         metavar="all|NAME,…",
         excludes="--event-model --traits --scoring --spam-cutoff --ham-cutoff --ham-cost"
         " --max-ham-blocked --including-learned --errors --predictions --report --full",
         help="Compare kinds of naive Bayes, by leave-one-out or as chosen above.",
     )
     including_learned: bool = rare_flag(
-        "--including-learned", help="Test a saved model also on messages that it has learned."
+        help="Test a saved model also on messages that it has learned."
     )
     seed: int | None = rare_option(
-        "--seed",
-        metavar="N",
         type=click.IntRange(0),
         help="Shuffle messages before splitting into --folds, and set the seed of the bootstrap."
         " [default: 0, not shuffled]",
@@ -332,24 +307,32 @@ class Protocol(NamedTuple):
         """Whether models are trained on some of the messages."""
         return bool(self._ways)
 
-    def check(self, learning: Learning, model: "Path | None") -> None:
-        """Raise OptionError for options that cannot be together.
-
-        model: if it was named on the command line.
-        """
-        for way in self._ways[:1] if model is not None else ():
+    def check(self, learning: Learning, cutting: Cutting, model: "Path") -> None:
+        """Raise OptionError for options that cannot be together."""
+        if not self.trains:
+            cutting.check()
+            for name in learning.given():
+                if name != "spam_label":  # which may name the spam of the test messages
+                    flag = learning.option(name)
+                    raise OptionError(
+                        f"{flag} needs --leave-one-out, --folds, --train-first or --online; add one"
+                        f" of them, or leave out {flag}"
+                    )
+            return
+        if is_typed("model"):
+            way = self._ways[0]
             raise OptionError(
                 f"{way} trains new models and does not test {model}; leave out --model, or leave"
                 f" out {way} to test that model"
             )
-        # --spam-label may name the spam of the test messages.
-        for name in learning.given() if not self.trains else ():
-            if name != "spam_label":
-                flag = learning.option(name)
-                raise OptionError(
-                    f"{flag} needs --leave-one-out, --folds, --train-first or --online; add one of"
-                    f" them, or leave out {flag}"
-                )
+        cutting.of_new()  # raises for those of no new model
+        if self.compare is None:  # which tries several kinds
+            learning.settings()
+        if not self.online and is_typed("base"):
+            raise OptionError(
+                "--base needs --online or a saved model, since with a base messages are learned one"
+                " by one; add --online, or leave out --base"
+            )
 
     def run(
         self,
@@ -370,7 +353,7 @@ class Protocol(NamedTuple):
         title = f"classifying, then learning, message {{:,}} of {n:,}"
         if self.folds is not None:
             title = f"training and testing, fold {{:,}} of {self.folds}"
-        titled = parts_shown(passes or Passes(), lambda _, i: title.format(i + 1))
+        titled = partial(parts_shown, passes or Passes(), lambda _, i: title.format(i + 1))
         trial = protocols.Trial(read, settings, cut_offs, telling, titled)
         if self.folds is not None:
             return protocols.folds(trial, self.folds, self.seed)
@@ -384,9 +367,7 @@ class Protocol(NamedTuple):
         """Return the number of messages that --train-first names."""
         text = self.train_first or ""
         try:
-            if text.endswith("%"):
-                return round(messages * float(text[:-1]) / 100)
-            return int(text)
+            return round(messages * float(text[:-1]) / 100) if text.endswith("%") else int(text)
         except (ValueError, OverflowError) as error:
             raise OptionError(
                 f"--train-first {text!r} is neither a number nor a percentage; try 1000 or 30%"

@@ -9,39 +9,12 @@ from typing import NamedTuple
 
 import click
 
-from nbspam.cli import notes
+from nbspam.cli import notes, options
 from nbspam.cli.accounts import Place, mail_places
-from nbspam.cli.command import (
-    LazyGroup,
-    argument,
-    command,
-    flag,
-    option,
-    rare_flag,
-    rare_option,
-    section,
-)
-from nbspam.cli.notes import NoTrace, note
-from nbspam.cli.options import (
-    FORM,
-    JOBS,
-    MODEL,
-    QUIET,
-    Cutting,
-    SenderOptions,
-    make_default_folder,
-)
+from nbspam.cli.command import LazyGroup, argument, command, flag, option, rare_flag, section
 from nbspam.cli.progress import progress
 from nbspam.cli.train import ClassSizes, Training, Writing, train_whole
-from nbspam.errors import (
-    AccountError,
-    LockedError,
-    NbspamError,
-    OptionError,
-    Remedy,
-    counted,
-    one_line,
-)
+from nbspam.errors import AccountError, LockedError, OptionError, Remedy, counted, one_line
 from nbspam.filter import classified, open_filter
 from nbspam.learning import update
 from nbspam.learning.settings import TrainingSettings
@@ -51,17 +24,8 @@ from nbspam.mailbox.connection import JUNK_KEYWORDS, resolve_folder
 from nbspam.mailbox.maildir import Maildir
 from nbspam.mailbox.memory import Memory, lock_state
 from nbspam.mailbox.moves import Mailbox, Mover
-from nbspam.mailbox.sorting import (
-    TAUGHT_AS_HAM,
-    Lessons,
-    MailFilter,
-    Stop,
-    classified_with_ledger,
-    expand_patterns,
-    open_mailbox,
-    watch,
-)
-from nbspam.names import HAM, SPAM, UNSURE
+from nbspam.mailbox.sorting import Lessons, MailFilter, Stop, expand_patterns, open_mailbox, watch
+from nbspam.names import HAM, SPAM, TAUGHT_AS_HAM, UNSURE
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.scoring.verdict import Verdict, rounded
@@ -78,6 +42,7 @@ _FILES = {
 _FEW = 20
 _KEYWORD = re.compile(r"[$A-Za-z0-9_.+-]{1,60}")
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_NO_CUT_OFFS = options.Cutting(None, None, None)
 _NEW = Writing(True, False, True, False, False, verbose=False, max_ham_blocked=None)
 
 
@@ -102,7 +67,7 @@ def mail() -> None:
       junk = "Spam"                          # if the server marks none as \\Junk
       tls = "starttls"                       # if port 993 is not there
 
-    An account needs imapclient: pip install imapclient.  docs/mail.md has recipes for cron and
+    An account needs imapclient: pip install 'nbspam[imap]'.  docs/mail.md has recipes for cron and
     systemd.
     """
 
@@ -113,14 +78,26 @@ def mail() -> None:
 _JUNK = option(
     "--junk",
     metavar="FOLDER",
-    under="Mail",
     help="The folder for spam. [default: the one that the config file names, or the server marks as"
     " \\Junk, or that is called Junk or Spam]",
 )
-_TRUST_AFTER = rare_option(
-    "--trust-after",
+
+
+def _seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
+    """Return the seconds of a duration such as 7d; raises OptionError."""
+    if text is None:
+        return None
+    duration = re.fullmatch(r"(\d{1,6})\s?([mhdw])", text)
+    if not duration:
+        raise OptionError(f"--trust-after {text!r} is not a time; try 7d or 12h")
+    return float(duration[1]) * _UNITS[duration[2]]
+
+
+_TRUST_AFTER = option(
+    seldom=True,
     metavar="TIME",
-    under="Mail",
+    callback=_seconds,
+    needs="--learn",
     help="Learn what nbspam moved to the junk folder once it has been there this long (7d, 12h)."
     " [default: once it was seen there]",
 )
@@ -131,34 +108,30 @@ _ACCOUNTS = argument("accounts", metavar="[PLACE]...", nargs=-1)
 class Sorting(NamedTuple):
     """How mail is sorted."""
 
-    learn: bool = flag("--learn", help="Learn first, as nbspam mail learn does, then filter.")
+    learn: bool = flag(help="Learn first, as nbspam mail learn does, then filter.")
     junk: str | None = _JUNK
-    mark: bool = flag("--mark", help="Set the keyword $Junk on spam instead of moving it.")
-    unsure_keyword: str | None = option(
-        "--unsure-keyword", metavar="NAME", help="Set this keyword on unsure messages."
-    )
-    trust_after: str | None = _TRUST_AFTER
-    move_taught: bool = rare_flag(
-        "--move-taught", help="Also move messages that were taught as ham."
-    )
+    mark: bool = flag(help="Set the keyword $Junk on spam instead of moving it.")
+    unsure_keyword: str | None = option(metavar="NAME", help="Set this keyword on unsure messages.")
+    trust_after: float | None = _TRUST_AFTER
+    move_taught: bool = rare_flag(help="Also move messages that were taught as ham.")
 
 
 class Request(NamedTuple):
     """The options of one run."""
 
     model: Path
-    cutting: Cutting
+    cutting: options.Cutting
     sorting: Sorting
     jobs: int
     form: str
     quiet: bool
     is_dry_run: bool = False
     judges_all: bool = False
-    senders: SenderOptions = SenderOptions((), (), (), False)
+    senders: options.SenderOptions = options.SenderOptions((), (), (), False)
     is_first: bool = True  # round of `watch`: what a model lacks is said once
 
 
-def check_sorting(cutting: Cutting, sorting: Sorting) -> None:
+def check_sorting(cutting: options.Cutting, sorting: Sorting) -> None:
     """Raise OptionError for options that are wrong with any account."""
     cutting.check()
     keyword = sorting.unsure_keyword
@@ -167,42 +140,26 @@ def check_sorting(cutting: Cutting, sorting: Sorting) -> None:
             f"--unsure-keyword {keyword!r} is not an IMAP keyword; choose letters, digits and"
             " hyphens, such as Unsure"
         )
-    if sorting.trust_after is not None and not sorting.learn:
-        raise OptionError("--trust-after needs --learn; add that, or leave out --trust-after")
-    parse_duration(sorting.trust_after)
-
-
-def parse_duration(trust_after: str | None) -> float | None:
-    """Return the seconds of a duration such as 7d; raises OptionError."""
-    if trust_after is None:
-        return None
-    found = re.fullmatch(r"(\d{1,6})\s?([mhdw])", trust_after)
-    if not found:
-        raise OptionError(f"--trust-after {trust_after!r} is not a time; try 7d or 12h")
-    return float(found[1]) * _UNITS[found[2]]
 
 
 # Commands
 
 
-@command("filter")
+@command("filter", heading="Mail")
 def filter_(
     *,
     accounts: tuple[str, ...] = _ACCOUNTS,
-    model: Path = MODEL,
-    cutting: Cutting,
+    model: Path = options.MODEL,
+    cutting: options.Cutting,
     sorting: Sorting,
-    senders: SenderOptions,
-    dry_run: bool = flag("--dry-run", under="Mail", help="Print each verdict, and change nothing."),
+    senders: options.SenderOptions,
+    dry_run: bool = flag(help="Print each verdict, and change nothing."),
     judges_all: bool = flag(
-        "judges_all",
-        "--all",
-        under="Mail",
-        help="Classify all mail of the folders, not only new mail.",
+        "judges_all", "--all", help="Classify all mail of the folders, not only new mail."
     ),
-    form: str = FORM,
-    quiet: bool = QUIET,
-    jobs: int = JOBS,
+    form: str = options.FORM,
+    quiet: bool = options.QUIET,
+    jobs: int = options.JOBS,
 ) -> None:
     """Classify the mail that arrived since the last run, and move spam to the junk folder.
 
@@ -236,21 +193,19 @@ def filter_(
     _for_each(named, lambda connection: _sort(connection, request, lambda: False), dry_run)
 
 
-@command("learn")
+@command("learn", heading="Mail")
 def learn_(
     *,
     accounts: tuple[str, ...] = _ACCOUNTS,
-    model: Path = MODEL,
+    model: Path = options.MODEL,
     junk: str | None = _JUNK,
-    trust_after: str | None = _TRUST_AFTER,
+    trust_after: float | None = _TRUST_AFTER,
     dry_run: bool = rare_flag(
-        "--dry-run",
-        under="Mail",
-        help="Say what would be learned, and what looks like another class; change nothing.",
+        help="Say what would be learned, and what looks like another class; change nothing."
     ),
-    form: str = FORM,
-    quiet: bool = QUIET,
-    jobs: int = JOBS,
+    form: str = options.FORM,
+    quiet: bool = options.QUIET,
+    jobs: int = options.JOBS,
 ) -> None:
     """Learn the junk folder as spam, and read mail of other folders as ham.
 
@@ -272,9 +227,8 @@ def learn_(
       nbspam mail learn home
       nbspam mail learn --trust-after 7d -q
     """
-    parse_duration(trust_after)  # raises
     sorting = Sorting(True, junk, False, None, trust_after, False)
-    request = Request(model, Cutting(None, None, None), sorting, jobs, form, quiet, dry_run)
+    request = Request(model, _NO_CUT_OFFS, sorting, jobs, form, quiet, dry_run)
     if dry_run:
         Lookup(model).close()  # raises without a model
 
@@ -287,25 +241,24 @@ def learn_(
     _for_each(mail_places(accounts), learn_from, dry_run)
 
 
-@command("watch")
+@command("watch", heading="Mail")
 def watch_(
     *,
     accounts: tuple[str, ...] = argument("accounts", metavar="[PLACE]", nargs=-1),
-    model: Path = MODEL,
-    cutting: Cutting,
+    model: Path = options.MODEL,
+    cutting: options.Cutting,
     sorting: Sorting,
-    senders: SenderOptions,
-    interval: int = rare_option(
-        "--interval",
+    senders: options.SenderOptions,
+    interval: int = option(
+        seldom=True,
         metavar="SECONDS",
         type=click.IntRange(5, 3600),
-        under="Mail",
         default=120,
         help="How often to ask a server that does not announce new mail (IDLE).",
     ),
-    form: str = FORM,
-    quiet: bool = QUIET,
-    jobs: int = JOBS,
+    form: str = options.FORM,
+    quiet: bool = options.QUIET,
+    jobs: int = options.JOBS,
 ) -> None:
     """Filter the mail of a place as it arrives, until SIGTERM or SIGINT.
 
@@ -336,13 +289,13 @@ def watch_(
                 _sort(connection, request, lambda: stop.is_asked)
             except update.OlderRulesError as error:  # mail is filtered with it
                 if request.is_first:
-                    note(error.sentence(notes.REMEDIES))
+                    notes.note(error.sentence(notes.REMEDIES))
             request = request._replace(is_first=False)
 
-        watch(named[0], sort, stop, interval, note)
+        watch(named[0], sort, stop, interval, notes.note)
 
 
-def _places(names: Sequence[str], senders: SenderOptions) -> list[Place]:
+def _places(names: Sequence[str], senders: options.SenderOptions) -> list[Place]:
     """Return the places to filter; raises OptionError, also for the lists of senders of each."""
     places = mail_places(names)
     for place in places:
@@ -350,24 +303,22 @@ def _places(names: Sequence[str], senders: SenderOptions) -> list[Place]:
     return places
 
 
-def _for_each(
-    accounts: Sequence[Place], work: Callable[[Mailbox], None], is_dry_run: bool = False
-) -> None:
+def _for_each(accounts: Sequence[Place], work: Callable[[Mailbox], None], is_dry_run: bool) -> None:
     """Connect to each place and work on it; a failure at one place does not stop the others.
 
     Raises the last failure; earlier ones are printed.
     """
-    failed: list[NbspamError] = []
+    failure = None
     for account in accounts:
         try:
             with open_mailbox(account, is_dry_run) as connection:
                 work(connection)
         except (AccountError, LockedError, update.OlderRulesError) as error:
-            failed.append(error)
-    for failure in failed[:-1]:
-        note(failure.sentence(notes.REMEDIES))
-    if failed:
-        raise failed[-1]
+            if failure:
+                notes.note(failure.sentence(notes.REMEDIES))
+            failure = error
+    if failure:
+        raise failure
 
 
 def _junk_folder(connection: Mailbox, junk: str | None) -> str:
@@ -456,10 +407,8 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
         with open_filter(request.model, request.cutting.of, senders=senders) as spam_filter:
             where = executor(request.jobs if is_many else 1)
             with progress(request.quiet or not is_many, [SCHEME]) as shown:
-                if sorting.move_taught:
-                    found = classified(raws, Skips(), where, spam_filter)
-                else:
-                    found = classified_with_ledger(raws, where, spam_filter)
+                finds_taught = not sorting.move_taught
+                found = classified(raws, Skips(), where, spam_filter, finds_taught=finds_taught)
                 for message in shown(found):
                     yield message.verdict
 
@@ -484,12 +433,12 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
             is_marked=sorting.mark,
             unsure_keyword=sorting.unsure_keyword,
             judges_all=request.judges_all,
-            say=note,
+            say=notes.note,
             class_movers={} if sorting.mark else _class_movers(mover, folders, others),
         )
         for folder in mail.folders:
             if not (request.quiet or request.judges_all or folder in memory.folders):
-                note(
+                notes.note(
                     f"{account.name}: {folder}: the first run classifies only unread mail;"
                     " nbspam mail filter --all classifies all of it"
                 )
@@ -507,9 +456,7 @@ def _print_sorted(mail: MailFilter, request: Request) -> None:
     try:
         for outcome in mail.run():
             verdict = outcome.verdict
-            is_counted = verdict.verdict in (mail.positive, UNSURE, *mail.class_movers)
-            kind = verdict.verdict if is_counted else "other"
-            kind = TAUGHT_AS_HAM if verdict.reason == TAUGHT_AS_HAM else kind
+            kind = TAUGHT_AS_HAM if verdict.reason == TAUGHT_AS_HAM else verdict.verdict
             numbers[outcome.folder, kind] += 1
             if request.form == "json":
                 place = {"account": account.label, "folder": outcome.folder, "uid": outcome.uid}
@@ -518,7 +465,7 @@ def _print_sorted(mail: MailFilter, request: Request) -> None:
             elif mail.is_dry_run:
                 click.echo(verdict.as_line())
         if mail.without_keyword and request.is_first and not request.quiet:
-            note(
+            notes.note(
                 f"{account.name}: {', '.join(map(one_line, mail.without_keyword))}: spam is moved"
                 f" without a keyword: there is no {' or '.join(JUNK_KEYWORDS)} to set; set it once"
                 " with a mail program, or leave keywords out"
@@ -558,7 +505,8 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
     A new model is trained as a whole if there is mail of both classes, as `nbspam train` does.
     """
     model, quiet, is_new = request.model, request.quiet, not request.model.exists()
-    wanted, labels = TrainingSettings().wanted, (SPAM, HAM)
+    defaults, labels = TrainingSettings(), (SPAM, HAM)
+    wanted = defaults.wanted
     if not is_new:
         with update.open_for_learning(model) as lookup:
             settings = lookup.metadata.settings
@@ -570,7 +518,7 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
                 " NAME=imaps://…"
             )
         wanted, labels = settings.wanted, (settings.positive, HAM if HAM in others else others[0])
-    lessons = Lessons(connection, memory, junk, labels, parse_duration(request.sorting.trust_after))
+    lessons = Lessons(connection, memory, junk, labels, request.sorting.trust_after)
     where, sizes, wait = executor(request.jobs), ClassSizes(), notes.lock_wait(quiet)
     withheld: list[str] = []
 
@@ -581,27 +529,19 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
         pending.add(messages, model)
         change = Change()
         if request.is_dry_run:
-            change = update.preview(model, pending, TrainingSettings())
+            change = update.preview(model, pending, defaults)
         elif pending.found:
-            change = update.learn(model, pending, TrainingSettings(), wait=wait)
+            change = update.learn(model, pending, defaults, wait=wait)
         withheld = [lesson.source for lesson in change.surprising if not lesson.learned]
         _print_change(change, lessons.waiting, junk, connection.account, request)
         return pending
 
     if is_new:
-        make_default_folder(model)
+        options.make_default_folder(model)
         memory.learned.clear()  # the model that learned them is gone
+        trace = notes.NoTrace()
         training = Training(
-            model,
-            TrainingSettings(),
-            Cutting(None, None, None),
-            _NEW,
-            request.form,
-            quiet,
-            Skips(),
-            NoTrace(),
-            wait,
-            sizes,
+            model, defaults, _NO_CUT_OFFS, _NEW, request.form, quiet, Skips(), trace, wait, sizes
         )
         train_whole(where, in_batches(lessons.messages(), *PIECE), [SCHEME], training, learn_each)
     else:

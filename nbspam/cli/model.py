@@ -10,24 +10,13 @@ import click
 from nbspam.bayes.calibration import DECIMALS, trust
 from nbspam.bayes.event_model import Row
 from nbspam.bayes.trait_model import Variances
+from nbspam.cli import notes, options
 from nbspam.cli.command import LazyGroup, argument, command, is_typed, option
-from nbspam.cli.notes import arrival_words, counts_json, note, note_older, young_sentence
-from nbspam.cli.options import (
-    FILE_PATH,
-    FORM,
-    MODEL,
-    OUTPUT,
-    REPLACE_OUTPUT,
-    Cutting,
-    refuse_stdin_twice,
-)
 from nbspam.cli.terminal import echo_paragraph, echo_sentence, unbroken
 from nbspam.errors import OptionError, counted, one_line
 from nbspam.names import doubt_words
 from nbspam.reading.source import STDIN
-from nbspam.scoring.explanation import WordCount, word_counts
-from nbspam.scoring.rules import rule_of
-from nbspam.scoring.verdict import rounded
+from nbspam.scoring import explanation, rules, verdict
 from nbspam.store.lookup import Lookup, checked_model
 from nbspam.store.metadata import BASE, DEFAULT, TRAINING, Metadata
 from nbspam.tokens.kinds import COLLECTED_BY
@@ -58,7 +47,7 @@ def model() -> None:
     """Inspect, check, change or prune a model."""
 
 
-_FILE = argument("file", metavar="[FILE]", type=FILE_PATH, required=False)
+_FILE = argument("file", metavar="[FILE]", type=options.FILE_PATH, required=False)
 
 
 def _named(file: Path | None, model: Path) -> Path:
@@ -69,7 +58,9 @@ def _named(file: Path | None, model: Path) -> Path:
 
 
 @command("info")
-def info(*, file: Path | None = _FILE, model: Path = MODEL, form: str = FORM) -> None:
+def info(
+    *, file: Path | None = _FILE, model: Path = options.MODEL, form: str = options.FORM
+) -> None:
     """Print what a model has learned and how it decides.
 
     \b
@@ -88,9 +79,9 @@ def info(*, file: Path | None = _FILE, model: Path = MODEL, form: str = FORM) ->
         fields = {"model": str(model), "bytes": size} | _fields(metadata, remembered, hosts)
         click.echo(json.dumps(fields))
         return
-    note_older(model, metadata)
+    notes.note_older(model, metadata)
     settings, learned = metadata
-    is_calibrated = rule_of(metadata).is_calibrated
+    is_calibrated = rules.rule_of(metadata).is_calibrated
     prior = "as learned" if settings.prior is None else f"{settings.prior:g} (fixed)"
     traits = settings.traits
     if settings.has_traits:
@@ -112,7 +103,7 @@ def info(*, file: Path | None = _FILE, model: Path = MODEL, form: str = FORM) ->
     if is_calibrated:
         calibration = _CALIBRATED[learned.calibrated_by]
         trusted = 100 * trust(*metadata.host_trust, _MANY)
-        headers = f"trust {trusted:.0f} % ({arrival_words(metadata)})"
+        headers = f"trust {trusted:.0f} % ({notes.arrival_words(metadata)})"
     servers = [
         f"{unbroken(one_line(host))} ({_sizes(metadata, row)})"
         for host, row in list(hosts.items())[:_SHOWN]
@@ -135,7 +126,7 @@ def info(*, file: Path | None = _FILE, model: Path = MODEL, form: str = FORM) ->
         "headers": headers,
         "servers": "; ".join(servers) or "none",
         "spam is": settings.positive or "no class: the verdict is the most probable one",
-        "young": young_sentence(metadata),
+        "young": notes.young_sentence(metadata),
     }
     for name, text in rows.items():
         if text:
@@ -149,10 +140,10 @@ def _sizes(metadata: Metadata, row: Row) -> str:
 def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[str, object]:
     """Return the JSON fields."""
     settings, learned = metadata
-    is_calibrated = rule_of(metadata).is_calibrated
+    is_calibrated = rules.rule_of(metadata).is_calibrated
     return {
         "classes": settings.classes,
-        **counts_json(metadata),
+        **notes.counts_json(metadata),
         "columns": learned.columns,
         "rules": settings.rules,
         "program_rules": RULES,
@@ -179,7 +170,7 @@ def _fields(metadata: Metadata, remembered: int, hosts: dict[str, Row]) -> dict[
 
 
 @command("check")
-def check(*, file: Path | None = _FILE, model: Path = MODEL) -> None:
+def check(*, file: Path | None = _FILE, model: Path = options.MODEL) -> None:
     """Read the whole model and recompute every derived number.
 
     If the file is damaged, it prints what disagrees and exits with 1.
@@ -199,10 +190,10 @@ def check(*, file: Path | None = _FILE, model: Path = MODEL) -> None:
 def words(
     *,
     words: tuple[str, ...] = argument(
-        "words", metavar="WORD...", nargs=-1, required=True, shell_complete=None
+        "words", metavar="WORD...", type=str, nargs=-1, required=True
     ),
-    model: Path = MODEL,
-    form: str = FORM,
+    model: Path = options.MODEL,
+    form: str = options.FORM,
 ) -> None:
     """Print how many messages of each class contain a word, and its weight in nats.
 
@@ -220,7 +211,7 @@ def words(
       nbspam model words "claim now" subject:free -m mail.json
       nbspam model words --format json - < words.txt
     """
-    refuse_stdin_twice(words)
+    options.refuse_stdin_twice(words)
     typed_words: list[str] = []
     for word in words:
         if word == STDIN:
@@ -232,7 +223,7 @@ def words(
         metadata = lookup.metadata
         if not metadata.settings.counts.has_tokens:
             raise OptionError(f"{model}: counts no words, only traits; see nbspam model info")
-        rows = word_counts(lookup, typed_words)
+        rows = explanation.word_counts(lookup, typed_words)
     classes, messages = metadata.settings.classes, metadata.learned.messages
     if form == "json":
         for row in rows:
@@ -245,7 +236,7 @@ def words(
                 "weights": None if row.weights is None else metadata.by_class(row.weights),
                 "other_kinds": list(row.other_kinds),
             }
-            click.echo(json.dumps(rounded(fields, DECIMALS)))
+            click.echo(json.dumps(verdict.rounded(fields, DECIMALS)))
         return
     sizes = _sizes(metadata, messages)
     click.echo(f"{model}: learned {counted(sum(messages), 'message')} ({sizes})\n")
@@ -258,14 +249,11 @@ def words(
             cells = [f"not in the model{others}"]
         else:
             counts = zip(row.counts, heads, strict=True)
-            cells = [
-                *(f"{n:,}".rjust(len(head)) for n, head in counts),
-                _weight(row, metadata),
-            ]
+            cells = [*(f"{n:,}".rjust(len(head)) for n, head in counts), _weight(row, metadata)]
         click.echo("  ".join([one_line(row.token).ljust(width), *cells]))
 
 
-def _weight(word: WordCount, metadata: Metadata) -> str:
+def _weight(word: explanation.WordCount, metadata: Metadata) -> str:
     settings = metadata.settings
     if word.weights is None:
         return "none".rjust(8)
@@ -277,10 +265,7 @@ def _weight(word: WordCount, metadata: Metadata) -> str:
 
 @command("set")
 def set_(
-    *,
-    model: Path = MODEL,
-    cutting: Cutting,
-    form: str = FORM,
+    *, model: Path = options.MODEL, cutting: options.Cutting, form: str = options.FORM
 ) -> None:
     """Change the cut-offs that are stored in a model.
 
@@ -305,26 +290,22 @@ def set_(
     click.echo(f"{model}: spam above {cut_offs.spam:g}, ham up to {cut_offs.ham:g}")
 
 
-_size = partial(option, metavar="N", type=click.IntRange(min=1), under="Model")
+_size = partial(option, type=click.IntRange(min=1), under="Model")
 
 
 @command("prune")
 def prune(
     *,
-    model: Path = MODEL,
+    model: Path = options.MODEL,
     min_count: int | None = _size(
-        "--min-count",
-        metavar="N",
-        help="Keep the tokens that occur in at least N messages (if repeats count: N times).",
+        help="Keep the tokens that occur in at least N messages (if repeats count: N times)."
     ),
     max_tokens: int | None = _size(
-        "--max-tokens",
-        metavar="N",
-        help="Keep the N most frequent tokens; among equally frequent ones the strongest.",
+        help="Keep the N most frequent tokens; among equally frequent ones the strongest."
     ),
-    output: Path | None = OUTPUT,
-    replace: bool = REPLACE_OUTPUT,
-    form: str = FORM,
+    output: Path | None = options.OUTPUT,
+    replace: bool = options.REPLACE_OUTPUT,
+    form: str = options.FORM,
 ) -> None:
     """Make a model smaller by removing its rarest tokens; by default in place.
 
@@ -349,7 +330,7 @@ def prune(
     pruned = update.prune_file(model, output, min_count or 1, max_tokens, replace)
     target = output or model
     if pruned.is_little:
-        note(
+        notes.note(
             f"{target}: fewer than 1 in {1 / update.LITTLE:.0f} tokens are left, so verdicts"
             " change; check it with nbspam eval, or train again and keep more"
         )

@@ -9,18 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nbspam import UNIX_ONLY
-from nbspam.errors import (
-    ExitCode,
-    NbspamError,
-    OptionError,
-    Remedy,
-    UnexpectedEndError,
-    counted,
-    one_line,
-    without_passwords,
-)
-from nbspam.names import SPAM
+from nbspam import UNIX_ONLY, errors
+from nbspam.errors import ExitCode, NbspamError, OptionError, Remedy, counted, one_line
+from nbspam.names import SPAM, user_folder
 from nbspam.reading.source import Skips
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import RULES
@@ -29,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from nbspam.errors import SourceError
     from nbspam.learning.update import Change
     from nbspam.reading.message import RawMessage
     from nbspam.scoring.verdict import Verdict
@@ -209,7 +199,7 @@ def has_reader() -> bool:
     return bool(sys.stderr) and sys.stderr.isatty()
 
 
-def note_reading(what: "SourceError") -> None:
+def note_reading(what: errors.SourceError) -> None:
     """Print a note on how a source was read."""
     note(what.sentence(REMEDIES))
 
@@ -259,6 +249,9 @@ REMEDIES = {
     Remedy.TRAIN_ANEW: "correct the label, or train a new model with --replace",
     Remedy.TRAIN_AGAIN: "train it again with nbspam train --replace",
     Remedy.UPDATE_OR_REPLACE: "add --update to add to it, or --replace to overwrite it",
+    Remedy.UPDATE_IT: "add --update, which takes one class, to add to it",
+    Remedy.GIVE_TWO_CLASSES: "give messages of two classes",
+    Remedy.TWO_CLASSES_OR_UPDATE: "give messages of two classes, or --update, which takes one",
     Remedy.REPLACE_OUTPUT: "add --replace to overwrite it, or name another file",
     Remedy.NAME_MODEL: "name another file with --model or --output",
     Remedy.CREATE_MODEL: "run nbspam train -m {path}, or name another model with -m",
@@ -279,14 +272,10 @@ def default_model() -> str:
     """Return $NBSPAM_MODEL, else the model's place in the user's data folder."""
     if path := os.environ.get("NBSPAM_MODEL"):
         return path
-    home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 (no pathlib for one message)
-    if home.startswith("~"):  # the user of a mail server may have none
+    folder = user_folder("XDG_DATA_HOME", ".local/share")
+    if folder is None:  # the user of a mail server may have none
         raise OptionError("no home folder for the model; name the model with --model")
-    if sys.platform == "darwin":
-        folder = f"{home}/Library/Application Support"
-    else:
-        folder = os.environ.get("XDG_DATA_HOME") or f"{home}/.local/share"
-    return f"{folder.rstrip('/')}/nbspam/model.json"
+    return f"{folder}/nbspam/model.json"
 
 
 _CREATE_DEFAULT = (
@@ -314,19 +303,20 @@ def outcome(
     """
     match error:
         case NbspamError(remedy=Remedy.CREATE_MODEL) if _is_default(error.values["path"]):
-            create = {Remedy.CREATE_MODEL: _CREATE_DEFAULT}
-            return error.exit_code, error.sentence(create)
+            return error.exit_code, error.sentence({Remedy.CREATE_MODEL: _CREATE_DEFAULT})
         case NbspamError():
             return error.exit_code, error.sentence(REMEDIES)
-        case click.UsageError() if isinstance(error, _NO_COMMAND):
-            return error.exit_code, error.format_message()
-        case click.UsageError():
+        case click.UsageError() if not isinstance(error, _NO_COMMAND):
             if isinstance(error, click.NoSuchOption) and error.possibilities:
                 near = error.possibilities[:1]  # the nearest; click would sort them
                 error = click.NoSuchOption(error.option_name, None, near, error.ctx)
-            said = re.sub(r"\.? \(?Did you", "; did you", error.format_message())
+            said = re.sub(
+                r"\.? \(?Did you", "; did you", errors.without_passwords(error.format_message())
+            )
             said = said.removesuffix("?)").rstrip(".?")
             path = error.ctx.command_path if error.ctx else "nbspam"
+            said = re.sub(r"a valid integer( range)?", "a whole number", said)
+            said = re.sub(r"a valid float( range)?", "a number", said)
             return error.exit_code, f"{said[:1].lower()}{said[1:]}; see {path} --help"
         case click.ClickException():
             return error.exit_code, error.format_message()
@@ -336,15 +326,15 @@ def outcome(
             return ExitCode.ERROR, ""  # the reader has exited, as `head` does
         case click.Abort():
             return describe(KeyboardInterrupt())
-        case UnexpectedEndError():
+        case errors.UnexpectedEndError():
             return describe(error.end)
         case ModuleNotFoundError(name="fcntl" | "pwd" | "resource"):
             return ExitCode.ERROR, UNIX_ONLY
         case ModuleNotFoundError(name="numpy" | "scipy" | "rich" as name):
             return ExitCode.ERROR, (
                 f"{name} is not installed; eval needs it, and train without --update; install it"
-                " with: pip install numpy scipy rich"
+                f" with: {errors.install_command('numpy', 'scipy', 'rich')}"
             )
         case _:
             code, sentence = describe(error)
-            return code, without_passwords(sentence)
+            return code, errors.without_passwords(sentence)

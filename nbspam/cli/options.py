@@ -4,6 +4,7 @@ Those of commands that learn are in `learning_options.py`, so that classifying o
 load them.
 """
 
+import contextlib
 import math
 import os
 from collections.abc import Iterator, Sequence
@@ -12,26 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli.command import Option, flag, option, rare_flag, rare_option, section
+from nbspam.cli import command
+from nbspam.cli.command import MORE, Option, flag, option, rare_flag, rare_option, section
 from nbspam.cli.notes import default_model, note_reading
 from nbspam.errors import OptionError, Remedy, SourceError
-from nbspam.reading.source import (
-    INPUT_FORMATS,
-    LINES,
-    MBOX_FORMAT,
-    MESSAGE,
-    STDIN,
-    TABLE_FORMATS,
-    LiveInput,
-    ReadingOptions,
-    TableOptions,
-)
+from nbspam.names import LIST_FILE, is_url
+from nbspam.reading import source
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import Metadata
 from nbspam.workers import all_cores
 
 if TYPE_CHECKING:  # 3 ms that classifying one message saves
-    import contextlib
     from pathlib import Path
 
     from nbspam.reading.senders import SenderLists
@@ -49,30 +41,24 @@ class ProbabilityType(click.types.FloatParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number; the command checks its bounds."""
-        try:
-            share = float(value[:-1]) / 100 if str(value).endswith("%") else None
-        except ValueError:
-            share = None
-        if share is not None:
-            self.fail(f"{value!r} is a percentage; write it as {share:.12g}.", param, ctx)
+        with contextlib.suppress(ValueError):
+            if str(value).endswith("%"):
+                share = float(value[:-1]) / 100
+                self.fail(f"{value!r} is a percentage; write it as {share:.12g}.", param, ctx)
         return super().convert(value, param, ctx)
 
 
 PROBABILITY = ProbabilityType()
 
 
-class FilePath(click.Path):
-    """A file as a `pathlib.Path`, imported only when a value is converted."""
-
-    def coerce_path_result(self, value: str | os.PathLike[str]) -> "Path":
-        """Return the parameter's value."""
-        from pathlib import Path
-
-        return Path(value)
-
-
 class FileName(click.Path):
     """A file name as `pathlib` writes it; pathlib is imported only if it changes the name."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the parameter's value; a URL is refused."""
+        if is_url(value):
+            self.fail(f"{value} is a URL, and a file is needed; download it, and name the copy.")
+        return super().convert(value, param, ctx)
 
     def coerce_path_result(self, value: str | os.PathLike[str]) -> str:
         """Return the parameter's value."""
@@ -82,6 +68,16 @@ class FileName(click.Path):
 
             name = str(Path(name))
         return name
+
+
+class FilePath(FileName):
+    """A file as a `pathlib.Path`, imported only when a value is converted."""
+
+    def coerce_path_result(self, value: str | os.PathLike[str]) -> "Path":  # type: ignore[override]
+        """Return the parameter's value."""
+        from pathlib import Path
+
+        return Path(value)
 
 
 def make_default_folder(model: "Path") -> None:
@@ -108,7 +104,6 @@ _model = partial(
 MODEL = _model(type=FilePath(readable=False))
 MODEL_NAME = _model(type=FileName(readable=False))
 BASE = rare_option(
-    "--base",
     metavar="FILE",
     type=FileName(readable=False),
     under="Model",
@@ -129,7 +124,7 @@ QUIET = flag("-q", "--quiet", under="Output", help="Print only results, errors a
 JOBS = rare_option(
     "-j",
     "--jobs",
-    metavar="N",
+    under=MORE,
     type=click.IntRange(1),
     default=all_cores,
     in_file=True,
@@ -137,35 +132,26 @@ JOBS = rare_option(
     help="Use N processes for many messages.",
 )
 DASK = rare_option(
-    "--dask",
     metavar="ADDRESS",
+    under=MORE,
     help="Run on the Dask cluster at this address; local:N starts N workers here. The output is the"
     " same.",
 )
-STRICT = rare_flag(
-    "--strict",
-    under="Sources",
-    help="Stop at the first row or file that cannot be read, instead of skipping it.",
-)
 FILE_PATH = FilePath(readable=False)
-OUTPUT = option(
-    "-o", "--output", metavar="FILE", type=FILE_PATH, under="Output", help="Write to this file."
-)
-REPLACE_OUTPUT = flag("--replace", under="Output", help="Overwrite the output file if it exists.")
+OUTPUT = option("-o", "--output", metavar="FILE", type=FILE_PATH, help="Write to this file.")
+REPLACE_OUTPUT = flag("--replace", help="Overwrite the output file if it exists.")
 
 
 def opened_base(base: str | None) -> "contextlib.AbstractContextManager[Base | None]":
     """Return a context with the open base, None without one."""
     if base is None:
-        from contextlib import nullcontext
-
-        return nullcontext()
+        return contextlib.nullcontext()
     from nbspam.scoring.base import open_base  # not loaded without a base
 
     return open_base(base)
 
 
-_column = partial(option, metavar="NAME", formats=TABLE_FORMATS, seldom=True)
+_column = partial(option, metavar="NAME", formats=source.TABLE_FORMATS, seldom=True)
 
 
 @section("Sources")
@@ -173,55 +159,48 @@ class Reading(NamedTuple):
     """How to read the sources."""
 
     input_format: str | None = option(
-        "--input-format",
         metavar="FORMAT",
-        type=click.Choice(INPUT_FORMATS),
+        type=click.Choice(source.INPUT_FORMATS),
         help="Input format of files and pipes: a table (tsv, csv, jsonl, json, parquet), a message"
         " per line (lines), mbox or message. [default: one message on standard input; files are"
         " recognised]",
     )
-    lines: bool = flag("--lines", excludes="--input-format", help="Short for --input-format lines.")
-    text_column: str | None = _column(
-        "--text-column", help="Table column with the text. [default: recognised]"
-    )
-    label_column: str | None = _column(
-        "--label-column", help="Table column with the class. [default: recognised]"
-    )
+    lines: bool = flag(excludes="--input-format", help="Short for --input-format lines.")
+    text_column: str | None = _column(help="Table column with the text. [default: recognised]")
+    label_column: str | None = _column(help="Table column with the class. [default: recognised]")
     header_row: str | None = rare_option(
-        "--header-row",
         type=click.Choice(["yes", "no"]),
         formats=("tsv", "csv", "json"),
         help="Whether the first row of a TSV or CSV table names the columns. [default: recognised]",
     )
     encoding: str | None = rare_option(
-        "--encoding",
         metavar="NAME",
-        formats=("tsv", "csv", "jsonl", "json", LINES),
+        formats=("tsv", "csv", "jsonl", "json", source.LINES),
         help="Encoding of a table. [default: UTF-8, else recognised]",
     )
     outside: bool = rare_flag(
-        "--outside",
         formats=(),
         help="Read files outside the sources, too: targets of links in a folder, and files that an"
         " index names outside its parent folder.",
     )
     attached: bool = rare_flag(
-        "--attached",
-        formats=(MBOX_FORMAT, MESSAGE),
+        formats=(source.MBOX_FORMAT, source.MESSAGE),
         help="Read the messages that are attached to mails, forwarded as message/rfc822, and not"
         " the mails.",
     )
-    strict: bool = STRICT
+    strict: bool = rare_flag(
+        help="Stop at the first row or file that cannot be read, instead of skipping it."
+    )
 
     @property
     def format(self) -> str | None:
         """The format of files and pipes, if one is given."""
-        return LINES if self.lines else self.input_format
+        return source.LINES if self.lines else self.input_format
 
     @property
     def is_one_message(self) -> bool:
         """Whether standard input is one message."""
-        return self.format in (None, MESSAGE)
+        return self.format in (None, source.MESSAGE)
 
     def check(self, names: Sequence[str] = ()) -> None:
         """Raise OptionError for an unknown encoding, two formats, or options without an effect.
@@ -237,7 +216,7 @@ class Reading(NamedTuple):
                 ) from error
         form = self.format
         if form is None:
-            is_stdin = names and all(name == STDIN for name in names)
+            is_stdin = names and all(name == source.STDIN for name in names)
             for name in ("text_column", "label_column", "header_row", "encoding"):
                 if is_stdin and getattr(self, name):
                     raise OptionError(
@@ -255,36 +234,25 @@ class Reading(NamedTuple):
                 )
 
     def options(
-        self,
-        seen: bool = False,
-        quiet: bool = False,
-        live_input: LiveInput | None = None,
-        needs_content: bool = False,
-    ) -> ReadingOptions:
+        self, seen: bool = False, quiet: bool = False, needs_content: bool = False
+    ) -> source.ReadingOptions:
         """Return options for `reading`.
 
         seen: read only mail that was read.  quiet: say nothing of how a source was read.
         needs_content: whether an empty message is none.
-        live_input: told of the stream whose messages are to be answered as they come.
         """
         header_row = None if self.header_row is None else self.header_row == "yes"
-        table = TableOptions(self.text_column, self.label_column, self.encoding, header_row)
-        return ReadingOptions(
+        table = source.TableOptions(self.text_column, self.label_column, self.encoding, header_row)
+        return source.ReadingOptions(
             table,
             self.format,
             seen=seen,
             attached=self.attached,
             needs_content=needs_content,
             outside=self.outside,
-            live_input=live_input,
             read_imap_folder=_read_imap_folder,
-            tell=_tell_guess if quiet else _tell,
+            tell=partial(_tell, quiet),
         )
-
-
-def _tell(what: SourceError) -> None:
-    if what.remedy is not Remedy.NAME_ANOTHER_LABEL:  # `train` says it only where labels do not fit
-        note_reading(what)
 
 
 # Guesses about a table: even a quiet command prints them.
@@ -294,8 +262,10 @@ _GUESSES = {
 }
 
 
-def _tell_guess(what: SourceError) -> None:
-    if what.remedy in _GUESSES:
+def _tell(quiet: bool, what: SourceError) -> None:
+    # `train` prints a note on the label column only where the labels do not fit.
+    is_unasked = quiet and what.remedy not in _GUESSES
+    if not (is_unasked or what.remedy is Remedy.NAME_ANOTHER_LABEL):
         note_reading(what)
 
 
@@ -308,7 +278,7 @@ def _read_imap_folder(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]
 
 def refuse_stdin_twice(names: Sequence[str]) -> None:
     """Raise OptionError if standard input is named twice."""
-    if names.count(STDIN) > 1:
+    if names.count(source.STDIN) > 1:
         raise OptionError("-: standard input is named twice; name it once")
 
 
@@ -317,18 +287,14 @@ class Cutting(NamedTuple):
     """The cut-offs; None is the model's."""
 
     spam_cutoff: float | None = option(
-        "--spam-cutoff",
-        type=PROBABILITY,
-        help="Classify as spam when P(spam) > P. [default: the model's; 0.9]",
+        type=PROBABILITY, help="Classify as spam when P(spam) > P. [default: the model's; 0.9]"
     )
     ham_cutoff: float | None = option(
-        "--ham-cutoff",
         type=PROBABILITY,
         help="Classify as ham when P(spam) <= P, and as unsure in between. [default: the model's;"
         " 0.5]",
     )
     ham_cost: float | None = rare_option(
-        "--ham-cost",
         metavar="L",
         type=float,
         help="Cost of a false positive relative to a false negative; both cut-offs become L/(1+L).",
@@ -366,7 +332,19 @@ class Cutting(NamedTuple):
         return CutOffs().changed(*self)
 
 
-_senders = partial(option, multiple=True, in_file=True)
+def config_files(*senders: str) -> dict[str, str]:
+    """Return what each file of the user's settings is.  senders: entries of their lists."""
+    files = {
+        os.path.expanduser(entry.removeprefix(LIST_FILE)): "a list of senders"  # noqa: PTH111
+        for entry in senders
+        if entry.startswith(LIST_FILE)
+    }
+    config = command.config_file()
+    return files | ({config: "the config file"} if config else {})
+
+
+_senders = partial(option, metavar="SENDER", multiple=True, in_file=True)
+_PROVED = "--allow --user-models"  # what has senders that need a proof
 
 
 @section("Senders")
@@ -374,23 +352,19 @@ class SenderOptions(NamedTuple):
     """Whose mail is never spam, and whose always."""
 
     allow: tuple[str, ...] = _senders(
-        "--allow",
-        metavar="SENDER",
         help="Mail of boss@example.org, @example.org, *@*.example.org or of a list, file:FILE, is"
-        " never spam; with --auth-host.",
+        " never spam; with --auth-host."
     )
-    block: tuple[str, ...] = _senders(
-        "--block", metavar="SENDER", help="Mail of such senders is spam."
-    )
+    block: tuple[str, ...] = _senders(help="Mail of such senders is spam.")
     auth_host: tuple[str, ...] = _senders(
-        "--auth-host",
         metavar="HOST",
         seldom=True,
+        needs=_PROVED,
         help="Your mail server, as the Authentication-Results that it writes name it: they prove"
         " who sent a mail.",
     )
     trust_from: bool = rare_flag(
-        "--trust-from", in_file=True, help="Believe From without a proof; anybody can forge it."
+        needs=_PROVED, in_file=True, help="Believe From without a proof; anybody can forge it."
     )
 
     def lists(self, *hosts: str | None) -> "SenderLists | None":
@@ -402,8 +376,9 @@ class SenderOptions(NamedTuple):
             return None
         from nbspam.reading.senders import sender_lists  # not loaded without lists
 
+        names = command.place_of("--allow"), command.place_of("--block")
         named = tuple(host for host in hosts if host)
-        return sender_lists(self.allow, self.block, named or self.auth_host, self.trust_from)
+        return sender_lists(self.allow, self.block, named or self.auth_host, self.trust_from, names)
 
 
 def _ham_limit(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
@@ -419,11 +394,4 @@ def _ham_limit(ctx: click.Context, param: click.Parameter, text: str | None) -> 
     return share
 
 
-ham_limit_option = partial(
-    option,
-    "--max-ham-blocked",
-    metavar="P%",
-    type=click.STRING,
-    callback=_ham_limit,
-    under="Cut-offs",
-)
+ham_limit_option = partial(option, metavar="P%", callback=_ham_limit, under="Cut-offs")

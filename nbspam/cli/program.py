@@ -42,9 +42,8 @@ def run_program(
     if sys.stdout is None:
         return (ExitCode.ERROR, "standard output is closed; open it, or redirect it to /dev/null")
     try:
-        returned: Any = nbspam.main(
-            arguments, prog_name="nbspam", standalone_mode=False, obj=Program(pipe, describe)
-        )
+        program = Program(pipe, describe)
+        returned: Any = nbspam.main(arguments, "nbspam", standalone_mode=False, obj=program)
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 (the message must pass)
         if os.environ.get("NBSPAM_DEBUG"):

@@ -38,13 +38,8 @@ def shown_passes(quiet: bool, sources: Sequence[str] = ()) -> Iterator[Passes]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        TextColumn("{task.fields[rate]}", justify="right"),
-        BarColumn(),
-        TimeRemainingColumn(),
-    )
+    text = TextColumn("{task.description}"), TextColumn("{task.fields[rate]}", justify="right")
+    columns = SpinnerColumn(), *text, BarColumn(), TimeRemainingColumn()
     console = Console(file=sys.stderr)
     # No drawing thread: processes are forked meanwhile.
     with Progress(*columns, console=console, transient=True, auto_refresh=False) as bar:
@@ -112,16 +107,12 @@ def progress(
 
 
 def parts_shown(
-    passes: Passes, text: Callable[[int, Any], str]
-) -> Callable[[Sequence[Any]], Iterator[Any]]:
-    """Return a function that passes parts on and draws each one's text."""
-
-    def shown(parts: Sequence[Any]) -> Iterator[Any]:
-        for i, part in enumerate(parts):
-            passes.begin(text(i, part), len(parts), i)
-            yield part
-
-    return shown
+    passes: Passes, text: Callable[[int, Any], str], parts: Sequence[Any]
+) -> Iterator[Any]:
+    """Yield parts, and draw each one's text."""
+    for i, part in enumerate(parts):
+        passes.begin(text(i, part), len(parts), i)
+        yield part
 
 
 def size_of(sources: Sequence[str]) -> int | None:
@@ -167,11 +158,7 @@ def cutter(where: Executor, options: "ReadingOptions", names: "Sequence[str]") -
 
 def _survey(where: Executor, parts: "list[ByteRange]") -> "Iterable[RangeCount]":
     """Return the messages that begin in each range."""
-    from nbspam.reading.cutting import count
-
-    if parts[0].whole < _SURVEYED:
-        return map(count, parts)
-    return where.map(_counted, None, parts)
+    return (Executor() if parts[0].whole < _SURVEYED else where).map(_counted, None, parts)
 
 
 def _counted(_: None, part: "ByteRange") -> "RangeCount":

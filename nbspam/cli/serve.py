@@ -2,8 +2,8 @@
 
 import logging
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -11,9 +11,9 @@ from typing import NamedTuple
 import click
 
 from nbspam.cli import notes
-from nbspam.cli.command import LOG, command, flag, is_typed, option, rare_flag, rare_option, section
-from nbspam.cli.options import BASE, MODEL, QUIET, Cutting, SenderOptions
-from nbspam.errors import OptionError, ServingError, install_command
+from nbspam.cli.command import LOG, command, flag, is_typed, option, place_of, rare_option, section
+from nbspam.cli.options import BASE, FILE_PATH, MODEL, QUIET, Cutting, SenderOptions
+from nbspam.errors import NbspamError, OptionError, needs_extra
 from nbspam.reading.senders import SenderLists
 from nbspam.serving import server as spamd_server
 from nbspam.serving.clients import Limits
@@ -34,40 +34,33 @@ def _mode(ctx: click.Context, param: click.Parameter, value: str) -> int:
         mode = -1
     if not 0 <= mode <= 0o777:
         raise OptionError(
-            f"--socket-mode {value!r} is not a file mode; 0600 is for the owner only, 0660 for the"
-            " group too"
+            f"{place_of('--socket-mode', ctx)} {value!r} is not a file mode; 0600 is for the owner"
+            " only, 0660 for the group too"
         )
     return mode
-
-
-_PLACE = "listening"
-_PATH = click.Path(path_type=Path, readable=False)
 
 
 @section("Sockets")
 class Listening(NamedTuple):
     """Where to listen."""
 
-    socket: Path | None = option(
-        "--socket", metavar="PATH", type=_PATH, help="Listen on a Unix socket."
-    )
+    socket: Path | None = option(metavar="PATH", type=FILE_PATH, help="Listen on a Unix socket.")
     socket_mode: int = option(
-        "--socket-mode",
         metavar="MODE",
-        type=click.STRING,
+        needs="--socket --metrics",
         callback=_mode,
         default="0600",
         help="Set the file mode of that socket; 0660 lets its group connect.",
     )
     listen: str | None = option(
-        "--listen", metavar="HOST:PORT", help="Listen on TCP; spamc's default port is 783."
+        metavar="HOST:PORT", help="Listen on TCP; spamc's default port is 783."
     )
-    allow_any_address: bool = rare_flag(
-        "--allow-any-address",
+    allow_any_address: bool = flag(
+        seldom=True,
+        needs="--listen --metrics",
         help="Let --listen and --metrics take an address that other machines can connect to.",
     )
     metrics: str | None = option(
-        "--metrics",
         metavar="ADDRESS",
         help="Answer GET /metrics for Prometheus on HOST:PORT, or on a Unix socket (a path with a"
         " slash).",
@@ -78,56 +71,47 @@ class Listening(NamedTuple):
 class Serving(NamedTuple):
     """What clients may do, and what the server writes."""
 
-    tell: bool = flag("--tell", help="Let clients teach the model (spamc -L).")
-    x_spam: bool = rare_flag(
-        "--x-spam",
+    tell: bool = flag(help="Let clients teach the model (spamc -L).")
+    x_spam: bool = flag(
+        seldom=True,
         help="Also write X-Spam-Flag, X-Spam-Level and X-Spam-Status, for recipes that look for"
         " them.",
     )
     max_size: int = rare_option(
-        "--max-size",
         metavar="BYTES",
         type=click.IntRange(1),
         default=_DEFAULTS.max_size,
         help="Refuse larger messages.",
     )
     timeout: float = rare_option(
-        "--timeout",
         metavar="SECONDS",
         type=click.FloatRange(0, min_open=True),
         default=_DEFAULTS.timeout,
         help="Disconnect a client that takes longer to send its request, or to read the reply.",
     )
     connections: int = rare_option(
-        "--connections",
-        metavar="N",
         type=click.IntRange(1),
         default=_DEFAULTS.connections,
         help="Serve at most N clients at a time; others wait.",
     )
     log: str | None = option(
-        "--log",
         type=LOG.type,
         help="Log a line for each message and each problem of the server to syslog or standard"
         " error.",
     )
     user_models: Path | None = option(
-        "--user-models",
         metavar="DIR",
-        type=_PATH,
+        type=FILE_PATH,
         help="Give each user (spamc -u) a model of their own, DIR/NAME.json, with that of --model"
         " as its base; a path with %u puts it elsewhere.",
     )
     max_users: int = rare_option(
-        "--max-users",
-        metavar="N",
         type=click.IntRange(0),
         default=_DEFAULTS.max_users,
+        needs="--user-models",
         help="With --user-models, let no message create a model once N users have one.",
     )
     workers: int | None = option(
-        "--workers",
-        metavar="N",
         type=click.IntRange(1, 256),
         help="Classify in N processes. [default: the number of processors]",
     )
@@ -135,23 +119,27 @@ class Serving(NamedTuple):
 
 def check(cutting: Cutting, listening: Listening, serving: Serving) -> None:
     """Raise OptionError for wrong cut-offs and places; names of hosts are not looked up."""
-    cutting.check()
+    try:
+        cutting.check()
+    except OptionError as error:
+        given = [name for name, value in cutting._asdict().items() if value is not None]
+        where = place_of(f"--{given[0].replace('_', '-')}")
+        raise OptionError(f"{where}: {error.problem}", error.remedy) from error
+    if not serving.timeout > 0:  # it is not a number
+        raise OptionError(f"{place_of('--timeout')} must be a number of seconds, such as 60")
     if serving.user_models is not None and is_typed("base"):
         raise OptionError(
             "with --user-models the model of --model is the base of every user's; leave out --base"
         )
     if listening.metrics and find_spec("prometheus_client") is None:
-        raise ServingError(
-            "--metrics needs prometheus_client; install it with:"
-            f" {install_command('prometheus_client')}"
-        )
+        raise NbspamError(needs_extra("--metrics", "prometheus_client", "serve"))
     for name, place in (("--listen", listening.listen), ("--metrics", listening.metrics)):
         if place is None or (name == "--metrics" and _is_path(place)):
             continue
         try:
             check_place(place, listening.allow_any_address)
         except OptionError as error:
-            raise OptionError(f"{name} {error.problem}", error.remedy) from error
+            raise OptionError(f"{place_of(name)} {error.problem}", error.remedy) from error
 
 
 def _is_path(address: str | None) -> bool:
@@ -175,8 +163,8 @@ def serve(
     It listens on a Unix socket, on TCP, or on the sockets that systemd passes.  Scores are on
     SpamAssassin's scale: 5.0 or more is spam, and a point is a nat of log-odds.
 
-    The model stays open, and is reopened when its file is replaced, or at SIGHUP.  SIGTERM and
-    SIGINT stop the server once the current requests are answered.
+    The model stays open.  It and the lists of senders are read again when their files change, or at
+    SIGHUP.  SIGTERM and SIGINT stop the server once the current requests are answered.
 
     \b
     Examples:
@@ -194,29 +182,26 @@ def serve(
         else:
             listening = listening._replace(socket=None)
     log = Log(serving.log) if serving.log else None
-    resource = click.get_current_context().with_resource
-    resource(_logging(log, quiet))
+    context = click.get_current_context()
+    resource = context.with_resource
+    # It handles what the server and this file log.
+    logger, handler = logging.getLogger("nbspam"), _Handler(log, quiet)
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    context.call_on_close(partial(logger.removeHandler, handler))
     # The model first: without one there is no reason to listen.
     if base is not None and serving.user_models is not None:  # of the environment or a config file
         _logger.info(f"{base}: is not used; with --user-models {model} is the base")
         base = None
-    limits = Limits(
-        serving.max_size, serving.timeout, serving.connections, max_users=serving.max_users
-    )
+    of_clients = serving.max_size, serving.timeout, serving.connections
+    limits = Limits(*of_clients, max_users=serving.max_users)
     lists = senders.lists()
     if lists is None and serving.user_models is not None:  # users may have lists
         lists = SenderLists((), (), senders.auth_host, senders.trust_from)
-    setup = Setup(
-        model,
-        tuple(cutting),
-        None if base is None else Path(base),
-        None if serving.user_models is None else UserFiles.of(serving.user_models),
-        serving.workers or all_cores(),
-        limits=limits,
-        can_tell=serving.tell,
-        x_spam=serving.x_spam,
-        senders=lists,
-    )
+    files = None if serving.user_models is None else UserFiles.of(serving.user_models)
+    below, n = None if base is None else Path(base), serving.workers or all_cores()
+    how = limits, serving.tell, serving.x_spam, lists
+    setup = Setup(model, tuple(cutting), below, files, n, *how)
     # This process classifies nothing: the workers have what is kept.
     current = setup.common(Opening(cutting.of, words=0, in_memory=0))
     opened_model = current.use()
@@ -272,18 +257,6 @@ class _Handler(logging.Handler):
             is_noted = is_warning or not self._quiet
         if is_noted:
             _note(sentence)
-
-
-@contextmanager
-def _logging(log: Log | None, quiet: bool) -> Iterator[None]:
-    """Handle what the server and this file log."""
-    logger, handler = logging.getLogger("nbspam"), _Handler(log, quiet)
-    logger.setLevel(logging.INFO)
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
 
 
 def _note(sentence: str) -> None:

@@ -12,7 +12,7 @@ Loaded only where there is a config file.
 import os
 import stat
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
@@ -32,7 +32,7 @@ def read_config(path: str) -> dict[str, Any]:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a named pipe must not block
         try:
             _check_file(path, os.fstat(handle))
-            document = tomllib.loads(os.read(handle, _LARGEST).decode())
+            document = tomllib.loads(os.read(handle, _LARGEST).decode().removeprefix("\ufeff"))
         finally:
             os.close(handle)
     except OSError as error:
@@ -40,15 +40,36 @@ def read_config(path: str) -> dict[str, Any]:
             f"{path}: cannot read the config file ({error.strerror}); fix it, name another with"
             " NBSPAM_CONFIG, or set NBSPAM_CONFIG to an empty string for none"
         ) from error
-    except (ValueError, RecursionError) as error:  # of TOML, or not UTF-8
+    except UnicodeError as error:
+        raise OptionError(f"{path}: is not UTF-8 ({error}); save it as UTF-8") from error
+    except (ValueError, RecursionError) as error:
         raise OptionError(f"{path}: invalid TOML ({error}); correct it") from error
     for key, value in document.items():
-        if key not in KEYS + _TABLES or (key in _TABLES) != isinstance(value, dict):
-            raise OptionError(
-                f"{path}: {key}: cannot be set in the config file; its keys are {', '.join(KEYS)},"
-                " and its tables [serve] and [mail.NAME]; use other options on the command line"
-            )
+        if problem := _problem(key, value):
+            raise OptionError(f"{path}: {key}: {problem}")
     return document
+
+
+def _problem(key: str, value: object) -> str:
+    """Return what is wrong with a key outside the tables; empty if it can be set there."""
+    if key in _TABLES:
+        heading = "[mail.NAME]" if key == "mail" else f"[{key}]"
+        return "" if isinstance(value, dict) else f"is a table; write {heading} above its keys"
+    if key in KEYS:
+        return ""
+    otherwise = (
+        f"its keys are {', '.join(KEYS)}, and its tables [serve], for any option of nbspam serve,"
+        " and [mail.NAME]; use other options on the command line"
+    )
+    return f"cannot be set here; {near_miss(key, KEYS + _TABLES, otherwise)}"
+
+
+def near_miss(key: str, keys: Iterable[str], otherwise: str) -> str:
+    """Return the remedy for an unknown key: the one that is nearly the same, or another remedy."""
+    from difflib import get_close_matches  # for errors only
+
+    close = get_close_matches(key.lower().replace("_", "-"), keys, 1, 0.75)
+    return f"did you mean {close[0]}?" if close else otherwise
 
 
 def _check_file(path: str, status: os.stat_result) -> None:
@@ -70,22 +91,26 @@ def _check_file(path: str, status: os.stat_result) -> None:
         )
 
 
-def defaults(path: str, table: str, options: Mapping[str, click.Option]) -> dict[str, Any]:
-    """Return click's default map of a command: parameter -> value; raises OptionError.
+def defaults(
+    path: str, table: str, options: Mapping[str, click.Option]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return click's default map of a command, parameter -> value, and the place of each key.
 
-    table: of the command, if it has one.  options: by their keys.
+    table: of the command, if it has one.  options: by their keys.  Raises OptionError.
     """
     document = read_config(path)
     values = document.get(table, {})
     for key in values:
         if key not in options:
-            raise OptionError(f"{path}: [{table}] {key}: unknown option; see nbspam {table} --help")
+            remedy = near_miss(key, options, f"see nbspam {table} --help")
+            raise OptionError(f"{path}: [{table}] {key}: unknown option; {remedy}")
     values = {key: document[key] for key in KEYS if key in document and key in options} | values
-    places = {key: f"[{table}] {key}" if key in document.get(table, {}) else key for key in values}
+    table_keys = document.get(table, {})
+    places = {k: f"{path}: {f'[{table}] ' if k in table_keys else ''}{k}" for k in values}
     return {
-        options[key].name or key: _checked(f"{path}: {places[key]}", path, options[key], value)
+        options[key].name or key: _checked(places[key], path, options[key], value)
         for key, value in values.items()
-    }
+    }, places
 
 
 def _checked(place: str, path: str, option: click.Option, value: object) -> Any:
@@ -111,11 +136,12 @@ def _checked(place: str, path: str, option: click.Option, value: object) -> Any:
     if option.multiple:
         name = str(value).removeprefix(LIST_FILE)
         return [value if name == value else LIST_FILE + absolute_path(name, path)]
-    is_path = isinstance(option.type, click.Path)
-    return absolute_path(str(value), path) if is_path else value
+    return absolute_path(str(value), path) if isinstance(option.type, click.Path) else value
 
 
 def absolute_path(path: str, config: str) -> str:
     """Return a path with ~ expanded; a relative one is in the folder of the config file."""
+    if "://" in path:  # which the option refuses
+        return path
     path = os.path.expanduser(path)  # noqa: PTH111 (no pathlib for one message)
     return os.path.join(os.path.dirname(os.path.abspath(config)), path)  # noqa: PTH100, PTH118, PTH120

@@ -8,12 +8,6 @@ import click
 from nbspam.display.lines import HARD_SPACE, StyledLine, folded_sentence, folded_text
 
 _USUAL_WIDTH = 80  # columns, in a pipe or of a terminal of unknown width
-_STYLES = {
-    2: {"fg": "red", "bold": True, "underline": True},
-    1: {"fg": "red", "underline": True},
-    -1: {"fg": "green"},
-    -2: {"fg": "green", "bold": True},
-}
 
 
 def terminal_width() -> int | None:
@@ -62,8 +56,11 @@ def has_colours() -> bool:
 
 def echo_line(line: StyledLine) -> None:
     """Print a line in its colours: red and underlined for, green against, bold if strongly."""
-    shown = (
-        click.style(text, **_STYLES[emphasis]) if emphasis else text  # type: ignore[arg-type]
-        for text, emphasis in line
-    )
-    click.echo("".join(shown))
+    shown = ""
+    for text, emphasis in line:
+        if emphasis:
+            colour, is_strong = "red" if emphasis > 0 else "green", abs(emphasis) == 2
+            underline = emphasis > 0 or None  # None: no mark of its end
+            text = click.style(text, colour, bold=is_strong or None, underline=underline)
+        shown += text
+    click.echo(shown)

@@ -3,7 +3,6 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from nbspam.bayes.event_model import Row
@@ -12,16 +11,7 @@ from nbspam.errors import NbspamError, counted
 from nbspam.reading.header_fields import message_id
 from nbspam.reading.message import Identity, RawMessage, identity
 from nbspam.scoring.verdict import Verdict
-from nbspam.serving.log import (
-    FORGOTTEN,
-    LEARNED,
-    MOVED,
-    UNCHANGED,
-    Entry,
-    Log,
-    own_user,
-    write_to_stderr,
-)
+from nbspam.serving import log
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import TokenizedMessage
 
@@ -34,39 +24,28 @@ if TYPE_CHECKING:
 _PATIENCE = 1.0  # seconds that the lines of many messages may wait together
 
 
-class Trace(NoTrace):
+class Trace(NoTrace, contextlib.AbstractContextManager["Trace"]):
     """Logs what one run of a command does with its messages, and why it fails.
 
     Nothing that it does fails: what cannot be logged is said on standard error, once.
     """
 
     def __init__(
-        self,
-        action: str,
-        destination: str,
-        describe: Callable[[BaseException], tuple[int, str]],
+        self, action: str, destination: str, describe: Callable[[BaseException], tuple[int, str]]
     ) -> None:
         """Log to `destination`; action: what the command does, as the lines name it.
 
         describe: as of `outcome`.
         """
         self._describe = describe
-        self._log = Log(destination, patience=_PATIENCE)
-        self._entry = Entry(action, user=own_user())
+        self._log = log.Log(destination, patience=_PATIENCE)
+        self._entry = log.Entry(action, user=log.own_user())
         self._started: float | None = time.perf_counter()
         self._identities: dict[str, Identity] = {}  # by source
         self._learning: dict[str, tuple[str, str]] = {}  # digest -> source, label
         self._notes: dict[str, str] = {}  # digest -> what else is to be said
 
-    def __enter__(self) -> "Trace":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Log why the command fails, if it does; else say if something was not logged."""
         if error is not None:
             with contextlib.suppress(Exception):  # what failed is reported, not this
@@ -78,7 +57,7 @@ class Trace(NoTrace):
         elif self._log.problem:  # after an error the message is still to be passed on
             sentence = f"nbspam: {self._log.problem}; start that service, or log elsewhere\n"
             with contextlib.suppress(OSError, ValueError):
-                write_to_stderr(sentence.encode())
+                log.write_to_stderr(sentence.encode())
 
     def begin(self, raw: bytes) -> None:
         """Take down which message it is that is to pass; raw: as much of it as was read."""
@@ -119,7 +98,7 @@ class Trace(NoTrace):
                 after = lookup.learned(self._learning)
             for digest, (source, label) in self._learning.items():
                 result = _result(before.get(digest), after.get(digest)) if remember else ""
-                if result != UNCHANGED or len(self._learning) == 1:
+                if result != log.UNCHANGED or len(self._learning) == 1:
                     note = self._notes.get(digest, "")
                     self._add(source, label=label, result=result, note=note)
 
@@ -132,7 +111,7 @@ class Trace(NoTrace):
         sentence = f"{model}: learned {counted(n, 'message')}"
         self._log.write(self._entry._replace(action="train", note=sentence))
 
-    def _identified(self, source: str) -> Entry:
+    def _identified(self, source: str) -> log.Entry:
         found = self._identities.get(source, Identity())
         return self._entry._replace(message_id=found.message_id, size=found.size)
 
@@ -149,7 +128,7 @@ def _result(before: Row | None, after: Row | None) -> str:
     """Return what was done to a message; the rows: how often each class had learned it."""
     n_before, n_after = sum(before or ()), sum(after or ())
     if n_after > n_before:
-        return LEARNED
+        return log.LEARNED
     if n_after < n_before:
-        return FORGOTTEN
-    return UNCHANGED if (before or ()) == (after or ()) else MOVED
+        return log.FORGOTTEN
+    return log.UNCHANGED if (before or ()) == (after or ()) else log.MOVED

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,11 +22,11 @@ from nbspam.cli.options import Cutting, Reading
 from nbspam.cli.progress import cutter, progress, shown_passes, work_place
 from nbspam.errors import OptionError, Remedy, TrainingError, counted, one_line
 from nbspam.learning import update
-from nbspam.learning.settings import TrainingSettings, class_names, first_metadata
+from nbspam.learning.settings import TrainingSettings, first_metadata
 from nbspam.learning.update import Change, PendingMessages
-from nbspam.names import FEW, rare_classes
+from nbspam.names import FEW, is_first_row, rare_classes
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import MBOX_FORMAT, STDIN, Skipped, Skips
+from nbspam.reading.source import MBOX_FORMAT, STDIN, ReadingNote, Skips
 from nbspam.scoring.rules import Score, rule_of
 from nbspam.scoring.verdict import rounded
 from nbspam.store import model_file
@@ -72,12 +73,14 @@ class ClassSizes:
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
-        """Print the notes on label columns if training fails."""
+        """Print the notes on label columns if training fails; raises what `yield` raises."""
         try:
             yield
-        except TrainingError:
+        except TrainingError as error:
             self.note_columns()
-            raise
+            if error.remedy is Remedy.GIVE_TWO_CLASSES:
+                error = TrainingError(error.problem, Remedy.TWO_CLASSES_OR_UPDATE)
+            raise error from None
 
     def __call__(self, messages: Iterable[TokenizedMessage]) -> Iterator[TokenizedMessage]:
         """Yield the messages, and count them."""
@@ -119,6 +122,14 @@ class ClassSizes:
             sources = self._first.setdefault(name, [])
             sources += first[name][: FEW - len(sources)]
 
+    def note_unread(self, quiet: bool) -> None:
+        """Say, unless quiet, that --seen has left no message to learn."""
+        if not (self._sizes or quiet):
+            note(
+                "no message is marked as read by its owner, so none was learned; leave out --seen"
+                " to learn those that are not, too"
+            )
+
     def note_small(self, strict: bool) -> None:
         """Print notes on classes of a few messages beside two large ones, with their sources.
 
@@ -135,24 +146,15 @@ class ClassSizes:
         for name in small[:_SHOWN]:
             only = f"{counted(self._sizes[name], 'message')} of {sum(self._sizes.values()):,}"
             where = ", ".join(map(one_line, self._first[name]))
-            header = ", or add --header-row yes if that row names the columns"
+            header = ""
+            if is_first_row(self._first[name], chain(*self._first.values())):
+                header = ", or add --header-row yes if that row names the columns"
             note(
-                f"the class {name!r} has only {only} ({where});"
-                f" if the label is wrong, correct it{header if self._may_be_header(name) else ''}:"
-                f" cut-offs need two classes, and there are {len(self._sizes)}"
+                f"the class {name!r} has only {only} ({where}); if the label is wrong, correct it"
+                f"{header}: cut-offs need two classes, and there are {len(self._sizes)}"
             )
         if len(small) > _SHOWN:
             note(f"{len(small) - _SHOWN} more classes have at most {FEW} messages each")
-
-    def _may_be_header(self, name: str) -> bool:
-        """Return whether a class has one message, the first row of a table with others."""
-        table, _, row = self._first[name][0].rpartition(":")
-        return (self._sizes[name], row) == (1, "1") and any(
-            source.startswith(f"{table}:")
-            for other, sources in self._first.items()
-            for source in sources
-            if other != name
-        )
 
 
 @section("Model")
@@ -317,7 +319,7 @@ def train(
             instead = partial(update_instead, training=whole) if writing.update else None
             train_whole(where, in_batches(pieces, *PIECE), names, whole, instead)
             return
-        raws: Iterable[RawMessage | Skipped | SourcePiece]
+        raws: Iterable[RawMessage | ReadingNote | SourcePiece]
         if where.is_here:
             raws = trace.noted(sources.messages(read, skips))
         else:
@@ -328,20 +330,16 @@ def train(
             pending.is_presumed = lambda _, is_spam: not is_spam
         messages = tokenized(raws, skips, where, True, pending.corpus.wanted, skips_empty=True)
         with progress(silent, names) as with_progress:
-            messages = sizes(with_progress(messages))
-            if writing.update:
-                pending.add(trace.digested(messages), model if writing.ledger else None)
-            else:
-                pending.add(messages)
+            noted = trace.digested(sizes(with_progress(messages)))
+            pending.add(noted, model if writing.update and writing.ledger else None)
         sizes.note_small(skips.strict)
         pending.columns = sizes.columns
         sizes.report_shared(*pending.shared(), quiet, skips.strict)
         notes.note_skips(skips, quiet)
+        if writing.seen:
+            sizes.note_unread(quiet)
         options.make_default_folder(model)
-        if writing.update:
-            update_model(pending, training)
-        else:
-            begin_one_by_one(pending, training)
+        learn_one_by_one(pending, training)
 
 
 def _updated(
@@ -357,7 +355,9 @@ def _updated(
             model_file.check_replaceable(model)
             if not writing.replace:
                 sources.check_all()  # a wrong source is reported first
-                raise model_file.ModelExistsError(model)
+                is_any = sources.may_have_two_classes
+                remedy = Remedy.UPDATE_OR_REPLACE if is_any else Remedy.UPDATE_IT
+                raise model_file.ModelExistsError(model, remedy)
         return None
     if is_file and cutting.is_given:
         raise OptionError(
@@ -401,6 +401,8 @@ def train_whole(
             training.sizes.add(piece.summary.messages, piece.summary.first)
         training.sizes.note_small(training.skips.strict)
         notes.note_skips(training.skips, quiet)
+        if training.writing.seen:
+            training.sizes.note_unread(quiet)
         options.make_default_folder(model)
         if instead is not None and len(run.labels) < 2:
             instead(run.messages())
@@ -466,23 +468,31 @@ def update_instead(messages: Iterable[TokenizedMessage], training: Training) -> 
     pending = PendingMessages(training.settings.wanted)
     pending.columns = training.sizes.columns
     pending.add(messages, training.model if training.writing.ledger else None)
-    update_model(pending, training)
+    learn_one_by_one(pending, training)
 
 
-def update_model(pending: PendingMessages, training: Training) -> None:
-    """Add to the model, or create it, and print what changed."""
-    model, quiet, remember = training.model, training.quiet, training.writing.ledger
-    if remember and len(pending.corpus) and not quiet:
-        _note_unnamed(model)
-    if training.writing.dry_run:
-        change = update.preview(model, pending, training.settings, remember)
+def learn_one_by_one(pending: PendingMessages, training: Training) -> None:
+    """Add to the model, or write a new one, and print what changed."""
+    model, settings, writing = training.model, training.settings, training.writing
+    trace = training.trace
+    quiet, remember, cut_offs_of = training.quiet, writing.ledger, training.cutting.of
+    if not writing.update:
+        change, made = update.learned_model(model, None, pending, settings, remember)
+        made = made._replace(metadata=cut_offs_of(made.metadata).stored_in(made.metadata))
+        model_file.write_model(model, made, replace_old=writing.replace, wait=training.wait)
+        trace.trained(model, change.learned)
     else:
-        with shown_passes(quiet) as passes, training.trace.changes(model, remember):
-            passes.begin(f"adding messages to {model}", 0)
-            change = update.learn(model, pending, training.settings, remember, training.wait)
-            training.trace.learned(change)
-            if training.cutting.is_given:  # the model is new
-                update.set_cut_offs(model, training.cutting.of)
+        if remember and len(pending.corpus) and not quiet:
+            _note_unnamed(model)
+        if writing.dry_run:
+            change = update.preview(model, pending, settings, remember)
+        else:
+            with shown_passes(quiet) as passes, trace.changes(model, remember):
+                passes.begin(f"adding messages to {model}", 0)
+                change = update.learn(model, pending, settings, remember, training.wait)
+                trace.learned(change)
+                if training.cutting.is_given:  # the model is new
+                    update.set_cut_offs(model, cut_offs_of)
     _print_change(change, training)
 
 
@@ -500,22 +510,6 @@ def _note_unnamed(model: Path) -> None:
             " (learned with --no-ledger); one that is given again is counted twice, so"
             " give only newer mail"
         )
-
-
-def begin_one_by_one(pending: PendingMessages, training: Training) -> None:
-    """Write a new model that learned one message after another, and print what it learned."""
-    model, settings, writing = training.model, training.settings, training.writing
-    if settings.base is None:
-        class_names(pending.corpus.labels, settings.positive)  # raises if there are not two
-    change, made = update.learned_model(model, None, pending, settings, writing.ledger)
-    model_file.write_model(
-        model,
-        made._replace(metadata=training.cutting.of(made.metadata).stored_in(made.metadata)),
-        replace_old=writing.replace,
-        wait=training.wait,
-    )
-    training.trace.trained(model, change.learned)
-    _print_change(change, training)
 
 
 def _print_change(change: Change, training: Training) -> None:
@@ -582,11 +576,7 @@ def _print_training(
         }
         click.echo(json.dumps(rounded(fields)))
         return
-    words, wrong, young = (
-        notes.counts_words(metadata),
-        doubted.sentence(named),
-        notes.young_sentence(metadata),
-    )
+    words, young = notes.counts_words(metadata), notes.young_sentence(metadata)
     if training.writing.verbose:
         sentences = [words, estimate_sentence(rates, len(classes))]
     else:
@@ -598,7 +588,7 @@ def _print_training(
                 "" if str(model) == notes.default_model() else f"-m {unbroken(quote(str(model)))} "
             )
             sentences.append(f"next: nbspam classify {model_option}message.eml")
-    if wrong:
+    if wrong := doubted.sentence(named):
         sentences.append(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
     sentences[0] = f"{unbroken(model)}: learned {sentences[0]}"
     if training.writing.max_ham_blocked is not None:

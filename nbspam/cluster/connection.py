@@ -18,7 +18,7 @@ from threading import Lock
 from typing import Any, TypeVar, cast
 
 from nbspam import __version__
-from nbspam.errors import ModelError, NbspamError, OptionError, install_command
+from nbspam.errors import ModelError, NbspamError, OptionError, needs_extra
 from nbspam.reading.cutting import MissingFileError
 from nbspam.tokens.tokenized import RULES
 from nbspam.workers import Executor, ahead
@@ -120,13 +120,12 @@ class Cluster(Executor):
         except NbspamError:
             raise
         except Exception as error:
-            from asyncio import CancelledError as AsyncCancelled
             from concurrent.futures import CancelledError
 
             from distributed import KilledWorker
             from distributed.comm.core import CommClosedError
 
-            lost = (CancelledError, AsyncCancelled, CommClosedError, TimeoutError, ConnectionError)
+            lost = CancelledError, CommClosedError, TimeoutError, ConnectionError
             name = type(error).__name__
             if isinstance(error, KilledWorker):
                 problem = (
@@ -207,10 +206,8 @@ def cluster_at(address: str) -> Iterator[Cluster]:
     try:
         dask, distributed = map(import_module, ("dask", "distributed"))
     except ImportError as error:
-        raise ClusterError(
-            f"{address}: Dask is not installed; install it with:"
-            f" {install_command('dask distributed')}"
-        ) from error
+        what = needs_extra(f"{address}: a cluster", "dask and distributed", "dask")
+        raise ClusterError(what) from error
     for name in ["distributed", *logging.root.manager.loggerDict]:
         if name.split(".")[0] == "distributed":  # failures are reported in a sentence
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -287,11 +284,8 @@ def _local_cluster(address: str) -> Any:
     try:
         security = distributed.Security.temporary()
     except ImportError as error:
-        raise ClusterError(
-            f"{address}: cryptography is not installed, and is needed to protect the workers;"
-            " install it"
-            f" with: {install_command('cryptography')}"
-        ) from error
+        what = needs_extra(f"{address}: protecting the workers", "cryptography", "dask")
+        raise ClusterError(what) from error
     return distributed.LocalCluster(
         n_workers=int(address.removeprefix(_LOCAL)),
         threads_per_worker=1,

@@ -44,9 +44,7 @@ def padded(text: str, width: int) -> str:
 
 def shortened(text: str, width: int) -> str:
     """Return a text that takes `width` cells at most, cut with an ellipsis if it took more."""
-    if cell_width(text) <= width:
-        return text
-    return beginning(text, width - 1) + ELLIPSIS
+    return text if cell_width(text) <= width else beginning(text, width - 1) + ELLIPSIS
 
 
 def beginning(text: str, width: int) -> str:

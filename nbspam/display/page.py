@@ -140,5 +140,4 @@ def explanation_page(view: ExplanationView, version: str) -> str:
         table_html(heads, rows, ["", "", *(total for _, total in view.heads)]),
         terms_html(view.legend),
     ]
-    title = f"{judged.verdict}: {one_line(judged.source)}"
-    return html_page(title, body, f"nbspam {version}")
+    return html_page(f"{judged.verdict}: {one_line(judged.source)}", body, f"nbspam {version}")

@@ -23,11 +23,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from nbspam.errors import OptionError, SourceError, TableError, install_command, one_line
+from nbspam.errors import NbspamError, OptionError, SourceError, TableError, needs_extra, one_line
 from nbspam.reading.columns import VERDICT_COLUMNS
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import field
-from nbspam.reading.source import STDIN, Skipped
+from nbspam.reading.source import STDIN, ReadingNote
 from nbspam.scoring.verdict import Verdict
 from nbspam.store.model_file import is_model_like
 from nbspam.store.writing import replaced
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from nbspam.reading.cutting import SourcePiece
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
-_PACKAGES = {"parquet": "pyarrow", "xlsx": "openpyxl"}
+_PACKAGES = {"parquet": ("pyarrow", "parquet"), "xlsx": ("openpyxl", "excel")}  # and extras
 FORMS = (*_DELIMITERS, "jsonl", "json", *_PACKAGES)  # and the endings of files
 _FORMULA = tuple("=+-@\t\r\n\0")
 _NUMBER = re.compile(r"[-+]?(?:|[\d.,' \u00a0\u202f]*\d(?:e[-+]?\d+)? ?%?|inf|nan)", re.IGNORECASE)
@@ -49,7 +49,7 @@ _NO_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 def form_of(path: Path) -> str:
     """Return the form of a table file by its ending, one of FORMS.
 
-    Raises OptionError for another ending, and if the package that writes it is missing.
+    Raises OptionError for another ending, NbspamError if the package that writes it is missing.
     """
     form = path.suffix.lower()[1:]
     if form not in FORMS:
@@ -58,11 +58,9 @@ def form_of(path: Path) -> str:
             f"{path}: unknown format of a table; name a file that ends in"
             f" {', '.join(endings[:-1])} or {endings[-1]}"
         )
-    if form in _PACKAGES and not find_spec(_PACKAGES[form]):
-        package = _PACKAGES[form]
-        raise OptionError(
-            f"{path}: writing .{form} needs {package}; install it with: {install_command(package)}"
-        )
+    package, extra = _PACKAGES.get(form, ("", ""))
+    if package and not find_spec(package):
+        raise NbspamError(needs_extra(f"{path}: writing .{form}", package, extra))
     return form
 
 
@@ -89,6 +87,18 @@ def added_names(names: Iterable[str], added: Iterable[str] = VERDICT_COLUMNS) ->
         n += 1
         numbered = [f"{name}_{n}" for name in added]
     return numbered
+
+
+def numbering(table: str, names: Iterable[str], added: Iterable[str]) -> str:
+    """Return a sentence on added columns that are numbered; "" if they are not.
+
+    names: of the table's own columns.
+    """
+    taken = {*names}.intersection(VERDICT_COLUMNS)
+    where = ", ".join(map(repr, added))
+    return (
+        f"{table}: has the column {min(taken)!r}, so the verdicts are in {where}" if taken else ""
+    )
 
 
 class TableWriter:
@@ -133,12 +143,15 @@ class TableWriter:
         """Write a row.
 
         names: of the columns; one object for all rows of a table.
-        values: in the order of the names, or a JSON object, which may have others.
+        values: in the order of the names, or a JSON object, which may have others; None only
+            begins the table.
         added: columns that every row has, after those of the table.
         Raises TableError if the file cannot have such a row beside the first.
         """
         if names is not self._names:
             self._begin(source, names, added)
+        if values is None:
+            return
         if isinstance(values, Mapping):
             keys = values.keys()
             if late := keys & {*self._added} if self._is_json else keys - {*names}:
@@ -149,8 +162,7 @@ class TableWriter:
         elif self._is_json:
             values = dict(zip_longest(self._columns, values))
         if self._is_json:
-            record = {**values, **dict(zip(self._added, added.values(), strict=True))}
-            text = _json(record)
+            text = _json({**values, **dict(zip(self._added, added.values(), strict=True))})
             self.write(f"{text}\n" if self._form == "jsonl" else f"{self._before}{text}")
             self._before = ",\n"
             return
@@ -174,11 +186,8 @@ class TableWriter:
         for name in names:
             self._columns += added_names(self._columns, [name])
         before, self._added = self._added, added_names(self._columns, added)
-        if self._added not in (before, [*added]):
-            self._say(
-                f"{source}: the table has the column {min({*names} & {*added})!r}, so the verdicts"
-                f" are in {', '.join(map(repr, self._added))}"
-            )
+        if self._added != before and (sentence := numbering(source, names, self._added)):
+            self._say(sentence)
         if is_first and self._form in _DELIMITERS:
             self._csv.writerow(map(self._text, [*names, *self._added]))
 
@@ -307,9 +316,8 @@ class VerdictTable:
             is_its = is_message and verdict is not None and source == verdict.source
             shown = verdict.as_json() if is_its and verdict else {}
             if is_its or not is_message:
-                self._writer.add(
-                    source, names, values, {name: shown.get(name) for name in VERDICT_COLUMNS}
-                )
+                added = {name: shown.get(name) for name in VERDICT_COLUMNS}
+                self._writer.add(source, names, values, added)
             if is_its:
                 break
         if self._pauses():
@@ -323,7 +331,7 @@ class VerdictTable:
 
 # Files to write
 
-A = TypeVar("A", bound="RawMessage | Skipped | SourcePiece")
+A = TypeVar("A", bound="RawMessage | ReadingNote | SourcePiece")
 
 
 class OutputFiles:
@@ -344,13 +352,15 @@ class OutputFiles:
                         f"{option} {path}: {other} writes to the same file; name another file"
                     )
 
-    def check(self, sources: Iterable[str], model: Path | None) -> None:
-        """Raise SourceError if a file is a model or one of the sources, and would be lost.
+    def check(self, sources: Iterable[str], model: Path | None, others: Mapping[str, str]) -> None:
+        """Raise SourceError if a file is one that is read, or a model, and would be lost.
 
-        model: that is read, if one is.
+        model: that is read, if one is.  others: what each other file is that is read.
         """
         if model is not None:
             self._refuse(model, "the model")
+        for name, what in others.items():
+            self._refuse(name, what)
         for source in sources:
             self._refuse(0 if source == STDIN else source, "a source")
         for identity, (option, path) in self._files.items():
@@ -376,8 +386,8 @@ class OutputFiles:
             raise _lost(*self._files[identity], what)
 
 
-def _files_of(raw: "RawMessage | Skipped | SourcePiece") -> tuple[str, ...]:
-    if isinstance(raw, Skipped):
+def _files_of(raw: "RawMessage | ReadingNote | SourcePiece") -> tuple[str, ...]:
+    if isinstance(raw, ReadingNote):
         return ()
     if not isinstance(raw, RawMessage):
         return raw.files

@@ -65,15 +65,13 @@ def combinations(options: TrainingSettings) -> list[Combination]:
     Left out: neither tokens nor traits; a fixed prior and an event model without one; and the
     complement model under the evidence rule, where it equals the multinomial one.
     """
+    is_learned = options.prior is None
     kinds = (Combination(e, t, s) for s in SCORINGS for e in EVENT_MODELS for t in TRAIT_MODELS)
     return [
         c
         for c in kinds
         if (c.event_model, c.traits) != (NO_TOKENS, NO_TRAITS)
-        and (
-            event_model(c.event_model).has_prior
-            or (not HAS_PRIOR[c.scoring] and options.prior is None)
-        )
+        and (event_model(c.event_model).has_prior or (is_learned and not HAS_PRIOR[c.scoring]))
     ]
 
 

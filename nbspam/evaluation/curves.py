@@ -14,7 +14,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from nbspam.bayes.matrix import Floats
-from nbspam.errors import OptionError, Remedy, counted, install_command, one_line
+from nbspam.display.tables import opened
+from nbspam.errors import NbspamError, OptionError, Remedy, counted, needs_extra, one_line
 from nbspam.evaluation import metrics
 from nbspam.evaluation.comparison import DEFAULT, Compared
 from nbspam.evaluation.metrics import ScoredMessages
@@ -35,7 +36,7 @@ CutOffPoint = tuple[str, float, float]  # its name; ham blocked and spam missed,
 
 
 def check_plot(path: Path | None = None) -> None:
-    """Raise OptionError unless matplotlib is there and the file's name ends in a format."""
+    """Raise NbspamError without matplotlib, OptionError unless the file's name ends in a format."""
     if path is not None and path.suffix.lower() not in _UNDATED:
         raise OptionError(
             f"{path}: unknown format of plots; name a file that ends in .svg, .png or .pdf"
@@ -43,8 +44,7 @@ def check_plot(path: Path | None = None) -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        how = install_command("matplotlib")
-        raise OptionError(f"curves need matplotlib; install it with: {how}") from error
+        raise NbspamError(needs_extra("drawing curves", "matplotlib", "plot")) from error
 
 
 def roc_points(messages: ScoredMessages) -> tuple[Floats, Floats]:
@@ -158,7 +158,7 @@ def _figure(results: Results) -> "tuple[Figure, str]":
     return figure, ". ".join(captions)
 
 
-def _save(figure: "Figure", file: Path | IO[bytes], suffix: str) -> None:
+def _save(figure: "Figure", file: IO[bytes], suffix: str) -> None:
     from matplotlib import rc_context
 
     with rc_context({"svg.hashsalt": "nbspam", "svg.fonttype": "none"}), warnings.catch_warnings():
@@ -178,7 +178,8 @@ def draw(results: Results, path: Path) -> None:
     """Draw the curves of an evaluation; raises OptionError where no class is called spam."""
     if not results.messages.has_spam_class:
         raise OptionError(f"{path}: a plot needs a class called spam", Remedy.NAME_SPAM_LABEL)
-    _save(_figure(results)[0], path, path.suffix.lower())
+    with opened(path) as file:
+        _save(_figure(results)[0], file, path.suffix.lower())
 
 
 # Several models
@@ -209,4 +210,5 @@ def draw_comparison(models: Sequence[Compared], path: Path) -> None:
     title = f"ROC of {counted(len(models), 'model')} on {n}, {protocol}"
     figure.suptitle(one_line(title), fontsize=10, parse_math=False)
     figure.legend(loc="outside right upper", fontsize=8, title="model, 1-ROCA%")
-    _save(figure, path, path.suffix.lower())
+    with opened(path) as file:
+        _save(figure, file, path.suffix.lower())

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nbspam import names as naming
 from nbspam.bayes.fitting import wrong_labels
 from nbspam.bayes.matrix import Integers
 from nbspam.errors import OptionError, Remedy, SourceError, one_line
@@ -116,10 +117,8 @@ class Mislabelled(NamedTuple):
     @classmethod
     def of(cls, left_out: dict[str, list[str]], others: Iterable[str]) -> "Mislabelled":
         """Return the messages with these labels.  others: sources of others."""
-        [source, *more] = [*itertools.chain(*left_out.values())] or [""]
-        table, _, row = source.rpartition(":")
-        is_first = row == "1" and any(name.startswith(f"{table}:2") for name in others)
-        return cls(left_out, is_first and not more)
+        sources = [*itertools.chain(*left_out.values())]
+        return cls(left_out, bool(sources) and naming.is_first_row(sources, others))
 
     @property
     def messages(self) -> int:
@@ -199,8 +198,7 @@ class LabelCheck:
                 )
             intended = {HAM, SPAM, *settings.classes, self._spam_label}
             rare = [label for label in rare_classes(self._sizes) if label not in intended]
-        left_out = {label: self._first[label] for label in rare}
-        return Mislabelled.of(left_out, self._second_rows)
+        return Mislabelled.of({label: self._first[label] for label in rare}, self._second_rows)
 
     def _unknown(self, label: str) -> SourceError:
         classes = self._settings.classes

@@ -146,14 +146,7 @@ class ScoredMessages:
         counts = count_verdicts(Counter(zip(spam.tolist(), called.tolist(), strict=True)), True)
         p_true = np.where(spam, probability, 1 - probability)
         return cls(
-            spam,
-            log_odds,
-            probability,
-            called,
-            called == spam,
-            p_true,
-            counts,
-            verdicts or counts,
+            spam, log_odds, probability, called, called == spam, p_true, counts, verdicts or counts
         )
 
     def __len__(self) -> int:
@@ -182,9 +175,8 @@ def samples(messages: ScoredMessages, times: int = 0, seed: int = SEED) -> Itera
     random = np.random.default_rng(seed)
     scores, score = np.unique(messages.log_odds, return_inverse=True)
     # Of spam and of ham: the index of each message's score, and whether it is called spam.
-    classes = [
-        (score[mask], messages.called_spam[mask]) for mask in (messages.spam, ~messages.spam)
-    ]
+    of_class = messages.spam, ~messages.spam
+    classes = [(score[mask], messages.called_spam[mask]) for mask in of_class]
     for i in range(times + 1):
         called_spam, at_scores = [], []
         for at, called in classes:
@@ -278,21 +270,11 @@ def auc(sample: Sample) -> float:
     return 1 - one_minus_roca_pct(sample) / 100
 
 
-def sm_pct_at_hm(sample: Sample, ham_loss: float = HAM_LOSS) -> float:
-    """Return sm% at the lowest cut-off above which lies no more than `ham_loss` of the ham."""
-    delivered = sample.counts.ham - int(sample.counts.ham * ham_loss)
+def sm_pct_at_hm(sample: Sample) -> float:
+    """Return sm% at the lowest cut-off above which lies no more than HAM_LOSS of the ham."""
+    delivered = sample.counts.ham - int(sample.counts.ham * HAM_LOSS)
     cut_off = int(np.searchsorted(np.cumsum(sample.ham_at), delivered))
     return float(100 * (sample.spam_at[: cut_off + 1].sum() / sample.counts.spam))
-
-
-def log_losses(messages: ScoredMessages) -> Floats:
-    """Return -log P(own class) of each message, in nats: (n,)."""
-    return -np.log(np.maximum(messages.p_true_class, LOG_LOSS_FLOOR))
-
-
-def squared_errors(messages: ScoredMessages) -> Floats:
-    """Return the squared error of P(spam) of each message: (n,)  (Brier 1950)."""
-    return (messages.probability - messages.spam) ** 2
 
 
 # Bins
@@ -425,7 +407,9 @@ def _of_counts(formula: Callable[[VerdictCounts], float]) -> Resampled:
 _F1, _LAM, _MCC = map(_of_counts, (f1, lam_pct, matthews))
 _ROCA, _SM_AT_HM = Resampled(one_minus_roca_pct), Resampled(sm_pct_at_hm)
 _ROC_AREA = "area above the ROC curve, in percent"
-_BRIER = Mean(squared_errors)
+# Of each message -log P(own class), in nats, and the squared error of P(spam) (Brier 1950).
+_LOG_LOSS = Mean(lambda messages: -np.log(np.maximum(messages.p_true_class, LOG_LOSS_FLOOR)))
+_BRIER = Mean(lambda messages: (messages.probability - messages.spam) ** 2)
 _CALIBRATION = WithoutInterval(
     lambda messages: calibration_error(calibration_bins(messages.spam, messages.probability))
 )
@@ -438,14 +422,7 @@ _RIGHT, _FOUND = "in the right class", "spam are called spam"
 
 # In the order of the JSON and of the report.
 METRICS = (
-    Metric("messages"),
-    Metric("spam"),
-    Metric("ham"),
-    Metric("threshold"),
-    Metric("tp"),
-    Metric("fp"),
-    Metric("fn"),
-    Metric("tn"),
+    *map(Metric, ("messages", "spam", "ham", "threshold", "tp", "fp", "fn", "tn")),
     Metric("verdict_bh_pct", _BLOCKED, VERDICTS, "blocked %", "ham blocked", _MARKED, True),
     Metric("verdict_sm_pct", _MISSED, VERDICTS, "missed %", "spam missed", _LEFT, True),
     Metric("unsure_pct", _UNSURE, VERDICTS, "unsure %", "unsure", "are unsure", True),
@@ -456,7 +433,7 @@ METRICS = (
     Metric("f1", _F1, GENERAL, "F1", "harmonic mean of precision and recall"),
     Metric("auc", Resampled(auc), GENERAL, "AUC", "area under the ROC curve"),
     Metric("mcc", _MCC, GENERAL, "MCC", "Matthews correlation coefficient"),
-    Metric("log_loss", Mean(log_losses), GENERAL, "log-loss", "nats per message"),
+    Metric("log_loss", _LOG_LOSS, GENERAL, "log-loss", "nats per message"),
     Metric("brier", _BRIER, GENERAL, "Brier", "mean squared error of P(spam)"),
     Metric("sc_pct", Share("tp", "spam"), TRACK, "SC%", "spam caught", _FOUND),
     Metric("bh_pct", Share("fp", "ham"), TRACK, "BH%", "ham blocked", "ham called spam"),

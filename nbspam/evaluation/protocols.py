@@ -18,7 +18,7 @@ from nbspam.learning.batch import Fit, cut_offs_within, fit, ham_odds, token_cou
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata, first_metadata
-from nbspam.scoring.classifier import Classifier
+from nbspam.scoring.classifier import Classifier, counts_in
 from nbspam.scoring.explanation import Explanation, explain
 from nbspam.scoring.highlights import highlighted_message, without_highlights
 from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
@@ -55,9 +55,7 @@ class Trial(NamedTuple):
     def tested(self, fitted: Fit, test: Integers) -> Iterator[Outcome]:
         """Yield the outcomes of some messages by a model that has not seen them."""
         counts = dict(token_counts(self.dataset.vocabulary, fitted.counts))
-        classifier = Classifier(
-            fitted.metadata, lambda tokens: {t: counts[t] for t in tokens if t in counts}
-        )
+        classifier = Classifier(fitted.metadata, counts_in(counts))
         messages = map(self.dataset.message, test.tolist())
         return _outcomes(TokenFilter(classifier, self.cut_offs), messages, self.explains)
 
@@ -93,10 +91,8 @@ def saved_model(
     if spam_label is not None and mistakes.messages:
         mistaken = {source for sources in mistakes.sources.values() for source in sources}
         outcomes = [outcome for outcome in outcomes if outcome.judged.source not in mistaken]
-    unnamed, total = (
-        sum(spam_filter.without_ledger_entry()),
-        sum(spam_filter.personal_metadata.learned.messages),
-    )
+    unnamed = sum(spam_filter.without_ledger_entry())
+    total = sum(spam_filter.personal_metadata.learned.messages)
     known = None if total and unnamed == total else learned[True]
     left_out = 0 if including_learned else learned[True]
     before = testing.LearnedBefore(learned.total(), known, left_out, unnamed)
@@ -176,7 +172,7 @@ def train_first(trial: Trial, first: int, limit: float | None = None) -> Evaluat
             trial = trial._replace(cut_offs=cut_offs_within(limit, fitted.metadata, ham))
     except TrainingError as error:
         raise TrainingError(
-            f"among the first {counted(first, 'message')} {error.problem}, mixed in order",
+            f"among the first {counted(first, 'message')}, in their order, {error.problem}",
             error.remedy,
             **error.values,
         ) from error

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from nbspam import __version__
 from nbspam.display import lines, page
-from nbspam.errors import OptionError, counted, one_line
+from nbspam.errors import NbspamError, counted, one_line
 from nbspam.evaluation import curves
 from nbspam.evaluation.comparison import DEFAULT, Compared
 from nbspam.evaluation.metrics import GENERAL, THRESHOLD, TRACK, VERDICTS, score_distribution
@@ -259,7 +259,7 @@ def _curves(results: Results) -> Iterator[str]:
     yield "<h2>Curves</h2>"
     try:
         curves.check_plot()
-    except OptionError as error:
+    except NbspamError as error:
         yield f"<p>{page.escaped(str(error))}</p>"
         return
     svg, captions = curves.embedded(results)

@@ -18,7 +18,6 @@ from nbspam.errors import counted
 from nbspam.evaluation import metrics
 from nbspam.evaluation.messages import DoubtedLabels, LearnedBefore, Mislabelled, doubted_labels
 from nbspam.evaluation.metrics import SEED, CalibrationBin, Figures, Interval, ScoredMessages
-from nbspam.names import UNSURE
 from nbspam.reading.columns import VERDICT_COLUMNS
 from nbspam.scoring.explanation import Word
 from nbspam.scoring.highlights import HighlightedExcerpt, excerpt_json
@@ -257,7 +256,7 @@ def as_json(results: Results, errors: int) -> str:
         **results.figures.as_json(),
         "spam_cutoff": cut_offs and cut_offs.spam,
         "ham_cutoff": cut_offs and cut_offs.ham,
-        "unsure": sum(o.judged.verdict == UNSURE for o in evaluation.outcomes),
+        "unsure": results.messages.verdicts.unsure,
         "skipped": evaluation.skipped,
         "mislabelled": evaluation.mislabelled.messages,
         "label_noise": results.doubted.shares,

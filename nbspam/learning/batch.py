@@ -69,8 +69,7 @@ def fit(
     )
     uncalibrated = counted_metadata(empty, Counter(labels), [counted(counts, channels)], histograms)
     rule = BATCH_RULES[settings.scoring](counts, indices, channels, traits)
-    calibrations = rule.fit(presence, uncalibrated)
-    learned = uncalibrated.learned._replace(calibrations=calibrations)
+    learned = uncalibrated.learned._replace(calibrations=rule.fit(presence, uncalibrated))
     return Fit(uncalibrated._replace(learned=learned), counts, indices, rule, traits)
 
 
@@ -80,20 +79,14 @@ def counted(counts: Integers, channels: Integers) -> Counted:
     counts: (n_classes, n_tokens); channels: (n_tokens,), of the columns.
     """
     is_known = counts.any(axis=0)
-    histograms = tuple(
-        dict(zip(*(part.tolist() for part in np.unique(row, return_counts=True)), strict=True))
-        for row in counts[:, is_known]
-    )
+    histograms = tuple(Counter(row.tolist()) for row in counts[:, is_known])
     return histograms, Counter(map(tuple, counts[:, is_known & (channels == HOST)].T.tolist()))
 
 
 def trait_histograms_of(traits: Integers, labels: Integers, n_classes: int) -> TraitHistograms:
     """Return per trait and class how many messages have each value."""
-    rows_by_class = [traits[(traits[:, 0] >= 0) & (labels == k)] for k in range(n_classes)]
-    return tuple(
-        tuple(Counter(rows[:, i].tolist()) for rows in rows_by_class)
-        for i in range(traits.shape[1])
-    )
+    columns = [traits[(traits[:, 0] >= 0) & (labels == k)].T.tolist() for k in range(n_classes)]
+    return tuple(tuple(map(Counter, of_trait)) for of_trait in zip(*columns, strict=True))
 
 
 def ham_odds(metadata: Metadata, labels: Iterable[str], scores: Iterable[Score]) -> list[float]:

@@ -1,7 +1,7 @@
 """Token sets, labels and digests of many messages in little memory: tokens are kept as numbers."""
 
+import io
 import itertools
-import os
 import weakref
 from array import array
 from collections import defaultdict
@@ -23,42 +23,35 @@ NO_TRAITS = (-1,) * len(TRAITS)  # of a message whose traits are not known
 
 
 class Spool:
-    """A growing byte string; beyond a size all but its end is in a temporary file."""
+    """A growing byte string, in memory or beyond a size in a temporary file."""
 
     def __init__(self, unit: int = 1, in_memory: int | None = None) -> None:
         """unit: bytes of an item.  in_memory: bytes at most in memory."""
-        self._unit = unit
+        self._unit, self._size = unit, 0
         self._in_memory = IN_MEMORY if in_memory is None else in_memory
-        self._last = bytearray()
-        self._on_disk = 0
-        self._file: IO[bytes] | None = None
+        self._file: IO[bytes] = io.BytesIO()
 
     def __len__(self) -> int:
-        return (self._on_disk + len(self._last)) // self._unit
+        return self._size // self._unit
 
     def append(self, data: "bytes | memoryview | array[int]") -> None:
         """Add the bytes of an array or a buffer."""
-        if len(self._last) + memoryview(data).nbytes <= self._in_memory:
-            self._last += data
-            return
+        self._size += memoryview(data).nbytes
         with temporary_files():
-            if self._file is None:
+            if self._size > self._in_memory and isinstance(self._file, io.BytesIO):
                 from tempfile import TemporaryFile
 
-                self._file = TemporaryFile()  # noqa: SIM115  # as long as the bytes
+                start, self._file = self._file, TemporaryFile()  # noqa: SIM115  # as long as this
                 weakref.finalize(self, self._file.close)
-            self._on_disk += self._file.write(self._last) + self._file.write(data)
-        self._last.clear()
+                self._file.write(start.getbuffer())
+            self._file.seek(0, io.SEEK_END)
+            self._file.write(data)
 
     def part(self, start: int, end: int) -> bytes:
         """Return the bytes of the items from start to end."""
-        start, end, start_bytes = start * self._unit, end * self._unit, b""
-        if self._file is not None and start < self._on_disk:
-            with temporary_files():
-                self._file.flush()
-            start_bytes = os.pread(self._file.fileno(), min(end, self._on_disk) - start, start)
-        low, high = start + len(start_bytes) - self._on_disk, end - self._on_disk
-        return start_bytes + self._last[low:high] if low < high else start_bytes
+        with temporary_files():
+            self._file.seek(start * self._unit)
+            return self._file.read((end - start) * self._unit)
 
 
 class Corpus:
@@ -115,8 +108,7 @@ class Corpus:
             self._columns.append(columns.astype(np.int32).data)
             if self.wanted.times:
                 self._times.append(np.abs(part.data).astype(np.int32).data)
-            end = self._ends[-1]
-            self._ends.extend((part.indptr[1:].astype(np.int64) + end).tolist())
+            self._ends.extend((part.indptr[1:].astype(np.int64) + self._ends[-1]).tolist())
         self.labels += piece.labels
         self._digests += piece.digests()
         if self.wanted.traits and (traits := piece.traits()) is not None:

@@ -18,7 +18,6 @@ the first half of their keys stay two.  Python's own hash costs as much, and dif
 process.
 """
 
-import mmap
 import os
 import tempfile
 import weakref
@@ -38,7 +37,7 @@ from nbspam.learning.batch import trait_histograms_of
 from nbspam.learning.corpus import Corpus
 from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skipped
+from nbspam.reading.source import ReadingNote
 from nbspam.store.metadata import TraitHistograms
 from nbspam.store.writing import temporary_files
 from nbspam.tokens.kinds import TRAITS
@@ -78,21 +77,16 @@ class StoredArrays:
             self._layout[name] = array.dtype.str, array.shape, self._size
             self._size += array.nbytes + -array.nbytes % _ALIGNED
         with temporary_files(), Path(path).open("r+b") if path else self._created() as file:
-            if path:
+            if path:  # of a run, whose file many processes write: this one reserves a place
                 self._path = Path(path)
-                self._reserve(file)
+                flock(file, LOCK_EX)
+                self._start = os.fstat(file.fileno()).st_size
+                file.truncate(self._start + self._size)
+                flock(file, LOCK_UN)
+                file.seek(self._start)
             for array in contents.values():
                 file.write(array.data)
                 file.write(bytes(-array.nbytes % _ALIGNED))
-
-    def _reserve(self, file: IO[bytes]) -> None:
-        """Reserve a place in the run's file for this process, and seek to it."""
-        flock(file, LOCK_EX)
-        n = -(-os.fstat(file.fileno()).st_size // mmap.ALLOCATIONGRANULARITY)
-        self._start = n * mmap.ALLOCATIONGRANULARITY
-        file.truncate(self._start + self._size)
-        flock(file, LOCK_UN)
-        file.seek(self._start)
 
     def _created(self) -> IO[bytes]:
         """Return a new file in the folder of a cluster's worker, or in the temporary folder."""
@@ -131,12 +125,7 @@ class StoredArrays:
         kind, shape, place = self._layout[name]
         if 0 in shape:
             return np.empty(shape, kind)
-        handle = os.open(self._path, os.O_RDONLY)
-        try:
-            pages = mmap.mmap(handle, self._size, access=mmap.ACCESS_READ, offset=self._start)
-        finally:
-            os.close(handle)
-        return np.frombuffer(pages, kind, int(np.prod(shape)), place).reshape(shape)
+        return np.asarray(np.memmap(self._path, kind, "r", self._start + place, shape))
 
 
 Halves = NDArray[np.uint64]
@@ -232,16 +221,16 @@ def distinct(first: Halves, second: Halves) -> tuple[Integers, Booleans]:
     Equal keys stay in their order.
     """
     order = radix_order(first)
-    first_halves, second_halves = first[order], second[order]
-    is_new = np.ones(len(order), bool)
-    is_new[1:] = first_halves[1:] != first_halves[:-1]
-    if (second_halves[1:] != second_halves[:-1])[~is_new[1:]].any():
+    is_new = _differ(first[order])
+    if (_differ(second[order]) & ~is_new).any():
         order = np.lexsort((second, first))
-        first_halves, second_halves = first[order], second[order]
-        is_new[1:] = (first_halves[1:] != first_halves[:-1]) | (
-            second_halves[1:] != second_halves[:-1]
-        )
+        is_new = _differ(first[order]) | _differ(second[order])
     return order, is_new
+
+
+def _differ(halves: Halves) -> Booleans:
+    """Return which numbers differ from the last one; the first does."""
+    return np.append(True, halves[1:] != halves[:-1])[: len(halves)]
 
 
 def merged(tables: Sequence[Table]) -> Table:
@@ -294,7 +283,7 @@ class Summary(NamedTuple):
 
     messages: dict[str, int]  # of each label, in their order
     first: dict[str, list[str]]  # of each label, where the first messages are
-    skipped: list[Skipped]
+    skipped: list[ReadingNote]
     size: int  # bytes, as progress counts them
     n_tokens: int  # different ones
     traits: TraitHistograms  # per trait and label
@@ -307,7 +296,7 @@ class Summary(NamedTuple):
 
 
 def read_piece(
-    how: Reading, piece: "SourcePiece | list[RawMessage | Skipped]"
+    how: Reading, piece: "SourcePiece | list[RawMessage | ReadingNote]"
 ) -> tuple[Summary, StoredArrays, StoredArrays, StoredArrays]:
     """Return a piece's summary, its messages, and the tables of its tokens and digests.
 
@@ -318,10 +307,10 @@ def read_piece(
     times: list[int] = []  # of each entry, if they are wanted
     hidden: list[int] = []  # the entries of tokens that only possibly hidden text has
     excerpts: list[Excerpt] = []
-    skipped: list[Skipped] = []
+    skipped: list[ReadingNote] = []
     entries = size = 0
     for message in tokenize_batch(piece, Tokenizing(True, how.wanted, skips_empty=True)):
-        if isinstance(message, Skipped):
+        if isinstance(message, ReadingNote):
             skipped.append(message)
             continue
         tokens, numbers = message.tokens, message.numbers
@@ -341,10 +330,8 @@ def read_piece(
 
     labels, sources, digests, lengths, traits = zip(*rows, strict=True) if rows else ((),) * 5
     sizes = dict(sorted(Counter(labels).items()))
-    first_of: dict[str, list[str]] = {label: [] for label in sizes}
-    for label, source, *_ in rows:
-        if len(first_of[label]) < _FIRST:
-            first_of[label].append(source)
+    sources_of = {name: [row[1] for row in rows if row[0] == name] for name in sizes}
+    first_of = {name: of_label[:_FIRST] for name, of_label in sources_of.items()}
     place = {label: k for k, label in enumerate(sizes)}
     codes = np.array([place[label] for label in labels], np.int64)
     more: dict[str, Any] = {}

@@ -2,19 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, Row, event_model
 from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
 from nbspam.errors import OptionError, Remedy, TrainingError
 from nbspam.names import HAM, SPAM, UNSURE, answer_label, binary_label, cell_label
+from nbspam.scoring.base import Base
 from nbspam.store import metadata
-from nbspam.store.metadata import Counted, Metadata, TraitHistograms
+from nbspam.store.metadata import Counted, Metadata, ModelSettings, TraitHistograms
 from nbspam.tokens.tokenized import Wanted
-
-if TYPE_CHECKING:
-    from nbspam.scoring.base import Base
 
 # Sum: chosen on the training half of P1 by leave-one-out, 10 errors of 1,674 against 18 and 34 for
 # 0.3 and 1.  Evidence: docs/research/ideas-tried.md.
@@ -36,12 +34,7 @@ class TrainingSettings(NamedTuple):
     event_model: str = BERNOULLI
     traits: str | None = None  # the default depends on the scoring
     variances: Variances = Variances()
-    base: "Base | None" = None  # the model that the learning one is read through
-
-    @property
-    def effective_alpha(self) -> float:
-        """The alpha to use."""
-        return DEFAULT_ALPHA[self.scoring] if self.alpha is None else self.alpha
+    base: Base | None = None  # the model that the learning one is read through
 
     @property
     def effective_traits(self) -> str:
@@ -119,7 +112,7 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
         positive = SPAM  # also for the 1 of a column called is_spam: its messages are spam
     if len(classes) < 2:
         only = f"only the class {classes[0]!r}" if classes else "no message"
-        raise TrainingError(f"there is {only} to learn from; give messages of two classes")
+        raise TrainingError(f"there is {only} to learn from", Remedy.GIVE_TWO_CLASSES)
     if UNSURE in classes:
         raise TrainingError(f"a class cannot be called {UNSURE!r}, which is a verdict; rename it")
     if len(classes) > CLASSES_LIMIT:
@@ -154,17 +147,11 @@ def empty_metadata(
     classes: tuple[str, ...], positive: str | None, settings: TrainingSettings
 ) -> Metadata:
     """Return the metadata of a model of these classes that has learned nothing yet."""
-    _, prior, scoring, _, event_model, _, variances, _ = settings
-    alpha, traits = settings.effective_alpha, settings.effective_traits
-    chosen = metadata.ModelSettings(
-        classes, positive, alpha, prior, scoring, event_model, traits, variances
-    )
-    n = len(classes)
+    alpha, prior, scoring, _, event_model, _, variances, _ = settings
+    alpha, traits = DEFAULT_ALPHA[scoring] if alpha is None else alpha, settings.effective_traits
+    chosen = ModelSettings(classes, positive, alpha, prior, scoring, event_model, traits, variances)
     calibrations = (untrained_calibrations(chosen.has_traits),) * len(chosen.scored_classes)
-    learned = metadata.LearnedState((0,) * n, ({},) * n, calibrations)
-    if chosen.has_traits:
-        learned = learned._replace(trait_histograms=metadata.no_histograms(n))
-    return Metadata(chosen, learned)
+    return Metadata(chosen, metadata.empty_state(chosen, calibrations))
 
 
 def counted_metadata(
@@ -216,7 +203,6 @@ def first_metadata(labels: Iterable[str], settings: TrainingSettings) -> Metadat
         return empty_metadata(*class_names(names, settings.positive), settings)
     first = settings.base.first()
     chosen_names = ("alpha", "prior", "scoring", "positive", "event_model", "traits")
-    chosen = {
-        name: value for name in chosen_names if (value := getattr(settings, name)) is not None
-    }
+    values = {name: getattr(settings, name) for name in chosen_names}
+    chosen = {name: value for name, value in values.items() if value is not None}
     return first._replace(settings=first.settings._replace(**chosen))

@@ -29,7 +29,7 @@ from nbspam.learning.corpus import Spool
 from nbspam.learning.pieces import StoredArrays, StoredPiece, Summary, Table
 from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import Skipped, Skips
+from nbspam.reading.source import ReadingNote, Skips
 from nbspam.scoring import batch_rules
 from nbspam.scoring.rules import EvidenceRule, Score, rule_of
 from nbspam.store import model_file
@@ -40,7 +40,8 @@ from nbspam.tokens.tokenized import TokenizedMessage, Wanted
 from nbspam.workers import Executor, Passes
 
 T = TypeVar("T")
-Piece = SourcePiece | list[RawMessage | Skipped]
+OfScores = Callable[[Metadata, list[str], Iterator[Score]], T]  # labels, and left-out scores
+Piece = SourcePiece | list[RawMessage | ReadingNote]
 _GROUP = 8  # tables that a cluster merges before they are cut into ranges
 _RANGE = 125_000  # keys of a range, if no two pieces shared one: what is in memory at once
 _RANGES = 128  # at most, or one for each worker
@@ -65,10 +66,7 @@ class TrainingRun(ExitStack):
     metadata: Metadata
 
     def __init__(
-        self,
-        where: Executor,
-        chosen: settings.TrainingSettings,
-        passes: Passes | None = None,
+        self, where: Executor, chosen: settings.TrainingSettings, passes: Passes | None = None
     ) -> None:
         """Train where an executor works."""
         super().__init__()
@@ -154,9 +152,8 @@ class TrainingRun(ExitStack):
         rule = rule_of(self.metadata)
         if not isinstance(rule, EvidenceRule):
             return
-        features = [
-            [_Features(scale.size) for scale in chosen.scales] for _ in chosen.scored_classes
-        ]
+        sizes = [scale.size for scale in chosen.scales]
+        features = [list(map(_Features, sizes)) for _ in chosen.scored_classes]
         labels = [np.empty(0, np.uint8)]  # of 100 classes at most
         self._passes.begin("scoring", len(self.records))
         items = ([*record.parts, self._tables] for record in self.records)
@@ -202,8 +199,7 @@ class TrainingRun(ExitStack):
     def choose_cut_offs(self, limit: float) -> None:
         """Store the lowest cut-offs that block at most this share of the ham."""
         odds = itertools.chain.from_iterable(self.each("choosing the cut-off", batch.ham_odds))
-        cut_offs = batch.cut_offs_within(limit, self.metadata, odds)
-        self.metadata = cut_offs.stored_in(self.metadata)
+        self.metadata = batch.cut_offs_within(limit, self.metadata, odds).stored_in(self.metadata)
 
     def write(self, file: IO[bytes], ledger: bool = True) -> None:
         """Write the model's lines."""
@@ -243,9 +239,7 @@ class TrainingRun(ExitStack):
             block.sort()
             yield b",\n".join(block)
 
-    def each(
-        self, title: str, function: Callable[[Metadata, list[str], Iterator[Score]], T]
-    ) -> Iterator[T]:
+    def each(self, title: str, function: OfScores[T]) -> Iterator[T]:
         """Yield function(metadata, labels, left-out scores) of each piece, in order.
 
         title: of the pass, for progress.
@@ -360,9 +354,8 @@ def _scored(
     piece, chosen = StoredPiece(messages, table), rule.metadata.settings
     labels = piece.classes(chosen.classes)
     counts, channels = _counts_of(piece.table, ranges, len(chosen.classes))
-    rows = batch_rules.BatchEvidence(counts, labels, channels, piece.traits()).left_out_evidence(
-        piece, rule
-    )
+    batch_rule = batch_rules.BatchEvidence(counts, labels, channels, piece.traits())
+    rows = batch_rule.left_out_evidence(piece, rule)
     inputs = [[inputs_of_rows(scale, row) for scale in chosen.scales] for row in rows]
     arrays = {
         f"{name}{i}": array
@@ -389,16 +382,12 @@ def _counts_of(
     if not ranges:  # a model without tokens
         zeros = np.zeros((n_classes, len(table.first)), np.int64)
         return zeros, np.array(channels_of(table.tokens()), np.int64)
-    parts = [
-        (t.counts[:, at], arrays["channels"][at]) for arrays, t, at in _in_ranges(table, ranges)
-    ]
+    parts = [(t.counts[:, at], part["channels"][at]) for part, t, at in _in_ranges(table, ranges)]
     counts, channels = zip(*parts, strict=True)
     return np.concatenate(counts, axis=1), np.concatenate(channels)
 
 
-def _applied(
-    how: tuple[Callable[[Metadata, list[str], Iterator[Score]], T], Metadata], item: list[Any]
-) -> T:
+def _applied(how: tuple[OfScores[T], Metadata], item: list[Any]) -> T:
     (function, metadata), (messages, table, evidence, ranges) = how, item
     piece = StoredPiece(messages, table)
     if evidence is None:
@@ -407,9 +396,8 @@ def _applied(
         EvidenceRows(*(evidence.get(f"{name}{i}") for name in EvidenceRows._fields))
         for i in range(len(metadata.settings.scored_classes))
     )
-    return function(
-        metadata, piece.labels, batch_rules.scores_of_rows(rows, EvidenceRule(metadata))
-    )
+    scores = batch_rules.scores_of_rows(rows, EvidenceRule(metadata))
+    return function(metadata, piece.labels, scores)
 
 
 def _summed(piece: StoredPiece, ranges: list[StoredArrays], metadata: Metadata) -> Iterator[Score]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy, one_line
@@ -19,7 +19,8 @@ from nbspam.learning.corpus import Corpus, Spool
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, first_metadata
 from nbspam.names import HAM, SPAM
-from nbspam.scoring.classifier import Classifier
+from nbspam.scoring.base import Base
+from nbspam.scoring.classifier import Classifier, counts_in
 from nbspam.scoring.rules import rule_of
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store import model_file
@@ -29,10 +30,6 @@ from nbspam.store.model_file import UnsavedModel, Write, changing
 from nbspam.store.writing import DEFAULT_WAIT, LockWait, write_atomically
 from nbspam.tokens.kinds import is_host
 from nbspam.tokens.tokenized import RULES, TOKENS_ALONE, TokenizedMessage, Wanted
-
-if TYPE_CHECKING:
-    from nbspam.scoring.base import Base
-
 
 Step = tuple[int | None, int | None]  # the classes that a message leaves and joins; None: none
 
@@ -118,6 +115,10 @@ class PendingMessages:
                 if self.found[key] > (row[classes.index(label)] if row and label in classes else 0):
                     self.corpus.add(message)
 
+    def part_of(self, old: Lookup, remember: bool) -> Model:
+        """Return the part of a model that concerns the messages; remember: with its ledger."""
+        return _part(old, self.corpus, {digest for digest, _ in self.found} if remember else ())
+
     def source(self, digest: str, label: str) -> str:
         """Return the source of the first such message."""
         i = list(self.found).index((digest, label))
@@ -140,12 +141,9 @@ def _looked_up(
     lookup: Lookup | None, messages: Iterable[TokenizedMessage]
 ) -> Iterator[tuple[TokenizedMessage, Row | None]]:
     """Yield messages, each with its row of a model's ledger, if there are both."""
-    if lookup is None:
-        yield from zip(messages, itertools.repeat(None))
-        return
     messages = iter(messages)
     while group := list(itertools.islice(messages, LOOKED_UP)):
-        rows = lookup.learned(message.digest for message in group)
+        rows = lookup.learned(message.digest for message in group) if lookup else {}
         yield from ((message, rows.get(message.digest)) for message in group)
 
 
@@ -158,12 +156,10 @@ class OlderRulesError(ModelError):
 
 def open_for_learning(place: Place) -> Lookup:
     """Return a model that can learn, opened; raises ModelError."""
-    lookup = model_file.opened(place)
-    try:
+    with ExitStack() as stack:
+        lookup = stack.enter_context(model_file.opened(place))
         check_rules(place, lookup.metadata)
-    except ModelError:
-        lookup.close()
-        raise
+        stack.pop_all()
     return lookup
 
 
@@ -198,10 +194,7 @@ def learn(
     Raises ModelError: the model is damaged, has other classes, is locked or cannot be written.
     """
     with changing(place, wait, may_be_new=True) as (old, put):
-        before = None
-        if old is not None:
-            digests = {digest for digest, _ in pending.found} if remember else ()
-            before = _part(old, pending.corpus, digests)
+        before = None if old is None else pending.part_of(old, remember)
         change, after = learned_model(place, before, pending, settings, remember)
         if old is None or before is None:
             put(partial(model_file.write_lines, model=after))
@@ -215,8 +208,7 @@ def preview(
 ) -> Change:
     """Return the change that `learn` would make to the model at `path`, without making it."""
     with Lookup(path) as old:
-        digests = {digest for digest, _ in pending.found} if remember else ()
-        before = _part(old, pending.corpus, digests)
+        before = pending.part_of(old, remember)
     return learned_model(path, before, pending, settings, remember)[0]
 
 
@@ -262,16 +254,12 @@ def learned_model(
     return change._replace(unchanged=unchanged, surprising=surprising), after
 
 
-def _surprises(model: Model, pending: PendingMessages, base: "Base | None") -> Iterator[Surprise]:
+def _surprises(model: Model, pending: PendingMessages, base: Base | None) -> Iterator[Surprise]:
     """Yield the new messages that look like another class to the model before it learns."""
-    metadata, counts, settings = model.metadata, model.counts, model.metadata.settings
+    metadata, settings = model.metadata, model.metadata.settings
     classes, spam = settings.classes, settings.positive_index
-
-    def counts_of(tokens: Iterable[str]) -> dict[str, Row]:
-        return {token: counts[token] for token in tokens if token in counts}
-
     with_base = Classifier if base is None else base.classifier
-    classifier = with_base(metadata, counts_of)
+    classifier = with_base(metadata, counts_in(model.counts))
     if classifier.metadata.is_one_sided or not classifier.rule.is_calibrated:
         return
     for message in pending.corpus.messages():
@@ -300,7 +288,7 @@ def _changed(
     place: Place,
     model: Model,
     corpus: Corpus,
-    base: "Base | None",
+    base: Base | None,
     steps_of: Callable[[TokenizedMessage, list[int], OnlineLearner], list[Step]],
     remember: bool = True,
 ) -> tuple[Change, Model]:
@@ -364,7 +352,7 @@ def forget(
     messages: Iterable[TokenizedMessage],
     remember: bool = True,
     wait: LockWait = DEFAULT_WAIT,
-    base: "Base | None" = None,
+    base: Base | None = None,
 ) -> Change:
     """Take messages out of a model, each as often as it comes, if it was learned.
 
@@ -493,18 +481,13 @@ def prune(model: Model, min_count: int = 1, max_tokens: int | None = None) -> Mo
     Messages, calibration and ledger stay as they are; the bias follows from the tokens.  The hosts
     that took mails in stay besides: how far headers are trusted must not depend on what was pruned.
     """
-    counts = {
-        token: row for token, row in model.counts.items() if sum(row) >= min_count or is_host(token)
-    }
-    if max_tokens is not None and len(counts) > max_tokens:
+    hosts = {token: row for token, row in model.counts.items() if is_host(token)}
+    words = {t: row for t, row in model.counts.items() if t not in hosts and sum(row) >= min_count}
+    if max_tokens is not None and len(words) > max_tokens:
         rule = rule_of(model.metadata)
-        rank = {
-            row: (-sum(row), -max(map(abs, rule.contrasts(row)))) for row in set(counts.values())
-        }
-        words = [token for token in counts if not is_host(token)]
-        words.sort(key=lambda token: (rank[counts[token]], token))
-        remaining = set(words[:max_tokens])
-        counts = {
-            token: row for token, row in counts.items() if token in remaining or is_host(token)
-        }
+        strength = {row: max(map(abs, rule.contrasts(row))) for row in set(words.values())}
+        rank = {row: (-sum(row), -nats) for row, nats in strength.items()}
+        strongest = sorted(words, key=lambda token: (rank[words[token]], token))
+        words = {token: words[token] for token in strongest[:max_tokens]}
+    counts = words | hosts
     return model._replace(metadata=with_counts(model.metadata, counts), counts=counts)

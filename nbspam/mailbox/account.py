@@ -13,13 +13,13 @@ import socket
 import ssl
 import stat
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from nbspam.errors import AccountError, UnavailableError, one_line
+from nbspam.names import user_folder
 
 SCHEME = "imaps://"
 _UID = "/;UID="
@@ -102,9 +102,8 @@ def parse_address(text: str) -> FolderAddress:
             f"{visible}: its percent-encoding is not UTF-8; encode it as UTF-8, or write the"
             " letters themselves"
         ) from error
-    return FolderAddress(
-        user, host, None if port is None else int(port), folder, int(uid) if has_uid else None
-    )
+    number, message = None if port is None else int(port), int(uid) if has_uid else None
+    return FolderAddress(user, host, number, folder, message)
 
 
 def _is_number(text: str, end: int) -> bool:
@@ -113,17 +112,12 @@ def _is_number(text: str, end: int) -> bool:
 
 def state_file(name: str) -> Path:
     """Return the file of an account's state; raises AccountError."""
-    home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 (as for the model)
-    state = os.environ.get("XDG_STATE_HOME", "")
-    if sys.platform == "darwin":
-        state = f"{home}/Library/Application Support"
-    elif not state.startswith("/"):  # the specification ignores relative paths
-        if home.startswith("~"):
-            raise AccountError(
-                "there is no home folder to remember the account's state in; set XDG_STATE_HOME"
-            )
-        state = f"{home}/.local/state"
-    return Path(state, "nbspam", "mail", f"{quote(name, safe='@+:')}.json")
+    folder = user_folder("XDG_STATE_HOME", ".local/state")
+    if folder is None:
+        raise AccountError(
+            "there is no home folder to remember the account's state in; set XDG_STATE_HOME"
+        )
+    return Path(f"{folder}/nbspam/mail/{quote(name, safe='@+:')}.json")
 
 
 # Accounts and their passwords
@@ -186,12 +180,7 @@ def from_command(command: str, key: str, account: str) -> Secret:
     """
     try:
         process = subprocess.run(
-            command,
-            shell=True,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            timeout=_PATIENCE,
-            check=False,
+            command, shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=_PATIENCE
         )
     except subprocess.TimeoutExpired:
         raise AccountError(
@@ -259,11 +248,9 @@ def connection_error(account: Account, error: Exception) -> AccountError:
             )
         case ssl.SSLError():
             reason = one_line(getattr(error, "reason", None) or str(error))[:_QUOTED_LIMIT]
-            other = (
-                'leave out tls = "starttls" if its port is 993'
-                if account.tls == STARTTLS
-                else 'port 143 needs an account with tls = "starttls"'
-            )
+            other = 'port 143 needs an account with tls = "starttls"'
+            if account.tls == STARTTLS:
+                other = 'leave out tls = "starttls" if its port is 993'
             return AccountError(
                 f"{account.server}: TLS cannot be started there ({reason}), and nothing was sent;"
                 f" correct the port: {other}"

@@ -17,14 +17,7 @@ from contextlib import suppress
 from imapclient import IMAPClient, SocketTimeout, imap_utf7  # type: ignore[import-untyped]
 
 from nbspam.errors import AccountError, UnavailableError
-from nbspam.mailbox.account import (
-    IMPLICIT,
-    PLAIN,
-    STARTTLS,
-    Account,
-    connection_error,
-    login_error,
-)
+from nbspam.mailbox.account import IMPLICIT, PLAIN, STARTTLS, Account, connection_error, login_error
 
 _CONNECT_LIMIT = 30.0  # seconds
 _ANSWER = 4 << 20  # bytes beside mail and lists of UIDs
@@ -155,8 +148,7 @@ class _Connection(imaplib.IMAP4):
         self._source: socket.socket | None = None  # of the bytes in the buffer
         self.most = _ANSWER
         self._begin()
-        timeout = min(account.timeout, _CONNECT_LIMIT)
-        super().__init__(account.host, account.own_port, timeout)
+        super().__init__(account.host, account.own_port, min(account.timeout, _CONNECT_LIMIT))
 
     def _begin(self) -> None:
         self._left = self.most  # bytes

@@ -5,11 +5,11 @@ Messages are read with PEEK, so that none becomes \\Seen, and expunged by UID on
 
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from nbspam.errors import AccountError, install_command
+from nbspam.errors import AccountError, needs_extra
 from nbspam.mailbox.account import (
     INBOX,
     Account,
@@ -76,7 +76,7 @@ class FetchedMessage(NamedTuple):
     content: bytes
 
 
-class Connection:
+class Connection(AbstractContextManager["Connection"]):
     """A connection to an account's server, logged in; a context manager.
 
     Each method raises UnavailableError when the server does not answer, and AccountError when it
@@ -92,17 +92,12 @@ class Connection:
         try:
             from nbspam.mailbox.bounded import connected, decoded_name
         except ModuleNotFoundError as error:
-            raise AccountError(
-                f"{account.name}: mail at a server needs imapclient; install it with:"
-                f" {install_command('imapclient')}"
-            ) from error
+            what = needs_extra(f"{account.name}: mail at a server", "imapclient", "imap")
+            raise AccountError(what) from error
         self.account, self._decoded = account, decoded_name
         self._folders: list[ListedFolder] | None = None
         self._open = Folder("", 0, 0)
         self._client = connected(account)
-
-    def __enter__(self) -> "Connection":
-        return self
 
     def __exit__(self, kind: object, *_: object) -> None:
         """Log out; after an error only close the connection."""
@@ -129,9 +124,7 @@ class Connection:
             finally:
                 self._client.folder_encode = True
             return [
-                ListedFolder(
-                    name, _text(separator or b""), frozenset(_text(f).lower() for f in flags)
-                )
+                ListedFolder(name, _text(separator or b""), _lower_case(flags))
                 for flags, separator, raw in answer
                 if (name := self._decoded(raw)) is not None
             ]
@@ -146,14 +139,10 @@ class Connection:
 
         def selected() -> Folder:
             answer = self._client.select_folder(name, readonly)
+            keys = b"UIDVALIDITY", b"UIDNEXT", b"EXISTS"
+            uidvalidity, uidnext, n = (int(answer.get(key, 0)) for key in keys)
             keywords = answer.get(b"PERMANENTFLAGS", answer.get(b"FLAGS", ()))
-            return Folder(
-                name,
-                int(answer.get(b"UIDVALIDITY", 0)),
-                int(answer.get(b"UIDNEXT", 0)),
-                int(answer.get(b"EXISTS", 0)),
-                frozenset(_text(flag).lower() for flag in keywords),
-            )
+            return Folder(name, uidvalidity, uidnext, n, _lower_case(keywords))
 
         folder = self._open = self._ask_of_folder(selected, name)
         if not folder.uidnext:  # an old server
@@ -377,6 +366,10 @@ def _message(uid: int, fields: Mapping[bytes, Any]) -> FetchedMessage:
 
 def _text(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _lower_case(flags: Iterable[object]) -> frozenset[str]:
+    return frozenset(_text(flag).lower() for flag in flags)
 
 
 def _pieces(uids: Sequence[int], size: int) -> Iterator[list[int]]:

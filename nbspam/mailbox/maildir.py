@@ -23,17 +23,8 @@ from string import ascii_lowercase
 from typing import NamedTuple
 
 from nbspam.errors import AccountError, Remedy
+from nbspam.mailbox import connection, memory
 from nbspam.mailbox.account import INBOX, missing_folder, state_file
-from nbspam.mailbox.connection import (
-    BEGINNING,
-    HAM_KEYWORDS,
-    JUNK_KEYWORDS,
-    FetchedMessage,
-    Folder,
-    ListedFolder,
-    resolve_folder,
-)
-from nbspam.mailbox.memory import load_state, lock_state, save_state
 from nbspam.names import MAILDIR_PARTS, maildir_flags, unflagged
 from nbspam.reading.compression import decompressed
 from nbspam.reading.message import BYTES_LIMIT, problem_of
@@ -141,7 +132,7 @@ class LocalFolders:
             )
         return places
 
-    def folders(self) -> list[ListedFolder]:
+    def folders(self) -> list[connection.ListedFolder]:
         """Return the folders; of those called Junk or Spam, the top ones are for spam."""
         parts = {name: re.split("[./]", name.casefold()) for name in self._places}
         special = {name: _SPECIAL[p[-1]] for name, p in parts.items() if p[-1] in _SPECIAL}
@@ -150,27 +141,27 @@ class LocalFolders:
             if flag == JUNK and len(parts[name]) > top:
                 special[name] = OLD_JUNK
         flags = {name: frozenset({special[name]} if name in special else ()) for name in parts}
-        return [ListedFolder(name, ".", flags[name]) for name in parts]
+        return [connection.ListedFolder(name, ".", flags[name]) for name in parts]
 
-    def select(self, name: str, readonly: bool = True) -> Folder:
+    def select(self, name: str, readonly: bool = True) -> connection.Folder:
         """Open a folder."""
         name = self._resolve(name)
         messages = self._list(name)
         uidvalidity, uidnext, numbers = self._number(name, messages)
         self._open, self._messages = name, {numbers[base]: m for base, m in messages.items()}
-        return Folder(name, uidvalidity, uidnext, len(messages))
+        return connection.Folder(name, uidvalidity, uidnext, len(messages))
 
-    def status(self, name: str) -> Folder:
+    def status(self, name: str) -> connection.Folder:
         """Return a folder with the lowest number that its next message can have.
 
         It is not listed again: at each move, the time would grow with the square of the messages.
         """
         name = self._resolve(name)
         uidvalidity, uidnext, _ = self._uids.get(name) or self._number(name, self._list(name))
-        return Folder(name, uidvalidity, uidnext)
+        return connection.Folder(name, uidvalidity, uidnext)
 
     def _resolve(self, name: str) -> str:
-        name = resolve_folder(name, self.folders())
+        name = connection.resolve_folder(name, self.folders())
         if name not in self._places:
             raise missing_folder(self.account.name, name, list(self._places))
         return name
@@ -211,9 +202,9 @@ class LocalFolders:
         known = self._uids.get(name)
         if known is not None and messages.keys() <= known[2].keys():
             return known
-        with lock_state(self._file, QUIET_WAIT) as place:
+        with memory.lock_state(self._file, QUIET_WAIT) as place:
             if self._remembers or not self._uids:
-                load_state(place, self._take)
+                memory.load_state(place, self._take)
             validity, following, numbers = self._uids.get(name, (time.time_ns(), 1, {}))
             # A message that was missed in a listing keeps its number.
             if len(numbers) > 2 * len(messages) + _GONE_LIMIT:
@@ -223,7 +214,7 @@ class LocalFolders:
                     numbers[base], following = following, following + 1
             self._uids[name] = validity, following, numbers
             if self._remembers:
-                save_state(place, self._uids)
+                memory.save_state(place, self._uids)
         return self._uids[name]
 
     def _take(self, state: dict[str, tuple[int, int, dict[str, int]]]) -> None:
@@ -261,14 +252,14 @@ class LocalFolders:
             messages = self._messages.items()
             return {uid for uid, m in messages if letters & {*m.flags} and "T" not in m.flags}
 
-        spam, ham = having(JUNK_KEYWORDS), having(HAM_KEYWORDS)
+        spam, ham = having(connection.JUNK_KEYWORDS), having(connection.HAM_KEYWORDS)
         return spam - ham, ham
 
-    def beginnings(self, uids: Sequence[int]) -> Iterator[FetchedMessage]:
+    def beginnings(self, uids: Sequence[int]) -> Iterator[connection.FetchedMessage]:
         """Yield the beginnings of messages."""
-        return self._read(uids, BEGINNING)
+        return self._read(uids, connection.BEGINNING)
 
-    def messages(self, uids: Sequence[int]) -> Iterator[FetchedMessage]:
+    def messages(self, uids: Sequence[int]) -> Iterator[connection.FetchedMessage]:
         """Yield messages in the order of their numbers, without those that are gone meanwhile."""
         return self._read(sorted(uids), BYTES_LIMIT)
 
@@ -276,7 +267,7 @@ class LocalFolders:
         """Return the path of a message of the open folder."""
         return self._messages[uid].path
 
-    def _read(self, uids: Sequence[int], limit: int) -> Iterator[FetchedMessage]:
+    def _read(self, uids: Sequence[int], limit: int) -> Iterator[connection.FetchedMessage]:
         folder = self._open
         for uid in uids:
             for attempt in range(2):  # a mail program may have just set a flag, which renames it
@@ -298,18 +289,18 @@ class LocalFolders:
                     self._unreadable.add(path)
                     self.skips(path, problem)
                 elif content is not None and not problem:
-                    yield FetchedMessage(uid, "S" in flags, content)
+                    yield connection.FetchedMessage(uid, "S" in flags, content)
                 break
 
     # Changes
 
-    def junk_keyword(self, folder: Folder, junk: str) -> str:
+    def junk_keyword(self, folder: connection.Folder, junk: str) -> str:
         """Return the keyword for spam that Dovecot has in the folder for spam; "" for none.
 
         Only Dovecot gives keywords their letters.
         """
         known = {k.casefold() for c, k in _keywords(self._places[junk]).items() if c <= "z"}
-        return next((k for k in JUNK_KEYWORDS if k.casefold() in known), "")
+        return next((k for k in connection.JUNK_KEYWORDS if k.casefold() in known), "")
 
     def move(self, uids: Sequence[int], folder: str, keyword: str = "") -> list[int]:
         """Move messages of the open folder to another one; returns the moved ones.

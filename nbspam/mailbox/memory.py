@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from nbspam.errors import AccountError
 from nbspam.mailbox.connection import BEGINNING, Folder
@@ -63,11 +63,7 @@ def load_state(path: Path, take: Callable[[Any], None]) -> None:
 def save_state(path: Path, state: dict[str, Any]) -> None:
     """Write a state file; raises ModelError when that cannot be done."""
     text = json.dumps(state, default=sorted).encode()  # sorted: of sets
-
-    def write(file: IO[bytes]) -> None:
-        file.write(text)
-
-    write_atomically(path, write, what="state")
+    write_atomically(path, lambda file: file.writelines([text]), what="state")
 
 
 # The state

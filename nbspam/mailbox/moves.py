@@ -92,15 +92,9 @@ class Mover:
     def _move(self, folder: Folder, messages: list[KnownMessage], keyword: str) -> None:
         junk = self.connection.status(self.junk)
         self._is_alone &= junk.uidnext == self._expected
-        pending = self.memory.pending = PendingMove(
-            folder.name,
-            folder.uidvalidity,
-            self.junk,
-            junk.uidvalidity,
-            junk.uidnext,
-            self._is_copy,
-            {m.uid: (m.digest, m.is_seen) for m in messages},
-        )
+        folders = folder.name, folder.uidvalidity, self.junk, junk.uidvalidity, junk.uidnext
+        known = {m.uid: (m.digest, m.is_seen) for m in messages}
+        pending = self.memory.pending = PendingMove(*folders, self._is_copy, known)
         self.memory.save()
         uids = [m.uid for m in messages]
         if self._is_copy:

@@ -23,26 +23,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from nbspam.errors import AccountError, LockedError, Remedy, UnavailableError
-from nbspam.filter import ClassifiedMessage, TokenFilter
 from nbspam.mailbox.account import Account
 from nbspam.mailbox.connection import JUNK_KEYWORDS, READ, Connection, resolve_folder
 from nbspam.mailbox.maildir import OLD_JUNK, LocalFolders, Maildir
 from nbspam.mailbox.memory import JunkMark, LearnedFolder, Memory, identity_of
 from nbspam.mailbox.moves import KnownMessage, Mailbox, Mover, select_again
-from nbspam.names import UNSURE
+from nbspam.names import TAUGHT_AS_HAM, UNSURE
 from nbspam.reading.message import RawMessage
 from nbspam.scoring.verdict import Verdict
-from nbspam.tokens.tokenized import TokenizedMessage, Tokenizing, tokenize_batch
-from nbspam.workers import Executor, in_batches
-
-if TYPE_CHECKING:
-    from nbspam.tokens.tokenized import Batch
 
 JUNK_KEYWORD = JUNK_KEYWORDS[0]
-TAUGHT_AS_HAM = "taught as ham"  # the reason beside a verdict of spam on what is not to be moved
 # Verdicts after which spam is moved and the state is saved: a fiftieth of the messages, within
 # these bounds, since the whole state is written.  A killed run classifies so many messages again.
 _TOGETHER, _MOST_TOGETHER = 100, 500
@@ -208,13 +201,10 @@ class MailFilter:
         for message in self._connection.messages(uids):
             digest = identity_of(message.content)
             is_old = message.uid < self._start.unread_until and not self.judges_all
+            is_known = is_old and not self._is_settled and digest in self._judged
             if not self._is_settled and digest in self._memory.junked:
                 self._deferred[message.uid] = digest
-            elif digest in self._kept or (
-                is_old and not self._is_settled and digest in self._judged
-            ):
-                continue
-            else:
+            elif not (is_known or digest in self._kept):
                 source = self._connection.source_of(self._folder.name, message.uid)
                 self._waiting[source] = KnownMessage(message.uid, digest, message.is_seen)
                 yield RawMessage(source, None, message.content)
@@ -242,10 +232,7 @@ class MailFilter:
         positive = [(m, v) for m, v in batch if v.verdict == self.positive]
         spam = [message for message, verdict in positive if verdict.reason != TAUGHT_AS_HAM]
         unsure = [message.uid for message, verdict in batch if verdict.verdict == UNSURE]
-        of_class = {
-            name: [message for message, verdict in batch if verdict.verdict == name]
-            for name in self.class_movers
-        }
+        others = {name: [m for m, v in batch if v.verdict == name] for name in self.class_movers}
         if not self.is_dry_run:
             if unsure and self.unsure_keyword:
                 self._connection.add_flag(unsure, self.unsure_keyword)
@@ -256,7 +243,7 @@ class MailFilter:
                 self._connection.add_flag([message.uid for message in spam], JUNK_KEYWORD)
             elif spam:
                 self.mover.move(self._folder, spam, self._keyword)
-            for name, messages in of_class.items():
+            for name, messages in others.items():
                 if messages:
                     self.class_movers[name].move(self._folder, messages)
             if not self._is_settled:
@@ -269,54 +256,18 @@ class MailFilter:
         actions = dict.fromkeys(unsure, "marked" if self.unsure_keyword else "kept")
         for message in spam:
             actions[message.uid] = "marked" if self.is_marked else moved
-        actions |= {m.uid: moved for messages in of_class.values() for m in messages}
+        actions |= {m.uid: moved for messages in others.values() for m in messages}
         for message, verdict in batch:
             action = actions.get(message.uid, "kept")
             yield SortedMessage(self._folder.name, message.uid, verdict, action)
 
     def _save(self, digests: list[str]) -> None:
         if not self.is_dry_run:
-            reached = self._start._replace(uid=self._reached)
-            self._memory.folders[self._folder.name] = reached
+            self._memory.folders[self._folder.name] = self._start._replace(uid=self._reached)
             for digest in digests:
                 self._memory.judged.pop(digest, None)
                 self._memory.judged[digest] = None
             self._memory.save()
-
-
-def classified_with_ledger(
-    raws: Iterable[RawMessage], where: Executor, spam_filter: TokenFilter
-) -> Iterator[ClassifiedMessage]:
-    """Yield the verdict on each message, in order; its reason may be TAUGHT_AS_HAM.
-
-    Spam is looked up in the ledger in the process that tokenized it, so that it is tokenized once
-    and its tokens go to no other process.
-    Raises NbspamError when a process dies, ModelError when the ledger is damaged.
-    """
-    for verdicts in where.map(_classify_batch, spam_filter, in_batches(iter(raws))):
-        yield from verdicts
-
-
-def _classify_batch(spam_filter: TokenFilter, batch: "Batch") -> list[ClassifiedMessage]:
-    how = Tokenizing(digest=True, wanted=spam_filter.wanted)
-    # Only files can be skipped; a server's mail is in memory.
-    messages = [m for m in tokenize_batch(batch, how) if isinstance(m, TokenizedMessage)]
-    pairs = list(zip(messages, spam_filter.classify_batch(messages), strict=True))
-    settings = spam_filter.metadata.settings
-    rows = spam_filter.learned({m.digest for m, v in pairs if v.verdict == settings.positive})
-    ham = set()  # digests learned in other classes at least as often as in the positive one
-    for digest, row in rows.items():
-        as_spam = 0 if settings.positive_index is None else row[settings.positive_index]
-        if sum(row) - as_spam >= max(1, as_spam):
-            ham.add(digest)
-    return [
-        ClassifiedMessage(
-            verdict._replace(reason=TAUGHT_AS_HAM) if message.digest in ham else verdict,
-            message.source,
-            message.size,
-        )
-        for message, verdict in pairs
-    ]
 
 
 # Learning
@@ -362,8 +313,7 @@ class Lessons:
     def messages(self) -> Iterator[RawMessage]:
         """Yield the messages with their classes; `commit` notes that they were learned."""
         yield from self._spam()
-        account = self._connection.account
-        for name in expand_patterns(self._connection, account.ham, self._junk):
+        for name in expand_patterns(self._connection, self._connection.account.ham, self._junk):
             yield from self._kept(name)
 
     def commit(self, withheld: Iterable[str]) -> None:

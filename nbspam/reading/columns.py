@@ -61,7 +61,8 @@ LABEL_NAMES = tuple(
     " etiqueta etichetta étiquette etikett etiket etykieta štítek rótulo klasse classe clase kelas"
     " класс метка мітка 标签 標籤 类别 ラベル 라벨 레이블 nhãn ป้าย".split()
 )
-VERDICT_COLUMNS = ("verdict", "probability", "log_odds")  # which `classify` adds to a table
+# Which `classify` adds to a table.
+VERDICT_COLUMNS = ("verdict", "probability", "log_odds", "reason")
 _WEAK_LABEL_NAMES = ("category", "type", "kategorie", "kategori", "categoría", "catégorie", "tipo")
 # The class that "yes" means in a column with such a name.
 _YES_NO_NAMES = {
@@ -73,6 +74,8 @@ _CLASS_NAMES = frozenset(
     {SPAM, HAM, "junk", "not spam", "no spam", "non-spam", "notspam", "phishing", "smishing"}
 )
 _CLASSES_LIMIT = 20  # a column with more distinct values than this is not a label
+# Labels that are none, in small letters, as R, pandas, SQL and Excel write them.
+_MISSING = frozenset(("", "nan", "na", "<na>", "nat", "null", "n/a", "#n/a"))
 LABEL_LENGTH = 24  # characters; a column with a longer value is not a label
 
 
@@ -107,24 +110,23 @@ class Columns(NamedTuple):
         """Return a row of the usual width; a wider one has delimiters in its text.
 
         Empty cells at the end (Kaggle's) are left out.  If the label is unusual with the surplus
-        cells in the text, they belong to another column; if it is unusual with each, it becomes "".
+        cells in the text, and usual with them in another column, they belong there.
         """
-        more = len(cells) - self.width
-        if more <= 0:
-            return cells
         cells = list(cells)
-        while more and not cells[-1]:
+        while len(cells) > self.width and not cells[-1]:
             cells.pop()
-            more -= 1
-        if not more:
+        end = len(cells) - self.width + 1  # of the cells that are joined, counted from the first
+        if end <= 1:
             return cells
-        label = self.label or 0
-        for at in (self.text, *range(self.width)):
-            end = at + more + 1
-            row = [*cells[:at], self.joint.join(cells[at:end]), *cells[end:]]
-            if not self.values or row[label].strip() in self.values:
-                return row
-        return [*row[:label], "", *row[label + 1 :]]
+        rows = [
+            [*cells[:at], self.joint.join(cells[at : at + end]), *cells[at + end :]]
+            for at in (self.text, *range(self.width))
+        ]
+        return next((row for row in rows if self.is_usual(row)), rows[0])
+
+    def is_usual(self, cells: Sequence[str]) -> bool:
+        """Return whether the label of a fitted row is a usual one, as far as these are known."""
+        return not self.values or cells[self.label or 0].strip() in self.values
 
     def label_of(self, cells: Sequence[str]) -> str | None:
         """Return the label of a fitted row, or None if it has none."""
@@ -137,7 +139,7 @@ class Columns(NamedTuple):
             label = cell_label(label)
             if self.yes == HAM:
                 label = {HAM: SPAM, SPAM: HAM}.get(label, label)
-        return label or None
+        return None if label in _MISSING else label
 
 
 # Measures
@@ -205,7 +207,7 @@ def measure(column: Sequence[str]) -> Measure:
 # The columns
 
 # Kinds of labels, the likely first: values that mean ham and spam, any values, one value.
-_BY_CONTENT, _UNNAMED, _CONSTANT = 4, 6, 7
+_BY_CLASSES, _BY_CONTENT, _UNNAMED, _CONSTANT = 0, 4, 6, 7
 _RIVAL = 1 / 3  # of the best score; a column with more may be the text as well
 _VALUES_SHOWN = 3
 _ROWS_OF_LABELS = 10  # at least, to know the usual labels
@@ -228,7 +230,7 @@ def _label_kind(name: str, column: Sequence[str]) -> tuple[int, int, int] | None
     ):
         return None
     if values & _CLASS_NAMES:
-        kind = 0
+        kind = _BY_CLASSES
     elif key in _YES_NO_NAMES and {answer_label(value) for value in values} <= {SPAM, HAM}:
         kind = 1
     elif is_named and (n > 1 or answer_label(*values) in (SPAM, HAM)):
@@ -248,7 +250,8 @@ def _label_kind(name: str, column: Sequence[str]) -> tuple[int, int, int] | None
 
 def _is_verdict(name: str, names: Sequence[str]) -> bool:
     """Return whether a column is of verdicts that `classify` added, which are no user's labels."""
-    return name == VERDICT_COLUMNS[0] and {*VERDICT_COLUMNS} <= {*names}
+    number = name.removeprefix(VERDICT_COLUMNS[0])  # such as _2
+    return number != name and {f"{added}{number}" for added in VERDICT_COLUMNS} <= {*names}
 
 
 def _labels(columns: Sequence[Sequence[str]], names: Sequence[str]) -> list[tuple[int, ...]]:
@@ -330,15 +333,15 @@ class _ColumnSearch(NamedTuple):
         ranks = _labels(self.contents, self.names)
         if not ranks:
             column = self.named(LABEL_NAMES)
-            if column is None or self._is_nested(column):
-                return None
-            return None if _is_verdict(self.names[column], self.names) else column
-        kind, _, n, column = ranks[0]
-        if is_needed and kind in (_BY_CONTENT, _UNNAMED) and n > 1:
+            is_free = column is not None and not _is_verdict(self.names[column], self.names)
+            return column if is_free and not self._is_nested(column or 0) else None
+        kind, name_rank, n, column = ranks[0]
+        is_named = name_rank < len(LABEL_NAMES)
+        if is_needed and kind in (_BY_CLASSES, _BY_CONTENT, _UNNAMED) and n > 1 and not is_named:
             rivals = [rank[-1] for rank in ranks if (rank[0], rank[2]) == (kind, n)]
-            if len(rivals) > 1:
+            if any(self.contents[rival] != self.contents[column] for rival in rivals):
                 self.refuse("label", rivals, Remedy.NAME_LABEL_COLUMN)
-            if len(self.names) > 2:
+            if len(self.names) > 2 and kind != _BY_CLASSES:
                 values = sorted({cell.strip() for cell in self.contents[column] if cell.strip()})
                 how = f"by content: {', '.join(values[:_VALUES_SHOWN])}"
                 how += ", …" * (n > _VALUES_SHOWN)
@@ -523,6 +526,16 @@ def names_columns(cells: Sequence[str], options: TableOptions) -> bool:
     if {SPAM, HAM, "junk"}.intersection(names) and not texts:
         return False  # it may be the class of the first row
     return bool(texts) or any(name in LABEL_NAMES or name in _WEAK_LABEL_NAMES for name in names)
+
+
+def has_row_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether each row begins with a number that the header leaves out, as R writes them."""
+    numbers = [row[0] for row in rows if len(row) == len(header) + 1]
+    return (
+        1 < len(rows) == len({*numbers})
+        and all(map(_INDEX.fullmatch, numbers))
+        and column_key(header[0]) in (*TEXT_NAMES, *LABEL_NAMES)
+    )
 
 
 def _are_both_names(cells: Sequence[str]) -> bool:

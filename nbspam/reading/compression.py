@@ -11,7 +11,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import IO, TYPE_CHECKING, Any
 
-from nbspam.errors import install_command
+from nbspam.errors import needs_extra
 from nbspam.patterns import lazy_pattern
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def foreign_format(sample: bytes, suffix: str) -> str | None:
         return "is a damaged archive, or one in another; unpack it, and use that"
     if modules:
         package = modules[-1].partition(".")[0]
-        return f"is compressed; decompress it, or install {package}: {install_command(package)}"
+        return needs_extra("is compressed, and reading it", package, "compressed")
     problem = next((text for at, first, text in FORMATS if sample.startswith(first, at)), None)
     if problem == _ZIP and suffix in WORKBOOKS:
         return None

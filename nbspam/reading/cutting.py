@@ -24,9 +24,9 @@ from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import Layout, content_of, layout_of
 from nbspam.reading.source import (
     LINES,
+    ReadingNote,
     ReadingOptions,
     ReadingRequest,
-    Skipped,
     Skips,
     Source,
     SourceKind,
@@ -45,12 +45,12 @@ class _Collected(Skips):
 
     def __init__(self) -> None:
         super().__init__()
-        self._new: list[Skipped] = []
+        self._new: list[ReadingNote] = []
 
-    def take(self, skipped: Skipped) -> None:
+    def take(self, skipped: ReadingNote) -> None:
         self._new.append(skipped)
 
-    def among(self, raws: Iterator[A]) -> Iterator[A | Skipped]:
+    def among(self, raws: Iterator[A]) -> Iterator[A | ReadingNote]:
         """Yield messages or pieces, and the messages that are skipped meanwhile."""
         for raw in raws:
             while self._new:
@@ -66,7 +66,7 @@ class FileList(NamedTuple):
     labels: tuple[str | None, ...]
     size: int = 0  # bytes: unknown until the files are read
 
-    def read(self) -> Iterator[RawMessage | Skipped]:
+    def read(self) -> Iterator[RawMessage | ReadingNote]:
         """Yield its messages; each file is opened when it is parsed.
 
         A missing file is skipped then, since mail is moved while it is read.  A missing folder
@@ -179,7 +179,7 @@ class RangePiece(NamedTuple):
         """Its bytes."""
         return self.part.end - self.part.start
 
-    def read(self) -> Iterator[RawMessage | Skipped]:
+    def read(self) -> Iterator[RawMessage | ReadingNote]:
         """Yield its messages."""
         name, skips = self.part.name, _Collected()
         with failing_as(Source(name)):
@@ -208,7 +208,7 @@ class Cutter(NamedTuple):
 
     def pieces(
         self, name: str, label: str | None = None, needs_labels: bool = False
-    ) -> Iterator[SourcePiece | RawMessage | Skipped]:
+    ) -> Iterator[SourcePiece | RawMessage | ReadingNote]:
         """Yield a source as pieces, or as messages if it is read here, and what is skipped.
 
         label: the class that the user gives its messages.

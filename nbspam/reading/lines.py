@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import NamedTuple
 
 from nbspam.errors import Remedy, SourceError
+from nbspam.patterns import lazy_pattern
 from nbspam.reading.charsets import marked_encoding
 from nbspam.reading.source import SAMPLE_BYTES, ReadingOptions, Skips
 
@@ -207,6 +208,9 @@ SINGLE_BYTE_CHARSETS = (
 _LATIN = ("cp1252", "cp1250", "cp1254")
 _SIGNS = "“”‘’„‚–—…«»€£°§©®·•´\xa0™×½¼¾²"
 _SIGN_MASS, _OTHER = 0.1, -9.2  # of all signs together; the log-probability of any other
+# In English the one letter or sign beyond ASCII is often that of pounds, and in Windows-1250 it
+# is a letter of Polish, \u0141: 138 of them and two accents made a table Polish.
+_PRICES = lazy_pattern(rb"\xa3+(?![A-Za-z\x80-\xff])")
 _MARGIN = 3.0  # nats by which another charset must be better than Windows-1252
 _TITLES = {"cp932": "Shift-JIS", "cp949": "EUC-KR", "gb18030": "GB18030", "big5": "Big5"}
 
@@ -232,6 +236,7 @@ def likely_charset(data: bytes) -> str:
             best = max(best, (sum(c in common for c in characters) / len(characters), codec))
     if best[1]:
         return best[1]
+    data = _PRICES.sub(b"", data)
     high = [byte > 0x7F for byte in data]
     # Latin letters beyond ASCII stand alone between others.
     is_latin = 2 * sum(map(min, high, high[1:])) < sum(high)

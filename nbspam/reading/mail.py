@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from nbspam.errors import AccountError, Remedy, SourceError, one_line
+from nbspam.errors import AccountError, NbspamError, Remedy, SourceError, one_line
 from nbspam.names import is_url, maildir_flags, normal_label, real_name
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.compression import is_of_store
@@ -246,11 +246,12 @@ def _is_left_out(entry: Path, root: str, request: ReadingRequest) -> bool:
 
 
 def _is_other_source(path: Path, request: ReadingRequest) -> bool:
-    """Return whether an entry of a folder is given as a source of its own; tells the user then."""
+    """Return whether an entry of a folder is another source; tells the user its other label."""
     if (label := request.options.source_labels.get(real_name(path))) is None:
         return False
-    problem = f"{path}: is given as a source of its own and is read only as {label or 'that'}"
-    request.options.tell(SourceError(problem))
+    if label != request.label:
+        problem = f"{path}: is given as a source of its own and is read only as {label or 'that'}"
+        request.options.tell(SourceError(problem))
     return True
 
 
@@ -317,6 +318,18 @@ def _is_box(entry: Path, names: set[str]) -> bool:
     return may_be and is_mbox(Source(str(entry)).sample)
 
 
+def _tells_of_box(entry: Path, request: ReadingRequest) -> bool:
+    """Tell the user of a file in a folder that is read as one message, and looks like an mbox."""
+    try:
+        sample = Source(str(entry)).sample
+    except (OSError, EOFError, NbspamError):  # its reader will say so
+        return False
+    if is_box := is_mbox(sample) and count_separators(sample) > 0:
+        problem = f"{entry}: looks like an mbox, and in a folder is read as one message"
+        request.options.tell(SourceError(f"{problem}; name such a file as a source of its own"))
+    return is_box
+
+
 def _files(
     path: Path, request: ReadingRequest, root: str, visited: set[Path], depth: int = 0
 ) -> Iterator[RawMessage]:
@@ -338,7 +351,7 @@ def _files(
         entries, records = _read_in_maildir(parts, request) if parts else [], True
     else:
         entries, records = _in_folder(path, request)
-    inside = {entry.name for entry in entries}
+    inside, tells = {entry.name for entry in entries}, not records
     # Resolving the path of each file would take as long as listing them.
     others = {path.rpartition(os.sep)[2] for path in request.options.source_labels}
     for entry in entries:
@@ -360,6 +373,8 @@ def _files(
                 continue
             if request.options.seen and not records and not is_of_store(entry.name):
                 raise _not_recorded(path)
+            if tells:  # of one in each folder
+                tells = not _tells_of_box(entry, request)
             yield RawMessage(str(entry), request.label, entry)
 
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import Any, cast
 
-from nbspam.errors import SourceError, install_command
+from nbspam.errors import SourceError, needs_extra
 from nbspam.reading.compression import DerivedStream
 
 _PACKAGES = {"https": "aiohttp", "http": "aiohttp", "s3": "s3fs"}  # of each scheme
@@ -84,10 +84,8 @@ def _located(url: str) -> tuple[Any, str]:
 
         file = fsspec.open(url, **({} if package == "s3fs" else _same_host_only()))
     except ImportError as error:
-        raise SourceError(
-            f"{url}: reading it needs fsspec and {package}; install them with:"
-            f" {install_command(f'fsspec {package}')}"
-        ) from error
+        what = needs_extra(f"{url}: reading it", f"fsspec and {package}", "url")
+        raise SourceError(what) from error
     except ValueError as error:
         raise SourceError(f"{url}: is not the URL of a file ({error}); correct it") from error
     return file.fs, file.path

@@ -17,6 +17,8 @@ import os
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +31,7 @@ from nbspam.reading.message import Message
 _FILE_LIMIT = 16 << 20  # bytes
 _VALUE_LIMIT = 16 << 10  # characters of one field; a longer one proves nothing
 _SENDERS_LIMIT = 100  # addresses in From that are looked up
-_DOMAIN_LIMIT = 253  # characters, as DNS has it
+_DOMAIN_LIMIT, _LABEL_LIMIT = 253, 63  # characters, as DNS has it
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _OUTSIDE = re.compile(rf'[^"()]+|{_QUOTED}|\(', re.DOTALL)
@@ -46,12 +48,21 @@ _ONE_MAILBOX = re.compile(rf"[aqs.]*<s?({_SPEC})s?>s?|s?({_SPEC})s?")
 _ANY_SPEC = re.compile(rf"(?<!a\.){_SPEC}")  # from the start of a run of atoms: in linear time
 
 _DOMAIN = re.compile(r"[a-z0-9_*?-]+(?:\.[a-z0-9_*?-]+)*")
-# Authentication-Results: the results are between semicolons, each is `method=result` and properties
+# Authentication-Results without its comments: the results are between semicolons, each is
+# `method=result`, perhaps a reason, and properties.  Servers write more characters into a value
+# than RFC 8601 has: `header.b=a/b+c=`, `smtp.remote-ip=2001:db8::1`.
 _RESULT = re.compile(rf'(?:[^;"]|{_QUOTED})+', re.DOTALL)
 _SERVER = re.compile(rf"\s*([^\s;=\"]+|{_QUOTED})(?:\s+1)?\s*", re.DOTALL)
-_PROPERTY = re.compile(rf'\s*([A-Za-z0-9._/-]+)\s*=\s*((?:[^\s;"]|{_QUOTED})+)\s*', re.DOTALL)
+_METHOD = re.compile(r"\s*([A-Za-z0-9_-]+(?:/\d+)?)\s*=\s*([A-Za-z0-9_-]+)(?:\s+|$)")
+_VALUE = rf'{_QUOTED}(?:@[^\s;"\\]+)?|[^\s;"\\]+'
+_PROPERTY = re.compile(rf"([A-Za-z0-9._-]+)\s*=\s*({_VALUE})(?:\s+|$)", re.DOTALL)
 # The properties that name the domain that a method has checked.
-_CHECKED = {"dkim": ("header.d", "header.i"), "spf": ("smtp.mailfrom",)}
+_CHECKED = {
+    "dmarc": ("header.from",),
+    "dkim": ("header.d", "header.i"),
+    "spf": ("smtp.mailfrom",),
+}
+_HELO = "smtp.helo"  # the name that the client gave itself
 
 
 class Address(NamedTuple):
@@ -82,6 +93,8 @@ def _normal(local: str, domain: str) -> Address | None:
     def label(text: str) -> str:
         if text.isascii():
             return text.lower()
+        if len(text) > _LABEL_LIMIT:  # no domain's; to encode 240 characters takes 7 ms
+            return "xn--"
         return "xn--" + unicodedata.normalize("NFC", text.lower()).encode("punycode").decode()
 
     if local.startswith('"'):
@@ -100,11 +113,11 @@ class _List:
     """A list of senders."""
 
     def __init__(self, name: str, entries: Iterable[str], follows_links: bool) -> None:
-        """name: of the option, for errors.  Raises OptionError for an entry that is no sender."""
-        if isinstance(entries, str):
-            raise OptionError(f"{name} is a text; give a list of senders")
-        self._exact: dict[Address, str] = {}  # no wildcard but a local part `*`
-        self._patterns: list[tuple[int, re.Pattern[str], str]] = []
+        """name: where it is set, for errors.  Raises OptionError for an entry that is no sender."""
+        # Those with no wildcard but a local part `*` and a domain `*.…`, which are looked up; and
+        # by such a domain, or "" for another, those that are tried one after the other.
+        self._exact: dict[Address, str] = {}
+        self._patterns: dict[str, list[tuple[Address, str]]] = {}
         for entry, place in _expanded(name, entries, follows_links):
             local, at, domain = entry.rpartition("@")
             address = _normal(local or "*", domain) if at else None
@@ -113,11 +126,12 @@ class _List:
                     f"{place}: {entry!r} is not a sender; write boss@example.org, @example.org,"
                     f" *@*.example.org, or {LIST_FILE}FILE for a file of such lines"
                 )
-            is_exact = not set(domain) & set("*?")
-            if is_exact and (address.local == "*" or not set(local) & set("*?")):
+            is_known = not _has_wildcard(address.domain.removeprefix("*."))
+            if is_known and (address.local == "*" or not _has_wildcard(local)):
                 self._exact[address] = entry
             else:
-                self._patterns.append((1 if is_exact else 2, _compiled(address), entry))
+                patterns = self._patterns.setdefault(address.domain if is_known else "", [])
+                patterns.append((address, entry))
 
     def closest(self, addresses: Iterable[Address]) -> tuple[int, str, Address] | None:
         """Return the rank and entry that name an address most closely, and it; None if none does.
@@ -126,12 +140,16 @@ class _List:
         """
         found = []
         for address in addresses:
-            keys = enumerate((address, address._replace(local="*")))
-            found += [(rank, self._exact[k], address) for rank, k in keys if k in self._exact]
             text = f"{address.local}\0{address.domain}"
-            found += [
-                (rank, e, address) for rank, like, e in self._patterns if like.fullmatch(text)
-            ]
+            labels = address.domain.split(".")
+            parents = (".".join(["*", *labels[i:]]) for i in range(1, len(labels)))
+            for domain in (address.domain, *parents, ""):
+                rank = 1 if domain == address.domain else 2
+                for local, its_rank in ((address.local, 2 * rank - 2), ("*", rank)):
+                    if entry := self._exact.get(Address(local, domain)):
+                        found.append((its_rank, entry, address))
+                patterns = self._patterns.get(domain, ())
+                found += [(rank, e, address) for p, e in patterns if _compiled(p).fullmatch(text)]
         return min(found, default=None)
 
 
@@ -144,7 +162,7 @@ def _expanded(name: str, entries: Iterable[str], follows_links: bool) -> Iterato
         path = Path(entry.removeprefix(LIST_FILE))
         try:
             path = path.expanduser()  # RuntimeError: of an unknown user
-            flags = os.O_RDONLY | (0 if follows_links else os.O_NOFOLLOW)
+            flags = os.O_RDONLY | (0 if follows_links else os.O_NOFOLLOW | os.O_NONBLOCK)
             with os.fdopen(os.open(path, flags), "rb") as file:
                 content = file.read(_FILE_LIMIT + 1)
             if len(content) > _FILE_LIMIT:
@@ -161,6 +179,11 @@ def _expanded(name: str, entries: Iterable[str], follows_links: bool) -> Iterato
                 yield line, f"{path}:{number}"
 
 
+def _has_wildcard(text: str) -> bool:
+    return "*" in text or "?" in text
+
+
+@lru_cache(1 << 17)  # when it is needed: to compile 100,000 takes 3 s
 def _compiled(pattern: Address) -> re.Pattern[str]:
     wild = {"*": ".*", "?": "."}
     parts = ("".join(wild.get(c) or re.escape(c) for c in part) for part in pattern)
@@ -178,6 +201,7 @@ class SenderLists:
         trust_from: bool = False,
         common: "SenderLists | None" = None,
         follows_links: bool = True,
+        names: tuple[str, str] = ("allow", "block"),
     ) -> None:
         """Read the lists; raises OptionError for an entry that is no sender.
 
@@ -185,11 +209,45 @@ class SenderLists:
         trust_from: believe From without a proof.
         common: lists for the senders that these do not name.
         follows_links: False refuses a file of entries that is a link, as another user may make one.
+        names: where the two are set, for errors.
         """
-        self._allow = _List("allow", allow, follows_links)
-        self._block = _List("block", block, follows_links)
+        for name, entries in zip(names, (allow, block), strict=True):
+            if isinstance(entries, str):
+                raise OptionError(f"{name} is a text; give a list of senders")
+        self._settings = (names[0], tuple(allow)), (names[1], tuple(block)), follows_links
+        self._stamps: list[object] = []
+        self._read(self._current_stamps())
         self.auth_hosts = tuple(host.strip().lower() for host in auth_hosts)
         self.trust_from, self._common = trust_from, common
+
+    def _read(self, stamps: list[object]) -> None:
+        *settings, follows_links = self._settings
+        try:
+            self._allow, self._block = (_List(*s, follows_links) for s in settings)
+        finally:  # a version that cannot be used is reported once
+            self._stamps = stamps
+
+    def _current_stamps(self) -> list[object]:
+        """Return what changes when one of the files of entries does."""
+        allow, block, _ = self._settings
+        stamps: list[object] = []
+        for entry in (e for e in allow[1] + block[1] if e.startswith(LIST_FILE)):
+            stamps.append(None)
+            with suppress(OSError, ValueError, RuntimeError):
+                s = Path(entry.removeprefix(LIST_FILE)).expanduser().stat()
+                stamps[-1] = s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns
+        return stamps
+
+    def reread(self) -> bool:
+        """Read the lists again if a file of entries has changed; return whether one has.
+
+        Raises OptionError for a wrong entry or file, once; the lists stay as they were.
+        """
+        stamps = self._current_stamps()
+        has_changed = stamps != self._stamps
+        if has_changed:
+            self._read(stamps)
+        return has_changed
 
     def listed(self, message: Message) -> ListedSender | None:
         """Return the sender of a message if a list names it; never raises.
@@ -232,17 +290,22 @@ class SenderLists:
 
 
 def sender_lists(
-    allow: Collection[str], block: Collection[str], auth_hosts: Collection[str], trust_from: bool
+    allow: Collection[str],
+    block: Collection[str],
+    auth_hosts: Collection[str],
+    trust_from: bool,
+    names: tuple[str, str] = ("allow", "block"),
 ) -> SenderLists | None:
     """Return the lists of a user's settings, None if they are empty; raises OptionError."""
     if not (allow or block):
         return None
     if allow and not (auth_hosts or trust_from):
         raise OptionError(
-            "allowed senders need a proof, because anybody can write any address into From",
+            f"{names[0]}: allowed senders need a proof, because anybody can write any address into"
+            " From",
             Remedy.NAME_AUTH_HOST,
         )
-    return SenderLists(allow, block, auth_hosts, trust_from)
+    return SenderLists(allow, block, auth_hosts, trust_from, names=names)
 
 
 # From
@@ -331,7 +394,11 @@ class _Result(NamedTuple):
 
 
 def _results_of(fields: list[Header], hosts: tuple[str, ...]) -> list[_Result] | None:
-    """Return what the user's own servers report at the top of the header; None if nothing."""
+    """Return what the user's own servers report at the top of the header; None if nothing.
+
+    All their fields there count together.  One of them that is malformed leaves no results: what a
+    sender wrote may have broken it, and hidden a failure.
+    """
     results: list[_Result] | None = None
     for name, value in fields:
         if name == "received" and results is not None:
@@ -340,30 +407,37 @@ def _results_of(fields: list[Header], hosts: tuple[str, ...]) -> list[_Result] |
             host, reported = authentication_results(value)
             if host in hosts:
                 results = [*(results or ()), *reported]
+            elif not host and any(own in value.lower() for own in hosts):
+                return []
     return results
 
 
 def authentication_results(value: str) -> tuple[str, list[_Result]]:
     """Return the server that wrote a field, and its results; "" for a malformed field.
 
-    A result that is malformed, or has a property twice, gets none.
+    A result has no properties after smtp.helo, nor has a later one: the client chose that name, and
+    a server that copies it as it came copies `x; dmarc=pass header.from=example.org` too.
     """
     text = _without_comments(value) if len(value) <= _VALUE_LIMIT else None
     first, *others = _RESULT.findall(text or "") or [""]
     server = _SERVER.fullmatch(first)
-    if not server:
-        return "", []
-    results = []
-    for piece in others:
-        pairs, at = list[tuple[str, str]](), 0
+    results, is_after_helo = list[_Result](), False
+    for piece in others if server else ():
+        if piece.strip() in ("", "none"):
+            continue
+        method = _METHOD.match(piece)
+        at, properties, n = method.end() if method else 0, dict[str, str](), 0
         while match := _PROPERTY.match(piece, at):
-            pairs.append((match[1].lower(), _unquoted(match[2])))
-            at = match.end()
-        if pairs:
-            method, result = pairs[0][0].removesuffix("/1"), pairs[0][1].lower()
-            is_sound = at == len(piece) and len(dict(pairs)) == len(pairs)
-            results.append(_Result(method, result, dict(pairs) if is_sound else {}))
-    return _unquoted(server[1]).lower(), results
+            n, at = n + 1, match.end()
+            properties[match[1].lower()] = _unquoted(match[2])
+        if method is None or at < len(piece) or n > len(properties):
+            return "", []
+        keys = list(properties)
+        sound = [] if is_after_helo else keys[: keys.index(_HELO)] if _HELO in keys else keys
+        is_after_helo |= _HELO in keys
+        name = method[1].lower().removesuffix("/1")
+        results.append(_Result(name, method[2].lower(), {key: properties[key] for key in sound}))
+    return (_unquoted(server[1]).lower() if server else ""), results
 
 
 def _unquoted(text: str) -> str:
@@ -375,20 +449,27 @@ def _is_proven(results: list[_Result], domain: str) -> bool:
     """Return whether DMARC, or an aligned DKIM or SPF, passed for a domain, and no DMARC failed.
 
     Aligned is the domain itself or one above it.  DMARC's relaxed alignment also accepts those
-    below, within a registered domain, which only a list of public suffixes tells.
+    below, within a registered domain, which only a list of public suffixes tells.  A mail has one
+    sender: of results of DMARC that differ, or of SPF for MAIL FROM, none counts.
     """
     if any(r.method == "dmarc" and r.result == "fail" for r in results):
         return False
-    for method, result, properties in results:
-        if result != "pass":
+    for method, keys in _CHECKED.items():
+        claims = {(r.result, _checked_domain(r, keys)) for r in results if r.method == method}
+        if method == "spf":  # that of the HELO is another's
+            claims = {claim for claim in claims if claim[1]}
+        if method != "dkim" and len(claims) > 1:
             continue
-        if method == "dmarc" and _domain_of(properties.get("header.from", "")) == domain:
-            return True
-        named = [properties[key] for key in _CHECKED.get(method, ()) if key in properties]
-        checked = _domain_of(named[0]) if named else ""
-        if "." in checked and f".{domain}".endswith(f".{checked}"):
-            return True
+        for checked in (name for result, name in claims if result == "pass"):
+            is_above = "." in checked and f".{domain}".endswith(f".{checked}")
+            if checked == domain or (is_above and method != "dmarc"):
+                return True
     return False
+
+
+def _checked_domain(result: _Result, keys: tuple[str, ...]) -> str:
+    named = [result.properties[key] for key in keys if key in result.properties]
+    return _domain_of(named[0]) if named else ""
 
 
 def _domain_of(value: str) -> str:

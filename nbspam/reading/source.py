@@ -44,7 +44,16 @@ class Skipped(NamedTuple):
     reason: str
     remedy: Remedy | None = None
     is_error: bool = True  # under `strict`
-    label: str | None = None  # nothing was skipped: `reason` was read as this label
+
+
+class Spelling(NamedTuple):
+    """A label as it was written."""
+
+    label: str
+    written: str
+
+
+ReadingNote = Skipped | Spelling  # which comes among the messages of a source
 
 
 class Skips:
@@ -72,7 +81,7 @@ class Skips:
         known = self.spellings.setdefault(label, set())
         if written not in known and len(known) < NAMED_LIMIT:
             known.add(written)
-            self.take(Skipped("", written, label=label))
+            self.take(Spelling(label, written))
 
     @property
     def merged(self) -> list[str]:
@@ -83,24 +92,17 @@ class Skips:
             if len(written) > 1
         ]
 
-    def take(self, skipped: Skipped) -> None:
-        """Note a skipped message; raises SourceError for an error under `strict`."""
-        source, reason, remedy, is_error, label = skipped
-        if label is not None:
-            self.spellings.setdefault(label, set()).add(reason)
+    def take(self, what: ReadingNote) -> None:
+        """Note a skipped message or a label; raises SourceError for an error under `strict`."""
+        if isinstance(what, Spelling):
+            self.spellings.setdefault(what.label, set()).add(what.written)
             return
+        source, reason, remedy, is_error = what
         if self.strict and is_error:
             raise SourceError(f"{source}: {reason}", remedy or Remedy.LEAVE_OUT_STRICT)
         self.count += 1
         if len(self._first) < NAMED_LIMIT:
             self._first.append(SourceError(f"{source}: {reason}", remedy))
-
-    def merge(self, other: "Skips") -> None:
-        """Add the messages that a later reader skipped."""
-        self.count += other.count
-        self._first += other._first[: NAMED_LIMIT - len(self._first)]
-        for label, written in other.spellings.items():
-            self.spellings.setdefault(label, set()).update(written)
 
     def sentence(self, n: int) -> str:
         """Return a warning for a program; n: how many messages were read."""
@@ -179,6 +181,7 @@ class ReadingOptions(NamedTuple):
     live_input: LiveInput | None = None  # of messages that are to be classified as they come
     # Called with each row of a table, skipped or not, before its message comes: its source, the
     # names of the columns (one object for a table), and the values or, of JSON lines, the object.
+    # Before the first row it is called with None for the values.
     on_row: Callable[[str, Sequence[str], Any], None] | None = None
     # Real path of each source -> its label ("" if it has labels of its own).  A source inside
     # another one, a folder, is read as a source and not as a part of the folder.

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from nbspam.errors import Remedy, SourceError
+from nbspam.names import is_url
 from nbspam.reading.compression import foreign_format
 from nbspam.reading.message import (
     BYTES_LIMIT,
@@ -142,9 +143,13 @@ def existing(name: str) -> Source:
         source.mode  # noqa: B018 (looks the file up)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        problem = f"cannot be read ({reason}); check its permissions"
+        checked = "the address and the network" if is_url(name) else "its permissions"
+        problem = f"cannot be read ({reason}); check {checked}"
         if isinstance(error, FileNotFoundError):
             problem = "no such file or folder; check the name"
+            file, _, number = name.rpartition(":")
+            if number.isdecimal() and Source(file).path.exists():
+                problem = "names one message, which only nbspam explain takes; pass it on a pipe"
         raise SourceError(f"{source.path}: {problem}") from error
     return source
 

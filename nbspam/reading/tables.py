@@ -20,12 +20,12 @@ import io
 import itertools
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
-from nbspam.errors import OptionError, Remedy, SourceError, TableError, counted, install_command
+from nbspam.errors import OptionError, Remedy, SourceError, TableError, counted, needs_extra
 from nbspam.names import HAM, SPAM
 from nbspam.reading import columns, lines, mail, rows
 from nbspam.reading.columns import Columns, Nested
@@ -76,24 +76,32 @@ class TablePlan(NamedTuple):
         self, name: str, table_rows: Iterator[TableRow], skips: Skips
     ) -> Iterator[RawMessage]:
         """Yield rows of the table called `name` as messages."""
-        if self.on_row is not None:
-            table_rows = self._passed_on(name, table_rows)
-        fitted, label_of = self.columns.fitted, self.columns.label_of
-        number, width = self.columns.text, self.columns.width
+        fitted, label_of, on_row = self.columns.fitted, self.columns.label_of, self.on_row
+        number, label_number, width = self.columns[1:4]
         keys = [columns.column_key(column) for column in self.columns.names]
+        names = self.columns.names or tuple(
+            {label_number: "label", number: "text"}.get(i, f"column_{i + 1}") for i in range(width)
+        )
+        if on_row:
+            on_row(name, names, None)
         for line, row in table_rows:
             if line <= self.header_line:
                 continue
             source, cells = f"{name}:{line}", row if len(row) == width else fitted(row)
-            text = cells[number] if number < len(cells) else None
             if keys and _is_header(source, cells, keys):
                 skips.note(source, "the header again")
+                continue
+            if on_row:
+                on_row(source, names, getattr(row, "values", row) if len(row) <= width else cells)
+            text = cells[number] if number < len(cells) else None
+            has_label = not any(row[width:]) or self.columns.is_usual(cells)
+            label = label_of(cells) if has_label else None
             # An empty text is classified, but not learned.
-            elif text is None or (self.needs_labels and not text.strip()):
+            if text is None or (self.needs_labels and not text.strip()):
                 skips(source, "the row has no text")
             elif isinstance(text, Nested):
                 skips(source, "its text is an object or a list")
-            elif not (label := label_of(cells)) and self.needs_labels:
+            elif not label and self.needs_labels:
                 skips(source, "the row has no label")
             elif self.needs_labels and isinstance(cells[self.columns.label or 0], Nested):
                 skips(source, "its label is an object or a list")
@@ -101,24 +109,6 @@ class TablePlan(NamedTuple):
                 if label and self.needs_labels:
                     skips.spelled(label, cells[self.columns.label or 0])
                 yield RawMessage(source, label, text)
-
-    def _passed_on(self, name: str, table_rows: Iterator[TableRow]) -> Iterator[TableRow]:
-        """Yield rows, and call `on_row` with each but the header; a short one is filled up."""
-        assert self.on_row is not None
-        width, label, text = self.columns.width, self.columns.label, self.columns.text
-        names = self.columns.names or tuple(
-            {label: "label", text: "text"}.get(i, f"column_{i + 1}") for i in range(width)
-        )
-        keys = [columns.column_key(column) for column in self.columns.names]
-        for line, row in table_rows:
-            source, values = f"{name}:{line}", getattr(row, "values", row)
-            if not isinstance(values, Mapping) and len(values) > width:
-                values = self.columns.fitted(row)
-                if label is not None and not values[label]:  # do without the cell's place
-                    values = self.columns._replace(values=frozenset()).fitted(row)
-            if line > self.header_line and not (keys and _is_header(source, row, keys)):
-                self.on_row(source, names, values)
-            yield line, row
 
 
 def _is_header(source: str, cells: Sequence[str], keys: list[str]) -> bool:
@@ -178,7 +168,7 @@ def _plan(
     whose texts are all the same, such as dates or names of files.
     """
     options, header_line = request.options, -1
-    if not sample:
+    if not sample and (request.needs_labels or not header):
         raise TableError(
             f"{name}: the table is empty; give one with a label and a text in each row"
         )
@@ -190,17 +180,24 @@ def _plan(
         while header and not header[-1]:  # Kaggle's `v1,v2,,,`: the text continues there
             header.pop()
         cells = cells[place + 1 :]
+        if columns.has_row_names(header, cells):
+            header = ["", *header]
     table_columns = columns.find_columns(name, header, cells, request, first)
+    _, number, label_number, width, *_ = table_columns
+    wide = [line for line, row in sample if line > header_line and any(row[width:])]
+    is_guess = not table_columns.values and (label_number is None or number < width - 1)
+    if wide and (is_guess or len(wide) == len(cells)):
+        problem = f"{name}:{wide[0]}: has more cells than columns; the rest belongs to the text"
+        options.tell(SourceError(problem))
     cells = [table_columns.fitted(row) for row in cells]
-    if header and request.needs_labels and table_columns.label is not None:
-        label = header[table_columns.label]
-        options.on_columns((header[table_columns.text], label))
+    if header and request.needs_labels and label_number is not None:
+        label = header[label_number]
+        options.on_columns((header[number], label))
         labels = list(dict.fromkeys(filter(None, map(table_columns.label_of, cells))))
         if labels and not {SPAM, HAM}.intersection(labels):
             first_labels = ", ".join(labels[:_LABELS_SHOWN]) + ", …" * (len(labels) > _LABELS_SHOWN)
             problem = f"{name}: labels are read from column {label!r} ({first_labels})"
             options.tell(SourceError(problem, Remedy.NAME_ANOTHER_LABEL))
-    number = table_columns.text
     texts = {row[number] if number < len(row) else None for row in cells}
     if len(cells) >= _SAME_TEXTS and len(texts) == 1:
         column = header[number] if header and number < len(header) else str(number + 1)
@@ -216,9 +213,9 @@ def _plan(
 LIMITS = {"json": 256 << 20, "parquet": 512 << 20, "xlsx": 256 << 20}
 # The kind of file, and the packages that read it.
 _FILES = {
-    "json": ("JSON", "json"),
-    "parquet": ("a Parquet file", "pandas and pyarrow"),
-    "xlsx": ("an Excel workbook", "openpyxl"),
+    "json": ("JSON", "json", ""),
+    "parquet": ("a Parquet file", "pandas and pyarrow", "parquet"),
+    "xlsx": ("an Excel workbook", "openpyxl", "excel"),
 }
 _SHEET_ROWS = 1 << 20  # as Excel has them
 _NAME = "the data frame"
@@ -255,16 +252,14 @@ def _memory_table(
 @contextmanager
 def _failing(content: Content) -> Iterator[None]:
     """Turn what fails while a table is read into a TableError."""
-    kind, packages = _FILES[content.form]
+    kind, packages, extra = _FILES[content.form]
     try:
         yield
     except TableError:
         raise
     except ImportError as error:
-        raise TableError(
-            f"{content.name}: reading {kind} needs {packages}; install them with:"
-            f" {install_command(packages.replace(' and', ''))}"
-        ) from error
+        what = needs_extra(f"{content.name}: reading {kind}", packages, extra)
+        raise TableError(what) from error
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         is_not = "is not" if content.form == "json" else "not"

@@ -10,12 +10,13 @@ who has taught nothing has the whole of it.  Calibrations begin as the base's, a
 is learned refines them.  All else is as without a base: leaving a message out, trust, doubt and
 explanations follow from the counts.
 
-Nothing of this is imported unless a base is given.  Standard library only.
+Classifying imports nothing of this unless a base is given.  Standard library only.
 """
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, TypeVar, cast
+from os import PathLike
+from typing import TypeVar, cast
 
 from nbspam.bayes.calibration import Calibrations, untrained_calibrations
 from nbspam.bayes.event_model import BERNOULLI, Row
@@ -23,18 +24,8 @@ from nbspam.errors import ModelError
 from nbspam.names import real_name
 from nbspam.scoring.classifier import CACHED_TOKENS, Classifier, CountsOf
 from nbspam.store.lookup import Lookup
-from nbspam.store.metadata import (
-    BASE,
-    EVIDENCE,
-    LearnedState,
-    Metadata,
-    ModelSettings,
-    no_histograms,
-)
+from nbspam.store.metadata import BASE, EVIDENCE, Metadata, ModelSettings, empty_state
 from nbspam.tokens.tokenized import RULES
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Messages.  Errors in a user's first 1,000 with 100, 300, 1,000 and all of the base, chosen on
 # these: Enron 2 -> 1 27 28 28 30, 2 -> 3 10 11 14 13, 1 -> 3 from its 3,001st on 32 21 18 19.
@@ -47,7 +38,7 @@ class Base:
 
     def __init__(
         self,
-        path: "str | Path",
+        path: str | PathLike[str],
         metadata: Metadata,
         counts_of: CountsOf,
         lookup: Lookup | None = None,
@@ -77,7 +68,7 @@ class Base:
             )
         self._r = min(1, STRENGTH / fewest)
 
-    def check(self, path: "str | Path", personal: ModelSettings) -> None:
+    def check(self, path: str | PathLike[str], personal: ModelSettings) -> None:
         """Raise ModelError if a personal model cannot be read through this one; path: its name."""
         if real_name(path) == real_name(self.path):
             raise ModelError(
@@ -97,9 +88,7 @@ class Base:
     def first(self) -> Metadata:
         """Return the metadata of a personal model that has learned nothing yet."""
         settings, learned = self.metadata
-        n = len(settings.classes)
-        traits = no_histograms(n) if settings.has_traits else ()
-        empty = LearnedState((0,) * n, ({},) * n, learned.calibrations, trait_histograms=traits)
+        empty = empty_state(settings, learned.calibrations)
         return self.begun(Metadata(settings._replace(rules=RULES), empty))
 
     def begun(self, personal: Metadata) -> Metadata:
@@ -115,9 +104,8 @@ class Base:
             return personal
         base, untrained = self.metadata.learned, untrained_calibrations(settings.has_traits)
         calibrations = []
-        for k, its, mine in zip(
-            settings.scored_classes, base.calibrations, learned.calibrations, strict=True
-        ):
+        by_class = settings.scored_classes, base.calibrations, learned.calibrations
+        for k, its, mine in zip(*by_class, strict=True):
             has_more = its == untrained or learned.fewest(k) > self._r * base.fewest(k)
             going_on = mine if has_more and mine != untrained else its
             # The run is of messages that the other has not learned.
@@ -133,18 +121,14 @@ class Base:
         settings, learned = self.begun(personal)
         base, r = self.metadata.learned, self._share(personal)
         pairs = zip(learned.trait_histograms, base.trait_histograms, strict=True)
-        return Metadata(
-            settings,
-            learned._replace(
-                messages=_sum(learned.messages, base.messages, r),
-                # The base's hosts are others than the own, and each stands for r of one.
-                host_rows=_added(learned.host_rows, base.host_rows, r),
-                trait_histograms=tuple(
-                    tuple(_added(mine, its, r) for mine, its in zip(*rows, strict=True))
-                    for rows in pairs
-                ),
-            ),
+        traits = [tuple(_added(*both, r) for both in zip(*rows, strict=True)) for rows in pairs]
+        together = learned._replace(
+            messages=_sum(learned.messages, base.messages, r),
+            # The base's hosts are others than the own, and each stands for r of one.
+            host_rows=_added(learned.host_rows, base.host_rows, r),
+            trait_histograms=tuple(traits),
         )
+        return Metadata(settings, together)
 
     def classifier(
         self, personal: Metadata, counts_of: CountsOf, cached: int = CACHED_TOKENS
@@ -158,7 +142,7 @@ class Base:
             sums = {token: _sum(mine.get(token, none), row, r) for token, row in its.items()}
             return {**mine, **sums}
 
-        return Classifier(self.through(personal), counts, cached, (self.path, self.metadata))
+        return Classifier(self.through(personal), counts, cached, (str(self.path), self.metadata))
 
     def _share(self, personal: Metadata) -> float:
         """Return r; 1 for a model without messages, which has the base's very scores."""
@@ -166,7 +150,7 @@ class Base:
 
 
 @contextlib.contextmanager
-def open_base(path: "str | Path | None") -> Iterator[Base | None]:
+def open_base(path: str | PathLike[str] | None) -> Iterator[Base | None]:
     """Give a model file as a base, open; None without one.  Raises ModelError."""
     if path is None:
         yield None

@@ -2,34 +2,25 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nbspam.bayes import matrix
 from nbspam.bayes.calibration import Calibration, Calibrations
 from nbspam.bayes.event_model import log_priors
 from nbspam.bayes.evidence import ALONE, tells_alone, trait_feature
 from nbspam.bayes.fitting import Inputs, fit_calibration, inputs_of_rows
-from nbspam.bayes.matrix import Chunked, EvidenceRows, Integers, Presence
+from nbspam.bayes.matrix import Booleans, Chunked, EvidenceRows, Floats, Integers, Presence
+from nbspam.scoring import rules
 from nbspam.scoring.classifier import Classifier
-from nbspam.scoring.rules import (
-    EvidenceRule,
-    Score,
-    ScoringRule,
-    SumRule,
-    Weights,
-    score_of_log_scores,
-)
+from nbspam.scoring.rules import EvidenceRule, Score, ScoringRule, SumRule
 from nbspam.store.index import CHANNELS, TokenTable, hashes_of
 from nbspam.store.metadata import EVIDENCE, SUM, Metadata, ModelSettings
 from nbspam.tokens.kinds import HEADER, HOST, TEXT, channels_of
 from nbspam.tokens.tokenized import TokenizedMessage
 
 _SCORED = 10_000  # messages whose scores are made at a time
-Rows = NDArray[np.int32]  # of a table of tokens
-Traits = list[Weights] | None  # the weights of a message's traits; None of a model without
 
 
 class _Batch:
@@ -51,7 +42,7 @@ class _Batch:
         messages, size = np.array(learned.messages), metadata.size
         return matrix.EventArrays(settings.counts, counts, messages, settings.alpha, size)
 
-    def _trait_weights(self, rule: ScoringRule) -> Iterator[list[tuple[float, ...]]]:
+    def _trait_weights(self, rule: ScoringRule) -> Iterator[list[rules.Weights]]:
         """Yield the weights of each message's traits, as `ScoringRule.trait_weights` has them."""
         if self._traits is not None:
             for values, label in zip(self._traits.tolist(), self._labels.tolist(), strict=True):
@@ -89,7 +80,7 @@ class BatchSum(_Batch):
                 for is_counted in (is_text, is_known)
             )
             for log_scores, n_known, n_text in zip(joints.tolist(), known, text, strict=True):
-                score = score_of_log_scores(settings, log_scores)
+                score = rules.score_of_log_scores(settings, log_scores)
                 yield score._replace(known=n_known, text=n_text)
 
 
@@ -108,10 +99,8 @@ class BatchEvidence(_Batch):
         self, metadata: Metadata, places: Integers
     ) -> tuple[Calibrations, ...]:
         """Return the calibrations fitted to some of the messages."""
-        inputs = [
-            tuple(inputs_of_rows(scale, evidence)[places] for scale in metadata.settings.scales)
-            for evidence in self._left_out
-        ]
+        scales = metadata.settings.scales
+        inputs = [tuple(inputs_of_rows(s, rows)[places] for s in scales) for rows in self._left_out]
         return fitted_calibrations(metadata.settings, inputs, self._labels[places])
 
     def left_out_scores(
@@ -152,22 +141,17 @@ class BatchEvidence(_Batch):
             parts = []
             for place, signed in matrix.signed_chunks(presence):
                 piece, labels = matrix.without_signs(signed), self._labels[place]
-                lengths = np.diff(piece.indptr)
-                rows = np.repeat(np.arange(len(lengths)), lengths)
+                n = piece.shape[0]
+                rows = np.repeat(np.arange(n), np.diff(piece.indptr))
                 weights = arrays.contrasts(piece, labels, scored)
                 if piece is not signed:  # what is perhaps hidden does not speak for ham
                     for_spam = weights
                     if scored != positive:
                         for_spam = arrays.contrasts(piece, labels, positive)
-                    is_hidden = signed.data < 0
-                    nats = np.where(is_hidden, np.nan_to_num(for_spam), 0.0)
-                    is_ham = np.bincount(rows, nats, len(lengths)) <= 0
-                    weights[is_hidden & (for_spam < 0) & is_ham[rows]] = np.nan
+                    weights[hidden_ham_tokens(signed.data < 0, for_spam, rows, n)] = np.nan
                 channels = of_tokens[piece.indices]
                 ranks, different = matrix.ranked(weights)
-                parts.append(
-                    matrix.evidence_of_rows(rows, ranks, different, channels, len(lengths))
-                )
+                parts.append(matrix.evidence_of_rows(rows, ranks, different, channels, n))
             *of_rows, _ = zip(*parts, strict=True)
             trait_features = feature if settings.has_traits else None
             by_class.append(EvidenceRows._make([*map(np.concatenate, of_rows), trait_features]))
@@ -184,6 +168,16 @@ def telling_alone(counts: Integers, channels: Integers, messages: Sequence[float
     places = headers[is_frequent].tolist()
     rows = counts.T[places].tolist()
     return [i for i, row in zip(places, rows, strict=True) if tells_alone(row, messages)]
+
+
+def hidden_ham_tokens(is_hidden: Booleans, for_spam: Floats, rows: Integers, n: int) -> Booleans:
+    """Return which entries of n messages `Classifier.hidden_ham_tokens` has, (nnz,).
+
+    is_hidden: whether the token is in possibly hidden text only; for_spam: its weight; rows: its
+    message; all (nnz,).
+    """
+    is_ham = np.bincount(rows, np.where(is_hidden, np.nan_to_num(for_spam), 0.0), n) <= 0
+    return is_hidden & (for_spam < 0) & is_ham[rows]
 
 
 def scores_of_rows(evidence: tuple[EvidenceRows, ...], rule: EvidenceRule) -> Iterator[Score]:
@@ -208,17 +202,13 @@ def fitted_calibrations(
     """
     n, classes = len(settings.scales), settings.scored_classes
     is_class = (labels == k for k in classes for _ in range(n))
-    fitted = apply(
-        fit_calibration, settings.scales * len(classes), itertools.chain(*inputs), is_class
-    )
+    scales = settings.scales * len(classes)
+    fitted = apply(fit_calibration, scales, itertools.chain(*inputs), is_class)
     return tuple(Calibrations(*itertools.islice(fitted, n)) for _ in classes)
 
 
 BatchRule = BatchEvidence | BatchSum
-BATCH_RULES: Mapping[str, type[BatchEvidence] | type[BatchSum]] = {
-    EVIDENCE: BatchEvidence,
-    SUM: BatchSum,
-}
+BATCH_RULES: Mapping[str, type[BatchRule]] = {EVIDENCE: BatchEvidence, SUM: BatchSum}
 
 
 class BulkClassifier:
@@ -250,44 +240,26 @@ class BulkClassifier:
             return (self._classifier.score(m.tokens, m.numbers) for m in messages)
         tokens = list(itertools.chain.from_iterable(message.tokens for message in messages))
         rows = self._table.find(hashes_of(tokens))
-        self._drop_hidden_tokens(rows, messages)
+        n, by_class = len(messages), []
+        message_of = np.repeat(np.arange(n), [len(message.tokens) for message in messages])
+        if any(message.numbers.possibly_hidden for message in messages):
+            is_hidden = itertools.chain.from_iterable(map(_are_hidden, messages))
+            hidden = np.fromiter(is_hidden, bool, len(tokens))
+            rows[hidden_ham_tokens(hidden, self._for_spam[rows], message_of, n)] = -1
         channels = self._channels[rows]
         marked = [i for i in np.flatnonzero(rows < 0).tolist() if ":" in tokens[i]]
         channels[marked] = channels_of(tokens[i] for i in marked)
-        traits = [self._classifier.trait_weights(message.numbers) for message in messages]
-        return scores_of_rows(self._evidence(rows, channels, messages, traits), rule)
-
-    def _evidence(
-        self,
-        rows: Rows,
-        channels: Integers,
-        messages: Sequence[TokenizedMessage],
-        traits: list[Traits],
-    ) -> tuple[EvidenceRows, ...]:
-        """Return the evidence of the messages for each scored class.
-
-        rows, channels: of the tokens of all messages.  traits: of each message.
-        """
-        n = len(messages)
-        message_of = np.repeat(np.arange(n), [len(message.tokens) for message in messages])
-        by_class = []
+        traits = [rule.trait_weights(message.numbers.traits) for message in messages]
         for i, (ranks, weights) in enumerate(self._ranked):
             features = None
             if self._classifier.metadata.settings.has_traits:
-                features = np.array([trait_feature(row[i] for row in w or ()) for w in traits])
+                features = np.array([trait_feature(row[i] for row in w) for w in traits])
             of_rows = matrix.evidence_of_rows(message_of, ranks[rows], weights, channels, n)
             by_class.append(of_rows._replace(traits=features))
-        return tuple(by_class)
+        return scores_of_rows(tuple(by_class), rule)
 
-    def _drop_hidden_tokens(self, rows: Rows, messages: Sequence[TokenizedMessage]) -> None:
-        """Mark `Classifier.hidden_ham_tokens` as unknown; rows: of the tokens of all messages."""
-        end = 0
-        for message in messages:
-            start, end = end, end + len(message.tokens)
-            if hidden := message.numbers.possibly_hidden:
-                rows_of_message = rows[start:end]
-                is_hidden = np.fromiter(map(hidden.__contains__, message.tokens), bool)
-                places = np.flatnonzero(is_hidden & (rows_of_message >= 0))
-                nats = self._for_spam[rows_of_message[places]]
-                if nats.sum() <= 0:
-                    rows_of_message[places[nats < 0]] = -1
+
+def _are_hidden(message: TokenizedMessage) -> Iterable[bool]:
+    """Return whether each token of a message is in possibly hidden text only."""
+    hidden = message.numbers.possibly_hidden
+    return map(hidden.__contains__, message.tokens) if hidden else [False] * len(message.tokens)

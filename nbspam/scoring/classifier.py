@@ -6,7 +6,6 @@ weights to the same rule, so a score is the same to the last bit.
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from typing import TYPE_CHECKING
 
 from nbspam.bayes.event_model import Row
 from nbspam.bayes.evidence import tells_alone
@@ -15,13 +14,16 @@ from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import HEADER, HOST, TEXT, channels_of
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-
 Counts = Mapping[str, Row]
 CountsOf = Callable[[Iterable[str]], Counts]  # of those tokens that a model knows
 CACHED_TOKENS = 1_000_000
+
+
+def counts_in(counts: Counts) -> CountsOf:
+    """Return the function that finds counts in memory."""
+    return lambda tokens: {token: counts[token] for token in tokens if token in counts}
+
+
 _UNKNOWN: tuple[tuple[int, Weights | None], ...] = tuple((c, None) for c in range(HOST + 1))
 
 
@@ -33,7 +35,7 @@ class Classifier:
         metadata: Metadata,
         counts_of: CountsOf,
         cached: int = CACHED_TOKENS,
-        base: "tuple[str | Path, Metadata] | None" = None,
+        base: tuple[str, Metadata] | None = None,
     ) -> None:
         """Score with a model; `counts_of` gives the counts of those tokens that it knows.
 
@@ -89,7 +91,7 @@ class Classifier:
             elif channel == TEXT:
                 unknown += 1
         text, fields, header, opening, host = groups
-        traits = self.trait_weights(numbers, left_out)
+        traits = self.rule.trait_weights(numbers.traits, left_out)
         return KnownWords(text, fields, header, opening, host, len(text) + unknown, traits)
 
     def hidden_ham_tokens(self, numbers: Numbers) -> set[str]:
@@ -107,12 +109,6 @@ class Classifier:
         hidden = ((token, self._words[token][1]) for token in numbers.possibly_hidden)
         nats = {token: weights[place] for token, weights in hidden if weights is not None}
         return set() if sum(nats.values()) > 0 else {t for t, w in nats.items() if w < 0}
-
-    def trait_weights(self, numbers: Numbers, left_out: int | None = None) -> list[Weights] | None:
-        """Return the weights of a message's traits; None of a model without."""
-        if not self.metadata.settings.has_traits:
-            return None
-        return self.rule.trait_weights(numbers.traits, left_out)
 
     def score(self, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS) -> Score:
         """Return the score of a message with these tokens and numbers."""

@@ -1,7 +1,7 @@
 """Why a message got its score, to the last digit, and what a model knows of single words."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from nbspam.bayes.event_model import Row
 from nbspam.scoring.classifier import Classifier
@@ -10,10 +10,6 @@ from nbspam.store.lookup import Lookup, Model
 from nbspam.tokens.kinds import TRAITS, is_fragment, is_host
 from nbspam.tokens.text import of_other_kinds, typed_tokens
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 TRAIT_PREFIX = "trait:"
 _SHOWN = 15  # words in a notebook
@@ -59,7 +55,7 @@ class Explanation(NamedTuple):
     unknown: int  # tokens of the message that the model does not know
     bias: float | None  # of the textbook's sum, in nats; None with a base, as the sum itself
     sum_log_odds: float | None  # the textbook's sum, for comparison
-    base: "str | Path | None" = None  # the model that this one is read through
+    base: str | None = None  # the model that this one is read through
     unheard: int = 0  # tokens of perhaps hidden text that speak for ham, which count for nothing
 
     def __repr__(self) -> str:

@@ -78,9 +78,8 @@ def highlighted(excerpt: Excerpt, shares: Mapping[str, float]) -> HighlightedExc
     is_short = any(token.startswith(TRIGRAM.prefix) for token in shares)
     pieces = [_WORD.findall(line) for line in excerpt[:3]]
     tokens_of = _subject_tokens, _sender_tokens, _short_text_tokens if is_short else text_tokens
-    places = [
-        list(_places(*line)) if shares else [] for line in zip(pieces, tokens_of, strict=True)
-    ]
+    lines = zip(pieces, tokens_of, strict=True)
+    places = [list(_places(*line)) if shares else [] for line in lines]
     times = Counter(token for of_line in places for token, _ in of_line)
     nats = [[0.0] * len(line) for line in pieces]
     for of_line, sums in zip(places, nats, strict=True):
@@ -163,11 +162,9 @@ def excerpt_json(excerpt: HighlightedExcerpt) -> dict[str, object]:
     """
     excerpt = excerpt.joined()
     lines = {"subject": excerpt.subject, "from": excerpt.sender, "text": excerpt.text}
-    fields: dict[str, object] = {
-        name: "".join(run.text for run in runs) for name, runs in lines.items()
-    }
+    texts = {name: "".join(run.text for run in runs) for name, runs in lines.items()}
     highlights = {name: list(_places_of(runs)) for name, runs in lines.items()}
-    return fields | {"characters_left_out": excerpt.rest, "highlights": highlights}
+    return texts | {"characters_left_out": excerpt.rest, "highlights": highlights}
 
 
 def _places_of(runs: Iterable[Run]) -> Iterator[list[float]]:

@@ -32,12 +32,12 @@ class KnownWords(NamedTuple):
     opening: list[Weights]
     host: list[Weights]  # and what alone tells the classes: evidence for the sum rule only
     text_tokens: int  # of the text, known or not
-    traits: list[Weights] | None = None  # per trait that the rule uses; None of a model without
+    traits: list[Weights]  # per trait that the rule uses, of a message that has them
 
     @property
     def all(self) -> list[Weights]:
         """The weights of all channels, and of the traits."""
-        return [*itertools.chain(*self[:5]), *(self.traits or ())]
+        return [*itertools.chain(*self[:5], self.traits)]
 
 
 class Score(NamedTuple):
@@ -105,9 +105,7 @@ class SumRule:
         self._size, self._bias = metadata.size, metadata.bias
         self._densities = trait_model(settings.traits, learned.trait_histograms, settings.variances)
 
-    def trait_weights(
-        self, values: Sequence[int], left_out: int | None = None
-    ) -> list[tuple[float, ...]]:
+    def trait_weights(self, values: Sequence[int], left_out: int | None = None) -> list[Weights]:
         """Return the log density of each trait per class, in nats."""
         densities = self._densities
         return densities.log_densities(values, left_out) if densities and values else []
@@ -176,10 +174,8 @@ class EvidenceRule:
         self._class_sizes: list[ClassSizes] = [
             ClassSizes(learned.messages[k], total - learned.messages[k]) for k in self._scored
         ]
-        self._offsets = [
-            event_model.prior_offset(learned.messages, settings.prior, settings.positive_index, k)
-            for k in self._scored
-        ]
+        prior = learned.messages, settings.prior, settings.positive_index
+        self._offsets = [event_model.prior_offset(*prior, k) for k in self._scored]
 
     def __reduce__(self) -> tuple[object, ...]:
         """Go to another process by the metadata, without what was computed from them."""
@@ -192,10 +188,8 @@ class EvidenceRule:
     @functools.cached_property
     def _covariances(self) -> list[tuple[Sequence[Vector], ...]]:
         """The inverses of the calibrations' precisions, per scored class."""
-        return [
-            tuple(calibration.inverse(fitted.precision) for fitted in calibrations)
-            for calibrations in self._learned.calibrations
-        ]
+        by_class = ([fitted.precision for fitted in of] for of in self._learned.calibrations)
+        return [tuple(map(calibration.inverse, precisions)) for precisions in by_class]
 
     def weights(self, row: Row) -> tuple[float, ...]:
         """Return a token's weight for each scored class against the others, in nats."""
@@ -206,19 +200,15 @@ class EvidenceRule:
     def _densities(self) -> list[TraitModel | None]:
         """The densities of the traits: per scored class, of the others together and of it."""
         settings, histograms = self._settings, self._learned.trait_histograms
-        return [
-            trait_model(settings.traits, pair, settings.variances)
-            for pair in against_rest([histograms[i] for i in self.traits], self._scored)
-        ]
+        pairs = against_rest([histograms[i] for i in self.traits], self._scored)
+        return [trait_model(settings.traits, pair, settings.variances) for pair in pairs]
 
     @functools.cached_property
     def _with_traits(self) -> list[int]:
         """How many messages of each class were learned with their traits."""
         return [sum(values.values()) for values in self._learned.trait_histograms[0]]
 
-    def trait_weights(
-        self, values: Sequence[int], left_out: int | None = None
-    ) -> list[tuple[float, ...]]:
+    def trait_weights(self, values: Sequence[int], left_out: int | None = None) -> list[Weights]:
         """Return the weights of the traits that the rule uses, for each scored class, in nats.
 
         [] of a model without traits.  values: of a message, as `tokens/kinds.py` lists them.
@@ -232,9 +222,8 @@ class EvidenceRule:
             if densities is not None:
                 place = None if left_out is None else int(left_out == k)
                 pairs, fewest = densities.log_densities(used, place), min(n[k], sum(n) - n[k])
-                by_class.append(
-                    [evidence.trait_weight(inside - rest, fewest) for rest, inside in pairs]
-                )
+                nats = [evidence.trait_weight(inside - rest, fewest) for rest, inside in pairs]
+                by_class.append(nats)
         return list(zip(*by_class, strict=True))
 
     def score(self, words: KnownWords) -> Score:
@@ -243,16 +232,12 @@ class EvidenceRule:
 
     def _evidences(self, words: KnownWords) -> tuple[Evidence, ...]:
         """Return the evidence for each scored class."""
-        return tuple(
-            evidence.evidence(
-                [row[i] for row in words.text],
-                [row[i] for row in words.fields],
-                [row[i] for row in words.header],
-                [row[i] for row in words.opening],
-                None if words.traits is None else [row[i] for row in words.traits],
-            )
-            for i in range(len(self._scored))
-        )
+        evidences = []
+        for i in range(len(self._scored)):
+            text, fields, header, opening = ([row[i] for row in channel] for channel in words[:4])
+            traits = [row[i] for row in words.traits] if self._settings.has_traits else None
+            evidences.append(evidence.evidence(text, fields, header, opening, traits))
+        return tuple(evidences)
 
     def score_of(self, evidences: tuple[Evidence, ...], text_tokens: int) -> Score:
         """Return the calibrated score of the evidence for each scored class.
@@ -276,17 +261,13 @@ class EvidenceRule:
             # 0.166 against 0.129 in a trial with three classes.)
             log_scores = [
                 event_model.log_sigmoid(sizes.prior + offset) + (v - sizes.prior) / 2
-                for v, (sizes, offset) in zip(
-                    z, zip(self._class_sizes, self._offsets, strict=True), strict=True
-                )
+                for v, sizes, offset in zip(z, self._class_sizes, self._offsets, strict=True)
             ]
             score = score_of_log_scores(self._settings, log_scores)
         known = int(evidences[0].text.known)
         return score._replace(evidences=evidences, trust=tau, known=known, text=text_tokens)
 
-    def _parts(
-        self, features: Evidence, predictions: Sequence[Prediction], tau: float
-    ) -> tuple[float, float, float]:
+    def _parts(self, features: Evidence, predictions: Sequence[Prediction], tau: float) -> Vector:
         """Return the part of each prediction in the log-odds; they add up to 1."""
         text, full, opening = (prediction.log_odds for prediction in predictions)
         others = (1 - tau) * text + tau * full
@@ -343,10 +324,8 @@ class EvidenceRule:
                 continue
             sizes, gain, clamped = self._class_sizes[i], prediction.gain, prediction.inputs
             # Of each input as it is, before it was held within its bounds.
-            coefficients = [
-                gain * b * (value / before if before else 1.0)
-                for b, value, before in zip(fitted.coefficients, clamped, x, strict=True)
-            ]
+            triples = zip(fitted.coefficients, clamped, x, strict=True)
+            coefficients = [gain * b * (v / before if before else 1.0) for b, v, before in triples]
             length = calibration.LENGTH
             constants[CALIBRATION] += part * coefficients[0]
             constants[LENGTH] += part * (gain * fitted.coefficients[length] * clamped[length])
@@ -384,18 +363,14 @@ class EvidenceRule:
         messages = self.metadata.learned.messages
         total = sum(messages) + 1  # with the message itself
         inputs = []
-        for k, fitted, features in zip(
-            self._scored, calibrations, self._evidences(words), strict=True
-        ):
+        evidences = self._evidences(words)
+        for k, fitted, features in zip(self._scored, calibrations, evidences, strict=True):
             is_own = label == k
             n = messages[k] + 1 if is_own else total - messages[k]
             share = (n + 1) / (total + 2)
-            inputs.append(
-                tuple(
-                    () if calibration.is_run(one, is_own, share) else calibration.learned_inputs(x)
-                    for one, x in zip(fitted, calibration.inputs(features), strict=True)
-                )
-            )
+            pairs = zip(fitted, calibration.inputs(features), strict=True)
+            xs = (() if calibration.is_run(old, is_own, share) else x for old, x in pairs)
+            inputs.append(tuple(map(calibration.learned_inputs, xs)))
         return Lesson(digest, label, tuple(inputs))
 
 

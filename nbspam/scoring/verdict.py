@@ -124,8 +124,7 @@ class Verdict(NamedTuple):
     @property
     def own_probability(self) -> float:
         """The probability that people are shown: with three or more classes that of the verdict."""
-        is_multiclass = len(self.probabilities) > 2
-        own = self.probabilities.get(self.verdict) if is_multiclass else None
+        own = self.probabilities.get(self.verdict) if len(self.probabilities) > 2 else None
         return self.probability if own is None else own
 
     @property

@@ -127,8 +127,7 @@ def symbols(scored: ScoredVerdict) -> list[str]:
 def report(spam_filter: TokenFilter, message: TokenizedMessage, scored: ScoredVerdict) -> str:
     """Return the strongest words of a message with their contributions, as text."""
     explanation = spam_filter.explain(message)
-    readable = [word for word in explanation.words if not is_fragment(word.token)]
-    shown = readable[:_REPORTED]
+    shown = [word for word in explanation.words if not is_fragment(word.token)][:_REPORTED]
     lines = [
         f"nbspam {__version__}: {scored.verdict.verdict}{scored.verdict.remark},"
         f" probability {scored.verdict.probability:.4f},"
@@ -136,9 +135,8 @@ def report(spam_filter: TokenFilter, message: TokenizedMessage, scored: ScoredVe
         f"strongest words, in nats, {explanation.of} against {explanation.against}:",
     ]
     for word in shown:
-        seen = ", ".join(
-            f"{name} {n}" for name, n in zip(spam_filter.classes, word.counts, strict=True)
-        )
+        counts = zip(spam_filter.classes, word.counts, strict=True)
+        seen = ", ".join(f"{name} {n}" for name, n in counts)
         lines.append(f"{word.share:+8.3f}  {one_line(word.token)}  ({seen})")
     rest = explanation.total - sum(word.share for word in shown)
     lines.append(f"{rest:+8.3f}  everything else")

@@ -81,16 +81,15 @@ class MemoryBudget:
 
         Raises RefusedError after a time, or when too many messages are here.
         """
+
+        def is_next() -> bool:
+            return self._is_closed or (self.queue[0] is client and self.used + n <= self._size)
+
         with self._changed:
             if len(self.reserved) + len(self.queue) >= self._limits.connections:
                 raise RefusedError(TEMPORARY, "(too many large messages at once)")
             self.queue.append(client)
-            is_free = self._changed.wait_for(
-                lambda: (
-                    self._is_closed or (self.queue[0] is client and self.used + n <= self._size)
-                ),
-                self._limits.timeout,
-            )
+            is_free = self._changed.wait_for(is_next, self._limits.timeout)
             self.queue.remove(client)
             self._changed.notify_all()
             if self._is_closed or not is_free:
@@ -172,10 +171,6 @@ class Client(io.RawIOBase):
             n += self.stream.readinto(view[n:])
         del body[n:]
         return body
-
-    def n_unread(self) -> int:
-        """Return how many bytes are in the buffer that no one has read."""
-        return len(self.stream.peek())
 
     def send(self, reply: bytes) -> None:
         """Write the whole reply; raises OSError, of which TimeoutError is one."""

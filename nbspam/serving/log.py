@@ -106,7 +106,7 @@ class Log:
             if self.destination == STDERR:
                 write_to_stderr(f"{_IDENTIFIER}: {entry.line()}\n".encode())
             else:
-                self._send_datagram(_packet(entry))
+                self._send_datagram(entry)
         except (OSError, ValueError, MemoryError) as error:
             self._reason = getattr(error, "strerror", None) or str(error) or "not enough memory"
             self.n_dropped += 1
@@ -121,14 +121,17 @@ class Log:
         lines = counted(self.n_dropped, "log line")
         return f"{self.path}: {lines} could not be written ({self._reason})"
 
-    def _send_datagram(self, packet: bytes) -> None:
+    def _send_datagram(self, entry: Entry) -> None:
+        now = time.strftime("%b %e %H:%M:%S")
+        priority = 8 * _MAIL + (_WARNING if entry.error else _INFO)
+        line = f"<{priority}>{now} {_IDENTIFIER}[{os.getpid()}]: {entry.line()}"
         # A socket for each line: a daemon that was restarted gets the next one.
         sender = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
         try:
             sender.setblocking(False)
             while True:
                 try:
-                    sender.sendto(packet, self.path)
+                    sender.sendto(line.encode(), self.path)
                     return
                 except BlockingIOError:
                     if self.patience <= 0:
@@ -137,12 +140,6 @@ class Log:
                     time.sleep(_NAP)
         finally:
             sender.close()
-
-
-def _packet(entry: Entry) -> bytes:
-    now = time.strftime("%b %e %H:%M:%S")
-    priority = 8 * _MAIL + (_WARNING if entry.error else _INFO)
-    return f"<{priority}>{now} {_IDENTIFIER}[{os.getpid()}]: {entry.line()}".encode()
 
 
 def write_to_stderr(text: bytes) -> None:

@@ -21,26 +21,13 @@ from prometheus_client.registry import Collector
 
 from nbspam import __version__
 from nbspam.names import UNSURE
-from nbspam.serving import spamd
+from nbspam.serving import models, spamd, teaching
 from nbspam.serving.clients import Client, Clients, Limits, MemoryBudget
 from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED, Entry, Log
-from nbspam.serving.models import CurrentModel
 from nbspam.serving.pool import WorkerPool
-from nbspam.serving.teaching import Teacher
 
 # Upper ends, in seconds: a small mail takes 1 to 5 ms, a large one up to 60 s.
 _ENDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-
-_KINDS = {
-    spamd.DATA: "message",
-    spamd.UNAVAILABLE: "tell_disabled",
-    spamd.SOFTWARE: "bug",
-    spamd.UNUSABLE: "model",
-    spamd.TEMPORARY: "busy",
-    spamd.PROTOCOL: "protocol",
-    spamd.TIMEOUT: "timeout",
-    spamd.DISCONNECTED: "disconnected",
-}
 
 # Answers at a time, and the least seconds of one: at most 80 answers a second.
 _ANSWERS, _PAUSE = 4, 0.05
@@ -54,12 +41,12 @@ class Metrics(Collector):
 
     def __init__(
         self,
-        current: CurrentModel,
+        current: models.CurrentModel,
         log: Log | None,
         clients: Clients,
         budgets: Mapping[str, MemoryBudget],
         pools: Sequence[WorkerPool],
-        teacher: Teacher | None,
+        teacher: teaching.Teacher | None,
     ) -> None:
         """Of a server's parts; budgets: by the `room` of their metric."""
         self._log, self._pools = log, pools
@@ -73,9 +60,8 @@ class Metrics(Collector):
         verdicts = [*map(_label, current.use().filter.classes), UNSURE]
         commands, results = spamd.JUDGING_COMMANDS, (LEARNED, MOVED, FORGOTTEN, UNCHANGED)
         self._requests = counter("requests", "Complete requests.", command=spamd.COMMANDS)
-        self._verdicts = counter(
-            "judged_messages", "Messages classified.", command=commands, verdict=verdicts
-        )
+        text = "Messages classified."
+        self._verdicts = counter("judged_messages", text, command=commands, verdict=verdicts)
         text = "Seconds from request to reply, of messages."
         self._seconds = prometheus.Histogram(
             "nbspam_judging_seconds", text, buckets=_ENDS, registry=registry
@@ -83,7 +69,7 @@ class Metrics(Collector):
         text = "Messages learned or forgotten (TELL)."
         self._results = counter("told_messages", text, result=results)
         text = "Requests refused, and clients that hung up."
-        self._errors = counter("errors", text, kind=_KINDS.values())
+        self._errors = counter("errors", text, kind=[kind for kind, _ in spamd.KINDS.values()])
         self._bytes = counter("received_bytes", "Bytes of messages, as sent.")
         gauge("connections", "Open connections.", lambda: clients.n_open)
         gauge("parked_connections", "Connections that wait.", lambda: clients.n_idle)
@@ -96,7 +82,11 @@ class Metrics(Collector):
         gauge("learning_queue_messages", text, lambda: teacher.n_waiting if teacher else 0)
         text = "Unix time of the model file."
         gauge("model_modified_timestamp_seconds", text, lambda: current.use().modified)
-        gauge("unusable_models", "Model files that are bad.", lambda: current.n_unusable)
+        gauge(
+            "unusable_models",
+            "Models and lists of senders that are bad.",
+            lambda: current.n_unusable,
+        )
         info = prometheus.Info("nbspam_build", "The version.", registry=registry)
         info.info({"version": __version__})
         registry.register(self)
@@ -109,8 +99,7 @@ class Metrics(Collector):
         return new
 
     def _gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
-        gauge = prometheus.Gauge(f"nbspam_{name}", text, registry=self._registry)
-        gauge.set_function(value)
+        prometheus.Gauge(f"nbspam_{name}", text, registry=self._registry).set_function(value)
 
     def count(self, entry: Entry, code: int) -> None:
         """Count a request; code: of the refusal, or 0."""
@@ -118,7 +107,7 @@ class Metrics(Collector):
             self._requests.labels(entry.command).inc()
         self._bytes.inc(entry.size or 0)
         if code:
-            self._errors.labels(_KINDS[code]).inc()
+            self._errors.labels(spamd.KINDS[code][0]).inc()
         if entry.result:
             self._results.labels(entry.result).inc()
         if entry.verdict:

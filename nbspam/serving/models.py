@@ -5,8 +5,10 @@ without a model get the common model's verdict.  A user's model that cannot be u
 requests of that user alone, and spamc outputs their mail as it was.
 
 A client names the user, so a name is a file name from outside: only letters, digits and `_.@+-`, no
-dot or dash first, at most 128 characters, and nothing below the folder may be a link.  Only the
-server may write to the folder: elsewhere a file could become a link between two looks at it.
+dot or dash first, at most 128 characters, and nothing below the folder may be a link.  Between two
+looks at it a file may become a link only where others can write: so only the server may write to
+the folder, which is resolved once, and nobody to the folders above it without the sticky bit.  In a
+user's own folder, which may be the user's, the file is opened with O_NOFOLLOW.
 """
 
 import logging
@@ -82,9 +84,8 @@ class OpenModel:
                 below.check(path, metadata.settings)
             make = below.classifier if below else Classifier
             classifier = make(metadata, counts, opening.words)
-            self.filter = TokenFilter(
-                classifier, opening.cut_offs(metadata), senders=opening.senders
-            )
+            cut_offs = opening.cut_offs(metadata)
+            self.filter = TokenFilter(classifier, cut_offs, senders=opening.senders)
         except BaseException:
             close()
             raise
@@ -104,7 +105,7 @@ class CurrentModel:
         base: what it is read through, and what there is while it is missing.
         """
         self._path, self._opening, self._base = path, opening, base
-        self._is_unusable = False
+        self._is_unusable = self._has_unusable_lists = False
         self._lock = threading.RLock()
         handle = opening.handles.get(path)
         self._seen = self._stamp(handle)
@@ -112,8 +113,9 @@ class CurrentModel:
 
     @property
     def n_unusable(self) -> int:
-        """How many files are unusable, or missing: of the model, and of its base."""
-        return self._is_unusable + (self._base.n_unusable if self._base else 0)
+        """How many files are unusable, or missing: of the model, of its base, and of senders."""
+        below = self._base.n_unusable if self._base else 0
+        return self._is_unusable + self._has_unusable_lists + below
 
     def _opened(self, handle: int | None = None) -> OpenModel:
         base = self._base.use() if self._base else None
@@ -140,6 +142,7 @@ class CurrentModel:
     def use(self, user: str = "") -> OpenModel:
         """Return the newest version; the one before where that cannot be used."""
         with self._lock:
+            self._reread_lists()
             stamp = self._stamp(None)
             if stamp != self._seen:
                 self._seen = stamp  # a version that cannot be used is reported once
@@ -153,6 +156,18 @@ class CurrentModel:
                         self._is_unusable = False
                         _logger.info(f"{self._path}: the model can be used again and was opened")
             return self._model
+
+    def _reread_lists(self) -> None:
+        """Read the lists of senders again if a file of them has changed."""
+        try:
+            if self._opening.senders is None or not self._opening.senders.reread():
+                return
+        except NbspamError as error:
+            self._has_unusable_lists = True
+            _logger.warning(f"{error}; the server keeps using the previous lists of senders")
+        else:
+            self._has_unusable_lists = False
+            _logger.info("a list of senders has changed; the lists were read again")
 
     def filter_for(self, user: str = "") -> TokenFilter:
         """Return the filter of the newest version."""
@@ -205,7 +220,15 @@ class UserFiles(NamedTuple):
                 f"{root}: other users than the server's can write there, and could replace any"
                 " model; let only the server's user own and write it (mode 0700)"
             )
-        return UserFiles(Path(os.path.realpath(root)), below)
+        root = Path(os.path.realpath(root))
+        for above in root.parents:
+            mode = above.stat().st_mode
+            if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+                raise ServingError(
+                    f"{root}: everybody can write to {above} above it, and could replace it; run"
+                    f" chmod o-w {above}"
+                )
+        return UserFiles(root, below)
 
     def path(self, user: str) -> Path | None:
         """Return where a user's model is or would be; None for a name that no file may have."""
@@ -334,20 +357,20 @@ class Setup(NamedTuple):
     base: Path | None = None  # that the model is read through, as those of users are through it
     users: UserFiles | None = None  # where their models are
     n_workers: int = 1
-    open_users: int = 100  # of their models stay open, of all workers together
     limits: Limits = Limits()
     can_tell: bool = False  # whether clients may teach
     x_spam: bool = False  # whether messages get SpamAssassin's headers too
     senders: SenderLists | None = None  # allowed and blocked ones
+    open_users: int = 100  # of their models stay open, of all workers together
 
     def cut_offs_of(self, metadata: Metadata) -> CutOffs:
         """Return the cut-offs for a model; raises OptionError."""
         cut_offs = CutOffs.of_model(metadata)
-        is_binary = len(metadata.settings.classes) == 2
-        return cut_offs.changed(*self.cut_offs) if is_binary else cut_offs
+        return cut_offs.changed(*self.cut_offs) if len(metadata.settings.classes) == 2 else cut_offs
 
     def common(self, opening: Opening) -> CurrentModel:
         """Open the model that is not a user's; raises NbspamError."""
+        opening = opening._replace(senders=self.senders)
         if self.users is not None:
             return CurrentModel(self.path, opening._replace(is_base=True))
         below = CurrentModel(self.base, opening._replace(is_base=True)) if self.base else None
@@ -359,12 +382,10 @@ class Setup(NamedTuple):
         Workers divide the memory that one may take.  handles: of the files to begin with.
         """
         n = self.n_workers + 1  # one is for short messages
-        opening = Opening(self.cut_offs_of, senders=self.senders)
+        opening = Opening(self.cut_offs_of)
         # A worker's cache is of use for its own messages alone, so few workers have a whole one.
-        words, in_memory = (
-            min(opening.words, max(20_000, 4 * opening.words // n)),
-            opening.in_memory // n,
-        )
+        words = min(opening.words, max(20_000, 4 * opening.words // n))
+        in_memory = opening.in_memory // n
         if is_for_large:
             words, in_memory = 10_000, 0
         common = self.common(opening._replace(words=words, in_memory=in_memory, handles=handles))

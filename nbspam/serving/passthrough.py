@@ -59,9 +59,7 @@ def evidence_value(name: str, words: Iterable[tuple[str, float]]) -> str:
             lines.append("")
             room = _COLUMNS
         lines[-1] += f" {item}"
-    if not items:
-        return "none"
-    return "\n".join(lines).removeprefix(" ")
+    return "\n".join(lines).removeprefix(" ") or "none"
 
 
 def _quoted(word: str) -> str:

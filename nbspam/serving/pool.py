@@ -167,12 +167,10 @@ class Worker:
             ours.settimeout(self._setup.limits.reading)  # for it to read, and to answer
             self._opened.enter_context(ours)
             self.stream = self._opened.enter_context(ours.makefile("rwb"))
+            command = [sys.executable, "-c", _CODE.format(sys.path, theirs.fileno())]
+            fds, null = [theirs.fileno(), *handles.values()], subprocess.DEVNULL
             self.process = subprocess.Popen(
-                [sys.executable, "-c", _CODE.format(sys.path, theirs.fileno())],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno(), *handles.values()],
+                command, stdin=null, stdout=null, stderr=null, pass_fds=fds
             )
         pickle.dump((self._setup, handles, self._is_for_large), self.stream)
         self.stream.flush()  # it opens the model now, not with its first message

@@ -16,13 +16,10 @@ from typing import TYPE_CHECKING
 
 from nbspam.errors import LockedError, NbspamError
 from nbspam.reading import header_fields
-from nbspam.serving import pool, spamd
-from nbspam.serving.clients import Client, Clients, MemoryBudget
+from nbspam.serving import clients, pool, sockets, spamd, teaching
 from nbspam.serving.log import UNCHANGED, Entry, Log
 from nbspam.serving.models import CurrentModel, Setup
-from nbspam.serving.sockets import notify
 from nbspam.serving.spamd import LARGE, PING, SKIP, TELL, RefusedError, Request
-from nbspam.serving.teaching import LearnRequest, Teacher
 
 if TYPE_CHECKING:
     from nbspam.serving.metrics import Metrics
@@ -55,11 +52,11 @@ class Server:
         """
         self.current, self._log = current, log
         self._limits = limits = setup.limits
-        self._teacher = Teacher(setup) if setup.can_tell else None
-        self._classifying = MemoryBudget(3 * limits.max_size, limits)
+        self._teacher = teaching.Teacher(setup) if setup.can_tell else None
+        self._classifying = clients.MemoryBudget(3 * limits.max_size, limits)
         # Messages to learn that wait for the model must not fill the other.
-        self._learning = MemoryBudget(limits.max_size, limits)
-        self.clients = Clients(limits, self._serve, (self._classifying, self._learning))
+        self._learning = clients.MemoryBudget(limits.max_size, limits)
+        self.clients = clients.Clients(limits, self._serve, (self._classifying, self._learning))
         self._workers = pool.WorkerPool(setup, current)
         self._large = pool.WorkerPool(setup, current, is_for_large=True)
         self._metrics: Metrics | None = None
@@ -98,7 +95,7 @@ class Server:
 
     # One client
 
-    def _serve(self, client: Client) -> None:
+    def _serve(self, client: clients.Client) -> None:
         """Answer one client; nothing that it does raises."""
         entry, code = _HUNG_UP, spamd.DISCONNECTED
         try:
@@ -115,7 +112,7 @@ class Server:
         if self._log and entry.action:
             self._log.write(entry)
 
-    def _answered(self, client: Client) -> Reply:
+    def _answered(self, client: clients.Client) -> Reply:
         """Read and answer a client's request; raises ConnectionError when the client has gone."""
         entry, started = Entry(), time.perf_counter()
         try:
@@ -131,7 +128,7 @@ class Server:
             reply, entry, code = self._refused(error, entry)
         return reply, entry._replace(seconds=time.perf_counter() - started), code
 
-    def _request(self, client: Client) -> Request | None:
+    def _request(self, client: clients.Client) -> Request | None:
         """Read a request; None of a client that closed without one.
 
         Raises RefusedError for an invalid one, TimeoutError, or OSError when the client has gone.
@@ -159,7 +156,7 @@ class Server:
                 body = client.body(length or most + 1, body)
             if len(body) > most:
                 raise spamd.too_large("the message", most)
-        if length is not None and (n := len(body) + client.n_unread()) != length:
+        if length is not None and (n := len(body) + len(client.stream.peek())) != length:
             reason = f"(Content-Length mismatch: Expected {length} bytes, got {n} bytes)"
             raise RefusedError(spamd.PROTOCOL, reason)
         client.is_read_whole = True
@@ -179,13 +176,11 @@ class Server:
         if command in (PING, SKIP):
             return Entry(command=command)
         action = "classify" if command != TELL else "learn" if request.set_local else "forget"
-        mid = ""
-        if self._log:
-            mid = header_fields.message_id(request.beginning(header_fields.HEAD))
+        mid = header_fields.message_id(request.beginning(header_fields.HEAD)) if self._log else ""
         label = request.message_class if action == "learn" else ""
         return Entry(action, command, mid, request.user, label=label, size=len(request.body))
 
-    def _answer(self, client: Client, request: Request, entry: Entry) -> Reply:
+    def _answer(self, client: clients.Client, request: Request, entry: Entry) -> Reply:
         """Answer a request that was read whole."""
         if request.command in (PING, SKIP):
             return spamd.PONG if request.command == PING else b"", entry, 0
@@ -204,7 +199,7 @@ class Server:
         reply, verdict, probability, reason = answer
         return reply, entry._replace(verdict=verdict, probability=probability, reason=reason), 0
 
-    def _learn(self, client: Client, request: Request) -> str | Exception:
+    def _learn(self, client: clients.Client, request: Request) -> str | Exception:
         """Learn or forget a message; return what was done."""
         assert self._teacher is not None
         is_empty = not request.body or request.body.isspace()  # which is nothing to learn
@@ -212,9 +207,9 @@ class Server:
             return UNCHANGED
         is_spam = request.message_class == "spam" if request.set_local else None
         if request.is_large:
-            lesson = LearnRequest(partial(self._large.tokenize, request), is_spam)
+            lesson = teaching.LearnRequest(partial(self._large.tokenize, request), is_spam)
         else:
-            lesson = LearnRequest(bytes(request.body), is_spam)
+            lesson = teaching.LearnRequest(bytes(request.body), is_spam)
         path = self._teacher.path_of(lesson, request.user)
         with client.idle():
             return self._teacher.submit(path, lesson)
@@ -260,10 +255,10 @@ def serve(
     try:
         server.start(listeners, metrics_listeners)
         on_start()
-        notify("READY=1")
+        sockets.notify("READY=1")
         while signal.sigwait(pool.SIGNALS) == signal.SIGHUP:
             server.current.use()
-        notify("STOPPING=1")
+        sockets.notify("STOPPING=1")
         server.close()
     finally:
         while signal.sigpending().intersection(pool.SIGNALS):  # a second one would end it too early

@@ -74,14 +74,11 @@ def check_place(place: str, any_address: bool) -> None:
     """
     host, _ = _host_and_port(place)
     with contextlib.suppress(ValueError):  # a name
-        _check_address(place, ipaddress.ip_address(host), any_address)
+        _check_address(place, host, any_address)
 
 
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-
-
-def _check_address(place: str, address: _Address, any_address: bool) -> None:
-    if not (any_address or address.is_loopback):
+def _check_address(place: str, address: str | int, any_address: bool) -> None:
+    if not (any_address or ipaddress.ip_address(address).is_loopback):
         raise OptionError(
             f"{place} can be reached from other machines, and the protocol has no passwords",
             Remedy.ANY_ADDRESS,
@@ -101,7 +98,7 @@ def tcp_sockets(place: str, any_address: bool) -> Iterator[list[socket.socket]]:
         try:
             infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             for family, _, _, _, address in dict.fromkeys(infos):
-                _check_address(place, ipaddress.ip_address(address[0]), any_address)
+                _check_address(place, address[0], any_address)
                 made = socket.create_server(address, family=family, backlog=BACKLOG)
                 listeners.append(opened.enter_context(made))
                 made.setblocking(False)

@@ -39,14 +39,16 @@ _NOT_PRINTABLE = re.compile("[^ -~]+")
 # Exit codes of <sysexits.h>, and spamd's own for a timeout.
 DATA, UNAVAILABLE, SOFTWARE, UNUSABLE, TEMPORARY, PROTOCOL, TIMEOUT = 65, 69, 70, 74, 75, 76, 79
 DISCONNECTED = -1  # of no reply: the client has gone before it
-_TITLES = {  # between the code and the reason
-    DATA: "Message refused",
-    UNAVAILABLE: "Service Unavailable",
-    SOFTWARE: "Internal error",
-    UNUSABLE: "Model unusable",
-    TEMPORARY: "Try again later",
-    PROTOCOL: "Bad header line",
-    TIMEOUT: "Timeout",
+# The label of a metric, and what stands between the code and the reason.
+KINDS = {
+    DATA: ("message", "Message refused"),
+    UNAVAILABLE: ("tell_disabled", "Service Unavailable"),
+    SOFTWARE: ("bug", "Internal error"),
+    UNUSABLE: ("model", "Model unusable"),
+    TEMPORARY: ("busy", "Try again later"),
+    PROTOCOL: ("protocol", "Bad header line"),
+    TIMEOUT: ("timeout", "Timeout"),
+    DISCONNECTED: ("disconnected", ""),
 }
 
 
@@ -61,7 +63,7 @@ class RefusedError(Exception):
     def line(self) -> bytes:
         """The whole reply."""
         reason = _NOT_PRINTABLE.sub(" ", str(self))[:500]
-        return f"SPAMD/1.0 {self.code} {_TITLES[self.code]}: {reason}\r\n".encode()
+        return f"SPAMD/1.0 {self.code} {KINDS[self.code][1]}: {reason}\r\n".encode()
 
 
 class Request(NamedTuple):
@@ -79,11 +81,8 @@ class Request(NamedTuple):
     @property
     def is_large(self) -> bool:
         """Whether it is for the process that reads large messages."""
-        return (
-            self.compressed
-            or len(self.body) > LARGE
-            or unpacking(bytes(self.body[:MAGIC_BYTES])) is not None
-        )
+        beginning = bytes(self.body[:MAGIC_BYTES])
+        return self.compressed or len(self.body) > LARGE or unpacking(beginning) is not None
 
     def message(self, max_size: int) -> bytes:
         """Return the message, decompressed if necessary; raises RefusedError."""

@@ -20,9 +20,7 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import PendingMessages, forget, learn, open_for_learning
 from nbspam.names import HAM
 from nbspam.scoring.base import Base, open_base
-from nbspam.serving.answer import message_to_learn
-from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED
-from nbspam.serving.models import Setup
+from nbspam.serving import answer, log, models
 from nbspam.serving.spamd import PROTOCOL, TEMPORARY, UNAVAILABLE, RefusedError
 from nbspam.store.metadata import ModelSettings
 from nbspam.store.writing import LockWait
@@ -74,7 +72,7 @@ def apply_requests(
         todo: list[_Todo] = []
         for message, is_spam in requests:
             if isinstance(message, bytes):
-                todo.append((is_spam, message_to_learn(message, wanted)))
+                todo.append((is_spam, answer.message_to_learn(message, wanted)))
             else:
                 todo.append((is_spam, message(wanted)))
         for save in _saves(todo):
@@ -116,12 +114,12 @@ def _applied(
     for is_spam, message in save:
         row = rows.get(message.digest, (0,) * len(settings.classes))
         if is_spam is None:
-            done.append(FORGOTTEN if any(row) else UNCHANGED)
+            done.append(log.FORGOTTEN if any(row) else log.UNCHANGED)
             messages += [message] * sum(row)  # as often as it was learned
         else:
             label = _class_of(path, settings, is_spam)
             is_known = row[settings.classes.index(label)]
-            done.append(UNCHANGED if is_known else MOVED if any(row) else LEARNED)
+            done.append(log.UNCHANGED if is_known else log.MOVED if any(row) else log.LEARNED)
             messages.append(message._replace(label=label))
     try:
         if messages and save[0][0] is None:
@@ -182,7 +180,7 @@ class Teacher:
     it.  So a model that another program has locked keeps one thread busy, and its users waiting.
     """
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: models.Setup) -> None:
         self._setup, self._limits = setup, setup.limits
         self._changed = threading.Condition()
         self._queue: list[_PendingRequest] = []  # those that are not being applied yet

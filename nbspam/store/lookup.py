@@ -33,16 +33,13 @@ import stat
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from json.encoder import encode_basestring
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy
+from nbspam.names import is_url
 from nbspam.store import metadata
 from nbspam.store.metadata import Metadata, MetadataError
-
-if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
-    from pathlib import Path
-
 
 TOKENS_LINE = b'"tokens": {\n'
 LEARNED_LINE = b'},"learned": {\n'
@@ -58,6 +55,7 @@ MARKS = 1 << 14  # places in the cache, about, 1.5 MB, of a model of less than 1
 PROBE = 256
 COPIED = 1 << 16  # bytes copied at a time
 _COUNT = rb"(?:0|[1-9]\d{0,15})"  # as JSON writes it
+FileName = str | os.PathLike[str]  # importing pathlib takes 3 ms
 LINE_LIMIT = 1 << 13  # bytes; the tokenizer's longest token is much shorter
 
 token_key: Callable[[str], str] = encode_basestring  # a token as its line begins, in quotes
@@ -71,7 +69,7 @@ class Model(NamedTuple):
     learned: dict[str, Row]  # digest of a message -> how often it was learned, per class
 
 
-def open_model_file(path: "str | Path", follows_links: bool = True) -> int:
+def open_model_file(path: FileName, follows_links: bool = True) -> int:
     """Return a file descriptor of a model file, for reading; raises ModelError.
 
     follows_links: False refuses a path that is a link itself.
@@ -80,6 +78,9 @@ def open_model_file(path: "str | Path", follows_links: bool = True) -> int:
         no_link = 0 if follows_links else os.O_NOFOLLOW
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | no_link)
     except FileNotFoundError:
+        if is_url(path):
+            what = f"{path}: is a URL, and a model is a file; download it, and name the copy"
+            raise ModelError(what) from None
         raise ModelError(f"{path}: model not found", Remedy.CREATE_MODEL, path=path) from None
     except PermissionError as error:
         from nbspam.store.writing import unreadable
@@ -96,7 +97,7 @@ def open_model_file(path: "str | Path", follows_links: bool = True) -> int:
     return handle
 
 
-def _without_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return a JSON object's pairs as a dict; raises MetadataError (for object_pairs_hook)."""
     fields = dict(pairs)
     if len(fields) != len(pairs):
@@ -115,12 +116,10 @@ def rank(line: bytes) -> bytes:
     return _LEDGER + key if key.startswith(b" ") else key
 
 
-class RowTexts(dict[Row, str]):
-    """The text after a line's key, by its counts; few differ, and each is formatted once."""
-
-    def __missing__(self, row: Row) -> str:
-        text = self[row] = f": [{', '.join(map(str, row))}]"
-        return text
+@functools.lru_cache(1 << 16)  # few counts differ
+def row_text(row: Row) -> str:
+    """Return the text after a line's key, of these counts."""
+    return f": [{', '.join(map(str, row))}]"
 
 
 @functools.lru_cache(maxsize=2)  # a command opens its model, and its base, several times: 1 ms
@@ -130,20 +129,14 @@ def _metadata_in(text: bytes) -> tuple[Metadata, Any]:
     Raises MetadataError, ValueError, RecursionError.
     """
     # With what comes after them, whose keys are none of theirs.
-    fields = json.loads(
-        text + b'\n"tokens": 0, "learned": 0}', object_pairs_hook=_without_duplicates
-    )
+    fields = json.loads(text + b'\n"tokens": 0, "learned": 0}', object_pairs_hook=_unique_keys)
     return metadata.load_metadata(fields), fields.get("derived")
 
 
 class Lookup:
     """An open model file.  Close it, or use it as a context manager."""
 
-    def __init__(
-        self,
-        path: "str | Path",
-        handle: int | None = None,
-    ) -> None:
+    def __init__(self, path: FileName, handle: int | None = None) -> None:
         """Open the model and read its metadata; raises ModelError.
 
         handle: the file's descriptor, if it is open; `close` closes it, and `path` is for errors.
@@ -152,8 +145,6 @@ class Lookup:
         self._handle = open_model_file(path) if handle is None else handle
         try:
             self._held = b""
-            # Few counts differ: of the tokens, and of the ledger.
-            self._parsed: tuple[dict[bytes, Row], dict[bytes, Row]] = ({}, {})
             self._size = os.fstat(self._handle).st_size
             self.metadata: Metadata
             self.derived: Any  # of the metadata, as the file states it
@@ -165,8 +156,9 @@ class Lookup:
         # The ranks of some lines, in order, and where they begin.
         self._marks = [b"", END], [start, self._size - len(END)]
         self._finest = max(FINE, min(BLOCK, self._size // MARKS))
-        # What is a row of a token, and of the ledger.
-        self._is_row = self.metadata.settings.counts.is_row, metadata.is_row
+        # Of the tokens and of the ledger: the counts met, of which few differ, and which are valid.
+        rows: tuple[dict[bytes, Row], dict[bytes, Row]] = ({}, {})
+        self._rows_of = (rows[0], self.metadata.settings.counts.is_row), (rows[1], metadata.is_row)
         width = len(self.metadata.settings.classes)
         self._line = re.compile(
             rb' ?"(?:[^"\\\n]|\\.)*": \[(%b(?:, %b){%d})\],?' % (_COUNT, _COUNT, width - 1)
@@ -274,12 +266,10 @@ class Lookup:
             misplaced = "its ledger does not begin where its tokens end"
             raise self.damaged(misplaced if is_there else "it has no messages")
         ledger = border + len(LEARNED_LINE)
-        keys, starts = self._marks
+        keys, starts = self._copied_marks()
         at = bisect_left(keys, LEARNED_LINE)
-        self._marks = (
-            [*keys[:at], LEARNED_LINE, _LEDGER, *keys[at:]],
-            [*starts[:at], border, ledger, *starts[at:]],
-        )
+        keys[at:at], starts[at:at] = (LEARNED_LINE, _LEDGER), (border, ledger)
+        self._marks = keys, starts
         return (starts[0], border), (ledger, starts[-1])
 
     def _lines(self, ledger: bool) -> Iterator[bytes]:
@@ -320,7 +310,6 @@ class Lookup:
 
     def _entries(self, lines: Iterable[bytes]) -> Iterator[tuple[str, str, Row]]:
         """Yield key, name and counts of lines; raises ModelError unless nbspam writes them so."""
-        texts = RowTexts()
         for line in lines:
             row = self.row(line)
             key = line.rpartition(b": [")[0].decode("utf-8", "replace")
@@ -333,7 +322,7 @@ class Lookup:
                     name = ""  # which has another key
             key = f' "{name}"' if is_ledger else token_key(name)
             # JSON can spell half of a character, which no file can hold.
-            is_same = (key + texts[row]).encode("utf-8", "replace") == line
+            is_same = (key + row_text(row)).encode("utf-8", "replace") == line
             if not is_same or (is_ledger and not metadata.is_digest(name)):
                 raise self.damaged(f"the line {metadata.shown(line)} is not as nbspam writes it")
             yield key, name, row
@@ -398,15 +387,12 @@ class Lookup:
 
     def row(self, line: bytes) -> Row:
         """Return the counts in a line of a token or of the ledger; raises ModelError."""
-        match = self._line.fullmatch(line)
-        if match:
-            is_ledger = line.startswith(b" ")
-            parsed = self._parsed[is_ledger]
-            row = parsed.get(match[1])
-            if row is not None:
+        if match := self._line.fullmatch(line):
+            parsed, is_row = self._rows_of[line.startswith(b" ")]
+            if row := parsed.get(match[1]):
                 return row
             row = tuple(map(int, match[1].split(b", ")))
-            if self._is_row[is_ledger](row, self.metadata.learned.messages):
+            if is_row(row, self.metadata.learned.messages):
                 parsed[match[1]] = row
                 return row
         text = line[:80].decode("utf-8", "replace")
@@ -419,9 +405,10 @@ class Lookup:
         try:
             chunk = os.pread(self._handle, length, position)
         except OSError as error:
-            raise ModelError(
-                f"{self._path}: the model cannot be read ({error.strerror}); check the disk"
-            ) from error
+            problem = f"the model cannot be read ({error.strerror}); check the disk"
+            if self._handle < 0:
+                problem = "the model was closed; open it again"
+            raise ModelError(f"{self._path}: {problem}") from error
         if len(chunk) < length:
             raise ModelError(
                 f"{self._path}: the model shrank while it was read; run it again, and write"
@@ -459,7 +446,7 @@ class Lookup:
         )
 
 
-def read_model(path: "str | Path") -> Model:
+def read_model(path: FileName) -> Model:
     """Return the model in a file, every line of it validated.
 
     Raises ModelError: no such file, not a model, damaged, newer than this program.
@@ -468,7 +455,7 @@ def read_model(path: "str | Path") -> Model:
         return lookup.model()
 
 
-def checked_model(path: "str | Path") -> Model:
+def checked_model(path: FileName) -> Model:
     """Return the model in a file; raises ModelError also if its numbers contradict each other."""
     model, wrong = disagreements(path)
     if wrong:
@@ -479,7 +466,7 @@ def checked_model(path: "str | Path") -> Model:
 _TOLERANCE = 2e-6  # of the bias, in nats, which has six decimals
 
 
-def disagreements(path: "str | Path") -> tuple[Model, list[str]]:
+def disagreements(path: FileName) -> tuple[Model, list[str]]:
     """Read a whole model; return it with clauses that say which of its numbers contradict others.
 
     Raises ModelError when it is not a model, or a line is not as nbspam writes it.
@@ -493,10 +480,8 @@ def disagreements(path: "str | Path") -> tuple[Model, list[str]]:
         "hosts": "its counts of hosts are not those of its tokens",
     }
     wrong = [clause for key, clause in clauses.items() if stated[key] != true[key]]
-    if not all(
-        a is b or (None not in (a, b) and abs(a - b) < _TOLERANCE)
-        for a, b in zip(true["bias"], stated["bias"], strict=True)
-    ):
+    pairs = zip(true["bias"], stated["bias"], strict=True)
+    if not all(a is b or (None not in (a, b) and abs(a - b) < _TOLERANCE) for a, b in pairs):
         wrong.append("its bias does not follow from its counts")
     settings, learned = model.metadata
     times = map(sum, zip(*model.learned.values(), strict=True))  # it may name fewer than learned

@@ -50,8 +50,6 @@ HostRows = Mapping[tuple[int, ...], int]  # mails per class of a host -> how man
 Counted = tuple[tuple[Histogram, ...], HostRows]  # of tokens: how many per class have each count
 _NO_HOSTS: HostRows = MappingProxyType({})
 TraitHistograms = tuple[tuple[Values, ...], ...]  # per trait, in the order of TRAITS; per class
-
-
 TableColumns = tuple[tuple[str, str], ...]  # names of those with texts and labels
 _COLUMNS_LIMIT, _COLUMN_NAME_LIMIT = 10, 200  # pairs, and characters of a name
 
@@ -188,9 +186,11 @@ class Metadata(NamedTuple):
         return tuple(map(math.fsum, zip(priors, absent, strict=True)))
 
 
-def no_histograms(n_classes: int) -> TraitHistograms:
-    """Return the histograms of no message."""
-    return tuple(tuple({} for _ in range(n_classes)) for _ in NAMES)
+def empty_state(settings: ModelSettings, calibrations: tuple[Calibrations, ...]) -> LearnedState:
+    """Return the learned state of a model without messages."""
+    n = len(settings.classes)
+    traits: TraitHistograms = (({},) * n,) * len(NAMES) if settings.has_traits else ()
+    return LearnedState((0,) * n, ({},) * n, calibrations, trait_histograms=traits)
 
 
 def histograms_of(rows: Collection[Row], n_classes: int) -> tuple[Counter[int], ...]:
@@ -228,16 +228,12 @@ _HIGHEST = 1_000  # no trait's scale goes as far
 
 def derived_fields(metadata: Metadata) -> dict[str, Any]:
     """Return the numbers derived from the tokens' counts, as JSON."""
+    decimals = calibration.PRECISION_DECIMALS
+    histograms = (sorted(row.items()) for row in metadata.learned.count_histograms)
     return {
         "tokens": metadata.n_tokens,
-        "bias": [
-            round(b, calibration.PRECISION_DECIMALS) if math.isfinite(b) else None
-            for b in metadata.bias
-        ],
-        "count_histograms": [
-            {str(count): row[count] for count in sorted(row)}
-            for row in metadata.learned.count_histograms
-        ],
+        "bias": [round(b, decimals) if math.isfinite(b) else None for b in metadata.bias],
+        "count_histograms": [{str(count): n for count, n in pairs} for pairs in histograms],
         "hosts": [[*row, hosts] for row, hosts in sorted(metadata.learned.host_rows.items())],
     }
 
@@ -283,9 +279,7 @@ def _dumped(settings: ModelSettings, calibrations: Sequence[Calibrations]) -> di
     }
 
 
-def dump_histograms(
-    histograms: TraitHistograms, classes: Sequence[str]
-) -> dict[str, dict[str, dict[str, object]]]:
+def dump_histograms(histograms: TraitHistograms, classes: Sequence[str]) -> dict[str, Any]:
     """Return the histograms as JSON; {} of a model without traits.
 
         {"words": {"ham": {"lowest": 12, "counts": [1, 0, 3]}, "spam": …}, …}
@@ -369,14 +363,13 @@ class _Fields(NamedTuple):
 
     def inner(self, key: str) -> "_Fields":
         """Return an object within this one."""
-        values = self.take(key, _is_object, f"no {self.place}{key}")
-        return _Fields(values, f"{self.place}{key} ")
+        path = f"{self.place}{key}"
+        return _Fields(self.take(key, _is_object, f"no {path}"), f"{path} ")
 
-    def choice(self, key: str, values: Collection[str]) -> str:
+    def choice(self, key: str, values: tuple[str, ...]) -> Any:
         """Return one of these values."""
         unknown = f"an unknown {self.place}{key.replace('_', ' ')} {shown(self.values[key])}"
-        value: str = self.take(key, lambda v: isinstance(v, str) and v in values, unknown)
-        return value
+        return self.take(key, values.__contains__, unknown)
 
 
 def _frozen(value: Any) -> Any:
@@ -432,32 +425,24 @@ def _loaded_state(top: _Fields, settings: ModelSettings) -> LearnedState:
         raise ValueError("no bias of a class with messages")
     histograms = traits.values["histograms"]
     rows = derived.take("count_histograms", _list(_is_object, n))
+    highest = [n and MESSAGES_LIMIT for n in messages] if repeats else messages
+    is_older = settings.rules < RULES
     return LearnedState(
         messages,
-        tuple(
-            _loaded_histogram(row, m if not repeats else m and MESSAGES_LIMIT)
-            for row, m in zip(rows, messages, strict=True)
-        ),
+        tuple(map(_loaded_histogram, rows, highest)),
         _loaded_calibrations(settings, calibrations),
         top.choice("calibrated_by", ORIGINS),
         _loaded_host_rows(derived, messages),
-        load_histograms(histograms, classes, messages, settings.rules < RULES)
-        if settings.has_traits
-        else (),
-        top.take("columns", _list(_is_pair, None)) if "columns" in top.values else (),
+        load_histograms(histograms, classes, messages, is_older) if settings.has_traits else (),
+        top.take("columns", _are_columns) if "columns" in top.values else (),
         *_loaded_lessons(top, settings),
     )
 
 
 def _loaded_calibrations(settings: ModelSettings, fields: _Fields) -> tuple[Calibrations, ...]:
     return tuple(
-        Calibrations(
-            *(
-                _loaded_calibration(scale, fields.inner(settings.classes[k]), settings.rules)
-                for scale in settings.scales
-            )
-        )
-        for k in settings.scored_classes
+        Calibrations(*(_loaded_calibration(s, of_class, settings.rules) for s in settings.scales))
+        for of_class in (fields.inner(settings.classes[k]) for k in settings.scored_classes)
     )
 
 
@@ -477,13 +462,10 @@ def _loaded_lessons(
         if not _list(lambda _: True, len(Lesson._fields))(row):
             return False
         digest, label, inputs = row
-        return (
-            (digest == "" or is_digest(digest))
-            and type(label) is int
-            and label in classes
-            and _list(are_inputs, len(settings.scored_classes))(inputs)
-            and all(len(x) in (0, sizes[i]) for xs in inputs for i, x in enumerate(xs))
-        )
+        is_known = (digest == "" or is_digest(digest)) and type(label) is int and label in classes
+        if not (is_known and _list(are_inputs, len(settings.scored_classes))(inputs)):
+            return False
+        return all(len(x) in (0, sizes[i]) for xs in inputs for i, x in enumerate(xs))
 
     lessons = top.take("lessons", _list(is_lesson), "no lessons of its calibrations")
     before = top.inner("before_lessons")
@@ -513,11 +495,9 @@ def _loaded_calibration(scale: calibration.Scale, several: _Fields, rules: int) 
         return calibration.untrained(scale)
     fields, size = several.inner(scale.name), scale.size
     precision = fields.take("precision", _list(_list(_is_in_nats, size), size))
-    if not calibration.is_positive_definite(precision) or not all(
-        math.isclose(precision[i][j], precision[j][i], rel_tol=1e-6, abs_tol=1e-9)
-        for i in range(size)
-        for j in range(i)
-    ):
+    mirrored = ((precision[i][j], precision[j][i]) for i in range(size) for j in range(i))
+    is_symmetric = all(math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9) for a, b in mirrored)
+    if not (is_symmetric and calibration.is_positive_definite(precision)):
         raise ValueError("a precision matrix that is not positive definite")
     is_range = _list(_is_in_nats, 2)
     return Calibration(
@@ -541,11 +521,8 @@ def load_histograms(
     loaded = []
     for name in NAMES:
         row = fields.get(name, {k: {"lowest": 0, "counts": []} for k in classes})
-        if not (
-            isinstance(row, dict)
-            and row.keys() == set(classes)
-            and all(map(_are_values, row.values()))
-        ):
+        is_by_class = isinstance(row, dict) and row.keys() == set(classes)
+        if not (is_by_class and all(map(_are_values, row.values()))):
             raise ValueError("no histogram of a trait for each class")
         if any(sum(row[k]["counts"]) > n for k, n in zip(classes, messages, strict=True)):
             raise ValueError("a trait of more messages than were learned")
@@ -575,18 +552,15 @@ def _list(is_one: Check, length: int | None = None) -> Check:
     return lambda v: isinstance(v, list) and length in (None, len(v)) and all(map(is_one, v))
 
 
+_are_columns = _list(_list(lambda n: isinstance(n, str) and len(n) <= _COLUMN_NAME_LIMIT, 2))
+
+
 def _is_object(value: Any) -> bool:
     return isinstance(value, dict)
 
 
 def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value <= MESSAGES_LIMIT
-
-
-def _is_pair(value: Any) -> bool:
-    """Return whether a value of the file is the names of two columns."""
-    are_names = _list(lambda name: isinstance(name, str) and len(name) <= _COLUMN_NAME_LIMIT, 2)
-    return are_names(value)
 
 
 def is_digest(value: object) -> bool:
@@ -596,13 +570,8 @@ def is_digest(value: object) -> bool:
 
 def _are_classes(names: Any) -> bool:
     # A line end in a name would add a header of its own to marked mail.
-    return (
-        _list(lambda name: isinstance(name, str) and normal_label(name) == name.lower() != "")(
-            names
-        )
-        and 2 <= len(set(names)) == len(names)
-        and UNSURE not in names
-    )
+    are_labels = _list(lambda n: isinstance(n, str) and normal_label(n) == n.lower() != "")(names)
+    return are_labels and 2 <= len(set(names)) == len(names) and UNSURE not in names
 
 
 _NO_CLASSES = (
@@ -616,10 +585,7 @@ def _are_values(values: Any) -> bool:
     if not isinstance(values, dict):
         return False
     lowest, counts = values.get("lowest"), values.get("counts")
-    return (
-        type(lowest) is int
-        and isinstance(counts, list)
-        and set(map(type, counts)) <= {int}
-        and 0 <= lowest <= _HIGHEST - len(counts)
-        and (not counts or (min(counts) >= 0 < counts[0] and counts[-1] > 0))
-    )
+    if type(lowest) is not int or not isinstance(counts, list) or {*map(type, counts)} - {int}:
+        return False
+    is_whole = all(counts[:1] + counts[-1:])  # it begins and ends with a value that occurs
+    return is_whole and min(counts, default=0) >= 0 <= lowest <= _HIGHEST - len(counts)

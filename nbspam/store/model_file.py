@@ -17,20 +17,14 @@ from typing import IO
 
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy
-from nbspam.store import lookup
+from nbspam.store import lookup, writing
 from nbspam.store.lookup import Lookup, Model
 from nbspam.store.metadata import FORMAT, Metadata, dump_metadata
-from nbspam.store.writing import (
-    DEFAULT_WAIT,
-    LockWait,
-    is_as_written,
-    locked,
-    temporary_files,
-    write_atomically,
-)
+from nbspam.store.writing import DEFAULT_WAIT, LockWait
 
 _BATCH = 20_000  # tokens joined at a time when writing
 Write = Callable[[IO[bytes]], None]
+KeyOf = Callable[[str], str]
 digest_key = ' "{}"'.format  # as its line begins; the blank tells it from a token's
 
 
@@ -51,7 +45,7 @@ def put_model(
     Raises ModelError: the file cannot be written, must not be replaced, or is not a model.
     """
     with replacing(path, replace_old, wait=wait) as place:
-        write_atomically(place, write)
+        writing.write_atomically(place, write)
 
 
 @contextmanager
@@ -65,7 +59,7 @@ def replacing(
 
     Raises ModelError: the file is not a model, or must not be replaced (remedy: of that error).
     """
-    with locked(path, wait) as place:
+    with writing.locked(path, wait) as place:
         if not replace_old and place.exists():
             raise ModelExistsError(path, remedy)
         check_replaceable(place)
@@ -91,7 +85,7 @@ class UnsavedModel:
         """
         from tempfile import TemporaryFile  # with random 5 ms, which one message does without
 
-        with temporary_files(), TemporaryFile() as file:
+        with writing.temporary_files(), TemporaryFile() as file:
             write(file)
             file.flush()
             handle = os.dup(file.fileno())
@@ -120,13 +114,13 @@ def changing(
     if isinstance(place, UnsavedModel):
         yield place.lookup, place.put
         return
-    with locked(place, wait) as real, ExitStack() as stack:
+    with writing.locked(place, wait) as real, ExitStack() as stack:
         old = None
         if real.exists() or not may_be_new:
             old = stack.enter_context(Lookup(real))
-            if not is_as_written(real):
+            if not writing.is_as_written(real):
                 lookup.checked_model(real)
-        yield old, partial(write_atomically, real)
+        yield old, partial(writing.write_atomically, real)
 
 
 _SAMPLE = 4 << 10  # bytes
@@ -173,9 +167,7 @@ def write_lines(file: IO[bytes], model: Model) -> None:
     write_blocks(file, metadata, _blocks(counts), _blocks(learned, digest_key))
 
 
-def _blocks(
-    rows: Mapping[str, Row], key: Callable[[str], str] = lookup.token_key
-) -> Iterator[bytes]:
+def _blocks(rows: Mapping[str, Row], key: KeyOf = lookup.token_key) -> Iterator[bytes]:
     lines = iter(sorted_lines(rows.items(), key))
     while batch := list(itertools.islice(lines, _BATCH)):
         yield ",\n".join(batch).encode()
@@ -201,13 +193,10 @@ def write_blocks(
     file.write(lookup.END)
 
 
-def sorted_lines(
-    rows: Iterable[tuple[str, Row]], key: Callable[[str], str] = lookup.token_key
-) -> list[str]:
+def sorted_lines(rows: Iterable[tuple[str, Row]], key: KeyOf = lookup.token_key) -> list[str]:
     """Return the lines of tokens or of the ledger, sorted, without separators."""
-    texts = lookup.RowTexts()
     # In the order of code points, which is that of the bytes of UTF-8.
-    return sorted([key(name) + texts[row] for name, row in rows])
+    return sorted([key(name) + lookup.row_text(row) for name, row in rows])
 
 
 def splice(
@@ -222,18 +211,15 @@ def splice(
     counts, learned: the new and changed rows; a row of zeros removes its line.
     Raises ModelError when an old line that must be read is damaged.
     """
-    blocks = (
-        _changed(old, section, sorted_lines(rows.items(), key))
-        for section, rows, key in zip(
-            old.sections, (counts, learned), (lookup.token_key, digest_key), strict=True
-        )
-    )
-    write_blocks(file, metadata, *blocks)
+    tokens, ledger = old.sections
+    token_blocks = _changed(old, tokens, sorted_lines(counts.items()))
+    ledger_blocks = _changed(old, ledger, sorted_lines(learned.items(), digest_key))
+    write_blocks(file, metadata, token_blocks, ledger_blocks)
 
 
 def _changed(old: Lookup, section: tuple[int, int], changed: list[str]) -> Iterator[bytes]:
     """Yield the lines of a section of the old file, with the changed lines merged in."""
-    gone = lookup.RowTexts()[(0,) * len(old.metadata.settings.classes)].encode()
+    gone = lookup.row_text((0,) * len(old.metadata.settings.classes)).encode()
     new = [line.encode() for line in changed]
     start, end = section
     for low, high, first, last in old.stretches(list(map(lookup.rank, new))):

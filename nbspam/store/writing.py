@@ -9,6 +9,7 @@ A writer polls rather than waiting in the system, where only a signal could end 
 delivers signals to one thread alone.
 """
 
+import _signal  # type: ignore[import-not-found]  # `signal` without what it loads
 import errno
 import fcntl
 import os
@@ -16,7 +17,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -66,6 +67,41 @@ def give_to_owner(handle: int, path: Path) -> None:
             os.fchown(handle, owner.st_uid, owner.st_gid)
 
 
+_unfinished = set[tuple[int, Path]]()  # files to remove if a signal ends a process
+
+
+def _end(number: int, _: object) -> None:
+    """End the process by a signal, as by default, but first remove its unfinished files."""
+    for process, file in tuple(_unfinished):
+        if process == os.getpid():  # and not the one that it was forked from
+            with suppress(OSError):
+                file.unlink()
+    _signal.signal(number, _signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    os._exit(128 + number)  # the first process of a container survives that
+
+
+@contextmanager
+def _removed_if_killed(file: Path) -> Iterator[None]:
+    """Remove a file if a signal that would end this process at once comes meanwhile.
+
+    In a thread other than the main one this does nothing by itself.  Ctrl-C and a lost reader
+    usually raise an exception instead.
+    """
+    unfinished, before = (os.getpid(), file), dict[int, object]()
+    _unfinished.add(unfinished)
+    with suppress(ValueError):  # not the main thread
+        for number in (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGPIPE):
+            if _signal.getsignal(number) in (_signal.SIG_DFL, _end):
+                before[number] = _signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            _signal.signal(number, handler)
+        _unfinished.discard(unfinished)
+
+
 @contextmanager
 def replaced(path: Path, what: str, mark: str = "") -> Iterator[IO[bytes]]:
     """Open a new file that replaces the old one, if there is one, in one step at the end.
@@ -79,20 +115,21 @@ def replaced(path: Path, what: str, mark: str = "") -> Iterator[IO[bytes]]:
     """
     temporary = path.with_name(f".{path.name}{mark}.new")
     try:
-        temporary.unlink(missing_ok=True)
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(handle, "wb", buffering=_BUFFER) as file:
-                os.fchmod(handle, 0o600)
-                give_to_owner(handle, path)
-                yield file
-                file.flush()
-                keep_access(handle, path)  # again, since writing a large model takes time
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        except BaseException:
+        with _removed_if_killed(temporary):
             temporary.unlink(missing_ok=True)
-            raise
+            try:
+                handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                with os.fdopen(handle, "wb", buffering=_BUFFER) as file:
+                    os.fchmod(handle, 0o600)
+                    give_to_owner(handle, path)
+                    yield file
+                    file.flush()
+                    keep_access(handle, path)  # again, since writing a large model takes time
+                    os.fsync(file.fileno())
+                temporary.replace(path)
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
         _sync_folder(path.parent)
     except OSError as error:
         raise unwritable(path, error, what) from error
@@ -173,10 +210,8 @@ def _has_same_list(handle: int, path: Path) -> bool:
 
 def unwritable(path: Path, error: OSError, what: str = "model") -> ModelError:
     """Return the error for a model that the system does not let us write."""
-    there = f"; the {what} that was there is unchanged" if os.path.exists(path) else ""  # noqa: PTH110 (a closed folder raises)
-    return ModelError(
-        f"{path}: cannot be written ({error.strerror}){there}; {_mended(path, error)}"
-    )
+    kept = f"; the {what} that was there is unchanged" if os.path.exists(path) else ""  # noqa: PTH110 (a closed folder raises)
+    return ModelError(f"{path}: cannot be written ({error.strerror}){kept}; {_mended(path, error)}")
 
 
 _NO_ROOM = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
@@ -277,7 +312,8 @@ def locked(path: Path, wait: LockWait = DEFAULT_WAIT) -> Iterator[Path]:
     lock = _lock_of(path)
     handle = _acquired(path, lock, wait)
     try:
-        yield path
+        with nullcontext() if path.exists() else _removed_if_killed(lock):
+            yield path
     finally:
         if not path.exists():  # nothing was written: nothing is left behind
             with suppress(OSError):

@@ -31,12 +31,11 @@ _FIELD_LIMIT = 4_000  # characters of the fields of one name
 
 
 # What filters put before a Subject: "[SPAM]", "***** SPAM(12.3) *****", "{Virus?}", "Junk:".
+_TAG_WORD = "(?:(?:anti)?spam|junk|virus|phishing|bulk)"
 _TAG = lazy_pattern(
     r"\s*(?:[\[({<][^\])}>]{0,20}(?<![\w-])WORD(?![\w-])[^\])}>]{0,20}[\])}>]+"
     r"|([*#=~_!+-])\1*[ a-z]{0,13}(?<![a-z])WORD(?!-?[a-z])[ a-z\d().?:!]{0,12}\1+"
-    r"|WORD ?(?:\([^)]{0,20}\))?:)\s*".replace(
-        "WORD", "(?:(?:anti)?spam|junk|virus|phishing|bulk)"
-    ),
+    r"|WORD ?(?:\([^)]{0,20}\))?:)\s*".replace("WORD", _TAG_WORD),
     re.IGNORECASE,
 )
 _TAG_BEGINS = frozenset("[({<*#=~_!+-asjvpb")
@@ -158,13 +157,8 @@ _CHANNEL_LIMIT = 16_000  # characters of the fields of one prefix
 _TOKENS_LIMIT = 1_000  # of one message, from which on no further text is cut
 _SHORTEST, _LONGEST = 3, 30  # characters of a piece
 _DIGITS_LIMIT = 4  # in a piece without a dot: more are a queue id or the like
-_KEPT = (
-    bytes(
-        ord(chr(byte).lower()) if chr(byte).isalnum() or chr(byte) in "._-" else ord(" ")
-        for byte in range(128)
-    )
-    + b" " * 128
-)
+_ASCII = map(chr, range(128))
+_KEPT = bytes(ord(c.lower()) if c.isalnum() or c in "._-" else 32 for c in _ASCII) + b" " * 128
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _HOST_LIMIT = 80
 _COMMENT = re.compile(r"\([^()]*\)")

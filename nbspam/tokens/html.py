@@ -106,42 +106,35 @@ _LETTER_ENTITY = lazy_pattern(
 )
 
 
-class Page(NamedTuple):
-    """The content of an HTML source."""
+def page_of(source: str) -> tuple[str, str, list[str], set[str]]:
+    """Return the text of an HTML source.
 
-    text: str  # what is not hidden for certain
-    certain: str  # of that, what is seen for certain
-    links: list[str]  # the targets of links and images, in lower case
-    tricks: set[str]  # tokens for ways of hiding text
-
-
-def page_of(source: str) -> Page:
-    """Return the visible text of an HTML source, its links' targets, and tokens for its tricks."""
+    First what is not hidden for certain, and of that what is seen for certain; then the targets of
+    links and images, in lower case, and tokens for ways of hiding text.
+    """
     links: list[str] = []
     tricks: set[str] = set()
     if "&#" in source and _LETTER_ENTITY.search(source):
         tricks.add("trick:entity")
     pieces = _TAG.split(source)  # a text, a tag, the name of a sheet or script, a text, and so on
-    texts, sources = pieces[::3], pieces[1::3]
+    texts, sources, names = pieces[::3], pieces[1::3], pieces[2::3]
     # A split at once finds whether one follows a letter: few do.
     has_comment = any(piece[-1:].isalpha() for piece in source.split("<!--")[:-1])
     if has_comment and _has_comment_in_word(texts, sources):
         tricks.add("trick:comment")
     # Those of comments and titles are none.
     sheets = [
-        tag
-        for tag, raw in zip(sources, pieces[2::3], strict=True)
-        if raw and raw.lower() == "style"
+        tag for tag, raw in zip(sources, names, strict=True) if raw and raw.lower() == "style"
     ]
     sheet = _sheet_of["".join(sheets)] if sheets else None
     text, certain = visible(texts, list(map(tags.__getitem__, sources)), sheet, links, tricks)
     is_certain = certain is text
     text = styles.unescaped(text)
     if is_certain:
-        return Page(text, text, links, tricks)
+        return text, text, links, tricks
     if 2 * len(certain.split()) <= len(text.split()):
         tricks.add("trick:perhaps-hidden")
-    return Page(text, styles.unescaped(certain), links, tricks)
+    return text, styles.unescaped(certain), links, tricks
 
 
 def _has_comment_in_word(texts: list[str], sources: list[str]) -> bool:
@@ -258,9 +251,8 @@ def _element(
             name == "background" and not value.startswith(("cid:", "data:"))
         ):
             continue
-        style |= _declarations_of[
-            _PRESENTATION[name].format(f"{value}px" if value.isdigit() else value)
-        ]
+        value = f"{value}px" if value.isdigit() else value
+        style |= _declarations_of[_PRESENTATION[name].format(value)]
     look = styles.look(style | rules | inline)
     if look == NO_LOOK and besides is None and not is_open:
         return _PLAIN
@@ -319,8 +311,7 @@ def visible(
         if text:  # half of them are empty
             is_blank = text.isspace()
             if is_unbroken:
-                is_pre = open_tags.places["pre"]
-                line += max(map(len, text.split("\n"))) if is_pre else len(text)
+                line += max(map(len, text.split("\n"))) if open_tags.places["pre"] else len(text)
                 doubted = doubted or (_DOUBT if line > _MOST_CHARACTERS else "")
             if not (sure and doubted):
                 pieces.append(text)
@@ -526,8 +517,7 @@ class _OpenTags:
                 _, element, self.reading = self._stack.pop()
                 self.places[name].pop()
             else:
-                is_scoped = name in _BLOCK or name in _FORMATTING
-                bounds = _TABLE if is_scoped else _BLOCK
+                bounds = _TABLE if name in _BLOCK or name in _FORMATTING else _BLOCK
                 if name in _TABLE_PARTS:
                     bounds = frozenset()
                 element = self._close((name,), bounds)
@@ -551,8 +541,7 @@ class _OpenTags:
         elif name and (has_look or self._ruled is not None or self.reading.moves):
             element = self._element(name, inside)
             if element is not _PLAIN or self.reading.moves:
-                is_picture = name in _INLINE
-                self.is_covered |= _covers(self.reading.moves, element, is_picture)
+                self.is_covered |= _covers(self.reading.moves, element, name in _INLINE)
             return "" if element.look.hides else gap
         else:
             return gap
@@ -597,10 +586,8 @@ class _OpenTags:
         reopened = candidates[-_REOPENED:]
         self._n_reopened += len(reopened)
         # A browser opens no more than three that are alike.
-        if any(tag[1] is not _PLAIN for tag in candidates[:-_REOPENED]) or (
-            self._n_reopened > _REOPENED_LIMIT
-        ):
-            self.is_covered = True
+        has_more = any(tag[1] is not _PLAIN for tag in candidates[:-_REOPENED])
+        self.is_covered |= has_more or self._n_reopened > _REOPENED_LIMIT
         for name, element, _ in reopened:
             self.places[name].append(len(self._stack))
             self._stack.append((name, element, self.reading))

@@ -39,9 +39,8 @@ WHITE: Colour = (255, 255, 255)
 LINK: Colour = (0, 0, 238)
 # Colours nearer than this, added over red, green and blue, are one to the eye; perhaps they are.
 SAME, FAINT = 48, 160
-Paint = (
-    tuple[Colour, float] | None
-)  # and how much of what is behind it covers; None: none of its own
+# A colour and how much of what is behind it covers; None: none of its own.
+Paint = tuple[Colour, float] | None
 Pair = tuple[Paint, Paint]  # of letters, and of what is behind them
 # The names of CSS near white or black, where text is hidden, and those that mails use most.
 _NAMED = {
@@ -371,16 +370,14 @@ _FEW = 4  # pairs of colours by rules in doubt; with more a text is in doubt
 
 def laid_over(below: Iterable[Pair], above: Iterable[Pair]) -> tuple[Pair, ...]:
     """Return every pair of colours laid over every other."""
-    pairs = [(a or c, _blend(d, b) if b else d) for c, d in below for a, b in above]
+    pairs = [(a or c, _blend(d, *b) if b else d) for c, d in below for a, b in above]
     return tuple(dict.fromkeys(pairs) if len(pairs) > 1 else pairs)
 
 
-def _blend(below: Paint, above: tuple[Colour, float]) -> Paint:
-    if below is None or above[1] >= 1:
-        return above
-    red, green, blue = (
-        round(a + (b - a) * above[1]) for a, b in zip(below[0], above[0], strict=True)
-    )
+def _blend(below: Paint, rgb: Colour, cover: float) -> Paint:
+    if below is None or cover >= 1:
+        return rgb, cover
+    red, green, blue = (round(a + (b - a) * cover) for a, b in zip(below[0], rgb, strict=True))
     return (red, green, blue), 1.0
 
 
@@ -487,9 +484,8 @@ class StyleSheet:
         if self._certain.keys().isdisjoint(keys) and self._doubtful.keys().isdisjoint(keys):
             return NO_RULES
         style: Declarations = {}
-        for _, _, declared in sorted(
-            (self._certain[key] for key in keys if key in self._certain), key=lambda rule: rule[:2]
-        ):
+        certain = (self._certain[key] for key in keys if key in self._certain)
+        for _, _, declared in sorted(certain, key=lambda rule: rule[:2]):
             style |= declared
         doubtful = [self._doubtful[key] for key in keys if key in self._doubtful]
         is_important = not self._important.isdisjoint(keys)

@@ -10,11 +10,11 @@ What each kind is worth is measured in docs/research/tokens.md.
 import contextlib
 import itertools
 import re
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import NamedTuple, TypeVar
 
 from nbspam.patterns import lazy_pattern
-from nbspam.tokens.kinds import KINDS, TRIGRAM, kind_of
+from nbspam.tokens.kinds import KINDS, PIECE, TRIGRAM, kind_of
 
 Value = TypeVar("Value")
 
@@ -227,19 +227,20 @@ _DIGITS = {ord("_"): " "} | {
 }
 
 
+_WESTERN = bytes(range(256)).decode("cp1252", "replace")
+_DIGIT_BYTES = bytes.maketrans(b"123456789", b"000000000")
+
+
 def western_table(keep: Callable[[str], bool]) -> bytes:
     """Return a table for bytes.translate that turns what is not to be kept into blanks.
 
     Over bytes this is a table look-up, 15 times as fast as str.translate or a pattern.
     """
-    characters = bytes(range(256)).decode("cp1252", "replace")
-    return bytes(byte if keep(character) else 32 for byte, character in enumerate(characters))
+    return bytes(byte if keep(character) else 32 for byte, character in enumerate(_WESTERN))
 
 
 # What can stand in a word or number, every digit as a 0.
-_WORD_BYTES = western_table(lambda c: c.isalnum() or c in "'’-.,$£€¥%").translate(
-    bytes.maketrans(b"123456789", b"000000000")
-)
+_WORD_BYTES = western_table(lambda c: c.isalnum() or c in "'’-.,$£€¥%").translate(_DIGIT_BYTES)
 
 
 def _word_pattern(letter: str, inner: str, joint: str, money: str) -> re.Pattern[str]:
@@ -310,7 +311,7 @@ def _shape(character: str) -> int:
 
 
 # A search in a text's shape takes a fraction of the time of one in the text.
-_SHAPES = bytes(map(_shape, bytes(range(256)).decode("cp1252", "replace")))
+_SHAPES = bytes(map(_shape, _WESTERN))
 # bytes.find takes twice the time for the one, and seven times for the other.
 _SPELLED_SHAPE, _LEET_SHAPE = lazy_pattern(rb" a a a a "), lazy_pattern(rb"0(?<=a0)0?(?=a)")
 
@@ -501,6 +502,55 @@ def _names_of_host(host: str) -> tuple[str, ...]:
 
 
 _host_names = Memo(_names_of_host, limit=1 << 12)
+
+
+# The opening: a second, small view of a message, by how its text begins and what signs it has.
+#
+# Words say what a text is about, wherever they stand.  How a text begins has statistics of its own,
+# and signs are no part of words: 4-grams, which need 750 tokens a mail, find both there
+# (docs/research/ideas-tried.md).  From the Subject and the text that is seen for certain, in lower
+# case:
+#
+#     open:hello   a piece between blanks, of the first 500 characters, cut at 5
+#     open:!,      what is left of one without letters, of the first 12,000, cut at 12
+#
+# Digits are 0.  A piece without spaces between words (Chinese, Thai) is cut into pairs.
+
+_FIRST, _ALL = 500, 12_000  # characters
+_BLANKS = 4  # times as many characters, with all their blanks, are looked at for the first ones
+_CUT, _CUT_SIGNS = 5, 12
+# As `_LETTERS` has them, ¹ and ½ among them.
+_LETTER_BYTES = bytes(b for b, c in enumerate(_WESTERN) if c.isalnum() and not c.isdecimal())
+_LOWER_BYTES = _WESTERN.lower().encode("cp1252", "replace").translate(_DIGIT_BYTES)
+_DIGIT, _MARKS = lazy_pattern(r"\d"), lazy_pattern(f"[{MARKS}]+")
+
+
+def opening_tokens(texts: Iterable[str]) -> dict[str, None]:
+    """Return the tokens of the opening, in the order of the text.
+
+    texts: the Subject, and the text of each part as far as it is seen for certain.
+    """
+    text = " ".join(texts)[:_ALL]
+    data = western_bytes(text)
+    most = _BLANKS * _FIRST
+    if data is None:
+        lower = text[:most].lower()
+        left = _DIGIT.sub("0", _MARKS.sub("", _LETTERS.sub("", text)))
+    else:
+        lower = data[:most].translate(_LOWER_BYTES).decode("cp1252")
+        left = data.translate(_DIGIT_BYTES, _LETTER_BYTES).decode("cp1252")
+    first = " ".join(lower[: 2 * _FIRST].split())
+    if len(first) <= _FIRST:  # many blanks
+        first = " ".join(lower.split())
+    pieces = first[:_FIRST].split()
+    if data is None:
+        pieces = [part for piece in pieces for part in pieces_of_unspaced(piece)]
+        pieces = [_DIGIT.sub("0", piece[:_CUT]) for piece in pieces]
+    prefix, signs = PIECE.prefix, f"{PIECE.prefix}!"
+    tokens = [prefix + piece[:_CUT] for piece in pieces]
+    # Two in three runs of signs were there before.
+    tokens += [signs + run[:_CUT_SIGNS] for run in dict.fromkeys(left.split())]
+    return dict.fromkeys(tokens)
 
 
 def typed_tokens(typed: str) -> list[str]:

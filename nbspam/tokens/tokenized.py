@@ -10,29 +10,18 @@ from nbspam.errors import SourceError
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.header_fields import Header
 from nbspam.reading.message import Message, Part, RawMessage
-from nbspam.reading.source import Skipped
+from nbspam.reading.source import ReadingNote, Skipped
+from nbspam.tokens import text as plain_text
 from nbspam.tokens.headers import header_tokens, subject_of
 from nbspam.tokens.kinds import amount, count, share
-from nbspam.tokens.opening import opening_tokens
-from nbspam.tokens.text import (
-    SHORT,
-    VisibleText,
-    every_token,
-    link_tokens,
-    short_text_tokens,
-    text_tokens,
-    undo_tricks,
-    western_bytes,
-    western_table,
-    words_of,
-)
+from nbspam.tokens.text import SHORT, VisibleText, text_tokens, undo_tricks, western_table
 
 if TYPE_CHECKING:  # classifying shows nothing of a message
     from nbspam.reading.cutting import SourcePiece
     from nbspam.reading.senders import ListedSender, SenderLists
 
     # What one process tokenizes at a time: messages, or where it finds them.
-    Batch = list[RawMessage | Skipped] | SourcePiece
+    Batch = list[RawMessage | ReadingNote] | SourcePiece
 
 # Stored in the model: counts taken by another tokenizer or other rules do not fit these tokens.  To
 # be raised when a message would give other tokens, or other times or traits.
@@ -95,7 +84,7 @@ def message_tokens(
         tokens |= of_text
     # The trigrams of a short text without headers say how it begins, and what its signs are.
     if is_mail or max(map(len, certain), default=0) > SHORT:
-        tokens |= opening_tokens(certain)
+        tokens |= plain_text.opening_tokens(certain)
     for other in others:
         words = set(other.lower().split())
         is_same = len(words & visible_words) >= _SAME * len(words)
@@ -115,7 +104,7 @@ def message_tokens(
 def _text_tokens(text: str, is_mail: bool) -> dict[str, None]:
     tokens = text_tokens(text)
     if not is_mail:
-        tokens |= dict.fromkeys(short_text_tokens(text.lstrip()[:SHORT]))
+        tokens |= dict.fromkeys(plain_text.short_text_tokens(text.lstrip()[:SHORT]))
     return tokens
 
 
@@ -160,7 +149,7 @@ def target_tokens(link: str) -> set[str]:
     """Return the tokens of the target of an HTML link or image, in lower case."""
     scheme, colon, _ = link.partition(":")
     if link.startswith(("http://", "https://", "//", "www.")):
-        return link_tokens(link.removeprefix("//"))
+        return plain_text.link_tokens(link.removeprefix("//"))
     # mailto, cid, javascript, data
     return {f"link:{scheme}"} if colon and scheme.isalpha() and len(scheme) <= 12 else set()
 
@@ -170,16 +159,14 @@ def _add_filename(name: str, tokens: dict[str, None]) -> None:
     stem, dot, suffix = name.lower().rpartition(".")
     if dot and suffix.isalnum() and len(suffix) <= 8:
         tokens[f"attachment:.{suffix}"] = None
-    tokens |= dict.fromkeys([f"attachment:{word}" for word in words_of(stem or suffix)])
+    tokens |= dict.fromkeys([f"attachment:{word}" for word in plain_text.words_of(stem or suffix)])
 
 
 # Traits
 
 _DIGITS = re.compile(r"\d+")
 _DIGITS_ALONE = western_table("0123456789".__contains__)
-_VISIBLE = western_table(lambda character: not character.isspace()).translate(
-    b"a" * 32 + b" " + b"a" * 223
-)
+_VISIBLE = western_table(lambda c: not c.isspace()).translate(b"a" * 32 + b" " + b"a" * 223)
 # Western bytes but capitals, but letters, but what is seen: to count the others is to remove these.
 _NO_CAPITALS, _NO_LETTERS, _BLANKS = (
     bytes(byte for byte in range(256) if table[byte] == 32)
@@ -192,7 +179,7 @@ def _numbers(text: str) -> tuple[int, int, int, int, int, int]:
 
     And the length of the longest run of digits.
     """
-    data = western_bytes(text)
+    data = plain_text.western_bytes(text)
     if data is not None:  # at the speed of a table look-up
         runs = data.translate(_DIGITS_ALONE).split()
         return (
@@ -266,9 +253,9 @@ def repeated_tokens(texts: Sequence[VisibleText], is_mail: bool) -> dict[str, in
     counted: Counter[str] = Counter()
     for part in texts:
         counted.update(itertools.chain.from_iterable(map(target_tokens, part.targets or ())))
-        counted.update(every_token(part.text))
+        counted.update(plain_text.every_token(part.text))
         if not is_mail:
-            counted.update(short_text_tokens(part.text.lstrip()[:SHORT]))
+            counted.update(plain_text.short_text_tokens(part.text.lstrip()[:SHORT]))
     return {token: n for token, n in counted.items() if n > 1}
 
 
@@ -300,11 +287,8 @@ def digest_of(
             break
     else:
         # White space and the quotes of an mbox differ from folder to folder.
-        identity = (
-            (subject_of(headers) + "".join(texts))
-            .encode("utf-8", "replace")
-            .translate(None, b" \t\r\n>")
-        )
+        text = subject_of(headers) + "".join(texts)
+        identity = text.encode("utf-8", "replace").translate(None, b" \t\r\n>")
     known = blake2b(identity, digest_size=_DIGEST_BYTES)
     lines = ["", *tokens, *(f"{times[token]} {token}" for token in sorted(times))]
     if traits:
@@ -342,9 +326,8 @@ def excerpt_of(message: Message, texts: list[VisibleText], limit: int) -> Excerp
     texts: its texts, as `message_tokens` has them.  limit: the most characters of text.
     """
     whole = "\n".join(filter(None, (printable(text) for text in _different(texts))))
-    return Excerpt(
-        _field(message.header("subject")), _field(message.header("from")), whole[:limit], len(whole)
-    )
+    subject, sender = (_field(message.header(name)) for name in ("subject", "from"))
+    return Excerpt(subject, sender, whole[:limit], len(whole))
 
 
 def printable(text: str) -> str:
@@ -460,13 +443,13 @@ class Tokenizing(NamedTuple):
     skips_empty: bool = False  # whether a mail with nothing in it is skipped
 
 
-def tokenize_batch(batch: "Batch", how: Tokenizing) -> Iterator[TokenizedMessage | Skipped]:
+def tokenize_batch(batch: "Batch", how: Tokenizing) -> Iterator[TokenizedMessage | ReadingNote]:
     """Yield the messages of a batch tokenized, and in their place what is skipped."""
     for raw in batch if isinstance(batch, list) else batch.read():
         yield tokenize_raw(raw, how) if isinstance(raw, RawMessage) else raw
 
 
-def tokenize_raw(raw: RawMessage, how: Tokenizing) -> TokenizedMessage | Skipped:
+def tokenize_raw(raw: RawMessage, how: Tokenizing) -> TokenizedMessage | ReadingNote:
     """Return a message tokenized, or why it is skipped."""
     try:
         message = raw.message()

@@ -4,14 +4,17 @@ import csv
 import gzip
 import io
 import json
+import signal
 import subprocess
 import sys
+import time
 
+import pandas as pd
 import pytest
 from one_case import each
 from running import run_raw
 
-ADDED = ["verdict", "probability", "log_odds"]
+ADDED = ["verdict", "probability", "log_odds", "reason"]
 NOTE = 'win, "free"\nprize'
 ROWS = [
     ["id", "text", "amount", "class"],
@@ -45,7 +48,7 @@ def rows_out(model):
 def verdicts_of(model, source):
     _, out, _ = run_raw(["classify", "-m", model, source, "--format", "json"], b"")
     lines = [json.loads(line) for line in out.decode().splitlines()]
-    return {line["source"]: [str(line[name]) for name in ADDED] for line in lines}
+    return {line["source"]: [str(line.get(name, "")) for name in ADDED] for line in lines}
 
 
 @each("form", ["csv", "tsv"])
@@ -67,7 +70,7 @@ def test_each_row_keeps_its_cells_and_gets_its_verdict(tmp_path, model, rows_out
         ROWS[4],
         ["5", "'=free prize now", "+1", "é"],
     ]
-    assert found[3][4:] == ["", "", ""]  # the row without a text was skipped
+    assert found[3][4:] == [""] * 4  # the row without a text was skipped
     if ending == "csv":
         said = [value for name, value in verdicts_of(model, path).items()]
         assert [row[4:] for row in found[1:] if row[4]] == said
@@ -83,10 +86,11 @@ def test_what_was_read_comes_back(tmp_path, model, rows_out):
         assert found[0] == ROWS[0] + ADDED + [f"{name}_2" for name in ADDED]
         for row in found[1:]:
             if row[4] and (options or not row[1].startswith("'")):
-                assert row[4:7] == row[7:]
+                assert row[4:8] == row[8:]
         assert (found[5][1] == ROWS[5][1]) is bool(options)
 
 
+WRITERS = {"csv": "to_csv", "parquet": "to_parquet", "xlsx": "to_excel"}
 OBJECTS = [
     {"text": "win a prize", "n": 1, "deep": {"a": [1, None]}, "is": True, "none": None},
     {"n": 1.5, "text": "lunch at noon"},
@@ -134,6 +138,14 @@ def test_a_table_without_names_gets_some_and_spare_commas_belong_to_the_text(tmp
         "text,n,label\n" + "see you at noon,1,ham\nwin a prize,2,spam\n" * 9 + "a,b,c,d\n"
     )
     assert rows_out(other, "--format", "csv")[-1][:3] == ["a,b", "c", "d"]
+    other.write_text("text,n\nsee you at noon,10\nwin, a prize,20\nlunch,30\n")  # without labels
+    said = "b.csv:3: has more cells than columns; the rest belongs to the text"
+    assert rows_out(other, "--format", "csv", error=said)[2][:2] == ["win, a prize", "20"]
+    other.write_text("label,n,text\nham,1,5,see you at noon\nspam,2,5,win\n")  # each row is wider
+    assert (
+        rows_out(other, "--format", "csv", error=said.replace("3", "2"))[1][2]
+        == "5,see you at noon"
+    )
 
 
 def test_mails_have_their_source(tmp_path, model, rows_out):
@@ -167,6 +179,11 @@ def test_mails_have_their_source(tmp_path, model, rows_out):
         (["--keep-formulas"], "are for tables; add --format csv, or leave them out"),
         (["--format", "csv", "m.eml"], "m.eml: has other columns than the sources before it"),
         (["-o", "b.csv", "--strict"], "a.csv:5: the row has no text; "),
+        (
+            ["-o", "s.csv", "--block", "file:s.csv"],
+            "s.csv: is a list of senders, and would be lost",
+        ),
+        (["-o", "c.csv"], "--output c.csv: is the config file, and would be lost; name another"),
     ],
 )
 def test_what_cannot_be_written_is_refused(nbspam, table, model, monkeypatch, options, said):
@@ -174,13 +191,39 @@ def test_what_cannot_be_written_is_refused(nbspam, table, model, monkeypatch, op
     source = table.with_name("a.csv")
     source.write_text(as_csv(ROWS))
     table.with_name("m.eml").write_text("Subject: a\n\nb")
-    before = model.read_bytes(), source.read_bytes()
+    table.with_name("s.csv").write_text("@example.org\n")
+    table.with_name("c.csv").write_text("block = ['boss@example.org']\n")
+    monkeypatch.setenv("NBSPAM_CONFIG", "c.csv")
+    files = [model, source, table.with_name("s.csv"), table.with_name("c.csv")]
+    before = [file.read_bytes() for file in files]
     found = nbspam("classify", "-m", "model.json", "a.csv", *options)
     assert found.code in (1, 2)
     assert said in found.err
     assert found.err.startswith("nbspam: ")
-    assert (model.read_bytes(), source.read_bytes()) == before
+    assert [file.read_bytes() for file in files] == before
     assert not [*table.parent.glob("b.*"), *table.parent.glob(".b*")]
+
+
+def test_a_verdict_has_its_reason(tmp_path, rows_out):
+    mail = tmp_path / "a.eml"
+    mail.write_text("From: boss@example.org\n\nlunch at noon\n")
+    header, row = rows_out(mail, "--block", "@example.org", "--format", "csv")
+    found = dict(zip(header, row, strict=True))
+    assert (found["verdict"], found["reason"]) == ("spam", "blocked sender")
+    assert float(found["probability"]) < 0.1
+
+
+@each("ending", ["csv", "parquet", "xlsx"])
+def test_a_table_without_rows_keeps_its_columns(tmp_path, rows_out, ending):
+    pytest.importorskip({"xlsx": "openpyxl"}.get(ending, "pyarrow"))
+    path, rest = tmp_path / f"a.{ending}", tmp_path / "b.csv"
+    pd.DataFrame({"id": [], "text": []}).pipe(
+        lambda frame: getattr(frame, WRITERS[ending])(path, index=False)
+    )
+    rest.write_text("id,text\n1,lunch at noon\n")
+    assert rows_out(path, "--format", "csv") == [["id", "text", *ADDED]]
+    assert [row[0] for row in rows_out(path, rest, path, "--format", "csv")] == ["id", "1"]
+    assert rows_out(path, "--format", "jsonl") == []
 
 
 def test_rows_are_answered_as_they_come(model):
@@ -245,3 +288,29 @@ def test_memory_does_not_grow_with_the_table(tmp_path, model):
         )
         peaks.append(int(done.stderr.split()[-1]))
     assert peaks[1] < peaks[0] + 8_000
+
+
+@each("name", ["SIGTERM", "SIGHUP", "SIGINT", "SIGPIPE"])
+def test_a_signal_leaves_the_old_file_and_no_other(tmp_path, model, name):
+    folder, number = tmp_path / "out", getattr(signal, name)
+    folder.mkdir()
+    (old := folder / "b.csv").write_text("old")
+    command = [sys.executable, "-m", "nbspam", "classify", "-m", model, "-j", "2", "-o", old]
+    with subprocess.Popen(
+        [*command, "--input-format", "csv", "-"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as program:
+        program.stdin.write("id,text\n1,win a free prize\n")
+        program.stdin.flush()
+        while len(list(folder.iterdir())) < 2 and program.poll() is None:
+            time.sleep(0.01)  # the file beside the old one is being written
+        program.send_signal(number)
+        if name != "SIGPIPE":  # Python ignores it
+            program.wait()
+        _, said = program.communicate()
+    ends = {"SIGINT": (130, "nbspam: interrupted"), "SIGPIPE": (0, "")}
+    assert (program.returncode, said.strip()) == ends.get(name, (-number, ""))
+    assert [*folder.iterdir()] == [old]
+    assert old.read_text().startswith("id,text,verdict" if name == "SIGPIPE" else "old")

@@ -218,9 +218,9 @@ def test_a_writer_stopped_at_any_step_leaves_the_old_model_or_the_new(nbspam, be
         assert (process.returncode, out) == (130, b"")
         assert err.strip().startswith(b"nbspam: interrupted")
         assert err.strip().count(b"\n") == 0
-        assert not left.exists()
     else:
         assert (process.returncode, out, err) == (-getattr(signal, name), b"", b"")
+    assert name == "SIGKILL" or not left.exists()
     if step != "renamed":
         assert before == begun.read_bytes()
     assert nbspam("model", "check", "-m", begun).code == 0
@@ -228,6 +228,21 @@ def test_a_writer_stopped_at_any_step_leaves_the_old_model_or_the_new(nbspam, be
         assert nbspam(*learn, stdin=learners.mail(99)) == (0, "", "")
     assert sum(read_model(begun).metadata.learned.messages) == 7
     assert not left.exists()
+
+
+def test_a_writer_of_a_first_model_that_is_stopped_leaves_no_file(tmp_path):
+    command = (
+        sys.executable,
+        "-c",
+        STOPPED,
+        "SIGTERM",
+        "fsync",
+        *teaching(tmp_path / "model.json"),
+    )
+    process = start(*command, stdin=subprocess.PIPE)
+    process.communicate(learners.mail(99), timeout=60)
+    assert process.returncode == -signal.SIGTERM
+    assert not [*tmp_path.iterdir()]
 
 
 # No room, no permission

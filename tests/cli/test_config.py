@@ -134,43 +134,55 @@ def test_the_documented_example_holds(nbspam, config):
 
 WRONG = [
     (
-        "spam-cutoff = 0.9",
-        "spam-cutoff: cannot be set in the config file; its keys are allow, auth-host",
+        "seen = true",
+        "seen: cannot be set here; its keys are allow, auth-host",
     ),
+    ("socket = 's'", "socket: cannot be set here; its keys are", "[serve], for any option of"),
+    ("modle = 'a'", "modle: cannot be set here; did you mean model?"),
+    ("auth_host = 'a'", "auth_host: cannot be set here; did you mean auth-host?"),
+    ("[Server]\nsocket = 's'", "Server: cannot be set here; did you mean serve?"),
+    ("[[serve]]\nsocket = 's'", "serve: is a table; write [serve] above its keys"),
+    ("model = {a = 1}", "model: must be text in quotes"),
     ("[classify]\nstrict = true", "classify: cannot be set"),
-    ("mail = 1", "mail: cannot be set"),
+    ("mail = 1", "mail: is a table; write [mail.NAME] above its keys"),
     ("jobs = 0", "jobs: 0 is not in the range x>=1; correct it"),
     ("jobs = true", "jobs: must be a whole number"),
     ("jobs = 1.5", "jobs: must be a whole number"),
     ("model = 5", "model: must be text in quotes"),
     ('model = "a\\u0000"', "model: contains a NUL character"),
     ("model = ['a']", "model: must be text"),
+    ("model = 's3://a/b'", "model: s3://a/b is a URL, and a file is needed; download it"),
     ("log = 'journal'", "log: 'journal' is not one of"),
     ("jobs = 1\njobs = 2", "invalid TOML"),
     ("jobs 1", "invalid TOML", "line 1"),
     ("x = " + "[" * 5_000, "invalid TOML"),
-    ("jobs = 1 # \udcff", "invalid TOML", "utf-8"),
+    ("jobs = 1 # \udcff", "is not UTF-8 ('utf-8' codec", "; save it as UTF-8"),
 ]
 WRONG_FOR_THE_SERVER = [
-    ("[serve]\nsockets = 'a'", "[serve] sockets: unknown option; see nbspam serve --help"),
+    ("[serve]\nseen = true", "config.toml: [serve] seen: unknown option; see nbspam serve --help"),
+    ("[serve]\nmax_size = 1", "[serve] max_size: unknown option; did you mean max-size?"),
+    ("[serve]\ntimeout = nan", "config.toml: [serve] timeout must be a number of seconds, such"),
     ("[serve]\ntell = 'yes'", "[serve] tell: must be true or false"),
     ("[serve]\nsocket-mode = 0o660", "[serve] socket-mode: must be text in quotes"),
     ("[serve]\nsocket = ''", "[serve] socket: must be text in quotes, and not empty"),
     ("[serve]\nmax-size = 1.5", "max-size: must be a whole number"),
     ("[serve]\ntimeout = '9'", "timeout: must be a number"),
-    ("[serve]\nspam-cutoff = 2.0", "the spam cut-off must be between 0 and 1"),
-    ("[serve]\nlisten = '0.0.0.0:783'", "--listen 0.0.0.0:783 can be reached"),
+    ("[serve]\nspam-cutoff = 2.0", "config.toml: [serve] spam-cutoff: the spam cut-off must be"),
+    ("[serve]\nlisten = '0.0.0.0:783'", "config.toml: [serve] listen 0.0.0.0:783 can be reached"),
     ("[serve]\nham-cost = 9\nspam-cutoff = 0.9", "cost"),
     ("[serve]\nworkers = 1000", "workers: 1000 is not in the range"),
-    ("[serve]\nsocket-mode = '9'", "--socket-mode '9' is not a file mode"),
+    ("[serve]\nsocket-mode = '9'", "config.toml: [serve] socket-mode '9' is not a file mode"),
+    ("[serve]\nmetrics = 'x'", "config.toml: [serve] metrics 'x' is not HOST:PORT"),
 ]
 
 
 WRONG_SENDERS = [
     ("block = ['@a.org', 5]", "config.toml: block: must be text"),
-    ("block = 'a.org'", "block: 'a.org' is not a sender; write"),
-    ("block = ['file:none']", "block: ", "/nbspam/none cannot be read (No such file"),
-    ("allow = ['@a.org']", "allowed senders need a proof", "auth-host in the config file"),
+    ("block = 'a.org'", "config.toml: block: 'a.org' is not a sender; write"),
+    ("block = ['file:none']", "config.toml: block: /", "/nbspam/none cannot be read (No such file"),
+    ("allow = ['@a.org']", "config.toml: allow: allowed senders need a proof", "auth-host in the"),
+    ("block = ['file:/']", "config.toml: block: / cannot be read (Is a directory); correct it"),
+    ("block = ['file:config.toml']", "/nbspam/config.toml:1: ", "is not a sender; write"),
     ("trust-from = 'yes'", "config.toml: trust-from: must be true or false"),
 ]
 
@@ -183,6 +195,13 @@ def test_a_mistake_in_the_lists_stops_what_has_them(nbspam, config, assert_sente
         assert_sentence(nbspam(*command.split(), stdin=MAIL), *parts, code=2)
     passed = nbspam("classify", "-p", "-m", model, stdin=MAIL)
     assert (passed.code, passed.out.encode()) == (75, MAIL)
+
+
+def test_a_mistake_in_a_list_names_the_option_or_the_table(nbspam, config, assert_sentence):
+    config("[serve]\nblock = 'a.org'\n")
+    assert_sentence(nbspam("serve", "--socket", "s"), "toml: [serve] block: 'a.org' is not", code=2)
+    assert_sentence(nbspam("config"), "toml: [serve] block: 'a.org' is not", code=2)
+    assert_sentence(nbspam("classify", "--block", "b.org", stdin=MAIL), "--block: 'b.org'", code=2)
 
 
 def test_the_host_of_a_place_is_enough_for_its_lists_alone(nbspam, config, assert_sentence):
@@ -223,6 +242,14 @@ def test_a_mistake_of_the_server_stops_no_mail(nbspam, config, model, assert_sen
     assert nbspam("classify", "-p", "-m", model, stdin=MAIL).code == 0
 
 
+@each("text", ["", "\n# nothing\n", "\ufeffjobs = 2\n", "jobs = 2\r\n"])
+def test_an_empty_file_and_one_of_another_system_are_right(nbspam, config, text):
+    config("").write_bytes(text.encode())
+    found = nbspam("config")
+    assert (found.code, found.err) == (0, "")
+    assert ("jobs = 2 (file)" in found.out) == ("jobs" in text)
+
+
 def test_a_file_that_others_may_have_written_is_refused(
     nbspam, config, monkeypatch, tmp_path, assert_sentence
 ):
@@ -253,6 +280,16 @@ def test_a_file_s_name_is_written_as_pathlib_writes_it(name):
     assert FileName().coerce_path_result(name) == str(Path(name))
 
 
+@each("command", ["classify -p -m", "train -m", "serve -m", "classify --base", "model info"])
+def test_a_url_is_no_file(nbspam, assert_sentence, command):
+    found = nbspam(*command.split(), "http://u:secret@x.example//m.json", stdin=MAIL)
+    what = "http://u:…@x.example//m.json is a URL, and a file is needed; download it, and name the"
+    if "-p" in command:
+        assert (found.code, found.out.encode(), what in found.err) == (75, MAIL, True)
+    else:
+        assert_sentence(found, what, code=2)
+
+
 @each("home", ["/home/me", "/", "/home/me/"])
 @each("data", ["", "/data", "/"])
 def test_the_default_model_is_in_the_folder_of_data(monkeypatch, home, data):
@@ -267,6 +304,36 @@ def test_every_option_that_is_named_beside_another_is_an_option_of_some_command(
     flags = {option.flag for options in OPTIONS.values() for option in options}
     for option in (option for options in OPTIONS.values() for option in options):
         assert {*option.needs.split(), *option.excludes.split()} <= flags
+
+
+USELESS = {
+    "serve --socket s": [
+        ("--max-users 9", "--user-models"),
+        ("--allow-any-address", "--listen or --metrics"),
+        ("--auth-host mx --block a@b.org", "--allow or --user-models"),
+    ],
+    "serve --listen :783": [("--socket-mode 0660", "--socket or --metrics")],
+    "mail filter /": [("--trust-after 7d", "--learn"), ("--trust-from", "--allow")],
+    "mail watch /": [("--trust-after 7d", "--learn"), ("--auth-host mx", "--allow")],
+    "classify": [("--trust-from", "--allow"), ("--header X", "--passthrough")],
+    "explain": [("--auth-host mx", "--allow")],
+    "eval a": [("--batch 2", "--online"), ("--max-ham-blocked 1% --online", "--train-first")],
+}
+
+
+@each("command, options, needed", [(c, *row) for c, rows in USELESS.items() for row in rows])
+def test_an_option_that_does_nothing_without_another_is_refused(
+    nbspam, assert_sentence, config, command, options, needed
+):
+    flag = options.split()[0]
+    found = nbspam(*command.split(), *options.split(), stdin=MAIL)
+    assert_sentence(found, f"{flag} needs {needed}; add that, or leave out {flag}", code=2)
+
+
+def test_what_the_file_sets_may_await_another_option(nbspam, config, model):
+    """Those of one run are typed, and `nbspam mail` has an auth-host for lists of its own."""
+    config('auth-host = "mx"\n[serve]\nmax-users = 9\nsocket-mode = "0660"\n')
+    assert nbspam("config").err == nbspam("classify", "-m", model, stdin=MAIL).err == ""
 
 
 SELDOM = {

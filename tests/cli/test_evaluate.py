@@ -1,6 +1,7 @@
 """`nbspam eval`: what its figures come from, mistakes and pages, and the comparison of models."""
 
 import contextlib
+import errno
 import re
 from typing import ClassVar
 
@@ -12,6 +13,28 @@ from nbspam.display.lines import cell_width
 from nbspam.workers import Passes
 
 pytestmark = pytest.mark.usefixtures("few_resamples")
+
+
+# Files
+
+
+@each("option, name", [("--report", "a.html"), ("--plot", "a.svg")])
+def test_an_old_file_is_lost_only_to_a_whole_new_one(
+    nbspam, assert_sentence, table, tmp_path, monkeypatch, option, name
+):
+    path, command = tmp_path / name, ("eval", "--folds", "3", "--jobs", "1", table, option)
+    assert nbspam(*command, path).code == 0
+    assert path.stat().st_mode & 0o777 == 0o600
+    old = path.read_bytes()
+
+    def fsync(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", fsync)
+        failed = nbspam(*command, path)
+    assert_sentence(failed, f"{name}: cannot be written (No space left on device); ")
+    assert path.read_bytes() == old
 
 
 # Mistakes that can be read

@@ -241,8 +241,9 @@ def stages(quiet=False):
     """Go through stages; every one is drawn."""
     with shown_passes(quiet) as passes:
         passes.begin("training", 0)
-        shown = parts_shown(passes, lambda i, part: f"fold {i + 1} of 3: {part}")
-        assert list(shown(["one", "two", "three"])) == ["one", "two", "three"]
+        parts = ["one", "two", "three"]
+        shown = parts_shown(passes, lambda i, part: f"fold {i + 1} of 3: {part}", parts)
+        assert list(shown) == parts
 
 
 @each("no_color", ["", "1"])
@@ -366,3 +367,9 @@ def test_evaluate_is_eval(nbspam):
 def test_every_command_takes_help_all(nbspam):
     for command in ("model info", "config", "serve"):
         assert nbspam(*command.split(), "--help-all").out.startswith("Usage: nbspam")
+
+
+def test_a_closed_folder_is_named_with_what_to_check():
+    """A file below it raises that wherever it is looked up first."""
+    _, said = entry.described(PermissionError(13, "Permission denied", "/root/x"))
+    assert said.startswith("/root/x: Permission denied; check its permissions and those of the fol")

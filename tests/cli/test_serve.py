@@ -683,10 +683,3 @@ def test_two_minutes_without_growth(serve, own_model):
             served.spamc("-L", "spam", message=next(mails))
         # 100,000 remembered tokens come to 20 MB, and these mails hold a new word or two each.
         assert _memory(served.process.pid) < start + 25
-
-
-def test_metrics_without_prometheus_client_say_how_to_get_it(nbspam, own_model, monkeypatch):
-    monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    done = nbspam("serve", "-m", own_model, "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0")
-    assert done.code == 1
-    assert "--metrics needs prometheus_client; install it with: " in done.err

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -145,7 +146,7 @@ def test_an_error_in_the_log_itself_changes_nothing(nbspam, model, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(log, "write_to_stderr", fail)
+    monkeypatch.setattr(log.Entry, "line", fail)
     found = nbspam("classify", "-p", "--log", "stderr", "-m", model, stdin=LETTER)
     assert_marked(found, "No space left on device")
 
@@ -204,3 +205,23 @@ def test_a_pattern_that_the_shell_has_expanded_is_refused(
         assert nbspam("train", "-m", "new.json", "--replace", *right.split()).code == 0
     monkeypatch.chdir(tmp_path / "MD" / ".Work")
     assert nbspam("train", "-m", "new.json", "--ham", ".", "--spam", "../.Junk").code == 0
+
+
+@pytest.mark.parametrize(
+    ("sources", "twice"),
+    [
+        ("sms.tsv", "sms.tsv ./sms.tsv"),
+        ("--ham MD --spam sms", "--ham MD ./MD MD/1.eml --spam sms"),
+        ("--ham MD --spam sms", "--ham 'MD/*' 'M[D]' --spam sms"),
+    ],
+)
+def test_a_source_that_is_named_twice_is_read_once(nbspam, tmp_path, monkeypatch, sources, twice):
+    monkeypatch.chdir(tmp_path)
+    Path("sms.tsv").write_text("ham\tsee you\nspam\twin now\n")
+    Path("sms").write_bytes(b"win now")
+    Path("MD").mkdir()
+    Path("MD", "1.eml").write_bytes(MAIL)
+    for words in (sources, twice):
+        result = nbspam("train", "-m", f"{len(words)}.json", *shlex.split(words))
+        assert (result.code, result.err) == (0, "")
+    assert Path(f"{len(sources)}.json").read_bytes() == Path(f"{len(twice)}.json").read_bytes()

@@ -184,3 +184,25 @@ def test_words_that_alone_tell_the_classes_are_named(nbspam, tmp_path, marks, sa
     assert says in found.err
     assert ("alone" in found.err) is bool(says)
     assert nbspam("train", "-q", "--replace", "-m", *source).err == ""
+
+
+@each(
+    "command", ["train -m new.json", "train --update -m new.json", "train --update -m model.json"]
+)
+@each("sources", ["--ham in.mbox", "--ham - --input-format mbox", "--ham new --spam in.mbox"])
+@each("status", ["", "Status: O\n"])
+def test_that_nothing_was_read_is_said(nbspam, model, monkeypatch, command, sources, status):
+    """An mbox without Status lines, or with none of a read message; a Maildir of new mail."""
+    monkeypatch.chdir(model.parent)
+    for name in ("cur", "new"):
+        model.with_name("new").joinpath(name).mkdir(parents=True, exist_ok=True)
+    mail = f"From: a@example.org\n{status}Subject: x\n\nlunch\n"
+    model.with_name("new").joinpath("new", "1").write_text(mail)
+    mbox = f"From a@example.org Mon Nov 23 10:00:00 2026\n{mail}\n".encode()
+    model.with_name("in.mbox").write_bytes(mbox)
+    arguments = *command.split(), *sources.split()
+    said = "no message is marked as read by its owner, so none was learned; leave out --seen to"
+    assert said in nbspam(*arguments, "--seen", stdin=mbox).err
+    assert said not in nbspam(*arguments, "--seen", "-q", stdin=mbox).err
+    assert said not in nbspam(*arguments, stdin=mbox).err
+    model.with_name("new.json").unlink(missing_ok=True)

@@ -206,13 +206,6 @@ def test_a_worker_without_nbspam_or_with_another(version, problem):
         cluster.check()
 
 
-def test_no_dask(tmp_path, table, monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    said = refused("train", "--dask", "local:1", "-m", tmp_path / "m.json", table)
-    assert said.startswith("local:1: Dask is not installed; install it with: ")
-    assert said.endswith(" -m pip install dask distributed")
-
-
 @pytest.mark.long
 def test_a_worker_without_the_file(processes, tmp_path, monkeypatch):
     """A relative name is another file where the worker runs: the workers are in `tmp_path`."""
@@ -347,13 +340,6 @@ def test_a_client_without_the_certificate_is_refused():
 
 def plus(a, b):
     return a + b
-
-
-def test_without_cryptography_it_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cryptography", None)
-    said = "local:1: cryptography is not installed.* -m pip install cryptography$"
-    with pytest.raises(ClusterError, match=said), cluster_at("local:1"):
-        pass
 
 
 def test_a_cluster_with_tls_needs_a_certificate():

@@ -14,8 +14,9 @@ from one_case import each
 
 from nbspam.display.tables import TableWriter, added_names, form_of, opened
 from nbspam.errors import ModelError, OptionError, TableError
+from nbspam.reading.columns import VERDICT_COLUMNS
 
-ADDED = {"verdict": "spam", "probability": 0.75, "log_odds": -1.5}
+ADDED = {"verdict": "spam", "probability": 0.75, "log_odds": -1.5, "reason": None}
 TEXTS = ("id", "text")
 
 
@@ -52,7 +53,8 @@ def test_no_cell_of_a_table_is_a_formula_and_numbers_stay(form):
         "a=b",
         "'",
         "-1",
-        "-1,5",
+        "-1.5",
+        "",
         "+1.5e3",
         "-inf",
         "-12 %",
@@ -102,6 +104,7 @@ def test_json_lines_have_the_objects_that_were_read_and_tables_a_cell_for_each_f
         "spam",
         "0.75",
         "-1.5",
+        "",
     ]
 
 
@@ -119,7 +122,7 @@ def test_nothing_commands_a_terminal(form, monkeypatch):
 
 
 def test_names_that_a_table_has_are_numbered():
-    assert added_names(["verdict", "log_odds_2"]) == ["verdict_3", "probability_3", "log_odds_3"]
+    assert added_names(["verdict", "log_odds_2"]) == [f"{name}_3" for name in VERDICT_COLUMNS]
     said = []
     [line] = written(
         "jsonl", ["a", "b"], names=("verdict", "verdict"), say=said.append
@@ -127,7 +130,7 @@ def test_names_that_a_table_has_are_numbered():
     numbered = {f"{name}_3": value for name, value in ADDED.items()}
     assert json.loads(line) == {"verdict": "a", "verdict_2": "b", **numbered}
     assert len(said) == 1
-    assert "the table has the column 'verdict', so the verdicts are in 'verdict_3', " in said[0]
+    assert ": has the column 'verdict', so the verdicts are in 'verdict_3', " in said[0]
 
 
 @each("form", ["csv", "parquet", "xlsx"])
@@ -177,7 +180,7 @@ def test_a_workbook_has_texts_as_texts_and_numbers_as_numbers():
         *(("=1+1", "s"), ("#N/A", "s"), ("a\ufffd\ufffd", "s"), (3, "n"), (str(1 << 60), "s")),
         *((True, "b"), (None, "n"), (DAY, "d"), ("2026-01-02 03:04:05+00:00", "s"), ("[1]", "s")),
     ]
-    assert [cell.value for cell in rows[0][1:]] == ["spam", 0.75, -1.5]
+    assert [cell.value for cell in rows[0][1:]] == ["spam", 0.75, -1.5, None]
 
 
 def test_what_a_sheet_cannot_hold_is_refused(monkeypatch):
@@ -210,13 +213,6 @@ def test_other_endings_are_refused(tmp_path, name):
     start = re.escape(str(tmp_path / name))
     with pytest.raises(OptionError, match=rf"^{start}: .* ends in \.csv, .* or \.xlsx$"):
         form_of(tmp_path / name)
-
-
-def test_a_missing_package_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("nbspam.display.tables.find_spec", lambda name: None)
-    for ending, package in (("parquet", "pyarrow"), ("xlsx", "openpyxl")):
-        with pytest.raises(OptionError, match=rf"needs {package}; .* -m pip install {package}$"):
-            form_of(tmp_path / f"a.{ending}")
 
 
 def test_a_file_is_replaced_when_the_new_one_is_whole(tmp_path):

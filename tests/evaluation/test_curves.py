@@ -13,7 +13,7 @@ from outcomes import THREE, TWO, outcome, outcome_of
 from sklearn.metrics import roc_curve
 
 from nbspam.bayes.event_model import IMPOSSIBLE
-from nbspam.errors import OptionError
+from nbspam.errors import ModelError, OptionError
 from nbspam.evaluation import curves
 from nbspam.evaluation.curves import cut_off_points, draw
 from nbspam.evaluation.results import Evaluation, compute, learning_curve
@@ -85,12 +85,6 @@ def test_the_ending_chooses_the_format(tmp_path, name, start):
     assert (tmp_path / name).read_bytes().startswith(start)
 
 
-def test_without_matplotlib_it_is_said_how_to_get_it(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(OptionError, match=r"curves need matplotlib; .* -m pip install matplotlib$"):
-        curves.check_plot(tmp_path / "a.svg")
-
-
 @each(
     "spam, log_odds, charts",
     [
@@ -136,6 +130,8 @@ def test_a_plot_needs_a_class_called_spam(tmp_path):
     with pytest.raises(OptionError, match="a plot needs a class called spam; say which"):
         draw(compute(THREE), tmp_path / "a.svg")
     assert not (tmp_path / "a.svg").exists()
+    with pytest.raises(ModelError, match=r"a\.svg: cannot be written \(No such file"):
+        draw(results_of([True, False], [1, -1]), tmp_path / "no" / "a.svg")
 
 
 def test_matplotlib_is_imported_when_something_is_drawn_and_not_before():

@@ -86,5 +86,5 @@ def test_a_page_is_harmless_and_has_its_curves_or_says_how_to_get_them(monkeypat
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     parsed = assert_harmless(report_page(results, 2, "nbspam eval <x>"))
     assert parsed.sources == []
-    assert "curves need matplotlib; install it with:" in parsed.text
+    assert "drawing curves needs matplotlib; install it with:" in parsed.text
     assert "95 % interval" in parsed.text

@@ -68,9 +68,9 @@ def test_of_equally_frequent_tokens_the_strongest_stay_then_the_first(scoring):
         ((label, set(text.split()), i) for i, (label, text) in enumerate(texts)), scoring=scoring
     )
     # all four are in two messages; two of ham's two say more than two of spam's three
-    assert list(prune(model, max_tokens=1).counts) == ["calm"]
-    assert list(prune(model, max_tokens=2).counts) == ["axe", "calm"]
-    assert list(prune(model, max_tokens=3).counts) == ["axe", "both", "calm"]
+    assert prune(model, max_tokens=1).counts.keys() == {"calm"}
+    assert prune(model, max_tokens=2).counts.keys() == {"axe", "calm"}
+    assert prune(model, max_tokens=3).counts.keys() == {"axe", "both", "calm"}
 
 
 def test_a_pruned_file_agrees_with_itself(tmp_path):

@@ -13,7 +13,14 @@ from layouts import LAYOUTS, layout, messages, other, written
 from one_case import each
 
 from nbspam.errors import TableError
-from nbspam.reading.columns import LABEL_NAMES, TEXT_NAMES, Measure, column_key, measure
+from nbspam.reading.columns import (
+    LABEL_NAMES,
+    TEXT_NAMES,
+    VERDICT_COLUMNS,
+    Measure,
+    column_key,
+    measure,
+)
 from nbspam.reading.lines import MULTIBYTE_CHARSETS, SINGLE_BYTE_CHARSETS, charset_title
 from nbspam.reading.source import ReadingOptions, Skips, TableOptions
 from nbspam.reading.sources import labelled
@@ -104,15 +111,17 @@ def test_a_column_that_says_ham_or_spam_or_yes_or_no_is_the_label(
     assert skipped == []
 
 
-def test_verdicts_that_classify_added_are_no_labels(tmp_path):
+@each("number", ["", "_2"])
+def test_verdicts_that_classify_added_are_no_labels(tmp_path, number):
     path = tmp_path / "a.csv"
     rows = [
-        f"{text.replace(',', '')},{label},0.{i},{i / 7}\n" for i, (label, text) in enumerate(PAIRS)
+        f"{text.replace(',', '')},{label},0.{i},{i},\n" for i, (label, text) in enumerate(PAIRS)
     ]
-    path.write_text("".join(["message,verdict,probability,log_odds\n", *rows]))
+    added = ",".join(f"{name}{number}" for name in VERDICT_COLUMNS)
+    path.write_text("".join([f"message,{added}\n", *rows]))
     with pytest.raises(TableError, match="looks like a label; name the label column"):
         read(path)
-    path.write_text("".join(["message,verdict,probability,note\n", *rows]))
+    path.write_text("".join([f"message,{added.replace('log_', '')}\n", *rows]))
     assert [label for label, _ in read(path)[0]] == [label for label, _ in PAIRS]
 
 
@@ -330,6 +339,8 @@ MANUAL = (Path(__file__).parents[2] / "docs/tables.md").read_text("utf-8")
 ROWS = {
     "a header with unknown names, or with a title above it": test_no_header_and_nothing_above_one_is_a_message,
     "Excel's `sep=;`": test_no_header_and_nothing_above_one_is_a_message,
+    "R's row numbers, a column without a name": "tests/golden/reading/tables.table",
+    "a label `NA`, `NaN`, `null` or `n/a`": "tests/golden/reading/tables.table",
     "the header again, where files were joined": test_a_header_in_another_order_stops_the_reading,
     "more cells than columns, as of bare commas": test_a_bare_delimiter_in_a_text_makes_no_class,
     "JSON: a key that only later objects have": test_a_list_of_one_is_its_value_and_a_field_within_an_object_is_named,

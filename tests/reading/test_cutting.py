@@ -13,7 +13,7 @@ from one_case import each
 from nbspam.errors import Remedy
 from nbspam.reading.cutting import Cutter, MissingFileError
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import ReadingOptions, Skipped, Skips
+from nbspam.reading.source import ReadingNote, ReadingOptions, Skipped, Skips, Spelling
 
 FROM = b"From a@b.example Thu Jan  1 00:00:00 2026\n"
 MAIL_LINES = st.sampled_from([b"text", b"", b"From me to you", b">From here", FROM[:-1], b"a: b"])
@@ -27,8 +27,8 @@ def check(asked, size, options=None):
     pieces = list(Cutter(options, size).pieces(*asked))
     found = []
     for piece in pieces:
-        for raw in [piece] if isinstance(piece, RawMessage | Skipped) else piece.read():
-            if isinstance(raw, Skipped):
+        for raw in [piece] if isinstance(piece, RawMessage | ReadingNote) else piece.read():
+            if isinstance(raw, ReadingNote):
                 other.take(raw)
             else:
                 found.append(raw)
@@ -51,18 +51,13 @@ def test_a_table(tmp_path_factory, lines, size, ends):
     check((str(path), None, True), size)
 
 
-def is_spelling(row):
-    """Return whether a row says only how a label was written."""
-    return isinstance(row, Skipped) and row.label is not None
-
-
 def test_a_table_is_cut_but_not_one_with_quoted_line_ends(tmp_path):
     plain, quoted = tmp_path / "a.csv", tmp_path / "b.csv"
     plain.write_text("label,text\n" + "ham,see you\nspam,win,now\n" * 50)
     quoted.write_text("label,text\n" + 'ham,"see\nyou"\nspam,win\n' * 50)
     assert len(check((str(plain), None, True), 100)) > 5
     rows = check((str(quoted), None, True), 100)
-    assert {type(row) for row in rows if not is_spelling(row)} == {RawMessage}
+    assert {*map(type, rows)} == {RawMessage, Spelling}
 
 
 @each("name", ["a.tsv.gz", "a.json", "a.parquet", "utf16.tsv", "cr.csv"])
@@ -79,7 +74,7 @@ def test_what_cannot_be_cut_is_read_here(tmp_path, name):
     else:
         path.write_text("ham\tone\nspam\ttwo\n" * 50, "utf-16")
     rows = check((str(path), None, True), 100)
-    assert {type(row) for row in rows if not is_spelling(row)} == {RawMessage}
+    assert {*map(type, rows)} == {RawMessage, Spelling}
 
 
 def test_lines_and_folders_are_cut(tmp_path):
@@ -96,7 +91,6 @@ def test_lines_and_folders_are_cut(tmp_path):
     (folder / "link").symlink_to("/etc/passwd")
     found = check((str(folder.parent), None, True), 1)
     remedies = [skipped.remedy for skipped in found if isinstance(skipped, Skipped)]
-    remedies.remove(None)  # how the label is written
     assert remedies == [Remedy.GIVE_OUTSIDE_LABEL, Remedy.ALLOW_OUTSIDE]
 
 

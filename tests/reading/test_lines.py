@@ -90,7 +90,9 @@ def test_so_they_do_of_lines(codec, tmp_path):
     assert len(told) == 1
 
 
-@each("text", ["naïve", "50 €", "a café at nine", "“quoted”", "½ price £5"])
+@each(
+    "text", ["naïve", "50 €", "a café at nine", "“quoted”", "½ price £5", "café " + "£9, £££ " * 99]
+)
 def test_a_few_letters_are_windows_1252(text):
     assert likely_charset(text.encode("cp1252")) == "cp1252"
 

@@ -6,7 +6,6 @@ import gzip
 import io
 import lzma
 import os
-import pickle
 import re
 import subprocess
 import sys
@@ -316,6 +315,13 @@ def test_folder_in_a_folder_that_may_not_be_read_is_skipped_and_named(tmp_path, 
     assert skips.named == [f"{tmp_path}/closed: the folder cannot be read (Permission denied)"]
 
 
+@each("name, said", [("a:3", "one message, which only"), ("b:3", "no such"), ("a:x", "no such")])
+def test_one_message_of_a_file_is_no_source(name, said, tmp_path):
+    put(tmp_path, "a", content=BOX)
+    with pytest.raises(SourceError, match=f"{name}: (names )?{said}"):
+        list(any_kind(str(tmp_path / name), PLAIN, Skips()))
+
+
 def test_damaged_archive_in_a_folder_is_named_when_it_is_read(tmp_path):
     put(tmp_path, "1", "3")
     put(tmp_path, "2.gz", content=gzip.compress(MAIL)[:-4])
@@ -324,6 +330,23 @@ def test_damaged_archive_in_a_folder_is_named_when_it_is_read(tmp_path):
     with pytest.raises(SourceError, match=r"2\.gz: cannot be read \(damaged archive: .+\); check"):
         raws[1].message()
     assert raws[0].message() == raws[2].message()
+
+
+def test_the_first_file_of_a_folder_that_looks_like_an_mbox_is_told(tmp_path):
+    mail = b"From a@b.example Mon Jan  2 10:00:00 2012\n" + MAIL + b"\n"
+    for place in ("some mail", "Maildir/cur"):
+        (tmp_path / place).mkdir(parents=True)
+        put(tmp_path / place, "2012", content=mail)
+        put(tmp_path / place, "2013 März.gz", content=gzip.compress(mail * 2))
+        put(tmp_path / place, "2014", content=mail * 2)
+    (tmp_path / "Maildir" / "new").mkdir()
+    told = []
+    options = PLAIN._replace(tell=told.append)
+    assert len(list(unlabelled(str(tmp_path), "ham", options, Skips()))) == 6
+    [said] = map(str, told)
+    assert said.startswith(
+        f"{tmp_path}/some mail/2013 März.gz: looks like an mbox, and in a folder"
+    )
 
 
 @each("encoding, said", [("martian", "unknown encoding: martian"), ("hex", ".*text encoding.*")])
@@ -363,21 +386,6 @@ def test_strict_stops_at_the_first_and_no_name_commands_a_terminal_or_breaks_its
     assert skips.named == ["a\ufffdb\ufffd[2J\ufffd: cannot be read"]
     with pytest.raises(SourceError, match=r"^a.b: cannot be read; fix it"):
         Skips(strict=True)("a\nb", "cannot be read")
-
-
-@each("count", [0, 1, NAMED_LIMIT - 1, NAMED_LIMIT, NAMED_LIMIT + 1, 40])
-def test_two_halves_merged_equal_the_whole(count):
-    for cut in {0, count // 3, count // 2, count}:
-        whole, first, second = Skips(), Skips(), Skips()
-        for number in range(count):
-            for skips in (whole, first if number < cut else second):
-                skips(f"a.tsv:{number}", "bad")
-        first.merge(pickle.loads(pickle.dumps(second)))  # as from another process
-        assert (first.count, first.named) == (whole.count, whole.named)
-        assert first.report() == whole.report()
-    strict = Skips(strict=True)
-    strict.merge(whole)  # is no error
-    assert strict.named == whole.named
 
 
 def test_remedy_is_in_the_words_of_whoever_reports():

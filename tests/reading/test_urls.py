@@ -87,6 +87,11 @@ def test_a_redirect_stays_with_its_server(web, location, said):
         assert [raw.message() for raw in read(f"{web}/start")] == [parse(MAIL)]
 
 
+def test_a_server_that_cannot_be_reached_is_looked_for_in_the_network():
+    with pytest.raises(SourceError, match=r"cannot be read .*; check the address and the network$"):
+        read("http://127.0.0.1:9/m.eml")
+
+
 @each("index", [b"spam 1\nham a/2\n", b"spam /etc/passwd\nham ../1\n"])
 def test_an_index_at_a_url_names_no_files(web, index):
     Answers.pages = {"/x/index": index, "/x/1": MAIL, "/x/a/2": MAIL, "/1": MAIL}

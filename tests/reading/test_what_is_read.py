@@ -382,7 +382,7 @@ def test_without_its_module_an_archive_is_skipped_with_what_to_install(module, p
         (tmp_path / "1").write_bytes(pack(M * 20 + NOISE))
         skips = Skips()
         assert read(str(tmp_path), {}, skips) == []
-        assert f"pip install {module}" in skips.named[0]
+        assert f"needs {module}; install it with: " in skips.named[0]
         assert parse(pack(M * 20 + NOISE)).problem
 
 

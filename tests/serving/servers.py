@@ -134,7 +134,7 @@ def serving_in(
     said, path = Sentences(), folder / "socket"
     files, can_tell = UserFiles.of(users) if users else None, bool(tell or users or apply)
     limits = Limits(**limits)
-    setup = Setup(model, cut_offs, base, files, workers, most, limits, can_tell, senders=senders)
+    setup = Setup(model, cut_offs, base, files, workers, limits, can_tell, False, senders, most)
     current = setup.common(Opening(setup.cut_offs_of))
     server = Server(setup, current, log)
     with (

@@ -123,8 +123,10 @@ def test_compressed_mail_is_read_and_what_is_no_message_is_unsure_and_not_learne
 
 def test_many_at_once_are_one_save(model, monkeypatch):
     saves = []
-    real = model_file.write_atomically
-    monkeypatch.setattr(model_file, "write_atomically", lambda *a: (saves.append(1), real(*a)))
+    real = model_file.writing.write_atomically
+    monkeypatch.setattr(
+        model_file.writing, "write_atomically", lambda *a: (saves.append(1), real(*a))
+    )
     asked = [(b"Message-ID: <%d@example.org>\n\nhello" % i, i % 2 == 0) for i in range(20)]
     before = known(model)[0]
     assert told(model, *asked) == ["learned"] * 20

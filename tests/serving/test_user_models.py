@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 from served_programs import HAM, SPAM
-from servers import AS_HAM, AS_SPAM, LEARNED, OK, held, request, together
+from servers import AS_HAM, AS_SPAM, LEARNED, OK, held, put, request, together
 
 import nbspam
 from nbspam.cli.program import nbspam as nbspam_command
-from nbspam.errors import ModelError, ServingError
+from nbspam.errors import ModelError, OptionError, ServingError
 from nbspam.reading.message import parse
 from nbspam.reading.senders import SenderLists
 from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.models import Setup, UserFiles, open_user_model
+from nbspam.serving.models import Opening, Setup, UserFiles, open_user_model
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import RULES, tokenize
 
@@ -282,6 +282,44 @@ def test_a_folder_that_others_can_write_to_or_that_is_missing_is_refused(users, 
         UserFiles.of(users)
 
 
+def test_a_folder_that_everybody_could_put_another_in_place_of_is_refused(tmp_path, users):
+    link = tmp_path / "link"
+    link.symlink_to(users)
+    tmp_path.chmod(0o777)
+    for pattern in (users, users / "%u/model.json"):
+        with pytest.raises(ServingError, match=f"^{users}: .*; run chmod o-w {tmp_path}$"):
+            UserFiles.of(pattern)
+    tmp_path.chmod(0o1777)
+    assert UserFiles.of(link).root == users
+
+
+@each("pattern", ["%u.json", "%u/model.json"])
+def test_what_becomes_a_link_or_a_pipe_after_the_look_is_not_followed(
+    model, users, tmp_path, monkeypatch, pattern
+):
+    """Each worker would wait for a pipe; the model and the list behind the links are others'."""
+    files = UserFiles.of(users / pattern)
+    path = files.path("hal")
+    path.parent.mkdir(exist_ok=True)
+    stamps = {path: ("a look",), path.with_suffix(".allow"): ("a look",)}
+    monkeypatch.setattr(UserFiles, "stamp", lambda _, path: stamps.get(path, ()))
+    (tmp_path / "secret").write_text("secret\n")
+    setup = Setup(model, users=files, senders=SenderLists((), (), ["mx"]))
+    models = setup.of_worker({}, is_for_large=False)
+    path.symlink_to(model)
+    with pytest.raises(ModelError, match=f"{path}: "):
+        models.filter_for("hal")
+    stamps.pop(path)
+    path.unlink()
+    path.with_suffix(".allow").symlink_to(tmp_path / "secret")
+    with pytest.raises(OptionError, match=r"\.allow cannot be read") as raised:
+        models.filter_for("hal")
+    assert "secret" not in str(raised.value)
+    path.with_suffix(".allow").unlink()
+    os.mkfifo(path.with_suffix(".allow"))
+    assert models.filter_for("hal").senders.auth_hosts == ("mx",)
+
+
 def test_a_pattern_has_the_name_once(users):
     for pattern in ("%u/%u", "%u/a/b", "a%u/b%u.json", "%u%u"):
         with pytest.raises(ServingError, match="%u"):
@@ -370,6 +408,36 @@ def test_each_user_has_lists_of_senders_before_those_of_all(serving, model, user
         (users / "ann.allow").symlink_to(model)
         assert served.ask(request("CHECK", HAM, user="ann")).startswith(b"SPAMD/1.0 74 ")
         assert asked("hal", b"prize.example", SPAM) == b"NBSPAM_SPAM"
+
+
+def test_a_list_of_the_server_is_read_again_when_it_changes(serving, model, tmp_path):
+    """Also by its workers; a wrong one is reported once, and the lists before it stay."""
+    path, blocked = tmp_path / "list", b"NBSPAM_SPAM"
+    path.write_text("@shop.example\n")
+    senders = SenderLists((), [f"file:{path}"], names=("a", "config.toml: block"))
+
+    def asked(domain):
+        return verdict(served, "hal", b"From: win@" + domain + b"\n" + HAM)
+
+    with serving(model, senders=senders) as served:
+        assert (asked(b"shop.example"), asked(b"pool.example")) == (blocked, b"NBSPAM_HAM")
+        path.write_text("@pool.example  # the other\n")
+        assert (asked(b"shop.example"), asked(b"pool.example")) == (b"NBSPAM_HAM", blocked)
+        assert served.said == ["a list of senders has changed; the lists were read again"]
+        for content in (None, b"pool\n"):
+            served.said.clear()
+            put(path, content)
+            assert [asked(b"pool.example") for _ in range(3)] == [blocked] * 3
+            (sentence,) = served.said
+            assert str(path) in sentence
+            assert sentence.endswith("; the server keeps using the previous lists of senders")
+        put(path, b"@shop.example\n")
+        assert asked(b"pool.example") == b"NBSPAM_HAM"
+    current = Setup(model, senders=senders).common(Opening(CutOffs.of_model))
+    for content, n in ((b"pool\n", 1), (b"@pool.example\n", 0)):
+        put(path, content)
+        current.use()
+        assert current.n_unusable == n
 
 
 def test_a_model_that_is_called_as_a_list_could_be_is_none(serving, model, users):

@@ -27,16 +27,17 @@ from nbspam.bayes.calibration import (
     scales,
     unconfoundedness,
 )
-from nbspam.bayes.trait_model import TRAIT_MODELS
+from nbspam.bayes.trait_model import KERNEL, TRAIT_MODELS
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.store.metadata import (
     ORIGINS,
     MetadataError,
+    ModelSettings,
     dump_histograms,
     dump_metadata,
+    empty_state,
     load_histograms,
     load_metadata,
-    no_histograms,
 )
 from nbspam.tokens.kinds import NAMES
 from nbspam.tokens.tokenized import NAME, RULES
@@ -298,7 +299,8 @@ def test_histograms_as_they_are_written():
 def test_histograms_of_no_message_and_of_no_traits():
     assert dump_histograms((), CLASSES) == {}
     for n in (2, 3):
-        empty = no_histograms(n)
+        settings = ModelSettings(tuple("abc"[:n]), "b", 1, traits=KERNEL)
+        empty = empty_state(settings, ()).trait_histograms
         assert empty == (({},) * n,) * len(NAMES)
         assert histograms_again(empty, "abc"[:n], (0,) * n) == empty
 

@@ -116,11 +116,11 @@ def test_what_a_killed_writer_left_is_cleared_away(model):
         "import os, sys, signal; from pathlib import Path\n"
         "from nbspam.store.writing import locked, write_atomically\n"
         "def write(file):\n"
-        "    file.write(b'half'); file.flush(); os.kill(os.getpid(), signal.SIGTERM)\n"
+        "    file.write(b'half'); file.flush(); os.kill(os.getpid(), signal.SIGKILL)\n"
         "with locked(Path(sys.argv[1])) as place: write_atomically(place, write)"
     )
     done = subprocess.run([sys.executable, "-c", code, model], check=False)
-    assert done.returncode == -signal.SIGTERM
+    assert done.returncode == -signal.SIGKILL
     assert left.read_bytes() == b"half"
     assert model.read_bytes() == b"old"
     put(model, b"new")

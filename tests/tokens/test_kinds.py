@@ -10,7 +10,8 @@ from one_case import each
 
 from nbspam.reading import mail as mbox
 from nbspam.reading.message import Message, parse, parse_text
-from nbspam.tokens import kinds, tokenized
+from nbspam.tokens import kinds
+from nbspam.tokens import text as plain_text
 from nbspam.tokens.tokenized import Wanted, message_tokens, tokenize
 
 ROOT = Path(__file__).parents[2]
@@ -271,7 +272,7 @@ WESTERN = st.text(st.characters(codec="cp1252"))
 @example(bytes(range(256)).decode("cp1252", "ignore"))
 def test_the_fast_path_counts_as_the_other_does(text):
     found = of_text(text)
-    with patch.object(tokenized, "western_bytes", return_value=None):
+    with patch.object(plain_text, "western_bytes", return_value=None):
         assert of_text(text) == found
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.reading.message import parse, parse_text
-from nbspam.tokens import opening
-from nbspam.tokens.opening import opening_tokens
+from nbspam.tokens import text as plain_text
+from nbspam.tokens.text import opening_tokens
 from nbspam.tokens.tokenized import message_tokens
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -76,7 +76,7 @@ def test_a_token_is_short_printable_and_whole(text):
 def test_the_fast_path_is_as_the_other(text):
     found = of(text)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(opening, "western_bytes", lambda _: None)
+        patched.setattr(plain_text, "western_bytes", lambda _: None)
         assert of(text) == found
 
 

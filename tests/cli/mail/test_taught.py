@@ -6,9 +6,10 @@ import pytest
 from junk_mails import many
 
 import nbspam
-from nbspam.filter import open_filter
-from nbspam.mailbox.sorting import TAUGHT_AS_HAM, classified_with_ledger
+from nbspam.filter import classified, open_filter
+from nbspam.names import TAUGHT_AS_HAM
 from nbspam.reading.message import RawMessage, parse
+from nbspam.reading.source import Skips
 from nbspam.scoring.verdict import CutOffs
 from nbspam.tokens.tokenized import tokenize
 from nbspam.workers import Executor, Processes
@@ -39,7 +40,7 @@ def test_spam_that_other_classes_learned_as_often_has_a_reason(classes, tmp_path
     raws = [RawMessage(f"x:{i}", None, mail) for i, mail in enumerate(mails)]
     where = Processes(2, alone=1e-9, start_method="fork") if classes[2:] else Executor()
     with open_filter(tmp_path / "model.json", lambda _: CutOffs(0.5, 0.5)) as spam_filter:
-        found = list(classified_with_ledger(raws, where, spam_filter))
+        found = list(classified(raws, Skips(), where, spam_filter, finds_taught=True))
         verdicts = [
             spam_filter.classify_tokens(tokenize(parse(mail), wanted=spam_filter.wanted))
             for mail in mails

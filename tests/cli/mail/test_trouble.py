@@ -3,7 +3,6 @@
 import json
 import resource
 import socket
-import sys
 
 import pytest
 from imap_servers import PASSWORD, Proxy
@@ -192,16 +191,6 @@ def test_a_message_of_50_megabytes(home, mailbox):
     found += [each for each in maildir.rglob("*") if each.stat().st_size == len(big)]
     assert len({each.read_bytes() for each in found}) == 1
     assert len(mailbox.uids()) + len(mailbox.uids("Junk")) == 2
-
-
-def test_without_imapclient_it_says_what_to_install(home, mailbox, monkeypatch):
-    monkeypatch.setitem(sys.modules, "imapclient", None)
-    monkeypatch.delitem(sys.modules, "nbspam.mailbox.bounded", raising=False)
-    for arguments in (("mail", "filter"), ("classify", f"imaps://{mailbox.user}@localhost/INBOX")):
-        done = home.run(*arguments)
-        assert done.code == 1
-        assert "mail at a server needs imapclient; install it with:" in done.err
-        assert done.err.count("\n") == 1
 
 
 def test_a_traceback_holds_no_password(home, mailbox, monkeypatch):
