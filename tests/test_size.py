@@ -7,7 +7,7 @@ import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CODE, FILES, TESTS, WORDS = 21_960, 118, 34_200, 28_100
+CODE, FILES, TESTS, WORDS = 21_400, 117, 34_800, 28_400
 NO_CODE = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 
 

@@ -2,7 +2,7 @@
 
 Typing mistakes are left out of a test: one `hma` among a thousand `ham` and `spam` is not a class,
 and a model trained on the others does not have it.  Other labels may look wrong to a model that has
-not seen the message; these are reported, and get little weight when a model is fitted.
+not seen the message; these are reported, and get little weight when a model is fitted to them.
 
 Test messages that were learned before make the figures too good.  A message is identified by its
 digest, made from its Message-ID and everything that is counted (`tokens/tokenized.py`).  Two texts
@@ -226,7 +226,8 @@ class DoubtedLabels(NamedTuple):
         examples = [f"{one_line(source)} ({label})" for source, label in names[:_NAMED]]
         if more := len(self.messages) - len(examples):
             examples.append(f"and {more:,} more")
-        return f"{doubt_words(self.by_label)}, and get little weight: {', '.join(examples)}"
+        unseen = "to a model that had not seen them"
+        return f"{doubt_words(self.by_label)} {unseen}: {', '.join(examples)}"
 
     @property
     def shares(self) -> dict[str, float]:

@@ -112,9 +112,8 @@ def block(name, text):
     return written(README, rf"<!-- output: {name} -->\n```text\n(.*?)```\n", text)
 
 
-@pytest.fixture
-def first_steps(nbspam, tmp_path, monkeypatch):
-    """Run the `nbspam` commands of README's first block, in order; return what each printed."""
+def test_the_first_steps_print_what_the_docs_show(nbspam, tmp_path, monkeypatch):
+    """They are the `nbspam` commands of README's first block, in order."""
     (tmp_path / "sample_data").symlink_to(ROOT / "sample_data")
     monkeypatch.chdir(tmp_path)
     printed = {}
@@ -128,25 +127,18 @@ def first_steps(nbspam, tmp_path, monkeypatch):
             assert result.code == 0, result.err
             printed[words[1]] = result.out
     assert list(printed) == ["train", "classify", "explain"]
-    return printed
-
-
-def test_the_first_steps_print_what_readme_shows(nbspam, first_steps):
-    both = first_steps["train"] + first_steps["classify"]
+    both = printed["train"] + printed["classify"]
     assert block("train, classify", both) == both
-    beginning = re.match(r"(.*\n)+?(?=\d+ more words)", first_steps["explain"])[0]
+    beginning = re.match(r"(.*\n)+?(?=\d+ more words)", printed["explain"])[0]
     assert block("explain", beginning) == beginning
-    verdict, probability, _ = first_steps["classify"].split("\t")
-    printed = nbspam("classify", "-m", "demo.json", stdin=f"{WINNER}\n".encode()).out
-    assert printed == f"{verdict}\t{probability}\t-\n"
+    verdict, probability, _ = printed["classify"].split("\t")
+    piped = nbspam("classify", "-m", "demo.json", stdin=f"{WINNER}\n".encode()).out
+    assert piped == f"{verdict}\t{probability}\t-\n"
 
-
-@pytest.mark.usefixtures("first_steps")
-def test_the_example_of_json_is_that_of_the_same_message(nbspam):
-    command = "classify", "-m", "demo.json", "--format", "json"
-    printed = nbspam(*command, stdin=f"{WINNER}\n".encode()).out.rstrip()
-    example = json.loads(written(JSON_PAGE, r'^    (\{"source": "-".*?\})$', printed))
-    found = json.loads(printed)
+    command = "classify", "-m", "demo.json", "--format", "json"  # the example of docs/json.md
+    said = nbspam(*command, stdin=f"{WINNER}\n".encode()).out.rstrip()
+    example = json.loads(written(JSON_PAGE, r'^    (\{"source": "-".*?\})$', said))
+    found = json.loads(said)
     assert list(found) == list(example)
     for key in ("probability", "log_odds"):  # sums of numpy may differ in the last digit
         assert found.pop(key) == pytest.approx(example.pop(key), rel=1e-9)

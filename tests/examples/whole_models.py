@@ -56,13 +56,6 @@ def numbered(classes=TWO, most=8, tokens="abcdefgh"):
     )
 
 
-def assert_same_counts(expected: Model, found: Model) -> None:
-    """Hold two models to be the same in all that does not depend on the order of learning."""
-    assert expected.counts == found.counts
-    assert expected.learned == found.learned
-    assert without_calibration(expected.metadata) == without_calibration(found.metadata)
-
-
 def without_calibration(metadata: Metadata) -> Metadata:
     """Return metadata without what depends on the order of learning."""
     return with_learned(metadata, calibrations=(), calibrated_by="", recent=(), before=())

@@ -252,7 +252,6 @@ def joined(header, body, size=30):
 
 
 HEADER, *BODY = lines_of()
-OTHER_BODY = [line.replace("ham,", "x,").replace("spam,", "y,") for line in BODY]
 SEMICOLONS = frame("label message", "label|text").to_csv(index=False, sep=";").splitlines()
 FIELDS = frame("id message label", "id|text|label").to_csv(index=False).splitlines()
 ROW = "its row {} names the columns ({}); give it without its first row if that is not so"

@@ -120,7 +120,6 @@ QUOTING = mail(
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + NOISE
 SEEN = {"seen": True}
 READ, SKIPPED, REFUSED, UNSURE = "read", "skipped", "refused", "unsure"
-IN_FOLDER = "skipped in a folder"
 
 
 def one(*contents):
