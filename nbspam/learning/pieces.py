@@ -127,7 +127,7 @@ class StoredArrays:
         kind, shape, place = self._layout[name]
         if 0 in shape:
             return np.empty(shape, kind)
-        handle = os.open(self._path, os.O_RDONLY)  # np.memmap takes five times as long
+        handle = os.open(self._path, os.O_RDONLY)  # np.memmap: 1.5 % of a small training
         try:
             pages = mmap.mmap(handle, self._size, access=mmap.ACCESS_READ, offset=self._start)
         finally:
