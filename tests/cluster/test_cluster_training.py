@@ -10,6 +10,7 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 from click.testing import CliRunner
 from cluster_training import ROWS, trained_alone, trained_on
 
+from nbspam.cli.command import Program
 from nbspam.cli.program import nbspam
 from nbspam.cluster.connection import cluster_at
 from nbspam.errors import NbspamError
@@ -220,5 +221,6 @@ def test_what_is_no_address_and_a_log_from_far_are_refused(tmp_path):
         done = run("train", "--dask", name, SAMPLE / "sms.tsv", "-m", tmp_path / "m", code=1)
         assert f"{name!r} is not the address of a Dask scheduler" in str(done.exception)
     options = ["--dask", "local:1", "--log", "stderr", "-m", tmp_path / "m"]
-    done = run("train", *options, SAMPLE / "sms.tsv", code=1)
+    program = Program(None, lambda error: (1, str(error)))
+    done = run("train", *options, SAMPLE / "sms.tsv", code=1, obj=program)
     assert "--log says of each message" in str(done.exception)
