@@ -181,7 +181,7 @@ def calls_that_open(module: str) -> list[str]:
 # What they open is no message: tables to write, the config file,
 # what the system says, a password, what is remembered of an account, what a worker keeps.
 MAY_OPEN = {
-    "nbspam.learning.pieces": 3,
+    "nbspam.learning.pieces": 4,
     "nbspam.cli.settings": 1,
     "nbspam.display.page": 1,  # its style sheet
     "nbspam.display.tables": 1,

@@ -79,7 +79,8 @@ def counted(counts: Integers, channels: Integers) -> Counted:
     counts: (n_classes, n_tokens); channels: (n_tokens,), of the columns.
     """
     is_known = counts.any(axis=0)
-    histograms = tuple(Counter(row.tolist()) for row in counts[:, is_known])
+    found = (np.unique(row, return_counts=True) for row in counts[:, is_known])
+    histograms = tuple(dict(zip(values.tolist(), n.tolist(), strict=True)) for values, n in found)
     return histograms, Counter(map(tuple, counts[:, is_known & (channels == HOST)].T.tolist()))
 
 

@@ -18,6 +18,7 @@ the first half of their keys stay two.  Python's own hash costs as much, and dif
 process.
 """
 
+import mmap
 import os
 import tempfile
 import weakref
@@ -80,7 +81,8 @@ class StoredArrays:
             if path:  # of a run, whose file many processes write: this one reserves a place
                 self._path = Path(path)
                 flock(file, LOCK_EX)
-                self._start = os.fstat(file.fileno()).st_size
+                n = -(-os.fstat(file.fileno()).st_size // mmap.ALLOCATIONGRANULARITY)
+                self._start = n * mmap.ALLOCATIONGRANULARITY
                 file.truncate(self._start + self._size)
                 flock(file, LOCK_UN)
                 file.seek(self._start)
@@ -125,7 +127,12 @@ class StoredArrays:
         kind, shape, place = self._layout[name]
         if 0 in shape:
             return np.empty(shape, kind)
-        return np.asarray(np.memmap(self._path, kind, "r", self._start + place, shape))
+        handle = os.open(self._path, os.O_RDONLY)  # np.memmap: 1.5 % of a small training
+        try:
+            pages = mmap.mmap(handle, self._size, access=mmap.ACCESS_READ, offset=self._start)
+        finally:
+            os.close(handle)
+        return np.frombuffer(pages, kind, int(np.prod(shape)), place).reshape(shape)
 
 
 Halves = NDArray[np.uint64]
