@@ -199,9 +199,7 @@ def classify(
     _check(sources, reading, form, marking)
 
     def opened() -> TokenFilter:
-        spam_filter = open_filter(model, cutting.of, base, senders.lists())
-        _check_positive(spam_filter.metadata, exit_code)
-        return spam_filter
+        return open_filter(model, cutting.of, base, senders.lists())
 
     if marking.passthrough:
         return _pass_on(opened, model, exit_code, marking, trace)
@@ -211,6 +209,7 @@ def classify(
     last_code: int = VerdictCode.ERROR
     n = 0
     with opened() as spam_filter:
+        _check_positive(spam_filter.metadata, exit_code)
         notes.note_lacking(model, spam_filter.metadata)
         learned = spam_filter.metadata.learned
         reading_options = reading.options().with_learned_columns(learned.columns)
@@ -345,6 +344,7 @@ def _pass_on(
     raw_message = pipe.take(BYTES_LIMIT)
     trace.begin(raw_message)
     with opened() as spam_filter:
+        _check_positive(spam_filter.metadata, exit_code)
         # Old marks are parsed, too: without them a text without a header begins with an empty line.
         message = tokenize(parse(raw_message, (name, MARK)), wanted=spam_filter.wanted)
         verdict = spam_filter.classify_tokens(message)

@@ -134,8 +134,13 @@ class Sources(NamedTuple):
         return reading._replace(source_labels={**reading.source_labels, **label_by_path})
 
     def _labelled(self) -> list[str]:
-        """Return the sources with labels, each once."""
-        return list({real_name(source): source for source in self.sources}.values())
+        """Return the sources with labels, each once.
+
+        A link is another one: an index names files beside it, and an ending tells a table's format.
+        """
+        places = (os.path.split(source.rstrip("/")) for source in self.sources)
+        keys = [(real_name(folder), name) for folder, name in places]
+        return list(dict(zip(keys, self.sources, strict=True)).values())
 
     def _named(self) -> list[tuple[str, str]]:
         """Return (label, source) of --spam, --ham and --label, each once."""

@@ -23,6 +23,11 @@ from nbspam.serving.sockets import check_place, name_of, passed_sockets, tcp_soc
 from nbspam.workers import all_cores
 
 _DEFAULTS = Limits()
+_CUT_OFFS = {
+    "--spam-cutoff": "the spam cut-off",
+    "--ham-cutoff": "the ham cut-off",
+    "--ham-cost": "the ham cost",
+}
 _logger = logging.getLogger(__name__)
 
 
@@ -122,9 +127,10 @@ def check(cutting: Cutting, listening: Listening, serving: Serving) -> None:
     try:
         cutting.check()
     except OptionError as error:
-        given = [name for name, value in cutting._asdict().items() if value is not None]
-        where = place_of(f"--{given[0].replace('_', '-')}")
-        raise OptionError(f"{where}: {error.problem}", error.remedy) from error
+        for flag, words in _CUT_OFFS.items():  # the sentence begins with the one to correct
+            if error.problem.startswith(words):
+                raise OptionError(f"{place_of(flag)}: {error.problem}", error.remedy) from error
+        raise
     if not serving.timeout > 0:  # it is not a number
         raise OptionError(f"{place_of('--timeout')} must be a number of seconds, such as 60")
     if serving.user_models is not None and is_typed("base"):
@@ -193,15 +199,23 @@ def serve(
     if base is not None and serving.user_models is not None:  # of the environment or a config file
         _logger.info(f"{base}: is not used; with --user-models {model} is the base")
         base = None
-    of_clients = serving.max_size, serving.timeout, serving.connections
-    limits = Limits(*of_clients, max_users=serving.max_users)
+    limits = Limits(
+        serving.max_size, serving.timeout, serving.connections, max_users=serving.max_users
+    )
     lists = senders.lists()
     if lists is None and serving.user_models is not None:  # users may have lists
         lists = SenderLists((), (), senders.auth_host, senders.trust_from)
-    files = None if serving.user_models is None else UserFiles.of(serving.user_models)
-    below, n = None if base is None else Path(base), serving.workers or all_cores()
-    how = limits, serving.tell, serving.x_spam, lists
-    setup = Setup(model, tuple(cutting), below, files, n, *how)
+    setup = Setup(
+        model,
+        tuple(cutting),
+        None if base is None else Path(base),
+        None if serving.user_models is None else UserFiles.of(serving.user_models),
+        serving.workers or all_cores(),
+        limits=limits,
+        can_tell=serving.tell,
+        x_spam=serving.x_spam,
+        senders=lists,
+    )
     # This process classifies nothing: the workers have what is kept.
     current = setup.common(Opening(cutting.of, words=0, in_memory=0))
     opened_model = current.use()

@@ -73,7 +73,10 @@ class ClassSizes:
 
     @contextmanager
     def fitting(self) -> Iterator[None]:
-        """Print the notes on label columns if training fails; raises what `yield` raises."""
+        """Print the notes on label columns if training fails; raises that TrainingError.
+
+        For one class it names --update, which takes one.
+        """
         try:
             yield
         except TrainingError as error:

@@ -337,8 +337,10 @@ def read_piece(
 
     labels, sources, digests, lengths, traits = zip(*rows, strict=True) if rows else ((),) * 5
     sizes = dict(sorted(Counter(labels).items()))
-    sources_of = {name: [row[1] for row in rows if row[0] == name] for name in sizes}
-    first_of = {name: of_label[:_FIRST] for name, of_label in sources_of.items()}
+    first_of: dict[str, list[str]] = {label: [] for label in sizes}
+    for label, source, *_ in rows:  # once, however many labels there are
+        if len(first_of[label]) < _FIRST:
+            first_of[label].append(source)
     place = {label: k for k, label in enumerate(sizes)}
     codes = np.array([place[label] for label in labels], np.int64)
     more: dict[str, Any] = {}

@@ -63,7 +63,7 @@ def load_state(path: Path, take: Callable[[Any], None]) -> None:
 def save_state(path: Path, state: dict[str, Any]) -> None:
     """Write a state file; raises ModelError when that cannot be done."""
     text = json.dumps(state, default=sorted).encode()  # sorted: of sets
-    write_atomically(path, lambda file: file.writelines([text]), what="state")
+    write_atomically(path, lambda file: file.write(text), what="state")
 
 
 # The state

@@ -251,7 +251,9 @@ def _label_kind(name: str, column: Sequence[str]) -> tuple[int, int, int] | None
 def _is_verdict(name: str, names: Sequence[str]) -> bool:
     """Return whether a column is of verdicts that `classify` added, which are no user's labels."""
     number = name.removeprefix(VERDICT_COLUMNS[0])  # such as _2
-    return number != name and {f"{added}{number}" for added in VERDICT_COLUMNS} <= {*names}
+    # The last, mostly empty, may have been deleted.
+    added = {f"{column}{number}" for column in VERDICT_COLUMNS[:-1]}
+    return number != name and added <= {*names}
 
 
 def _labels(columns: Sequence[Sequence[str]], names: Sequence[str]) -> list[tuple[int, ...]]:
@@ -532,7 +534,8 @@ def has_row_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Return whether each row begins with a number that the header leaves out, as R writes them."""
     numbers = [row[0] for row in rows if len(row) == len(header) + 1]
     return (
-        1 < len(rows) == len({*numbers})
+        len(header) > 0
+        and 1 < len(rows) == len({*numbers})
         and all(map(_INDEX.fullmatch, numbers))
         and column_key(header[0]) in (*TEXT_NAMES, *LABEL_NAMES)
     )

@@ -238,8 +238,8 @@ def likely_charset(data: bytes) -> str:
         return best[1]
     data = _PRICES.sub(b"", data)
     high = [byte > 0x7F for byte in data]
-    # Latin letters beyond ASCII stand alone between others.
-    is_latin = 2 * sum(map(min, high, high[1:])) < sum(high)
+    # Latin letters beyond ASCII stand alone between others; there may be none beside prices.
+    is_latin = 2 * sum(map(min, high, high[1:])) < max(1, sum(high))
     counts = Counter(byte for byte in data if byte > 0x7F)
     scores = {codec: -math.inf for codec, _ in SINGLE_BYTE_CHARSETS}
     for codec, letters in SINGLE_BYTE_CHARSETS:

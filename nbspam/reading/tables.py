@@ -77,7 +77,7 @@ class TablePlan(NamedTuple):
     ) -> Iterator[RawMessage]:
         """Yield rows of the table called `name` as messages."""
         fitted, label_of, on_row = self.columns.fitted, self.columns.label_of, self.on_row
-        number, label_number, width = self.columns[1:4]
+        number, label_number, width = self.columns.text, self.columns.label, self.columns.width
         keys = [columns.column_key(column) for column in self.columns.names]
         names = self.columns.names or tuple(
             {label_number: "label", number: "text"}.get(i, f"column_{i + 1}") for i in range(width)
@@ -183,7 +183,7 @@ def _plan(
         if columns.has_row_names(header, cells):
             header = ["", *header]
     table_columns = columns.find_columns(name, header, cells, request, first)
-    _, number, label_number, width, *_ = table_columns
+    number, label_number, width = table_columns.text, table_columns.label, table_columns.width
     wide = [line for line, row in sample if line > header_line and any(row[width:])]
     is_guess = not table_columns.values and (label_number is None or number < width - 1)
     if wide and (is_guess or len(wide) == len(cells)):

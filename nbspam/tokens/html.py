@@ -106,12 +106,17 @@ _LETTER_ENTITY = lazy_pattern(
 )
 
 
-def page_of(source: str) -> tuple[str, str, list[str], set[str]]:
-    """Return the text of an HTML source.
+class Page(NamedTuple):
+    """The content of an HTML source."""
 
-    First what is not hidden for certain, and of that what is seen for certain; then the targets of
-    links and images, in lower case, and tokens for ways of hiding text.
-    """
+    text: str  # what is not hidden for certain
+    certain: str  # of that, what is seen for certain
+    links: list[str]  # the targets of links and images, in lower case
+    tricks: set[str]  # tokens for ways of hiding text
+
+
+def page_of(source: str) -> Page:
+    """Return the visible text of an HTML source, its links' targets, and tokens for its tricks."""
     links: list[str] = []
     tricks: set[str] = set()
     if "&#" in source and _LETTER_ENTITY.search(source):
@@ -131,10 +136,10 @@ def page_of(source: str) -> tuple[str, str, list[str], set[str]]:
     is_certain = certain is text
     text = styles.unescaped(text)
     if is_certain:
-        return text, text, links, tricks
+        return Page(text, text, links, tricks)
     if 2 * len(certain.split()) <= len(text.split()):
         tricks.add("trick:perhaps-hidden")
-    return text, styles.unescaped(certain), links, tricks
+    return Page(text, styles.unescaped(certain), links, tricks)
 
 
 def _has_comment_in_word(texts: list[str], sources: list[str]) -> bool:

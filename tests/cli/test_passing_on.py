@@ -213,6 +213,20 @@ def test_what_is_raised_is_3(nbspam, model, monkeypatch, error):
     assert nbspam("classify", "--exit-code", "-m", model, stdin=SPAM).code == 3
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="Linux alone lists open files")
+@each("options", [("-p",), ()])
+def test_a_model_that_is_refused_is_closed(nbspam, tmp_path, options):
+    """One without a class that counts as spam, to which --exit-code has no answer."""
+    model, frame = tmp_path / "three.json", tmp_path / "three.csv"
+    frame.write_text("label,text\nwork,lunch\nhome,dinner\nlist,news\n")
+    assert nbspam("train", "-m", model, frame).code == 0
+    before = len([*Path("/proc/self/fd").iterdir()])
+    for _ in range(3):
+        said = nbspam("classify", *options, "--exit-code", "-m", model, stdin=SPAM)
+        assert "--exit-code needs a spam class" in said.err
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
+
+
 # What the command line promises, read without click
 
 

@@ -1,6 +1,7 @@
 """Sources, from the shell's side: names and pipes; and the log of what comes from them."""
 
 import contextlib
+import json
 import os
 import re
 import shlex
@@ -205,6 +206,19 @@ def test_a_pattern_that_the_shell_has_expanded_is_refused(
         assert nbspam("train", "-m", "new.json", "--replace", *right.split()).code == 0
     monkeypatch.chdir(tmp_path / "MD" / ".Work")
     assert nbspam("train", "-m", "new.json", "--ham", ".", "--spam", "../.Junk").code == 0
+
+
+def test_an_index_and_a_link_to_it_name_other_files(nbspam, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a/mail", "b/mail"):
+        Path(name).mkdir(parents=True)
+        for i in (1, 2):
+            Path(name, str(i)).write_bytes(MAIL + f"{name} {i}".encode())
+    Path("a/index").write_text("ham mail/1\nspam mail/2\n")
+    Path("b/index").symlink_to("../a/index")
+    for sources in (["a/index", "b/index"], ["b/index", "a/index"]):
+        result = nbspam("train", "--replace", "-m", "m.json", *sources, "--format", "json")
+        assert json.loads(result.out)["messages"] == {"ham": 2, "spam": 2}
 
 
 @pytest.mark.parametrize(

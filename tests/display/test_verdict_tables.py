@@ -54,7 +54,7 @@ def test_no_cell_of_a_table_is_a_formula_and_numbers_stay(form):
         "'",
         "-1",
         "-1.5",
-        "",
+        "-1,5",
         "+1.5e3",
         "-inf",
         "-12 %",

@@ -23,7 +23,7 @@ from nbspam.reading.columns import (
 )
 from nbspam.reading.lines import MULTIBYTE_CHARSETS, SINGLE_BYTE_CHARSETS, charset_title
 from nbspam.reading.source import ReadingOptions, Skips, TableOptions
-from nbspam.reading.sources import labelled
+from nbspam.reading.sources import any_kind, labelled
 
 PAIRS = [(label, " ".join(text.replace('"', "'").split())) for label, text in messages(90, 3)]
 
@@ -121,8 +121,19 @@ def test_verdicts_that_classify_added_are_no_labels(tmp_path, number):
     path.write_text("".join([f"message,{added}\n", *rows]))
     with pytest.raises(TableError, match="looks like a label; name the label column"):
         read(path)
+    cut = [f"{line.rpartition(',')[0]}\n" for line in [f"message,{added}", *rows]]
+    path.write_text("".join(cut))  # without the reasons, which are seldom there
+    with pytest.raises(TableError, match="looks like a label; name the label column"):
+        read(path)
     path.write_text("".join([f"message,{added.replace('log_', '')}\n", *rows]))
     assert [label for label, _ in read(path)[0]] == [label for label, _ in PAIRS]
+
+
+def test_a_header_may_have_no_name_at_all(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("\ufeff\ufeff,\ufeff\n1\n2\n")  # of three joined files
+    options = ReadingOptions(TableOptions(header_row=True))
+    assert [raw.content for raw in any_kind(str(path), options, Skips())] == ["1", "2"]
 
 
 @each("kinds, names, line", TEXTS)

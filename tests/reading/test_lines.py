@@ -91,7 +91,11 @@ def test_so_they_do_of_lines(codec, tmp_path):
 
 
 @each(
-    "text", ["naïve", "50 €", "a café at nine", "“quoted”", "½ price £5", "café " + "£9, £££ " * 99]
+    "text",
+    [
+        *("naïve", "50 €", "a café at nine", "“quoted”", "½ price £5", "café " + "£9, £££ " * 99),
+        *("£5", "win £9, £££ now"),  # and no other letter
+    ],
 )
 def test_a_few_letters_are_windows_1252(text):
     assert likely_charset(text.encode("cp1252")) == "cp1252"

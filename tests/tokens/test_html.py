@@ -101,7 +101,7 @@ def test_hidden_text_is_no_trick_if_it_is_short_and_the_first():
     text = "what a reader sees of it"
     assert page_of(f"<div {HIDE}>{short}</div>{text}") == (text, text, [], set())
     for page in (f"<div {HIDE}>{long}</div>{text}", f"{text}<div {HIDE}>{short}</div>"):
-        assert page_of(page)[3] == {"trick:hidden"}
+        assert page_of(page).tricks == {"trick:hidden"}
 
 
 def test_a_line_that_does_not_break_is_seen_as_far_as_a_screen_is_wide():
@@ -115,7 +115,7 @@ def test_a_line_that_does_not_break_is_seen_as_far_as_a_screen_is_wide():
 @each("source, targets", golden_table("tokens/html.table", 2, "links"))
 @each("before", ["", f"<i {HIDE}></i>"])
 def test_links_targets_wherever_they_stand(source, targets, before):
-    assert targets.split() == page_of(before + source)[2]
+    assert targets.split() == page_of(before + source).links
 
 
 @given(st.text(alphabet="<>/!-\"'= abpstyle&#;:none01\n"))
