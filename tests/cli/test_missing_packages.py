@@ -52,7 +52,7 @@ def test_a_command_names_the_extra_that_it_needs(
                 patch.setitem(sys.modules, name, None)
         found = nbspam(*command.split())
     assert_sentence(found, what)
-    form = rf"needs (.+); install (it|them) with: \S+ -m pip install 'nbspam\[{extra}\]'\n"
+    form = rf"needs (.+); install (it|them) with: .+ -m pip install 'nbspam\[{extra}\]'\n"
     packages, them = re.search(form, found.err).groups()
     assert (" and " in packages) == (them == "them")
     names = {re.match(r"\w+", requirement)[0] for requirement in EXTRAS[extra]} | {"pandas"}
