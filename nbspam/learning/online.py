@@ -3,15 +3,18 @@
 from collections import Counter, deque
 from collections.abc import Iterable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from nbspam.bayes.calibration import Calibrations, relearned
 from nbspam.bayes.event_model import Row
-from nbspam.scoring.base import Base
 from nbspam.scoring.classifier import Classifier, Counts
 from nbspam.scoring.rules import EvidenceRule, rule_of
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import is_host
 from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
+
+if TYPE_CHECKING:
+    from nbspam.scoring.base import Base
 
 # Messages whose effect on the calibration can be undone: 150 bytes of metadata each, which every
 # classified message reads.  A mistake is noticed within days; a folder learned by mistake refines
@@ -31,7 +34,7 @@ class OnlineLearner:
     """
 
     def __init__(
-        self, metadata: Metadata, counts: dict[str, Row], base: Base | None = None
+        self, metadata: Metadata, counts: dict[str, Row], base: "Base | None" = None
     ) -> None:
         """Start from a model.
 

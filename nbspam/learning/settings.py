@@ -2,17 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.calibration import untrained_calibrations
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, Row, event_model
 from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
 from nbspam.errors import OptionError, Remedy, TrainingError
 from nbspam.names import HAM, SPAM, UNSURE, answer_label, binary_label, cell_label
-from nbspam.scoring.base import Base
 from nbspam.store import metadata
 from nbspam.store.metadata import Counted, Metadata, ModelSettings, TraitHistograms
 from nbspam.tokens.tokenized import Wanted
+
+if TYPE_CHECKING:
+    from nbspam.scoring.base import Base
 
 # Sum: chosen on the training half of P1 by leave-one-out, 10 errors of 1,674 against 18 and 34 for
 # 0.3 and 1.  Evidence: docs/research/ideas-tried.md.
@@ -34,7 +36,7 @@ class TrainingSettings(NamedTuple):
     event_model: str = BERNOULLI
     traits: str | None = None  # the default depends on the scoring
     variances: Variances = Variances()
-    base: Base | None = None  # the model that the learning one is read through
+    base: "Base | None" = None  # the model that the learning one is read through
 
     @property
     def effective_traits(self) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.bayes.event_model import Row
 from nbspam.errors import ModelError, Remedy, one_line
@@ -19,7 +19,6 @@ from nbspam.learning.corpus import Corpus, Spool
 from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, first_metadata
 from nbspam.names import HAM, SPAM
-from nbspam.scoring.base import Base
 from nbspam.scoring.classifier import Classifier, counts_in
 from nbspam.scoring.rules import rule_of
 from nbspam.scoring.verdict import CutOffs
@@ -30,6 +29,9 @@ from nbspam.store.model_file import UnsavedModel, Write, changing
 from nbspam.store.writing import DEFAULT_WAIT, LockWait, write_atomically
 from nbspam.tokens.kinds import is_host
 from nbspam.tokens.tokenized import RULES, TOKENS_ALONE, TokenizedMessage, Wanted
+
+if TYPE_CHECKING:
+    from nbspam.scoring.base import Base
 
 Step = tuple[int | None, int | None]  # the classes that a message leaves and joins; None: none
 
@@ -254,7 +256,7 @@ def learned_model(
     return change._replace(unchanged=unchanged, surprising=surprising), after
 
 
-def _surprises(model: Model, pending: PendingMessages, base: Base | None) -> Iterator[Surprise]:
+def _surprises(model: Model, pending: PendingMessages, base: "Base | None") -> Iterator[Surprise]:
     """Yield the new messages that look like another class to the model before it learns."""
     metadata, settings = model.metadata, model.metadata.settings
     classes, spam = settings.classes, settings.positive_index
@@ -288,7 +290,7 @@ def _changed(
     place: Place,
     model: Model,
     corpus: Corpus,
-    base: Base | None,
+    base: "Base | None",
     steps_of: Callable[[TokenizedMessage, list[int], OnlineLearner], list[Step]],
     remember: bool = True,
 ) -> tuple[Change, Model]:
@@ -352,7 +354,7 @@ def forget(
     messages: Iterable[TokenizedMessage],
     remember: bool = True,
     wait: LockWait = DEFAULT_WAIT,
-    base: Base | None = None,
+    base: "Base | None" = None,
 ) -> Change:
     """Take messages out of a model, each as often as it comes, if it was learned.
 
