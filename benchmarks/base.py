@@ -27,16 +27,16 @@ import numpy as np
 from nbspam.evaluation.metrics import ScoredMessages, figures
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
-from nbspam.learning.online import OnlineLearner
+from nbspam.learning.learner import Learner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.reading.source import ReadingOptions, Skips
-from nbspam.reading.sources import labelled
+from nbspam.reading.sources import read_labelled
 from nbspam.scoring.base import Base
 from nbspam.scoring.classifier import Classifier, Counts
-from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
+from nbspam.scoring.verdict import CutOffs, Verdict, make_verdict
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.tokenized import TokenizedMessage
-from nbspam.workers import executor, tokenized
+from nbspam.workers import make_executor, tokenize_messages
 
 SETTINGS = TrainingSettings()
 ERRORS_AT = (50, 100, 200, 500)
@@ -46,8 +46,10 @@ SHARED, TAUGHT, TESTED = 2000, 200, 2000  # messages of the second measurement
 def read(source: str) -> Iterator[TokenizedMessage]:
     """Yield the messages of a source, in its order."""
     skips = Skips(strict=False)
-    raws = labelled(source, ReadingOptions(outside=True), skips)
-    yield from tokenized(raws, skips, executor(1), digests=True, wanted=SETTINGS.wanted)
+    raws = read_labelled(source, ReadingOptions(outside=True), skips)
+    yield from tokenize_messages(
+        raws, skips, make_executor(1), digests=True, wanted=SETTINGS.wanted
+    )
 
 
 def trained(messages: Iterable[TokenizedMessage]) -> tuple[Metadata, dict[str, tuple[int, ...]]]:
@@ -70,14 +72,14 @@ def base_of(metadata: Metadata, counts: dict[str, tuple[int, ...]]) -> Base:
 
 def judged(classifier: Classifier, messages: Iterable[TokenizedMessage]) -> list[Verdict]:
     """Return the verdicts on messages."""
-    cut_offs = CutOffs.of_model(classifier.metadata)
+    cut_offs = CutOffs.from_model(classifier.metadata)
     scores = ((m.label, classifier.score(m.tokens, m.numbers)) for m in messages)
     return [
-        verdict_on(classifier.metadata, score, cut_offs, label=label) for label, score in scores
+        make_verdict(classifier.metadata, score, cut_offs, label=label) for label, score in scores
     ]
 
 
-def teach(learner: OnlineLearner, messages: Sequence[TokenizedMessage]) -> None:
+def teach(learner: Learner, messages: Sequence[TokenizedMessage]) -> None:
     """Learn messages together, as `nbspam train --update` does."""
     for message in messages:
         learner.learn(message.label or "", message.tokens, message.numbers)
@@ -86,7 +88,7 @@ def teach(learner: OnlineLearner, messages: Sequence[TokenizedMessage]) -> None:
 
 
 def online(
-    learner: OnlineLearner, messages: list[TokenizedMessage], batch: int, learns: bool
+    learner: Learner, messages: list[TokenizedMessage], batch: int, learns: bool
 ) -> list[Verdict]:
     """Judge each batch, then learn it."""
     verdicts = []
@@ -128,10 +130,10 @@ def first_weeks(
     empty = empty_metadata(("ham", "spam"), "spam", SETTINGS)
     show("", [*map(str, ERRORS_AT), "all", "1-ROCA%", "log-loss", "blocked%", "missed%"])
     for name, learner, learns in (
-        ("alone", OnlineLearner(empty, {}), True),
-        ("base alone", OnlineLearner(base.metadata, dict(counts)), False),
-        ("merged", OnlineLearner(base.metadata, dict(counts)), True),
-        ("through", OnlineLearner(base.first(), {}, base), True),
+        ("alone", Learner(empty, {}), True),
+        ("base alone", Learner(base.metadata, dict(counts)), False),
+        ("merged", Learner(base.metadata, dict(counts)), True),
+        ("through", Learner(base.empty_personal_model(), {}, base), True),
     ):
         verdicts = online(learner, user, options.batch, learns)
         wrong = [(v.log_odds > 0) != (v.label == "spam") for v in verdicts]
@@ -152,7 +154,7 @@ def like_the_base(base: Base, messages: Sequence[TokenizedMessage]) -> None:
         ("20 of each", spam[:20] + ham[:20]),
         ("200 in order", lessons),
     ):
-        learner = OnlineLearner(base.first(), {}, base)
+        learner = Learner(base.empty_personal_model(), {}, base)
         teach(learner, taught)
         show(name, measures(judged(learner.classifier(), tested)))
 

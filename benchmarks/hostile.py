@@ -168,16 +168,13 @@ def of_size(make: Callable[[int], str], size: int) -> bytes:
 def seconds(raw: bytes) -> float:
     """Return the processor time that reading and tokenizing a message takes, nothing remembered."""
     for memo in (
-        html.tags,
-        html._attributes_of,
-        html._declarations_of,
-        html._unruled,
-        html._sheet_of,
-        html.styles._look_of,
+        html._tags,
+        html._sheets,
         text._host_names,
     ):
         memo.clear()
-    html._reading_in.cache_clear()
+    html._within.cache_clear()
+    html._look_of.cache_clear()
     begun = time.process_time()
     message_tokens(parse(raw))
     return time.process_time() - begun

@@ -28,14 +28,14 @@ import numpy as np
 from nbspam.evaluation.metrics import ScoredMessages, figures
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
-from nbspam.learning.online import OnlineLearner
+from nbspam.learning.learner import Learner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.names import UNSURE
 from nbspam.reading.source import ReadingOptions, Skips
-from nbspam.reading.sources import labelled
-from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
+from nbspam.reading.sources import read_labelled
+from nbspam.scoring.verdict import CutOffs, Verdict, make_verdict
 from nbspam.tokens.tokenized import TokenizedMessage
-from nbspam.workers import executor, tokenized
+from nbspam.workers import make_executor, tokenize_messages
 
 SETTINGS = TrainingSettings()
 Teach = Callable[[Verdict], str | None]  # the class as which a judged message is learned, if any
@@ -44,20 +44,22 @@ Teach = Callable[[Verdict], str | None]  # the class as which a judged message i
 def read(source: str) -> list[TokenizedMessage]:
     """Return the messages of a source, in its order."""
     skips = Skips(strict=False)
-    raws = labelled(source, ReadingOptions(outside=True), skips)
-    return list(tokenized(raws, skips, executor(1), digests=True, wanted=SETTINGS.wanted))
+    raws = read_labelled(source, ReadingOptions(outside=True), skips)
+    return list(
+        tokenize_messages(raws, skips, make_executor(1), digests=True, wanted=SETTINGS.wanted)
+    )
 
 
-def begun(messages: list[TokenizedMessage]) -> OnlineLearner:
+def begun(messages: list[TokenizedMessage]) -> Learner:
     """Return a learner of the first messages."""
     if not messages:
-        return OnlineLearner(empty_metadata(("ham", "spam"), "spam", SETTINGS), {})
+        return Learner(empty_metadata(("ham", "spam"), "spam", SETTINGS), {})
     corpus = Corpus(SETTINGS.wanted)
     for message in messages:
         corpus.add(message)
     fitted = fit(corpus, corpus.labels, SETTINGS, corpus.channels(), corpus.traits())
     counts = dict(token_counts(corpus.vocabulary, fitted.counts))
-    return OnlineLearner(fitted.metadata, counts)
+    return Learner(fitted.metadata, counts)
 
 
 class Stream(NamedTuple):
@@ -86,15 +88,15 @@ class Stream(NamedTuple):
         return f"{name:24}" + "".join(cell.rjust(9) for cell in cells)
 
 
-def run(learner: OnlineLearner, messages: Iterable[TokenizedMessage], teach: Teach) -> Stream:
+def run(learner: Learner, messages: Iterable[TokenizedMessage], teach: Teach) -> Stream:
     """Judge each message, then learn it as `teach` says, each digest once."""
     judged, learned, wrongly = [], 0, 0
     known: set[str] = set()
     classifier = learner.classifier()
     for message in messages:
         score = classifier.score(message.tokens, message.numbers)
-        cut_offs = CutOffs.of_model(classifier.metadata)
-        verdict = verdict_on(classifier.metadata, score, cut_offs, label=message.label)
+        cut_offs = CutOffs.from_model(classifier.metadata)
+        verdict = make_verdict(classifier.metadata, score, cut_offs, label=message.label)
         judged.append(verdict)
         label = teach(verdict)
         if label is not None and message.digest not in known:

@@ -7,7 +7,7 @@ Usage:  python benchmarks/serve.py --ham DIR... --spam DIR... [--messages N] [--
   --ham, --spam  folders with one mail a file, such as those of the SpamAssassin public corpus;
                  every other one is learned, all of them are sent
   --spamd        run `spamd -L` too, as this user (it refuses root); its Bayes learns nothing
-  --only         alone, load, replace, soak, huge, hostile, slow (all by default)
+  --only         alone, load, replace, soak, huge, hostile, slow, rude (all by default)
   --beside       a folder with another version of nbspam, which `alone` asks in turns with this one
 
 alone    one client at a time, `spamc -c` in turns with bogofilter run once per message; and the
@@ -20,6 +20,9 @@ hostile  one CHECK after the other, with two clients that send 30 MB again and a
          of the shapes that take the longest
 slow     one CHECK after the other, without and beside 1,000 clients that send a byte now and then
          (as many connections are allowed)
+
+rude     200 clients at once, of which half are rude: they are silent, send a byte now and then,
+         announce what they do not send, hang up, or read no reply; for as long as soak
 
 Times are of the whole client process.  Needs Debian's spamc and bogofilter; runs on Linux.
 """
@@ -204,6 +207,78 @@ def alone(
             )
 
 
+def is_polite_served(path: Path, message: bytes) -> bool:
+    """Have a message filtered; return whether it came back whole."""
+    asked = b"PROCESS SPAMC/1.5\r\nContent-length: %d\r\n\r\n%b" % (len(message), message)
+    reply = ask(path, asked)
+    lines = reply.partition(b"\r\n\r\n")[2].split(b"\n")
+    ours = [line for line in lines if line.startswith(HEADER)]
+    return len(ours) == 1 and b"\n".join(line for line in lines if line not in ours) == message
+
+
+def be_rude(path: Path, number: int, stop: threading.Event) -> None:
+    """Connect again and again, and keep the server waiting."""
+    head, body = b"PROCESS SPAMC/1.5\r\nContent-length: 200000\r\n\r\n", b"x" * 200_000
+    starts = b"", head[:20], head, head + body[:70_000], head + body, b"\0" * 5_000
+    for turn in itertools.count(number):
+        with suppress(OSError), sockets.socket(sockets.AF_UNIX) as client:
+            client.connect(str(path))
+            client.sendall(starts[turn % len(starts)])
+            for _ in range(turn % 7):
+                if stop.wait(1):
+                    return
+                client.sendall(b"x")
+        if stop.wait(0.1):
+            return
+
+
+def rude(path: Path, pid: int, mails: list[Path], seconds: float, clients: int = 200) -> None:
+    """Let half of many clients be rude; print what the others got, and what the server took."""
+    stop, served, lost = threading.Event(), list[float](), list[Path]()
+
+    def be_polite(number: int) -> None:
+        for mail in itertools.islice(itertools.cycle(mails), number, None):
+            started = time.perf_counter()
+            try:
+                is_whole = is_polite_served(path, mail.read_bytes())
+            except OSError:
+                is_whole = False
+            served.append(time.perf_counter() - started) if is_whole else lost.append(mail)
+            if stop.wait(0.5):
+                return
+
+    def open_files() -> int:
+        return sum(len(list(Path(f"/proc/{one}/fd").iterdir())) for one in processes(pid))
+
+    small = [mail for mail in mails if mail.stat().st_size < 100_000]
+    mails = [mail for mail in small if b"\n" + HEADER not in mail.read_bytes()]
+    before, memory = open_files(), list[float]()
+    threads = [
+        threading.Thread(target=be_rude, args=(path, i, stop))
+        if i % 2
+        else threading.Thread(target=be_polite, args=(i,))
+        for i in range(clients)
+    ]
+    for thread in threads:
+        thread.start()
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        time.sleep(min(10.0, seconds / 4))
+        memory.append(resident(pid))
+    stop.set()
+    for thread in threads:
+        thread.join()
+    time.sleep(3)
+    ranked = sorted(served)
+    p50, p99 = (1000 * ranked[int(q * (len(ranked) - 1))] for q in (0.5, 0.99))
+    print(
+        f"rude: {len(served)} messages served, {len(lost)} lost, p50 {p50:.0f} ms, p99 {p99:.0f}"
+        f" ms; memory {memory[0]:.0f} to {memory[-1]:.0f} MiB, at most {max(memory):.0f};"
+        f" open files {before} to {open_files()}",
+        flush=True,
+    )
+
+
 def replacing(model: Path, times: int, stop: threading.Event, done: list[int]) -> None:
     """Put copies of a model in its place by renaming, as nbspam does."""
     for _ in range(times):
@@ -228,7 +303,7 @@ def main() -> None:
     parser.add_argument("--replace", type=int, default=100)
     parser.add_argument("--spamd", metavar="USER")
     parser.add_argument("--spamd-messages", type=int)
-    parser.add_argument("--only", default="alone,load,replace,soak,huge,hostile,slow")
+    parser.add_argument("--only", default="alone,load,replace,soak,huge,hostile,slow,rude")
     parser.add_argument("--beside", type=Path)
     asked = parser.parse_args()
     parts = asked.only.split(",")
@@ -286,6 +361,8 @@ def measure(asked: argparse.Namespace, parts: list[str], work: Path) -> None:
                 servers["the other version"] = asking, opened.enter_context(started)
             alone(mails[:200], servers, bogofilter)
             opened.close()
+        if "rude" in parts:
+            rude(socket, pid, mails, asked.soak)
         if "load" in parts:
             ours = load(spamc, endless(mails, asked.messages), asked.clients, work)
             report("load, nbspam serve", ours, pid)
@@ -407,13 +484,12 @@ def slow(small: Path, serve: list[str], spamc: list[str], socket: Path) -> None:
             print(f"beside {n:,} slow clients: {found}  {resident(pid):.0f} MiB", flush=True)
 
 
-def ask(socket: Path, request: bytes) -> None:
+def ask(socket: Path, request: bytes) -> bytes:
     """Send a request and read the reply to its end."""
     with sockets.socket(sockets.AF_UNIX) as client:
         client.connect(str(socket))
         client.sendall(request)
-        while client.recv(1 << 18):
-            pass
+        return b"".join(iter(lambda: client.recv(1 << 18), b""))
 
 
 def again_and_again(socket: Path, request: bytes) -> None:

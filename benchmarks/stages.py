@@ -19,27 +19,27 @@ from typing import Any
 
 import nbspam.tokens.html
 import nbspam.tokens.tokenized
-from nbspam.cli.train import leave_one_out_rates
+from nbspam.evaluation.estimate import leave_one_out_rates
 from nbspam.filter import open_filter
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
 from nbspam.reading.message import RawMessage, parse
 from nbspam.reading.source import ReadingOptions, Skips
-from nbspam.reading.sources import unlabelled
-from nbspam.scoring.batch_rules import BulkClassifier
+from nbspam.reading.sources import read_unlabelled
+from nbspam.scoring.classifier import BulkClassifier
 from nbspam.store.index import TokenTable
 from nbspam.store.lookup import Lookup
-from nbspam.store.model_file import put_model
+from nbspam.store.model_file import replace_model
 from nbspam.tokens.tokenized import (
     TokenizedMessage,
-    Tokenizing,
-    Wanted,
+    TokenizeOptions,
+    TokenizerOutputs,
     digest_of,
     message_traits,
     tokenize,
     tokenize_batch,
 )
-from nbspam.workers import PIECE, Executor, in_batches, rare_collections
+from nbspam.workers import PIECE_LIMITS, Executor, batch_messages, rare_collections
 
 SAMPLE = Path(__file__).parent.parent / "sample_data" / "mail"
 PASSES = 3
@@ -92,7 +92,7 @@ def mails(chosen: argparse.Namespace) -> list[tuple[str, bytes]]:
     found = []
     for label, sources in (("spam", spam), ("ham", ham)):
         for source in sources:
-            for raw in unlabelled(str(source), label, ReadingOptions(), Skips()):
+            for raw in read_unlabelled(str(source), label, ReadingOptions(), Skips()):
                 content = raw.content
                 found.append(
                     (label, content.read_bytes() if isinstance(content, Path) else content)
@@ -132,7 +132,7 @@ def of_each(rows: dict[str, float], raws: list[tuple[str, bytes]]) -> None:
     rows["all tokens"] = least(lambda: each(lambda m, _: tokenizer.message_tokens(m), parsed))
     within = {
         "of these: of header fields": Within(tokenizer, "header_tokens"),
-        "of these: HTML": Within(html, "page_of"),
+        "of these: HTML": Within(html, "read_page"),
         "of these: of texts": Within(tokenizer, "text_tokens"),
     }
     found = [tokenizer.message_tokens(message, texts) for message, texts in parsed]
@@ -144,21 +144,21 @@ def of_each(rows: dict[str, float], raws: list[tuple[str, bytes]]) -> None:
 
 def of_all(rows: dict[str, float], raws: list[tuple[str, bytes]], model: Path) -> None:
     """Measure what is done to all mails together."""
-    wanted = Wanted(traits=True)
+    wanted = TokenizerOutputs(traits=True)
     messages = [
         tokenize(parse(raw), str(i), label, wanted=wanted) for i, (label, raw) in enumerate(raws)
     ]
     batches = [messages[i : i + 50] for i in range(0, len(messages), 50)]
     pairs = [RawMessage(str(i), label, raw) for i, (label, raw) in enumerate(raws)]
-    how = Tokenizing(True, wanted, skips_empty=True)
+    how = TokenizeOptions(True, wanted, skip_empty=True)
     alone, _ = once(lambda: sum(1 for _ in tokenize_batch(pairs, how)))
-    with TrainingRun(Executor(), TrainingSettings()) as run:
-        read, _ = once(lambda: run.read(in_batches(iter(pairs), *PIECE), Skips()))
-        rows["keys of tokens, counts, what is kept"] = read - alone
-        rows["merge the tables, lines of the model"], _ = once(run.count)
-        rows["left-out features, fit"], _ = once(run.fit)
-        rows["write the model"], _ = once(lambda: put_model(model, run.write))
-        rows["left-out scores, for the estimate"], _ = once(lambda: leave_one_out_rates(run))
+    run = TrainingRun(Executor(), TrainingSettings())
+    read, _ = once(lambda: run.read(batch_messages(iter(pairs), *PIECE_LIMITS), Skips()))
+    rows["tokens as numbers"] = read - alone
+    rows["counts"], _ = once(run.count)
+    rows["left-out features, fit"], _ = once(run.fit)
+    rows["write the model"], _ = once(lambda: replace_model(model, run.write))
+    rows["left-out scores, for the estimate"], _ = once(lambda: leave_one_out_rates(run))
     classify(rows, batches, model)
 
 
@@ -167,7 +167,7 @@ def classify(rows: dict[str, float], batches: list[list[TokenizedMessage]], mode
     with Lookup(model) as lookup:
         rows["classify: table of the model's tokens"], table = once(lambda: TokenTable(lookup))
     with open_filter(model) as spam_filter:
-        bulk = BulkClassifier(spam_filter.classifier, table)
+        bulk = BulkClassifier(spam_filter.version.classifier, table)
         rows["classify: find tokens, score"] = least(
             lambda: [list(bulk.scores(batch)) for batch in batches]
         )

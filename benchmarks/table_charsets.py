@@ -17,7 +17,7 @@ from pathlib import Path
 import django
 from charset_normalizer import from_bytes
 
-from nbspam.reading.lines import likely_charset
+from nbspam.reading.lines import guess_charset
 
 LANGUAGES = {
     "cp1251": "ru uk bg mk be",
@@ -81,7 +81,7 @@ def main():
                         continue
                     tables[codec] += 1
                     for name, recognise, of in (
-                        ("ours", likely_charset, other),
+                        ("ours", guess_charset, other),
                         ("theirs", theirs, data),
                     ):
                         began = time.perf_counter()

@@ -13,7 +13,6 @@ import argparse
 
 import numpy as np
 
-from nbspam.evaluation.messages import LabelledCorpus
 from nbspam.evaluation.metrics import ScoredMessages, figures
 from nbspam.evaluation.protocols import Trial, online, train_first
 from nbspam.evaluation.results import compute
@@ -21,11 +20,11 @@ from nbspam.learning.batch import fit
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.reading.source import ReadingOptions, Skips
-from nbspam.reading.sources import labelled
+from nbspam.reading.sources import read_labelled
 from nbspam.scoring.verdict import CutOffs
 from nbspam.tokens.kinds import kind_of
 from nbspam.tokens.tokenized import TokenizedMessage
-from nbspam.workers import all_cores, executor, tokenized
+from nbspam.workers import all_cores, make_executor, tokenize_messages
 
 BATCH = 100
 SETTINGS = TrainingSettings(traits="none")  # what tokens are worth, whatever traits add
@@ -40,9 +39,9 @@ def kind(token: str) -> str:
     return "number" if token[0] in "0$£€¥₹" else "word"
 
 
-def corpus_of(messages: list[TokenizedMessage], without: str) -> LabelledCorpus:
+def corpus_of(messages: list[TokenizedMessage], without: str) -> Corpus:
     """Return the messages' corpus, one kind of token left out."""
-    return LabelledCorpus.of(
+    return Corpus.from_messages(
         message._replace(tokens=[token for token in message.tokens if kind(token) != without])
         for message in messages
     )
@@ -52,7 +51,7 @@ def left_out(corpus: Corpus, first: int) -> str:
     """Return the cells for the training messages, each scored with itself left out."""
     presence, labels = corpus.presence()[:first], corpus.labels[:first]
     fitted = fit(presence, labels, SETTINGS, corpus.channels())
-    scores = list(fitted.left_out_scores(presence))
+    scores = list(fitted.left_out_scores())
     log_odds = np.array([score.log_odds for score in scores])
     probability = np.array([score.probability for score in scores])
     messages = ScoredMessages.binary(fitted.labels == 1, log_odds, probability)
@@ -61,14 +60,14 @@ def left_out(corpus: Corpus, first: int) -> str:
     return f"{errors} | {found['one_minus_roca_pct']:.4f} | {found['log_loss']:.4f}"
 
 
-def row(name: str, protocol: str, read: LabelledCorpus, first: int | None) -> None:
+def row(name: str, protocol: str, read: Corpus, first: int | None) -> None:
     """Print a row of the table."""
     trial = Trial(read, SETTINGS, CutOffs())
     evaluation = online(trial, BATCH) if first is None else train_first(trial, first)
     found = compute(evaluation).figures.values
     errors = int(found["fp"] or 0) + int(found["fn"] or 0)
     cells = f"{errors} | {found['one_minus_roca_pct']:.4f} | {found['sm_pct_at_hm_0_1']:.2f}"
-    honest = " |  | " if first is None else left_out(read.corpus, first)
+    honest = " |  | " if first is None else left_out(read, first)
     print(f"| {protocol} | {name} | {cells} | {honest} |", flush=True)
 
 
@@ -82,8 +81,10 @@ def main() -> None:
     way.add_argument("--online", action="store_true")
     options = parser.parse_args()
     skips = Skips()
-    raws = (raw for source in options.sources for raw in labelled(source, ReadingOptions(), skips))
-    messages = list(tokenized(raws, skips, executor(all_cores())))
+    raws = (
+        raw for source in options.sources for raw in read_labelled(source, ReadingOptions(), skips)
+    )
+    messages = list(tokenize_messages(raws, skips, make_executor(all_cores())))
     print(
         "| protocol | tokens | errors | 1-ROCA% | sm@hm.1 | left out: errors | 1-ROCA% | log-loss |"
     )

@@ -11,7 +11,9 @@ import html
 import quopri
 import random
 import re
+import urllib.parse
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 BIG = 700 << 10  # bytes of what stands before the text; more than some filter reads
@@ -211,9 +213,6 @@ ENCODINGS: dict[str, Trick] = {
         lambda b: encoded(b, f'{_CTE}"base64" (x)\n', base64_lines(b.body))
     ),
     "x-uuencode": _of_page(lambda b: encoded(b, f"{_CTE}x-uuencode\n", uuencoded(b.body))),
-    "uuencoded in the text": lambda spam, _, __: plain(
-        uuencoded(page(spam.html).body).decode("ascii")
-    ),
     "quoted-printable, every character": _of_page(
         lambda b: encoded(
             b,
@@ -261,7 +260,15 @@ ENCODINGS: dict[str, Trick] = {
 }
 
 
-# Structure
+# Encoded bytes in a text, which no mail program decodes
+ENCODED: dict[str, Trick] = {
+    "uuencoded in the text": lambda spam, _, __: plain(
+        uuencoded(page(spam.html).body).decode("ascii")
+    ),
+}
+
+
+# Parts
 
 
 def _page64(spam: Spam) -> Body:
@@ -296,7 +303,7 @@ def _after_fields(fields: str) -> Trick:
 
 
 _APPLICATION = b"Content-Type: application/pdf; name=a.pdf\n\nJVBERi0"
-STRUCTURES: dict[str, Trick] = {
+PARTS: dict[str, Trick] = {
     "200 application parts before": lambda spam, _, __: multipart(
         "mixed", [_APPLICATION] * 200 + [part(_page64(spam))]
     ),
@@ -308,10 +315,6 @@ STRUCTURES: dict[str, Trick] = {
     ),
     "a junk line in a part's header": lambda spam, _, __: multipart(
         "mixed", [b"this is not a field\n" + part(_page64(spam))]
-    ),
-    "700 KiB of comment before, as XHTML": lambda spam, _, __: Body(
-        _BIT8 + "Content-Type: application/xhtml+xml\n",
-        page(f"<!-- {'z ' * (BIG // 2)}-->{spam.html}").body,
     ),
     "25 multiparts deep": lambda spam, _, __: _nested(spam, 25),
     "25 forwarded messages deep": lambda spam, _, __: _forwarded(spam, 25),
@@ -339,6 +342,15 @@ STRUCTURES: dict[str, Trick] = {
     "a junk line in the header": _after_fields("this is not a field\n"),
     "a field without a name in the header": _after_fields(": x\n"),
     "a NUL in the header": _after_fields("X-A: \0\n"),
+}
+
+# Much that is not read by a human stands before the spam
+
+LARGE: dict[str, Trick] = {
+    "700 KiB of comment before, as XHTML": lambda spam, _, __: Body(
+        _BIT8 + "Content-Type: application/xhtml+xml\n",
+        page(f"<!-- {'z ' * (BIG // 2)}-->{spam.html}").body,
+    ),
     "700 KiB of comment before": lambda spam, _, __: page(
         f"<!-- {'z ' * (BIG // 2)}-->{spam.html}"
     ),
@@ -356,7 +368,45 @@ STRUCTURES: dict[str, Trick] = {
 }
 
 
-# Hidden ham
+# Pages that show the spam, each in a way that a filter may take for hidden: the lines of shown.txt,
+# the first two a plain <div>.  In a line, HTML is the spam as HTML; TEXT and CSS are its text in an
+# attribute and in a string of CSS, LETTERS with pictures as letters; the others are in data: URLs.
+
+
+def _base64(source: str) -> str:
+    return base64.b64encode(source.encode("utf-8", "replace")).decode()
+
+
+def in_page(template: str) -> Trick:
+    """Return a trick that puts the spam into a page behind 20 words of ham in plain sight."""
+
+    def made(spam: Spam, ham: list[str], _: random.Random) -> Body:
+        text = " ".join(spam.text.split())
+        forms: dict[str, Callable[[], str]] = {
+            "HTML": lambda: spam.html,
+            "TEXT": lambda: html.escape(text),
+            "CSS": lambda: re.sub(r"[\\\"'<>]", " ", text),
+            "QUOTED": lambda: urllib.parse.quote(spam.html),
+            "BASE64": lambda: _base64(f"<meta charset=utf-8>{spam.html}"),
+            "NESTED": lambda: _base64(
+                f'<iframe src="data:text/html;base64,{_base64(spam.html)}"></iframe>'
+            ),
+            "LETTERS": lambda: re.sub(
+                r"\b(\w)(\w)(?=\w)", r"\1<img alt=\2>", html.escape(text, quote=False)
+            ),
+        }
+        inside = re.sub("|".join(forms), lambda form: forms[form[0]](), template)
+        return page(f"<p>{_words(ham, 20)}</p>\n{inside}")
+
+    return made
+
+
+SHOWN: dict[str, Trick] = {
+    line: in_page(line)
+    for line in Path(__file__).with_name("shown.txt").read_text("utf-8").splitlines()
+}
+
+# Ham that no reader sees
 
 
 def _words(ham: list[str], number: int) -> str:
@@ -369,228 +419,38 @@ def _words(ham: list[str], number: int) -> str:
     return html.escape(" ".join(words[:number]))
 
 
-def hidden(before: str, after: str, head: str = "", attributes: str = "") -> Trick:
-    """Return a trick that hides 2,000 words of ham between two pieces of HTML."""
-    return lambda spam, ham, _: page(
-        f"{spam.html}\n{before}{_words(ham, 2_000)}{after}", head, attributes
-    )
-
-
-def styled(style: str) -> Trick:
-    """Return a trick that hides 2,000 words of ham by a style."""
-    return hidden(f'<div style="{style}">', "</div>")
-
-
-def ruled(rule: str, tag: str = '<div class="x1">') -> Trick:
-    """Return a trick that hides 2,000 words of ham by a style sheet."""
-    return hidden(tag, "</div>", f"<style>{rule}</style>")
+def hiding(template: str) -> Trick:
+    """Return a trick that hides 2,000 words of ham, at HAM, behind the spam."""
+    return lambda spam, ham, _: page(spam.html + template.replace("HAM", _words(ham, 2_000)))
 
 
 HIDDEN: dict[str, Trick] = {
-    "a comment": hidden("<!-- ", " -->"),
-    "display:none": styled("display:none"),
-    "visibility:hidden": styled("visibility: hidden"),
-    "white on white": styled("color:#ffffff"),
-    "<font color=white>": hidden('<font color="white">', "</font>"),
-    "size 1px": styled("font-size:1px"),
-    "the attribute hidden": hidden("<div hidden>", "</div>"),
-    "a class that hides": ruled(".x1{display:none}"),
-    "a class among others": ruled("p.a, div.x1 , hr {margin:0; display : none !important}"),
-    "an id that hides": ruled("#x1{visibility:hidden}", '<div id="x1">'),
-    "a tag that hides": ruled("section{display:none}", "<div><section>"),
-    "a child of a class that hides": hidden(
-        '<div class="out"><p class="x1">', "</p></div>", "<style>.out > .x1{display:none}</style>"
-    ),
-    "an attribute that hides": ruled("[title=q]{display:none}", '<div title="q">'),
-    "a class of white letters": ruled(".x1{color:white}"),
-    "a class in @media screen": ruled("@media screen{.x1{display:none}}"),
-    "off-screen": styled("position:absolute;left:-9999px"),
-    "text-indent": styled("text-indent:-9999px;white-space:nowrap"),
-    "a negative margin": styled("margin-left:-9999px"),
-    "height:0": styled("height:0;overflow:hidden"),
-    "max-height:1px": styled("max-height:1px; overflow:hidden"),
-    "width:0": styled("width:0;overflow:hidden"),
-    "clip": styled("position:absolute;clip:rect(0 0 0 0)"),
-    "scale(0)": styled("transform:scale(0)"),
-    "opacity:0": styled("opacity:0"),
-    "opacity:.01": styled("opacity:.01"),
-    "transparent": styled("color:transparent"),
-    "rgba": styled("color:rgba(0,0,0,0)"),
-    "hsl": styled("color:hsl(0,0%,100%)"),
-    "ivory": styled("color:ivory"),
-    "snow on ivory": hidden('<p style="background:ivory;color:snow">', "</p>"),
-    "the body's colour": hidden('<font color="#336699">', "</font>", "", ' bgcolor="#336699"'),
-    "font:": styled("font:0/0 a"),
-    "font: 1px": styled("font: bold 1px/1 serif"),
-    "font-size:1%": styled("font-size:1%"),
-    "<font size=1> of 0.1em": hidden('<font size="1" style="font-size:.1em">', "</font>"),
-    "<title>": lambda spam, ham, _: page(spam.html, f"<title>{_words(ham, 2_000)}</title>"),
-    "<template>": hidden("<template>", "</template>"),
-    "<noframes>": hidden("<noframes>", "</noframes>"),
-    "<object>": hidden("<object hidden>", "</object>"),
-    "<textarea hidden>": hidden("<textarea hidden>", "</textarea>"),
-    "<select>": hidden("<select><option></option><option>", "</option></select>"),
-    "<details>": hidden("<details><summary></summary>", "</details>"),
-    "an entity in a style": styled("display&#58;none"),
-    "an escape in a style": styled(r"d\69splay:none"),
-    "a comment in a style": styled("display:/**/none"),
-    ":is()": ruled(":is(.x1){display:none}"),
-    ":nth-child()": ruled("p ~ div:nth-child(n){display:none}"),
-    "a descendant": ruled("body div.x1{display:none}"),
-    "@supports": ruled("@supports (color:red){.x1{display:none}}"),
-    "@media of any width": ruled("@media (max-width:99999px){.x1{display:none}}"),
-    "@layer": ruled("@layer a{.x1{display:none}}"),
-    "var()": ruled(":root{--q:none}.x1{display:var(--q)}"),
-    "calc()": styled("opacity:calc(0)"),
-    "filter": styled("filter:opacity(0%)"),
-    "brightness": styled("filter:brightness(99)"),
-    "lab()": styled("color:lab(100% 0 0)"),
-    "an alpha of 0.2": styled("color:rgba(0,0,0,.2)"),
-    "a mask": styled("mask-image:linear-gradient(transparent,transparent)"),
-    "translate()": styled("transform:translate(-9999px)"),
-    "a negative z-index": styled("position:relative;z-index:-1"),
-    "letters on one another": styled("letter-spacing:-1em"),
-    "an overlay": lambda spam, ham, _: page(
-        f"<div>{_words(ham, 2_000)}</div>"
-        f'<div style="position:absolute;top:0;background:#fff">{spam.html}</div>'
-    ),
-    "<dialog>": hidden("<dialog>", "</dialog>"),
-    "<video>": hidden("<video>", "</video>"),
-    "<svg>": hidden("<svg><desc>", "</desc></svg>"),
-    "<math>": hidden("<math><annotation>", "</annotation></math>"),
-    "<noscript>": hidden("<noscript>", "</noscript>"),
-    "an unknown attribute selector": ruled("[x1]{opacity:0}", "<div x1>"),
-    "an attribute's value": hidden('<img alt="" title="', '">'),
-    "an attribute's value with a > in it": hidden('<p title="5 > 4 ', '">'),
-    "an unknown attribute": hidden("<p data-x='", "'>"),
-}
-
-
-def nested(style: str, depth: int) -> Trick:
-    """Return a trick that hides 2,000 words of ham by what adds up of a style in itself."""
-    return hidden(f'<div style="{style}">' * depth, "</div>" * depth)
-
-
-def covered(before: str, after: str, head: str = "") -> Trick:
-    """Return a trick that lays the spam over 2,000 words of ham."""
-    return lambda spam, ham, _: page(
-        f"<div>{_words(ham, 2_000)}</div>{before}{spam.html}{after}", head
-    )
-
-
-_TINY_BOX = "overflow:hidden;white-space:nowrap"
-HIDDEN |= {
-    style: styled(style)
-    for style in (
-        "block-size:0;overflow:hidden", "max-inline-size:0;" + _TINY_BOX,
-        "height:.1ex;overflow:hidden", "width:.1cm;" + _TINY_BOX, "height:.1vw;overflow:hidden",
-        "position:absolute;left:9999px", "position:relative;top:900vh", "margin-top:900vh",
-        "text-indent:9999px;" + _TINY_BOX, "padding-left:9999px;" + _TINY_BOX, "padding:400vw",
-        "zoom:.01", "contain:size;overflow:hidden", "rotate:x 90deg", "scale:.01",
-        "offset-path:path('M-9999 0')", "perspective:1px;transform:translateZ(-9999px)",
-        "display:none;display:zork", "display:none;dis/**/play:block",
-        "display:none;x:(;display:block;y:)", "display:none;font-family:(;display:block;color:red)",
-        "opacity:0;-moz-opacity:1", "font-size:0;font-size:12zork", "height:0;overflow:clip",
-        "font-size:clamp(0px,0px,0px)", "font:menu;font-size:min(1px,2px)", "line-height:.01em",
-        "letter-spacing:-.4em", "word-spacing:-9em;letter-spacing:-.5em", "display:table-column",
-        "position:sticky;top:-9999px", "width:1px;" + _TINY_BOX, "white-space:nowrap",
-        "background:currentcolor", "color:canvas", "color:window", "color:#e8e8e8",
-        "color:#000;background:linear-gradient(#000,#000)", "color-scheme:dark;color:#000",
-        "background:#000;color:initial", "color:#000;background:url(data:image/gif;base64,R0lG)",
-        "-webkit-text-security:disc", "-webkit-opacity:0", "content:''", "all:unset;display:none",
-        "max-height:1px;overflow-y:scroll", "clip-path:polygon(0 0,0 0)", "visibility:collapse",
-        "mask:linear-gradient(#0000,#0000)", "display:grid;grid-template-rows:0;overflow:hidden",
-        "display:flex;width:1px;overflow:hidden", "column-width:9999px;height:1px",
-        "animation:x 1s", "background-image:image-set('a.png' 1x)", "border-left:3000px solid #fff",
+    template: hiding(template)
+    for template in (
+        *(
+            f'<div style="{style}">HAM</div>'
+            for style in (
+                "display:none", "visibility:hidden", "opacity:0", "font-size:0", "font-size:1px",
+                "font:0/0 a", "color:white", "color:transparent", "color:hsl(0,0%,100%)",
+                "color:#123;background:#123", "height:0;overflow:hidden", "text-indent:-9999px",
+                "max-height:0;overflow:hidden", "position:absolute;left:-9999px",
+                r"display:n\6fne",
+            )
+        ),
+        "<div hidden>HAM</div>",
+        "<font color=white>HAM</font>",
+        "<table bgcolor=#000000><tr><td><font color=#000000>HAM</font></table>",
+        "<style>dfn{display:none}</style><dfn>HAM</dfn>",
+        "<style>.x{font-size:0}</style><div class=x>HAM</div>",
+        "<style>#x{visibility:hidden}</style><div id=x>HAM</div>",
+        "<title>HAM</title>",
+        "<template>HAM</template>",
+        "<noframes>HAM</noframes>",
+        '<img src=x alt="HAM">',
+        "<!-- HAM -->",
+        "</body></html>HAM",
     )
 }  # fmt: skip
-HIDDEN |= {
-    "popover": hidden("<div popover>", "</div>"),
-    "sizes that multiply": nested("font-size:.6em", 8),
-    "opacities that multiply": nested("opacity:.7", 12),
-    "paddings that add up": nested("padding-left:90px", 60),
-    "widths that multiply": nested("width:60%;overflow:hidden", 20),
-    "<small> in itself": hidden("<small>" * 20, "</small>" * 20),
-    "<blockquote> in itself": hidden("<blockquote>" * 99, "</blockquote>" * 99),
-    "white links": lambda spam, ham, _: page(
-        f'{spam.html}<a href="#">{_words(ham, 2_000)}</a>', "", ' link="white" vlink="white"'
-    ),
-    "</span> within <p>": hidden('</p><span style="display:none">x<p>y</span>', ""),
-    "</b> around a hidden <p>": hidden('<b><p style="display:none">x</b>', ""),
-    "<font> that outlives </p>": hidden('<p><font color="white">x</p>', ""),
-    "<i> that outlives <p>": hidden('<p><i style="font-size:0">x<p>', ""),
-    "a font in a font that outlives </p>": hidden(
-        '<font color="white"><p><font face="x">y</p></font>', ""
-    ),
-    "a rule that is dropped": ruled(".x1{display:none}.x1{display:zork}"),
-    "a list of selectors that is dropped": ruled(".x1{display:none}.x1,:zork{display:block}"),
-    "@import before": ruled('@import "x.css";.x1{display:none}'),
-    "@charset before": ruled('@charset "utf-8";.x1{visibility:hidden}'),
-    "a rule in a rule": ruled(".x1{p{color:red}display:none}"),
-    "& in a rule": ruled("body{& .x1{display:none}}"),
-    "@media of any width, twice": ruled(
-        "@media (min-width:1px) and (max-width:99999px){.x1{display:none}}"
-    ),
-    "@media of a range": ruled("@media (width>0px){.x1{display:none}}"),
-    "@media screen or unknown": ruled("@media zork,screen{.x1{display:none}}"),
-    "@media not print": ruled("@media not print{.x1{display:none}}"),
-    "@media of light screens": ruled("@media (prefers-color-scheme:light){.x1{color:#fff}}"),
-    "@container": ruled("@container (width>0){.x1{display:none}}"),
-    "@scope": ruled("@scope(body){.x1{display:none}}"),
-    "!important over style=": ruled(
-        ".x1{display:none!important}", '<div class=x1 style="display:block">'
-    ),
-    "[class~=]": ruled("[class~=x1]{font-size:0}"),
-    "a later sibling": ruled("p:first-of-type ~ *{opacity:0}"),
-    "colours of two rules": ruled("body .x1{color:#888}div.x1{background:#888}"),
-    "<td width=1> that clips": hidden(
-        '<table style="table-layout:fixed"><td width=1 style="overflow:hidden">', "</table>"
-    ),
-    "behind a cell of 9,999 pixels": hidden("<table><td width=9999>&nbsp;<td>", "</table>"),
-    "below a box of 99,999 pixels": hidden('<div style="height:99999px"></div><div>', "</div>"),
-    "a black background=": hidden('<table><td background="cid:x">', "</table>"),
-    "<nobr>": hidden("<nobr>", "</nobr>"),
-    "<td nowrap>": hidden("<table><td nowrap>", "</table>"),
-    "<marquee>": hidden("<marquee height=0>", "</marquee>"),
-    "<bdo dir=rtl>": hidden("<bdo dir=rtl>", "</bdo>"),
-    "<datalist>": hidden("<datalist><option>", "</datalist>"),
-    "an overlay that has its colour inside": covered(
-        '<div style="position:absolute;top:0"><table bgcolor="#fff"><td>', "</table></div>"
-    ),
-    "an overlay that is a picture": covered(
-        "", '<div style="position:absolute;top:0"><img src="cid:x" width="900"></div>'
-    ),
-    "an overlay by margin": covered('<div style="margin-top:-999px;background:#fff">', "</div>"),
-    "an overlay of shadow": covered(
-        '<div style="position:relative;box-shadow:0 0 0 40px #fff">', "</div>"
-    ),
-    "an overlay of outline": covered('<div style="outline:999px solid #fff">', "</div>"),
-    "an overlay of border": covered(
-        '<div style="position:absolute;border-top:999px solid #fff;top:0">', "</div>"
-    ),
-    "an overlay by a class": covered(
-        '<div class="x1">', "</div>", "<style>div .x1{position:fixed;top:0;background:#fff}</style>"
-    ),
-    "an overlay by a transform": covered(
-        '<div style="transform:translateY(-100%)"><div style="background:#fff">', "</div></div>"
-    ),
-}
-
-
-def attached(kind: str, more: str = "") -> Trick:
-    """Return a trick that puts 2,000 words of ham into an attachment."""
-    fields = f"Content-Type: {kind}\n{more}\n".encode()
-    return lambda spam, ham, _: multipart(
-        "mixed", [part(page(spam.html)), fields + html.unescape(_words(ham, 2_000)).encode()]
-    )
-
-
-HIDDEN |= {
-    "an attachment of XML": attached("application/xml"),
-    "an attached status of delivery": attached("message/delivery-status"),
-    "an attached table": attached("text/csv"),
-    "an attached text": attached("text/plain", "Content-Disposition: attachment; filename=a.txt\n"),
-}
 
 
 # Visible ham
@@ -659,12 +519,20 @@ NONE: dict[str, Trick] = {
     "none, as HTML": lambda spam, _, __: page(spam.html),
     "none, as plain text": lambda spam, _, __: plain(spam.text),
 }
-GROUPS: dict[str, dict[str, Trick]] = {
+GROUPS_OF_TEXT: dict[str, dict[str, Trick]] = {
     "none": NONE,
+    "shown": SHOWN,
+    "hidden": HIDDEN,
     "words": WORDS,
-    "encoding": ENCODINGS,
-    "structure": STRUCTURES,
-    "hidden ham": HIDDEN,
-    "visible ham": VISIBLE,
-    "learned ham": LEARNED,
+    "encodings": ENCODINGS,
+    "encoded": ENCODED,
+    "parts": PARTS,
+    "large": LARGE,
+    "visible": VISIBLE,
+    "learned": LEARNED,
 }
+# Percent of spams that may become ham, with their own and with a neutral header.
+PROMISES = dict.fromkeys(("hidden", "parts", "unseen parts", "large"), (5, 10))
+# Of this group, how much more may become ham than of the same spam in a plain <div>.
+MORE_THAN_PLAIN = {"shown": 4}
+PLAIN_HTML, PLAIN_TEXT = list(SHOWN)[:2]

@@ -34,7 +34,7 @@ from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.scoring.rules import SumRule
 from nbspam.tokens.text import words_of
-from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Wanted
+from nbspam.tokens.tokenized import TokenExtras, TokenizedMessage, TokenizerOutputs
 
 TRAINED = 1674  # of the SMS: the published split
 ATTRIBUTES = 3_000  # of the paper
@@ -86,7 +86,7 @@ def print_table(found: dict[str, Any]) -> None:
     for model in found["models"]:
         cells = [f"{model[key]:.{digits}f}" for key, digits in COLUMNS.items()]
         alone, p, roca_p = (
-            model[key] for key in ("only_this_wrong", "mcnemar_p_holm", "bootstrap_p_holm")
+            model[key] for key in ("only_this_wrong", "mcnemar_p_holm", "delong_p_holm")
         )
         verdict = ""
         if alone is not None:
@@ -111,11 +111,11 @@ def as_in_the_paper(messages: list[Labelled]) -> None:
     Words alone, the 3,000 of most information gain in what was learned so far, Laplace's smoothing;
     in batches of 100, each classified and then learned, the first not counted.
     """
-    corpus = Corpus(Wanted(times=True))
+    corpus = Corpus(TokenizerOutputs(times=True))
     for is_spam, path in messages:
         words = Counter(words_of(path.read_text("latin-1").lower()))
         tokens, label = sorted(words), "spam" if is_spam else "ham"
-        corpus.add(TokenizedMessage(path.name, label, tokens, numbers=Numbers(words)))
+        corpus.add(TokenizedMessage(path.name, label, tokens, numbers=TokenExtras(words)))
     labels = corpus.labels
     spam = np.array([is_spam for is_spam, _ in messages])
     for name in ("bernoulli", "multinomial"):
@@ -131,8 +131,10 @@ def as_in_the_paper(messages: list[Labelled]) -> None:
             rule, is_known = SumRule(fitted.metadata), fitted.counts.any(axis=0)
             weights = np.array([rule.weights(tuple(row)) for row in fitted.counts.T.tolist()])
             new = presence[end : end + BATCH][:, chosen]
-            joints = new @ (weights * is_known[:, None]) + np.array(fitted.metadata.bias)
-            parts.append(joints[:, 1] - joints[:, 0])
+            joint_log_likelihoods = new @ (weights * is_known[:, None]) + np.array(
+                fitted.metadata.bias
+            )
+            parts.append(joint_log_likelihoods[:, 1] - joint_log_likelihoods[:, 0])
         odds = np.concatenate(parts)
         found = ScoredMessages.binary(
             spam[BATCH:], odds, 1 / (1 + np.exp(-np.clip(odds, -700, 700)))

@@ -22,7 +22,7 @@ import zstandard
 from compare import shuffled
 
 import nbspam
-from nbspam.reading.message import attached
+from nbspam.reading.message import extract_attached
 
 DRAWN, SEED = 200, 36
 FROM = b"From deals@example.org Tue Nov 25 10:00:00 2025\n"
@@ -46,7 +46,9 @@ def report(kind: bytes) -> Callable[[bytes], bytes]:
 
 def forwarded(mail: bytes) -> bytes:
     """Return what `--attached` finds in a mail that a user forwards."""
-    [found] = attached(HEAD % (b"Fwd", b"") + PARTS % (b"Learn this", b"message/rfc822", mail))
+    [found] = extract_attached(
+        HEAD % (b"Fwd", b"") + PARTS % (b"Learn this", b"message/rfc822", mail)
+    )
     return found
 
 

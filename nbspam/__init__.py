@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from nbspam.errors import SourceError as SourceError
     from nbspam.errors import TableError as TableError
     from nbspam.errors import TrainingError as TrainingError
+    from nbspam.filter import Filter as Filter
     from nbspam.learning.update import Change as Change
-    from nbspam.library import Filter as Filter
     from nbspam.library import open as open  # noqa: A004
     from nbspam.library import train as train
     from nbspam.scoring.explanation import Explanation as Explanation
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "analysis": "Matrix classify_many evaluate matrix",
     "errors": "ModelError NbspamError OptionError SourceError TableError TrainingError",
-    "library": "Filter open train",
+    "filter": "Filter",
+    "library": "open train",
     "learning.update": "Change",
     "scoring.explanation": "Explanation Word",
     "scoring.verdict": "Verdict",

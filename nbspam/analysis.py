@@ -1,46 +1,48 @@
 """The API for notebooks: the matrix of messages, many verdicts at once, an evaluation."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from nbspam.bayes.event_model import BERNOULLI
 from nbspam.errors import OptionError
-from nbspam.evaluation import protocols
-from nbspam.evaluation.messages import LabelledCorpus
-from nbspam.evaluation.results import Results, compute
+from nbspam.evaluation import metrics, protocols, results
+from nbspam.evaluation.messages import without_mislabelled
+from nbspam.filter import AnyMessage, Filter, PathOrName, warn, warn_guess
+from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
-from nbspam.library import AnyMessage, Filter, PathOrName, warn, warn_guess
 from nbspam.library import open as open_model
 from nbspam.reading.message import RawMessage
+from nbspam.reading.program import is_data_frame, iter_api_messages, labelled_messages
 from nbspam.reading.rows import label_text
-from nbspam.reading.source import ReadingOptions, Skips, TableOptions
-from nbspam.reading.sources import from_program, labelled
-from nbspam.reading.tables import given_messages, is_data_frame, pair_messages
+from nbspam.reading.source import ReadingOptions, Skips, TableOptions, column_name
+from nbspam.reading.sources import read_api_input, read_labelled
 from nbspam.scoring.verdict import CutOffs, Verdict
 from nbspam.store.metadata import EVIDENCE
-from nbspam.tokens.tokenized import Wanted
-from nbspam.workers import executor, tokenized
+from nbspam.tokens.tokenized import TokenizerOutputs
+from nbspam.workers import make_executor, tokenize_messages
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
     from nbspam.bayes.matrix import Presence
-    from nbspam.library import Messages
-
-
-@overload
-def classify_many(
-    messages: "pd.DataFrame", model: "PathOrName | Filter", **options: Any
-) -> "pd.DataFrame": ...
+    from nbspam.evaluation.curves import Display
+    from nbspam.filter import Messages
 
 
 @overload
 def classify_many(
     messages: Iterable[AnyMessage], model: "PathOrName | Filter", **options: Any
 ) -> list[Verdict]: ...
+
+
+@overload
+def classify_many(
+    messages: "pd.DataFrame", model: "PathOrName | Filter", **options: Any
+) -> "pd.DataFrame": ...
 
 
 def classify_many(
@@ -67,8 +69,8 @@ class Matrix(NamedTuple):
     """
 
     counts: "Presence"  # (n_messages, n_tokens): 1 of each token that a message has, or how often
-    labels: list[str | None]  # None where the source gives none
-    tokens: list[str]  # of the columns
+    labels: list[str | None]  # None for messages without a label in the source
+    tokens: list[str]  # the columns' tokens
     sources: list[str]  # where each message came from
 
     def __repr__(self) -> str:
@@ -79,14 +81,14 @@ class Matrix(NamedTuple):
 def matrix(
     source: Any,
     *,
-    text_column: str | None = None,
-    label_column: str | None = None,
+    text_column: str | int | None = None,
+    label_column: str | int | None = None,
     times: bool = False,
     jobs: int = 1,
 ) -> Matrix:
     """Return messages as a matrix of the tokens that nbspam counts; source: as of `nbspam.train`.
 
-    A DataFrame needs no labels, and a list may be of messages alone.
+    A DataFrame needs no labels, and a list may have only messages.
     times: count how often a message has a token, and not whether it does.  jobs: processes.
     Raises SourceError, TableError and OptionError.
 
@@ -94,25 +96,61 @@ def matrix(
     >>> dict(zip(found.tokens, found.counts.toarray()[0].tolist()))["win"]
     2.0
     """
-    from nbspam.bayes.matrix import without_signs
+    from nbspam.bayes.matrix import absolute_entries
 
-    options = ReadingOptions(TableOptions(text_column, label_column), tell=warn_guess)
+    options = ReadingOptions(
+        TableOptions(column_name(text_column), column_name(label_column)), on_note=warn_guess
+    )
     skips = Skips()
-    dataset = _read(_raws(source, options, skips), skips, Wanted(times=times), jobs)
-    labels = [label or None for label in dataset.corpus.labels]
-    counts = without_signs(dataset.corpus.presence())
-    return Matrix(counts, labels, dataset.vocabulary, dataset.sources)
+    corpus = _read(_raws(source, options, skips), skips, TokenizerOutputs(times=times), jobs)
+    labels = [label or None for label in corpus.labels]
+    counts = absolute_entries(corpus.presence())
+    return Matrix(counts, labels, corpus.vocabulary, list(corpus.sources))
+
+
+class Results(results.Results):
+    """The results of an evaluation, which a notebook shows as a table and draws.
+
+    >>> nbspam.evaluate(pairs, folds=2)
+    <Results: 2 folds: 18 messages (ham: 9, spam: 9); 0 errors>
+    """
+
+    def _repr_html_(self) -> str:
+        from nbspam.display.page import escape, table_html
+
+        parts = [metrics.VERDICTS] * (self.cut_offs is not None) + [metrics.ERRORS, metrics.SCORES]
+        rows = []
+        for row in self.figures.rows(*parts, brief=True):
+            form = results.format_figure if isinstance(row.value, float) else "{:,.0f}".format
+            ends = results.format_interval(row.interval, form)
+            rows.append(("", list(map(escape, (row.name, form(row.value), ends, row.line)))))
+        heads = "metric", "value", "95 % interval", ""
+        return f"<p>{escape(self.title)}</p>{table_html(heads, rows)}"
+
+    def plot(self, kind: str = "roc", *, ax: "Axes | None" = None) -> "Display":
+        """Draw the ROC curve, the "confusion" matrix or the "calibration" with matplotlib.
+
+        ax: axes to draw on; by default new ones.
+        Returns an object with `ax_` and `figure_`, as scikit-learn's displays have them.
+        Raises OptionError, and NbspamError without matplotlib.
+
+        >>> nbspam.evaluate(pairs, folds=2).plot("confusion").ax_.get_xlabel()
+        'predicted label'
+        """
+        from nbspam.evaluation.curves import plot
+
+        return plot(self, kind, ax)
 
 
 def evaluate(
     source: Any,
     *,
     folds: int | None = None,
-    train_first: int | None = None,
+    train_first: int | str | None = None,
     online: int | None = None,
-    seed: int = 0,
-    text_column: str | None = None,
-    label_column: str | None = None,
+    seed: int | None = None,
+    text_column: str | int | None = None,
+    label_column: str | int | None = None,
     alpha: float | None = None,
     prior: float | None = None,
     scoring: str = EVIDENCE,
@@ -123,10 +161,12 @@ def evaluate(
 ) -> Results:
     """Return the figures of models trained on some of the messages and tested on others.
 
-    folds: cross-validate; train_first: train on the first so many, and test on the rest; online:
-    classify, then learn, so many at a time; without any of them leave-one-out.
-    seed: of the bootstrap.  The rest is as of `nbspam.train`.
-    The result has `figures.values`, a dict, and `predictions`, a DataFrame of n_messages rows.
+    folds: cross-validate; train_first: train on the first messages, a number or a percentage such
+    as "70%", and test on the rest; online: classify, then learn, this many messages at a time;
+    without any of them leave-one-out.
+    seed: shuffle the messages before they are split into folds.  The rest is as of `nbspam.train`.
+    The result has `figures.values`, a dict, `predictions`, a DataFrame of n_messages rows, and
+    `plot`.
     Raises SourceError, TableError, TrainingError and OptionError.
 
     >>> results = nbspam.evaluate(pairs, folds=2)
@@ -136,44 +176,50 @@ def evaluate(
     protocols_asked = {"folds": folds, "train_first": train_first, "online": online}
     if len(chosen := [name for name, n in protocols_asked.items() if n is not None]) > 1:
         raise OptionError(f"{chosen[0]} and {chosen[1]} are two tests; leave one out")
-    for name, n in (*protocols_asked.items(), ("seed", seed)):
+    for name, n in {"folds": folds, "online": online, "seed": seed}.items():
         if n is not None and (not isinstance(n, Integral) or (name == "seed" and n < 0)):
             raise OptionError(f"{name} must be a whole number, not {n!r}; leave it out")
     positive = None if spam_label is None else label_text(spam_label) or str(spam_label)
     settings = TrainingSettings(alpha, prior, scoring, positive, event_model, traits)
     settings.check()
-    options = ReadingOptions(TableOptions(text_column, label_column), tell=warn_guess)
+    options = ReadingOptions(
+        TableOptions(column_name(text_column), column_name(label_column)), on_note=warn_guess
+    )
     skips = Skips()
-    dataset = _read(from_program(source, (), options, skips), skips, settings.wanted, jobs)
-    dataset, mislabelled = dataset.without_mislabelled(positive)
-    trial = protocols.Trial(dataset, settings, CutOffs())
+    corpus = _read(read_api_input(source, (), options, skips), skips, settings.wanted, jobs)
+    corpus, mislabelled = without_mislabelled(corpus, positive)
+    trial = protocols.Trial(corpus, settings, CutOffs())
     if folds is not None:
-        evaluation = protocols.folds(trial, folds)
+        evaluation = protocols.folds(trial, folds, seed)
     elif train_first is not None:
-        evaluation = protocols.train_first(trial, train_first)
+        first = protocols.count_first(str(train_first), len(corpus))
+        evaluation = protocols.train_first(trial, first)
     elif online is not None:
         evaluation = protocols.online(trial, online)
     else:
-        evaluation = protocols.left_out(trial)
-    return compute(evaluation._replace(mislabelled=mislabelled), seed)
+        evaluation = protocols.leave_one_out(trial)
+    computed = results.compute(evaluation._replace(mislabelled=mislabelled))
+    return Results(computed.evaluation, computed.messages, computed.figures)
 
 
-def _read(raws: Iterator[RawMessage], skips: Skips, wanted: Wanted, jobs: int) -> LabelledCorpus:
-    messages = tokenized(raws, skips, executor(jobs), True, wanted, skips_empty=True)
-    dataset = LabelledCorpus.of(messages, wanted)
+def _read(raws: Iterator[RawMessage], skips: Skips, wanted: TokenizerOutputs, jobs: int) -> Corpus:
+    messages = tokenize_messages(
+        raws, skips, make_executor(jobs), digests=True, wanted=wanted, skip_empty=True
+    )
+    corpus = Corpus.from_messages(messages, wanted)
     if skips.count:
-        warn(skips.sentence(len(dataset.sources)))
-    return dataset
+        warn(skips.sentence(len(corpus)))
+    return corpus
 
 
 def _raws(source: Any, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
     if isinstance(source, str | os.PathLike):
-        return labelled(os.fspath(source), options, skips)
+        return read_labelled(os.fspath(source), options, skips)
     if is_data_frame(source) or not hasattr(source, "__iter__"):
-        return given_messages(source, options, Skips())
+        return iter_api_messages(source, options, Skips())
     items = iter(source)
     first = list(next(zip(items, strict=False), ()))
     messages = chain(first, items)
-    if first and isinstance(first[0], tuple | list):
-        return pair_messages(messages, skips)
-    return given_messages(messages, options, Skips())
+    if first and isinstance(first[0], tuple | list | Mapping):
+        return labelled_messages(messages, options, skips)
+    return iter_api_messages(messages, options, Skips())

@@ -11,14 +11,12 @@ NbspamError                 exit 1: one sentence, ending with the remedy
 │   └── UnavailableError    exit 75: its server does not answer: try again later
 └── OptionError             exit 2: an option's value is invalid
 
-Every sentence names the file, says what is wrong with it and how to fix it.  What fixes it may be
-an option of the command line or an argument of the library: such a remedy is named by a `Remedy`,
-whose text holds for the library; the command line has its own text for each (`cli/notes.py`).
+Every sentence names the file, says what is wrong with it and how to fix it.  It is the same in a
+shell and in Python.
 """
 
 import re
 import sys
-from collections.abc import Mapping
 from enum import Enum, IntEnum
 
 
@@ -28,7 +26,7 @@ class ExitCode(IntEnum):
     DONE = 0
     ERROR = 1
     USAGE = 2
-    TEMPFAIL = 75  # of a passthrough and of a lock, as sysexits.h has it: try again later
+    TEMPFAIL = 75  # for a passthrough and a lock; in sysexits.h: try again later
 
 
 class VerdictCode(IntEnum):
@@ -41,48 +39,62 @@ class VerdictCode(IntEnum):
 
 
 class Remedy(Enum):
-    """What fixes an error, where that is a setting; the text is for users of the library.
+    """The fix of an error, where several errors share it or a caller asks for it.
 
-    `{name}` stands for a value given where the error is raised.
+    An option in parentheses is an argument of the same name in Python: label_column for
+    --label-column.  `{name}` is replaced by a value given where the error is raised.
     """
 
-    NAME_LABEL_COLUMN = "name the label column"
-    NAME_ANOTHER_LABEL = "name another column as the label"
-    NAME_ONE_OF_COLUMNS = "name one of {columns}"
-    OTHER_LABEL_COLUMN = "label_column names another"
-    NAME_TEXT_COLUMN = "text_column names another"
+    NAME_LABEL_COLUMN = "name the label column (--label-column)"
+    NAME_ANOTHER_LABEL = "name another label column (--label-column)"
+    NAME_ONE_OF_COLUMNS = "name one of {columns} (--label-column, --text-column)"
+    OTHER_LABEL_COLUMN = "name another if it is wrong (--label-column)"
+    NAME_TEXT_COLUMN = "name another if it is wrong (--text-column)"
     SAVE_SHEET = "save another sheet as CSV to read it"
-    NAME_THE_TEXT = "name the text column"
-    NAME_ENCODING = "name another encoding"
-    GIVE_LABEL = "give its messages with a label, or give a source with labels"
-    GIVE_LABEL_OR_FORMAT = "give its messages with a label, or save it to a file"
-    SAY_FORMAT = "save it to a file to have it read as {format}"
-    HEADER_IS_MESSAGE = "give it without its first row if that is not so"
-    LEAVE_OUT_LABEL = "give it without a label"
-    GIVE_OUTSIDE_LABEL = "give it with a label of its own"
-    LEAVE_OUT_STRICT = "fix it, or read without strict to skip it"
-    LEAVE_OUT_SEEN = "leave seen out to read all of it"
-    NAME_SPAM_LABEL = "say which class is spam"
-    NAME_ONE_AS_SPAM = "say which class is spam, {first} or {second}"
-    NAME_SPAM_OR_COLUMN = "say which label is spam, or name the label column"
-    NAME_CLASS = "learn it under the name of its class"
-    LABEL_AS = "label such messages {name}, or train a new model"
-    TRAIN_ANEW = "correct the label, or train a new model"
-    TRAIN_AGAIN = "train it again from its messages"
-    UPDATE_OR_REPLACE = "update it or replace it"
-    UPDATE_IT = "update it"
-    GIVE_TWO_CLASSES = "give messages of two classes"
-    TWO_CLASSES_OR_UPDATE = "give messages of two classes, or update a model"
-    REPLACE_OUTPUT = "replace it, or name another file"
-    NAME_MODEL = "name the model file"
-    CREATE_MODEL = "train a model and save it to {path}, or use another"
-    LEAVE_OUT_LIMIT = "leave the limit out"
-    ONE_PROCESS = "run it again with one process"
-    ALLOW_OUTSIDE = "copy the file there, or give it as a source of its own"
-    ANY_ADDRESS = "use 127.0.0.1, or allow any address"
-    NAME_JUNK = "name the folder for spam"
-    NAME_AUTH_HOST = "name your mail server with auth_host, or set trust_from to believe From"
-    LEAVE_OUT_KEYWORDS = "leave the keywords out"
+    NAME_THE_TEXT = "name the text column (--text-column)"
+    NAME_ENCODING = "name another encoding (--encoding)"
+    GIVE_LABEL = (
+        "give it with a label (--spam, --ham), or give a table, an index, or a folder with a"
+        " sub-folder for each class"
+    )
+    GIVE_LABEL_OR_FORMAT = (
+        "give it with a label (--spam, --ham), name its format (--input-format), or save it to a"
+        " file"
+    )
+    SAY_FORMAT = "name its format to read each of them (--input-format {format})"
+    HEADER_IS_NAMES = "if that row names the columns, say so (--header-row yes)"
+    HEADER_IS_MESSAGE = "if that is a message, say so (--header-row no)"
+    LEAVE_OUT_LABEL = (
+        "give it without a label (before --spam and --ham), or as one message per line (--lines)"
+    )
+    GIVE_OUTSIDE_LABEL = "give it with a label of its own (--spam, --ham)"
+    LEAVE_OUT_STRICT = "fix it, or leave out --strict to skip it"
+    LEAVE_OUT_SEEN = "leave out --seen to read all of it"
+    NAME_SPAM_LABEL = "name the spam class when training (--spam-label)"
+    NAME_ONE_AS_SPAM = "name the spam class (--spam-label {first} or --spam-label {second})"
+    NAME_SPAM_OR_COLUMN = (
+        "name the label of spam (--spam-label), or another label column (--label-column)"
+    )
+    NAME_CLASS = "learn it under the name of its class (--label NAME=SOURCE)"
+    LABEL_AS = "give such messages the label {name} (--label {name}=SOURCE)"
+    TRAIN_ANEW = "correct the label, or train a new model (--replace)"
+    TRAIN_AGAIN = "train it again from its messages (nbspam train --replace)"
+    UPDATE_OR_REPLACE = "add to it (--update), or overwrite it (--replace)"
+    UPDATE_IT = "add to it (--update, which takes one class)"
+    GIVE_TWO_CLASSES = "give messages of two classes (train --update takes one)"
+    REPLACE_OUTPUT = "overwrite it (--replace), or name another file"
+    NAME_MODEL = "name another file (--model or --output)"
+    CREATE_MODEL = "train it (nbspam train -m {path}), or name another model"
+    LEAVE_OUT_LIMIT = "leave out the limit (--max-ham-blocked)"
+    ONE_PROCESS = "run it again with one process (--jobs 1)"
+    ALLOW_OUTSIDE = "allow it (--outside), or give it as a source of its own"
+    ANY_ADDRESS = "use 127.0.0.1, or allow any address (--allow-any-address)"
+    NAME_JUNK = "name the folder for spam (--junk, or junk in the config file)"
+    NAME_AUTH_HOST = (
+        "name your mail server (--auth-host, or auth-host in the config file), or believe From"
+        " (--trust-from)"
+    )
+    LEAVE_OUT_KEYWORDS = "leave out --mark and --unsure-keyword"
 
 
 # Compiled where it is needed (`re` keeps it): nearly every line is printable as it is.
@@ -91,7 +103,7 @@ _BIDIRECTIONAL = "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 
 
 def one_line(text: str) -> str:
-    """Return a text without the characters that would break its line or command a terminal.
+    """Remove the characters of a text that would break its line or control a terminal.
 
     A mark that turns the direction, so that `gpj.exe` may look like `exe.jpg`, becomes an escape.
     """
@@ -102,7 +114,7 @@ def one_line(text: str) -> str:
 
 
 def without_passwords(text: str) -> str:
-    """Return a sentence without the passwords of the URLs in it."""
+    """Remove the passwords of URLs in a sentence."""
     for rest in text.split("://")[1:]:
         # The last @ before the path ends the password.
         user = re.split(r"[/\s]", rest, maxsplit=1)[0].rpartition("@")[0]
@@ -112,7 +124,7 @@ def without_passwords(text: str) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """Return a number of things, as sentences have it: `1 message`, `2,000 messages`."""
+    """Format a number of things for a sentence: `1 message`, `2,000 messages`."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
@@ -146,21 +158,10 @@ class NbspamError(Exception):
     exit_code = ExitCode.ERROR
 
     def __init__(self, problem: str, remedy: Remedy | None = None, **values: object) -> None:
-        """Say what is wrong.
-
-        problem: a whole sentence; without its remedy where that is a `Remedy`.
-        values: what stands in the remedy's braces.
-        """
+        """problem: a whole sentence, or the part before the remedy; values: for its braces."""
         self.problem, self.remedy, self.values = problem, remedy, values
-        super().__init__(self.sentence({}))
-
-    def sentence(self, remedies: Mapping[Remedy, str]) -> str:
-        """Return the sentence, with the remedy in the reporting interface's words."""
-        sentence = self.problem
-        if self.remedy is not None:
-            remedy = remedies.get(self.remedy, self.remedy.value)
-            sentence = f"{sentence}; {remedy.format(**self.values)}"
-        return one_line(without_passwords(sentence))
+        fix = "" if remedy is None else f"; {remedy.value.format(**values)}"
+        super().__init__(one_line(without_passwords(problem + fix)))
 
 
 class SourceError(NbspamError):
@@ -181,7 +182,7 @@ class TableError(SourceError):
     ...     nbspam.train("words.csv", label_column="class")
     ... except nbspam.TableError as error:
     ...     print(error)
-    words.csv: there is no column 'class'; name one of 'label', 'text'
+    words.csv: there is no column 'class'; name one of 'label', 'text' ...
     """
 
 
@@ -192,7 +193,7 @@ class TrainingError(NbspamError):
     ...     nbspam.train(pairs[:1])
     ... except nbspam.TrainingError as error:
     ...     print(error)
-    there is only the class 'spam' to learn from; give messages of two classes
+    there is only the class 'spam' to learn from; give messages of two classes ...
     """
 
 
@@ -203,7 +204,7 @@ class ModelError(NbspamError):
     ...     nbspam.open("none.json")
     ... except nbspam.ModelError as error:
     ...     print(error)
-    none.json: model not found; train a model and save it to none.json, or use another
+    none.json: model not found; train it (nbspam train -m none.json), or name another model
     """
 
 
@@ -228,7 +229,7 @@ class UnavailableError(AccountError):
 
 
 class OptionError(NbspamError):
-    """An option's value is invalid, alone or beside another's.
+    """An option's value is invalid, by itself or together with another value.
 
     >>> try:
     ...     nbspam.open("model.json", spam_cutoff=2)

@@ -1,367 +1,478 @@
-"""The filter: the one chain from a message to its verdict.
+"""The filter: one object for commands, server, evaluation and programs.
 
-The commands, the server, the evaluation and the library (`library.py`) all open a model and
-classify messages here.
+A `Filter` belongs to a model file, or to a model that is not saved yet.  Before each call it
+compares the file with the one that it has open, and opens a changed file as a new version
+(`scoring/version.py`).
 """
 
-import contextlib
-import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from _thread import RLock  # `threading` takes a millisecond to import
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, overload
 
-from nbspam.errors import ModelError, OptionError
-from nbspam.names import TAUGHT_AS_HAM, absolute_name
-from nbspam.scoring.classifier import Classifier, CountsOf
-from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
-from nbspam.store.lookup import Lookup
+from nbspam.errors import ModelError, NbspamError, OptionError, Remedy, SourceError, one_line
+from nbspam.names import normal_label, real_name
+from nbspam.reading.message import parse, parse_text
+from nbspam.scoring.verdict import CutOffs, Verdict
+from nbspam.scoring.version import (
+    DEFAULT_OPENING,
+    CutOffsOf,
+    FilterVersion,
+    Opening,
+    classify_messages,
+    open_version,
+    with_absolute_name,
+)
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.tokenized import TokenizedMessage, Tokenizing, Wanted, tokenize_batch
+from nbspam.tokens.tokenized import TokenizedMessage, TokenizerOutputs, tokenize
 
-if TYPE_CHECKING:  # one message is classified without what learning and explaining need
-    from collections.abc import Mapping
+if TYPE_CHECKING:  # only for annotations: classifying one message imports nothing of this
     from pathlib import Path
 
-    from nbspam.bayes.event_model import Row
-    from nbspam.reading.cutting import SourcePiece
-    from nbspam.reading.message import RawMessage
+    import pandas as pd
+
+    from nbspam.bayes.matrix import Floats
+    from nbspam.learning.update import Change
     from nbspam.reading.senders import SenderLists
-    from nbspam.reading.source import ReadingNote, Skips
-    from nbspam.scoring.base import Base
-    from nbspam.scoring.batch_rules import BulkClassifier
     from nbspam.scoring.explanation import Explanation
+    from nbspam.scoring.version import AnyModel
     from nbspam.store.model_file import UnsavedModel
-    from nbspam.tokens.tokenized import Batch
-    from nbspam.workers import Executor
+    from nbspam.store.writing import LockWait
 
-CutOffsOf = Callable[[Metadata], CutOffs]
-# A table of the model's tokens pays from so many tokens of messages on.  Measured with a model of
-# 556,000 tokens: the first 44,000 tokens of mail (100 mails) take .53 s to look up and score in the
-# file, later ones 4.4 microseconds each, and .5 by the table; numpy takes .13 s to import, and the
-# table .29 s to read.  To load numpy pays from .13 s / 3.9 microseconds = 33,000 tokens on.
-BREAK_EVEN, _PER_TOKEN = 35_000, 0.03
-_BYTES = 10  # of mail, per token of it
+    Messages = Iterable[str | bytes] | pd.DataFrame
+
+AnyMessage = str | bytes  # str: plain text; bytes: a mail or plain text
+PathOrName = str | os.PathLike[str]
+Pairs = Iterable[tuple[str, AnyMessage]]
 
 
-class TokenFilter(contextlib.AbstractContextManager["TokenFilter"]):
-    """The filter of a model that is open, for messages that are tokenized."""
+class Filter:
+    """A trained filter, made by `train` or `open`.
+
+    Threads may share a filter, also while a thread learns.  Before each call, a filter of a file
+    opens the file anew if it has changed, so it knows what other processes have learned.  If the
+    new file cannot be used, the filter logs a warning and keeps the model that it has open.
+    Close a filter of a file, or use it as a context manager.  It can be pickled.
+
+    >>> pairs = [("spam", "win a prize"), ("ham", "lunch at noon")] * 9
+    >>> spam_filter = nbspam.train(pairs)
+    >>> spam_filter.classify("win a prize").verdict
+    'spam'
+    """
 
     def __init__(
         self,
-        classifier: Classifier,
-        cut_offs: CutOffs,
-        source: "ModelSource | None" = None,
-        senders: "SenderLists | None" = None,
+        model: "AnyModel",
+        opening: Opening = DEFAULT_OPENING,
+        base: "Filter | None" = None,
     ) -> None:
-        """Classify by a classifier, cut-offs and lists of senders.
+        """Open a model; raises ModelError, and OptionError for its cut-offs.
 
-        source: the model that it is of, if it may learn or be saved.
+        base: the filter of a shared model whose counts are added to the counts of `model`
+        (`scoring/base.py`).  With a base, the file of `model` need not exist: until learning
+        creates the file, this filter classifies like the base.
         """
-        self.classifier, self.cut_offs, self.senders = classifier, cut_offs, senders
-        self.source = source
-        self._tokens: float = 0  # of messages classified, or known to come; endless: table tried
-        self._bulk: BulkClassifier | None = None
+        self._model, self._opening, self._base = model, opening, base
+        self.problem = ""  # why the changed model cannot be used; empty if it can
+        self._lock = RLock()
+        # The open version, and the stamp of its files; both None if the filter is closed.
+        self._state: tuple[FilterVersion | None, object] = None, None
+        self.reopen()
 
     def __reduce__(self) -> "tuple[object, ...]":
-        """Go to a process that is not forked, or into a file of `pickle`, with the model."""
-        return filter_of, (self.model_source, self.cut_offs, self.senders)
+        return Filter, (with_absolute_name(self._model), self._opening, self._base)
+
+    def __repr__(self) -> str:
+        learned = zip(self.classes, self.metadata.learned.messages, strict=True)
+        messages = ", ".join(f"{round(n):,} {name}" for name, n in learned)
+        return f"<nbspam.Filter that learned {messages}; {self.metadata.n_tokens:,} tokens>"
+
+    def __enter__(self) -> "Filter":
+        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Close the model file, if it has one."""
-        if self.source is not None:
-            self.source.close()
+        """Close the model; the filter then classifies nothing more, but running calls go on.
+
+        >>> spam_filter.save("model.json")
+        >>> opened = nbspam.open("model.json")
+        >>> opened.close()
+        """
+        with self._lock:
+            self._state = None, None
+
+    def reopen(self) -> None:
+        """Open the model as it is now, whether or not it has changed; raises ModelError.
+
+        Each call does so by itself when the file has changed.
+
+        >>> opened = nbspam.open("model.json")
+        >>> opened.reopen()
+        >>> opened.close()
+        """
+        with self._lock:
+            stamp = self._stamp()  # before opening, so that a change while opening is found later
+            base = None if self._base is None else self._base.version.as_base()
+            version = open_version(self._model, self._opening, base)
+            self._state, self.problem = (version, stamp), ""
+
+    @property
+    def version(self) -> FilterVersion:
+        """The filter with the current model, which later changes of the file do not affect.
+
+        Raises ModelError for a closed filter.
+
+        >>> spam_filter.version.metadata.learned.messages
+        (9, 9)
+        """
+        version, stamp = self._state
+        if version is not None and stamp != self._stamp():
+            with self._lock:
+                try:
+                    version, stamp = self._state
+                    if version is not None and stamp != (now := self._stamp()):
+                        self._state = version, now
+                        self.reopen()
+                except NbspamError as error:  # reported once
+                    import logging  # 8 ms
+
+                    self.problem = str(error)
+                    logging.getLogger("nbspam").warning(
+                        "%s; the model that was open is still used", error
+                    )
+                version = self._state[0]
+        if version is None:
+            raise ModelError(f"{self._model}: the model was closed; open it again")
+        return version
+
+    def _stamp(self) -> tuple[object, ...]:
+        """Return a value that changes with the model or its base.
+
+        The number of an inode is not used again while the file is open.
+        """
+        model, below = self._model, self._base and self._base.version
+        if not isinstance(model, str | os.PathLike):
+            return model.lookup, below
+        try:
+            s = os.stat(model)  # noqa: PTH116 (no pathlib for one message)
+        except (OSError, ValueError):
+            return (below,)
+        # st_ctime_ns also changes with the mode: after a chmod an unreadable file is tried again.
+        return s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns, below
 
     @property
     def metadata(self) -> Metadata:
-        """The model's metadata, read through its base."""
-        return self.classifier.metadata
+        """The model's settings, and its numbers of messages and tokens.
 
-    @property
-    def personal_metadata(self) -> Metadata:
-        """The model's own metadata, without its base."""
-        return self.metadata if self.source is None else self.source.metadata
+        `settings.classes` and `learned.messages` have the classes and their numbers of messages.
 
-    @property
-    def model_source(self) -> "ModelSource":
-        """The model, to learn into or to copy; raises OptionError if there is none."""
-        if self.source is None:
-            raise OptionError("this filter has no model of its own; train or open one")
-        return self.source
+        >>> spam_filter.metadata.learned.messages
+        (9, 9)
+        """
+        return self.version.metadata
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The names of the classes."""
+        """The names of the classes, in the order of the columns of `probabilities`.
+
+        >>> spam_filter.classes
+        ('ham', 'spam')
+        """
         return self.metadata.settings.classes
 
-    @property
-    def wanted(self) -> Wanted:
-        """What to compute of a message to classify beside its tokens, for `tokenize`."""
-        return self.metadata.settings.wanted._replace(senders=self.senders)
+    def classify(self, message: AnyMessage) -> Verdict:
+        """Return the verdict on a message: plain text, or a mail as bytes.
 
-    def reopen(self) -> None:
-        """Read the model that has been changed."""
-        source = self.model_source
-        source.reopen()
-        self.classifier, self._bulk, self._tokens = source.classifier(), None, 0
+        Probabilities are from 0 to 1, log-odds in nats.  Raises SourceError for another type.
 
-    def classify_tokens(self, message: TokenizedMessage) -> Verdict:
-        """Return the verdict on a tokenized message."""
-        score = self.classifier.score(message.tokens, message.numbers)
-        return verdict_on(self.metadata, score, self.cut_offs, *message[:2], message.sender)
+        >>> spam_filter.classify("win a prize").verdict
+        'spam'
+        >>> spam_filter.classify(b"Subject: noon\\n\\nlunch at noon").probability < 0.5
+        True
+        """
+        version = self.version
+        return version.classify(tokenize_message(message, version.wanted))
 
-    def classify_batch(self, messages: Sequence[TokenizedMessage]) -> list[Verdict]:
-        """Return the verdicts on tokenized messages."""
-        if self._bulk is None:
-            self.prepare(sum(len(message.tokens) for message in messages))
-        if self._bulk is None:
-            return list(map(self.classify_tokens, messages))
-        return [
-            verdict_on(self.metadata, score, self.cut_offs, *message[:2], message.sender)
-            for message, score in zip(messages, self._bulk.scores(messages), strict=True)
+    @overload
+    def classify_many(self, messages: Iterable[AnyMessage], *, jobs: int = 1) -> list[Verdict]: ...
+
+    @overload
+    def classify_many(
+        self,
+        messages: "pd.DataFrame",
+        *,
+        text_column: str | int | None = None,
+        strict: bool = False,
+        jobs: int = 1,
+    ) -> "pd.DataFrame": ...
+
+    def classify_many(
+        self,
+        messages: "Messages",
+        *,
+        text_column: str | int | None = None,
+        strict: bool = False,
+        jobs: int = 1,
+    ) -> "list[Verdict] | pd.DataFrame":
+        """Return the verdicts on many messages; for a DataFrame, as additional columns.
+
+        messages: texts and mails, or a DataFrame with a column of them.
+        text_column: by default the column that the model learned from, else one found by content.
+        strict: raise SourceError for a row without a text; else a warning is given, and the row has
+        the verdict on an empty message.  jobs: processes.
+        Returns n verdicts, or the DataFrame with the added columns `verdict`, `probability`,
+        `log_odds` and `reason`.  If it already has a column with one of these names, the added
+        columns are called `verdict_2` …, and a warning is given.
+        Raises SourceError for an item that is not a message, OptionError, and TableError.
+
+        >>> [verdict.verdict for verdict in spam_filter.classify_many(["win a prize", "lunch"])]
+        ['spam', 'ham']
+        """
+        from nbspam.display.tables import added_names, renamed_columns_note
+        from nbspam.reading.columns import VERDICT_COLUMNS
+        from nbspam.reading.program import is_data_frame
+        from nbspam.reading.tables import is_partitioned
+
+        if is_data_frame(messages) and is_partitioned(messages):
+            raise OptionError("the data frame is of Dask; give classify_many to its map_partitions")
+        verdicts = list(self._verdicts(messages, text_column, jobs, strict))
+        if not is_data_frame(messages):
+            return verdicts
+        columns = [[getattr(v, name) for v in verdicts] for name in VERDICT_COLUMNS]
+        added = added_names(messages.columns)
+        if sentence := renamed_columns_note("the data frame", messages.columns, added):
+            warn(sentence)
+        return messages.assign(**dict(zip(added, columns, strict=True)))
+
+    def probabilities(
+        self,
+        messages: "Messages",
+        *,
+        text_column: str | int | None = None,
+        strict: bool = False,
+        jobs: int = 1,
+    ) -> "Floats":
+        """Return the probability of each class for many messages, (n_messages, n_classes).
+
+        The columns are in the order of `classes`; parameters and errors are as in `classify_many`.
+
+        >>> spam_filter.probabilities(["win a prize", "lunch at noon"]).shape
+        (2, 2)
+        """
+        import numpy as np
+
+        verdicts = self._verdicts(messages, text_column, jobs, strict)
+        rows = [verdict.score.probabilities for verdict in verdicts]
+        return np.array(rows, float).reshape(-1, len(self.classes))
+
+    def explain(self, message: AnyMessage) -> "Explanation":
+        """Return each word's contribution to a message's log-odds, in nats; all add up to it.
+
+        Raises SourceError for another type than text and bytes.
+
+        >>> explained = spam_filter.explain("win a prize")
+        >>> "prize" in [word.token for word in explained.words]
+        True
+        """
+        version = self.version
+        return version.explain(tokenize_message(message, version.wanted))
+
+    def words(self, n: int = 20, *, fragments: bool = False) -> "pd.DataFrame":
+        """Return the strongest words for each class, as the command `explain` lists them.
+
+        n: how many of each class.  fragments: whether character trigrams are among them.
+        Returns a DataFrame with `class`, `word`, `weight` in nats (with two classes, a plus is for
+        spam), and the number of messages of each class that contain the word (`in ham` …).
+        Raises ModelError if nothing is learned, or the model is damaged.
+
+        >>> spam_filter.words(1)["class"].tolist()
+        ['ham', 'spam']
+        """
+        import pandas as pd
+
+        from nbspam.display.lines import strongest_rows
+        from nbspam.scoring.explanation import strongest_words
+
+        if (lookup := self.version.lookup) is None:
+            raise ModelError(f"{self._model}: has learned nothing yet; teach it first")
+        model = lookup.model()
+        heads = [f"in {name}" for name in model.metadata.settings.classes]
+        strongest = strongest_words(model, n, fragments=fragments)
+        rows = [
+            (name, *word[:2], *word.counts)
+            for name, words in strongest_rows(strongest, model.metadata).items()
+            for word in words
         ]
+        return pd.DataFrame(rows, columns=["class", "word", "weight", *heads])
 
-    def prepare(self, n_tokens: float) -> None:
-        """Prepare for messages with so many tokens, before processes are forked.
+    def learn(
+        self, messages: "Pairs | Iterable[TokenizedMessage]", wait: "LockWait | None" = None
+    ) -> "Change":
+        """Learn labelled messages, each once; a message learned in another class before is moved.
 
-        Once as many have come or are known to come as pay for a table of the model's tokens, it is
-        made; that is tried once.
+        messages: (label, text or bytes) pairs, or messages that are tokenized already.
+        wait: how long to wait for the file's lock; by default 5 minutes.
+        A filter that was opened from a file changes the file, for other processes too.
+        Returns how many messages were new, moved and known.
+        Raises ModelError: the model is damaged, or cannot be written; SourceError for an item that
+        is not such a pair; and OptionError for a label that is not a class of the model.
+
+        >>> spam_filter.learn([("ham", "see you at nine")]).learned
+        1
         """
-        self._tokens += n_tokens
-        if self._tokens >= BREAK_EVEN + _PER_TOKEN * self.metadata.n_tokens and self.source:
-            self._tokens = -math.inf
-            self._bulk = self.source.bulk(self.classifier)
+        from nbspam.learning import settings, update
+        from nbspam.store.writing import DEFAULT_WAIT
 
-    def explain(self, message: TokenizedMessage) -> "Explanation":
-        """Return each word's contribution to a message's score; all terms add up to it."""
-        from nbspam.scoring.explanation import explain
+        version = self.version
+        pending = update.PendingMessages(version.metadata.settings.wanted)
+        pending.add(_tokenize_items(messages, version))
+        options = settings.TrainingSettings(base=version.base)
+        return update.learn(self._model_target(), pending, options, wait=wait or DEFAULT_WAIT)
 
-        return explain(self.classifier, message.tokens, message.numbers)
+    def forget(
+        self,
+        messages: Iterable[tuple[str, AnyMessage] | AnyMessage | TokenizedMessage],
+        wait: "LockWait | None" = None,
+    ) -> "Change":
+        """Unlearn messages, with or without their labels; messages never learned are ignored.
 
-    def learned(self, digests: Iterable[str]) -> "Mapping[str, Row]":
-        """Return how often each class has learned a message, of those in the ledger.
+        The counts become as if the messages had not been learned; the calibration does so only
+        for messages that were learned lately.
+        Returns how many were forgotten, and how many never learned.  Raises as `learn` does.
 
-        Empty for a filter without a model of its own.  Raises ModelError if it is damaged.
+        >>> spam_filter.forget(["see you at nine", "never learned"])[2:4]
+        (1, 1)
         """
-        lookup = self.source and self.source.lookup
-        return lookup.learned(digests) if lookup else {}
+        from nbspam.learning import update
+        from nbspam.store.writing import DEFAULT_WAIT
 
-    def with_taught(
-        self, messages: Sequence[TokenizedMessage], verdicts: Sequence[Verdict]
-    ) -> list[Verdict]:
-        """Return verdicts, with a reason for spam learned as often in other classes as in that one.
+        version, wait = self.version, wait or DEFAULT_WAIT
+        known = list(_tokenize_items(messages, version, need_labels=False))
+        return update.forget(self._model_target(), known, wait=wait, base=version.base)
 
-        messages: with digests.  Raises ModelError when the ledger is damaged.
+    def save(self, path: PathOrName) -> None:
+        """Write the model to a file atomically, mode 0600 if it is new; raises ModelError.
+
+        Saving does not connect a trained filter with the file: what it learns later stays in memory
+        until it is saved again, which replaces the file.  To learn together with other processes,
+        open the file.
+
+        >>> spam_filter.save("model.json")
         """
-        settings, pairs = self.metadata.settings, list(zip(messages, verdicts, strict=True))
-        rows = self.learned({m.digest for m, v in pairs if v.verdict == settings.positive})
-        taught = set()
-        for digest, row in rows.items():
-            as_spam = 0 if settings.positive_index is None else row[settings.positive_index]
-            if sum(row) - as_spam >= max(1, as_spam):
-                taught.add(digest)
-        return [v._replace(reason=TAUGHT_AS_HAM) if m.digest in taught else v for m, v in pairs]
+        from pathlib import Path
 
-    def without_ledger_entry(self) -> list[int]:
-        """Return how many learned messages of each class are not in the ledger.
-
-        Raises ModelError if the model is damaged.
-        """
-        if self.source is None:
-            return list(self.metadata.learned.messages)
-        return self.source.lookup.without_ledger_entry() if self.source.lookup else []
-
-
-class ModelSource:
-    """The model of a filter, a file or one not saved yet; with the base that it is read through."""
-
-    def __init__(
-        self, name: "str | Path | UnsavedModel", base: "str | Path | Base | None" = None
-    ) -> None:
-        """Open a model; raises ModelError.  base: as of `open_filter`."""
-        self._name, self._is_file = name, isinstance(name, str | os.PathLike)
-        self.lookup: Lookup | None = None
-        with contextlib.ExitStack() as files:
-            if isinstance(base, str | os.PathLike):
-                from nbspam.scoring.base import open_base
-
-                base = files.enter_context(open_base(base))
-            self.base = base
-            self.reopen()
-            self._files = files.pop_all()
-
-    def reopen(self) -> None:
-        """Open the model as it now is; with a base there need not be one yet."""
-        name, old = self._name, self.lookup
-        if not isinstance(name, str | os.PathLike):
-            self.lookup = name.lookup
-        elif self.base is None or os.path.exists(name):  # noqa: PTH110 (no pathlib for a message)
-            self.lookup = Lookup(name)
-            if old is not None:
-                old.close()
-
-    def close(self) -> None:
-        """Close the files that were opened here."""
-        if self.lookup is not None and self._is_file:
-            self.lookup.close()
-        self._files.close()
-
-    @property
-    def place(self) -> "Path | UnsavedModel":
-        """The model, for what changes or copies it."""
-        if not isinstance(self._name, str | os.PathLike):
-            return self._name
-        from pathlib import Path  # 3 ms, which one message does without
-
-        return Path(self._name)
-
-    @property
-    def metadata(self) -> Metadata:
-        """What the model says of itself, without its base."""
-        if self.lookup is not None:
-            return self.lookup.metadata
-        assert self.base is not None
-        return self.base.first()
-
-    def classifier(self) -> Classifier:
-        """Return a classifier of the model; raises ModelError for a base that does not fit."""
-        counts: CountsOf = self.lookup.counts if self.lookup else lambda _: {}
-        if self.base is None:
-            return Classifier(self.metadata, counts)
-        self.base.check(str(self._name), self.metadata.settings)
-        return self.base.classifier(self.metadata, counts)
-
-    def bulk(self, classifier: Classifier) -> "BulkClassifier | None":
-        """Return what classifies many messages by a table of the tokens; raises ModelError.
-
-        None with a base, since a token's weight is of two tables then, and for the sum rule.
-        """
-        if self.base is not None or self.lookup is None or not classifier.rule.is_calibrated:
-            return None
-        from nbspam.store.index import CollisionError, TokenTable
-
-        try:
-            from nbspam.scoring.batch_rules import BulkClassifier
-
-            return BulkClassifier(classifier, TokenTable(self.lookup))
-        except (CollisionError, ModuleNotFoundError):  # a mail filter alone has no numpy
-            return None
-
-    def __reduce__(self) -> "tuple[object, ...]":
-        """Go to another process: a file by its name, what is not saved with its bytes."""
-        if self._is_file:
-            return _same_source, self._identity()
         from nbspam.store import model_file
 
-        with model_file.opened(self.place) as lookup:
-            return _source_of_lines, (list(lookup.whole()),)
+        target = self._model_target()
+        is_own_file = isinstance(target, Path) and real_name(target) == real_name(path)
+        if is_own_file and os.path.exists(path):  # noqa: PTH110 (a name may be bytes)
+            return  # the file has everything that was learned
+        lookup = self.version.lookup
+        if lookup is None:  # there is only the base
+            raise ModelError(f"{target}: has learned nothing that could be saved; teach it first")
+        if isinstance(target, Path):
+            lookup.model()  # raises ModelError if the file is damaged
+        model_file.replace_model(Path(path), lambda file: file.writelines(lookup.iter_bytes()))
 
-    def _identity(self) -> "tuple[str, str | None, object]":
-        """Return the file, that of its base, and what tells them from later ones of these names."""
-        files = self.lookup, None if self.base is None else self.base.lookup
-        base = None if self.base is None else absolute_name(self.base.path)
-        state = tuple(None if file is None else file.identity() for file in files)
-        return absolute_name(str(self._name)), base, state
+    def _model_target(self) -> "Path | UnsavedModel":
+        """Return the model's path, or the unsaved model, for code that changes it."""
+        if not isinstance(self._model, str | os.PathLike):
+            return self._model
+        from pathlib import Path  # takes 3 ms; classifying one message does not need it
+
+        return Path(self._model)
+
+    def _verdicts(
+        self, messages: "Messages", text_column: str | int | None, jobs: int, strict: bool
+    ) -> Iterator[Verdict]:
+        from nbspam.reading.program import iter_api_messages
+        from nbspam.reading.source import ReadingOptions, Skips, TableOptions, column_name
+        from nbspam.workers import make_executor
+
+        version = self.version
+        table = TableOptions(column_name(text_column), learned=version.metadata.learned.columns)
+        empty = Skips(strict)
+        raws = iter_api_messages(messages, ReadingOptions(table, on_note=warn_guess), empty)
+        for message in classify_messages(raws, Skips(strict=True), make_executor(jobs), version):
+            yield message.verdict
+        if empty.count:
+            sources = "; ".join(empty.named[:3]) + "; …" * (empty.count > 3)
+            warn(f"the verdicts on {empty.count:,} rows are those on an empty message ({sources})")
 
 
-def _same_source(path: str, base: str | None, state: object) -> ModelSource:
-    source = ModelSource(path, base)
-    if source._identity() != (path, base, state):
-        source.close()
-        raise ModelError(
-            f"{path}: the model was changed while messages were classified; run it again"
+def _tokenize_items(
+    items: Iterable[tuple[str, AnyMessage] | AnyMessage | TokenizedMessage],
+    version: FilterVersion,
+    need_labels: bool = True,
+) -> Iterator[TokenizedMessage]:
+    # Iterating a text yields characters, and a data frame the names of its columns.
+    is_list = isinstance(items, Iterable) and not isinstance(items, str | bytes)
+    if not is_list or hasattr(items, "columns"):
+        raise SourceError(
+            f"the messages are of the type {type(items).__name__}; give a list of them"
         )
-    return source
+    wanted = version.wanted
+    for item in items:
+        if isinstance(item, TokenizedMessage):
+            yield item
+        elif isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], str):
+            if (label := normal_label(item[0])) not in version.classes:
+                raise OptionError(
+                    f"{item[0]!r} is not a class of the model; give"
+                    f" {' or '.join(map(repr, version.classes))}, or train a new model"
+                )
+            yield tokenize_message(item[1], wanted, label, digest=True)
+        elif need_labels:
+            raise SourceError(
+                f"one of the messages is of the type {type(item).__name__}, without a label;"
+                " give each as (label, message)"
+            )
+        else:
+            yield tokenize_message(item, wanted, digest=True)
 
 
-def _source_of_lines(lines: list[bytes]) -> ModelSource:
-    from nbspam.store.model_file import UnsavedModel
+def tokenize_message(
+    message: AnyMessage, wanted: TokenizerOutputs, label: str | None = None, digest: bool = False
+) -> TokenizedMessage:
+    """Tokenize a text or a mail; raises SourceError for another type."""
+    if not isinstance(message, AnyMessage):
+        raise SourceError(
+            f"the message is of the type {type(message).__name__}; give it as text or bytes"
+        )
+    parsed = parse_text(message) if isinstance(message, str) else parse(message)
+    if digest and parsed.problem:
+        raise SourceError(f"the message {parsed.problem}")
+    return tokenize(parsed, label=label, digest=digest, wanted=wanted)
 
-    return ModelSource(UnsavedModel(lambda file: file.writelines(lines)))
+
+def warn(problem: object) -> None:
+    """Issue a Python warning at the line that called nbspam."""
+    import sys
+    import warnings  # classifying one message in a mail system does not need it
+
+    level, frame = 1, sys._getframe()
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith("nbspam."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(one_line(str(problem)), stacklevel=level)
 
 
-def filter_of(
-    source: ModelSource, cut_offs: CutOffs, senders: "SenderLists | None" = None
-) -> TokenFilter:
-    """Return the filter of a model; raises ModelError for a base that does not fit."""
-    return TokenFilter(source.classifier(), cut_offs, source, senders)
+def warn_guess(guess: SourceError) -> None:
+    """Warn of a guess about how a source is read, but not about its labels, which may be right."""
+    if guess.remedy is not Remedy.NAME_ANOTHER_LABEL:
+        warn(guess)
 
 
 def open_filter(
-    path: "str | Path",
-    cut_offs: CutOffsOf = CutOffs.of_model,
-    base: "str | Path | Base | None" = None,
+    model: "AnyModel",
+    cut_offs: CutOffsOf = CutOffs.from_model,
+    base: "str | Path | None" = None,
     senders: "SenderLists | None" = None,
-) -> TokenFilter:
-    """Return the filter of a model file; raises ModelError, and OptionError for its cut-offs.
+) -> Filter:
+    """Return the filter of a model; raises ModelError, and OptionError for its cut-offs.
 
-    senders: the user's lists of them.
-    base: the model that it is read through (`scoring/base.py`), or its file.  An open one is closed
-    by the caller.  Without a file at `path` the filter is the base's; learning makes the file.
+    senders: the user's lists.
+    base: the file of a shared model whose counts are added (`scoring/base.py`).
     """
-    source = ModelSource(path, base)
-    try:
-        classifier = source.classifier()
-        return TokenFilter(classifier, cut_offs(classifier.metadata), source, senders)
-    except BaseException:
-        source.close()
-        raise
-
-
-class ClassifiedMessage(NamedTuple):
-    """The verdict on a message of a source."""
-
-    verdict: Verdict
-    source: str
-    size: int  # bytes or characters; 0 for a file, which its source names
-
-
-def classified(
-    raws: "Iterable[RawMessage | ReadingNote | SourcePiece]",
-    skips: "Skips",
-    where: "Executor",
-    spam_filter: TokenFilter,
-    pauses: Callable[[], bool] | None = None,
-    size: int = 0,
-    is_bare: bool = False,
-    finds_taught: bool = False,
-) -> Iterator[ClassifiedMessage]:
-    """Yield the verdict on each message, in order; a message that cannot be read is skipped.
-
-    Messages are classified in the process that tokenizes them.
-    pauses: whether the next message would have to be waited for; earlier ones are not kept waiting.
-    size: of all messages, in bytes; 0 if it is not known.
-    is_bare: whether the evidence of the scores may be left out: three quarters of what is sent.
-    finds_taught: whether spam that the ledger has as ham gets the reason TAUGHT_AS_HAM.
-    Raises NbspamError when a process dies, ModelError when the ledger is damaged.
-    """
-    from nbspam.workers import in_batches, never_pauses, without_skipped
-
-    if where.is_here:
-        spam_filter.prepare(size / _BYTES)
-    where.expect(size)
-    batches = in_batches(iter(raws), pauses=pauses or never_pauses)
-    for results in where.map(_classify_batch, (spam_filter, is_bare, finds_taught), batches):
-        yield from without_skipped(results, skips)
-
-
-def _classify_batch(
-    how: tuple[TokenFilter, bool, bool], batch: "Batch"
-) -> "list[ClassifiedMessage | ReadingNote]":
-    spam_filter, is_bare, finds_taught = how
-    items = list(tokenize_batch(batch, Tokenizing(finds_taught, spam_filter.wanted)))
-    messages = [item for item in items if isinstance(item, TokenizedMessage)]
-    verdicts = spam_filter.classify_batch(messages)
-    if finds_taught:
-        verdicts = spam_filter.with_taught(messages, verdicts)
-    if is_bare:
-        verdicts = [v._replace(score=v.score._replace(evidences=())) for v in verdicts]
-    given = iter(verdicts)
-    return [
-        ClassifiedMessage(next(given), item.source, item.size)
-        if isinstance(item, TokenizedMessage)
-        else item
-        for item in items
-    ]
+    return Filter(model, Opening(cut_offs, senders), None if base is None else Filter(base))

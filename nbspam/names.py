@@ -9,18 +9,21 @@ SPAM, HAM = "spam", "ham"
 UNSURE = "unsure"  # the verdict that is not a class
 # Why the user's lists decide a verdict, as every output says it.
 ALLOWED_SENDER, BLOCKED_SENDER = "allowed sender", "blocked sender"
-TAUGHT_AS_HAM = "taught as ham"  # the reason beside a verdict of spam on what is not to be moved
-LIST_FILE = "file:"  # begins an entry of their lists that names a file of entries
+TAUGHT_AS_HAM = "taught as ham"  # the reason for a verdict of spam on mail that stays in its folder
+LIST_FILE = "file:"  # prefix of a list's entry that names a file of entries
 
 # Characters that a terminal or a file cannot take, and every kind of blank.  Compiled at the first
-# label (`re` caches it), since one message to classify has none: 0.4 ms.
+# label (`re` caches it), because classifying a message does not need it: 0.4 ms.
 _NOT_IN_NAMES = "[\x00-\x20\x7f-\xa0\u2028\u2029\ud800-\udfff]+"
 # Marks that turn the text direction for the rest of a table; shown as escapes.
+# Characters that nobody sees, and signs around a label that was written by hand.
+_INVISIBLE = "[\u00ad\u200b-\u200d\u2060\ufeff]"
+_QUOTES = " '`\"\u2018\u2019\u201a\u201b\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a"
 _TURNING = "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 
 
-FEW = 5  # messages; a larger class is not one of typing mistakes
-TIMES_LARGER = 10  # than such a class: each of the largest two, the intended ones
+FEW = 5  # messages; a larger class does not come from typing mistakes
+TIMES_LARGER = 10  # each of the two intended classes is this many times as large as a mistake
 
 # Cells of a column called `spam`, which answers yes or no and names no class.  pandas writes 1.0
 # and 0.0 in a column with a missing value.
@@ -58,16 +61,20 @@ def normal_label(label: str) -> str:
     """Return a label as the model names its class: `Spam` and `SPAM ` are `spam`.
 
     Letters become small ones, runs of blanks, tabs, line ends and unprintable characters one blank,
-    and a mark that turns the direction an escape.
+    and a mark that turns the direction an escape.  Invisible characters, quotes around it and a
+    full stop or comma after it are no part of it.
     """
+    if not label[-1:].isalnum() or not label[0].isalnum():
+        label = re.sub(_INVISIBLE, "", label).strip()
+        label = label.lstrip(_QUOTES).rstrip(f"{_QUOTES}.,;:") or label
     if not label.isprintable() or " " in label:
-        label = re.sub(_NOT_IN_NAMES, " ", label).strip()
+        label = re.sub(_NOT_IN_NAMES, " ", re.sub(_INVISIBLE, "", label)).strip()
         label = re.sub(_TURNING, lambda mark: f"\\u{ord(mark[0]):04x}", label)
     return label.lower()
 
 
 def rare_classes(sizes: Mapping[str, int]) -> list[str]:
-    """Return the classes of a few messages beside two large ones: labels mistyped, probably.
+    """Return the classes with a few messages next to two large classes: probably mistyped labels.
 
     sizes: class -> its messages.
     """
@@ -78,14 +85,14 @@ def rare_classes(sizes: Mapping[str, int]) -> list[str]:
 
 
 def is_first_row(sources: Sequence[str], others: Iterable[str]) -> bool:
-    """Return whether messages are the first row alone of a table with others: a header, perhaps."""
+    """Return whether the only message is the first row of a table with more: possibly a header."""
     table, _, row = sources[0].rpartition(":")
     others = (name for name in others if name != sources[0])
     return len(sources) == 1 and row == "1" and any(o.startswith(f"{table}:") for o in others)
 
 
 def doubt_words(labels: Mapping[str, tuple[float, int]]) -> str:
-    """Return how many labels look wrong: "about 26 of 539 ham look like spam"; "" if none does.
+    """Describe the labels that look wrong: "about 26 of 539 ham look like spam"; "" without any.
 
     labels: class -> how many of its messages look like another class, and how many it has.
     """
@@ -117,7 +124,7 @@ def user_folder(variable: str, below: str) -> str | None:
 
     variable: of the XDG specification, which ignores relative paths.
     below: the default in the home folder.  On macOS all but the config file, which users edit where
-    those of git, uv and ruff are, is in the folder that programs have there.
+    the files of git, uv and ruff are, is in the folder for programs.
     """
     is_hidden = sys.platform == "darwin" and variable != "XDG_CONFIG_HOME"
     folder = "" if is_hidden else os.environ.get(variable, "")
@@ -143,7 +150,7 @@ def maildir_flags(name: str) -> "re.Match[str] | None":
     return re.search(_FLAGS, name)
 
 
-def unflagged(name: str) -> str:
+def remove_flags(name: str) -> str:
     """Return the part of a message's name in a Maildir that no program changes."""
     flags = maildir_flags(name)
     return name[: flags.start() if flags else None].partition(",")[0]

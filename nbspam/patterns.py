@@ -20,5 +20,5 @@ class _LazyPattern:
 
 
 def lazy_pattern(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return what `re.compile` does, to be used by its methods alone."""
+    """Compile a pattern on first use; supports only the methods of a compiled pattern."""
     return cast("re.Pattern[AnyStr]", _LazyPattern(pattern, flags))

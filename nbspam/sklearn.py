@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from nbspam.bayes.event_model import BERNOULLI, odds_of_class
+from nbspam.bayes.event_model import BERNOULLI, class_log_odds
 from nbspam.errors import OptionError, SourceError, needs_extra
-from nbspam.filter import ModelSource, filter_of
+from nbspam.filter import Filter
 from nbspam.learning.settings import TrainingSettings, first_metadata
-from nbspam.library import Filter, train
+from nbspam.library import train
 from nbspam.names import SPAM, UNSURE, normal_label
 from nbspam.reading.rows import label_text
-from nbspam.scoring.verdict import CutOffs
 from nbspam.store.lookup import Model
 from nbspam.store.metadata import EVIDENCE
 from nbspam.store.model_file import UnsavedModel, write_lines
@@ -36,8 +35,8 @@ except ImportError as error:
 class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
     """A classifier of texts and mails.
 
-    Its parameters are those of `nbspam.train`.  Labels may be of any type; of two classes that is
-    spam which is called so, or else the second in their order, unless `spam_label` names it.
+    The parameters are as in `nbspam.train`.  Labels may be of any type; spam is the class called
+    so, or else the second of two classes in their order, unless `spam_label` names it.
     Fitted it has `classes_`, and `filter_`, which explains, learns and can be saved.
     Messages, X, are a list or a column: n_messages texts or bytes; `n_features_in_` is 1.
 
@@ -71,7 +70,7 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         >>> fitted.fit(texts, labels, sample_weight=[2] * 18).filter_.metadata.learned.messages
         (18, 18)
         """
-        texts, labels = _weighted(X, y, sample_weight)
+        texts, labels = _repeat_by_weight(X, y, sample_weight)
         self.classes_, which = np.unique(labels, return_inverse=True)
         names, spam = self._named()
         self.filter_ = train(
@@ -94,12 +93,12 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         fit, in which a message counts as often as it comes.
         classes: all labels that will come; the first call has them, unless its labels are all.
         sample_weight: as of `fit`, of all calls together.
-        Raises NbspamError, for a label that is none of the classes too.
+        Raises NbspamError, also for a label that is not a class.
 
         >>> fitted.partial_fit(["see you at nine"], ["ham"]).filter_.metadata.learned.messages
         (19, 18)
         """
-        texts, labels = _weighted(X, y, sample_weight)
+        texts, labels = _repeat_by_weight(X, y, sample_weight)
         is_first = not hasattr(self, "filter_")
         known = np.unique(labels if classes is None else classes) if is_first else self.classes_
         if len(unknown := np.setdiff1d(labels, known)):
@@ -121,8 +120,7 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
             )
             settings.check()
             model = Model(first_metadata(names, settings), {}, {})
-            source = ModelSource(UnsavedModel(partial(write_lines, model=model)))
-            self.filter_ = Filter(filter_of(source, CutOffs.of_model(model.metadata)))
+            self.filter_ = Filter(UnsavedModel(partial(write_lines, model=model)))
             self._fit_names(names)
         which = np.searchsorted(self.classes_, labels).tolist()
         names = [self.filter_.classes[self._places[k]] for k in which]
@@ -132,7 +130,7 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
     def _named(self) -> tuple[list[str], str | None]:
         """Return the names of the classes in a model, and of spam; raises OptionError."""
         labels = self.classes_.tolist()
-        names = [normal_label(str(label)) for label in labels]
+        names = [label_text(label) or normal_label(str(label)) for label in labels]
         # Such as Spam and spam, which are two here, or a name that no class can have.
         if len({*names, "", UNSURE}) < len(names) + 2:
             names = [f"class {k}" for k in range(len(names))]
@@ -198,7 +196,7 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         odds = [
             [v.log_odds if k == positive else -v.log_odds for k in places]
             if len(places) == 2
-            else [odds_of_class(v.score.log_scores, k) for k in places]
+            else [class_log_odds(v.score.log_scores, k) for k in places]
             for v in verdicts
         ]
         return np.array(odds, float).reshape(-1, len(places))
@@ -210,7 +208,7 @@ class NBSpam(base.ClassifierMixin, base.BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _weighted(messages: Any, y: Any, weights: Any) -> tuple[list[str | bytes], Any]:
+def _repeat_by_weight(messages: Any, y: Any, weights: Any) -> tuple[list[str | bytes], Any]:
     """Return messages and their labels, each as often as its weight says; raises NbspamError."""
     labels_list = np.asarray(y, object).ravel().tolist()  # where NaN is not "nan" yet
     texts, labels = _texts(messages), utils.column_or_1d(y, warn=True)
@@ -249,7 +247,7 @@ def _times(weights: Any, n: int) -> list[int]:
 
 
 def _texts(messages: Any) -> list[str | bytes]:
-    """Return the messages of a list or a column; raises SourceError for what is none."""
+    """Return the messages of a list or a column; raises SourceError for any other item."""
     if getattr(messages, "ndim", 1) == 2 and messages.shape[1] == 1:
         messages = np.asarray(messages, object).ravel()
     is_list = hasattr(messages, "__iter__") and not isinstance(messages, str | bytes)

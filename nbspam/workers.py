@@ -1,7 +1,7 @@
-"""The executor: sources in, tokenized messages out; on several cores where there are many messages.
+"""The executor: tokenizes the messages of sources, on several cores if there are many messages.
 
-An executor applies a function to items, in order.  The values are data (tokenized messages, records
-of skipped ones), so an executor knows nothing of the function and its caller nothing of the place.
+An executor applies a function to items, in order.  The values are data (tokenized messages, notes
+of skipped messages), so it does not matter in which process the function runs.
 """
 
 import gc
@@ -17,45 +17,48 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nbspam.errors import NbspamError, OptionError, Remedy
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import ReadingNote, Skips
-from nbspam.tokens.tokenized import TOKENS_ALONE, TokenizedMessage, Tokenizing, tokenize_batch
+from nbspam.tokens.tokenized import TOKENS_ONLY, TokenizedMessage, TokenizeOptions, tokenize_batch
 
-if TYPE_CHECKING:  # classifying does without
-    from nbspam.reading.cutting import SourcePiece
-    from nbspam.tokens.tokenized import Batch, Wanted
+if TYPE_CHECKING:  # only for annotations
+    from nbspam.tokens.tokenized import Batch, TokenizerOutputs
 
 A = TypeVar("A")
 B = TypeVar("B")
 S = TypeVar("S")
-# Messages handed over at a time, and no more than so many bytes: about 50 mails, or 200 short texts
-# (3,900 SMS are classified in .9 of the CPU that batches of 50 take).
+# Limits of a batch, in messages and bytes: about 50 mails, or 200 short texts.  3,900 SMS take 0.9
+# times as much CPU time in batches of 200 as in batches of 50.
 _BATCH, BATCH_BYTES = 200, 400 << 10
-# The same, of a piece that is stored, if its messages are read here.
-PIECE = 20_000, 1 << 20
-_SHORT = 4
-_FILE = 8_192  # bytes of a message in a file, which is not read to know
-_WAITING = 12  # batches per process, done or to be done: memory does not grow with the corpus
-# Seconds of work after which processes are started, which takes 0.07 s: after so much work there is
-# likely to be more.
-_ALONE = 0.1
-# Bytes of sources that take longer than that, so that no core waits for the first piece.
-_LARGE = 1 << 20
+# The same limits for a piece of a corpus.  Each piece has its own vocabulary.
+PIECE_LIMITS = 10_000, 1 << 19
+_TEXT_FACTOR = 4  # a text has more tokens than a mail of the same size
+_FILE_BYTES = 8_192  # assumed size of a message in a file
+# Batches per process, queued or done, so that memory does not grow with the corpus.
+_QUEUED_PER_WORKER = 12
+# After this many seconds of work in this process, other processes are started, which takes 0.07 s:
+# work that has taken this long will probably take much longer.
+_SERIAL_SECONDS = 0.1
+# Sources of this size take longer, so processes start at once and do not wait for the first piece.
+_FORK_AT_BYTES = 1 << 20
 
 
-def never_pauses() -> bool:
-    """Return whether reading the next message would block: in a file it never does."""
+def never_blocks() -> bool:
+    """Return False, because reading the next message from a file never blocks."""
     return False
 
 
-_COLLECTIONS = 50_000, 20, 100  # of `gc.set_threshold`; Python's are 700, 10, 10
+_GC_THRESHOLDS = 50_000, 20, 100  # for `gc.set_threshold`; Python's default is 700, 10, 10
 
 
-class Passes:
+class ProgressPasses:
     """Receives the progress of work in passes; this one shows nothing."""
 
-    def begin(self, what: str, parts: int | None, done: int = 0) -> None:
-        """Begin a pass of `parts` parts (None: of the sources' size), or its next part."""
+    def start(self, title: str, parts: int | None, done: int = 0) -> None:
+        """Start a pass, or its next part if `done` parts are done.
 
-    def done(self, messages: int = 0, size: int = 0) -> None:
+        parts: the number of parts; None if the pass is measured in bytes of the sources.
+        """
+
+    def advance(self, messages: int = 0, size: int = 0) -> None:
         """Count a finished part with its messages and bytes."""
 
 
@@ -63,7 +66,7 @@ class Executor:
     """Runs work in this process, one item after the other; subclasses run it elsewhere."""
 
     # Whether the workers have this machine's files.
-    is_here = True
+    is_local = True
     _jobs = 1
 
     @property
@@ -71,18 +74,21 @@ class Executor:
         """The number of workers."""
         return self._jobs
 
-    def expect(self, size: int) -> None:
-        """Prepare for sources of so many bytes."""
+    def announce_size(self, size: int) -> None:
+        """Prepare for sources with `size` bytes."""
 
     def map(
         self, function: Callable[[S, A], B], shared: S, items: Iterable[A], n: int = 1
     ) -> Iterator[B]:
-        """Yield function(shared, item) of each item, in order; what precedes a failure comes first.
+        """Yield function(shared, item) for each item, in order.
 
-        function, items and values can go to another process.
-        shared: goes to each process once, when the process starts; a forked one has no copy.
-        n: above 1, the function returns a tuple of n values.  All but the first may stay where they
-        were made; later items may contain the references that are yielded in their place.
+        If an item fails, the values of the items before it are yielded before the error is raised.
+        function, items and values can be sent to another process.
+        shared: sent to each process once, when the process starts; a forked process shares it with
+        its parent, without a copy.
+        n: if above 1, the function returns a tuple of n values.  The first is always yielded as a
+        value.  A subclass may leave the others in the worker, and yield references to them; later
+        items may contain these references.
         Raises NbspamError when a process dies.
         """
         return (function(shared, item) for item in items)
@@ -94,37 +100,37 @@ class Processes(Executor):
     def __init__(
         self,
         jobs: int,
-        alone: float = _ALONE,
-        pauses: Callable[[], bool] = never_pauses,
+        serial_seconds: float = _SERIAL_SECONDS,
+        input_blocks: Callable[[], bool] = never_blocks,
         start_method: str | None = None,
     ) -> None:
-        """Use `jobs` processes for what is left after `alone` seconds.
+        """Start `jobs` processes for the work that remains after `serial_seconds` seconds.
 
-        pauses: whether the next item would have to be waited for.
-        start_method: of `multiprocessing`; None is Python's choice.
+        input_blocks: whether reading the next item would block.
+        start_method: for `multiprocessing`; None is Python's choice.
         """
-        self._jobs, self._alone, self._pauses = jobs, alone, pauses
-        self._forks = False  # after that, all later work goes to processes
+        self._jobs, self._serial_seconds, self._input_blocks = jobs, serial_seconds, input_blocks
+        self._forks = False  # once True, all later work goes to processes
         self._start_method = start_method
 
-    def expect(self, size: int) -> None:
+    def announce_size(self, size: int) -> None:
         """Start processes at once for large sources."""
-        self._forks |= size >= _LARGE
+        self._forks |= size >= _FORK_AT_BYTES
 
     def map(
         self, function: Callable[[S, A], B], shared: S, items: Iterable[A], n: int = 1
     ) -> Iterator[B]:
-        """Yield function(shared, item) of each item, in order; raises NbspamError if one dies."""
+        """Yield function(shared, item) for each item, in order; for errors see `Executor.map`."""
         items = iter(items)
         worked = 0.0  # seconds, without the time that the consumer of the values takes
         for item in items:
-            if worked >= self._alone or self._forks:
+            if worked >= self._serial_seconds or self._forks:
                 self._forks = True
                 yield from self._in_processes(function, shared, itertools.chain([item], items))
                 return
-            begun = time.monotonic()
+            started = time.monotonic()
             done = function(shared, item)
-            worked += time.monotonic() - begun
+            worked += time.monotonic() - started
             yield done
 
     def _in_processes(
@@ -138,7 +144,9 @@ class Processes(Executor):
         pool = ProcessPoolExecutor(self.workers, context, _begin_worker, (function, shared))
         submitted: Iterator[Future[B]] = (pool.submit(_work, item) for item in items)
         try:
-            for future in ahead(submitted, _WAITING * self.workers, self._pauses):
+            for future in read_ahead(
+                submitted, _QUEUED_PER_WORKER * self.workers, self._input_blocks
+            ):
                 yield future.result()
         except BrokenProcessPool:
             raise NbspamError(
@@ -149,18 +157,20 @@ class Processes(Executor):
             pool.shutdown(cancel_futures=True)
 
 
-def ahead(
-    items: Iterator[A], length: int, pauses: Callable[[], bool] = never_pauses
+def read_ahead(
+    items: Iterator[A], length: int, input_blocks: Callable[[], bool] = never_blocks
 ) -> Iterator[A]:
-    """Yield items and read up to `length` of them ahead; a failure comes in its place.
+    """Yield items, reading up to `length` items ahead.
 
-    While the items pause, all that were read are yielded first.
+    An error while reading is raised after the items before it were yielded.
+
+    While reading would block, the items read so far are yielded.
     """
     waiting: deque[A] = deque()
     failure: Exception | None = None
     while True:
         try:
-            while failure is None and len(waiting) < length and not (waiting and pauses()):
+            while failure is None and len(waiting) < length and not (waiting and input_blocks()):
                 waiting.append(next(items))
         except StopIteration:
             break
@@ -174,7 +184,7 @@ def ahead(
         raise failure
 
 
-_task: dict[str, Callable[[Any], Any]] = {}  # of this process, if it is a worker
+_task: dict[str, Callable[[Any], Any]] = {}  # set if this process is a worker
 
 
 def _begin_worker(function: Callable[[Any, Any], Any], shared: Any) -> None:
@@ -207,7 +217,7 @@ def rare_collections() -> Iterator[None]:
     last message to the model.
     """
     before = gc.get_threshold()
-    gc.set_threshold(*_COLLECTIONS)
+    gc.set_threshold(*_GC_THRESHOLDS)
     try:
         yield
     finally:
@@ -221,74 +231,67 @@ def all_cores() -> int:
     return os.cpu_count() or 1
 
 
-def executor(jobs: int, pauses: Callable[[], bool] = never_pauses) -> Executor:
-    """Return the executor for a number of processes; pauses: of `Processes`."""
+def make_executor(jobs: int, input_blocks: Callable[[], bool] = never_blocks) -> Executor:
+    """Return the executor for a number of processes; input_blocks: as in `Processes`."""
     if not isinstance(jobs, int) or jobs < 1:
         raise OptionError(
             f"jobs must be a whole number from 1 on, not {jobs!r}; leave it out for 1"
         )
-    return Executor() if jobs == 1 else Processes(jobs, pauses=pauses)
+    return Executor() if jobs == 1 else Processes(jobs, input_blocks=input_blocks)
 
 
-def tokenized(
-    raws: "Iterable[RawMessage | ReadingNote | SourcePiece]",
+def tokenize_messages(
+    raws: Iterable[RawMessage],
     skips: Skips,
-    where: Executor,
+    executor: Executor,
     digests: bool = False,
-    wanted: "Wanted" = TOKENS_ALONE,
+    wanted: "TokenizerOutputs" = TOKENS_ONLY,
     batch: int = _BATCH,
-    skips_empty: bool = False,
+    skip_empty: bool = False,
 ) -> Iterator[TokenizedMessage]:
-    """Yield each message tokenized, in order; one whose file cannot be read is skipped.
+    """Tokenize messages, in order; skips a message whose file cannot be read.
 
     digests: whether to compute digests, for a ledger.
-    wanted: the numbers that the model counts beside tokens.
-    skips_empty: whether to skip a mail without content, which cannot be learned; that is no error
-        even under `strict`.
+    wanted: the outputs that the model counts in addition to tokens.
+    skip_empty: whether to skip mails without content, which cannot be learned; even `strict` allows
+        that.
     Raises NbspamError when a process dies.
     """
-    how = Tokenizing(digests, wanted, skips_empty)
-    for results in where.map(_tokenize_all, how, in_batches(iter(raws), batch)):
-        yield from without_skipped(results, skips)
+    options = TokenizeOptions(digests, wanted, skip_empty)
+    for results in executor.map(_tokenize_all, options, batch_messages(raws, batch)):
+        yield from report_skipped(results, skips)
 
 
-def without_skipped(results: Iterable[A | ReadingNote], skips: Skips) -> Iterator[A]:
+def report_skipped(results: Iterable[A | ReadingNote], skips: Skips) -> Iterator[A]:
     """Yield results, and report the skipped messages."""
     for result in results:
         if isinstance(result, ReadingNote):
-            skips.take(result)
+            skips.record(result)
         else:
             yield result
 
 
-def _tokenize_all(how: Tokenizing, batch: "Batch") -> list[TokenizedMessage | ReadingNote]:
-    return list(tokenize_batch(batch, how))
+def _tokenize_all(options: TokenizeOptions, batch: "Batch") -> list[TokenizedMessage | ReadingNote]:
+    return list(tokenize_batch(batch, options))
 
 
-def in_batches(
-    raws: "Iterator[RawMessage | ReadingNote | SourcePiece]",
-    most: int = _BATCH,
-    most_bytes: int = BATCH_BYTES,
-    pauses: Callable[[], bool] = never_pauses,
+def batch_messages(
+    raws: Iterable[RawMessage],
+    max_messages: int = _BATCH,
+    max_bytes: int = BATCH_BYTES,
+    input_blocks: Callable[[], bool] = never_blocks,
 ) -> "Iterator[Batch]":
-    """Yield the messages in batches, and each piece by itself; a failure comes in its place."""
-    batch: list[RawMessage | ReadingNote] = []
+    """Yield the messages in batches; an error is raised after the messages before it."""
+    batch: list[RawMessage] = []
     size = 0
     try:
         for raw in raws:
-            if not isinstance(raw, RawMessage | ReadingNote):
-                if batch:
-                    yield batch
-                yield raw
-                batch, size = [], 0
-                continue
             batch.append(raw)
-            content = raw.content if isinstance(raw, RawMessage) else ""
-            if isinstance(content, str):  # a text has more tokens than a mail of as many bytes
-                size += _SHORT * len(content)
+            if isinstance(raw.content, str):
+                size += _TEXT_FACTOR * len(raw.content)
             else:
-                size += len(content) if isinstance(content, bytes) else _FILE
-            if len(batch) == most or size > most_bytes or pauses():
+                size += len(raw.content) if isinstance(raw.content, bytes) else _FILE_BYTES
+            if len(batch) == max_messages or size > max_bytes or input_blocks():
                 yield batch
                 batch, size = [], 0
     except Exception:

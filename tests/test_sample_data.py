@@ -64,6 +64,7 @@ def test_there_are_enough_of_both(name, ham, spam):
     assert len(labels) == labels.count("ham") + labels.count("spam")
 
 
+@pytest.mark.long
 def test_they_are_varied():
     assert near_duplicates(["a win to claim", "A WIN, to claim!", "a win"]) == ["A WIN, to claim!"]
     learned = texts("sms.tsv")
@@ -72,6 +73,7 @@ def test_they_are_varied():
     assert near_duplicates([*learned, *texts("fresh.tsv")]) == near  # none of them is fresh
 
 
+@pytest.mark.long
 def test_the_first_command_says_how_good_it_is(first_command):
     shown = r"([\d.]+) % correct at 0\.5\s+\(([\d.]+) to"
     ((correct, lowest),) = re.findall(shown, first_command[1])

@@ -14,7 +14,7 @@ import nbspam
 from nbspam.patterns import lazy_pattern
 
 SAMPLE = Path(__file__).parents[1] / "sample_data"
-HEAVY = {"numpy", "scipy", "pandas", "rich", "sklearn", "pyarrow", "dask", "distributed", "fsspec"}
+HEAVY = {"numpy", "scipy", "pandas", "rich", "sklearn", "pyarrow", "dask", "distributed"}
 
 
 def run(*arguments, flags=(), message=b"win a free prize", **environment):
@@ -85,7 +85,7 @@ def test_the_measure_sees_what_training_loads(tmp_path):
 # The first four are the cases of the default run: one of each kind.
 LIGHT = """--help|model check|train --update --spam - -m NEW|classify SMS
 --version|classify --help|explain --help|train --help|eval --help|model --help|model set --help
-serve --help|model info|model words free|model set --ham-cost 9
+serve --help|model info|model set --ham-cost 9
 model set --spam-cutoff 0.9 --ham-cutoff 0.5|model prune --min-count 1
 classify --ham-cost 9|classify --passthrough --subject-tag [SPAM]|classify -p --evidence 9
 train --update --spam -|train --update --ham -|train --update --no-ledger --ham -
@@ -170,7 +170,7 @@ MESSAGE = f"{COMMANDS} {PAGE} {MANY} {BASE} nbspam.scoring.explanation"
 @pytest.mark.parametrize(
     "command, prefixes, expected",
     [
-        ("--help", "nbspam.cli.", "nbspam.cli.command nbspam.cli.program"),
+        ("--help", "nbspam.cli.", "nbspam.cli.click_stubs nbspam.cli.command nbspam.cli.program"),
         ("model --help", f"{COMMANDS} {MANY}", "nbspam.cli.model"),
         ("classify", MESSAGE, "nbspam.cli.classify"),
         ("classify -p", MESSAGE, "nbspam.cli.classify nbspam.serving nbspam.serving.passthrough"),
@@ -200,7 +200,7 @@ LEARNING = [*EXPLAINING, "array", "fcntl", "hashlib"]
 SERVER = {"asyncio", "ssl", "concurrent", "socket"}
 SLOW = {"email", "argparse", "asyncio", "hashlib", "subprocess", "tempfile", "logging", "traceback"}
 TOML = {f"tomllib{part}" for part in ("", "._parser", "._re", "._types")}
-TOML |= {"string", "_string", "__future__"}
+TOML |= {"string", "_string", "__future__", "datetime", "_datetime"}
 
 
 def foreign(names):
@@ -251,6 +251,34 @@ def test_a_config_file_loads_what_reads_toml(model, tmp_path, command):
     config.write_text("jobs = 1\n[serve]\ntell = true\n")
     more = loaded_by(*command.split(), "-m", model, config=config)
     assert more - once(*command.split(), "-m", model) - TOML == {"nbspam.cli.settings"}
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("command", ["classify", "classify -p"])
+def test_click_loads_for_one_message_no_module_that_it_has_no_use_for(model, command):
+    loaded = once(*command.split(), "-m", model)
+    assert loaded & {"inspect", "uuid", "platform", "gettext", "locale", "datetime"} == set()
+
+
+def test_stand_ins_are_gone_once_click_is_imported():
+    code = (
+        "from nbspam.cli.click_stubs import import_click\n"
+        "import_click()\n"
+        "import click, inspect, gettext, uuid, datetime\n"
+        "assert all(m.__spec__ for m in (inspect, gettext, uuid, datetime))\n"
+        "assert click.core.inspect.cleandoc('a\\n  b') == 'a\\nb'\n"
+        "assert click.core.inspect.isfunction(print) is False"
+    )
+    run("-c", code)
+
+
+def test_another_program_that_imports_the_command_line_has_click_with_its_own_types():
+    code = (
+        "import nbspam.cli.program, click, uuid\n"
+        "assert isinstance(click.UUID.convert('0' * 32, None, None), uuid.UUID)\n"
+        "click.DateTime().convert('2026-11-28', None, None)"
+    )
+    run("-c", code)
 
 
 def test_a_passage_loads_no_slow_module_of_the_standard_library(model):

@@ -18,14 +18,14 @@ from nbspam.errors import NbspamError, SourceError
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.tokens.tokenized import digest_of, message_tokens
-from nbspam.workers import Executor, Processes, executor, rare_collections, tokenized
+from nbspam.workers import Executor, Processes, make_executor, rare_collections, tokenize_messages
 
 _ONE = 1e-9  # seconds: one item is done in this process
 
 
 def eager(jobs):
     """Return an executor that hands work to other processes from the second item on."""
-    return Executor() if jobs == 1 else Processes(jobs, alone=_ONE)
+    return Executor() if jobs == 1 else Processes(jobs, serial_seconds=_ONE)
 
 
 def some(tmp_path, n=23):
@@ -45,7 +45,7 @@ def some(tmp_path, n=23):
 
 def all_tokenized(raws, jobs):
     skips = Skips()
-    return list(tokenized(raws, skips, eager(jobs), digests=True, batch=2)), skips.named
+    return list(tokenize_messages(raws, skips, eager(jobs), digests=True, batch=2)), skips.named
 
 
 def test_the_number_of_processes_changes_nothing(tmp_path):
@@ -65,7 +65,7 @@ def test_the_number_of_processes_changes_nothing(tmp_path):
 
 def test_tokens_are_those_of_the_message_in_order():
     raw = RawMessage("x", None, b"Subject: hello\n\nwin a prize\n")
-    (found,) = tokenized([raw], Skips(), Executor())
+    (found,) = tokenize_messages([raw], Skips(), Executor())
     assert found.tokens == list(message_tokens(raw.message()))
     assert found.digest == ""
 
@@ -74,7 +74,7 @@ def test_the_size_is_that_of_a_message_in_memory(tmp_path):
     path = tmp_path / "a.eml"
     path.write_bytes(b"Subject: hello\n\nwin\n")
     for content, size in ((b"Subject: x\n\ny\n", 14), ("caf\xe9", 4), (path, 0), ("", 0)):
-        (found,) = tokenized([RawMessage("x", None, content)], Skips(), Executor())
+        (found,) = tokenize_messages([RawMessage("x", None, content)], Skips(), Executor())
         assert found.size == size
 
 
@@ -84,17 +84,17 @@ def test_little_work_starts_no_process(monkeypatch):
 
     monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor", refuse)
     raws = [RawMessage("x", None, "a text")] * 200
-    found = list(tokenized(raws, Skips(), Processes(2, alone=1e9), batch=1))
+    found = list(tokenize_messages(raws, Skips(), Processes(2, serial_seconds=1e9), batch=1))
     assert len(found) == len(raws)
     with pytest.raises(AssertionError, match="started"):
-        list(tokenized(raws, Skips(), Processes(2, alone=_ONE), batch=1))
+        list(tokenize_messages(raws, Skips(), Processes(2, serial_seconds=_ONE), batch=1))
 
 
-@pytest.mark.parametrize(("size", "is_here"), [(1 << 19, True), (1 << 21, False)])
-def test_large_sources_start_processes_at_once(size, is_here):
-    where = Processes(2, alone=1e9)
-    where.expect(size)
-    assert (set(where.map(_process, None, range(2))) == {os.getpid()}) == is_here
+@pytest.mark.parametrize(("size", "is_local"), [(1 << 19, True), (1 << 21, False)])
+def test_large_sources_start_processes_at_once(size, is_local):
+    where = Processes(2, serial_seconds=1e9)
+    where.announce_size(size)
+    assert (set(where.map(_process, None, range(2))) == {os.getpid()}) == is_local
 
 
 def _process(_, item):
@@ -113,7 +113,7 @@ def test_collections_are_rare_for_a_while():
 def test_messages_are_read_no_further_than_needed(jobs):
     read = []
     source = (read.append(i) or RawMessage(f"x:{i}", None, "a text") for i in range(1000))
-    found = tokenized(source, Skips(), eager(jobs), batch=2)
+    found = tokenize_messages(source, Skips(), eager(jobs), batch=2)
     for _ in range(10):
         next(found)
     found.close()
@@ -132,7 +132,7 @@ def until(expected, values):
 def test_strict_stops_in_the_same_place(tmp_path):
     raws = some(tmp_path)
     for jobs in (1, 2):
-        found = until("gone:0", tokenized(raws, Skips(strict=True), eager(jobs), batch=2))
+        found = until("gone:0", tokenize_messages(raws, Skips(strict=True), eager(jobs), batch=2))
         assert [message.source for message in found] == [raw.source for raw in raws[:3]]
 
 
@@ -146,7 +146,7 @@ def failing_after(items, error):
 def test_what_was_read_before_a_failure_comes_first(n, jobs):
     raws = [RawMessage(f"x:{i}", None, f"text {i}") for i in range(n)]
     source = failing_after(raws, SourceError("broken"))
-    found = until("broken", tokenized(source, Skips(), eager(jobs), batch=2))
+    found = until("broken", tokenize_messages(source, Skips(), eager(jobs), batch=2))
     assert [message.source for message in found] == [raw.source for raw in raws]
 
 
@@ -163,8 +163,10 @@ class Killer(str):
 
 def test_a_killed_process_is_reported():
     raws = [RawMessage("x", None, Killer("a text"))] * 9
-    with pytest.raises(NbspamError, match=r"killed.*; run it again with one process$") as error:
-        list(tokenized(raws, Skips(), eager(2), batch=2))
+    with pytest.raises(
+        NbspamError, match=r"killed.*; run it again with one process \(--jobs 1\)$"
+    ) as error:
+        list(tokenize_messages(raws, Skips(), eager(2), batch=2))
     assert "\n" not in str(error.value)
 
 
@@ -177,8 +179,8 @@ def test_processes_end_with_their_parent():
         "from nbspam.reading.message import RawMessage\n"
         "from nbspam.reading.source import Skips\n"
         "raws = (RawMessage('x', None, 'a text') for _ in range(100_000))\n"
-        "where = workers.Processes(2, alone=1e-9)\n"
-        "found = workers.tokenized(raws, Skips(), where, batch=1)\n"
+        "where = workers.Processes(2, serial_seconds=1e-9)\n"
+        "found = workers.tokenize_messages(raws, Skips(), where, batch=1)\n"
         "next(found), next(found)\n"
         "import multiprocessing\n"
         "print(*(child.pid for child in multiprocessing.active_children()), flush=True)\n"
@@ -209,7 +211,7 @@ def test_batches_keep_all_and_their_bounds(contents):
         RawMessage(str(i), None, bytes(c) if isinstance(c, int) else c)
         for i, c in enumerate(contents)
     ]
-    batches = list(workers.in_batches(iter(raws)))
+    batches = list(workers.batch_messages(iter(raws)))
     assert [raw for batch in batches for raw in batch] == raws
     for batch in batches:
         assert sum(len(raw.content) for raw in batch[:-1]) <= workers.BATCH_BYTES
@@ -219,7 +221,7 @@ def test_a_batch_is_of_many_short_texts_and_of_fewer_mails():
     text, mail, file = "x" * 100, b"x" * 8_000, Path("x")
     for content, most, least in ((text, 200, 200), (mail, 60, 40), (file, 60, 40)):
         raws = [RawMessage(str(i), None, content) for i in range(300)]
-        assert least <= len(next(workers.in_batches(iter(raws)))) <= most
+        assert least <= len(next(workers.batch_messages(iter(raws)))) <= most
 
 
 # Executors
@@ -231,14 +233,14 @@ def unless(unlucky, number):
     return number
 
 
-SPAWNED = Processes(2, alone=0, start_method="spawn")
+SPAWNED = Processes(2, serial_seconds=0, start_method="spawn")
 each_executor = pytest.mark.parametrize(
     "where",
     [
         pytest.param(Executor(), id="serial"),
-        pytest.param(Processes(2, alone=0), id="two"),
-        pytest.param(Processes(1, alone=0), id="one", marks=pytest.mark.long),
-        pytest.param(Processes(3, alone=_ONE), id="three", marks=pytest.mark.long),
+        pytest.param(Processes(2, serial_seconds=0), id="two"),
+        pytest.param(Processes(1, serial_seconds=0), id="one", marks=pytest.mark.long),
+        pytest.param(Processes(3, serial_seconds=_ONE), id="three", marks=pytest.mark.long),
         pytest.param(SPAWNED, id="spawned", marks=pytest.mark.long),
     ],
 )
@@ -290,13 +292,13 @@ def counted_in(counter, _):
 
 def test_what_is_shared_goes_to_each_process_once_as_it_is_then():
     counter = Counter()
-    where = Processes(1, alone=_ONE, start_method="fork")
+    where = Processes(1, serial_seconds=_ONE, start_method="fork")
     assert list(where.map(counted_in, counter, range(6))) == [1, 2, 3, 4, 5, 6]
     assert counter.asked == 1
 
 
 def test_one_job_needs_no_process():
-    assert (type(executor(1)), type(executor(2))) == (Executor, Processes)
+    assert (type(make_executor(1)), type(make_executor(2))) == (Executor, Processes)
 
 
 @each_executor
@@ -304,7 +306,7 @@ def test_a_message_that_cannot_be_read_is_skipped_where_it_stands(where, tmp_pat
     raws = [RawMessage("a", None, "x"), RawMessage("gone", None, tmp_path / "gone")]
     raws += [RawMessage("b", None, "y")]
     skips = Skips()
-    messages = tokenized(raws * 4, skips, where, batch=1)
+    messages = tokenize_messages(raws * 4, skips, where, batch=1)
     found = [(message.source, skips.count) for message in messages]
     assert [source for source, _ in found] == ["a", "b"] * 4
     assert [count for _, count in found] == [0, 1, 1, 2, 2, 3, 3, 4]
@@ -320,9 +322,9 @@ def test_while_the_messages_pause_none_is_waited_for():
             read.append(i)
             yield RawMessage(str(i), None, "hello there")
 
-    for where in (workers.executor(1), workers.executor(2, pauses=lambda: True)):
+    for where in (workers.make_executor(1), workers.make_executor(2, input_blocks=lambda: True)):
         read.clear()
-        batches = workers.in_batches(messages(), pauses=lambda: True)
+        batches = workers.batch_messages(messages(), input_blocks=lambda: True)
         for i, sources in enumerate(where.map(sources_of, None, batches)):
             assert (sources, read[-1]) == ([str(i)], i)
 
@@ -334,7 +336,7 @@ def sources_of(_, batch):
 def test_a_pause_only_now_and_then_loses_nothing():
     answers = itertools.cycle([False, False, True])
     raws = [RawMessage(str(i), None, "hello there") for i in range(500)]
-    where = workers.executor(2, pauses=lambda: next(answers))
-    batches = workers.in_batches(iter(raws), pauses=lambda: next(answers))
+    where = workers.make_executor(2, input_blocks=lambda: next(answers))
+    batches = workers.batch_messages(iter(raws), input_blocks=lambda: next(answers))
     done = itertools.chain.from_iterable(where.map(sources_of, None, batches))
     assert list(done) == [raw.source for raw in raws]

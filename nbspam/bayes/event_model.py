@@ -1,24 +1,27 @@
-"""The event models: how a token is counted, and the weights and probabilities that follow.
+"""Event models: how a token is counted, and the weights and probabilities that follow.
 
-Naive Bayes multiplies a likelihood for each token.  An event model says what is counted, which
-counts are possible, and which weights follow from them; everything else (evidence, calibration, the
-model file, learning) is the same for all of them.  Counts, messages and histograms are integers per
-class, so that learning in any order and forgetting are exact whatever the event model.
+Naive Bayes multiplies a likelihood for each token.  An event model defines the counts, their
+possible values, and the weights; everything else (evidence, calibration, the model file, learning)
+is the same for all.  Counts, messages and histograms are integers per class, so learning in any
+order and forgetting are exact.
 
 A new event model is a subclass of `EventModel`, and an entry of EVENT_MODELS; `EventArrays`
-(`matrix.py`) has the same formulas for many messages at once, each left out.
+(`matrix.py`) has the same formulas for many messages at once, each scored as if it had not been
+learned.
 
-Every event model has the same weight of a token for the evidence rule, that of a class against all
-others; they differ in what the counts are counts of (`VocabularySize`):
+For the evidence rule, a token's weight is its log-ratio between a class and all other classes, by
+the same formula in every event model.  The models differ in the trials (`TrialTotals`):
 
     theta_k = (c_k + a_k) / (T_k + m a_k),   w = log theta_spam - log theta_rest
 
-T_k is the number of trials in class k and m the number of outcomes of one: of the Bernoulli model
-messages, and 2; of the multinomial one words, and the size of the vocabulary.
-It is what the counts say of a message with the token, and no more.  The difference of logits,
-which the textbook's Bernoulli sum needs beside its bias, has in it what the token's absence would
-have said: of a token that 2,365 of 2,500 ham and 500 of 500 spam have, +7.4 nats, where the counts
-say 1.06 : 1.
+T_k is the number of trials in class k, and m the number of outcomes of one trial.  The trials of
+the Bernoulli model are messages, with 2 outcomes; the trials of the multinomial model are words,
+with an outcome for each word of the vocabulary.
+
+This weight is the evidence of the token's presence and nothing more.  The difference of logits,
+which the textbook's Bernoulli sum uses together with its bias, also includes the evidence of the
+token's absence: for a token in 2,365 of 2,500 hams and 500 of 500 spams it is +7.4 nats, although
+the counts are nearly equal (1.06 : 1).
 """
 
 import math
@@ -26,82 +29,92 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 Row = tuple[int, ...]  # a number per class
-Histogram = Mapping[int, int]  # count -> how many tokens have it
+Histogram = Mapping[int, int]  # count -> number of tokens with this count
 
 
-class VocabularySize(NamedTuple):
-    """What the counts of the tokens are counts of."""
+class TrialTotals(NamedTuple):
+    """Messages and trials per class, and the number of outcomes of one trial."""
 
     messages: Row
     trials: Row
-    outcomes: int  # of a trial
+    outcomes: int
 
 
 def class_alphas(messages: Sequence[float], alpha: float) -> list[float]:
     """Return the smoothing of each of K classes, K alpha (N_k + 1) / (N + K); its mean is alpha.
 
-    The 1 and the K keep it above 0 for a class without messages: its only one may be left out.
+    Adding 1 and K keeps the smoothing above 0 for a class without messages, such as a class whose
+    only message is left out.
     """
     k = len(messages)
     return [alpha * k * (n + 1) / (sum(messages) + k) for n in messages]
 
 
 def pair_weight(
-    inside: float, n: float, outside: float, rest: float, alphas: Sequence[float], outcomes: int = 2
+    n_positive: float,
+    n: float,
+    outside: float,
+    rest: float,
+    alphas: Sequence[float],
+    outcomes: int = 2,
 ) -> float:
     """Return log theta_spam - log theta_rest of a token's presence, in nats.
 
-    inside: its count in the n trials of the positive class; outside: in the `rest` of the others.
+    n_positive: its count in the n trials of the positive class.
+    outside: its count in the `rest` trials of the other classes.
     alphas: smoothing of the rest and of the positive class (`class_alphas`).
     """
     log = math.log
-    return (log(inside + alphas[1]) - log(n + outcomes * alphas[1])) - (
+    return (log(n_positive + alphas[1]) - log(n + outcomes * alphas[1])) - (
         log(outside + alphas[0]) - log(rest + outcomes * alphas[0])
     )
 
 
-# Weights are multiples of 1 / GRID nats.  So two that are equal on paper are equal in floating
+# Weights are multiples of 1 / GRID nats.  So weights that are equal on paper are equal in floating
 # point, on all processors, and sums of weights are exact up to 2^21 nats, in any order.
 GRID = 2.0**32
 
 
-def on_grid(value: float) -> float:
+def round_to_grid(value: float) -> float:
     """Return the nearest multiple of 1 / GRID."""
     return round(value * GRID) / GRID
 
 
-def contrast(row: Row, size: VocabularySize, k: int, alpha: float) -> float:
+def one_vs_rest_weight(row: Row, size: TrialTotals, k: int, alpha: float) -> float:
     """Return a present token's weight for class k against all others, in nats, on the grid."""
     messages, trials = size.messages, size.trials
     alphas = class_alphas((sum(messages) - messages[k], messages[k]), alpha)
     rest = sum(trials) - trials[k]
-    return on_grid(pair_weight(row[k], trials[k], sum(row) - row[k], rest, alphas, size.outcomes))
+    return round_to_grid(
+        pair_weight(row[k], trials[k], sum(row) - row[k], rest, alphas, size.outcomes)
+    )
 
 
 class EventModel:
     """How a token is counted, and the weights that follow from its counts."""
 
     name: str  # in the model file
-    has_tokens = True  # whether tokens are counted at all
-    repeats = False  # whether a token counts as often as it occurs in a message, or once
-    has_prior = True  # whether the textbook's sum has the classes' prior in it
+    has_tokens = True
+    counts_repeats = False  # a token counts as often as it occurs in a message, not once
+    has_prior = True  # the textbook's sum includes the classes' prior
 
-    def is_row(self, row: Row, messages: Row) -> bool:
-        """Return whether a token can have these counts: not all 0, none above its class's messages.
+    def is_valid_row(self, row: Row, messages: Row) -> bool:
+        """Return whether a token can have these counts.
 
-        row, messages: per class.
+        Each count is from 0 to the number of the class's messages, and at least one is above 0.
+        row: the count per class.  messages: the number of messages per class.
         """
         return any(row) and all(0 <= c <= n for c, n in zip(row, messages, strict=True))
 
-    def size(self, histograms: Sequence[Histogram], messages: Row) -> VocabularySize:
-        """Return what the counts are counts of: messages, in which a token is or is not.
+    def size(self, histograms: Sequence[Histogram], messages: Row) -> TrialTotals:
+        """Return the trials: messages, in which a token is present or absent.
 
-        histograms: per class, count -> how many tokens of the vocabulary have it.
+        histograms: per class, count -> number of tokens of the vocabulary with this count.
         """
-        return VocabularySize(messages, messages, 2)
+        return TrialTotals(messages, messages, 2)
 
-    def class_weights(self, row: Row, size: VocabularySize, alpha: float) -> tuple[float, ...]:
-        """Return the weight of a token for each class, in nats; 0 of a model without tokens."""
+    def class_weights(self, row: Row, size: TrialTotals, alpha: float) -> tuple[float, ...]:
+        """Return the weight of a token for each class, in nats; 0 in a model without tokens."""
         return (0.0,) * len(row)
 
     def bias(self, histograms: Sequence[Histogram], messages: Row, alpha: float) -> list[float]:
@@ -109,20 +122,22 @@ class EventModel:
         return [0.0] * len(messages)
 
 
-def joints(bias: Sequence[float], token_weights: Iterable[Sequence[float]]) -> list[float]:
+def joint_log_likelihoods(
+    bias: Sequence[float], token_weights: Iterable[Sequence[float]]
+) -> list[float]:
     """Return the joint log-likelihood of each class, given the weights of the message's tokens."""
     rows = list(token_weights)
     return [math.fsum([b, *(row[k] for row in rows)]) for k, b in enumerate(bias)]
 
 
 class NoTokens(EventModel):
-    """The event model of the textbook's Gaussian naive Bayes: messages are told by their traits."""
+    """The event model of the textbook's Gaussian naive Bayes, which uses traits only."""
 
     name = "none"
     has_tokens = False
 
-    def is_row(self, row: Row, messages: Row) -> bool:
-        """Return False: no token has counts."""
+    def is_valid_row(self, row: Row, messages: Row) -> bool:
+        """Return False, because no token has counts."""
         return False
 
 
@@ -136,26 +151,26 @@ class Bernoulli(EventModel):
         b_k      = log P(k) + sum_j log(1 - theta_jk)     bias: as if no token were present
         log P(k, x) = b_k + sum_j w_jk x_j                joint log-likelihood of message x
 
-    For two classes the log-odds are the difference of the two joints, the difference of the weights
-    being  w_j = log theta_j1 - log(1 - theta_j1) - log theta_j0 + log(1 - theta_j0).
+    For two classes the log-odds are the difference of the two joint log-likelihoods.  The weight of
+    token j in them is  w_j = log theta_j1 - log(1 - theta_j1) - log theta_j0 + log(1 - theta_j0).
 
     The denominator has 2 a, not m a for a vocabulary of m tokens: a token is present or absent, two
     outcomes, and only with 2 a do P(present) and P(absent) add up to 1 (McCallum and Nigam 1998,
-    equation 6 with Laplace's prior; scikit-learn's BernoulliNB does the same).  Logs are taken of
-    counts, never of 1 - exp(...): for small a that loses seven digits.
+    equation 6 with Laplace's prior; scikit-learn's BernoulliNB does the same).  The code takes
+    logs of counts, never of 1 - exp(...), which would lose seven digits for small a.
 
     The sums run over the vocabulary, which is every token seen in training.
     """
 
     name = "bernoulli"
 
-    def class_weights(self, row: Row, size: VocabularySize, alpha: float) -> tuple[float, ...]:
+    def class_weights(self, row: Row, size: TrialTotals, alpha: float) -> tuple[float, ...]:
         """Return a present token's weight for each class, logit theta, in nats."""
         pairs = zip(row, size.messages, strict=True)
         return tuple(math.log((c + alpha) / (n - c + alpha)) for c, n in pairs)
 
     def bias(self, histograms: Sequence[Histogram], messages: Row, alpha: float) -> list[float]:
-        """Return sum_j log(1 - theta_jk) per class; the histograms are all that it needs."""
+        """Return sum_j log(1 - theta_jk) per class, from the histograms."""
         return [
             math.fsum(
                 tokens * (math.log(n - count + alpha) - math.log(n + 2 * alpha))
@@ -168,35 +183,39 @@ class Bernoulli(EventModel):
 class Multinomial(EventModel):
     """A token counts as often as it occurs: each word is drawn from its class's vocabulary.
 
-    A message is a bag of tokens, x_j of token j; n_jk tokens j are in the messages of class k, n_k
-    tokens of any kind, and the vocabulary has m different ones.
+    A message is a bag of tokens, which contains token j x_j times.  The messages of class k contain
+    token j n_jk times, and n_k tokens in all.  The vocabulary has m different tokens.
 
         theta_jk = (n_jk + a) / (n_k + a m)              smoothed likelihood of token j in class k
         log P(k, x) = log P(k) + sum_j x_j log theta_jk  joint, but for the multinomial coefficient,
                                                          which is the same for all classes
 
-    The a are the parameters of a symmetric Dirichlet prior less 1 (its mode), or the parameters
-    themselves (its mean): McCallum and Nigam 1998, equations 3 and 6; Manning, Raghavan and
-    Schuetze, "Introduction to Information Retrieval", 13.2, where a is 1.  scikit-learn's
-    MultinomialNB is the same.  A token that training has not seen says nothing.
+    If theta is the posterior mode under a symmetric Dirichlet prior, a is the prior's parameter
+    less 1; if theta is the posterior mean, a is the parameter itself (McCallum and Nigam 1998,
+    equations 3 and 6; Manning, Raghavan and Schuetze, "Introduction to Information Retrieval",
+    13.2, where a is 1).  scikit-learn's MultinomialNB is the same.  A token that training
+    has not seen is ignored.
     """
 
     name = "multinomial"
-    repeats = True
+    counts_repeats = True
 
-    def is_row(self, row: Row, messages: Row) -> bool:
-        """Return whether a token can have these counts: not all 0, none of a class without any."""
+    def is_valid_row(self, row: Row, messages: Row) -> bool:
+        """Return whether a token can have these counts.
+
+        At least one is above 0, and the count in a class without messages is 0.
+        """
         pairs = zip(row, messages, strict=True)
         return any(row) and all(c == 0 or (c > 0 and n > 0) for c, n in pairs)
 
-    def size(self, histograms: Sequence[Histogram], messages: Row) -> VocabularySize:
-        """Return what the counts are counts of: tokens, each one of the vocabulary."""
+    def size(self, histograms: Sequence[Histogram], messages: Row) -> TrialTotals:
+        """Return the trials: words, each with one outcome per token of the vocabulary."""
         trials = tuple(sum(count * tokens for count, tokens in h.items()) for h in histograms)
-        # 1 without a vocabulary, whose logarithm nothing uses.
-        return VocabularySize(messages, trials, max(1, sum(histograms[0].values())))
+        # At least 1, because an empty vocabulary would give log(0); the weights are not used then.
+        return TrialTotals(messages, trials, max(1, sum(histograms[0].values())))
 
-    def class_weights(self, row: Row, size: VocabularySize, alpha: float) -> tuple[float, ...]:
-        """Return log theta of a token for each class, in nats, of each time that it occurs."""
+    def class_weights(self, row: Row, size: TrialTotals, alpha: float) -> tuple[float, ...]:
+        """Return log theta of a token for each class, in nats, per occurrence."""
         log, pairs = math.log, zip(row, size.trials, strict=True)
         return tuple(log(c + alpha) - log(n + alpha * size.outcomes) for c, n in pairs)
 
@@ -209,19 +228,19 @@ class Complement(Multinomial):
         theta_jk = (n_j~k + a) / (n_~k + a m)
         score of k = - sum_j x_j log theta_jk              the least likely complement wins
 
-    It was made for classes of very different sizes: the counts of a complement are of about the
-    same size for all (Rennie, Shih, Teevan and Karger 2003, "Tackling the Poor Assumptions of Naive
-    Bayes Text Classifiers", section 3.1; without their length normalization and TF-IDF).  As in
-    scikit-learn's ComplementNB the prior is left out, since the words of any text outweigh it.
+    It was made for classes of very different sizes: all complements have about the same size
+    (Rennie, Shih, Teevan and Karger 2003, "Tackling the Poor Assumptions of Naive Bayes Text
+    Classifiers", section 3.1; without their length normalization and TF-IDF).  As in scikit-learn's
+    ComplementNB the prior is left out, since the words of any text outweigh it.
 
-    With two classes the difference of the scores is that of the multinomial model, but for the
-    prior.  The evidence rule's weights are those of the multinomial model.
+    With two classes the difference of the scores equals the multinomial model's, except for the
+    prior.  The evidence rule's weights equal the multinomial model's.
     """
 
     name = "complement"
     has_prior = False
 
-    def class_weights(self, row: Row, size: VocabularySize, alpha: float) -> tuple[float, ...]:
+    def class_weights(self, row: Row, size: TrialTotals, alpha: float) -> tuple[float, ...]:
         """Return -log theta of a token in the complement of each class, in nats."""
         log = math.log
         total, trials = sum(row), sum(size.trials)
@@ -243,7 +262,7 @@ def event_model(name: str) -> EventModel:
 
 # Probabilities, odds and log-odds, and the prior in them
 
-IMPOSSIBLE = 1e9  # nats: JSON has no infinity
+MAX_LOG_ODDS = 1e9  # nats: JSON has no infinity
 
 
 def sigmoid(log_odds: float) -> float:
@@ -278,20 +297,20 @@ def softmax(log_scores: Sequence[float]) -> list[float]:
     return [power / total for power in powers]
 
 
-def odds_of_class(log_scores: Sequence[float], k: int) -> float:
+def class_log_odds(log_scores: Sequence[float], k: int) -> float:
     """Return the log-odds of class k against the others, in nats; always finite."""
     others = [value for i, value in enumerate(log_scores) if i != k]
     top = max(others)
     if top == -math.inf or log_scores[k] == -math.inf:  # a class without messages
-        return IMPOSSIBLE if top == -math.inf else -IMPOSSIBLE
+        return MAX_LOG_ODDS if top == -math.inf else -MAX_LOG_ODDS
     return log_scores[k] - top - math.log(sum(math.exp(o - top) for o in others))
 
 
 def log_priors(messages: Sequence[int], prior: float | None, positive: int | None) -> list[float]:
     """Return log P(k) of each class.
 
-    prior: P(positive class) if the user fixed it; the other classes share the rest as their
-    messages do.  A class without messages gets -inf.
+    prior: P(positive class) if the user fixed it; the other classes share the rest in proportion
+    to their messages.  A class without messages gets -inf.
     """
     total = sum(messages)
     shares = [n / total if total else 1 / len(messages) for n in messages]
@@ -311,14 +330,14 @@ def _fixed_share(messages: Sequence[float], prior: float, positive: int, k: int)
 def prior_offset(
     messages: Sequence[float], prior: float | None, positive: int | None, k: int
 ) -> float:
-    """Return what a fixed prior adds to the calibrated log-odds of class k, in nats; else 0.
+    """Return the shift of class k's calibrated log-odds by a fixed prior, in nats; 0 without one.
 
-    The calibration's constant has learned the classes' shares in training; the offset is the
-    difference between those and the shares asked for.
+    The calibration's constant has learned the classes' shares in training.  The offset is the
+    difference between the requested shares and these.
     """
     if prior is None or positive is None:
         return 0.0
     n, total = messages[k], sum(messages)
-    # Half a message on both sides: finite without messages.
+    # With half a message added on both sides, the logarithm is finite for a class without messages.
     learned = math.log((n + 0.5) / (total - n + 0.5))
     return logit(_fixed_share(messages, prior, positive, k)) - learned

@@ -1,47 +1,48 @@
-"""From the weights of a message's words to the features from which its log-odds are computed.
+"""The features of a message: its words' weights, summarized for calibration.
 
-The plain sum of naive Bayes takes every word for independent evidence.  Words are correlated, so on
-a whole mail the sum is overconfident and ranks poorly.  Three features of the same weights w_1 …
-w_n do better together, on SMS and on mail (docs/research/ideas-tried.md has what else was tried):
+Naive Bayes adds up all weights as if the words were independent.  Words are correlated, so the sum
+for a whole mail is overconfident and ranks poorly.  Three features of the weights w_1 … w_n do
+better, on SMS and on mail (docs/research/ideas-tried.md lists the alternatives):
 
-    strongest  mean of the words of largest |w|: STRONGEST of the text, HEADERS of the header
+    strongest  mean of the N_STRONGEST largest |w|, with their signs (header: N_STRONGEST_HEADERS)
     sum        sum of all w / (SUM_SCALE sqrt n)
-    strong     sum of those |w| above STRONG / (their number + STRONG_SHRINK)
+    strong     sum of the w with |w| > STRONG_EDGE / (their number + STRONG_SHRINK)
 
-and for a text a fourth, its length, ln n - LENGTH_CENTRE: few words are less evidence than many.
+A fourth feature is the length, ln n - LENGTH_CENTRE: few words are weaker evidence than many.
 
-Both edges are soft: a word's part in the feature rises from 0 to 1 while |w| rises by SOFT,
+Soft edges.  A word is not simply inside or outside "strongest" and "strong".  Its part rises from
+0 to 1 while |w| rises by EDGE_WIDTH around the edge:
 
-    part = (|w| - edge) / SOFT + 1/2, within 0 and 1
+    part = (|w| - edge) / EDGE_WIDTH + 1/2, clipped to 0 … 1
 
-and the edge of the strongest is the |w| of the last of them.  Many words have the same counts, and
-so the same weight.  With a hard edge one more message could move all of them across it: taught one
-spam more, rightly, a model of 450 mails missed 10.95 % of spam and not 9.52; now 10.24 and not 9.76
-(P9).  The features of P1 to P6 are as good either way (docs/research/ideas-tried.md).
+The edge of "strongest" is the |w| of the last word in it.  Many words share one weight, because
+they share their counts.  With a hard edge, one more message moved all of them across it: a model of
+450 mails, correctly taught one more spam, missed 10.95 % of spam instead of 9.52 %; with the soft
+edge, 10.24 % instead of 9.76 % (P9).  P1 to P6 are as good either way.
 
-Words of one message that have the same counts mostly come from the same learned messages, so they
-are no independent evidence: m of them count as m^ALIKE words, each as m^(ALIKE - 1) of one, in all
-features.  Their weights are the same too, by which they are known.
+Repeats.  Words of one message with the same counts mostly come from the same training messages, so
+they are not independent evidence.  m such words count as m^REPEAT_EXPONENT words in every feature.
+They are recognized by their weight, which is the same too.
 
-Each feature but the length is a sum over words, so every word's share of the log-odds is exact.
-What is summed is rounded (`on_grid`), so that the sums do not depend on the order.
+Every feature except the length is a sum over words, so each word's share of the log-odds is exact.
+The terms are rounded (`round_to_grid`), so the sums do not depend on the order of the words.
 
-A model with traits (`trait_model.py`) has one feature more, what the message's numbers say:
+Traits.  A model with traits (`trait_model.py`) has one more feature:
 
-    traits     sum over the traits of log f_spam / f_rest, each within +-TRAIT_LIMIT, / TRAIT_SCALE,
-               less while few messages were learned (`trait_weight`)
+    traits  sum over the traits of log f_spam / f_rest, each clipped to +-TRAIT_LIMIT, / TRAIT_SCALE
 
-The densities of a text's numbers depend on each other, as words do; and what is far from anything
-seen says little.  Left-out log-loss of P1's and P2's training halves: .0218 and .0184 without
-traits; with limits of 1.5, 2, 3 and 4 nats .0204 .0203 .0206 .0208 and .0180 .0180 .0180 .0181;
-without a limit .0217 and .0194.
+`shrunk_trait_weight` shrinks it while few messages were learned.  It is clipped because the traits
+of a text depend on each other, and because a value far from all training data proves little.
+Log-loss of left-out messages, training halves of P1 and P2: 0.0218 and 0.0184 without traits; with
+limits of 1.5, 2, 3 and 4 nats 0.0204, 0.0203, 0.0206, 0.0208 and 0.0180, 0.0180, 0.0180, 0.0181;
+without a limit 0.0217 and 0.0194.
 
-A message has four groups of words: its text; its own fields, which sender and mailer write (From,
-To, the mailer …); the header channel, which shows the way it came; and how it begins, its opening.
-Three calibrations use them (`calibration.py`): one of the text and the own fields together, which
-hold for mail from anywhere; one of the text and of the header channel, which is trusted as far as
-`calibration.trust` says; and one of the opening, which moves the others' log-odds a little.
-Of the header channel, words that alone tell the classes apart are left out (`tells_alone`).
+Groups.  A message has four groups of words: the text; its own fields, which the sender and the
+mail program write (From, To, X-Mailer …); the header channel, which shows the route of the mail;
+and the opening, which is how the text starts.  Three calibrations use them (`calibration.py`): the
+text with the own fields, which carries over to any mail; the text with the header channel, trusted
+as far as `calibration.trust` allows; and the opening, which moves the result a little.  Header
+words that separate the classes on their own are left out (`separates_classes`).
 """
 
 import math
@@ -53,54 +54,61 @@ from itertools import accumulate
 from operator import mul
 from typing import NamedTuple
 
-from nbspam.bayes.event_model import on_grid
+from nbspam.bayes.event_model import round_to_grid
 
-STRONGEST, HEADERS = 25, 20
+N_STRONGEST, N_STRONGEST_HEADERS = 25, 20
 SUM_SCALE = 5.0
-STRONG = 2.5
+STRONG_EDGE = 2.5  # nats
 STRONG_SHRINK = 3.0
-SOFT = 0.5  # nats
+EDGE_WIDTH = 0.5  # nats
 LENGTH_CENTRE = 4.5
-# 1-ROCA% of P2, P3, P5, P4.1 to P4.3 and P1 with 1, .9, .8, .7: .0111 .235 .125 .174 .0657 .0954
-# .135; .0110 .222 .116 .173 .0641 .0928 .138; .0113 .216 .110 .174 .0650 .0911 .144; .0116 .213
-# .105 .177 .0675 .0912 .143.
-ALIKE = 0.8
+# 1-ROCA%, lower is better:
+#
+#     exponent  P2     P3    P5    P4.1  P4.2   P4.3   P1
+#     1         .0111  .235  .125  .174  .0657  .0954  .135
+#     0.9       .0110  .222  .116  .173  .0641  .0928  .138
+#     0.8       .0113  .216  .110  .174  .0650  .0911  .144
+#     0.7       .0116  .213  .105  .177  .0675  .0912  .143
+REPEAT_EXPONENT = 0.8
 WORD_FEATURES = 3
-TRAIT_LIMIT, TRAIT_SCALE = 2.0, 5.0
-TRAITS_ENOUGH = 5.0  # messages of the smaller class beside one whose densities are half relied on
+TRAIT_LIMIT, TRAIT_SCALE = 2.0, 5.0  # nats
+# Number of messages, besides the first, at which trait densities get half of their weight.
+TRAITS_HALF_WEIGHT = 5.0
 
-# A header word in so much of one class and so little of the others, with so many messages of each,
-# was written by who collected them: a fetcher's folder, another server.  No word of P2, P3, P6 and
-# P7 is one.  Of 200 new spams of trec07p that had the mark of 200 hams learned (the spams learned
-# had another), 6 were called ham with the marks heard, and 2 without.
-ALONE, _ELSEWHERE, _ENOUGH = 0.9, 0.01, 50
+# A header word that is in this share of one class, and in at most that share of the rest, was
+# written by the program that collected the mail: a fetcher's folder, another server.  P2, P3, P6
+# and P7 have no such word.  200 new spams of trec07p were given the word of 200 learned hams (the
+# learned spams had another one): 6 were classified as ham with these words used, 2 without them.
+SEPARATING_SHARE, _MAX_OTHER_SHARE, _MIN_MESSAGES = 0.9, 0.01, 50
 
 
-def tells_alone(row: Sequence[float], messages: Sequence[float]) -> bool:
-    """Return whether a token is in nearly all messages of one class and in hardly any other.
+def separates_classes(row: Sequence[float], messages: Sequence[float]) -> bool:
+    """Return whether a token is in nearly all messages of one class and hardly any others.
 
-    row: how many messages of each class have it, of so many.
+    row: number of messages of each class that contain the token.
+    messages: number of messages of each class.
     """
-    return min(messages) >= _ENOUGH and any(
-        n >= ALONE * n_messages and sum(row) - n <= _ELSEWHERE * (sum(messages) - n_messages)
-        for n, n_messages in zip(row, messages, strict=True)
+    return min(messages) >= _MIN_MESSAGES and any(
+        n >= SEPARATING_SHARE * n_class
+        and sum(row) - n <= _MAX_OTHER_SHARE * (sum(messages) - n_class)
+        for n, n_class in zip(row, messages, strict=True)
     )
 
 
-class Group(NamedTuple):
-    """The weights of one group of words, summed up."""
+class GroupSummary(NamedTuple):
+    """The features of one group of words, and the sums that bound their effect."""
 
     strongest: float
     sum: float
     strong: float
-    n: float  # known words, those alike in part
-    positive: float  # the sum of the weights above 0, in nats
-    negative: float  # of those below 0
-    known: float = 0  # words
+    n: float  # number of known words, repeats counted in part
+    positive: float  # sum of the weights above 0, in nats
+    negative: float  # sum of the weights below 0, in nats
+    known: float = 0  # number of known words
 
     @property
     def features(self) -> tuple[float, float, float]:
-        """The features that are sums over words."""
+        """The three features that are sums over words."""
         return self.strongest, self.sum, self.strong
 
     @property
@@ -109,129 +117,174 @@ class Group(NamedTuple):
         return math.log(max(1, self.n)) - LENGTH_CENTRE
 
 
-class Evidence(NamedTuple):
-    """What the words of a message say, before calibration."""
+class MessageEvidence(NamedTuple):
+    """The features of a message, before calibration."""
 
-    text_and_fields: Group
-    text: Group
-    header: Group
-    opening: Group
-    traits: float | None = None  # the feature of the traits; None of a model without
+    text_and_fields: GroupSummary
+    text: GroupSummary
+    header: GroupSummary
+    opening: GroupSummary
+    traits: float | None = None  # the trait feature; None for a model without traits
 
 
 def soft_step(strength: float, edge: float) -> float:
-    """Return how much of a word of this strength is above a soft edge, 0 to 1."""
-    return min(1.0, max(0.0, (strength - edge) / SOFT + 0.5))
+    """Return the part of a word that is above a soft edge, from 0 to 1."""
+    return min(1.0, max(0.0, (strength - edge) / EDGE_WIDTH + 0.5))
 
 
 @cache
-def alike(m: int) -> float:
-    """Return how many words m words of the same counts count as, in 1/1024: sums are exact."""
-    return round(float(m**ALIKE) * 1024) / 1024
+def effective_count(m: int) -> float:
+    """Return the number of words that m repeats count as.
+
+    It is a multiple of 1/1024, so that sums are exact.
+    """
+    return round(float(m**REPEAT_EXPONENT) * 1024) / 1024
 
 
-class _Words:
-    """The words of a group, those alike together, the strongest first."""
+class _RankedWeights:
+    """The distinct weights of a group, strongest first, with running sums."""
 
-    def __init__(self, weights: Iterable[float], most: int) -> None:
-        self.counts = Counter(weights)
-        self.weights = sorted(self.counts, key=abs, reverse=True)
-        self.times = list(map(alike, map(self.counts.__getitem__, self.weights)))
-        pairs = zip(self.times, self.weights, strict=True)
-        self.nats = [w if t == 1 else on_grid(t * w) for t, w in pairs]  # weights are on the grid
-        self._n, self._total = [0.0, *accumulate(self.times)], [0.0, *accumulate(self.nats)]
-        self.n = self._n[-1]
-        # The strength of the last of the `most` strongest; below 0 if all are.
-        last = bisect_left(self._n, most) - 1
-        self.edge = -SOFT if self.n <= most else abs(self.weights[last])
+    def __init__(self, weights: Iterable[float], top_n: int) -> None:
+        self.repeats = Counter(weights)
+        self.weights = sorted(self.repeats, key=abs, reverse=True)
+        self.counts = [effective_count(self.repeats[w]) for w in self.weights]
+        pairs = zip(self.counts, self.weights, strict=True)
+        # A weight itself is on the grid; its product with a count may not be.
+        self.nats = [w if n == 1 else round_to_grid(n * w) for n, w in pairs]
+        self._running_count = [0.0, *accumulate(self.counts)]
+        self._running_nats = [0.0, *accumulate(self.nats)]
+        self.n = self._running_count[-1]
+        # The |w| of the last of the `top_n` strongest words; below 0 if there are no more words.
+        last = bisect_left(self._running_count, top_n) - 1
+        self.edge = -EDGE_WIDTH if self.n <= top_n else abs(self.weights[last])
 
-    def above(self, edge: float) -> tuple[float, float]:
-        """Return the sum of the weights above a soft edge, and their number."""
-        first = bisect_left(self.weights, -(edge + SOFT / 2), key=_weakness)
-        end = bisect_right(self.weights, -(edge - SOFT / 2), key=_weakness)
-        parts = [soft_step(abs(w), edge) for w in self.weights[first:end]]
-        nats, times = (
-            map(on_grid, map(mul, parts, values[first:end])) for values in (self.nats, self.times)
+    def sum_above(self, edge: float) -> tuple[float, float]:
+        """Return the sum of the weights above a soft edge, and how many words they are."""
+        start = bisect_left(self.weights, -(edge + EDGE_WIDTH / 2), key=_negative_strength)
+        end = bisect_right(self.weights, -(edge - EDGE_WIDTH / 2), key=_negative_strength)
+        parts = [soft_step(abs(w), edge) for w in self.weights[start:end]]
+        nats, count = (
+            sum(map(round_to_grid, map(mul, parts, values[start:end])))
+            for values in (self.nats, self.counts)
         )
-        return self._total[first] + sum(nats), self._n[first] + sum(times)
+        return self._running_nats[start] + nats, self._running_count[start] + count
 
 
-def _weakness(weight: float) -> float:
+def _negative_strength(weight: float) -> float:
+    """Return a sort key that puts strong weights first."""
     return -abs(weight)
 
 
-def group_of(weights: Iterable[float], most: int) -> Group:
-    """Return the summary of a group of words.
+def summarize_group(weights: Iterable[float], top_n: int) -> GroupSummary:
+    """Return the features of a group of words.
 
-    weights: of each known word, in nats, in any order.  most: STRONGEST or HEADERS.
+    weights: the weight of each known word, in nats, in any order.
+    top_n: N_STRONGEST or N_STRONGEST_HEADERS.
     """
-    words = _Words(weights, most)
-    strongest, n_strongest = words.above(words.edge)
-    strong, n_strong = words.above(STRONG)
+    words = _RankedWeights(weights, top_n)
+    strongest, n_strongest = words.sum_above(words.edge)
+    strong, n_strong = words.sum_above(STRONG_EDGE)
     positive = sum(filter((0.0).__lt__, words.nats))
     negative = sum(filter((0.0).__gt__, words.nats))
-    return Group(
+    return GroupSummary(
         strongest / (n_strongest or 1.0),
         (negative + positive) / (SUM_SCALE * math.sqrt(max(1, words.n))),
         strong / (n_strong + STRONG_SHRINK),
         words.n,
         positive,
         negative,
-        words.counts.total(),
+        words.repeats.total(),
     )
 
 
-def trait_weight(log_ratio: float, messages: float) -> float:
-    """Return what counts of the log-odds of a trait, in nats.
+def shrunk_trait_weight(log_ratio: float, messages: float) -> float:
+    """Return the weight of a trait, clipped, and shrunk while few messages were learned.
 
-    log_ratio: log f_spam / f_rest.  messages: with traits, in the smaller class; densities of few
-    are relied on in part, of one not at all (P7's 1-ROCA% with one and five of each: 17.4 and 7.11
-    without traits, 17.4 and 7.02 so, 19.7 and 6.78 with traits relied on from the first).
+    log_ratio: log f_spam / f_rest, in nats.
+    messages: number of messages with traits in the smaller class.  With one message the weight
+    is 0.  1-ROCA% of P7 with one and five messages of each class: 17.4 and 7.11 without traits,
+    17.4 and 7.02 with shrinking, 19.7 and 6.78 without shrinking.
     """
     squared = max(0, messages - 1) ** 2
-    part = squared / (squared + TRAITS_ENOUGH**2)
-    return part * min(max(log_ratio, -TRAIT_LIMIT), TRAIT_LIMIT)
+    factor = squared / (squared + TRAITS_HALF_WEIGHT**2)
+    return factor * min(max(log_ratio, -TRAIT_LIMIT), TRAIT_LIMIT)
 
 
 def trait_feature(weights: Iterable[float]) -> float:
-    """Return the feature of the traits, from the weight of each, in nats."""
+    """Return the trait feature from the weight of each trait, in nats."""
     return math.fsum(weights) / TRAIT_SCALE
 
 
-def evidence(
+def message_evidence(
     text: list[float],
     fields: list[float],
     header: list[float],
     opening: list[float],
     traits: Sequence[float] | None = None,
-) -> Evidence:
-    """Return the evidence of a message: the weights of each group's known words, in any order.
+) -> MessageEvidence:
+    """Return the features of a message.
 
+    text, fields, header, opening: the weights of the known words of each group, in any order.
     traits: the weight of each trait, in nats; None for a model without traits.
     """
-    of_text = group_of(text, STRONGEST)
-    return Evidence(
-        group_of(text + fields, STRONGEST) if fields else of_text,
-        of_text,
-        group_of(header, HEADERS),
-        group_of(opening, STRONGEST),
+    text_summary = summarize_group(text, N_STRONGEST)
+    return MessageEvidence(
+        summarize_group(text + fields, N_STRONGEST) if fields else text_summary,
+        text_summary,
+        summarize_group(header, N_STRONGEST_HEADERS),
+        summarize_group(opening, N_STRONGEST),
         None if traits is None else trait_feature(traits),
     )
 
 
-def group_shares(weights: Sequence[float], most: int, coefficients: Sequence[float]) -> list[float]:
-    """Return what each weight of a group adds to b . features, in nats, in the order given.
+def group_shares(
+    weights: Sequence[float], top_n: int, coefficients: Sequence[float]
+) -> list[float]:
+    """Return each word's share of b . features, in nats, in the given order.
 
-    coefficients: of the WORD_FEATURES features.  The shares add up to b . features.
+    coefficients: b of the WORD_FEATURES features.  The shares add up to b . features.
     """
     b_strongest, b_sum, b_strong = coefficients
-    words = _Words(weights, most)
-    of_strongest = b_strongest / (words.above(words.edge)[1] or 1.0)
-    of_sum = b_sum / (SUM_SCALE * math.sqrt(max(1, words.n)))
-    of_strong = b_strong / (words.above(STRONG)[1] + STRONG_SHRINK)
+    words = _RankedWeights(weights, top_n)
+    per_strongest = b_strongest / (words.sum_above(words.edge)[1] or 1.0)
+    per_word = b_sum / (SUM_SCALE * math.sqrt(max(1, words.n)))
+    per_strong = b_strong / (words.sum_above(STRONG_EDGE)[1] + STRONG_SHRINK)
     shares = {}
     for w, nats in zip(words.weights, words.nats, strict=True):
-        strongest, strong = soft_step(abs(w), words.edge), soft_step(abs(w), STRONG)
-        share = nats * (of_strongest * strongest + of_sum + of_strong * strong)
-        shares[w] = share / words.counts[w]
+        strongest_part, strong_part = soft_step(abs(w), words.edge), soft_step(abs(w), STRONG_EDGE)
+        share = nats * (per_strongest * strongest_part + per_word + per_strong * strong_part)
+        shares[w] = share / words.repeats[w]
     return [shares[w] for w in weights]
+
+
+# Mail from elsewhere was received by a domain that received no learned mail.  A model is too sure
+# of such mail (docs/serve.md has figures).  But some of a user's own mail comes by new hosts too,
+# as often as a learned domain has a single mail (Good 1953, "The population frequencies of
+# species").  So if a provider has a name for each mail, no mail is doubted.
+_FEW, _FOREIGN = 2.0, 0.1
+
+
+class Domains(NamedTuple):
+    """Numbers of learned mails, by the domains of the hosts that received them."""
+
+    mails: float  # mails with a header
+    named: float  # mails whose header names the host
+    n_single: float  # domains with one mail
+
+    def doubt(self, n: float) -> float:
+        """Return how far a mail is from elsewhere, 0 to 1.
+
+            doubt = 2 / (n + 2) 0.1 / (0.1 + new),   new = (domains of one mail + 1) / (mails + 1)
+
+        n: number of learned mails of its domain.
+        """
+        return _FEW / (n + _FEW) * self._rarity if self.mails else 0.0
+
+    @property
+    def doubt_unnamed(self) -> float:
+        """The doubt of a mail whose header names no host, by the share of mails with a host."""
+        return self.named / self.mails * self._rarity if self.mails else 0.0
+
+    @property
+    def _rarity(self) -> float:
+        return _FOREIGN / (_FOREIGN + (self.n_single + 1) / (self.mails + 1))

@@ -10,37 +10,43 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from nbspam.cli import notes, options
-from nbspam.cli.command import argument, command, flag, is_typed, option, rare_flag, section
-from nbspam.cli.notes import NoTrace
+from nbspam.cli.command import (
+    argument,
+    command,
+    flag,
+    given_on_command_line,
+    option,
+    rare_flag,
+    section,
+)
 from nbspam.errors import ExitCode, OptionError, SourceError, VerdictCode
-from nbspam.filter import TokenFilter, classified, open_filter
-from nbspam.names import is_url
+from nbspam.filter import Filter, open_filter
 from nbspam.reading.marks import EVIDENCE, MARK, NAME_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag
-from nbspam.reading.message import BYTES_LIMIT, RawMessage, parse
-from nbspam.reading.source import STDIN, LiveInput, ReadingNote, Skips
-from nbspam.reading.sources import any_kind
+from nbspam.reading.message import BYTES_LIMIT, parse
+from nbspam.reading.source import STDIN, LiveInput, Skips
+from nbspam.reading.sources import read_messages
 from nbspam.scoring.verdict import Verdict
+from nbspam.scoring.version import classify_messages
 from nbspam.store.metadata import Metadata
 from nbspam.tokens.kinds import is_fragment
 from nbspam.tokens.tokenized import tokenize
-from nbspam.workers import executor
+from nbspam.workers import make_executor
 
-_LINES = ("text", "json", "header")  # values of --format that are no tables
-_SMALL = 1 << 18  # bytes of a file with one message or a few
+_LINE_FORMATS = ("text", "json", "header")  # values of --format that are not tables
+_SMALL_BELOW = 1 << 18  # bytes; a smaller file has few messages
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from nbspam.display.tables import VerdictTable
-    from nbspam.reading.cutting import SourcePiece
 
 
-_marked = partial(option, needs="--passthrough", seldom=True)
+_marked = partial(option, requires="--passthrough", advanced=True)
 
 
 @section("Output")
-class Marking(NamedTuple):
-    """How to pass a message through and mark it; None is the default."""
+class HeaderOptions(NamedTuple):
+    """Options to pass a message through and mark it; None is the default."""
 
     passthrough: bool = flag(
         "-p",
@@ -73,7 +79,7 @@ class Marking(NamedTuple):
         return self.header or MARK
 
     def tag(self) -> str:
-        """Return the Subject's tag, "" for none; raises OptionError."""
+        """Return the Subject's tag, by default ""; raises OptionError."""
         if self.subject_tag is not None and not may_be_tag(self.subject_tag):
             raise OptionError(
                 f"--subject-tag {self.subject_tag!r} is not allowed; choose at most {TAG_LIMIT}"
@@ -82,9 +88,11 @@ class Marking(NamedTuple):
         return self.subject_tag or ""
 
 
-def _check(sources: tuple[str, ...], reading: options.Reading, form: str, marking: Marking) -> None:
+def _check(
+    sources: tuple[str, ...], reading: options.Reading, form: str, header_options: HeaderOptions
+) -> None:
     """Raise OptionError for options that are wrong with any model."""
-    if not marking.passthrough:
+    if not header_options.passthrough:
         reading.check(sources or (STDIN,))
         options.refuse_stdin_twice(sources)
         return
@@ -94,17 +102,17 @@ def _check(sources: tuple[str, ...], reading: options.Reading, form: str, markin
             "--passthrough copies one message from standard input; leave out --format,"
             " --input-format, --lines, --attached and any SOURCE"
         )
-    marking.name()  # raises for a header that mail uses itself
-    marking.tag()
+    header_options.name()  # raises for a header that mail uses itself
+    header_options.tag()
 
 
-@command("classify", logs="classify")
+@command("classify")
 def classify(
     *,
     sources: tuple[str, ...] = argument("sources", metavar="[SOURCE]...", nargs=-1),
     model: str = options.MODEL_NAME,
     base: str | None = options.BASE,
-    cutting: options.Cutting,
+    cut_off_options: options.CutOffOptions,
     senders: options.SenderOptions,
     reading: options.Reading,
     form: str = option(
@@ -120,17 +128,16 @@ def classify(
         "--output",
         metavar="FILE",
         type=options.FILE_PATH,
-        excludes="--passthrough",
+        conflicts_with="--passthrough",
         help="Write such a table to FILE: .csv, .tsv, .jsonl, .json, .parquet or .xlsx.",
     ),
     keep_formulas: bool = rare_flag(
         help="In a CSV or TSV, put no apostrophe before what a spreadsheet takes for a formula."
     ),
     exit_code: bool = flag(help="Exit with 0 for spam, 1 for ham, 2 for unsure, 3 for any error."),
-    marking: Marking,
+    header_options: HeaderOptions,
     jobs: int = options.JOBS,
     dask: str | None = options.DASK,
-    trace: NoTrace,
 ) -> int:
     """Classify messages as spam or ham.
 
@@ -187,39 +194,35 @@ def classify(
     with the message is removed.  If anything fails, even because of a wrong option, the message is
     passed on unchanged and the exit status is 75.
 
-    --log writes one line for each message: its Message-ID, the user, the verdict, the probability
-    and the milliseconds it took; or why there is no verdict.
-
     Exit status: 0 on success, 1 on an error or if no message could be read, 2 for a wrong option;
     with -p 75 for both.  With --exit-code the verdict on the last message: 0 spam, 1 ham, 2 unsure,
     and 3 for any error (with -p 75).  A mail program should ask for the header: it may find 0 where
     nbspam did not run.
     """
-    cutting.check()
-    _check(sources, reading, form, marking)
+    cut_off_options.check()
+    _check(sources, reading, form, header_options)
 
-    def opened() -> TokenFilter:
-        return open_filter(model, cutting.of, base, senders.lists())
+    def open_model_filter() -> Filter:
+        return open_filter(model, cut_off_options.for_model, base, senders.lists())
 
-    if marking.passthrough:
-        return _pass_on(opened, model, exit_code, marking, trace)
+    if header_options.passthrough:
+        return _pass_on(open_model_filter, model, exit_code, header_options)
     names = sources or (STDIN,)
     live_input, skips = LiveInput(), Skips(reading.strict)
     is_few = dask is None and reading.is_one_message and all(map(_is_small, names))
     last_code: int = VerdictCode.ERROR
     n = 0
-    with opened() as spam_filter:
-        _check_positive(spam_filter.metadata, exit_code)
-        notes.note_lacking(model, spam_filter.metadata)
-        learned = spam_filter.metadata.learned
+    with open_model_filter() as spam_filter:
+        version = spam_filter.version
+        _check_positive(version.metadata, exit_code)
+        notes.note_one_class(model, version.metadata)
+        learned = version.metadata.learned
         reading_options = reading.options().with_learned_columns(learned.columns)
         reading_options = reading_options._replace(live_input=live_input)
-        raws: Iterable[RawMessage | ReadingNote | SourcePiece]
         with contextlib.ExitStack() as stack:
             table: VerdictTable | None = None
-            if output is not None or keep_formulas or form not in _LINES:
-                read = names, model, (*senders.allow, *senders.block)
-                opening = _verdict_table(output, form, keep_formulas, read, live_input)
+            if output is not None or keep_formulas or form not in _LINE_FORMATS:
+                opening = _verdict_table(output, form, keep_formulas, (names, model), live_input)
                 table = stack.enter_context(opening)
                 reading_options = reading_options._replace(on_row=table.on_row)
             with_progress: Callable[[Iterable[Any]], Iterable[Any]] = iter
@@ -232,29 +235,28 @@ def classify(
                 if not is_few and (output is not None or not sys.stdout.isatty()):
                     with_progress = stack.enter_context(progress(False, names))
             pauses = live_input.would_block
-            workers = executor(jobs, pauses)
+            workers = make_executor(jobs, pauses)
             if dask is not None:
-                from nbspam.cli.progress import cutter, work_place
+                from nbspam.cli.progress import open_executor
 
-                workers = stack.enter_context(work_place(dask, jobs, trace))
-            if dask is None or table:  # which needs the rows here
-                here = (raw for name in names for raw in any_kind(name, reading_options, skips))
-                raws = trace.noted(table.noted(here) if table else here)
-            else:
-                cuts = cutter(workers, reading_options, names)
-                raws = (piece for name in names for piece in cuts.pieces(name))
-            messages = classified(raws, skips, workers, spam_filter, pauses, size, is_bare=True)
+                workers = stack.enter_context(open_executor(dask, jobs))
+            read_here = (
+                raw for name in names for raw in read_messages(name, reading_options, skips)
+            )
+            raws = table.track_messages(read_here) if table else read_here
+            messages = classify_messages(
+                raws, skips, workers, version, pauses, size, drop_evidence=True
+            )
             for message in with_progress(messages):
                 verdict = message.verdict
                 n += 1
                 if table:
                     table.add(verdict)
                 else:
-                    click.echo(_line(verdict, form))
-                trace.judged(verdict)
-                last_code = _verdict_code(spam_filter, verdict)
+                    click.echo(_format_verdict(verdict, form))
+                last_code = _verdict_code(version.metadata, verdict)
         if n > 1 or notes.has_reader():  # a mail program runs it once per mail
-            notes.note_older(model, spam_filter.metadata, spam_filter.classifier.base)
+            notes.note_older(model, version.metadata, version.classifier.base)
     notes.note_skips(skips)
     if not (n or skips.count):
         nothing = f"{names[-1]}: contains no message; name a source with one"
@@ -267,8 +269,8 @@ def classify(
     return VerdictCode.ERROR if skips.count else last_code
 
 
-def _line(verdict: Verdict, form: str) -> str:
-    """Return the output line of a verdict; the form `header` is the value that -p writes."""
+def _format_verdict(verdict: Verdict, form: str) -> str:
+    """Format the output line of a verdict; the form `header` is the value that -p writes."""
     if form == "text":
         return verdict.as_line()
     if form == "json":
@@ -282,84 +284,87 @@ def _line(verdict: Verdict, form: str) -> str:
 def _verdict_table(
     output: "Path | None",
     form: str,
-    keeps_formulas: bool,
-    read: tuple[tuple[str, ...], str, tuple[str, ...]],
+    keep_formulas: bool,
+    read: tuple[tuple[str, ...], str],
     live: LiveInput,
 ) -> "Iterator[VerdictTable]":
     """Open the table that `classify` writes, in a file or to standard output.
 
-    form: the value of --format; if it was not given, the ending of the file decides.
-    read: names of the sources and the model, and entries of senders, whose files must not be lost.
-    live: rows are flushed when no more input is there.
-    Raises OptionError for options that do not go together, SourceError, and ModelError.
+    form: the value of --format; by default the ending of the file decides.
+    read: names of the sources, and of the model, whose files must not be overwritten.
+    live: rows are flushed when no more input is available.
+    Raises OptionError for conflicting options, SourceError, and ModelError.
     """
     from pathlib import Path
 
     from nbspam.display import tables
 
     path = None if output == Path(STDIN) else output
-    if path is not None and not is_typed("form"):
-        form = tables.form_of(path)
-    elif form in _LINES:
+    if path is not None and not given_on_command_line("form"):
+        form = tables.table_format(path)
+    elif form in _LINE_FORMATS:
         raise OptionError(
             "--output and --keep-formulas are for tables; add --format csv, or leave them out"
         )
     elif path is not None and path.suffix.lower()[1:] in {*tables.FORMS} - {form}:
         raise OptionError(f"--output {path}: is not for --format {form}; leave out one of them")
-    if keeps_formulas and form not in ("csv", "tsv"):
+    if keep_formulas and form not in ("csv", "tsv"):
         raise OptionError("--keep-formulas is for a CSV or a TSV; leave it out")
-    files = tables.OutputFiles({"--output": path})
-    files.check(read[0], Path(read[1]), options.config_files(*read[2]))
-    with tables.opened(path) if path else contextlib.nullcontext(sys.stdout.buffer) as file:
-        writer = tables.TableWriter(file, form, keeps_formulas, notes.note)
-        table = tables.VerdictTable(writer, live.would_block, files)
+    tables.check_outputs({"--output": path}, *read)
+    with tables.open_output(path) if path else contextlib.nullcontext(sys.stdout.buffer) as file:
+        writer = tables.TableWriter(file, form, keep_formulas, notes.note)
+        table = tables.VerdictTable(writer, live.would_block)
         yield table
         table.close()
 
 
 def _is_small(source: str) -> bool:
-    """Return whether a source has one message or a few."""
+    """Return whether a source has few messages."""
     if source == STDIN:
         return True
-    from pathlib import Path  # 3 ms; standard input needs none
+    from pathlib import Path  # takes 3 ms, and standard input does not need it
 
     path = Path(source)
     try:
-        return not is_url(source) and path.is_file() and path.stat().st_size < _SMALL
+        return path.is_file() and path.stat().st_size < _SMALL_BELOW
     except (OSError, ValueError):
-        return True  # unreadable: reading says why
+        return True  # unreadable: reading it raises the error
 
 
 def _pass_on(
-    opened: Callable[[], TokenFilter], model: str, exit_code: bool, marking: Marking, trace: NoTrace
+    open_model_filter: Callable[[], Filter],
+    model: str,
+    exit_code: bool,
+    header_options: HeaderOptions,
 ) -> int:
-    """Write the message with its verdict; nothing is written before the verdict is known.
+    """Write the message with its verdict; return the exit code.
 
-    Returns the exit code.  It raises nothing after the message is written.
+    It writes nothing before the verdict is known, and raises nothing after the message is written.
     """
     from nbspam.serving import passthrough  # only -p needs it
 
-    pipe = click.get_current_context().obj.pipe
-    name, tag = marking.name(), marking.tag()
-    raw_message = pipe.take(BYTES_LIMIT)
-    trace.begin(raw_message)
-    with opened() as spam_filter:
-        _check_positive(spam_filter.metadata, exit_code)
-        # Old marks are parsed, too: without them a text without a header begins with an empty line.
-        message = tokenize(parse(raw_message, (name, MARK)), wanted=spam_filter.wanted)
-        verdict = spam_filter.classify_tokens(message)
+    passage = click.get_current_context().obj.passage
+    if passage is None:
+        raise OptionError("write -p as an option of its own; it was not read as one")
+    name, tag = header_options.name(), header_options.tag()
+    raw_message, rest = passage.message[:BYTES_LIMIT], passage.message[BYTES_LIMIT:]
+    with open_model_filter() as spam_filter:
+        version = spam_filter.version
+        _check_positive(version.metadata, exit_code)
+        # Old marks are still in the message: without them, a text would start with an empty line.
+        message = tokenize(parse(raw_message, (name, MARK)), wanted=version.wanted)
+        verdict = version.classify(message)
         evidence = None
-        if marking.evidence:
-            words = spam_filter.explain(message).words
+        if header_options.evidence:
+            words = version.explain(message).words
             telling = [(w.token, w.share) for w in words if not is_fragment(w.token)]
-            evidence = passthrough.evidence_value(name, telling[: marking.evidence])
-    code = _verdict_code(spam_filter, verdict)
+            evidence = passthrough.evidence_value(name, telling[: header_options.evidence])
+    code = _verdict_code(version.metadata, verdict)
     tag = tag if code == VerdictCode.SPAM else ""
-    marks = passthrough.VerdictHeader(name, _line(verdict, "header"), tag, evidence)
-    pipe.give(passthrough.marked(passthrough.cleaned(raw_message, name), marks))
-    trace.judged(verdict)
+    marks = passthrough.VerdictHeader(name, _format_verdict(verdict, "header"), tag, evidence)
+    passage.write(passthrough.marked(passthrough.cleaned(raw_message, name), marks) + rest)
     with contextlib.suppress(OSError):  # the message is out
-        notes.note_lacking(model, spam_filter.metadata)
+        notes.note_one_class(model, version.metadata)
     return code if exit_code else ExitCode.DONE
 
 
@@ -372,8 +377,7 @@ def _check_positive(metadata: Metadata, exit_code: bool) -> None:
         )
 
 
-def _verdict_code(spam_filter: TokenFilter, verdict: Verdict) -> VerdictCode:
-    """Return the exit code of a verdict."""
-    if verdict.verdict == spam_filter.metadata.settings.positive:
+def _verdict_code(metadata: Metadata, verdict: Verdict) -> VerdictCode:
+    if verdict.verdict == metadata.settings.positive:
         return VerdictCode.SPAM
     return VerdictCode.HAM if verdict.verdict in verdict.probabilities else VerdictCode.UNSURE

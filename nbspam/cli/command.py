@@ -7,13 +7,12 @@
     @command("classify")
     def classify(*, cutting: Cutting, quiet: bool = QUIET) -> int: …
 
-The default of a parameter is its click option or argument.  An option without a name has that of
-its parameter.  A parameter that is annotated with a record gets the options of that record, as one
+The default of a parameter is its click option or argument.  An option without a name gets the name
+of its parameter.  A parameter that is annotated with a record gets the record's options as a single
 value.
 """
 
 import importlib
-import inspect
 import os
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
@@ -31,7 +30,7 @@ HEADINGS = (
     *("Sources", "Mail", "Sockets", "Serving", "Test"),
     *("Model", "Cut-offs", "Senders", "Output", MORE),
 )
-_SHOW_ALL, _PLACES = "nbspam.show_all", "nbspam.places"  # in a context's `meta`
+_SHOW_ALL, _ORIGINS = "nbspam.show_all", "nbspam.origins"  # keys of a context's `meta`
 
 RecordType = TypeVar("RecordType", bound=type)
 
@@ -39,25 +38,26 @@ RecordType = TypeVar("RecordType", bound=type)
 class Option(click.Option):
     """A click option with a heading, and rules that `Command` checks.
 
-    seldom: only --help-all shows it.
-    needs: options, in one string, of those of the command: typed without any, it is refused.
-    excludes: options, in one string, that it cannot be used with.
-    formats: of the sources, if it has no use with others.
-    in_file: the config file can set it for all commands that have it.
-    takes_several: all arguments up to the next option are its values: `--spam new/*`.
+    advanced: only --help-all shows it.
+    requires: options, separated by spaces; on the command line, at least one of those that the
+        command has must be given, too.
+    conflicts_with: options, separated by spaces, that it cannot be combined with.
+    formats: formats of the sources for which the option has an effect; None: all.
+    configurable: the config file can set it for all commands that have it.
+    greedy: all arguments up to the next option are its values: `--spam new/*`.
     """
 
     def __init__(
         self,
         names: tuple[str, ...],
         *,
-        under: str = "",
-        seldom: bool = False,
-        needs: str = "",
-        excludes: str = "",
+        help_heading: str = "",
+        advanced: bool = False,
+        requires: str = "",
+        conflicts_with: str = "",
         formats: Collection[str] | None = None,
-        in_file: bool = False,
-        takes_several: bool = False,
+        configurable: bool = False,
+        greedy: bool = False,
         **attributes: Any,
     ) -> None:
         default = attributes.get("default")
@@ -65,9 +65,14 @@ class Option(click.Option):
             attributes.setdefault("metavar", "N")
         attributes.setdefault("show_default", bool(default) and default is not True)
         super().__init__(names or ("--unnamed",), **attributes)
-        self.heading, self.seldom, self._has_name = under, seldom, bool(names)
-        self.needs, self.excludes, self.formats, self.in_file = needs, excludes, formats, in_file
-        self.takes_several = takes_several
+        self.heading, self.advanced, self._has_name = help_heading, advanced, bool(names)
+        self.requires, self.conflicts_with, self.formats, self.configurable = (
+            requires,
+            conflicts_with,
+            formats,
+            configurable,
+        )
+        self.greedy = greedy
 
     def name_after(self, field: str) -> None:
         """Name an option without a name after its parameter: --spam-cutoff for `spam_cutoff`."""
@@ -81,22 +86,22 @@ class Option(click.Option):
 
 
 def option(*names: str, **attributes: Any) -> Any:
-    """Return an option, typed as Any: it is the default of a parameter of any type."""
+    """Return an option, typed as Any because it is the default of a parameter of any type."""
     return Option(names, **attributes)
 
 
-# Boolean options, options that only --help-all shows, and both.
+# Boolean options, options that only --help-all shows, and boolean options that only it shows.
 flag = partial(option, is_flag=True)
-rare_option = partial(option, seldom=True)
-rare_flag = partial(option, is_flag=True, seldom=True)
+rare_option = partial(option, advanced=True)
+rare_flag = partial(option, is_flag=True, advanced=True)
 
 
-# Any text: it may be a URL.  The shell completes it as a file or folder.
+# Any text, because a source may be a URL.  The shell completes it as a file or folder.
 SOURCE = click.Path(readable=False)
 
 
 def argument(name: str, **attributes: Any) -> Any:
-    """Return an argument, typed as Any; without a type it names a source."""
+    """Return an argument, typed as Any; by default it names a source."""
     return click.Argument([name], **{"type": SOURCE, **attributes})
 
 
@@ -114,32 +119,29 @@ def section(heading: str) -> Callable[[RecordType], RecordType]:
 
 
 def command(
-    name: str, *, heading: str = "Output", logs: str = "", table: str = ""
+    name: str, *, heading: str = "Output", table: str = ""
 ) -> "Callable[[Callable[..., Any]], Command]":
     """Return a decorator that makes a function of keywords a command.
 
-    heading: of its own options in --help, those that name no other.
-    logs: the action that --log writes for each message; the function then takes `trace`.
-    table: a table of the config file that can set all its options.
+    heading: the heading in --help for options without a heading.
+    table: a table of the config file that can set all options of the command.
     """
-    return lambda function: Command(name, function, heading, logs, table)
+    return lambda function: Command(name, function, heading, table)
 
 
 class Program(NamedTuple):
-    """What every command's context has as `obj`, of `nbspam/__main__.py`."""
+    """The `obj` of every command's context, passed by `nbspam/__main__.py`."""
 
-    pipe: Any  # the `MessagePipe`
-    describe: Callable[[BaseException], tuple[int, str]]  # of errors that are not ours
+    passage: Any  # the `Passage` of the message to pass through, or None
+    describe: Callable[[BaseException], tuple[int, str]]  # describes errors of other libraries
 
 
 class Command(click.Command):
     """A command whose options come from its function's signature."""
 
-    def __init__(
-        self, name: str, function: Callable[..., Any], heading: str, logs: str, table: str
-    ) -> None:
-        plain: Any = inspect.unwrap(function)
-        self._function, self._logs, self.table = function, logs, table
+    def __init__(self, name: str, function: Callable[..., Any], heading: str, table: str) -> None:
+        plain: Any = getattr(function, "__wrapped__", function)
+        self._function, self.table = function, table
         self._records: dict[str, Any] = {}  # parameter -> record
         params: list[click.Parameter] = []
         for field, annotation in plain.__annotations__.items():
@@ -152,9 +154,7 @@ class Command(click.Command):
             elif options := getattr(annotation, "_field_defaults", None):
                 self._records[field] = annotation
                 params += options.values()
-        if logs:
-            params.append(LOG)
-        has_more = any(getattr(parameter, "seldom", False) for parameter in params)
+        has_more = any(getattr(parameter, "advanced", False) for parameter in params)
         params.append(_help_all(is_hidden=not has_more))
         super().__init__(name, params=params, help=function.__doc__)
 
@@ -166,36 +166,36 @@ class Command(click.Command):
         return parser
 
     def options(self) -> list[Option]:
-        """Return its options without those of --help."""
+        """Return the options of the command, without --help."""
         return [parameter for parameter in self.params if isinstance(parameter, Option)]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         path = None
         try:
             if not (ctx.resilient_parsing or {"-h", "--help", "--help-all"} & {*args}):
-                path = config_file() if any(o.in_file for o in self.options()) else None
+                path = config_file() if any(o.configurable for o in self.options()) else None
             if path is not None:
                 from nbspam.cli.settings import defaults
 
                 options = {option.flag[2:]: option for option in self.options()}
-                ctx.default_map, ctx.meta[_PLACES] = defaults(path, self.table, options)
+                ctx.default_map, ctx.meta[_ORIGINS] = defaults(path, self.table, options)
             return super().parse_args(ctx, self._with_one_value_each(args))
         except click.UsageError as error:
             error.ctx = error.ctx or ctx  # click omits it where an option lacks its value
             option = getattr(error, "param", None)
             if isinstance(option, Option) and _is_from_file(ctx, option):
-                problem = f"{place_of(option.flag, ctx)}: {error.message.rstrip('.')}"
+                problem = f"{option_origin(option.flag, ctx)}: {error.message.rstrip('.')}"
                 raise OptionError(f"{problem}; correct it, or leave it out") from error
             raise
 
     def _with_one_value_each(self, args: list[str]) -> list[str]:
         """Return `--spam a --spam b` for `--spam a b`; `--spam=a b` stays, and b a SOURCE."""
-        names = {name for o in self.options() if o.takes_several for name in o.opts}
+        names = {name for o in self.options() if o.greedy for name in o.opts}
         given, name, is_next = list[str](), "", False
         for i, argument in enumerate(args):
             if argument == "--":
                 return given + args[i:]
-            if is_next:  # even one that begins with a hyphen, as click has it
+            if is_next:  # the option's value, even with a hyphen in front, as in click
                 is_next = False
             elif argument in names:
                 name, is_next = argument, True
@@ -207,17 +207,7 @@ class Command(click.Command):
         return given
 
     def invoke(self, ctx: click.Context) -> Any:
-        if not self._logs:
-            return self._function(**self.arguments(ctx))
-        if (log := ctx.params["log"]) is None:
-            from nbspam.cli.notes import NoTrace  # --help loads less
-
-            return self._function(**self.arguments(ctx), trace=NoTrace())
-        from nbspam.cli.tracing import Trace
-
-        # It also logs options that are refused.
-        with Trace(self._logs, log, ctx.obj.describe) as trace:
-            return self._function(**self.arguments(ctx), trace=trace)
+        return self._function(**self.arguments(ctx))
 
     def arguments(self, ctx: click.Context) -> dict[str, Any]:
         """Return the arguments of the function; raises OptionError."""
@@ -225,11 +215,11 @@ class Command(click.Command):
         flags = [option.flag for option in self.options()]
         options = {o.flag: o for o in self.options() if _is_given(ctx, o.name or "")}
         for flag, option in options.items():
-            needed = [name for name in option.needs.split() if name in flags]
+            needed = [name for name in option.requires.split() if name in flags]
             if needed and not options.keys() & {*needed} and not _is_from_file(ctx, option):
                 names = " or ".join(needed)
                 raise OptionError(f"{flag} needs {names}; add that, or leave out {flag}")
-            for other in option.excludes.split():
+            for other in option.conflicts_with.split():
                 if other in options and other != flag:
                     where = " of the config file" if _is_from_file(ctx, options[other]) else ""
                     raise OptionError(
@@ -237,14 +227,14 @@ class Command(click.Command):
                     )
         for name, record in self._records.items():
             values[name] = record(*(values.pop(field) for field in record._fields))
-        if self._logs:
-            del values["log"]
         return values
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the text up to its form feed, or all of it."""
+        """Write the text up to its form feed, or the whole text."""
         if ctx.meta.get(_SHOW_ALL):
-            text = inspect.cleandoc((self.help or "").replace("\f", ""))
+            from inspect import cleandoc  # for help only
+
+            text = cleandoc((self.help or "").replace("\f", ""))
             click.Command(self.name, help=text).format_help_text(ctx, formatter)
         else:
             super().format_help_text(ctx, formatter)
@@ -252,7 +242,7 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
         for parameter in self.get_params(ctx):
-            is_shown = ctx.meta.get(_SHOW_ALL) or not getattr(parameter, "seldom", False)
+            is_shown = ctx.meta.get(_SHOW_ALL) or not getattr(parameter, "advanced", False)
             is_option = isinstance(parameter, click.Option)
             if is_shown and is_option and (record := parameter.get_help_record(ctx)):
                 rows[getattr(parameter, "heading", "") or MORE].append(record)
@@ -281,16 +271,6 @@ def _help_all(is_hidden: bool) -> click.Option:
     )
 
 
-LOG = Option(
-    ("--log",),
-    type=click.Choice(["syslog", "stderr"]),
-    under=MORE,
-    seldom=True,
-    in_file=True,
-    help="Log a line for each message to syslog or standard error.",
-)
-
-
 def _is_given(ctx: click.Context, name: str) -> bool:
     """Return whether an option was set: typed, by the environment or by the config file."""
     value, is_default = ctx.params[name], ctx.get_parameter_source(name) is ParameterSource.DEFAULT
@@ -301,28 +281,28 @@ def _is_from_file(ctx: click.Context, parameter: click.Parameter) -> bool:
     return ctx.get_parameter_source(parameter.name or "") is ParameterSource.DEFAULT_MAP
 
 
-def place_of(flag: str, ctx: click.Context | None = None) -> str:
-    """Return where an option is set, for errors: its flag, or the config file and its key there.
+def option_origin(flag: str, ctx: click.Context | None = None) -> str:
+    """Return the origin of an option for errors: its flag, or the config file and the key.
 
-    ctx: of the command; by default of the running one.
+    ctx: the context of the command; by default the running command.
     """
-    ctx = ctx or click.get_current_context(silent=True)  # there is none in another thread
+    ctx = ctx or click.get_current_context(silent=True)  # None in another thread
     name = flag[2:].replace("-", "_")
     is_from_file = ctx and ctx.get_parameter_source(name) is ParameterSource.DEFAULT_MAP
-    return str(ctx.meta[_PLACES][flag[2:]]) if ctx and is_from_file else flag
+    return str(ctx.meta[_ORIGINS][flag[2:]]) if ctx and is_from_file else flag
 
 
-def is_typed(name: str) -> bool:
+def given_on_command_line(name: str) -> bool:
     """Return whether an option of the running command was given on the command line."""
     source = click.get_current_context().get_parameter_source(name)
     return source is ParameterSource.COMMANDLINE
 
 
 def config_file() -> str | None:
-    """Return the config file to read: $NBSPAM_CONFIG, else the user's if there is one.
+    """Return the config file to read: $NBSPAM_CONFIG, else the user's file if it exists.
 
-    An empty $NBSPAM_CONFIG means none.  So does a folder that may not be searched: a daemon may run
-    with the HOME of root.
+    It returns None if $NBSPAM_CONFIG is empty, or if the folder may not be searched, because a
+    daemon may run with the HOME of root.
     """
     path = config_place()
     if path is None or "NBSPAM_CONFIG" in os.environ:
@@ -335,7 +315,7 @@ def config_file() -> str | None:
 
 
 def config_place() -> str | None:
-    """Return the path of the config file, which need not exist; None for none."""
+    """Return the path of the config file, which may not exist; None without a config file."""
     path = os.environ.get("NBSPAM_CONFIG")
     if path is not None:
         return path or None
@@ -347,9 +327,9 @@ class LazyGroup(click.Group):
     """Commands that are imported when they are called."""
 
     def __init__(self, *args: Any, files: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
-        """files: name -> where its command is in `nbspam.cli` (`train:forget`), and its help."""
+        """files: name -> module and function of the command (`train:train`), and its help."""
         super().__init__(*args, **kwargs)
-        # click suggests one of these for a misspelt command.
+        # click suggests these names for a misspelt command.
         self.commands.update(dict.fromkeys(files))  # type: ignore[arg-type]
         self._files = files
 

@@ -48,7 +48,7 @@ def config(
     rows: list[tuple[str, Any, str]] = []
     places = accounts.configured_places()
     hosts = [place.auth_host for place in places.values()]
-    for name in ("classify", "serve"):  # together they have all options that the file can set
+    for name in ("classify", "serve"):  # together they have all configurable options
         group = click.Context(nbspam, info_name="nbspam")
         subcommand = nbspam.get_command(group, name)
         assert isinstance(subcommand, Command)
@@ -61,14 +61,14 @@ def config(
 
             with context:
                 values["senders"].lists()  # raises, as `check`
-                check(values["cutting"], values["listening"], values["serving"])
+                check(values["cut_off_options"], values["socket_options"], values["server_options"])
         for parameter in subcommand.options():
             key, field = parameter.flag[2:], parameter.name or ""
             origin = _ORIGINS.get(context.get_parameter_source(field) or ParameterSource.DEFAULT)
-            if origin and (key in table if name == "serve" else parameter.in_file):
+            if origin and (key in table if name == "serve" else parameter.configurable):
                 value = context.params[field]
                 if field == "socket_mode":
-                    value = f"{value:04o}"  # as it is written
+                    value = f"{value:04o}"  # octal, as in the file
                 value = value if isinstance(value, bool | int | float | tuple) else str(value)
                 rows.append((f"[serve] {key}" if name == "serve" else key, value, origin))
     with common:
@@ -84,14 +84,14 @@ def config(
 
 
 def _check_senders(senders: options.SenderOptions, hosts: Sequence[str | None]) -> None:
-    """Raise OptionError for lists of senders that `nbspam mail` cannot use, or other commands.
+    """Raise OptionError for lists of senders that a command cannot use.
 
-    hosts: the auth-host of each place of mail.  If they alone have one, a note says so.
+    hosts: the auth-host of each place of mail.  If only places have an auth-host, print a note.
     """
     for host in hosts or [None]:
         senders.lists(host)
     if senders.allow and not (senders.auth_host or senders.trust_from):
         notes.note(
             "allow: only nbspam mail can use it, by the auth-host of its places; classify, explain"
-            " and serve fail until auth-host stands above the tables, too"
+            " and serve fail until auth-host is also set above the tables"
         )

@@ -1,5 +1,7 @@
-"""What `nbspam eval` does: tests models of some of the messages, a saved one, or several kinds."""
+"""The work of `nbspam eval`: tests of new models, of a saved model, or of several kinds."""
 
+import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -7,83 +9,95 @@ from typing import NamedTuple
 import click
 
 from nbspam.bayes.trait_model import GAUSSIAN, Variances
-from nbspam.cli.learning_options import Learning, Protocol, Sources
-from nbspam.cli.notes import note, note_older, note_skips
-from nbspam.cli.options import Cutting, opened_base
-from nbspam.cli.progress import cutter, parts_shown, progress, shown_passes, work_place
+from nbspam.cli.learning_options import Protocol, Sources, TrainingOptions
+from nbspam.cli.notes import note, note_copies, note_older, note_skips
+from nbspam.cli.options import CutOffOptions, open_base_model
+from nbspam.cli.progress import open_executor, progress, progress_parts, progress_passes, size_of
 from nbspam.cli.terminal import echo_sentence
-from nbspam.display.tables import OutputFiles
+from nbspam.display.tables import open_output
 from nbspam.errors import SourceError, counted, one_line
-from nbspam.evaluation import comparison, metrics, protocols, report, results
-from nbspam.evaluation.comparison import EVERYTHING, Combination
-from nbspam.evaluation.messages import LabelledCorpus, Mislabelled
+from nbspam.evaluation import comparison, protocols, report, results
+from nbspam.evaluation.comparison import ALL_NUMBERS, Combination
+from nbspam.evaluation.curves import draw_comparison
+from nbspam.evaluation.messages import Mislabelled, for_model, without_mislabelled
 from nbspam.filter import open_filter
+from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.training import TrainingRun
-from nbspam.reading.cutting import SourcePiece
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import ReadingNote, ReadingOptions, Skips
-from nbspam.tokens.tokenized import TokenizedMessage, Wanted
-from nbspam.workers import PIECE, Executor, in_batches, tokenized
+from nbspam.reading.source import ReadingOptions, Skips
+from nbspam.store.lookup import Model
+from nbspam.tokens.tokenized import TokenizedMessage, TokenizerOutputs
+from nbspam.workers import PIECE_LIMITS, Executor, batch_messages, tokenize_messages
 
 _NO_MESSAGE = "there is no message to test on; name a source that has some"
 _LABELS_SHOWN = 5
+_SOURCES_SHOWN = 5
 
 
 class Reader(NamedTuple):
-    """Reads the messages, shows how far it is, and notes what it skipped.
+    """Reads the messages, shows the progress, and prints notes on skipped messages.
 
-    files: that will be written, so must not be read.
-    at: the scheduler's address if there is one, and the number of processes.
+    executor_args: the scheduler's address if there is one, and the number of processes.
     """
 
     sources: Sources
-    files: OutputFiles
     options: ReadingOptions
     skips: Skips
     quiet: bool
-    at: tuple[str | None, int]
+    executor_args: tuple[str | None, int]
 
-    def messages(self, wanted: Wanted) -> Iterator[TokenizedMessage]:
-        """Yield them; wanted: the numbers beside their tokens."""
-        names = self.sources.names()
-        with work_place(*self.at, quiet=self.quiet) as where, progress(self.quiet, names) as shown:
-            raws = self._raws(where)
-            yield from shown(tokenized(raws, self.skips, where, True, wanted, skips_empty=True))
-        note_skips(self.skips)
-
-    def corpus(self, wanted: Wanted, positive: str | None) -> tuple[LabelledCorpus, Mislabelled]:
-        """Return them as a corpus, without those that are mislabelled, and these."""
+    def messages(self, wanted: TokenizerOutputs) -> Iterator[TokenizedMessage]:
+        """Yield the messages; wanted: the numbers to compute for each message."""
         names = self.sources.names()
         with (
-            work_place(*self.at, quiet=self.quiet) as where,
-            shown_passes(self.quiet, names) as passes,
-            TrainingRun(where, TrainingSettings(), passes) as run,
+            open_executor(*self.executor_args, quiet=self.quiet) as executor,
+            progress(self.quiet, names) as with_progress,
         ):
-            run.read(in_batches(self._raws(where), *PIECE), self.skips, wanted)
-            read = LabelledCorpus.of_pieces(run, wanted)
+            raws = self._raws(executor, names)
+            yield from with_progress(
+                tokenize_messages(raws, self.skips, executor, True, wanted, skip_empty=True)
+            )
         note_skips(self.skips)
-        return read.without_mislabelled(positive)
 
-    def _raws(self, where: Executor) -> Iterator[RawMessage | ReadingNote | SourcePiece]:
-        cuts = cutter(where, self.options, self.sources.names())
-        return self.files.guarded(self.sources.pieces(cuts))
+    def corpus(
+        self, wanted: TokenizerOutputs, positive: str | None, keep_copies: bool
+    ) -> tuple[Corpus, Mislabelled]:
+        """Return the messages as a corpus, and the mislabelled messages, which are left out.
+
+        keep_copies: for a test of mail in the order of arrival, which classifies every message.
+        """
+        names = self.sources.names()
+        with (
+            open_executor(*self.executor_args, quiet=self.quiet) as executor,
+            progress_passes(self.quiet, names) as passes,
+        ):
+            run = TrainingRun(executor, TrainingSettings(), passes)
+            batches = batch_messages(self._raws(executor, names), *PIECE_LIMITS)
+            run.read(batches, self.skips, wanted, keep_copies)
+        note_copies(self.skips, self.quiet)
+        note_skips(self.skips)
+        return without_mislabelled(run.corpus, positive)
+
+    def _raws(self, executor: Executor, names: list[str]) -> Iterator[RawMessage]:
+        executor.announce_size(size_of(names) or 0)
+        return self.sources.messages(self.options, self.skips)
 
     def note_mislabelled(self, left_out: Mislabelled) -> None:
-        """Say which messages are left out, unless quiet; raises SourceError for one if strict."""
+        """Print a note on mislabelled messages, unless quiet; raises SourceError if strict."""
         if self.skips.strict:
             left_out.check()
         if self.quiet or not left_out.messages:
             return
-        where = ", ".join(
+        examples = ", ".join(
             f"{label!r} ({', '.join(map(one_line, sources))})"
             for label, sources in list(left_out.sources.items())[:_LABELS_SHOWN]
         )
         if (more := len(left_out.sources) - _LABELS_SHOWN) > 0:
-            where += f" and {counted(more, 'other label')}"
+            examples += f" and {counted(more, 'other label')}"
         header = "; add --header-row yes if that row names the columns"
         note(
-            f"{counted(left_out.messages, 'message')} left out, probably mislabelled: {where};"
+            f"{counted(left_out.messages, 'message')} left out, probably mislabelled: {examples};"
             f" correct the label{header if left_out.is_first_row else ''}"
         )
 
@@ -91,49 +105,57 @@ class Reader(NamedTuple):
 # One model
 
 
-def evaluated(
+def evaluate_model(
     reader: Reader,
     model: Path,
     base: str | None,
     protocol: Protocol,
-    learning: Learning,
-    cutting: Cutting,
+    training_options: TrainingOptions,
+    cut_off_options: CutOffOptions,
     excerpt: int,
-) -> results.Results:
-    """Test one model, saved or of some of the messages, over the base; return the results.
+    has_page: bool,
+) -> tuple[results.Results, Model | None]:
+    """Test a saved model, or models trained on some of the messages; return the results.
 
+    For a page, also return the saved model, or a model of all messages, if it counts words.
     excerpt: characters of each message to keep.
     """
+    whole: Model | None = None
     if protocol.trains:
-        # Without --online the base is of the environment or a config file, and has no use.
+        # Without --online, a base comes from the environment or a config file, and is not used.
         base = base if protocol.online else None
-        with opened_base(base) as beneath:
-            settings = learning.settings()._replace(base=beneath)
-            cut_offs = cutting.of_new()
+        with open_base_model(base) as base_model:
+            settings = training_options.settings()._replace(base=base_model)
+            cut_offs = cut_off_options.for_new_model()
             wanted = settings.wanted._replace(excerpt=excerpt)
-            read, mislabelled = reader.corpus(wanted, settings.positive)
-            cutting.check_classes(sorted(set(read.corpus.labels)))
-            with shown_passes(reader.quiet) as passes:
-                passes.begin("training and testing", 0)
-                found = protocol.run(read, settings, cut_offs, passes=passes)
-        found = found._replace(mislabelled=mislabelled)
+            read, mislabelled = reader.corpus(wanted, settings.positive, protocol.is_stream)
+            cut_off_options.check_classes(sorted(set(read.labels)))
+            with progress_passes(reader.quiet) as passes:
+                passes.start("training and testing", 0)
+                evaluation = protocol.run(read, settings, cut_offs, passes=passes)
+            if has_page:
+                trial = protocols.Trial(for_model(read, settings), settings, cut_offs)
+                whole = trial.whole_model()
+        evaluation = evaluation._replace(mislabelled=mislabelled)
     else:
-        opened = open_filter(model, cutting.of, base=base)
-        if not reader.quiet:
-            note_older(model, opened.metadata, opened.classifier.base)
-        with opened as spam_filter:
-            options = reader.options.with_learned_columns(spam_filter.metadata.learned.columns)
+        with open_filter(model, cut_off_options.for_model, base=base) as spam_filter:
+            version = spam_filter.version
+            if not reader.quiet:
+                note_older(model, version.metadata, version.classifier.base)
+            options = reader.options.with_learned_columns(version.metadata.learned.columns)
             reader = reader._replace(options=options)
-            messages = reader.messages(spam_filter.wanted._replace(excerpt=excerpt))
-            found = protocols.saved_model(
-                spam_filter, messages, protocol.including_learned, learning.spam_label
+            messages = reader.messages(version.wanted._replace(excerpt=excerpt))
+            evaluation = protocols.saved_model(
+                version, messages, protocol.including_learned, training_options.spam_label
             )
-    found = found._replace(skipped=reader.skips.count)
+            if has_page and version.lookup:  # None if there is only the base
+                whole = version.lookup.model()
+    evaluation = evaluation._replace(skipped=reader.skips.count)
     if base is not None:
-        found = found._replace(protocol=f"{found.protocol}, with the base {base}")
-    reader.note_mislabelled(found.mislabelled)
-    if not found.outcomes:
-        before = found.learned_before
+        evaluation = evaluation._replace(protocol=f"{evaluation.protocol}, with the base {base}")
+    reader.note_mislabelled(evaluation.mislabelled)
+    if not evaluation.outcomes:
+        before = evaluation.learned_before
         if before is None or not before.left_out:
             raise SourceError(_NO_MESSAGE)
         raise SourceError(
@@ -141,17 +163,35 @@ def evaluated(
             " them tells you nothing about new mail; test on others, test with --leave-one-out and"
             " no --model, or add --including-learned"
         )
-    with shown_passes(reader.quiet) as passes:
-        passes.begin("computing the figures and their intervals", 0)
-        return results.compute(found, protocol.seed or metrics.SEED)
+    with progress_passes(reader.quiet) as passes:
+        passes.start("computing the figures", 0)
+        has_words = whole is not None and whole.metadata.settings.counts.has_tokens
+        return results.compute(evaluation), whole if has_words else None
 
 
-def notes_of(computed: results.Results, model: Path) -> list[str]:
-    """Return sentences to read before the figures."""
-    found, notes = computed.evaluation, []
-    before = found.learned_before
+def write_page(text: str, path: Path) -> None:
+    """Write a page to a file."""
+    with open_output(path) as file:
+        file.write(text.encode("ascii"))
+
+
+def page_terms(sources: Sources) -> list[tuple[str, str]]:
+    """Return the tested sources and the command as terms of a page."""
+    names = sources.names()
+    if more := names[_SOURCES_SHOWN:]:
+        names[_SOURCES_SHOWN:] = [f"and {len(more):,} more"]
+    command = shlex.join(["nbspam", *sys.argv[1:]])
+    return [("messages", ", ".join(map(one_line, names))), ("command", command)]
+
+
+def report_notes(computed: results.Results, model: Path) -> list[str]:
+    """Return notes to print before the figures."""
+    evaluation, notes = computed.evaluation, []
+    before = evaluation.learned_before
     if before is not None:
-        unknown = counted(before.unnamed, "message") if before.learned is not None else "messages"
+        unknown = (
+            counted(before.not_in_ledger, "message") if before.learned is not None else "messages"
+        )
         if before.learned:
             share = f"{before.learned:,} of {counted(before.read, 'message')}"
             notes.append(
@@ -160,20 +200,26 @@ def notes_of(computed: results.Results, model: Path) -> list[str]:
                 else f"the model has learned {share}, so the figures are too good; leave out"
                 " --including-learned to test on the others"
             )
-        if before.learned is None or before.unnamed:
+        if before.learned is None or before.not_in_ledger:
             notes.append(
-                f"{model} does not know which {unknown} it has learned, perhaps some of these"
+                f"{model} does not know which {unknown} it has learned, possibly some of these"
             )
-    notes += _of_duplicates(found)
-    if wrong := computed.doubted.sentence(computed.doubted_sources):
+    notes += _duplicate_notes(evaluation)
+    if wrong := computed.suspect_labels.sentence(computed.suspect_sources):
         notes.append(f"{wrong}; --errors N shows them")
     return notes
 
 
-def _of_duplicates(found: results.Evaluation) -> list[str]:
-    if not found.duplicates:
+def _duplicate_notes(evaluation: results.Evaluation) -> list[str]:
+    n_messages = counted(len(evaluation.outcomes), "message")
+    if evaluation.n_texts is not None and evaluation.n_texts < len(evaluation.outcomes):
+        return [
+            f"the {n_messages} are {evaluation.n_texts:,} different texts; the copies of a message"
+            " are left out with it"
+        ]
+    if not evaluation.duplicates:
         return []
-    share = f"{found.duplicates:,} of {counted(len(found.outcomes), 'message')} tested"
+    share = f"{evaluation.duplicates:,} of {n_messages} tested"
     return [f"{share} also occurred in training, so the figures are too good"]
 
 
@@ -183,52 +229,60 @@ def _of_duplicates(found: results.Evaluation) -> list[str]:
 def compare_models(
     reader: Reader,
     protocol: Protocol,
-    learning: Learning,
-    cutting: Cutting,
-    plot: Path | None,
+    training_options: TrainingOptions,
+    cut_off_options: CutOffOptions,
+    files: tuple[Path | None, Path | None],
     form: str,
 ) -> None:
     """Compare kinds of naive Bayes on labelled messages, and print the comparison.
 
-    plot: where the ROC curves go.  form: text or json.
+    files: paths of the plot and of the page.  form: text or json.
     """
-    given, cut_offs = learning.unchecked(), cutting.of_new()
-    asked = comparison.chosen(protocol.compare or "", given)
-    if given.variances != Variances() and not any(kind.traits == GAUSSIAN for kind in asked):
-        given.check()  # which says that variances are of Gaussian traits
-    for kind in asked:
+    given, cut_offs = training_options.unchecked(), cut_off_options.for_new_model()
+    kinds = comparison.parse_combinations(protocol.compare or "", given)
+    if given.variances != Variances() and not any(kind.traits == GAUSSIAN for kind in kinds):
+        given.check()  # raises, because variances need Gaussian traits
+    for kind in kinds:
         kind.settings(given).check()
-    read, mislabelled = reader.corpus(EVERYTHING, given.positive)
+    read, mislabelled = reader.corpus(ALL_NUMBERS, given.positive, protocol.is_stream)
     reader.note_mislabelled(mislabelled)
-    if not read.sources:
+    if not len(read):
         raise SourceError(_NO_MESSAGE)
 
-    def tested(settings: TrainingSettings) -> results.Evaluation:
-        found = protocol.run(read, settings, cut_offs, telling=False)
-        return found._replace(mislabelled=mislabelled, skipped=reader.skips.count)
+    def test_kind(settings: TrainingSettings) -> results.Evaluation:
+        evaluation = protocol.run(read, settings, cut_offs, explain_mistakes=False)
+        return evaluation._replace(mislabelled=mislabelled, skipped=reader.skips.count)
 
-    with shown_passes(reader.quiet) as passes:
-        of = f"model {{}} of {len(asked)}: {{}}"
-        kinds = parts_shown(passes, lambda i, model: of.format(i + 1, model.name), asked)
-        found = comparison.compare(kinds, given, tested, protocol.seed or metrics.SEED)
-    said = comparison.advice(found, lambda kind: _how_to_train(kind, learning))
+    with progress_passes(reader.quiet) as passes:
+        title = f"model {{}} of {len(kinds)}: {{}}"
+        shown_kinds = progress_parts(
+            passes, lambda i, model: title.format(i + 1, model.name), kinds
+        )
+        models = comparison.compare(shown_kinds, given, test_kind)
+    advice = comparison.advice(models, lambda kind: _how_to_train(kind, training_options))
     if form == "json":
-        click.echo(comparison.as_json(found, said))
+        click.echo(comparison.as_json(models, advice))
     else:
-        report.print_comparison(found, said)
-        for same in _of_duplicates(found[0].results.evaluation):
+        report.print_comparison(models, advice)
+        for same in _duplicate_notes(models[0].results.evaluation):
             click.echo()
             echo_sentence(same)
+    plot, page = files
     if plot is not None:
-        from nbspam.evaluation.curves import draw_comparison
+        draw_comparison(models, plot)
+    if page is not None:
+        write_page(report.comparison_page(models, advice, page_terms(reader.sources)), page)
 
-        draw_comparison(found, plot)
 
-
-def _how_to_train(kind: Combination, learning: Learning) -> str:
-    """Return the command that trains a model of this kind, with what else was given."""
-    options = kind._asdict() | {name: getattr(learning, name) for name in learning.given()}
+def _how_to_train(kind: Combination, training_options: TrainingOptions) -> str:
+    """Return the command that trains a model of this kind, with the other given options."""
+    options = kind._asdict() | {
+        name: getattr(training_options, name) for name in training_options.given()
+    }
     if kind.traits != GAUSSIAN:
         options = {name: v for name, v in options.items() if "variance" not in name}
-    shown = (learning.option(name) + ("" if v is True else f" {v}") for name, v in options.items())
-    return " ".join(["nbspam train", *shown])
+    parts = (
+        training_options.option(name) + ("" if v is True else f" {v}")
+        for name, v in options.items()
+    )
+    return " ".join(["nbspam train", *parts])

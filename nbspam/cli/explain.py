@@ -3,37 +3,45 @@
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from nbspam import __version__
 from nbspam.bayes.calibration import DECIMALS
 from nbspam.cli import notes
 from nbspam.cli.command import argument, command, flag, option, rare_flag
-from nbspam.cli.options import BASE, MODEL, Cutting, Reading, SenderOptions
+from nbspam.cli.options import BASE, MODEL, CutOffOptions, Reading, SenderOptions
 from nbspam.cli.terminal import echo_line, echo_paragraph, has_colours, page_width, terminal_width
 from nbspam.display import lines
 from nbspam.errors import OptionError, SourceError, counted, one_line
 from nbspam.filter import open_filter
-from nbspam.names import is_url
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import STDIN, ReadingOptions, Skips
-from nbspam.reading.sources import any_kind
-from nbspam.scoring.explanation import TRAIT_PREFIX, Explanation, StrongWord, Word
-from nbspam.scoring.highlights import excerpt_json, highlighted_message
-from nbspam.scoring.rules import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR, rule_of
-from nbspam.scoring.verdict import TOO_FEW_WORDS, Verdict, rounded
+from nbspam.reading.sources import read_messages
+from nbspam.scoring.explanation import CONSTANTS, Explanation, StrongWord, Word
+from nbspam.scoring.highlights import excerpt_json, highlight_message, words_as_written
+from nbspam.scoring.rules import PRIOR, scoring_rule
+from nbspam.scoring.verdict import (
+    FROM_ELSEWHERE,
+    IN_CONTAINER,
+    TOO_FEW_WORDS,
+    TOO_LARGE,
+    Verdict,
+    rounded,
+)
 from nbspam.store.metadata import Metadata
-from nbspam.tokens.kinds import HEADER, PIECE, TRIGRAM, channel_of, is_fragment, kind_of
+from nbspam.tokens.kinds import HEADER, OPENING_PIECE, TRIGRAM, channel_of, is_fragment, kind_of
 from nbspam.tokens.tokenized import TokenizedMessage, tokenize
 
-_HTML = "html"
-_LIMIT, _HTML_LIMIT = 2_000, 20_000  # characters of the text that are shown and highlighted
-_LINES = 8  # of the text
-_NUMBERED = re.compile(r"(.+):(\d+)")
-_SUM = "sum (log-odds)"
+_HTML, _CSV = "html", "csv"
+_MAX_TEXT, _MAX_HTML_TEXT = 2_000, 20_000  # characters of the text to show and highlight
+_MAX_LINES = 8  # lines of the text
+_NUMBERED_MESSAGE = re.compile(r"(.+):(\d+)")
+_TOTAL = "sum (log-odds)"
 
 
 @command("explain")
@@ -42,7 +50,7 @@ def explain(
     source: str = argument("source", metavar="[SOURCE]", default=STDIN),
     model: Path = MODEL,
     base: str | None = BASE,
-    cutting: Cutting,
+    cut_off_options: CutOffOptions,
     senders: SenderOptions,
     reading: Reading,
     top: int = option(type=click.IntRange(1), default=20, help="Show the N strongest words."),
@@ -50,13 +58,13 @@ def explain(
     fragments: bool = rare_flag(
         help="Show character trigrams and pieces of the opening one by one."
     ),
-    legend: bool = flag(help="Also say what the figures and the kinds of words mean."),
     form: str = option(
         "form",
         "--format",
-        type=click.Choice(["text", "json", _HTML]),
+        type=click.Choice(["text", "json", _HTML, _CSV]),
         default="text",
-        help="Print text for people, JSON for programs, or a page for a browser.",
+        help="Print text for people, JSON for programs, a page for a browser, or (--words) a table"
+        " for a spreadsheet.",
     ),
 ) -> None:
     """Show how much each word of a message contributed to its score.
@@ -70,64 +78,65 @@ def explain(
       nbspam explain --top 5 messages.tsv:17
       echo "You have won a prize" | nbspam explain
       nbspam explain --format html message.eml > why.html
-      nbspam explain --words --top 50
+      nbspam explain --words --top 50 --format csv > words.csv
     \f
     First it prints the beginning of the message.  The words that decided are highlighted in it: on
     a terminal in red and underlined for spam, in green for ham; else [+like this+] and
     [-like this-].  Then it prints a line for each word: its weight, how many of the learned
-    messages contain it, and its share of the sum; --legend says what these are.  Character
-    trigrams and pieces of the opening are added up unless --fragments is given.  JSON has all
-    words.  --format html prints one self-contained page.
+    messages contain it, and its share of the sum.  Character trigrams and pieces of the opening are
+    added up unless --fragments is given.  Numbers are shown as written; the model knows only their
+    length.  JSON has all words, as the model has them.  --format html prints one
+    self-contained page, which says what the figures and the kinds of words mean.
     """
-    cutting.check()
+    cut_off_options.check()
     reading.check(() if words else (source,))
     if words and source != STDIN:
         raise OptionError(f"--words reads no message; leave out {source}, or --words")
-    if words and form == _HTML:
-        raise OptionError(
-            "--words and --format html cannot be used together; leave one of them out"
-        )
+    if form == _CSV and not words:
+        raise OptionError("--format csv needs --words; add it, or choose text, json or html")
     options, skips = reading.options(), Skips(reading.strict)
     if words:
-        _print_words(model, top, form, fragments, legend)
+        _print_words(model, top, form, fragments)
         return
-    with open_filter(model, cutting.of, base, senders.lists()) as spam_filter:
-        notes.note_lacking(model, spam_filter.metadata)
+    with open_filter(model, cut_off_options.for_model, base, senders.lists()) as spam_filter:
+        version = spam_filter.version
+        notes.note_one_class(model, version.metadata)
         if notes.has_reader():
-            notes.note_older(model, spam_filter.metadata, spam_filter.classifier.base)
-        raw = _one(source, options, skips)
+            notes.note_older(model, version.metadata, version.classifier.base)
+        raw = _read_one(source, options, skips)
         notes.note_skips(skips)
-        wanted = spam_filter.wanted._replace(excerpt=_HTML_LIMIT if form == _HTML else _LIMIT)
+        wanted = version.wanted._replace(excerpt=_MAX_HTML_TEXT if form == _HTML else _MAX_TEXT)
         message = tokenize(raw.message(), raw.source, raw.label, wanted=wanted)
-        verdict, explanation = spam_filter.classify_tokens(message), spam_filter.explain(message)
-        excerpt, metadata = highlighted_message(message, explanation), spam_filter.metadata
-    shown_words, sums = words_and_sums(explanation, top, fragments, is_told=form != _HTML)
+        verdict, explanation = version.classify(message), version.explain(message)
+        excerpt, metadata = highlight_message(message, explanation), version.metadata
+    written = explanation._replace(words=words_as_written(excerpt, explanation.words))
+    shown_words, sums = words_and_sums(written, top, fragments, name_options=form != _HTML)
     heads, positive = lines.class_heads(metadata), metadata.settings.positive
-    reasons = [*_sender_sentence(message), *sentences(verdict, explanation, metadata)]
-    meanings = list(terms([word.token for word in shown_words], explanation.of))
+    reasons = [*_sender_sentence(message), *sentences(verdict, written, metadata)]
+    if {word.token for word in shown_words} - {word.token for word in explanation.words}:
+        reasons.append(lines.DIGITS_NOTE)
     view = lines.ExplanationView(
-        verdict, explanation, positive, excerpt, shown_words, sums, heads, reasons, meanings
+        verdict, explanation, positive, excerpt, shown_words, sums, heads, reasons
     )
     if form == "json":
         click.echo(json.dumps(_as_json(view)))
     elif form == _HTML:
-        from nbspam import __version__
         from nbspam.display.page import explanation_page
 
         click.echo(explanation_page(view, __version__))
     else:
-        _print(view, legend)
+        _print(view)
 
 
-def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
-    """Return the first message of a source, or the one that `FILE:NUMBER` names."""
-    numbered = _NUMBERED.fullmatch(source)
-    if numbered and source != STDIN and (is_url(source) or not Path(source).exists()):
-        for raw_message in any_kind(numbered[1], options, skips):
+def _read_one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
+    """Read the first message of a source, or the message that `FILE:NUMBER` names."""
+    numbered = _NUMBERED_MESSAGE.fullmatch(source)
+    if numbered and source != STDIN and not Path(source).exists():
+        for raw_message in read_messages(numbered[1], options, skips):
             if os.path.normpath(raw_message.source) == os.path.normpath(source):
                 return raw_message
         raise SourceError(f"{source}: message not found; use a name that nbspam classify prints")
-    messages = any_kind(source, options, skips)
+    messages = read_messages(source, options, skips)
     raw = next(messages, None)
     if raw is None:
         raise SourceError(f"{source}: contains no message; name a file with one")
@@ -136,14 +145,16 @@ def _one(source: str, options: ReadingOptions, skips: Skips) -> RawMessage:
     return raw
 
 
-def _print(view: lines.ExplanationView, legend: bool) -> None:
-    verdict, colour = view.judged, None
+def _print(view: lines.ExplanationView) -> None:
+    verdict, colour = view.classification, None
     if view.positive is not None:
         colour = "red" if verdict.verdict == view.positive else "green"
     styled_verdict = click.style(verdict.verdict, fg=colour, bold=True)
-    probability = f"{verdict.remark}, probability {verdict.own_probability:.4f}"
+    probability = f"{verdict.reason_suffix}, probability {verdict.displayed_probability:.4f}"
     click.echo(f"{one_line(verdict.source)}: {styled_verdict}{probability}\n")
-    shown_lines = lines.excerpt_lines(view.excerpt, page_width(), _LINES, signs=not has_colours())
+    shown_lines = lines.excerpt_lines(
+        view.excerpt, page_width(), _MAX_LINES, signs=not has_colours()
+    )
     for line in shown_lines:
         echo_line(line)
     if shown_lines:
@@ -152,63 +163,40 @@ def _print(view: lines.ExplanationView, legend: bool) -> None:
         click.echo(row)
     for sentence in view.sentences:
         click.echo()
-        echo_paragraph(sentence, breaks_words=True)
-    listed, pieces = list(view.legend), [piece for line in shown_lines for piece in line]
-    if not has_colours() and any(piece.emphasis and piece.text[0] == "[" for piece in pieces):
-        of, against = view.explanation.of, view.explanation.against
-        listed.insert(0, ("[+ +]", f"what counts towards {of}; [- -]: towards {against}"))
-    _echo_legend(legend, listed, has_share=True)
+        echo_paragraph(sentence, break_words=True)
 
 
 def words_and_sums(
-    explanation: Explanation, top: int, fragments: bool, is_told: bool = True
+    explanation: Explanation, top: int, fragments: bool, name_options: bool = True
 ) -> tuple[list[Word], list[tuple[str, float]]]:
     """Return the words to list, and the sums: other words, constants, and the total.
 
-    is_told: name the options that list what is summed up.
+    name_options: name the options that list the words of a sum.
     """
-    # Fragments are many, and each means little to a reader; JSON has them all.
+    # There are many fragments, and each means little to a reader; JSON has all of them.
     words = [word for word in explanation.words if fragments or not is_fragment(word.token)]
     pieces, trigrams = (
         [word for word in explanation.words if not fragments and kind_of(word.token) == kind]
-        for kind in (PIECE, TRIGRAM)
+        for kind in (OPENING_PIECE, TRIGRAM)
     )
     constants = explanation.constants.items()
     sums = [(CONSTANTS[key].removeprefix("the "), nats) for key, nats in constants]
-    for several, before, what, how in (
+    for several, prefix, noun, option_name in (
         (pieces, "opening: ", "piece", "--fragments"),
         (trigrams, "", "character trigram", "--fragments"),
         (words[top:], "", "more word", "--top"),
     ):
         if several:
             if any(word.is_trait for word in several):
-                what = "more trait" if len(several) == 1 else "more words and trait"
-            named = before + counted(len(several), what)
-            named += f" ({how} shows them)" if is_told else ""
-            sums.insert(0, (named, sum(word.share for word in several)))
-    return words[:top], [*sums, (_SUM, explanation.total)]
-
-
-def _echo_legend(wanted: bool, listed: list[tuple[str, str]], *, has_share: bool) -> None:
-    """Print what terms mean, one below the other; unless wanted, on a terminal how to get that.
-
-    has_share: whether shares are shown.
-    """
-    if not wanted:
-        if terminal_width() is not None:
-            click.echo()
-            echo_paragraph("--legend says what the figures and the kinds of words mean")
-        return
-    width = max(len(term) for term, _ in listed) + 2
-    click.echo()
-    for term, meaning in listed:
-        if term == "weight" and has_share:
-            meaning += "; its share is what it adds to this message's sum"
-        echo_paragraph(f"{term:<{width}}{meaning}", indent=width)
+                noun = "more trait" if len(several) == 1 else "more words and trait"
+            name = prefix + counted(len(several), noun)
+            name += f" ({option_name} shows them)" if name_options else ""
+            sums.insert(0, (name, sum(word.share for word in several)))
+    return words[:top], [*sums, (_TOTAL, explanation.total)]
 
 
 def _as_json(view: lines.ExplanationView) -> dict[str, Any]:
-    verdict, explanation = view.judged, view.explanation
+    verdict, explanation = view.classification, view.explanation
     classes = tuple(verdict.probabilities)
     words = [
         w._asdict() | {"counts": dict(zip(classes, w.counts, strict=True))}
@@ -232,7 +220,7 @@ def _as_json(view: lines.ExplanationView) -> dict[str, Any]:
     return {**verdict.as_json(), **rounded(fields, DECIMALS)}
 
 
-def _print_words(model: Path, top: int, form: str, fragments: bool, legend: bool) -> None:
+def _print_words(model: Path, top: int, form: str, fragments: bool) -> None:
     """Print the words with the largest weights for each class."""
     from nbspam.scoring.explanation import strongest_words
     from nbspam.store.lookup import read_model
@@ -240,6 +228,12 @@ def _print_words(model: Path, top: int, form: str, fragments: bool, legend: bool
     whole = read_model(model)
     if not whole.metadata.settings.counts.has_tokens:
         raise OptionError(f"{model}: counts no words, only traits; leave out --words")
+    if form == _HTML:
+        from nbspam.display.page import html_page, words_html
+
+        title, words = f"Words of {one_line(str(model))}", words_html(whole, top)
+        click.echo(html_page(title, words, f"nbspam {__version__}"))
+        return
     ranked = strongest_words(whole, top, fragments=fragments or form == "json")
     if form == "json":
         listed = {
@@ -250,48 +244,28 @@ def _print_words(model: Path, top: int, form: str, fragments: bool, legend: bool
         }
         click.echo(json.dumps(rounded(listed, DECIMALS)))
         return
+    if form == _CSV:
+        from nbspam.display.tables import TableWriter
+
+        writer = TableWriter(sys.stdout.buffer, _CSV)
+        names = ["class", "token", "weight", *(f"in_{name}" for name in ranked)]
+        for name, word in ((name, word) for name, strong in ranked.items() for word in strong):
+            row = name, word.token, round(word.weight, DECIMALS), *word.counts
+            writer.add("", names, row, {})
+        writer.close()
+        return
     for i, (name, rows) in enumerate(lines.strongest_rows(ranked, whole.metadata).items()):
         click.echo(("\n" if i else "") + click.style(f"strongest for {name}", bold=True))
         for line in table_lines(rows, [], lines.class_heads(whole.metadata), terminal_width()):
             click.echo(line)
+    if any("0" in word.token for words in ranked.values() for word in words):
+        click.echo()
+        echo_paragraph(lines.DIGITS_NOTE)
     if not fragments and any(map(is_fragment, whole.counts)):
         click.echo()
         echo_paragraph(
             "character trigrams and pieces of the opening are not shown (--fragments shows them)"
         )
-    tokens = [word.token for words in ranked.values() for word in words]
-    positive = whole.metadata.settings.positive or "the class"
-    _echo_legend(legend, list(terms(tokens, positive)), has_share=False)
-
-
-# The constant terms in words.
-CONSTANTS = {
-    BIAS: "the absence of all other words (bias)",
-    CALIBRATION: "the baseline",
-    LENGTH: "the adjustment for its length",
-    CAUTION: "the small-model adjustment",
-    PRIOR: "the prior",
-    OTHER_CLASSES: "the other classes' scores",
-}
-
-
-def terms(tokens: Iterable[str], of: str) -> Iterator[tuple[str, str]]:
-    """Yield (term, meaning) of the figures and of the kinds of tokens.
-
-    of: the class with positive weights.
-    """
-    yield "nats", f"the unit of log-odds: +0.7 doubles the odds of {of}, -0.7 halves them"
-    yield "weight", "the evidence of a word by itself, in nats"
-    kinds = {}
-    for token in tokens:
-        name, meaning = kind_of(token)[:2]
-        if token.startswith(TRAIT_PREFIX):
-            name = TRAIT_PREFIX.rstrip(":")
-            meaning = "a number that every message has, and how many messages had the same"
-        kinds[name] = meaning
-    for name, meaning in sorted(kinds.items()):
-        if name:
-            yield f"{name}:", meaning
 
 
 def _sender_sentence(message: TokenizedMessage) -> Iterator[str]:
@@ -303,35 +277,44 @@ def _sender_sentence(message: TokenizedMessage) -> Iterator[str]:
 
 def sentences(verdict: Verdict, explanation: Explanation, metadata: Metadata) -> Iterator[str]:
     """Yield the sentences that explain a verdict."""
-    if metadata.is_one_sided:
+    if metadata.lacks_two_classes:
         yield f"{verdict.verdict}: the model has not learned messages of two classes yet."
         return
     known, text, n = explanation.score.known, explanation.score.text, explanation.unknown
     unknown = []
     if n:
-        of = counted(n + sum(not word.is_trait for word in explanation.words), "token")
+        total = counted(n + sum(not word.is_trait for word in explanation.words), "token")
         verb = "is" if n == 1 else "are"
-        unknown.append(f"{n:,} of {of} {verb} unknown to the model, and ignored")
+        unknown.append(f"{n:,} of {total} {verb} unknown to the model, and ignored")
     if verdict.reason == TOO_FEW_WORDS:
         model = "it" if n else "the model"
         knows = f"{model} knows {known:,} of {text:,} in the text" if text else "the text has none"
-        # One known token is enough for the other class.
+        # A single known token is enough for the other class.
         called = explanation.against if known else f"{explanation.against} or {explanation.of}"
         unknown.append(f"{knows}, too few to call it {called}")
     if unknown:
         yield "; ".join(unknown)
+    if verdict.reason == FROM_ELSEWHERE:
+        yield (
+            "the model has learned little or no mail of the server that received this one; to call"
+            f" such mail {explanation.of} it must be surer"
+        )
+    if verdict.reason == TOO_LARGE:
+        yield f"{TOO_LARGE}; what was not read may be {explanation.of}"
+    if verdict.reason == IN_CONTAINER:
+        yield f"{IN_CONTAINER}; it may be {explanation.of}"
     if explanation.unheard:
         hidden = counted(explanation.unheard, "word")
         are = "is" if explanation.unheard == 1 else "are"
         favoured = f"would favour {explanation.against}, and {are} ignored"
         yield f"{hidden} of possibly hidden text {favoured}"
     headers = sum(channel_of(word.token) == HEADER for word in explanation.words)
-    if headers and rule_of(metadata).is_calibrated:
+    if headers and scoring_rule(metadata).is_calibrated:
         trusted = f"header trust {100 * explanation.score.trust:.0f} %"
         are = "word is" if headers == 1 else "words are"
         yield f"{trusted} ({notes.arrival_words(metadata)}; {headers:,} header {are} known)"
     if explanation.base is not None:
-        yield f"the counts include those of the base {explanation.base}"
+        yield f"the counts include the base {explanation.base}"
     side = 1 if explanation.total > 0 else -1
     toward, other = (explanation.of, explanation.against)[::side]
     words = sum(word.share for word in explanation.words)
@@ -343,11 +326,11 @@ def sentences(verdict: Verdict, explanation: Explanation, metadata: Metadata) ->
         why = f"its words favour {other}, but too weakly" if words else _why_no_share(explanation)
         reason = f"this is due to {CONSTANTS[largest]}; {why}"
     favours = f"the evidence favours {toward} (log-odds {explanation.total:+.2f})"
-    yield f"{verdict.verdict}{verdict.remark}: {favours}; {reason}."
+    yield f"{verdict.verdict}{verdict.reason_suffix}: {favours}; {reason}."
 
 
 def _why_no_share(explanation: Explanation) -> str:
-    """Return why no word has a share: none is known, or `hold` (bayes/calibration.py) made it 0."""
+    """Explain why every share is 0: no word is known, or calibration makes them 0."""
     known = [word for word in explanation.words if not word.is_trait]
     if not known:
         return "the model knows none of its words"
@@ -359,7 +342,7 @@ def _why_no_share(explanation: Explanation) -> str:
 
 
 def _strongest(explanation: Explanation, side: int) -> str:
-    """Return the words that favour one side most strongly."""
+    """Name the words that favour a side most strongly; side: 1 or -1."""
     leaning = [word.token for word in explanation.words if word.share * side > 0]
     readable = [token for token in leaning if not is_fragment(token)]
     *names, last = [f"“{token}”" for token in (readable or leaning)[:3]]
@@ -373,9 +356,9 @@ def _strongest(explanation: Explanation, side: int) -> str:
     return reason
 
 
-_BARS = 20, 8  # characters of the longest bar, where there is room
-_LEAST_WORD = 12  # cells; a column is dropped first
-_CLASS = 14  # cells of a class's name at most, on a terminal
+_BAR_LENGTHS = 20, 8  # characters of the longest bar, if there is room
+_MIN_WORD_WIDTH = 12  # cells; columns are dropped before the words get narrower
+_MAX_CLASS_WIDTH = 14  # cells of a class's name on a terminal
 
 
 def table_lines(
@@ -386,10 +369,10 @@ def table_lines(
 ) -> Iterator[str]:
     """Yield the lines of a table: heads, words and sums.
 
-    heads: of the columns of counts, two lines each.
-    width: of the terminal; None: tokens are not shortened.
+    heads: the two header lines of each count column.
+    width: cells of the terminal; None: tokens are not shortened.
     """
-    names = [name if width is None else lines.shortened(name, _CLASS) for name, _ in heads]
+    names = [name if width is None else lines.shorten(name, _MAX_CLASS_WIDTH) for name, _ in heads]
     columns = [["weight", "", *(f"{row.weight:+8.3f}" for row in rows)]]
     for k, name in enumerate(names):
         columns.append([f"{name:>6}", heads[k][1], *(f"{row.counts[k]:,}" for row in rows)])
@@ -398,32 +381,32 @@ def table_lines(
         columns.append(["share", "", *(f"{share:+8.3f}" for share in shares)])
     widths = [max(map(lines.cell_width, column)) for column in columns]
     longest = max(
-        # The name of a sum may extend below the columns of numbers.
+        # A sum's name may be wider than the words, because the number columns below are empty.
         *(lines.cell_width(name) - sum(widths[:-1]) - 2 * len(widths[:-1]) for name, _ in sums),
         *(lines.cell_width(row.token) for row in rows),
         4,
     )
-    room, bar = longest, _BARS[0]
+    word_width, bar = longest, _BAR_LENGTHS[0]
     if width is not None:
         while len(columns) > 2 + bool(shares or sums) and (
-            sum(widths) + 2 * len(widths) + _LEAST_WORD > width
+            sum(widths) + 2 * len(widths) + _MIN_WORD_WIDTH > width
         ):
             del columns[1], widths[1]  # JSON has them
         left = width - sum(widths) - 2 * len(widths)
-        bar = next((n for n in _BARS if left - 2 - n >= min(longest, 24)), 0)
-        room = max(4, min(longest, left - (2 + bar if bar else 0)))
+        bar = next((n for n in _BAR_LENGTHS if left - 2 - n >= min(longest, 24)), 0)
+        word_width = max(4, min(longest, left - (2 + bar if bar else 0)))
     sizes = [0.0, 0.0, *(row.weight if row.share is None else row.share for row in rows)]
-    most = max(map(abs, sizes)) or 1.0
+    largest = max(map(abs, sizes)) or 1.0
     for i, word in enumerate(["word", "", *(row.token for row in rows)]):
-        cells = [lines.padded(lines.shortened(word, room), room)]
+        cells = [lines.pad_cells(lines.shorten(word, word_width), word_width)]
         for column, size in zip(columns, widths, strict=True):
             cells.append(" " * (size - lines.cell_width(column[i])) + column[i])
-        signs = "-+"[sizes[i] > 0] * round(abs(sizes[i]) / most * bar)
+        signs = "-+"[sizes[i] > 0] * round(abs(sizes[i]) / largest * bar)
         if signs:
             cells.append(click.style(signs, fg="red" if sizes[i] > 0 else "green"))
         if line := "  ".join(cells).rstrip():
             yield line
-    before = room + sum(widths[:-1]) + 2 * len(widths[:-1])
+    before = word_width + sum(widths[:-1]) + 2 * len(widths[:-1])
     for name, nats in sums:
-        shown = name if width is None else lines.shortened(name, before)
-        yield f"{lines.padded(shown, before)}  {nats:+8.3f}"
+        shown = name if width is None else lines.shorten(name, before)
+        yield f"{lines.pad_cells(shown, before)}  {nats:+8.3f}"

@@ -1,37 +1,32 @@
 """`nbspam forget`."""
 
-import json
 import sys
 from pathlib import Path
 
-import click
-
+from nbspam.cli import learning_options, notes, terminal
 from nbspam.cli.command import command, rare_flag
-from nbspam.cli.learning_options import Sources
-from nbspam.cli.notes import NoTrace, lock_wait, note_skips
-from nbspam.cli.options import BASE, FORM, JOBS, MODEL, QUIET, Reading, opened_base
+from nbspam.cli.options import BASE, FORM, JOBS, MODEL, QUIET, Reading, open_base_model
 from nbspam.errors import OptionError, counted
 from nbspam.learning import update
 from nbspam.reading.source import STDIN, Skips
-from nbspam.reading.sources import any_kind
-from nbspam.workers import executor, tokenized
+from nbspam.reading.sources import read_messages
+from nbspam.workers import make_executor, tokenize_messages
 
 
-@command("forget", logs="forget")
+@command("forget")
 def forget(
     *,
-    sources: Sources,
+    sources: learning_options.Sources,
     model: Path = MODEL,
     base: str | None = BASE,
     no_ledger: bool = rare_flag(
-        under="Model",
+        help_heading="Model",
         help="Unlearn messages that the model does not remember, learned with train --no-ledger.",
     ),
     reading: Reading,
     form: str = FORM,
     quiet: bool = QUIET,
     jobs: int = JOBS,
-    trace: NoTrace,
 ) -> None:
     """Unlearn messages.
 
@@ -61,24 +56,19 @@ def forget(
         )
     reading.check(names)
     options, skips = reading.options(quiet=quiet), Skips(reading.strict)
-    raws = sources.messages(options, skips, any_kind)
+    raws = sources.messages(options, skips, read_messages)
     # A macro of a mail reader runs it silently.
     is_one = names == [STDIN] and reading.is_one_message
     silent = quiet or (is_one and not sys.stdout.isatty())
     with update.open_for_learning(model) as lookup:
         wanted = lookup.metadata.settings.wanted
-    messages = tokenized(trace.noted(raws), skips, executor(jobs), digests=True, wanted=wanted)
-    digested, wait = trace.digested(messages), lock_wait(quiet)
-    with opened_base(base) as beneath, trace.changes(model, remember=not no_ledger):
-        change = update.forget(model, digested, not no_ledger, wait=wait, base=beneath)
-    note_skips(skips)
-    if form == "json":
-        numbers = {"forgotten": change.forgotten, "unchanged": change.unchanged}
-        click.echo(json.dumps({"model": str(model), **numbers, "skipped": skips.count}))
-    elif not silent:
-        from nbspam.cli.terminal import echo_sentence, unbroken  # not loaded in silence
-
-        echo_sentence(
-            f"{unbroken(model)}: forgot {counted(change.forgotten, 'message')},"
-            f" {change.unchanged:,} had not been learned"
-        )
+    messages = tokenize_messages(raws, skips, make_executor(jobs), digests=True, wanted=wanted)
+    with open_base_model(base) as base_model:
+        wait = notes.lock_wait(quiet)
+        change = update.forget(model, messages, not no_ledger, wait=wait, base=base_model)
+    notes.note_skips(skips)
+    forgotten, unchanged = change.forgotten, change.unchanged
+    fields = {"model": str(model), "forgotten": forgotten, "unchanged": unchanged}
+    sentence = f"forgot {counted(forgotten, 'message')}, {unchanged:,} had not been learned"
+    sentences = [f"{terminal.unbroken(model)}: {sentence}"]
+    terminal.print_result(form, {**fields, "skipped": skips.count}, sentences, silent)

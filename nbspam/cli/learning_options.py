@@ -1,8 +1,9 @@
-"""The options of commands that learn or evaluate: sources with labels, how to learn and to test."""
+"""The options of commands that learn or evaluate: labelled sources, training, test protocols."""
 
 import itertools
 import os
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,29 +11,38 @@ import click
 
 from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS
 from nbspam.bayes.trait_model import SMOOTHING, TRAIT_MODELS, Variances
-from nbspam.cli.command import SOURCE, argument, is_typed, option, rare_flag, rare_option, section
-from nbspam.cli.options import PROBABILITY, Cutting, ham_limit_option, refuse_stdin_twice
-from nbspam.errors import OptionError
+from nbspam.cli import notes
+from nbspam.cli.command import (
+    SOURCE,
+    argument,
+    given_on_command_line,
+    option,
+    rare_flag,
+    rare_option,
+    section,
+)
+from nbspam.cli.options import PROBABILITY, CutOffOptions, ham_limit_option, refuse_stdin_twice
+from nbspam.errors import OptionError, Remedy, SourceError, TrainingError, counted, one_line
 from nbspam.learning.settings import TrainingSettings
-from nbspam.names import HAM, SPAM, is_url, normal_label, real_name
+from nbspam.names import FEW, HAM, SPAM, is_first_row, normal_label, rare_classes, real_name
 from nbspam.reading.message import RawMessage
-from nbspam.reading.source import STDIN, ReadingNote, ReadingOptions, Skips
-from nbspam.reading.sources import existing, labelled, unlabelled
+from nbspam.reading.source import STDIN, ReadingOptions, Skips
+from nbspam.reading.sources import find_source, read_labelled, read_unlabelled
 from nbspam.store.metadata import EVIDENCE, SCORINGS, ModelSettings
-from nbspam.workers import Passes
+from nbspam.workers import ProgressPasses
 
 if TYPE_CHECKING:  # --help loads no numpy
     from pathlib import Path
 
-    from nbspam.evaluation.messages import LabelledCorpus
     from nbspam.evaluation.results import Evaluation
-    from nbspam.reading.cutting import Cutter, SourcePiece
+    from nbspam.learning.corpus import Corpus
     from nbspam.scoring.verdict import CutOffs
+    from nbspam.tokens.tokenized import TokenizedMessage
 
 
 _Reading = Callable[[str, ReadingOptions, Skips], Iterator[RawMessage]]
 _read = partial(option, multiple=True, type=SOURCE)
-_read_several = partial(_read, metavar="SRC...", takes_several=True)
+_read_several = partial(_read, metavar="SRC...", greedy=True)
 
 
 @section("Sources")
@@ -47,7 +57,7 @@ class Sources(NamedTuple):
     )
     label: tuple[str, ...] = _read(
         metavar="NAME=SRC",
-        seldom=True,
+        advanced=True,
         help="Read messages of the class NAME from SRC (repeatable).",
     )
 
@@ -61,45 +71,35 @@ class Sources(NamedTuple):
     @property
     def may_have_two_classes(self) -> bool:
         """Whether the messages may have two or more labels."""
-        return bool(self.sources) or len({label for label, _ in self._named()}) > 1
+        return bool(self.sources) or len({label for label, _ in self._labelled_sources()}) > 1
 
     def names_without_labels(self) -> list[str]:
-        """Return the names of all sources if none carries labels itself."""
+        """Return the names of all sources, but nothing if some sources have labels themselves."""
         return [] if self.sources else self.names()
 
     def messages(
-        self, reading: ReadingOptions, skips: Skips, read: _Reading = labelled
+        self, reading: ReadingOptions, skips: Skips, read: _Reading = read_labelled
     ) -> Iterator[RawMessage]:
-        """Return the messages; raises OptionError.
+        """Read the messages: the plain sources, then --spam, --ham and --label, in order.
 
-        First the plain sources, then --spam, --ham and --label, in order.
-        read: how to read the plain sources: with labels, or `any_kind`.
+        read: reads a plain source, with labels or without.
+        Raises OptionError.
         """
         self.check()
-        labelled_sources = self._named()
+        labelled_sources = self._labelled_sources()
         reading = self._without_overlaps(reading)
         return itertools.chain(
-            *(read(source, reading, skips) for source in self._labelled()),
-            *(unlabelled(source, label, reading, skips) for label, source in labelled_sources),
+            *(read(source, reading, skips) for source in self._distinct_sources()),
+            *(read_unlabelled(source, label, reading, skips) for label, source in labelled_sources),
         )
 
-    def pieces(self, cutter: "Cutter") -> "Iterator[SourcePiece | RawMessage | ReadingNote]":
-        """Yield the sources cut into pieces, in the order of `messages`; raises OptionError."""
-        self.check()
-        labelled_sources = self._named()
-        cutter = cutter._replace(options=self._without_overlaps(cutter.options))
-        for source in self._labelled():
-            yield from cutter.pieces(source, needs_labels=True)
-        for label, source in labelled_sources:
-            yield from cutter.pieces(source, label)
-
     def check(self) -> None:
-        """Raise OptionError for no source, and for one that only a shell can have meant.
+        """Raise OptionError without a source, and for sources that a shell made from a pattern.
 
         `--ham ~/Maildir/.* --spam ~/Maildir/.Junk` without quotes names the junk folder twice, and
-        in some shells (dash) the folder above.
+        in some shells (dash) the parent folder.
         """
-        labelled_sources = self._named()
+        labelled_sources = self._labelled_sources()
         if not (self.sources or labelled_sources):
             raise OptionError(
                 "no source was given; name a table or a folder, or use --spam and --ham"
@@ -117,32 +117,36 @@ class Sources(NamedTuple):
                     f"{source}: a shell made this of a pattern; quote it, such as '~/Maildir/.*'"
                 )
 
+    def given_labels(self) -> list[str]:
+        """Return the labels that --spam, --ham and --label give."""
+        return [label for label, _ in self._labelled_sources()]
+
     def check_all(self) -> None:
-        """Raise OptionError if there is no source, and SourceError if one does not exist."""
+        """Raise OptionError without a source, and SourceError for a source that does not exist."""
         self.check()
-        for source in [*self.sources, *(source for _, source in self._named())]:
-            if not is_url(source):
-                existing(source)
+        for source in [*self.sources, *(source for _, source in self._labelled_sources())]:
+            find_source(source)
 
     def _without_overlaps(self, reading: ReadingOptions) -> ReadingOptions:
         """Return options that read a source inside another source only once."""
         labels = [(source, "") for source in self.sources]
-        labels += [(source, label) for label, source in self._named()]
+        labels += [(source, label) for label, source in self._labelled_sources()]
         if len(labels) < 2:
             return reading
         label_by_path = {real_name(source): label for source, label in labels if source != STDIN}
         return reading._replace(source_labels={**reading.source_labels, **label_by_path})
 
-    def _labelled(self) -> list[str]:
+    def _distinct_sources(self) -> list[str]:
         """Return the sources with labels, each once.
 
-        A link is another one: an index names files beside it, and an ending tells a table's format.
+        A link counts as a different source, because an index names files in its own folder, and
+        the ending of a name gives a table's format.
         """
         places = (os.path.split(source.rstrip("/")) for source in self.sources)
         keys = [(real_name(folder), name) for folder, name in places]
         return list(dict(zip(keys, self.sources, strict=True)).values())
 
-    def _named(self) -> list[tuple[str, str]]:
+    def _labelled_sources(self) -> list[tuple[str, str]]:
         """Return (label, source) of --spam, --ham and --label, each once."""
         pairs = [(SPAM, source) for source in self.spam] + [(HAM, source) for source in self.ham]
         for text in self.label:
@@ -158,12 +162,12 @@ class Sources(NamedTuple):
 
 
 def _expand_pattern(source: str, other_paths: Container[str]) -> list[str]:
-    """Return the paths that match a pattern; the name of an existing file is no pattern.
+    """Return the paths that match a pattern; the name of an existing file is not a pattern.
 
     other_paths: real paths of other sources, which a pattern leaves out: `--spam ~/Maildir/.Junk
-    --ham '~/Maildir/.*'`.  Files with a dot in front are not mail: programs keep their own there.
+    --ham '~/Maildir/.*'`.  Files with a dot in front are not mail, but belong to mail programs.
     """
-    if not set(source) & set("*?[") or is_url(source) or os.path.lexists(source):
+    if not set(source) & set("*?[") or os.path.lexists(source):
         return [source]
     import glob  # learning one message loads no glob
 
@@ -176,14 +180,16 @@ def _expand_pattern(source: str, other_paths: Container[str]) -> list[str]:
     ] or [source]
 
 
-def _label(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    """Return a label as the model names its class."""
+def _normalize_label(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> str | None:
+    """Normalize a label, as in the class names of a model."""
     return None if value is None else normal_label(value)
 
 
 @section("Model")
-class Learning(NamedTuple):
-    """How to learn; None is the default."""
+class TrainingOptions(NamedTuple):
+    """The kind of model to train; None is the default."""
 
     event_model: str | None = rare_option(
         type=click.Choice(EVENT_MODELS),
@@ -223,11 +229,11 @@ class Learning(NamedTuple):
         default=None, help="Gaussian traits: use one variance for all classes."
     )
     spam_label: str | None = option(
-        metavar="NAME", callback=_label, help="Name of the spam class, if it is not spam."
+        metavar="NAME", callback=_normalize_label, help="Name of the spam class, if it is not spam."
     )
 
     @classmethod
-    def of_model(cls, settings: ModelSettings) -> "Learning":
+    def from_model(cls, settings: ModelSettings) -> "TrainingOptions":
         """Return the options that a model was trained with."""
         kind = settings.event_model, settings.traits, settings.scoring
         return cls(*kind, settings.alpha, settings.prior, *settings.variances, settings.positive)
@@ -257,38 +263,40 @@ class Learning(NamedTuple):
         return f"--{name.replace('_', '-')}"
 
 
-_WAYS = "--leave-one-out --folds --train-first --online"
-_way = partial(option, excludes=f"{_WAYS} --including-learned")
+_PROTOCOL_OPTIONS = "--leave-one-out --folds --train-first --online"
+_protocol_option = partial(option, conflicts_with=f"{_PROTOCOL_OPTIONS} --including-learned")
 
 
 @section("Test")
 class Protocol(NamedTuple):
-    """How to test; without any of these, the saved model."""
+    """The test protocol; by default the saved model is tested."""
 
-    leave_one_out: bool = _way(
+    leave_one_out: bool = _protocol_option(
         is_flag=True, help="Classify each message with a model of all the others."
     )
-    folds: int | None = _way(metavar="K", type=int, help="Cross-validate with K folds.")
-    train_first: str | None = _way(
+    folds: int | None = _protocol_option(metavar="K", type=int, help="Cross-validate with K folds.")
+    train_first: str | None = _protocol_option(
         metavar="N|P%", help="Train on the first N messages (or P percent) and test on the rest."
     )
-    online: bool = _way(is_flag=True, help="Classify, then learn, in order, like a live filter.")
+    online: bool = _protocol_option(
+        is_flag=True, help="Classify, then learn, in order, like a live filter."
+    )
     batch: int | None = rare_option(
         type=click.IntRange(1),
-        needs="--online",
+        requires="--online",
         help="With --online, classify N messages before learning them. [default: 1]",
     )
     max_ham_blocked: float | None = ham_limit_option(
-        needs="--train-first",
-        excludes="--spam-cutoff --ham-cutoff --ham-cost",
-        seldom=True,
+        requires="--train-first",
+        conflicts_with="--spam-cutoff --ham-cutoff --ham-cost",
+        advanced=True,
         help="With --train-first, choose from those messages the lowest spam cut-off that marks at"
         " most this share of ham as spam.",
     )
-    compare: str | None = _way(
+    compare: str | None = _protocol_option(
         metavar="all|NAME,…",
-        excludes="--event-model --traits --scoring --spam-cutoff --ham-cutoff --ham-cost"
-        " --max-ham-blocked --including-learned --errors --predictions --report --full",
+        conflicts_with="--event-model --traits --scoring --spam-cutoff --ham-cutoff --ham-cost"
+        " --max-ham-blocked --including-learned --errors --predictions --full",
         help="Compare kinds of naive Bayes, by leave-one-out or as chosen above.",
     )
     including_learned: bool = rare_flag(
@@ -296,44 +304,53 @@ class Protocol(NamedTuple):
     )
     seed: int | None = rare_option(
         type=click.IntRange(0),
-        help="Shuffle messages before splitting into --folds, and set the seed of the bootstrap."
-        " [default: 0, not shuffled]",
+        requires="--folds",
+        help="Shuffle messages before splitting into --folds. [default: not shuffled]",
     )
 
     @property
-    def _ways(self) -> list[str]:
+    def is_stream(self) -> bool:
+        """Whether mail is tested in the order of arrival, including copies."""
+        return self.online or self.train_first is not None
+
+    @property
+    def _protocol_options(self) -> list[str]:
         """The given options that choose the protocol."""
         names = "folds", "train_first", "online", "leave_one_out", "compare"
         values = ((name, getattr(self, name)) for name in names)  # 0 folds are given and wrong
-        return [Learning.option(name) for name, v in values if v is not None and v is not False]
+        return [
+            TrainingOptions.option(name) for name, v in values if v is not None and v is not False
+        ]
 
     @property
     def trains(self) -> bool:
         """Whether models are trained on some of the messages."""
-        return bool(self._ways)
+        return bool(self._protocol_options)
 
-    def check(self, learning: Learning, cutting: Cutting, model: "Path") -> None:
-        """Raise OptionError for options that cannot be together."""
+    def check(
+        self, training_options: TrainingOptions, cut_off_options: CutOffOptions, model: "Path"
+    ) -> None:
+        """Raise OptionError for conflicting options."""
         if not self.trains:
-            cutting.check()
-            for name in learning.given():
+            cut_off_options.check()
+            for name in training_options.given():
                 if name != "spam_label":  # which may name the spam of the test messages
-                    flag = learning.option(name)
+                    flag = training_options.option(name)
                     raise OptionError(
                         f"{flag} needs --leave-one-out, --folds, --train-first or --online; add one"
                         f" of them, or leave out {flag}"
                     )
             return
-        if is_typed("model"):
-            way = self._ways[0]
+        if given_on_command_line("model"):
+            way = self._protocol_options[0]
             raise OptionError(
                 f"{way} trains new models and does not test {model}; leave out --model, or leave"
                 f" out {way} to test that model"
             )
-        cutting.of_new()  # raises for those of no new model
-        if self.compare is None:  # which tries several kinds
-            learning.settings()
-        if not self.online and is_typed("base"):
+        cut_off_options.for_new_model()  # raises for wrong cut-offs
+        if self.compare is None:  # --compare checks the settings of each kind
+            training_options.settings()
+        if not self.online and given_on_command_line("base"):
             raise OptionError(
                 "--base needs --online or a saved model, since with a base messages are learned one"
                 " by one; add --online, or leave out --base"
@@ -341,39 +358,150 @@ class Protocol(NamedTuple):
 
     def run(
         self,
-        read: "LabelledCorpus",
+        read: "Corpus",
         settings: TrainingSettings,
         cut_offs: "CutOffs",
-        telling: bool = True,
-        passes: Passes | None = None,
+        explain_mistakes: bool = True,
+        passes: ProgressPasses | None = None,
     ) -> "Evaluation":
-        """Return the outcomes of models trained on some of the messages; leave-one-out by default.
+        """Test models trained on some of the messages; the default is leave-one-out.
 
-        telling: keep the telling words.  passes: shows the progress.
+        explain_mistakes: keep the strongest words of mistakes.  passes: shows the progress.
         """
-        from nbspam.cli.progress import parts_shown
+        from nbspam.cli.progress import progress_parts
         from nbspam.evaluation import protocols
+        from nbspam.evaluation.messages import for_model
 
-        read, n = read.for_model(settings), len(read.corpus)
+        read, n = for_model(read, settings), len(read)
         title = f"classifying, then learning, message {{:,}} of {n:,}"
         if self.folds is not None:
             title = f"training and testing, fold {{:,}} of {self.folds}"
-        titled = partial(parts_shown, passes or Passes(), lambda _, i: title.format(i + 1))
-        trial = protocols.Trial(read, settings, cut_offs, telling, titled)
+        titled = partial(
+            progress_parts, passes or ProgressPasses(), lambda _, i: title.format(i + 1)
+        )
+        trial = protocols.Trial(read, settings, cut_offs, explain_mistakes, titled)
         if self.folds is not None:
             return protocols.folds(trial, self.folds, self.seed)
         if self.online:
             return protocols.online(trial, self.batch or 1)
         if self.train_first is not None:
-            return protocols.train_first(trial, self.first(n), self.max_ham_blocked)
-        return protocols.left_out(trial)
+            return protocols.train_first(
+                trial, protocols.count_first(self.train_first, n), self.max_ham_blocked
+            )
+        return protocols.leave_one_out(trial)
 
-    def first(self, messages: int) -> int:
-        """Return the number of messages that --train-first names."""
-        text = self.train_first or ""
+
+# The labels that were read
+
+_MAX_CLASSES_NAMED, MAX_EXAMPLES = 5, 3  # named in a note; examples are messages or words
+
+
+class LabelTally:
+    """Counts the messages of each class, and keeps the first sources of each."""
+
+    def __init__(self) -> None:
+        self.n_shared: int | None = None  # messages in two or more classes; None: unknown
+        self.columns: list[tuple[str, str]] = []  # text column and label column of each table
+        self._deferred: list[SourceError] = []  # notes on label columns
+        self._sizes: dict[str, int] = {}
+        self._first: dict[str, list[str]] = {}  # class -> its first sources, FEW at most
+
+    def note_or_defer(self, print_note: Callable[[SourceError], None], note: SourceError) -> None:
+        """Print a note on a source; a note on its label column waits until the labels do not fit.
+
+        print_note: prints the note.
+        """
+        if note.remedy is Remedy.NAME_ANOTHER_LABEL:
+            self._deferred.append(note)
+        else:
+            print_note(note)
+
+    def print_deferred_notes(self) -> None:
+        """Print the notes on label columns."""
+        for note in self._deferred:
+            notes.note_reading(note)
+
+    @contextmanager
+    def report_label_failure(self) -> Iterator[None]:
+        """Print the notes on label columns if training fails."""
         try:
-            return round(messages * float(text[:-1]) / 100) if text.endswith("%") else int(text)
-        except (ValueError, OverflowError) as error:
-            raise OptionError(
-                f"--train-first {text!r} is neither a number nor a percentage; try 1000 or 30%"
-            ) from error
+            yield
+        except TrainingError:
+            self.print_deferred_notes()
+            raise
+
+    def __call__(self, messages: "Iterable[TokenizedMessage]") -> "Iterator[TokenizedMessage]":
+        """Yield the messages, and count them."""
+        for message in messages:
+            label = message.label or ""
+            self.add({label: 1}, {label: [message.source]})
+            yield message
+
+    def note_shared_messages(
+        self, n: int, examples: Sequence[Mapping[str, str]], quiet: bool, strict: bool
+    ) -> None:
+        """Print a note on n messages that are in two or more classes.
+
+        examples: class -> first source, for some of the messages.
+        Raises TrainingError if strict.
+        """
+        self.n_shared = n
+        if not n:
+            return
+        locations = [
+            " and ".join(
+                f"{one_line(source)} as {name}"
+                for name, source in list(example.items())[:_MAX_CLASSES_NAMED]
+            )
+            for example in examples[:MAX_EXAMPLES]
+        ]
+        locations += [f"and {n - len(locations):,} more"] if 0 < len(locations) < n else []
+        details = f" ({'; '.join(locations)})" if locations else ""
+        sentence = (
+            f"{counted(n, 'message')} {'is' if n == 1 else 'are'} in two or more classes{details}"
+        )
+        if strict:
+            raise TrainingError(f"{sentence}; correct the labels, or leave out --strict")
+        if not quiet:
+            notes.note(f"{sentence}; correct the labels if that is a mistake")
+
+    def add(self, sizes: Mapping[str, int], first: Mapping[str, list[str]]) -> None:
+        """Add counts by class; first: sources of the first messages of each class."""
+        for name, n in sizes.items():
+            self._sizes[name] = self._sizes.get(name, 0) + n
+            sources = self._first.setdefault(name, [])
+            sources += first[name][: FEW - len(sources)]
+
+    def note_nothing_seen(self, quiet: bool) -> None:
+        """Print a note, unless quiet, if --seen has left no message to learn."""
+        if not (self._sizes or quiet):
+            notes.note(
+                "no message is marked as read by its owner, so nothing was learned; leave out"
+                " --seen to learn unread messages, too"
+            )
+
+    def mistyped(self, intended: Iterable[str | None], strict: bool) -> list[str]:
+        """Return the classes with few messages next to two large classes, which are left out.
+
+        intended: classes that are not mistakes.  Prints notes, or raises TrainingError if strict.
+        """
+        rare = {*rare_classes(self._sizes)} - {HAM, SPAM, *intended}
+        mistyped = {name: self._first[name] for name in sorted(rare)}
+        for name, sources in list(mistyped.items())[:_MAX_CLASSES_NAMED]:
+            examples = ", ".join(map(one_line, sources))
+            only = f"the class {name!r} has only {counted(len(sources), 'message')}"
+            if strict:
+                raise TrainingError(
+                    f"{only} ({examples}); correct the label, or leave out --strict"
+                )
+            header = ""
+            if is_first_row(sources, itertools.chain(*self._first.values())):
+                header = ", or add --header-row yes if that row names the columns"
+            notes.note(
+                f"{only} of {sum(self._sizes.values()):,} ({examples}), and is left out; if the"
+                f" label is wrong, correct it{header}; --label {name}=SOURCE gives a class of that"
+                " name"
+            )
+        if len(mistyped) > _MAX_CLASSES_NAMED:
+            notes.note(f"{len(mistyped) - _MAX_CLASSES_NAMED} more such classes are left out")
+        return list(mistyped)

@@ -4,46 +4,62 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 
 from nbspam.cli import notes, options
-from nbspam.cli.accounts import Place, mail_places
+from nbspam.cli.accounts import Place, find_junk_folder, mail_places, make_class_movers
 from nbspam.cli.command import LazyGroup, argument, command, flag, option, rare_flag, section
+from nbspam.cli.learning_options import LabelTally
 from nbspam.cli.progress import progress
-from nbspam.cli.train import ClassSizes, Training, Writing, train_whole
-from nbspam.errors import AccountError, LockedError, OptionError, Remedy, counted, one_line
-from nbspam.filter import classified, open_filter
+from nbspam.cli.train import ModelFileOptions, Training, train_whole
+from nbspam.errors import AccountError, LockedError, OptionError, counted, one_line
+from nbspam.filter import open_filter
 from nbspam.learning import update
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages
-from nbspam.mailbox.account import SCHEME
-from nbspam.mailbox.connection import JUNK_KEYWORDS, resolve_folder
-from nbspam.mailbox.maildir import Maildir
+from nbspam.mailbox.account import SCHEME, time_limit
+from nbspam.mailbox.connection import JUNK_KEYWORDS
 from nbspam.mailbox.memory import Memory, lock_state
 from nbspam.mailbox.moves import Mailbox, Mover
-from nbspam.mailbox.sorting import Lessons, MailFilter, Stop, expand_patterns, open_mailbox, watch
+from nbspam.mailbox.sorting import (
+    MailFilter,
+    MessagesToLearn,
+    Stop,
+    expand_patterns,
+    open_mailbox,
+    watch,
+)
 from nbspam.names import HAM, SPAM, TAUGHT_AS_HAM, UNSURE
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import Skips
 from nbspam.scoring.verdict import Verdict, rounded
+from nbspam.scoring.version import classify_messages
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import TokenizedMessage
-from nbspam.workers import PIECE, executor, in_batches, tokenized
+from nbspam.workers import PIECE_LIMITS, batch_messages, make_executor, tokenize_messages
 
 _FILES = {
     "filter": ("mail:filter_", "Classify new mail and move spam to the junk folder"),
     "learn": ("mail:learn_", "Learn the junk folder as spam, other read mail as ham"),
     "watch": ("mail:watch_", "Filter mail as it arrives"),
 }
-# Up to so many messages, one process is faster.
-_FEW = 20
+_MAX_FOR_ONE_PROCESS = 20  # messages; with fewer, a single process is faster
 _KEYWORD = re.compile(r"[$A-Za-z0-9_.+-]{1,60}")
 _UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_NO_CUT_OFFS = options.Cutting(None, None, None)
-_NEW = Writing(True, False, True, False, False, verbose=False, max_ham_blocked=None)
+_NO_CUT_OFFS = options.CutOffOptions(*[None] * 4)
+_NEW_MODEL = ModelFileOptions(
+    update=True,
+    replace=False,
+    ledger=True,
+    dry_run=False,
+    seen=False,
+    verbose=False,
+    max_ham_blocked=None,
+)
 
 
 @click.group("mail", cls=LazyGroup, files=_FILES)
@@ -83,21 +99,20 @@ _JUNK = option(
 )
 
 
-def _seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
-    """Return the seconds of a duration such as 7d; raises OptionError."""
+def _parse_duration(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
+    """Parse a duration such as 7d into seconds; raises OptionError."""
     if text is None:
         return None
-    duration = re.fullmatch(r"(\d{1,6})\s?([mhdw])", text)
-    if not duration:
+    if not (duration := re.fullmatch(r"(\d{1,6})\s?([mhdw])", text)):
         raise OptionError(f"--trust-after {text!r} is not a time; try 7d or 12h")
     return float(duration[1]) * _UNITS[duration[2]]
 
 
 _TRUST_AFTER = option(
-    seldom=True,
+    advanced=True,
     metavar="TIME",
-    callback=_seconds,
-    needs="--learn",
+    callback=_parse_duration,
+    requires="--learn",
     help="Learn what nbspam moved to the junk folder once it has been there this long (7d, 12h)."
     " [default: once it was seen there]",
 )
@@ -105,8 +120,8 @@ _ACCOUNTS = argument("accounts", metavar="[PLACE]...", nargs=-1)
 
 
 @section("Mail")
-class Sorting(NamedTuple):
-    """How mail is sorted."""
+class SortOptions(NamedTuple):
+    """The options for sorting mail."""
 
     learn: bool = flag(help="Learn first, as nbspam mail learn does, then filter.")
     junk: str | None = _JUNK
@@ -120,21 +135,21 @@ class Request(NamedTuple):
     """The options of one run."""
 
     model: Path
-    cutting: options.Cutting
-    sorting: Sorting
+    cut_off_options: options.CutOffOptions
+    sort_options: SortOptions
     jobs: int
     form: str
     quiet: bool
     is_dry_run: bool = False
     judges_all: bool = False
     senders: options.SenderOptions = options.SenderOptions((), (), (), False)
-    is_first: bool = True  # round of `watch`: what a model lacks is said once
+    is_first: bool = True  # the first round of `watch`, which prints the notes on the model
 
 
-def check_sorting(cutting: options.Cutting, sorting: Sorting) -> None:
+def check_sorting(cut_off_options: options.CutOffOptions, sort_options: SortOptions) -> None:
     """Raise OptionError for options that are wrong with any account."""
-    cutting.check()
-    keyword = sorting.unsure_keyword
+    cut_off_options.check()
+    keyword = sort_options.unsure_keyword
     if keyword is not None and not _KEYWORD.fullmatch(keyword):
         raise OptionError(
             f"--unsure-keyword {keyword!r} is not an IMAP keyword; choose letters, digits and"
@@ -150,8 +165,8 @@ def filter_(
     *,
     accounts: tuple[str, ...] = _ACCOUNTS,
     model: Path = options.MODEL,
-    cutting: options.Cutting,
-    sorting: Sorting,
+    cut_off_options: options.CutOffOptions,
+    sort_options: SortOptions,
     senders: options.SenderOptions,
     dry_run: bool = flag(help="Print each verdict, and change nothing."),
     judges_all: bool = flag(
@@ -171,11 +186,11 @@ def filter_(
     it, and so does one that the model has learned as ham, whatever its verdict; --move-taught moves
     that too.
 
-    Each message is in exactly one folder whatever happens, and the next run completes one that was
-    killed.
+    Each message is in exactly one folder whatever happens.  The next run completes one that was
+    killed, and tries again what the server refused.
 
-    Exit status: 0 on success, 1 on an error, 2 when the command line is wrong, 75 when the server
-    is unreachable or another run works on the account for too long: try again later.
+    Exit status: 0 on success, 1 if nothing worked, 2 when the command line is wrong, 75 when the
+    server is unreachable or another run works on the account for too long: try again later.
 
     \b
     Examples:
@@ -185,11 +200,15 @@ def filter_(
       nbspam mail filter home --spam-cutoff 0.99 --unsure-keyword Unsure
       nbspam mail filter --mark --format json
     """
-    check_sorting(cutting, sorting)
-    request = Request(model, cutting, sorting, jobs, form, quiet, dry_run, judges_all, senders)
+    check_sorting(cut_off_options, sort_options)
+    request = Request(
+        model, cut_off_options, sort_options, jobs, form, quiet, dry_run, judges_all, senders
+    )
     named = _places(accounts, senders)
-    if not sorting.learn or dry_run:
-        _classes(model, True, quiet)  # without a model there is no reason to connect
+    if not sort_options.learn or dry_run:
+        _read_classes(
+            model, print_notes=True, quiet=quiet
+        )  # raises without a model, before connecting
     _for_each(named, lambda connection: _sort(connection, request, lambda: False), dry_run)
 
 
@@ -215,9 +234,10 @@ def learn_(
     Each message is learned once.  One that you move into or out of the junk folder is moved in the
     model.  A message that nbspam itself moved there is not learned until you have seen it there, or
     --trust-after has passed, so that nbspam does not learn its own errors.  The keywords $Junk and
-    Junk, $NotJunk and NonJunk, which mail programs set, say more than the folder.
+    Junk, $NotJunk, NotJunk and NonJunk, which mail programs set, say more than the folder, but not
+    more than your move out of the junk folder.
 
-    If there is no model, one is trained, as by nbspam train.
+    Without a model, it trains a model as nbspam train does.
 
     Exit status: 0 on success, 1 on an error, 2 when the command line is wrong, 75 when the server
     is unreachable or another run works on the account for too long: try again later.
@@ -227,16 +247,25 @@ def learn_(
       nbspam mail learn home
       nbspam mail learn --trust-after 7d -q
     """
-    sorting = Sorting(True, junk, False, None, trust_after, False)
-    request = Request(model, _NO_CUT_OFFS, sorting, jobs, form, quiet, dry_run)
+    sort_options = SortOptions(
+        learn=True,
+        junk=junk,
+        mark=False,
+        unsure_keyword=None,
+        trust_after=trust_after,
+        move_taught=False,
+    )
+    request = Request(model, _NO_CUT_OFFS, sort_options, jobs, form, quiet, dry_run)
     if dry_run:
         Lookup(model).close()  # raises without a model
 
     def learn_from(connection: Mailbox) -> None:
-        found = _junk_folder(connection, junk)
-        with lock_state(connection.account.state, notes.lock_wait(quiet)) as place:
+        found = find_junk_folder(connection, junk)
+        with ExitStack() as stack:
+            stack.callback(_report_skips, connection)
+            wait = notes.lock_wait(quiet)
+            place = stack.enter_context(lock_state(connection.account.state, wait))
             _learn_folders(connection, Memory(place), found, request)
-        notes.note_skips(connection.skips)
 
     _for_each(mail_places(accounts), learn_from, dry_run)
 
@@ -246,11 +275,11 @@ def watch_(
     *,
     accounts: tuple[str, ...] = argument("accounts", metavar="[PLACE]", nargs=-1),
     model: Path = options.MODEL,
-    cutting: options.Cutting,
-    sorting: Sorting,
+    cut_off_options: options.CutOffOptions,
+    sort_options: SortOptions,
     senders: options.SenderOptions,
     interval: int = option(
-        seldom=True,
+        advanced=True,
         metavar="SECONDS",
         type=click.IntRange(5, 3600),
         default=120,
@@ -271,32 +300,33 @@ def watch_(
       nbspam mail watch home
       nbspam mail watch home --learn --trust-after 7d
     """
-    check_sorting(cutting, sorting)
+    check_sorting(cut_off_options, sort_options)
     named = _places(accounts, senders)
     if len(named) > 1:
         raise OptionError(
             f"one place is watched at a time, and there are {len(named)}; name one of"
             f" {', '.join(place.label for place in named)}, and watch the others in other runs"
         )
-    if not sorting.learn:
-        _classes(model, True, quiet)
-    request = Request(model, cutting, sorting, jobs, form, quiet, senders=senders)
+    if not sort_options.learn:
+        _read_classes(model, print_notes=True, quiet=quiet)
+    request = Request(model, cut_off_options, sort_options, jobs, form, quiet, senders=senders)
     with Stop() as stop:
 
         def sort(connection: Mailbox) -> None:
             nonlocal request
             try:
-                _sort(connection, request, lambda: stop.is_asked)
+                with time_limit(connection.account.name):
+                    _sort(connection, request, lambda: stop.is_requested)
             except update.OlderRulesError as error:  # mail is filtered with it
                 if request.is_first:
-                    notes.note(error.sentence(notes.REMEDIES))
+                    notes.note(str(error))
             request = request._replace(is_first=False)
 
         watch(named[0], sort, stop, interval, notes.note)
 
 
 def _places(names: Sequence[str], senders: options.SenderOptions) -> list[Place]:
-    """Return the places to filter; raises OptionError, also for the lists of senders of each."""
+    """Return the places to filter; raises OptionError, also for the places' lists of senders."""
     places = mail_places(names)
     for place in places:
         senders.lists(place.auth_host)
@@ -311,50 +341,25 @@ def _for_each(accounts: Sequence[Place], work: Callable[[Mailbox], None], is_dry
     failure = None
     for account in accounts:
         try:
-            with open_mailbox(account, is_dry_run) as connection:
+            with time_limit(account.name), open_mailbox(account, is_dry_run) as connection:
                 work(connection)
         except (AccountError, LockedError, update.OlderRulesError) as error:
             if failure:
-                notes.note(failure.sentence(notes.REMEDIES))
+                notes.note(str(failure))
             failure = error
     if failure:
         raise failure
 
 
-def _junk_folder(connection: Mailbox, junk: str | None) -> str:
-    """Return the folder for spam; raises AccountError if there is none."""
-    account = connection.account
-    if named := junk or account.junk:
-        found = resolve_folder(named, connection.folders())
-        connection.status(found)  # raises if it is not there
-    else:  # the one whose special use is \Junk (RFC 6154)
-        listed = [folder for folder in connection.folders() if folder.is_selectable]
-        marked = [folder.name for folder in listed if "\\junk" in folder.flags]
-        if not marked or (len(marked) > 1 and isinstance(account, Maildir)):
-            why = "several folders are for spam" if marked else connection.junk_rule
-            raise AccountError(
-                f"{account.name}: {why}; the folders are"
-                f" {', '.join(folder.name for folder in listed)}",
-                Remedy.NAME_JUNK,
-            )
-        found = marked[0]
-    for other in expand_patterns(connection, (*account.folders, *account.ham), found):
-        if other == found or connection.is_same(other, found):
-            link = "" if other == found else f" (by a link: {other})"
-            raise AccountError(
-                f"{account.name}: {found} is both the folder for spam and one of the others{link}",
-                Remedy.NAME_JUNK,
-            )
-    return found
-
-
 # Filtering
 
 
-def _classes(model: Path, is_first: bool, quiet: bool = True) -> tuple[str, tuple[str, ...]]:
-    """Return the spam class of a model, and the others; raises OptionError and ModelError.
+def _read_classes(
+    model: Path, *, print_notes: bool, quiet: bool = True
+) -> tuple[str, tuple[str, ...]]:
+    """Return the spam class and the other classes of a model; raises OptionError and ModelError.
 
-    is_first: say what the model lacks.  quiet: do not say that its rules are old.
+    print_notes: print a note on missing messages.  quiet: print no note on old rules.
     """
     with Lookup(model) as lookup:
         metadata = lookup.metadata
@@ -362,58 +367,43 @@ def _classes(model: Path, is_first: bool, quiet: bool = True) -> tuple[str, tupl
         raise OptionError(
             f"{model}: has no class that counts as spam; name it with train --spam-label"
         )
-    if is_first:
-        notes.note_lacking(model, metadata)
+    if print_notes:
+        notes.note_one_class(model, metadata)
     if not quiet:
         notes.note_older(model, metadata)
     positive = metadata.settings.positive
     return positive, tuple(name for name in metadata.settings.classes if name != positive)
 
 
-def _class_movers(mover: Mover, folders: Sequence[str], others: Sequence[str]) -> dict[str, Mover]:
-    """Return what moves the mail of classes other than spam to their folders.
-
-    folders: those that are filtered.  others: the model's classes.
-    Raises OptionError for another class or folder, and AccountError for one that is not there.
-    """
-    connection, movers = mover.connection, dict[str, Mover]()
-    for name, folder in connection.account.class_folders:
-        place = resolve_folder(folder, connection.folders())
-        if name not in others or place in (mover.junk, *folders):
-            raise OptionError(
-                f"{connection.account.name}: class-folders: {name} = {folder!r}: the classes beside"
-                f" spam are {', '.join(others)}, and their mail is moved neither to {mover.junk}"
-                " nor to a folder that is filtered; correct it, or leave it out"
-            )
-        connection.status(place)  # raises if it is not there
-        movers[name] = Mover(connection, mover.memory, place, is_of_spam=False)
-    return movers
-
-
-def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) -> None:
+def _sort(connection: Mailbox, request: Request, should_stop: Callable[[], bool]) -> None:
     """Learn if --learn is given, classify and move new mail, and print what was done.
 
     Raises OlderRulesError at the end if the model cannot learn.
     """
-    account, sorting = connection.account, request.sorting
+    account, sort_options = connection.account, request.sort_options
     senders = request.senders.lists(account.auth_host)
-    junk = _junk_folder(connection, sorting.junk)
+    junk = find_junk_folder(connection, sort_options.junk)
 
-    def judge(raws: Iterable[RawMessage], number: int) -> Iterator[Verdict]:
-        """Yield the verdicts of the model as it is after learning."""
+    def classify(raws: Iterable[RawMessage], number: int) -> Iterator[Verdict]:
+        """Yield the verdicts; opens the model here, after it has learned."""
         if not number:
             return
-        is_many = number > _FEW
-        with open_filter(request.model, request.cutting.of, senders=senders) as spam_filter:
-            where = executor(request.jobs if is_many else 1)
-            with progress(request.quiet or not is_many, [SCHEME]) as shown:
-                finds_taught = not sorting.move_taught
-                found = classified(raws, Skips(), where, spam_filter, finds_taught=finds_taught)
-                for message in shown(found):
+        use_processes = number > _MAX_FOR_ONE_PROCESS
+        with open_filter(
+            request.model, request.cut_off_options.for_model, senders=senders
+        ) as spam_filter:
+            workers = make_executor(request.jobs if use_processes else 1)
+            with progress(request.quiet or not use_processes, [SCHEME]) as with_progress:
+                find_taught = not sort_options.move_taught
+                version = spam_filter.version
+                found = classify_messages(raws, Skips(), workers, version, find_taught=find_taught)
+                for message in with_progress(found):
                     yield message.verdict
 
-    learns, refusal = sorting.learn and not request.is_dry_run, None
-    with lock_state(account.state, notes.lock_wait(request.quiet)) as place:
+    learns, refusal = sort_options.learn and not request.is_dry_run, None
+    with ExitStack() as stack:
+        stack.callback(_report_skips, connection)
+        place = stack.enter_context(lock_state(account.state, notes.lock_wait(request.quiet)))
         memory = Memory(place)
         if learns:
             try:
@@ -422,19 +412,19 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
                 refusal = error
         mover = Mover(connection, memory, junk)
         folders = expand_patterns(connection, account.folders, junk)
-        positive, others = _classes(request.model, request.is_first and learns)
+        positive, others = _read_classes(request.model, print_notes=request.is_first and learns)
         mail = MailFilter(
             mover,
-            judge,
-            is_over,
+            classify,
+            should_stop,
             folders,
             positive,
             is_dry_run=request.is_dry_run,
-            is_marked=sorting.mark,
-            unsure_keyword=sorting.unsure_keyword,
-            judges_all=request.judges_all,
-            say=notes.note,
-            class_movers={} if sorting.mark else _class_movers(mover, folders, others),
+            mark_only=sort_options.mark,
+            unsure_keyword=sort_options.unsure_keyword,
+            classify_all=request.judges_all,
+            on_note=notes.note,
+            class_movers={} if sort_options.mark else make_class_movers(mover, folders, others),
         )
         for folder in mail.folders:
             if not (request.quiet or request.judges_all or folder in memory.folders):
@@ -443,27 +433,35 @@ def _sort(connection: Mailbox, request: Request, is_over: Callable[[], bool]) ->
                     " nbspam mail filter --all classifies all of it"
                 )
         _print_sorted(mail, request)
-    notes.note_skips(connection.skips)
-    connection.skips = Skips()
     if refusal:
         raise refusal
 
 
+def _report_skips(connection: Mailbox) -> None:
+    """Print the items that were left out, and clear them."""
+    for line in connection.skips.report()[1:]:
+        notes.note(f"{connection.account.name}: left out {line.strip()}")
+    connection.skips = Skips()
+
+
 def _print_sorted(mail: MailFilter, request: Request) -> None:
-    """Filter the folders and print each outcome, then a line for each folder."""
+    """Filter the folders; print the outcomes, then a line for each folder."""
     account, junk = mail.mover.connection.account, one_line(mail.mover.junk)
     numbers: Counter[tuple[str, str]] = Counter()
     try:
         for outcome in mail.run():
             verdict = outcome.verdict
             kind = TAUGHT_AS_HAM if verdict.reason == TAUGHT_AS_HAM else verdict.verdict
+            if outcome.action == "kept" and kind in (mail.positive, *mail.class_movers):
+                kind = ""  # the server or the disk did not move it
             numbers[outcome.folder, kind] += 1
             if request.form == "json":
                 place = {"account": account.label, "folder": outcome.folder, "uid": outcome.uid}
                 action = {"action": outcome.action, "done": not mail.is_dry_run}
                 click.echo(json.dumps(place | verdict.as_json() | action))
             elif mail.is_dry_run:
-                click.echo(verdict.as_line())
+                fields = verdict.as_line().split("\t")
+                click.echo("\t".join([*fields[:2], outcome.heading, *fields[2:]]))
         if mail.without_keyword and request.is_first and not request.quiet:
             notes.note(
                 f"{account.name}: {', '.join(map(one_line, mail.without_keyword))}: spam is moved"
@@ -474,7 +472,7 @@ def _print_sorted(mail: MailFilter, request: Request) -> None:
         if request.form != "json" and not request.quiet:
             would = "would be " if mail.is_dry_run else ""
             what = f"moved to {junk}"
-            if mail.is_marked:
+            if mail.mark_only:
                 what = f"marked {mail.positive}"
             elif mail.mover.leaves_deleted:
                 what = (
@@ -486,6 +484,8 @@ def _print_sorted(mail: MailFilter, request: Request) -> None:
                 spam, unsure, taught = (numbers[folder, kind] for kind in kinds)
                 if total := sum(n for (place, _), n in numbers.items() if place == folder):
                     kept = f", {taught:,} {would}kept ({TAUGHT_AS_HAM})" if taught else ""
+                    if n := numbers[folder, ""]:
+                        kept += f", {n:,} left where {'it is' if n == 1 else 'they are'}"
                     for name, mover in mail.class_movers.items():
                         if n := numbers[folder, name]:
                             kept += f", {n:,} {name} {would}moved to {one_line(mover.junk)}"
@@ -500,9 +500,10 @@ def _print_sorted(mail: MailFilter, request: Request) -> None:
 
 
 def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Request) -> None:
-    """Learn what is new in the account's folders, and print what changed.
+    """Learn the new mail of the account's folders, and print the change.
 
-    A new model is trained as a whole if there is mail of both classes, as `nbspam train` does.
+    Without a model, and with mail of both classes, it trains on all messages at once, as `nbspam
+    train` does.
     """
     model, quiet, is_new = request.model, request.quiet, not request.model.exists()
     defaults, labels = TrainingSettings(), (SPAM, HAM)
@@ -518,8 +519,8 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
                 " NAME=imaps://…"
             )
         wanted, labels = settings.wanted, (settings.positive, HAM if HAM in others else others[0])
-    lessons = Lessons(connection, memory, junk, labels, request.sorting.trust_after)
-    where, sizes, wait = executor(request.jobs), ClassSizes(), notes.lock_wait(quiet)
+    lessons = MessagesToLearn(connection, memory, junk, labels, request.sort_options.trust_after)
+    workers, tally, wait = make_executor(request.jobs), LabelTally(), notes.lock_wait(quiet)
     withheld: list[str] = []
 
     def learn_each(messages: Iterable[TokenizedMessage]) -> PendingMessages:
@@ -528,29 +529,43 @@ def _learn_folders(connection: Mailbox, memory: Memory, junk: str, request: Requ
         pending.is_presumed = lessons.is_presumed
         pending.add(messages, model)
         change = Change()
-        if request.is_dry_run:
-            change = update.preview(model, pending, defaults)
-        elif pending.found:
-            change = update.learn(model, pending, defaults, wait=wait)
+        if request.is_dry_run or pending.occurrences:
+            dry_run = request.is_dry_run
+            change = update.learn(model, pending, defaults, wait=wait, dry_run=dry_run)
         withheld = [lesson.source for lesson in change.surprising if not lesson.learned]
-        _print_change(change, lessons.waiting, junk, connection.account, request)
+        # A message that the user moved always looks like the class where it was before.
+        surprising = tuple(
+            lesson._replace(source=lessons.sender_and_subject(lesson.source))
+            for lesson in change.surprising
+            if not lessons.is_correction(lesson.source)
+        )
+        change = change._replace(surprising=surprising)
+        _print_change(change, lessons.unconfirmed, junk, connection.account, request)
         return pending
 
     if is_new:
         options.make_default_folder(model)
-        memory.learned.clear()  # the model that learned them is gone
-        trace = notes.NoTrace()
+        memory.learned.clear()  # because the model that learned them is gone
         training = Training(
-            model, defaults, _NO_CUT_OFFS, _NEW, request.form, quiet, Skips(), trace, wait, sizes
+            model, defaults, _NO_CUT_OFFS, _NEW_MODEL, request.form, quiet, Skips(), wait, tally
         )
-        train_whole(where, in_batches(lessons.messages(), *PIECE), [SCHEME], training, learn_each)
+        train_whole(
+            workers,
+            batch_messages(lessons.messages(), *PIECE_LIMITS),
+            [SCHEME],
+            training,
+            learn_each,
+        )
     else:
-        found = tokenized(lessons.messages(), Skips(), where, True, wanted, skips_empty=True)
-        with progress(quiet, [SCHEME]) as shown:
-            pending = learn_each(shown(found))
-        sizes.report_shared(*pending.shared(), quiet, strict=False)
+        found = tokenize_messages(
+            lessons.messages(), Skips(), workers, True, wanted, skip_empty=True
+        )
+        with progress(quiet, [SCHEME]) as with_progress:
+            pending = learn_each(with_progress(found))
+        tally.note_shared_messages(*pending.messages_in_two_classes(), quiet, strict=False)
     if not request.is_dry_run:
         lessons.commit(withheld)
+    connection.check()
 
 
 def _print_change(
@@ -558,8 +573,7 @@ def _print_change(
 ) -> None:
     if request.form == "json":
         fields: dict[str, object] = {"account": account.label, "model": str(request.model)}
-        fields |= notes.change_json(change) | {"waiting": waiting}
-        click.echo(json.dumps(rounded(fields)))
+        click.echo(json.dumps(rounded({**fields, **notes.change_json(change), "waiting": waiting})))
         return
 
     def remedy(_: list[str], learned: bool) -> str:

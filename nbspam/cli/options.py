@@ -1,7 +1,7 @@
-"""The options that several commands share, and records of them.
+"""The options that several commands share, and records of options.
 
-Those of commands that learn are in `learning_options.py`, so that classifying one message does not
-load them.
+The options of commands that learn are in `learning_options.py`, so that classifying a message does
+not load them.
 """
 
 import contextlib
@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from nbspam.cli import command
-from nbspam.cli.command import MORE, Option, flag, option, rare_flag, rare_option, section
-from nbspam.cli.notes import default_model, note_reading
+from nbspam.cli import command, notes
 from nbspam.errors import OptionError, Remedy, SourceError
-from nbspam.names import LIST_FILE, is_url
+from nbspam.names import is_url
 from nbspam.reading import source
 from nbspam.scoring.verdict import CutOffs
 from nbspam.store.metadata import Metadata
@@ -33,14 +31,14 @@ _CLASSES_NAMED = 10  # in an error
 
 
 class ProbabilityType(click.types.FloatParamType):
-    """A probability; a percentage is refused with the probability that it means."""
+    """A probability; for a percentage, the error names the equivalent probability."""
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
-        """Return its name in --help; click 8.1 passes no context."""
+        """Return the name of the value in --help; click 8.1 passes no context."""
         return "P"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number; the command checks its bounds."""
+        """Parse the number; the command checks its bounds."""
         with contextlib.suppress(ValueError):
             if str(value).endswith("%"):
                 share = float(value[:-1]) / 100
@@ -52,10 +50,10 @@ PROBABILITY = ProbabilityType()
 
 
 class FileName(click.Path):
-    """A file name as `pathlib` writes it; pathlib is imported only if it changes the name."""
+    """A file name in the notation of `pathlib`, which is imported only if it changes the name."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the parameter's value; a URL is refused."""
+        """Convert the parameter's value; refuses a URL."""
         if is_url(value):
             self.fail(f"{value} is a URL, and a file is needed; download it, and name the copy.")
         return super().convert(value, param, ctx)
@@ -82,7 +80,7 @@ class FilePath(FileName):
 
 def make_default_folder(model: "Path") -> None:
     """Create the folder of the default model; other folders are the user's to create."""
-    if model == FilePath().coerce_path_result(default_model()):
+    if notes.is_default_model(model):
         model.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
@@ -90,60 +88,67 @@ def make_default_folder(model: "Path") -> None:
 
 
 _model = partial(
-    option,
+    command.option,
     "-m",
     "--model",
-    under="Model",
+    help_heading="Model",
     envvar="NBSPAM_MODEL",  # before a config file, says click's order
-    default=default_model,
+    default=notes.default_model,
     show_default="$NBSPAM_MODEL, or the user's data folder",
-    in_file=True,
+    configurable=True,
     help="Use this model file.",
 )
 # readable=False: an unreadable file is an error of reading, not of usage.
 MODEL = _model(type=FilePath(readable=False))
+# For a command that may not need a model: None without --model if the user has no home.
+MODEL_OR_NONE = _model(
+    type=FilePath(readable=False), default=lambda: notes.default_model(is_needed=False)
+)
 MODEL_NAME = _model(type=FileName(readable=False))
-BASE = rare_option(
+BASE = command.rare_option(
     metavar="FILE",
     type=FileName(readable=False),
-    under="Model",
+    help_heading="Model",
     envvar="NBSPAM_BASE",
-    in_file=True,
-    help="Add the counts of this shared model to those of the model. [default: $NBSPAM_BASE, or"
-    " none]",
+    configurable=True,
+    help="Add the counts of this shared model to the model's. [default: $NBSPAM_BASE, or none]",
 )
-FORM = option(
+FORM = command.option(
     "form",
     "--format",
     type=click.Choice(["text", "json"]),
-    under="Output",
+    help_heading="Output",
     default="text",
     help="Print text for people or JSON for programs.",
 )
-QUIET = flag("-q", "--quiet", under="Output", help="Print only results, errors and guesses.")
-JOBS = rare_option(
+QUIET = command.flag(
+    "-q", "--quiet", help_heading="Output", help="Print only results, errors and guesses."
+)
+JOBS = command.rare_option(
     "-j",
     "--jobs",
-    under=MORE,
+    help_heading=command.MORE,
     type=click.IntRange(1),
     default=all_cores,
-    in_file=True,
+    configurable=True,
     show_default="all cores",
     help="Use N processes for many messages.",
 )
-DASK = rare_option(
+DASK = command.rare_option(
     metavar="ADDRESS",
-    under=MORE,
+    help_heading=command.MORE,
     help="Run on the Dask cluster at this address; local:N starts N workers here. The output is the"
     " same.",
 )
 FILE_PATH = FilePath(readable=False)
-OUTPUT = option("-o", "--output", metavar="FILE", type=FILE_PATH, help="Write to this file.")
-REPLACE_OUTPUT = flag("--replace", help="Overwrite the output file if it exists.")
+OUTPUT = command.option(
+    "-o", "--output", metavar="FILE", type=FILE_PATH, help="Write to this file."
+)
+REPLACE_OUTPUT = command.flag("--replace", help="Overwrite the output file if it exists.")
 
 
-def opened_base(base: str | None) -> "contextlib.AbstractContextManager[Base | None]":
-    """Return a context with the open base, None without one."""
+def open_base_model(base: str | None) -> "contextlib.AbstractContextManager[Base | None]":
+    """Return a context with the open base, or with None."""
     if base is None:
         return contextlib.nullcontext()
     from nbspam.scoring.base import open_base  # not loaded without a base
@@ -151,44 +156,46 @@ def opened_base(base: str | None) -> "contextlib.AbstractContextManager[Base | N
     return open_base(base)
 
 
-_column = partial(option, metavar="NAME", formats=source.TABLE_FORMATS, seldom=True)
+_column = partial(command.option, metavar="NAME", formats=source.TABLE_FORMATS, advanced=True)
 
 
-@section("Sources")
+@command.section("Sources")
 class Reading(NamedTuple):
-    """How to read the sources."""
+    """The options for reading sources."""
 
-    input_format: str | None = option(
+    input_format: str | None = command.option(
         metavar="FORMAT",
         type=click.Choice(source.INPUT_FORMATS),
         help="Input format of files and pipes: a table (tsv, csv, jsonl, json, parquet), a message"
         " per line (lines), mbox or message. [default: one message on standard input; files are"
         " recognised]",
     )
-    lines: bool = flag(excludes="--input-format", help="Short for --input-format lines.")
+    lines: bool = command.flag(
+        conflicts_with="--input-format", help="Short for --input-format lines."
+    )
     text_column: str | None = _column(help="Table column with the text. [default: recognised]")
     label_column: str | None = _column(help="Table column with the class. [default: recognised]")
-    header_row: str | None = rare_option(
+    header_row: str | None = command.rare_option(
         type=click.Choice(["yes", "no"]),
         formats=("tsv", "csv", "json"),
         help="Whether the first row of a TSV or CSV table names the columns. [default: recognised]",
     )
-    encoding: str | None = rare_option(
+    encoding: str | None = command.rare_option(
         metavar="NAME",
         formats=("tsv", "csv", "jsonl", "json", source.LINES),
         help="Encoding of a table. [default: UTF-8, else recognised]",
     )
-    outside: bool = rare_flag(
+    outside: bool = command.rare_flag(
         formats=(),
         help="Read files outside the sources, too: targets of links in a folder, and files that an"
         " index names outside its parent folder.",
     )
-    attached: bool = rare_flag(
+    attached: bool = command.rare_flag(
         formats=(source.MBOX_FORMAT, source.MESSAGE),
         help="Read the messages that are attached to mails, forwarded as message/rfc822, and not"
         " the mails.",
     )
-    strict: bool = rare_flag(
+    strict: bool = command.rare_flag(
         help="Stop at the first row or file that cannot be read, instead of skipping it."
     )
 
@@ -205,7 +212,7 @@ class Reading(NamedTuple):
     def check(self, names: Sequence[str] = ()) -> None:
         """Raise OptionError for an unknown encoding, two formats, or options without an effect.
 
-        names: of sources that are one message if they are standard input.
+        names: sources; standard input among them is read as a single message.
         """
         if self.encoding is not None:
             try:
@@ -226,7 +233,7 @@ class Reading(NamedTuple):
             return
         context = click.get_current_context()
         for parameter in context.command.params:
-            formats = parameter.formats if isinstance(parameter, Option) else None
+            formats = parameter.formats if isinstance(parameter, command.Option) else None
             if formats is not None and form not in formats and context.params[parameter.name]:
                 by = "--lines" if self.lines else f"--input-format {form}"
                 raise OptionError(
@@ -234,12 +241,12 @@ class Reading(NamedTuple):
                 )
 
     def options(
-        self, seen: bool = False, quiet: bool = False, needs_content: bool = False
+        self, seen: bool = False, quiet: bool = False, require_content: bool = False
     ) -> source.ReadingOptions:
-        """Return options for `reading`.
+        """Return options for `nbspam.reading`.
 
-        seen: read only mail that was read.  quiet: say nothing of how a source was read.
-        needs_content: whether an empty message is none.
+        seen: read only mail that was read.  quiet: print no notes on how a source was read.
+        require_content: skip empty messages.
         """
         header_row = None if self.header_row is None else self.header_row == "yes"
         table = source.TableOptions(self.text_column, self.label_column, self.encoding, header_row)
@@ -248,32 +255,34 @@ class Reading(NamedTuple):
             self.format,
             seen=seen,
             attached=self.attached,
-            needs_content=needs_content,
+            require_content=require_content,
             outside=self.outside,
             read_imap_folder=_read_imap_folder,
-            tell=partial(_tell, quiet),
+            on_note=partial(_print_reading_note, quiet),
         )
 
 
-# Guesses about a table: even a quiet command prints them.
+# Remedies of notes on guesses about a table, which even a quiet command prints.
 _GUESSES = {
     *(Remedy.NAME_TEXT_COLUMN, Remedy.OTHER_LABEL_COLUMN, Remedy.NAME_ENCODING),
     *(Remedy.HEADER_IS_MESSAGE, Remedy.SAVE_SHEET),
 }
 
 
-def _tell(quiet: bool, what: SourceError) -> None:
-    # `train` prints a note on the label column only where the labels do not fit.
-    is_unasked = quiet and what.remedy not in _GUESSES
-    if not (is_unasked or what.remedy is Remedy.NAME_ANOTHER_LABEL):
-        note_reading(what)
+def _print_reading_note(quiet: bool, note: SourceError) -> None:
+    # `train` prints a note on the label column only if the labels do not fit.
+    is_unasked = quiet and note.remedy not in _GUESSES
+    if not (is_unasked or note.remedy is Remedy.NAME_ANOTHER_LABEL):
+        notes.note_reading(note)
 
 
-def _read_imap_folder(name: str, only_read: bool) -> Iterator[tuple[str, bytes]]:
+def _read_imap_folder(
+    name: str, only_read: bool, skips: source.Skips
+) -> Iterator[tuple[str, bytes]]:
     """Yield the messages of a folder at a mail server, each with its address."""
-    from nbspam.cli.accounts import messages_at  # only mail at a server needs it
+    from nbspam.cli.accounts import read_messages_at  # only mail at a server needs it
 
-    return messages_at(name, only_read)
+    return read_messages_at(name, only_read, skips)
 
 
 def refuse_stdin_twice(names: Sequence[str]) -> None:
@@ -282,43 +291,49 @@ def refuse_stdin_twice(names: Sequence[str]) -> None:
         raise OptionError("-: standard input is named twice; name it once")
 
 
-@section("Cut-offs")
-class Cutting(NamedTuple):
-    """The cut-offs; None is the model's."""
+@command.section("Cut-offs")
+class CutOffOptions(NamedTuple):
+    """The cut-offs; None means the model's cut-off."""
 
-    spam_cutoff: float | None = option(
+    spam_cutoff: float | None = command.option(
         type=PROBABILITY, help="Classify as spam when P(spam) > P. [default: the model's; 0.9]"
     )
-    ham_cutoff: float | None = option(
+    ham_cutoff: float | None = command.option(
         type=PROBABILITY,
         help="Classify as ham when P(spam) <= P, and as unsure in between. [default: the model's;"
         " 0.5]",
     )
-    ham_cost: float | None = rare_option(
+    ham_cost: float | None = command.rare_option(
         metavar="L",
         type=float,
         help="Cost of a false positive relative to a false negative; both cut-offs become L/(1+L).",
     )
+    trust_elsewhere: bool | None = command.rare_option(
+        "--trust-elsewhere/--doubt-elsewhere",
+        default=None,
+        help="Call mail from elsewhere spam as easily as mail by servers whose mail was learned, or"
+        " only if the model is surer. [default: the model's; doubt]",
+    )
 
     @property
     def is_given(self) -> bool:
-        """Whether one of them was given."""
+        """Whether any of the options was given."""
         return any(value is not None for value in self)
 
     def check(self) -> None:
         """Raise OptionError for cut-offs that are wrong with any model."""
         # A ham cut-off above the model's spam cut-off is wrong only for that model.
-        CutOffs(1.0, 0.0).changed(*self)
+        CutOffs(1.0, 0.0).overridden(*self)
 
-    def of(self, metadata: Metadata) -> CutOffs:
+    def for_model(self, metadata: Metadata) -> CutOffs:
         """Return the cut-offs for a model; raises OptionError."""
         classes = metadata.settings.classes
         self.check_classes(classes)
-        cut_offs = CutOffs.of_model(metadata)
-        return cut_offs if len(classes) > 2 else cut_offs.changed(*self)
+        cut_offs = CutOffs.from_model(metadata)
+        return cut_offs if len(classes) > 2 else cut_offs.overridden(*self)
 
     def check_classes(self, classes: Sequence[str]) -> None:
-        """Raise OptionError for cut-offs where there are three or more classes."""
+        """Raise OptionError for cut-offs with three or more classes."""
         if len(classes) > 2 and self.is_given:
             names = ", ".join(map(repr, classes[:_CLASSES_NAMED]))
             more = ", …" if len(classes) > _CLASSES_NAMED else ""
@@ -327,29 +342,18 @@ class Cutting(NamedTuple):
                 f" ({names}{more}); leave out the cut-offs, or correct a wrong label"
             )
 
-    def of_new(self) -> CutOffs:
+    def for_new_model(self) -> CutOffs:
         """Return the cut-offs for a new model; raises OptionError."""
-        return CutOffs().changed(*self)
+        return CutOffs().overridden(*self)
 
 
-def config_files(*senders: str) -> dict[str, str]:
-    """Return what each file of the user's settings is.  senders: entries of their lists."""
-    files = {
-        os.path.expanduser(entry.removeprefix(LIST_FILE)): "a list of senders"  # noqa: PTH111
-        for entry in senders
-        if entry.startswith(LIST_FILE)
-    }
-    config = command.config_file()
-    return files | ({config: "the config file"} if config else {})
+_senders = partial(command.option, metavar="SENDER", multiple=True, configurable=True)
+_NEED_PROOF = "--allow --user-models"  # options for senders who must be authenticated
 
 
-_senders = partial(option, metavar="SENDER", multiple=True, in_file=True)
-_PROVED = "--allow --user-models"  # what has senders that need a proof
-
-
-@section("Senders")
+@command.section("Senders")
 class SenderOptions(NamedTuple):
-    """Whose mail is never spam, and whose always."""
+    """The senders whose mail is never spam or always spam."""
 
     allow: tuple[str, ...] = _senders(
         help="Mail of boss@example.org, @example.org, *@*.example.org or of a list, file:FILE, is"
@@ -358,31 +362,33 @@ class SenderOptions(NamedTuple):
     block: tuple[str, ...] = _senders(help="Mail of such senders is spam.")
     auth_host: tuple[str, ...] = _senders(
         metavar="HOST",
-        seldom=True,
-        needs=_PROVED,
+        advanced=True,
+        requires=_NEED_PROOF,
         help="Your mail server, as the Authentication-Results that it writes name it: they prove"
         " who sent a mail.",
     )
-    trust_from: bool = rare_flag(
-        needs=_PROVED, in_file=True, help="Believe From without a proof; anybody can forge it."
+    trust_from: bool = command.rare_flag(
+        requires=_NEED_PROOF,
+        configurable=True,
+        help="Believe From without a proof; anybody can forge it.",
     )
 
     def lists(self, *hosts: str | None) -> "SenderLists | None":
-        """Return the lists, None without any; raises OptionError.
+        """Return the lists of senders, or None; raises OptionError.
 
-        hosts: servers in place of those of --auth-host, for one place of mail.
+        hosts: servers that replace --auth-host, for a place of mail.
         """
         if not (self.allow or self.block):
             return None
         from nbspam.reading.senders import sender_lists  # not loaded without lists
 
-        names = command.place_of("--allow"), command.place_of("--block")
+        names = command.option_origin("--allow"), command.option_origin("--block")
         named = tuple(host for host in hosts if host)
         return sender_lists(self.allow, self.block, named or self.auth_host, self.trust_from, names)
 
 
-def _ham_limit(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
-    """Return the share of a text such as 0.1% or 0.001; raises OptionError."""
+def _parse_ham_limit(ctx: click.Context, param: click.Parameter, text: str | None) -> float | None:
+    """Parse a share such as 0.1% or 0.001; raises OptionError."""
     if text is None:
         return None
     try:
@@ -394,4 +400,6 @@ def _ham_limit(ctx: click.Context, param: click.Parameter, text: str | None) -> 
     return share
 
 
-ham_limit_option = partial(option, metavar="P%", callback=_ham_limit, under="Cut-offs")
+ham_limit_option = partial(
+    command.option, metavar="P%", callback=_parse_ham_limit, help_heading="Cut-offs"
+)

@@ -1,4 +1,4 @@
-"""The `nbspam` command; each sub-command has its own file, loaded when it is called."""
+"""The `nbspam` command; the file of a subcommand is loaded only when it is called."""
 
 import io
 import os
@@ -14,25 +14,25 @@ from nbspam.errors import ExitCode
 
 
 def run_program(
-    arguments: list[str], pipe: object, describe: Callable[[BaseException], tuple[int, str]]
+    arguments: list[str], passage: object, describe: Callable[[BaseException], tuple[int, str]]
 ) -> tuple[int, str | None]:
-    """Run the program; return its exit code, and the sentence on what went wrong, None if nothing.
+    """Run the program; return its exit code and the error message, None without an error.
 
-    pipe: of the message that `classify` passes through, if it does.
-    describe: returns the code and the sentence of an error that is not of the command line.
-    The sentence is empty where silence is wanted, and the help if a command is missing.
+    passage: the `Passage` of the message that `classify` passes through, or None.
+    describe: returns exit code and message for errors of other libraries.
+    An empty message prints nothing.  If a command is missing, the message is the help.
     """
-    # The processes are ours: threads of BLAS took 11 s of CPU for a fit that takes 4.
+    # nbspam starts processes itself: with threads of BLAS, a fit of 4 s takes 11 s of CPU.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if os.environ.get("NO_COLOR"):
-        # rich obeys it by itself; click needs to be told.
+        # rich reads NO_COLOR itself; click does not.
         nbspam.context_settings["color"] = False
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             raw: object = stream.buffer
             if isinstance(raw, io.RawIOBase):
-                # With PYTHONUNBUFFERED a short write would be taken for a whole one.
+                # With PYTHONUNBUFFERED, Python would not complete a short write.
                 encoding = stream.encoding
                 stream.detach()
                 buffer = io.BufferedWriter(raw)
@@ -42,7 +42,7 @@ def run_program(
     if sys.stdout is None:
         return (ExitCode.ERROR, "standard output is closed; open it, or redirect it to /dev/null")
     try:
-        program = Program(pipe, describe)
+        program = Program(passage, describe)
         returned: Any = nbspam.main(arguments, "nbspam", standalone_mode=False, obj=program)
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001 (the message must pass)
@@ -50,13 +50,13 @@ def run_program(
             import traceback
 
             traceback.print_exc()
-        from nbspam.cli.notes import outcome
+        from nbspam.cli.notes import describe_failure
 
-        return outcome(error, describe)
+        return describe_failure(error, describe)
     return returned if isinstance(returned, int) else ExitCode.DONE, None
 
 
-# The program comes last: where this file is cut off, there is none, and a message passes unchanged.
+# `nbspam` is defined last: if this file is truncated, the import fails, and mail passes unchanged.
 _FILES = {
     "train": ("train:train", "Train a model on labelled messages"),
     "classify": ("classify:classify", "Classify messages as spam or ham"),
@@ -86,7 +86,7 @@ def nbspam() -> None:
       nbspam explain message.eml
       nbspam eval --folds 10 messages.tsv
 
-    The model file is the one given with -m/--model, else $NBSPAM_MODEL, else that of the config
+    The model file is the one given with -m/--model, else $NBSPAM_MODEL, else `model` of the config
     file, else a file in your data folder.  `nbspam config` prints the settings of the config file,
     ~/.config/nbspam/config.toml or $NBSPAM_CONFIG.  `nbspam COMMAND --help` describes a command and
     its options.

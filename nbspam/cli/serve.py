@@ -4,21 +4,35 @@ import logging
 import socket
 from contextlib import suppress
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 
 from nbspam.cli import notes
-from nbspam.cli.command import LOG, command, flag, is_typed, option, place_of, rare_option, section
-from nbspam.cli.options import BASE, FILE_PATH, MODEL, QUIET, Cutting, SenderOptions
-from nbspam.errors import NbspamError, OptionError, needs_extra
+from nbspam.cli.command import (
+    command,
+    flag,
+    given_on_command_line,
+    option,
+    option_origin,
+    rare_option,
+    section,
+)
+from nbspam.cli.options import BASE, FILE_PATH, MODEL, QUIET, CutOffOptions, SenderOptions
+from nbspam.errors import OptionError
 from nbspam.reading.senders import SenderLists
-from nbspam.serving import server as spamd_server
-from nbspam.serving.clients import Limits
-from nbspam.serving.log import STDERR, Entry, Log
-from nbspam.serving.models import Opening, Setup, UserFiles
+from nbspam.serving.log import (
+    ENTRIES,
+    LOGGER,
+    STDERR,
+    SYSLOG_SOCKET,
+    can_log,
+    is_entry,
+    make_handler,
+)
+from nbspam.serving.models import Limits, Models, Setup, UserFiles
+from nbspam.serving.prefork import Server
 from nbspam.serving.sockets import check_place, name_of, passed_sockets, tcp_sockets, unix_socket
 from nbspam.workers import all_cores
 
@@ -28,32 +42,32 @@ _CUT_OFFS = {
     "--ham-cutoff": "the ham cut-off",
     "--ham-cost": "the ham cost",
 }
-_logger = logging.getLogger(__name__)
+_logger = logging.getLogger(LOGGER)
 
 
-def _mode(ctx: click.Context, param: click.Parameter, value: str) -> int:
-    """Return a file mode given in octal, as for chmod."""
+def _parse_mode(ctx: click.Context, param: click.Parameter, value: str) -> int:
+    """Parse a file mode in octal, as for chmod."""
     try:
         mode = int(value, 8)
     except ValueError:
         mode = -1
     if not 0 <= mode <= 0o777:
         raise OptionError(
-            f"{place_of('--socket-mode', ctx)} {value!r} is not a file mode; 0600 is for the owner"
-            " only, 0660 for the group too"
+            f"{option_origin('--socket-mode', ctx)} {value!r} is not a file mode; 0600 is for the"
+            " owner only, 0660 for the group too"
         )
     return mode
 
 
 @section("Sockets")
-class Listening(NamedTuple):
-    """Where to listen."""
+class SocketOptions(NamedTuple):
+    """The sockets to listen on."""
 
     socket: Path | None = option(metavar="PATH", type=FILE_PATH, help="Listen on a Unix socket.")
     socket_mode: int = option(
         metavar="MODE",
-        needs="--socket --metrics",
-        callback=_mode,
+        requires="--socket --metrics",
+        callback=_parse_mode,
         default="0600",
         help="Set the file mode of that socket; 0660 lets its group connect.",
     )
@@ -61,8 +75,8 @@ class Listening(NamedTuple):
         metavar="HOST:PORT", help="Listen on TCP; spamc's default port is 783."
     )
     allow_any_address: bool = flag(
-        seldom=True,
-        needs="--listen --metrics",
+        advanced=True,
+        requires="--listen --metrics",
         help="Let --listen and --metrics take an address that other machines can connect to.",
     )
     metrics: str | None = option(
@@ -73,12 +87,12 @@ class Listening(NamedTuple):
 
 
 @section("Serving")
-class Serving(NamedTuple):
-    """What clients may do, and what the server writes."""
+class ServerOptions(NamedTuple):
+    """Limits for clients, and the server's output."""
 
     tell: bool = flag(help="Let clients teach the model (spamc -L).")
     x_spam: bool = flag(
-        seldom=True,
+        advanced=True,
         help="Also write X-Spam-Flag, X-Spam-Level and X-Spam-Status, for recipes that look for"
         " them.",
     )
@@ -100,20 +114,20 @@ class Serving(NamedTuple):
         help="Serve at most N clients at a time; others wait.",
     )
     log: str | None = option(
-        type=LOG.type,
+        type=click.Choice(["syslog", "stderr"]),
         help="Log a line for each message and each problem of the server to syslog or standard"
         " error.",
     )
     user_models: Path | None = option(
         metavar="DIR",
         type=FILE_PATH,
-        help="Give each user (spamc -u) a model of their own, DIR/NAME.json, with that of --model"
-        " as its base; a path with %u puts it elsewhere.",
+        help="Give each user (spamc -u) a model of their own, DIR/NAME.json, with the model"
+        " of --model as its base; a path with %u puts it elsewhere.",
     )
     max_users: int = rare_option(
         type=click.IntRange(0),
         default=_DEFAULTS.max_users,
-        needs="--user-models",
+        requires="--user-models",
         help="With --user-models, let no message create a model once N users have one.",
     )
     workers: int | None = option(
@@ -122,46 +136,48 @@ class Serving(NamedTuple):
     )
 
 
-def check(cutting: Cutting, listening: Listening, serving: Serving) -> None:
-    """Raise OptionError for wrong cut-offs and places; names of hosts are not looked up."""
+def check(
+    cut_off_options: CutOffOptions, socket_options: SocketOptions, server_options: ServerOptions
+) -> None:
+    """Raise OptionError for wrong cut-offs and addresses; host names are not resolved."""
     try:
-        cutting.check()
+        cut_off_options.check()
     except OptionError as error:
-        for flag, words in _CUT_OFFS.items():  # the sentence begins with the one to correct
+        for flag, words in _CUT_OFFS.items():  # the error starts with the wrong cut-off
             if error.problem.startswith(words):
-                raise OptionError(f"{place_of(flag)}: {error.problem}", error.remedy) from error
+                raise OptionError(
+                    f"{option_origin(flag)}: {error.problem}", error.remedy
+                ) from error
         raise
-    if not serving.timeout > 0:  # it is not a number
-        raise OptionError(f"{place_of('--timeout')} must be a number of seconds, such as 60")
-    if serving.user_models is not None and is_typed("base"):
+    if not server_options.timeout > 0:  # it is not a number
+        raise OptionError(f"{option_origin('--timeout')} must be a number of seconds, such as 60")
+    if server_options.user_models is not None and given_on_command_line("base"):
         raise OptionError(
             "with --user-models the model of --model is the base of every user's; leave out --base"
         )
-    if listening.metrics and find_spec("prometheus_client") is None:
-        raise NbspamError(needs_extra("--metrics", "prometheus_client", "serve"))
-    for name, place in (("--listen", listening.listen), ("--metrics", listening.metrics)):
+    for name, place in (("--listen", socket_options.listen), ("--metrics", socket_options.metrics)):
         if place is None or (name == "--metrics" and _is_path(place)):
             continue
         try:
-            check_place(place, listening.allow_any_address)
+            check_place(place, socket_options.allow_any_address)
         except OptionError as error:
-            raise OptionError(f"{place_of(name)} {error.problem}", error.remedy) from error
+            raise OptionError(f"{option_origin(name)} {error.problem}", error.remedy) from error
 
 
 def _is_path(address: str | None) -> bool:
-    """Return whether --metrics names a Unix socket."""
+    """Return whether the address of --metrics is a Unix socket."""
     return address is not None and "/" in address
 
 
 @command("serve", table="serve")
 def serve(
     *,
-    listening: Listening,
+    socket_options: SocketOptions,
     model: Path = MODEL,
     base: str | None = BASE,
-    cutting: Cutting,
+    cut_off_options: CutOffOptions,
     senders: SenderOptions,
-    serving: Serving,
+    server_options: ServerOptions,
     quiet: bool = QUIET,
 ) -> None:
     """Answer SpamAssassin's spamc and every other program that speaks the spamd protocol.
@@ -181,64 +197,62 @@ def serve(
       nbspam serve --socket nbspam.sock --log syslog --metrics 127.0.0.1:9783
       journalctl -t nbspam --grep verdict=spam --since today
     """
-    check(cutting, listening, serving)
-    if is_typed("socket") != is_typed("listen"):  # the other place is the config file's
-        if is_typed("socket"):
-            listening = listening._replace(listen=None)
+    check(cut_off_options, socket_options, server_options)
+    if given_on_command_line("socket") != given_on_command_line(
+        "listen"
+    ):  # the other socket comes from the config file
+        if given_on_command_line("socket"):
+            socket_options = socket_options._replace(listen=None)
         else:
-            listening = listening._replace(socket=None)
-    log = Log(serving.log) if serving.log else None
+            socket_options = socket_options._replace(socket=None)
     context = click.get_current_context()
     resource = context.with_resource
-    # It handles what the server and this file log.
-    logger, handler = logging.getLogger("nbspam"), _Handler(log, quiet)
-    logger.setLevel(logging.INFO)
-    logger.addHandler(handler)
-    context.call_on_close(partial(logger.removeHandler, handler))
-    # The model first: without one there is no reason to listen.
-    if base is not None and serving.user_models is not None:  # of the environment or a config file
+    _log_to(server_options.log, quiet)
+    # Fail without a model before opening a socket.
+    # Here a base comes from the environment or a config file.
+    if base is not None and server_options.user_models is not None:
         _logger.info(f"{base}: is not used; with --user-models {model} is the base")
         base = None
     limits = Limits(
-        serving.max_size, serving.timeout, serving.connections, max_users=serving.max_users
+        server_options.max_size,
+        server_options.timeout,
+        server_options.connections,
+        max_users=server_options.max_users,
     )
     lists = senders.lists()
-    if lists is None and serving.user_models is not None:  # users may have lists
+    if lists is None and server_options.user_models is not None:  # users may have lists
         lists = SenderLists((), (), senders.auth_host, senders.trust_from)
     setup = Setup(
         model,
-        tuple(cutting),
+        tuple(cut_off_options),
         None if base is None else Path(base),
-        None if serving.user_models is None else UserFiles.of(serving.user_models),
-        serving.workers or all_cores(),
+        None if server_options.user_models is None else UserFiles.of(server_options.user_models),
+        server_options.workers or all_cores(),
         limits=limits,
-        can_tell=serving.tell,
-        x_spam=serving.x_spam,
+        can_tell=server_options.tell,
+        x_spam=server_options.x_spam,
         senders=lists,
     )
-    # This process classifies nothing: the workers have what is kept.
-    current = setup.common(Opening(cutting.of, words=0, in_memory=0))
-    opened_model = current.use()
-    of_model = opened_model.filter.metadata
-    notes.note_lacking(model, of_model)
-    notes.note_older(opened_model.path, of_model, opened_model.filter.classifier.base, _logger.info)
-    del opened_model
+    models = Models(setup)
+    version = models.common.version
+    notes.note_one_class(model, version.metadata)
+    notes.note_older(model, version.metadata, version.classifier.base, _logger.info)
 
     def sockets(path: Path | str | None, address: str | None) -> list[socket.socket]:
-        """Open those of a path and of an address."""
+        """Open the Unix socket and the TCP sockets, if given."""
         listeners = []
         if path is not None:
-            listeners.append(resource(unix_socket(Path(path), listening.socket_mode)))
+            listeners.append(resource(unix_socket(Path(path), socket_options.socket_mode)))
         if address is not None:
-            listeners += resource(tcp_sockets(address, listening.allow_any_address))
+            listeners += resource(tcp_sockets(address, socket_options.allow_any_address))
         return listeners
 
-    listeners = [*passed_sockets(), *sockets(listening.socket, listening.listen)]
+    listeners = [*passed_sockets(), *sockets(socket_options.socket, socket_options.listen)]
     if not listeners:
         raise OptionError(
             "there is no socket to listen on; name one with --socket PATH or --listen 127.0.0.1:783"
         )
-    metrics = listening.metrics
+    metrics = socket_options.metrics
     metrics_listeners = sockets(metrics, None) if _is_path(metrics) else sockets(None, metrics)
 
     def log_start() -> None:
@@ -246,31 +260,36 @@ def serve(
         if metrics_listeners:
             sentence += f", and its metrics on {', '.join(map(name_of, metrics_listeners))}"
         _logger.info(sentence)
-        if log and log.problem:
-            _note(f"{log.problem}; lines are dropped until it works")
 
-    server = spamd_server.Server(setup, current, log)
-    spamd_server.serve(server, listeners, metrics_listeners, log_start)
+    Server(setup, models, listeners, metrics_listeners).run(log_start)
     _logger.info(f"stopped serving {model}")
 
 
-class _Handler(logging.Handler):
-    """Writes what is about no message to the log, if there is one, and to standard error."""
+def _log_to(destination: str | None, quiet: bool) -> None:
+    """Send the server's notes to standard error, and to a log together with its entries."""
+    logger = logging.getLogger("nbspam")
+    logger.setLevel(logging.INFO)
+    handlers: list[logging.Handler] = []
+    entries = logging.getLogger(ENTRIES)
+    entries.setLevel(logging.INFO if destination else logging.CRITICAL)
+    click.get_current_context().call_on_close(partial(entries.setLevel, logging.NOTSET))
+    if destination is not None:
+        handlers.append(make_handler(destination))
+        if not can_log(handlers[0]):
+            _note(f"{SYSLOG_SOCKET}: no syslog answers there; lines are dropped until one does")
+    if destination != STDERR:
+        handlers.append(_Console(logging.WARNING if quiet else logging.INFO))
+    for handler in handlers:
+        logger.addHandler(handler)
+        click.get_current_context().call_on_close(partial(logger.removeHandler, handler))
 
-    def __init__(self, log: Log | None, quiet: bool) -> None:
-        super().__init__()
-        self._log, self._quiet = log, quiet
+
+class _Console(logging.Handler):
+    """Writes sentences about the server to standard error."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        sentence, is_warning = record.getMessage(), record.levelno >= logging.WARNING
-        if self._log:
-            note, error = ("", sentence) if is_warning else (sentence, "")
-            self._log.write(Entry("serve", note=note, error=error))
-            is_noted = not (is_warning or self._quiet or self._log.destination == STDERR)
-        else:
-            is_noted = is_warning or not self._quiet
-        if is_noted:
-            _note(sentence)
+        if not is_entry(record):
+            _note(record.getMessage())
 
 
 def _note(sentence: str) -> None:

@@ -1,11 +1,14 @@
-"""Output for people: the width of the terminal, folded text, colours."""
+"""Output: results as JSON or sentences, the width of the terminal, folded text, colours."""
 
+import json
 import os
 import sys
+from collections.abc import Iterable, Mapping
 
 import click
 
-from nbspam.display.lines import HARD_SPACE, StyledLine, folded_sentence, folded_text
+from nbspam.display.lines import HARD_SPACE, StyledLine, fold_sentence, fold_text
+from nbspam.scoring.verdict import rounded
 
 _USUAL_WIDTH = 80  # columns, in a pipe or of a terminal of unknown width
 
@@ -24,28 +27,42 @@ def terminal_width() -> int | None:
 
 
 def page_width() -> int:
-    """Return the width of running text."""
+    """Return the columns for running text."""
     return terminal_width() or _USUAL_WIDTH
 
 
-def echo_paragraph(text: str, indent: int = 0, *, breaks_words: bool = False) -> None:
-    """Print a text in lines of the terminal's width, of 80 columns in a pipe.
+def echo_paragraph(text: str, indent: int = 0, *, break_words: bool = False) -> None:
+    """Print a text in lines of the terminal's width, or of 80 columns in a pipe.
 
-    indent: blanks before each line but the first.
-    breaks_words: whether what is longer than a line is broken; a path must stay one.
+    indent: blanks before each line except the first.
+    break_words: break words that are longer than a line; False keeps a path whole.
     """
-    for line in folded_text(text, page_width(), indent, breaks_words=breaks_words):
+    for line in fold_text(text, page_width(), indent, break_words=break_words):
         click.echo(line)
 
 
+def print_result(
+    form: str, fields: Mapping[str, object], sentences: Iterable[str], quiet: bool = False
+) -> None:
+    """Print a result as JSON or as sentences; quiet: no sentences.
+
+    sentences: empty sentences are skipped.
+    """
+    if form == "json":
+        click.echo(json.dumps(rounded(fields)))
+    elif not quiet:
+        for sentence in filter(None, sentences):
+            echo_sentence(sentence)
+
+
 def echo_sentence(text: str) -> None:
-    """Print a sentence in lines of that width, all but the first with two blanks before."""
-    for line in folded_sentence(text, page_width()):
+    """Print a sentence in lines of the same width; later lines are indented by two blanks."""
+    for line in fold_sentence(text, page_width()):
         click.echo(line)
 
 
 def unbroken(name: object) -> str:
-    """Return a name, such as a path, with blanks that `echo_paragraph` keeps in one line."""
+    """Replace blanks in a name, such as a path, so that `echo_paragraph` keeps it in a line."""
     return str(name).replace(" ", HARD_SPACE)
 
 
@@ -55,12 +72,12 @@ def has_colours() -> bool:
 
 
 def echo_line(line: StyledLine) -> None:
-    """Print a line in its colours: red and underlined for, green against, bold if strongly."""
-    shown = ""
+    """Print a styled line: red and underlined for spam, green for ham, bold if strong."""
+    styled_text = ""
     for text, emphasis in line:
         if emphasis:
             colour, is_strong = "red" if emphasis > 0 else "green", abs(emphasis) == 2
             underline = emphasis > 0 or None  # None: no mark of its end
             text = click.style(text, colour, bold=is_strong or None, underline=underline)
-        shown += text
-    click.echo(shown)
+        styled_text += text
+    click.echo(styled_text)

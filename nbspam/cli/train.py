@@ -1,171 +1,50 @@
-"""`nbspam train`: what it learns, and what it prints of the new or changed model."""
+"""`nbspam train`: training, updating, and the sentences on the new or changed model."""
 
-import json
-import math
+import os
 import sys
-from array import array
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
-from nbspam.cli import notes, options
+from nbspam.cli import learning_options, notes, options, terminal
 from nbspam.cli.command import command, flag, rare_flag, section
-from nbspam.cli.learning_options import Learning, Sources
-from nbspam.cli.notes import NoTrace, note
-from nbspam.cli.options import Cutting, Reading
-from nbspam.cli.progress import cutter, progress, shown_passes, work_place
-from nbspam.errors import OptionError, Remedy, TrainingError, counted, one_line
-from nbspam.learning import update
+from nbspam.cli.progress import open_executor, progress, progress_passes, size_of, training_run
+from nbspam.errors import OptionError, Remedy, counted, one_line
+from nbspam.learning import pruning, update
+from nbspam.learning.learner import Learner
 from nbspam.learning.settings import TrainingSettings, first_metadata
 from nbspam.learning.update import Change, PendingMessages
-from nbspam.names import FEW, is_first_row, rare_classes
-from nbspam.reading.message import RawMessage
-from nbspam.reading.source import MBOX_FORMAT, STDIN, ReadingNote, Skips
-from nbspam.scoring.rules import Score, rule_of
-from nbspam.scoring.verdict import rounded
+from nbspam.names import FEW
+from nbspam.reading.source import MBOX_FORMAT, STDIN, Skips
 from nbspam.store import model_file
 from nbspam.store.lookup import Lookup
 from nbspam.store.metadata import Metadata, with_columns
 from nbspam.tokens.tokenized import TokenizedMessage
-from nbspam.workers import PIECE, Executor, in_batches, rare_collections, tokenized
+from nbspam.workers import (
+    PIECE_LIMITS,
+    Executor,
+    batch_messages,
+    rare_collections,
+    tokenize_messages,
+)
 
 if TYPE_CHECKING:  # one message is learned without numpy
-    from nbspam.errors import SourceError
-    from nbspam.evaluation.messages import DoubtedLabels
-    from nbspam.evaluation.metrics import Figures
-    from nbspam.learning.training import Piece, TrainingRun
-    from nbspam.reading.cutting import SourcePiece
+    from nbspam.evaluation.estimate import Estimate
+    from nbspam.learning.training import TrainingRun
     from nbspam.store.writing import LockWait
-
-
-_SHOWN = 5  # classes named
-_ESTIMATED = 20  # messages of each class for an estimate
-_NAMED = 3  # messages of two or more classes that are named
-
-
-class ClassSizes:
-    """Counts the messages of each class, and keeps the first sources of each."""
-
-    def __init__(self) -> None:
-        self.n_shared: int | None = None  # messages in two or more classes; None: unknown
-        self.columns: list[tuple[str, str]] = []  # of the tables: with texts and labels
-        self._columns: list[SourceError] = []
-        self._sizes: dict[str, int] = {}
-        self._first: dict[str, list[str]] = {}  # the first sources of each, FEW at most
-
-    def hear(self, say: Callable[["SourceError"], None], what: "SourceError") -> None:
-        """Print a note on a source; keep that on its label column until the labels do not fit."""
-        if what.remedy is Remedy.NAME_ANOTHER_LABEL:
-            self._columns.append(what)
-        else:
-            say(what)
-
-    def note_columns(self) -> None:
-        """Print the kept notes on label columns."""
-        for what in self._columns:
-            notes.note_reading(what)
-
-    @contextmanager
-    def fitting(self) -> Iterator[None]:
-        """Print the notes on label columns if training fails; raises that TrainingError.
-
-        For one class it names --update, which takes one.
-        """
-        try:
-            yield
-        except TrainingError as error:
-            self.note_columns()
-            if error.remedy is Remedy.GIVE_TWO_CLASSES:
-                error = TrainingError(error.problem, Remedy.TWO_CLASSES_OR_UPDATE)
-            raise error from None
-
-    def __call__(self, messages: Iterable[TokenizedMessage]) -> Iterator[TokenizedMessage]:
-        """Yield the messages, and count them."""
-        for message in messages:
-            label = message.label or ""
-            self.add({label: 1}, {label: [message.source]})
-            yield message
-
-    def report_shared(
-        self, n: int, examples: Sequence[Mapping[str, str]], quiet: bool, strict: bool
-    ) -> None:
-        """Print a note on n messages that are in two or more classes.
-
-        examples: class -> first source, of some of the messages.
-        """
-        self.n_shared = n
-        if not n:
-            return
-        where = [
-            " and ".join(
-                f"{one_line(source)} as {name}" for name, source in list(example.items())[:_SHOWN]
-            )
-            for example in examples[:_NAMED]
-        ]
-        where += [f"and {n - len(where):,} more"] if 0 < len(where) < n else []
-        details = f" ({'; '.join(where)})" if where else ""
-        what = (
-            f"{counted(n, 'message')} {'is' if n == 1 else 'are'} in two or more classes{details}"
-        )
-        if strict:
-            raise TrainingError(f"{what}; correct the labels, or leave out --strict")
-        if not quiet:
-            note(f"{what}; correct the labels if that is a mistake")
-
-    def add(self, sizes: Mapping[str, int], first: Mapping[str, list[str]]) -> None:
-        """Add class counts made elsewhere; first: sources of the first messages of each class."""
-        for name, n in sizes.items():
-            self._sizes[name] = self._sizes.get(name, 0) + n
-            sources = self._first.setdefault(name, [])
-            sources += first[name][: FEW - len(sources)]
-
-    def note_unread(self, quiet: bool) -> None:
-        """Say, unless quiet, that --seen has left no message to learn."""
-        if not (self._sizes or quiet):
-            note(
-                "no message is marked as read by its owner, so none was learned; leave out --seen"
-                " to learn those that are not, too"
-            )
-
-    def note_small(self, strict: bool) -> None:
-        """Print notes on classes of a few messages beside two large ones, with their sources.
-
-        Raises TrainingError if strict.
-        """
-        small = rare_classes(self._sizes)
-        if small and strict:
-            where = ", ".join(map(one_line, self._first[small[0]]))
-            only = counted(self._sizes[small[0]], "message")
-            raise TrainingError(
-                f"the class {small[0]!r} has only {only} ({where}); correct the label, or leave out"
-                " --strict"
-            )
-        for name in small[:_SHOWN]:
-            only = f"{counted(self._sizes[name], 'message')} of {sum(self._sizes.values()):,}"
-            where = ", ".join(map(one_line, self._first[name]))
-            header = ""
-            if is_first_row(self._first[name], chain(*self._first.values())):
-                header = ", or add --header-row yes if that row names the columns"
-            note(
-                f"the class {name!r} has only {only} ({where}); if the label is wrong, correct it"
-                f"{header}: cut-offs need two classes, and there are {len(self._sizes)}"
-            )
-        if len(small) > _SHOWN:
-            note(f"{len(small) - _SHOWN} more classes have at most {FEW} messages each")
+    from nbspam.tokens.tokenized import Batch
 
 
 @section("Model")
-class Writing(NamedTuple):
-    """What to do with the model file."""
+class ModelFileOptions(NamedTuple):
+    """The options for the model file."""
 
     update: bool = flag(
-        "--update", excludes="--replace", help="Add to the model; create it if it does not exist."
+        "--update",
+        conflicts_with="--replace",
+        help="Add to the model; create it if it does not exist.",
     )
     replace: bool = flag("--replace", help="Overwrite the model file if it exists.")
     ledger: bool = rare_flag(
@@ -179,20 +58,20 @@ class Writing(NamedTuple):
     )
     seen: bool = flag(
         "--seen",
-        under="Sources",
+        help_heading="Sources",
         formats=(MBOX_FORMAT,),
         help="Read only messages of a Maildir or mbox that were read and not deleted.",
     )
     verbose: bool = flag(
         "-v",
         "--verbose",
-        under="Output",
-        excludes="--quiet",
+        help_heading="Output",
+        conflicts_with="--quiet",
         help="After training, print the whole estimate with its intervals.",
     )
-    # It needs all messages at once; --base learns them one by one.
+    # Needs all messages at once, whereas --base learns them one by one.
     max_ham_blocked: float | None = options.ham_limit_option(
-        excludes="--spam-cutoff --ham-cutoff --ham-cost --update --base",
+        conflicts_with="--spam-cutoff --ham-cutoff --ham-cost --update --base",
         help="Choose and store the lowest spam cut-off that marks at most this share of ham as"
         " spam.",
     )
@@ -203,56 +82,55 @@ class Training(NamedTuple):
 
     model: Path
     settings: TrainingSettings
-    cutting: Cutting
-    writing: Writing
+    cut_off_options: options.CutOffOptions
+    file_options: ModelFileOptions
     form: str
-    quiet: bool  # print no text but errors
+    quiet: bool  # print only errors
     skips: Skips
-    trace: NoTrace
     wait: "LockWait"  # for the model's lock
-    sizes: ClassSizes  # of what was read
+    tally: learning_options.LabelTally  # the labels of the messages read
+    labels: frozenset[str] = frozenset()  # labels given by options
 
     def read(self) -> dict[str, int | None]:
-        """Return the JSON fields about reading."""
-        return {"skipped": self.skips.count, "in_two_classes": self.sizes.n_shared}
+        """Return the JSON fields about the messages read."""
+        return {"skipped": self.skips.count, "in_two_classes": self.tally.n_shared}
 
 
 def _check(
-    sources: Sources,
+    sources: learning_options.Sources,
     model: Path,
-    writing: Writing,
-    cutting: Cutting,
-    learning: Learning,
-    reading: Reading,
+    file_options: ModelFileOptions,
+    cut_off_options: options.CutOffOptions,
+    training_options: learning_options.TrainingOptions,
+    reading: options.Reading,
 ) -> None:
     """Raise OptionError for options that are wrong with any model."""
-    if writing.dry_run and not (writing.update and model.exists()):
+    if file_options.dry_run and not (file_options.update and model.exists()):
         raise OptionError(
             f"--dry-run: says what --update would add to a model, and {model} is not updated; add"
             " --update and name a model that exists, or leave it out"
         )
-    cutting.of_new()  # raises for those of no new model
-    if not (writing.update and model.exists() and not model.is_dir()):
-        learning.settings()  # raises for a senseless value
+    cut_off_options.for_new_model()  # raises for wrong cut-offs
+    if not (file_options.update and model.exists() and not model.is_dir()):
+        training_options.settings()  # raises for a value out of bounds
     reading.check(sources.names_without_labels())
 
 
-@command("train", logs="learn")
+@command("train")
 @rare_collections()
 def train(
     *,
-    sources: Sources,
+    sources: learning_options.Sources,
     model: Path = options.MODEL,
     base: str | None = options.BASE,
-    writing: Writing,
-    cutting: Cutting,
-    learning: Learning,
-    reading: Reading,
+    file_options: ModelFileOptions,
+    cut_off_options: options.CutOffOptions,
+    training_options: learning_options.TrainingOptions,
+    reading: options.Reading,
     form: str = options.FORM,
     quiet: bool = options.QUIET,
     jobs: int = options.JOBS,
     dask: str | None = options.DASK,
-    trace: NoTrace,
 ) -> None:
     """Learn from labelled messages and write a model, or add to one.
 
@@ -271,10 +149,10 @@ def train(
     Compressed files (gzip, bzip2, xz, zstd, lz4) are read directly.
 
     After training it prints what to expect on new messages: each message is classified with a model
-    trained on all the others (leave-one-out).  -v prints the whole estimate.
+    trained on all the others but its copies (leave-one-out).  -v prints the whole estimate.
 
     --update adds to the model, or creates it.  The model remembers what it has learned: a message
-    is learned as many times as the sources contain it, never more, and one that was learned in
+    is learned as many times as the sources contain it (a mail once), and one that was learned in
     another class is moved.  So the same command can run every night.  A single message from
     standard input is learned without output, unless standard output is a terminal, or -v or
     --format json is given; an empty one is an error, and the model is not changed.
@@ -283,8 +161,6 @@ def train(
     error, and nothing is learned.  --max-ham-blocked needs all messages at once, so it cannot be
     combined with --update or --base, which learn them one by one.
 
-    --log writes a line for each message that --update learns or moves, and one for a new model.
-
     \b
     More examples:
       zcat messages.tsv.gz | nbspam train --input-format tsv -
@@ -292,89 +168,107 @@ def train(
       nbspam train --replace --label promo=ads.mbox --ham in.mbox --spam junk.mbox
       nbspam train --dask tcp://10.0.0.1:8786 /shared/mail.parquet
     """
-    _check(sources, model, writing, cutting, learning, reading)
-    old = _updated(sources, model, writing, cutting, learning)
-    skips, sizes = Skips(reading.strict), ClassSizes()
-    read = reading.options(writing.seen, quiet, needs_content=True)
-    read = read._replace(on_columns=sizes.columns.append, tell=partial(sizes.hear, read.tell))
+    _check(sources, model, file_options, cut_off_options, training_options, reading)
+    old = _model_to_update(sources, model, file_options, cut_off_options, training_options)
+    skips, tally = Skips(reading.strict), learning_options.LabelTally()
+    read = reading.options(file_options.seen, quiet, require_content=True)
+    read = read._replace(
+        on_columns=tally.columns.append, on_note=partial(tally.note_or_defer, read.on_note)
+    )
     if old is not None:
         read = read.with_learned_columns(old.learned.columns)
     names = sources.names()
-    # A macro of a mail reader runs it silently.
+    # Print nothing for a single message, which a macro of a mail reader learns.
     is_one = names == [STDIN] and reading.is_one_message
-    is_seen = writing.verbose or sys.stdout.isatty()
-    silent = quiet or (writing.update and is_one and not is_seen)
+    wants_output = file_options.verbose or sys.stdout.isatty()
+    silent = quiet or (file_options.update and is_one and not wants_output)
     with (
-        sizes.fitting(),
-        options.opened_base(base) as opened_base,
-        work_place(dask, jobs, trace, quiet) as where,
+        tally.report_label_failure(),
+        options.open_base_model(base) as base_model,
+        open_executor(dask, jobs, quiet) as executor,
     ):
-        settings = learning.settings()._replace(base=opened_base)
-        if opened_base is not None:  # before anything is read
-            opened_base.check(model, (old or first_metadata((), settings)).settings)
-        asked = (settings, cutting, writing, form, silent)
-        training = Training(model, *asked, skips, trace, notes.lock_wait(quiet), sizes)
-        # One class alone begins a model one by one, without numpy.
-        begins = not writing.update or sources.may_have_two_classes
-        if old is None and begins and opened_base is None:
+        settings = training_options.settings()._replace(base=base_model)
+        if base_model is not None:  # fail before reading anything
+            base_model.check(model, (old or first_metadata((), settings)).settings)
+        labels = frozenset(sources.given_labels())
+        training = Training(
+            model,
+            settings,
+            cut_off_options,
+            file_options,
+            form,
+            silent,
+            skips,
+            notes.lock_wait(quiet),
+            tally,
+            labels,
+        )
+        # A new model with only one class learns its messages one by one, without numpy.
+        trains_whole = not file_options.update or sources.may_have_two_classes
+        raws = sources.messages(read, skips)
+        if old is None and trains_whole and base_model is None:
             whole = training._replace(quiet=quiet)
-            pieces = sources.pieces(cutter(where, read, names))
-            instead = partial(update_instead, training=whole) if writing.update else None
-            train_whole(where, in_batches(pieces, *PIECE), names, whole, instead)
+            fall_back = partial(learn_by_updating, training=whole) if file_options.update else None
+            executor.announce_size(size_of(names) or 0)
+            train_whole(executor, batch_messages(raws, *PIECE_LIMITS), names, whole, fall_back)
             return
-        raws: Iterable[RawMessage | ReadingNote | SourcePiece]
-        if where.is_here:
-            raws = trace.noted(sources.messages(read, skips))
-        else:
-            raws = sources.pieces(cutter(where, read, names))
         pending = PendingMessages((settings if old is None else old.settings).wanted)
-        # What is above the spam cut-off is in the inbox because the user moved it back.
-        if writing.seen and not sources.sources:
+        # Mail above the spam cut-off is in the inbox because the user moved it back.
+        if file_options.seen and not sources.sources:
             pending.is_presumed = lambda _, is_spam: not is_spam
-        messages = tokenized(raws, skips, where, True, pending.corpus.wanted, skips_empty=True)
+        messages = tokenize_messages(
+            raws, skips, executor, True, pending.corpus.wanted, skip_empty=True
+        )
         with progress(silent, names) as with_progress:
-            noted = trace.digested(sizes(with_progress(messages)))
-            pending.add(noted, model if writing.update and writing.ledger else None)
-        sizes.note_small(skips.strict)
-        pending.columns = sizes.columns
-        sizes.report_shared(*pending.shared(), quiet, skips.strict)
+            counted_messages = tally(with_progress(messages))
+            pending.add(
+                counted_messages, model if file_options.update and file_options.ledger else None
+            )
+        intended = [settings.positive, *labels, *(old.settings.classes if old else ())]
+        pending.leave_out(tally.mistyped(intended, skips.strict))
+        pending.columns = tally.columns
+        tally.note_shared_messages(*pending.messages_in_two_classes(), quiet, skips.strict)
         notes.note_skips(skips, quiet)
-        if writing.seen:
-            sizes.note_unread(quiet)
+        if file_options.seen:
+            tally.note_nothing_seen(quiet)
         options.make_default_folder(model)
         learn_one_by_one(pending, training)
 
 
-def _updated(
-    sources: Sources, model: Path, writing: Writing, cutting: Cutting, learning: Learning
+def _model_to_update(
+    sources: learning_options.Sources,
+    model: Path,
+    file_options: ModelFileOptions,
+    cut_off_options: options.CutOffOptions,
+    training_options: learning_options.TrainingOptions,
 ) -> Metadata | None:
-    """Return the metadata of the model that is added to; None for a new one.
+    """Return the metadata of the model to update; None for a new model.
 
-    Raises OptionError or ModelError for options that cannot be with this model.
+    Raises OptionError or ModelError for options that this model does not allow.
     """
     is_file = model.exists() and not model.is_dir()
-    if not (writing.update and model.exists()):
+    if not (file_options.update and model.exists()):
         if is_file:
             model_file.check_replaceable(model)
-            if not writing.replace:
+            if not file_options.replace:
                 sources.check_all()  # a wrong source is reported first
                 is_any = sources.may_have_two_classes
                 remedy = Remedy.UPDATE_OR_REPLACE if is_any else Remedy.UPDATE_IT
                 raise model_file.ModelExistsError(model, remedy)
         return None
-    if is_file and cutting.is_given:
+    if is_file and cut_off_options.is_given:
         raise OptionError(
             f"{model}: has cut-offs of its own; change them with nbspam model set, and leave them"
             " out here"
         )
     with update.open_for_learning(model) as lookup:
         metadata = lookup.metadata
-    of_model = Learning.of_model(metadata.settings)
-    for name in learning.given():
-        typed, trained_with = getattr(learning, name), getattr(of_model, name)
+    of_model = learning_options.TrainingOptions.from_model(metadata.settings)
+    for name in training_options.given():
+        typed, trained_with = getattr(training_options, name), getattr(of_model, name)
         if typed != trained_with:
             raise OptionError(
-                f"{learning.option(name)} {typed}: the model {model} was trained with"
+                f"{training_options.option(name)} {typed}: the model {model} was trained with"
                 f" {'none' if trained_with is None else trained_with}; leave"
                 " it out, or train a new model with --replace"
             )
@@ -382,303 +276,247 @@ def _updated(
 
 
 def train_whole(
-    where: Executor,
-    pieces: "Iterable[Piece]",
+    executor: Executor,
+    batches: "Iterable[Batch]",
     names: Sequence[str],
     training: Training,
-    instead: Callable[[Iterable[TokenizedMessage]], object] | None = None,
+    fall_back: Callable[[Iterable[TokenizedMessage]], object] | None = None,
 ) -> None:
-    """Learn from all messages at once, write the model and print what to expect of it.
+    """Learn from all messages at once, write the model and print its estimated accuracy.
 
-    names: of the sources.
-    instead: learns the messages one by one if they are of one class, or another process has created
-        the model meanwhile; without it these are errors.
+    names: the names of the sources.
+    fall_back: learns the messages one by one if there is only one class, or if another process has
+        created the model meanwhile; without it, these are errors.
     """
-    from nbspam.evaluation.messages import LISTED
-    from nbspam.learning.training import TrainingRun
+    from nbspam.evaluation.estimate import estimate
 
     model, quiet = training.model, training.quiet
-    with shown_passes(quiet, names) as passes, TrainingRun(where, training.settings, passes) as run:
-        run.read(pieces, training.skips)
-        for piece in run.records:
-            training.sizes.add(piece.summary.messages, piece.summary.first)
-        training.sizes.note_small(training.skips.strict)
+    with progress_passes(quiet, names) as passes:
+        run = training_run(executor, training.settings, passes)
+        run.read(batches, training.skips)
+        first = {name: run.corpus.first_sources(name, FEW) for name in run.labels}
+        training.tally.add(run.labels, first)
+        intended = [training.settings.positive, *training.labels]
+        run.leave_out(training.tally.mistyped(intended, training.skips.strict))
         notes.note_skips(training.skips, quiet)
-        if training.writing.seen:
-            training.sizes.note_unread(quiet)
+        if training.file_options.seen:
+            training.tally.note_nothing_seen(quiet)
         options.make_default_folder(model)
-        if instead is not None and len(run.labels) < 2:
-            instead(run.messages())
+        if fall_back is not None and len(run.labels) < 2:
+            fall_back(run.messages())
             return
         run.count()
-        run.metadata = with_columns(run.metadata, training.sizes.columns)
+        run.metadata = with_columns(run.metadata, training.tally.columns)
         chosen = run.metadata.settings
         notes.note_binary(training.settings.positive, chosen.classes, chosen.positive)
-        training.sizes.report_shared(*run.shared(), quiet, training.skips.strict)
+        training.tally.note_shared_messages(
+            *run.messages_in_two_classes(), quiet, training.skips.strict
+        )
         if not quiet:
-            _note_alone(run)
+            _note_separating_words(run)
         run.fit()
-        if training.writing.max_ham_blocked is not None:
-            run.choose_cut_offs(training.writing.max_ham_blocked)
-        elif training.cutting.is_given:
-            run.metadata = training.cutting.of(run.metadata).stored_in(run.metadata)
+        if training.file_options.max_ham_blocked is not None:
+            run.choose_cut_offs(training.file_options.max_ham_blocked)
+        elif training.cut_off_options.is_given:
+            run.metadata = training.cut_off_options.for_model(run.metadata).applied_to(run.metadata)
         try:
-            model_file.put_model(
+            model_file.replace_model(
                 model,
-                lambda file: run.write(file, training.writing.ledger),
-                replace_old=training.writing.replace,
+                lambda file: run.write(file, training.file_options.ledger),
+                replace_old=training.file_options.replace,
                 wait=training.wait,
             )
         except model_file.ModelExistsError:
-            if instead is None:
+            if fall_back is None:
                 raise
-            instead(run.messages())
+            fall_back(run.messages())
             return
-        training.trace.trained(model, run.labels.total())
         if run.metadata.settings.positive is None and not quiet:
-            training.sizes.note_columns()
-            note(
+            training.tally.print_deferred_notes()
+            notes.note(
                 f"{model}: none of the {len(run.labels)} classes is called spam, so a verdict is"
                 " the most probable of them; name the spam class with --spam-label if there is one"
             )
         if quiet and training.form == "text":
             return
-        rates, doubted = leave_one_out_rates(run)
-        doubtful_sources = run.named(doubted.messages[:LISTED])
-    _print_training(run.metadata, rates, doubted, doubtful_sources, training)
+        trained = TrainedModel(training, run.metadata, estimate(run))
+    with _ignore_closed_pipe():
+        terminal.print_result(training.form, trained.as_json(), trained.sentences())
 
 
-def _note_alone(run: "TrainingRun") -> None:
-    """Print a note on header words in nearly all messages of one class and hardly any other."""
-    (settings, learned), rows = run.metadata, run.telling_alone()
+def _note_separating_words(run: "TrainingRun") -> None:
+    """Print a note on header words that are in nearly all messages of only one class."""
+    (settings, learned), rows = run.metadata, run.separating_tokens()
     if not rows:
         return
-    described = []
-    for token, row in sorted(rows, key=lambda each: (-max(each[1]), each[0]))[:_NAMED]:
-        sizes = zip(row, learned.messages, settings.classes, strict=True)
-        where = ", ".join(f"in {n:,} of {of:,} {one_line(name)}" for n, of, name in sizes)
-        described.append(f"{token!r} ({where})")
-    described += [f"{len(rows) - _NAMED:,} more"] if len(rows) > _NAMED else []
+    described, limit = list[str](), learning_options.MAX_EXAMPLES
+    for token, row in sorted(rows, key=lambda entry: (-max(entry[1]), entry[0]))[
+        : learning_options.MAX_EXAMPLES
+    ]:
+        counts = zip(row, learned.messages, settings.classes, strict=True)
+        shares = (f"in {n:,} of {total:,} {one_line(name)}" for n, total, name in counts)
+        described.append(f"{token!r} ({', '.join(shares)})")
+    described += [f"{len(rows) - limit:,} more"] if len(rows) > limit else []
     each, they = ("each of ", "they are") if len(rows) > 1 else ("", "it is")
-    note(
-        f"{each}{', '.join(described)} alone tells {' from '.join(settings.classes)}: {they}"
-        " not used, since a program that fetches or sorts mail may have written that"
+    notes.note(
+        f"{each}{', '.join(described)} separates {' from '.join(settings.classes)} by itself:"
+        f" {they} not used, since a program that fetches or sorts mail may have written that"
     )
 
 
-def update_instead(messages: Iterable[TokenizedMessage], training: Training) -> None:
-    """Learn messages one by one, with --update, in place of all at once."""
+def learn_by_updating(messages: Iterable[TokenizedMessage], training: Training) -> None:
+    """Learn messages one by one, instead of all at once, with --update."""
     pending = PendingMessages(training.settings.wanted)
-    pending.columns = training.sizes.columns
-    pending.add(messages, training.model if training.writing.ledger else None)
+    pending.columns = training.tally.columns
+    pending.add(messages, training.model if training.file_options.ledger else None)
     learn_one_by_one(pending, training)
 
 
 def learn_one_by_one(pending: PendingMessages, training: Training) -> None:
-    """Add to the model, or write a new one, and print what changed."""
-    model, settings, writing = training.model, training.settings, training.writing
-    trace = training.trace
-    quiet, remember, cut_offs_of = training.quiet, writing.ledger, training.cutting.of
-    if not writing.update:
-        change, made = update.learned_model(model, None, pending, settings, remember)
-        made = made._replace(metadata=cut_offs_of(made.metadata).stored_in(made.metadata))
-        model_file.write_model(model, made, replace_old=writing.replace, wait=training.wait)
-        trace.trained(model, change.learned)
+    """Add to the model, or write a new model, and print the change."""
+    model, settings, file_options = training.model, training.settings, training.file_options
+    quiet, remember, cut_offs_of = (
+        training.quiet,
+        file_options.ledger,
+        training.cut_off_options.for_model,
+    )
+    if not file_options.update:
+        first = first_metadata(pending.labels, settings)
+        learner = Learner(first, base=settings.base, remember=remember)
+        change = update.learn_pending(learner, model, pending)
+        made = learner.model()
+        made = made._replace(metadata=cut_offs_of(made.metadata).applied_to(made.metadata))
+        model_file.write_model(model, made, replace_old=file_options.replace, wait=training.wait)
     else:
         if remember and len(pending.corpus) and not quiet:
-            _note_unnamed(model)
-        if writing.dry_run:
-            change = update.preview(model, pending, settings, remember)
+            _note_not_in_ledger(model)
+        if file_options.dry_run:
+            change = update.learn(model, pending, settings, remember, dry_run=True)
         else:
-            with shown_passes(quiet) as passes, trace.changes(model, remember):
-                passes.begin(f"adding messages to {model}", 0)
+            with progress_passes(quiet) as passes:
+                passes.start(f"adding messages to {model}", 0)
                 change = update.learn(model, pending, settings, remember, training.wait)
-                trace.learned(change)
-                if training.cutting.is_given:  # the model is new
-                    update.set_cut_offs(model, cut_offs_of)
-    _print_change(change, training)
+                if training.cut_off_options.is_given:  # the model is new
+                    pruning.set_cut_offs(model, cut_offs_of)
+    if training.form != "json":
+        _note_surprising(change, training)
+    with _ignore_closed_pipe():
+        changed = ChangedModel(training, change)
+        terminal.print_result(training.form, changed.as_json(), changed.sentences(), quiet)
 
 
-def _note_unnamed(model: Path) -> None:
-    """Print a note, before learning, on learned messages that the ledger does not have."""
+def _note_not_in_ledger(model: Path) -> None:
+    """Print a note on messages that the model has learned without its ledger."""
     if not model.exists():
         return
     with Lookup(model) as lookup:
         learned = sum(lookup.metadata.learned.messages)
-        # Adding up a ledger of a million takes 2 s; mostly its number of lines suffices.
-        unnamed = 0 if lookup.remembered() == learned else sum(lookup.without_ledger_entry())
+        # Adding up a ledger of a million lines takes 2 s; usually the number of lines suffices.
+        unnamed = 0 if lookup.ledger_size() == learned else sum(lookup.without_ledger_entry())
     if unnamed:
-        note(
+        notes.note(
             f"{model}: has learned {counted(unnamed, 'message')} that its ledger does not name"
             " (learned with --no-ledger); one that is given again is counted twice, so"
             " give only newer mail"
         )
 
 
-def _print_change(change: Change, training: Training) -> None:
-    if training.form == "json":
-        fields = {"model": str(training.model), **notes.change_json(change), **training.read()}
-        click.echo(json.dumps(rounded(fields)))
-        return
-    _note_surprising(change, training)
-    if not training.quiet:
-        from nbspam.cli.terminal import echo_sentence, unbroken  # not loaded in silence
+@contextmanager
+def _ignore_closed_pipe() -> Iterator[None]:
+    """Ignore a closed pipe, as in `nbspam train … | true`, because the model is already saved."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
-        would = "would have " if training.writing.dry_run else ""
-        echo_sentence(f"{unbroken(training.model)}: {would}{notes.change_words(change)}")
-        with Lookup(training.model) as lookup:
+
+class ChangedModel(NamedTuple):
+    """A model that has learned messages one by one."""
+
+    training: Training
+    change: Change
+
+    def as_json(self) -> dict[str, object]:
+        """Return the change as JSON fields."""
+        change = notes.change_json(self.change)
+        return {"model": str(self.training.model), **change, **self.training.read()}
+
+    def sentences(self) -> Iterator[str]:
+        """Yield the numbers learned, and the messages that a young model needs."""
+        model, base = self.training.model, self.training.settings.base
+        would = "would have " if self.training.file_options.dry_run else ""
+        yield f"{terminal.unbroken(model)}: {would}{notes.change_words(self.change)}"
+        with Lookup(model) as lookup:
             metadata = lookup.metadata
-        if training.settings.base is not None:
-            metadata = training.settings.base.through(metadata)
-        if not metadata.is_one_sided and (sentence := notes.young_sentence(metadata)):
-            echo_sentence(sentence)
+        if base is not None:
+            metadata = base.combine(metadata)
+        if not metadata.lacks_two_classes:
+            yield notes.young_sentence(metadata)
 
 
 def _note_surprising(change: Change, training: Training) -> None:
-    """Print a note on messages that looked like another class, unless one is learned silently."""
-    if training.quiet and all(one.source == "-" for one in change.surprising):
+    """Print a note on messages that looked like another class, unless learned silently."""
+    if training.quiet and all(message.source == "-" for message in change.surprising):
         return
 
     def remedy(sources: list[str], learned: bool) -> str:
         from shlex import quote
 
         own = str(training.model)
-        place = "" if own == notes.default_model() else f"-m {quote(own)} "
+        place = "" if notes.is_default_model(own) else f"-m {quote(own)} "
         files = [quote(source) for source in sources if Path(source).is_file()] or ["MESSAGE"]
         if learned:
             return f"nbspam forget {place}{' '.join(files)}"
         return f"nbspam train --update {place}--ham {' --ham '.join(files)}"
 
-    notes.note_surprising(change, training.quiet, remedy, training.writing.dry_run)
+    notes.note_surprising(change, training.quiet, remedy, training.file_options.dry_run)
 
 
-def _print_training(
-    metadata: Metadata,
-    rates: "Figures",
-    doubted: "DoubtedLabels",
-    named: Sequence[tuple[str, str]],
-    training: Training,
-) -> None:
-    """Print the numbers learned, and the estimate for new messages.
+class TrainedModel(NamedTuple):
+    """A new model, and its estimated accuracy."""
 
-    rates: of the messages, each left out.  named: the first of those whose labels look wrong.
-    """
-    from shlex import quote
+    training: Training
+    metadata: Metadata
+    estimate: "Estimate"
 
-    from nbspam.cli.terminal import echo_sentence, unbroken
-
-    model, classes = training.model, metadata.settings.classes
-    if training.form == "json":
-        fields = {
-            "model": str(model),
-            **notes.counts_json(metadata),
-            **training.read(),
-            "label_noise": metadata.by_class(metadata.label_noise),
-            "doubted_labels": doubted.as_json(named),
-            "leave_one_out": rates.as_json(),
+    def as_json(self) -> dict[str, object]:
+        """Return the model's numbers and the estimate as JSON fields."""
+        return {
+            "model": str(self.training.model),
+            **notes.counts_json(self.metadata),
+            **self.training.read(),
+            "label_noise": self.metadata.by_class(self.metadata.label_noise),
+            **self.estimate.as_json(),
         }
-        click.echo(json.dumps(rounded(fields)))
-        return
-    words, young = notes.counts_words(metadata), notes.young_sentence(metadata)
-    if training.writing.verbose:
-        sentences = [words, estimate_sentence(rates, len(classes))]
-    else:
-        sentences = [words.rpartition("),")[0] + ")"]
-        if min(metadata.learned.messages) >= _ESTIMATED:
-            sentences += expectation(rates, len(classes))
-        if not young:
-            model_option = (
-                "" if str(model) == notes.default_model() else f"-m {unbroken(quote(str(model)))} "
-            )
-            sentences.append(f"next: nbspam classify {model_option}message.eml")
-    if wrong := doubted.sentence(named):
-        sentences.append(f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst")
-    sentences[0] = f"{unbroken(model)}: learned {sentences[0]}"
-    if training.writing.max_ham_blocked is not None:
-        sentences.append(cut_off_sentence(metadata, training.writing.max_ham_blocked))
-    for sentence in filter(None, [*sentences, young]):
-        echo_sentence(sentence)
 
+    def sentences(self) -> Iterator[str]:
+        """Yield the numbers learned, and the estimate for new messages."""
+        from shlex import quote
 
-# What to expect of a new model
+        from nbspam.evaluation.estimate import cut_off_sentence
 
-
-_Called = Counter[tuple[str, str]]  # (label, verdict) -> messages
-
-
-def leave_one_out_rates(run: "TrainingRun") -> "tuple[Figures, DoubtedLabels]":
-    """Return the leave-one-out rates of the model, and the labels that look wrong."""
-    from nbspam.evaluation.messages import DoubtedLabels, doubted_labels
-    from nbspam.evaluation.metrics import count_verdicts, left_out_rates
-
-    called, verdicts, odds, labels = _Called(), _Called(), array("d"), list[str]()
-    for part in run.each("estimating the accuracy, each message left out", _judged):
-        called.update(part[0])
-        verdicts.update(part[1])
-        odds.extend(part[2])
-        labels.extend(part[3])
-    positive = run.metadata.settings.positive
-    rates = left_out_rates(count_verdicts(called, positive), count_verdicts(verdicts, positive))
-    is_calibrated = rule_of(run.metadata).is_calibrated
-    doubted = doubted_labels(odds, labels, positive) if is_calibrated else DoubtedLabels()
-    return rates, doubted
-
-
-def _judged(
-    metadata: Metadata, labels: list[str], scores: Iterator[Score]
-) -> "tuple[_Called, _Called, array[float], list[str]]":
-    """Return counts of (label, verdict) at 0.5 and with the cut-offs, log-odds and labels."""
-    from nbspam.evaluation.results import Outcome
-    from nbspam.scoring.verdict import CutOffs, verdict_on
-
-    called, verdicts, odds = _Called(), _Called(), array("d")
-    cut_offs = CutOffs.of_model(metadata)
-    for label, score in zip(labels, scores, strict=True):
-        outcome = Outcome(verdict_on(metadata, score, cut_offs, label=label))
-        odds.append(outcome.odds)
-        called[label, outcome.called] += 1
-        verdicts[label, outcome.judged.verdict] += 1
-    return called, verdicts, odds, labels
-
-
-def expectation(rates: "Figures", n_classes: int) -> list[str]:
-    """Return the estimate of 100 messages, for a beginner."""
-    blocked, missed = (rates.by_key[f"verdict_{key}_pct"].counts for key in ("bh", "sm"))
-    if n_classes > 2 or blocked is None or missed is None:
-        right, every = rates.by_key["accuracy"].counts or (0, 1)
-        return [f"{100 * right // every} in 100 new messages would be classified correctly"]
-    (marked, ham), (delivered, spam) = blocked, missed
-    few = "fewer than 1" if 0 < marked < ham / 100 else math.ceil(100 * marked / ham)
-    rest = "; the rest delivered, as unsure or ham" if delivered else ""
-    return [
-        f"{few} in 100 legitimate messages would be marked as spam",
-        f"{100 * (spam - delivered) // spam} in 100 spam messages would be caught{rest}",
-    ]
-
-
-def estimate_sentence(rates: "Figures", n_classes: int) -> str:
-    """Return the estimate in words: at 0.5, and with the cut-offs where there are two classes."""
-    from nbspam.evaluation.metrics import GENERAL, TRACK, VERDICTS
-
-    sentence = "leave-one-out estimate for new messages like these: "
-    if n_classes > 2:
-        return sentence + ", ".join(row.sentence() for row in rates.rows(GENERAL, TRACK))
-    accuracy = next(rates.rows(GENERAL)).percentage().replace(" %", " % correct at 0.5", 1)
-    verdicts = ", ".join(row.sentence() for row in rates.rows(VERDICTS))
-    return f"{sentence}{accuracy}; verdicts: {verdicts}"
-
-
-def cut_off_sentence(metadata: Metadata, limit: float) -> str:
-    """Return the chosen cut-off, and whether there is enough ham to measure the limit."""
-    settings, learned = metadata
-    sentence = (
-        f"cut-off for at most {100 * limit:g} % of ham blocked: spam is above"
-        f" {settings.spam_cutoff:.6g}, stored in the model; the verdicts above are with it"
-    )
-    if settings.spam_cutoff >= 1:
-        sentence += "; some ham scores so high that nothing will be classified as spam"
-    ham = sum(learned.messages) - learned.messages[settings.positive_index or 0]
-    if limit * ham < 1:
-        few = f"{counted(ham, 'ham message')} {'is' if ham == 1 else 'are'} too few"
-        sentence += f"; {few} to measure less than {100 / ham:.2g} %"
-    return sentence
+        model, verbose = self.training.model, self.training.file_options.verbose
+        words, young = notes.counts_words(self.metadata), notes.young_sentence(self.metadata)
+        learned = words if verbose else words.rpartition("),")[0] + ")"
+        n_texts = sum(self.estimate.n_texts.values())
+        if n_texts < sum(self.metadata.learned.messages):
+            learned += f", {counted(n_texts, 'different text')}"
+        yield f"{terminal.unbroken(model)}: learned {learned}"
+        if verbose:
+            yield self.estimate.sentence()
+        else:
+            yield from self.estimate.beginner_estimate(self.metadata.settings.positive)
+            if not young:
+                place = (
+                    ""
+                    if notes.is_default_model(model)
+                    else f"-m {terminal.unbroken(quote(str(model)))} "
+                )
+                yield f"next: nbspam classify {place}message.eml"
+        if wrong := self.estimate.suspect_labels.sentence(self.estimate.suspect_sources):
+            yield f"{wrong}; nbspam eval --leave-one-out --errors 20 shows the worst"
+        if (limit := self.training.file_options.max_ham_blocked) is not None:
+            yield cut_off_sentence(self.metadata, limit)
+        yield notes.one_domain_sentence(self.metadata)
+        yield young

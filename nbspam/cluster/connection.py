@@ -1,6 +1,6 @@
-"""A connection to Dask's scheduler, which may be one of our own with workers on this machine.
+"""A connection to Dask's scheduler, or to a scheduler and workers started on this machine.
 
-`local:N` starts both; an address (`tcp://HOST:8786`) is that of a running scheduler with workers.
+`local:N` starts them; an address (`tcp://HOST:8786`) belongs to a running scheduler with workers.
 Every failure there is reported in one sentence.
 """
 
@@ -19,25 +19,25 @@ from typing import Any, TypeVar, cast
 
 from nbspam import __version__
 from nbspam.errors import ModelError, NbspamError, OptionError, needs_extra
-from nbspam.reading.cutting import MissingFileError
-from nbspam.tokens.tokenized import RULES
-from nbspam.workers import Executor, ahead
+from nbspam.reading.message import RawMessage
+from nbspam.tokens.tokenized import TOKENIZER_VERSION
+from nbspam.workers import Executor, read_ahead
 
 A = TypeVar("A")
 B = TypeVar("B")
 S = TypeVar("S")
 _LOCAL = "local:"
-_CONNECTING = 10  # seconds in which a scheduler must answer
-_WAITING = 4  # tasks per thread of the workers, done or to be done: memory does not grow
-# A process runs one task at a time, whatever its number of threads: Python runs one anyhow.
+_CONNECT_SECONDS = 10
+_TASKS_PER_THREAD = 4  # queued or finished tasks; bounds the memory
+# A process runs one task at a time with any number of threads, because Python does so anyhow.
 _one_at_a_time = Lock()
-_DEATHS = 5  # of workers with the same task, after which it is given up
+_MAX_DEATHS = 5  # workers that may die at the same task
 
 
-# The program, as far as tokens depend on it: the rules of its tokenizer, and Python's tables of
-# Unicode, which say what a letter is.
+# The parts of the program on which tokens depend: the tokenizer's rules, and Python's tables of
+# Unicode, which define letters.
 _PYTHON = "{}.{}".format(*sys.version_info)
-_HERE = f"nbspam {__version__} (rules {RULES}) on Python {_PYTHON}"
+_THIS_PROGRAM = f"nbspam {__version__} (rules {TOKENIZER_VERSION}) on Python {_PYTHON}"
 
 
 class ClusterError(NbspamError):
@@ -47,10 +47,10 @@ class ClusterError(NbspamError):
 class Cluster(Executor):
     """Dask's workers."""
 
-    is_here = False
+    is_local = False
 
     def __init__(self, client: Any, address: str) -> None:
-        """Use an open connection; address: as the user named it."""
+        """client: an open connection; address: the user's spelling of the address."""
         self._client, self._address = client, address
 
     @property
@@ -62,59 +62,61 @@ class Cluster(Executor):
 
     @property
     def workers(self) -> int:
-        """The number of workers; 1 while all are lost, since others may replace them."""
-        with self._sentences():
+        """The number of workers; 1 while all are lost, because others may replace them."""
+        with self._error_sentences():
             return max(1, len(self._client.scheduler_info(n_workers=-1)["workers"]))
 
     def check(self) -> None:
-        """Raise ClusterError: there is no worker, or one has another version of the program."""
+        """Raise ClusterError if there are no workers, or one has another version of the program."""
         workers = self._client.scheduler_info(n_workers=-1)["workers"]
         if not workers:
             raise ClusterError(
                 f"{self._address}: the scheduler has no workers; start some with: dask worker"
                 f" {self._address}"
             )
-        with self._sentences():
+        with self._error_sentences():
             programs = self._client.get_versions(check=False, packages=["nbspam"])["workers"]
             for worker, versions in programs.items():
                 nbspam = versions.get("packages", {}).get("nbspam")
                 python = ".".join(str(versions.get("host", {}).get("python", "")).split(".")[:2])
                 if nbspam in (None, "", "N/A"):
                     raise ClusterError(
-                        f"the worker {worker} has no nbspam; install {_HERE} there, as on this"
-                        " machine, and start the worker again"
+                        f"the worker {worker} has no nbspam; install {_THIS_PROGRAM} there, as on"
+                        " this machine, and start the worker again"
                     )
                 if (nbspam, python) != (__version__, _PYTHON):
-                    raise _other_version(worker, f"nbspam {nbspam} on Python {python}", _HERE)
+                    raise _version_error(
+                        worker, f"nbspam {nbspam} on Python {python}", _THIS_PROGRAM
+                    )
 
     def map(
         self, function: Callable[[S, A], B], shared: S, items: Iterable[A], n: int = 1
     ) -> Iterator[B]:
-        """Yield function(shared, item) of each item, in order; n: as of every executor.
+        """Yield function(shared, item) for each item, in order; n: see `Executor.map`.
 
         Raises NbspamError.
         """
         submit = partial(self._client.submit, pure=False)
-        with self._sentences():
+        with self._error_sentences():
             place = submit(Packed, pickle.dumps(shared))
-            tasks = (submit(applied, _HERE, function, place, item) for item in items)
-            length = _WAITING * (sum(self._client.nthreads().values()) or 1)
+            tasks = (submit(run_on_worker, _THIS_PROGRAM, function, place, item) for item in items)
+            length = _TASKS_PER_THREAD * (sum(self._client.nthreads().values()) or 1)
             if n == 1:
-                for task in ahead(tasks, length):
+                for task in read_ahead(tasks, length):
                     value = task.result()
                     task.release()
                     yield value
                 return
-            parts = (  # the first value is wanted at once
+            parts = (  # the first value is needed at once
                 [submit(operator.getitem, task, i, priority=10 * (i == 0)) for i in range(n)]
                 for task in tasks
             )
-            for first, *rest in ahead(parts, length):
+            for first, *rest in read_ahead(parts, length):
                 yield cast(B, (first.result(), *rest))
 
     @contextmanager
-    def _sentences(self) -> Iterator[None]:
-        """Raise what goes wrong as one sentence."""
+    def _error_sentences(self) -> Iterator[None]:
+        """Raise every error as one sentence."""
         try:
             yield
         except NbspamError:
@@ -144,7 +146,7 @@ class Cluster(Executor):
             raise ClusterError(f"{self._address}: {problem}") from error
 
 
-def _other_version(worker: str, has: str, expected: str) -> ClusterError:
+def _version_error(worker: str, has: str, expected: str) -> ClusterError:
     return ClusterError(
         f"the worker {worker} has {has}, and this machine has {expected}; install the same on all"
         " machines, and start the worker again"
@@ -154,16 +156,16 @@ def _other_version(worker: str, has: str, expected: str) -> ClusterError:
 class Packed:
     """The object that all tasks share, unpickled by the first task that needs it.
 
-    Dask would unpickle it while it talks to the worker, which ends if that fails: the object may
-    need a model that is missing there.
+    Dask would unpickle it while it communicates with the worker.  If that fails, for instance
+    because a model is missing there, the worker would end.
     """
 
     def __init__(self, content: bytes) -> None:
-        """Take a pickle."""
+        """content: a pickle."""
         self._content = content
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Stay bytes on the way to another machine."""
+        """Stay pickled on the way to another machine."""
         return Packed, (self._content,)
 
     @cached_property
@@ -172,31 +174,45 @@ class Packed:
         return pickle.loads(self._content)
 
 
-def applied(expected: str, function: Callable[[Any, A], B], shared: Packed, item: A) -> B:
-    """Return function(shared, item), on a worker of the same version; raises NbspamError."""
+def run_on_worker(expected: str, function: Callable[[Any, A], B], shared: Packed, item: A) -> B:
+    """Call function(shared, item) on a worker with the same version; raises NbspamError."""
     from distributed import get_worker
 
     with _one_at_a_time:
-        if expected != _HERE:
-            raise _other_version(get_worker().address, _HERE, expected)
+        if expected != _THIS_PROGRAM:
+            raise _version_error(get_worker().address, _THIS_PROGRAM, expected)
+        problem = _missing_folder_problem(item)
         try:
-            try:
-                value = shared.value
-            except ModelError as error:
-                raise MissingFileError(error.problem) from error
-            return function(value, item)
-        except MissingFileError as error:
+            value = shared.value
+        except ModelError as error:
+            problem = error.problem
+        if problem:
             raise ClusterError(
-                f"{error.problem} on the worker {get_worker().address}; put it where all machines"
-                " find it under this name, or name it by a URL"
-            ) from None
+                f"{problem} on the worker {get_worker().address}; put it where all machines find it"
+                " under this name"
+            )
+        return function(value, item)
+
+
+def _missing_folder_problem(item: object) -> str:
+    """Return a sentence if the folder of a batch's first file is missing here, otherwise "".
+
+    Only the folder is checked: a missing file is skipped, because mail may be moved meanwhile.
+    """
+    raw = item[0] if isinstance(item, list) and item else None
+    if not isinstance(raw, RawMessage) or isinstance(raw.content, str | bytes):
+        return ""
+    folder = raw.content.parent
+    if raw.content.exists() or folder.is_dir():
+        return ""
+    return f"{folder}: no such folder"
 
 
 @contextmanager
 def cluster_at(address: str) -> Iterator[Cluster]:
-    """Connect to a scheduler, or start one, which always ends with the connection.
+    """Connect to a scheduler, or start a local one, which ends with the connection.
 
-    Raises OptionError, and ClusterError: Dask is not installed, nobody answers, no worker can work.
+    Raises OptionError, and ClusterError: Dask is not installed, or no scheduler or worker answers.
     """
     if not re.fullmatch(r"local:[1-9]\d{0,3}|(?!local:)(?:[a-z]+://)?[^\s/]+:\d+", address):
         raise OptionError(
@@ -206,32 +222,32 @@ def cluster_at(address: str) -> Iterator[Cluster]:
     try:
         dask, distributed = map(import_module, ("dask", "distributed"))
     except ImportError as error:
-        what = needs_extra(f"{address}: a cluster", "dask and distributed", "dask")
-        raise ClusterError(what) from error
+        problem = needs_extra(f"{address}: a cluster", "dask and distributed", "dask")
+        raise ClusterError(problem) from error
     for name in ["distributed", *logging.root.manager.loggerDict]:
         if name.split(".")[0] == "distributed":  # failures are reported in a sentence
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     settings = {
-        "distributed.comm.timeouts.connect": f"{_CONNECTING}s",
-        "distributed.scheduler.allowed-failures": _DEATHS - 1,
-        # It samples each worker every 10 ms, for the dashboard.
+        "distributed.comm.timeouts.connect": f"{_CONNECT_SECONDS}s",
+        "distributed.scheduler.allowed-failures": _MAX_DEATHS - 1,
+        # The profiler samples each worker every 10 ms, for the dashboard.
         "distributed.worker.profile.enabled": False,
-        # A late worker on a busy machine is not restarted, since its data would be lost.  A worker
-        # that ends is noticed by its connection.
+        # A late worker on a busy machine is not restarted, because its data would be lost.  If a
+        # worker ends, its connection closes.
         "distributed.scheduler.worker-ttl": None,
         "distributed.comm.timeouts.tcp": "300s",
-        # Memory is given back at 64 KiB otherwise, and each array costs the system twice its time.
+        # By default 64 KiB, which doubles the system's time for each array.
         "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 64 << 20,
     }
     if address.startswith(_LOCAL):  # other users must not see or change the work
         settings |= {f"distributed.{role}.http.routes": [] for role in ("scheduler", "worker")}
     with dask.config.set(settings):
-        with _interrupts_held():
+        with _block_interrupts():
             local = _local_cluster(address) if address.startswith(_LOCAL) else None
         client = None
         try:
             try:
-                client = distributed.Client(local or address, timeout=_CONNECTING)
+                client = distributed.Client(local or address, timeout=_CONNECT_SECONDS)
             except (OSError, TimeoutError) as error:
                 raise ClusterError(
                     f"{address}: no scheduler answers there; start one with: dask scheduler"
@@ -245,7 +261,7 @@ def cluster_at(address: str) -> Iterator[Cluster]:
             cluster.check()
             yield cluster
         finally:
-            # The scheduler drops the results of this client alone.
+            # The scheduler drops only the results of this client.
             for closable, seconds in ((client, 2), (local, 10)):
                 with suppress(Exception):
                     if closable is not None:
@@ -253,15 +269,15 @@ def cluster_at(address: str) -> Iterator[Cluster]:
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Block interrupts until the end; threads and processes started meanwhile never get one.
+def _block_interrupts() -> Iterator[None]:
+    """Block interrupts; threads and processes that are started meanwhile never get one.
 
     A terminal's Ctrl-C goes to all processes, and each worker would print a traceback.
     """
     from multiprocessing import resource_tracker
 
-    # This process cleans up after all others, and warns when it does.  Starting it unblocks
-    # interrupts, so it is started before.
+    # The resource tracker cleans up after all processes, and warns when it does.  Starting it
+    # unblocks interrupts, so it is started first.
     sys.warnoptions.append("ignore:resource_tracker:UserWarning")
     try:
         resource_tracker.ensure_running()
@@ -277,15 +293,15 @@ def _interrupts_held() -> Iterator[None]:
 def _local_cluster(address: str) -> Any:
     """Start a scheduler and workers that authenticate each other by a key made for this run.
 
-    Without it, every program on this machine could run code as this user through their ports.  The
-    key is in memory alone, not in a file or an argument.
+    Without the key, every program on this machine could run code as this user through their ports.
+    The key is only in memory, not in a file or an argument.
     """
     distributed = import_module("distributed")
     try:
         security = distributed.Security.temporary()
     except ImportError as error:
-        what = needs_extra(f"{address}: protecting the workers", "cryptography", "dask")
-        raise ClusterError(what) from error
+        problem = needs_extra(f"{address}: protecting the workers", "cryptography", "dask")
+        raise ClusterError(problem) from error
     return distributed.LocalCluster(
         n_workers=int(address.removeprefix(_LOCAL)),
         threads_per_worker=1,

@@ -1,8 +1,8 @@
-"""Texts on a terminal: columns that line up, excerpts with highlights, rows of a table of words.
+"""Texts on a terminal: aligned columns, excerpts with highlights, rows of a table of words.
 
-An ideograph or an emoji takes two cells of a terminal, an accent none.  An excerpt is in colours,
-or with signs where there are none: those of wdiff, `[+towards spam+]` and `[-towards ham-]`, so
-that `grep -F '[+'` finds what spoke for spam.
+An ideograph or an emoji takes two cells of a terminal, an accent takes no cell.  Excerpts are
+highlighted in colours, or with the signs of wdiff, `[+towards spam+]` and `[-towards ham-]`, so
+that `grep -F '[+'` finds the words that favour spam.
 """
 
 import re
@@ -19,36 +19,36 @@ if TYPE_CHECKING:
     from nbspam.store.metadata import Metadata
 
 ELLIPSIS = "…"
-# No other space is in a text that can be shown, but a hard one where a line must not be broken.
+# Printable texts contain no other white space, except HARD_SPACE, where a line must not be broken.
 _WORD = re.compile(r"[^ \n]+")
 HARD_SPACE = "\xa0"
 
 
 def cell_width(text: str) -> int:
-    """Return how many cells of a terminal a text takes."""
+    """Return the number of terminal cells that a text takes."""
     if text.isascii():
         return len(text)
     from unicodedata import category, east_asian_width, normalize
 
-    # Letters and their marks are one cell where they are one character; other marks take none.
+    # A letter and its mark take one cell if they compose to one character; other marks take 0.
     return sum(
         0 if category(c) in ("Mn", "Me", "Cf") else 1 + (east_asian_width(c) in "WF")
         for c in normalize("NFC", text)
     )
 
 
-def padded(text: str, width: int) -> str:
-    """Return a text padded with blanks to `width` cells; a wider one is unchanged."""
+def pad_cells(text: str, width: int) -> str:
+    """Pad a text with blanks to `width` cells; a wider text is unchanged."""
     return text + " " * (width - cell_width(text))
 
 
-def shortened(text: str, width: int) -> str:
-    """Return a text that takes `width` cells at most, cut with an ellipsis if it took more."""
-    return text if cell_width(text) <= width else beginning(text, width - 1) + ELLIPSIS
+def shorten(text: str, width: int) -> str:
+    """Cut a text that is wider than `width` cells, with an ellipsis at its end."""
+    return text if cell_width(text) <= width else truncated(text, width - 1) + ELLIPSIS
 
 
-def beginning(text: str, width: int) -> str:
-    """Return the longest beginning of a text that takes `width` cells at most."""
+def truncated(text: str, width: int) -> str:
+    """Return the longest prefix of a text that takes at most `width` cells."""
     if text.isascii():
         return text[: max(0, width)]
     used = 0
@@ -63,56 +63,54 @@ def beginning(text: str, width: int) -> str:
 
 
 class Piece(NamedTuple):
-    """A piece of a line."""
+    """A part of a line with the same style."""
 
     text: str
-    emphasis: int = 0  # -2 to 2, as that of a `Run`: how to colour it
+    emphasis: int = 0  # -2 to 2, as in `Run`
 
 
 StyledLine = list[Piece]
 
 
 def excerpt_lines(
-    excerpt: "HighlightedExcerpt", width: int, most: int, *, signs: bool, indent: str = "  "
+    excerpt: "HighlightedExcerpt", width: int, max_lines: int, *, signs: bool, indent: str = "  "
 ) -> list[StyledLine]:
-    """Return an excerpt as lines: Subject and From if it has them, and the text.
+    """Format an excerpt as lines: Subject and From if it has them, and the text.
 
-    width: of a line, in cells.  most: lines of text.
-    signs: write signs around what is highlighted, for a place without colours.
+    width: cells of a line.  max_lines: lines of the text.
+    signs: mark the highlighted words with signs, for output without colours.
     """
-    excerpt = excerpt.joined(1 if signs else 2)
+    excerpt = excerpt.merge_runs(1 if signs else 2)
     lines: list[StyledLine] = []
     for name, runs in (("Subject: ", excerpt.subject), ("From: ", excerpt.sender)):
         if runs:
             pieces = [Piece(name), *_pieces(runs, signs)]
-            lines += [[Piece(indent), *line] for line in _folded(pieces, width - len(indent))]
-    text = list(_folded(_pieces(excerpt.text, signs), width - len(indent)))
-    lines += [[Piece(indent), *line] for line in text[:most]]
-    if len(text) > most or excerpt.rest:
-        rest = excerpt.rest + sum(len(piece.text) for line in text[most:] for piece in line)
+            lines += [[Piece(indent), *line] for line in _fold(pieces, width - len(indent))]
+    text = list(_fold(_pieces(excerpt.text, signs), width - len(indent)))
+    lines += [[Piece(indent), *line] for line in text[:max_lines]]
+    if len(text) > max_lines or excerpt.rest:
+        rest = excerpt.rest + sum(len(piece.text) for line in text[max_lines:] for piece in line)
         lines.append([Piece(f"{indent}… ({counted(rest, 'character')} more)")])
     return lines
 
 
-def folded_text(
-    text: str, width: int, indent: int = 0, *, breaks_words: bool = True
-) -> Iterator[str]:
-    """Yield a text in lines of at most `width` cells.
+def fold_text(text: str, width: int, indent: int = 0, *, break_words: bool = True) -> Iterator[str]:
+    """Yield a text in lines of at most `width` cells.  No line is broken at a hard space.
 
-    indent: blanks before each line but the first.  A hard space is where no line is broken.
-    breaks_words: False: a word longer than a line, such as a path, stays whole, and is longer.
+    indent: blanks before each line except the first.
+    break_words: if false, a word that is longer than a line, such as a path, stays whole.
     """
-    for i, line in enumerate(_folded([Piece(text[indent:])], width - indent, breaks_words)):
+    for i, line in enumerate(_fold([Piece(text[indent:])], width - indent, break_words)):
         folded = "".join(piece.text for piece in line).replace(HARD_SPACE, " ")
         yield (" " * indent if i else text[:indent]) + folded
 
 
-def folded_sentence(text: str, width: int) -> Iterator[str]:
-    """Yield a sentence in lines of at most `width` cells; all but the first begin with two blanks.
+def fold_sentence(text: str, width: int) -> Iterator[str]:
+    """Yield a sentence in lines of at most `width` cells; later lines are indented by two blanks.
 
-    What is longer than a line, such as a path, stays whole.
+    A word that is longer than a line, such as a path, stays whole.
     """
-    lines = folded_text("  " + text, width, 2, breaks_words=False)
+    lines = fold_text("  " + text, width, 2, break_words=False)
     yield next(lines)[2:]
     yield from lines
 
@@ -123,8 +121,8 @@ def _pieces(runs: "Iterable[Run]", signs: bool) -> Iterator[Piece]:
         yield Piece(f"[{sign}{text}{sign}]" if signs and emphasis else text, emphasis)
 
 
-def _folded(pieces: Iterable[Piece], width: int, breaks_words: bool = True) -> Iterator[StyledLine]:
-    """Yield lines of at most `width` cells, broken at blanks where there are some."""
+def _fold(pieces: Iterable[Piece], width: int, break_words: bool = True) -> Iterator[StyledLine]:
+    """Yield lines of at most `width` cells, broken at blanks if possible."""
     styled = [Piece(character, emphasis) for text, emphasis in pieces for character in text]
     text = "".join(piece.text for piece in styled)
     line: StyledLine = []
@@ -133,55 +131,56 @@ def _folded(pieces: Iterable[Piece], width: int, breaks_words: bool = True) -> I
         (start, end), word = match.span(), match[0]
         size = cell_width(word)
         if line and used + 1 + size > width:
-            yield _in_runs(line)
+            yield _merge_equal_style(line)
             line = []
         elif line:
             line.append(Piece(" ", styled[start - 1].emphasis))
             used += 1
         if not line:
             used = 0
-            if size > width and breaks_words:  # longer than a line
-                while (most := len(beginning(word, width)) or 1) < len(word):
-                    yield _in_runs(styled[start : start + most])
-                    start, word = start + most, word[most:]
+            if size > width and break_words:  # longer than a line
+                while (n_fitting := len(truncated(word, width)) or 1) < len(word):
+                    yield _merge_equal_style(styled[start : start + n_fitting])
+                    start, word = start + n_fitting, word[n_fitting:]
                 size = cell_width(word)
         line += styled[start:end]
         used += size
     if line:
-        yield _in_runs(line)
+        yield _merge_equal_style(line)
 
 
-def _in_runs(line: StyledLine) -> StyledLine:
-    """Return a line with the characters of one emphasis as one piece."""
+def _merge_equal_style(line: StyledLine) -> StyledLine:
+    """Merge adjacent characters of the same emphasis into pieces."""
     runs = groupby(line, key=lambda piece: piece.emphasis)
     return [Piece("".join(piece.text for piece in run), emphasis) for emphasis, run in runs]
 
 
 # Words
 
+DIGITS_NOTE = "numbers are compared by their length: to the model every digit is a 0"
+
 
 class ExplanationView(NamedTuple):
-    """What is shown of one message."""
+    """The explanation of a message, ready to print or to write into a page."""
 
-    judged: "Verdict"
+    classification: "Verdict"
     explanation: "Explanation"
     positive: str | None  # the class called spam
     excerpt: "HighlightedExcerpt"
-    words: "list[Word]"  # those shown one by one
-    sums: list[tuple[str, float]]  # the others, the constants, and last the sum of all
-    heads: list[tuple[str, str]]  # of the columns of counts: `class_heads`
-    sentences: list[str]  # why
-    legend: list[tuple[str, str]]
+    words: "list[Word]"  # words with a row each
+    sums: list[tuple[str, float]]  # sums of the other words, the constants, and last the total
+    heads: list[tuple[str, str]]  # heads of the count columns, from `class_heads`
+    sentences: list[str]  # the reasons for the verdict
 
 
 def class_heads(metadata: "Metadata") -> list[tuple[str, str]]:
-    """Return the two lines above the counts of each class: its name, and of how many they are.
+    """Return the two header lines for the counts of each class: its name and its messages.
 
-    Where tokens count as often as they occur, they are not of the number of messages.
+    If tokens count as often as they occur, the number of messages is no upper bound and is omitted.
     """
     settings, learned = metadata
     totals = [f"of {round(n):,}" for n in learned.messages]
-    if settings.counts.repeats:
+    if settings.counts.counts_repeats:
         totals = [""] * len(totals)
     return [(f"in {name}", total) for name, total in zip(settings.classes, totals, strict=True)]
 
@@ -189,9 +188,9 @@ def class_heads(metadata: "Metadata") -> list[tuple[str, str]]:
 def strongest_rows(
     ranked: "dict[str, list[StrongWord]]", metadata: "Metadata"
 ) -> "dict[str, list[StrongWord]]":
-    """Return the strongest words of a model with the signs of an explanation.
+    """Give the strongest words of a model the signs that they have in an explanation.
 
-    Of two classes the positive one has the plus, whichever a word is listed for.
+    With two classes, a plus marks the positive class, whichever class a word is listed for.
     """
     positive, classes = metadata.settings.positive, metadata.settings.classes
     signs = {name: -1 if len(classes) == 2 and name != positive else 1 for name in ranked}

@@ -1,33 +1,40 @@
-"""A page for a browser: one file that needs nothing else; and that of an explanation.
+"""Pages for a browser, each a single file that needs no other; and the page of an explanation.
 
-What a message says may be hostile.  So every text goes through `escaped`, and the page forbids by
-its Content-Security-Policy whatever is not its own style sheet or an image within it: no script can
-run, nothing is loaded and nothing is sent.  It is ASCII, so no wrong charset can change it.
+A message's text may be hostile.  So every text is escaped by `escape`, and the page's
+Content-Security-Policy allows only its own style sheet and its embedded images: no script can run,
+nothing is loaded and nothing is sent.  The page is ASCII, so a wrong charset cannot change it.
 """
 
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from nbspam.display.lines import ExplanationView
+from nbspam.display.lines import DIGITS_NOTE, ExplanationView, class_heads, strongest_rows
 from nbspam.errors import counted, one_line
+from nbspam.scoring.explanation import TRAIT_PREFIX, StrongWord, Word, strongest_words
 from nbspam.scoring.highlights import HighlightedExcerpt, Run
+from nbspam.tokens.kinds import kind_of
 from nbspam.tokens.tokenized import printable
 
+if TYPE_CHECKING:
+    from nbspam.store.lookup import Model
+
+_MAX_PHONE_COLUMNS = 5  # a table with more columns is shown row by row on a narrow screen
 _STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 
 
-def escaped(text: str) -> str:
-    """Return a text for HTML, without control and format characters but line feeds."""
+def escape(text: str) -> str:
+    """Escape a text for HTML, without control and format characters except line feeds."""
     harmless = text if text.replace("\n", "").isprintable() else printable(text)
     return harmless.translate(_ENTITIES)
 
 
 def html_page(title: str, body: Iterable[str], footer: str) -> str:
-    """Return a page.  title, footer: texts.  body: HTML."""
+    """Return a page.  title, footer: plain texts.  body: HTML."""
     digest = b64encode(sha256(_STYLE.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none';"
@@ -41,12 +48,12 @@ def html_page(title: str, body: Iterable[str], footer: str) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="referrer" content="no-referrer">',
-        f"<title>{escaped(title)}</title>",
+        f"<title>{escape(title)}</title>",
         f"<style>{_STYLE}</style>",
         "</head>",
         "<body>",
         *body,
-        f"<footer>{escaped(footer)}</footer>",
+        f"<footer>{escape(footer)}</footer>",
         "</body>",
         "</html>",
     ]
@@ -54,8 +61,8 @@ def html_page(title: str, body: Iterable[str], footer: str) -> str:
 
 
 def message_html(excerpt: HighlightedExcerpt) -> str:
-    """Return an excerpt with the words that decided shaded, as on a terminal."""
-    subject, sender, text = ("".join(map(_shaded_run, runs)) for runs in excerpt.joined()[:3])
+    """Format an excerpt; the words that decided are shaded, as on a terminal."""
+    subject, sender, text = ("".join(map(_shaded_run, runs)) for runs in excerpt.merge_runs()[:3])
     fields = "".join(
         f'<dt>{name}</dt><dd dir="auto">{line}</dd>'
         for name, line in (("Subject", subject), ("From", sender))
@@ -64,22 +71,22 @@ def message_html(excerpt: HighlightedExcerpt) -> str:
     rest = f"\n… ({counted(excerpt.rest, 'character')} more)" if excerpt.rest else ""
     return (
         f'<div class="message">{f"<dl>{fields}</dl>" if fields else ""}'
-        f'<div class="body" dir="auto">{text or _EMPTY}{escaped(rest)}</div></div>'
+        f'<div class="body" dir="auto">{text or _EMPTY}{escape(rest)}</div></div>'
     )
 
 
 _EMPTY = '<span class="dim">(no text)</span>'
-_SHADES = {1: "f1", 2: "f2", -1: "a1", -2: "a2"}  # by emphasis
+_SHADES = {1: "f1", 2: "f2", -1: "a1", -2: "a2"}  # emphasis -> CSS class
 
 
-def scale_html(positive: str, against: str) -> str:
-    """Return what the shades mean.  positive, against: the classes that words speak for."""
+def scale_html(favoured: str, other: str) -> str:
+    """Return the legend of the shades; favoured, other: the classes that words favour."""
     marks = [f'<mark class="{_SHADES[i]}">&nbsp;&nbsp;&nbsp;</mark>' for i in (-2, -1, 1, 2)]
-    return f'<p class="dim">{escaped(against)} {" ".join(marks)} {escaped(positive)}</p>'
+    return f'<p class="dim">{escape(other)} {" ".join(marks)} {escape(favoured)}</p>'
 
 
 def _shaded_run(run: Run) -> str:
-    text = escaped(run.text)
+    text = escape(run.text)
     if not run.emphasis:
         return text
     return f'<mark class="{_SHADES[run.emphasis]}" title="{run.nats:+.3f} nats">{text}</mark>'
@@ -90,23 +97,48 @@ def table_html(
 ) -> str:
     """Return a table.
 
-    heads: texts.  small: texts below these.  rows: the class of each, and its cells in HTML.
+    heads: plain texts.  small: plain texts below the heads.  rows: CSS class, and cells in HTML.
     """
-    head = "".join(
-        f"<th>{escaped(name)}{f'<small>{escaped(note)}</small>' if note else ''}</th>"
-        for name, note in zip_longest(heads, small, fillvalue="")
-    )
+    heads, small = list(map(escape, heads)), list(map(escape, small))
+    pairs = list(zip_longest(heads, small, fillvalue=""))
+    head = "".join(f"<th>{n}{f'<small>{note}</small>' if note else ''}</th>" for n, note in pairs)
+    is_wide = len(heads) > _MAX_PHONE_COLUMNS
+    data = [f' data-head="{name} {note}"' if is_wide else "" for name, note in pairs]
     lines = []
     for kind, cells in rows:
-        row = "".join(f"<td>{cell}</td>" for cell in cells)
+        row = "".join(f"<td{d}>{cell}</td>" for d, cell in zip(data, cells, strict=True))
         lines.append(f'<tr class="{kind}">{row}</tr>' if kind else f"<tr>{row}</tr>")
     body = "\n".join(lines)
-    return f'<div class="wide"><table><tr>{head}</tr>\n{body}</table></div>'
+    return f"<table{' class=many' if is_wide else ''}><tr>{head}</tr>\n{body}</table>"
+
+
+def bar_html(ham: float, spam: float) -> str:
+    """Draw a bar of two parts; ham, spam: the lengths in percent."""
+    parts = f'<rect class="ham" width="{ham:.2f}" height="8"></rect>'
+    parts += f'<rect class="spam" x="{ham:.2f}" width="{spam:.2f}" height="8"></rect>'
+    return f'<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none">{parts}</svg>'
+
+
+def words_html(model: "Model", top: int) -> Iterator[str]:
+    """Yield a table of the strongest words for each class of a model."""
+    heads = class_heads(model.metadata)
+    ranked = strongest_words(model, top, fragments=False)
+    for name, words in strongest_rows(ranked, model.metadata).items():
+        yield f"<h2>Strongest words for {escape(name)}</h2>"
+        rows = [("", _word_cells(word)) for word in words]
+        names, totals = ["word", "weight", *(n for n, _ in heads)], ["", "", *(t for _, t in heads)]
+        yield table_html(names, rows, totals)
+    yield f'<p class="dim">{DIGITS_NOTE}</p>'
+
+
+def _word_cells(word: Word | StrongWord) -> list[str]:
+    token = f"<bdi><code>{escape(word.token)}</code></bdi>"
+    return [token, f"{word.weight:+.3f}", *(f"{n:,}" for n in word.counts)]
 
 
 def terms_html(terms: Iterable[tuple[str, str]]) -> str:
-    """Return a list of terms and their meanings."""
-    items = "".join(f"<dt>{escaped(t)}</dt><dd>{escaped(meaning)}</dd>" for t, meaning in terms)
+    """Format a list of terms and their meanings."""
+    items = "".join(f"<dt>{escape(t)}</dt><dd>{escape(meaning)}</dd>" for t, meaning in terms)
     return f'<dl class="terms">{items}</dl>'
 
 
@@ -114,30 +146,42 @@ def terms_html(terms: Iterable[tuple[str, str]]) -> str:
 
 
 def explanation_page(view: ExplanationView, version: str) -> str:
-    """Return the page.  version: of nbspam."""
-    judged, explanation = view.judged, view.explanation
+    """Return the page that explains a verdict.  version: the version of nbspam."""
+    verdict, explanation = view.classification, view.explanation
     colour = "dim"
-    if judged.verdict in judged.probabilities and view.positive is not None:
-        colour = "bad" if judged.verdict == view.positive else "good"
-    rows: list[tuple[str, Sequence[str]]] = []
-    for word in view.words:
-        token = f"<bdi><code>{escaped(word.token)}</code></bdi>"
-        counts = [f"{n:,}" for n in word.counts]
-        rows.append(("", [token, f"{word.weight:+.3f}", *counts, f"{word.share:+.3f}"]))
+    if verdict.verdict in verdict.probabilities and view.positive is not None:
+        colour = "bad" if verdict.verdict == view.positive else "good"
+    rows = [("", [*_word_cells(word), f"{word.share:+.3f}"]) for word in view.words]
     blank = [""] * (1 + len(view.heads))
-    rows += [("sum", [escaped(name), *blank, f"{nats:+.3f}"]) for name, nats in view.sums]
+    rows += [("sum", [escape(name), *blank, f"{nats:+.3f}"]) for name, nats in view.sums]
     rows[-1] = ("total", rows[-1][1])
     heads = ["word", "weight", *(name for name, _ in view.heads), "share"]
     body = [
-        f'<p class="dim">{escaped(one_line(judged.source))}</p>',
-        f'<h1><span class="{colour}">{escaped(judged.verdict)}</span>{judged.remark}, probability'
-        f" {judged.own_probability:.4f}</h1>",
-        *(f"<p>{escaped(sentence)}</p>" for sentence in reversed(view.sentences)),
+        f'<p class="dim">{escape(one_line(verdict.source))}</p>',
+        f'<h1><span class="{colour}">{escape(verdict.verdict)}</span>{verdict.reason_suffix},'
+        f" probability {verdict.displayed_probability:.4f}</h1>",
+        *(f"<p>{escape(sentence)}</p>" for sentence in reversed(view.sentences)),
         "<h2>The message</h2>",
         message_html(view.excerpt),
         scale_html(explanation.of, explanation.against),
         "<h2>Its words</h2>",
         table_html(heads, rows, ["", "", *(total for _, total in view.heads)]),
-        terms_html(view.legend),
+        terms_html(_terms(view)),
     ]
-    return html_page(f"{judged.verdict}: {one_line(judged.source)}", body, f"nbspam {version}")
+    return html_page(f"{verdict.verdict}: {one_line(verdict.source)}", body, f"nbspam {version}")
+
+
+def _terms(view: ExplanationView) -> Iterator[tuple[str, str]]:
+    """Yield (term, meaning) for the columns of the table and the kinds of its tokens."""
+    favoured = view.explanation.of
+    yield "nats", f"the unit of log-odds: +0.7 doubles the odds of {favoured}, -0.7 halves them"
+    yield "weight", "the evidence of a word by itself, in nats"
+    yield "share", "what the word adds to this message's sum, in nats"
+    kinds = {}
+    for token in (word.token for word in view.words):
+        name, meaning = kind_of(token)[:2]
+        if token.startswith(TRAIT_PREFIX):
+            name = TRAIT_PREFIX.rstrip(":")
+            meaning = "a number that every message has, and how many messages had the same"
+        kinds[name] = meaning
+    yield from ((f"{name}:", meaning) for name, meaning in sorted(kinds.items()) if name)

@@ -1,53 +1,49 @@
-"""Files to write: tables of verdicts, with the columns of a table that was read.
+"""Tables of verdicts, written with the columns of a table that was read.
 
 CSV, TSV, JSON and JSON lines are written row by row, Parquet and Excel at the end.  All text is
 UTF-8.
 
-A spreadsheet takes a cell of a CSV that begins with one of `=+-@`, a tab, CR, LF or NUL for a
-formula, which may run a program, and a sender chooses the text.  An apostrophe before the cell
-makes it text (OWASP, "CSV injection", and ASVS 1.2.10); a number such as -1,5 stays one.  Excel
-workbooks have texts and formulas apart, so there texts stay as they are.
+A spreadsheet reads a cell of a CSV as a formula if it starts with `=+-@`, a tab, CR, LF or NUL.  A
+formula may run a program, and the sender of a mail chooses the text.  An apostrophe in front makes
+the cell a text (OWASP, "CSV injection", and ASVS 1.2.10); a number such as -1,5 stays a number.
+Excel workbooks separate texts from formulas, so their texts are not changed.
 """
 
 import csv
 import json
 import os
 import re
-import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from itertools import zip_longest
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, Any
 
 from nbspam.errors import NbspamError, OptionError, SourceError, TableError, needs_extra, one_line
+from nbspam.names import real_name
 from nbspam.reading.columns import VERDICT_COLUMNS
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import field
-from nbspam.reading.source import STDIN, ReadingNote
+from nbspam.reading.source import STDIN
 from nbspam.scoring.verdict import Verdict
-from nbspam.store.model_file import is_model_like
-from nbspam.store.writing import replaced
-
-if TYPE_CHECKING:
-    from nbspam.reading.cutting import SourcePiece
+from nbspam.store.writing import atomic_replacement
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
-_PACKAGES = {"parquet": ("pyarrow", "parquet"), "xlsx": ("openpyxl", "excel")}  # and extras
-FORMS = (*_DELIMITERS, "jsonl", "json", *_PACKAGES)  # and the endings of files
-_FORMULA = tuple("=+-@\t\r\n\0")
+_PACKAGES = {"parquet": ("pyarrow", "parquet"), "xlsx": ("openpyxl", "excel")}  # with their extras
+FORMS = (*_DELIMITERS, "jsonl", "json", *_PACKAGES)  # formats, and file name endings
+_FORMULA_STARTS = tuple("=+-@\t\r\n\0")
 _NUMBER = re.compile(r"[-+]?(?:|[\d.,' \u00a0\u202f]*\d(?:e[-+]?\d+)? ?%?|inf|nan)", re.IGNORECASE)
-_SOURCE = ("source",)  # the column of a message that is in no table
-# What Excel can hold: rows below the header, characters of a cell, digits of a whole number.
-_SHEET_ROWS, _CELL, _DIGITS = (1 << 20) - 1, 32_767, 15
-_NO_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_SOURCE = ("source",)  # the only column for a message that does not come from a table
+# Limits of Excel: rows below the header, characters of a cell, digits of a whole number.
+_MAX_ROWS, _MAX_CELL_LENGTH, _MAX_DIGITS = (1 << 20) - 1, 32_767, 15
+_INVALID_IN_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
-def form_of(path: Path) -> str:
-    """Return the form of a table file by its ending, one of FORMS.
+def table_format(path: Path) -> str:
+    """Return the format of a table file, one of FORMS, from the ending of its name.
 
     Raises OptionError for another ending, NbspamError if the package that writes it is missing.
     """
@@ -65,22 +61,22 @@ def form_of(path: Path) -> str:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes the place of an old one when it is whole; a pipe is written as it is.
+def open_output(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that replaces an old file when it is complete; a pipe is written directly.
 
-    Raises ModelError when it cannot be written.
+    Raises ModelError if it cannot be written.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
             yield file
     else:
-        place = Path(os.path.realpath(path))  # a link keeps pointing at the file
-        with replaced(place, "file", f".{os.getpid()}") as file:
+        target = Path(os.path.realpath(path))  # so that a link stays a link
+        with atomic_replacement(target, "file", str(os.getpid())) as file:
             yield file
 
 
 def added_names(names: Iterable[str], added: Iterable[str] = VERDICT_COLUMNS) -> list[str]:
-    """Return the names of the added columns: with _2, _3 … if the table has one of them."""
+    """Return the names of the added columns, with _2, _3 … if the table has such a column."""
     taken, added = {*names}, list(added)
     numbered, n = added, 1
     while taken.intersection(numbered):
@@ -89,46 +85,52 @@ def added_names(names: Iterable[str], added: Iterable[str] = VERDICT_COLUMNS) ->
     return numbered
 
 
-def numbering(table: str, names: Iterable[str], added: Iterable[str]) -> str:
-    """Return a sentence on added columns that are numbered; "" if they are not.
+def renamed_columns_note(table: str, names: Iterable[str], added: Iterable[str]) -> str:
+    """Return a note on added columns that got a number in their names, else an empty text.
 
-    names: of the table's own columns.
+    names: the table's own columns.
     """
     taken = {*names}.intersection(VERDICT_COLUMNS)
-    where = ", ".join(map(repr, added))
+    columns = ", ".join(map(repr, added))
     return (
-        f"{table}: has the column {min(taken)!r}, so the verdicts are in {where}" if taken else ""
+        f"{table}: has the column {min(taken)!r}, so the verdicts are in {columns}" if taken else ""
     )
 
 
 class TableWriter:
     """Writes rows into an open file.
 
-    form: one of FORMS.  keeps_formulas: leave what a spreadsheet would take for a formula.
-    say: called with the sentence that the added columns have other names.
+    form: one of FORMS.  keep_formulas: do not escape texts that a spreadsheet reads as formulas.
+    on_note: called with a note if the added columns have other names.
     """
 
     def __init__(
         self,
         file: IO[bytes],
         form: str,
-        keeps_formulas: bool = False,
-        say: Callable[[str], object] = str,
+        keep_formulas: bool = False,
+        on_note: Callable[[str], object] = str,
     ) -> None:
-        self.file, self._form, self._keeps_formulas, self._say = file, form, keeps_formulas, say
+        self.file, self._form, self._keeps_formulas, self._on_note = (
+            file,
+            form,
+            keep_formulas,
+            on_note,
+        )
         self._is_json, self._is_terminal = form in ("json", "jsonl"), file.isatty()
-        self._names: Sequence[str] | None = None  # of the last table
-        self._columns: list[str] = []  # of the last table, none twice
-        self._added: list[str] = []
-        self._rows: list[list[Any]] = []  # of Parquet and Excel
-        self._before = "[\n"  # a JSON record
+        self._names: Sequence[str] | None = None  # the last table's columns, as they were read
+        self._columns: list[str] = []  # the last table's columns, each with a different name
+        self._added: list[str] = []  # the columns of the verdicts
+        self._rows: list[list[Any]] = []  # collected for Parquet and Excel
+        self._separator = "[\n"  # before the next JSON record
         self._csv = csv.writer(self, delimiter=_DELIMITERS.get(form, ","))
 
     def write(self, text: str) -> None:
-        """Write a text, of csv.writer a line.
+        """Write a text; csv.writer calls it with a line.
 
-        That quotes a CR in a cell only if lines end with CR, too.  An unpaired surrogate, which
-        JSON can contain, is written as JSON escapes it.  A terminal gets nothing that commands it.
+        csv.writer quotes a CR in a cell only if its lines end with CR LF, which becomes LF here.
+        An unpaired surrogate, which JSON can contain, is escaped as in JSON.  A terminal gets no
+        control characters.
         """
         if text.endswith("\r\n"):
             text = text[:-2] + "\n"
@@ -142,11 +144,11 @@ class TableWriter:
     ) -> None:
         """Write a row.
 
-        names: of the columns; one object for all rows of a table.
-        values: in the order of the names, or a JSON object, which may have others; None only
-            begins the table.
-        added: columns that every row has, after those of the table.
-        Raises TableError if the file cannot have such a row beside the first.
+        names: the columns; the same object for all rows of a table.
+        values: in the order of the names, or a JSON object, which may have other keys; None only
+            starts the table.
+        added: the verdict's columns, which follow the table's own columns.
+        Raises TableError if the row does not fit the columns of the file.
         """
         if names is not self._names:
             self._begin(source, names, added)
@@ -163,8 +165,8 @@ class TableWriter:
             values = dict(zip_longest(self._columns, values))
         if self._is_json:
             text = _json({**values, **dict(zip(self._added, added.values(), strict=True))})
-            self.write(f"{text}\n" if self._form == "jsonl" else f"{self._before}{text}")
-            self._before = ",\n"
+            self.write(f"{text}\n" if self._form == "jsonl" else f"{self._separator}{text}")
+            self._separator = ",\n"
             return
         if isinstance(values, Mapping):
             values = [field(values, name) for name in names]
@@ -175,7 +177,7 @@ class TableWriter:
             self._rows.append(cells)
 
     def _begin(self, source: str, names: Sequence[str], added: Mapping[str, object]) -> None:
-        """Begin a table; the tables in a file that has one header have the same."""
+        """Start a table; in a file with a header, all tables must have the same columns."""
         is_first = self._names is None
         if not (is_first or self._is_json or list(names) == list(self._names or ())):
             raise TableError(
@@ -185,24 +187,24 @@ class TableWriter:
         self._names, self._columns = names, []
         for name in names:
             self._columns += added_names(self._columns, [name])
-        before, self._added = self._added, added_names(self._columns, added)
-        if self._added != before and (sentence := numbering(source, names, self._added)):
-            self._say(sentence)
+        old, self._added = self._added, added_names(self._columns, added)
+        if self._added != old and (sentence := renamed_columns_note(source, names, self._added)):
+            self._on_note(sentence)
         if is_first and self._form in _DELIMITERS:
             self._csv.writerow(map(self._text, [*names, *self._added]))
 
     def _text(self, value: object) -> object:
-        """Return a cell of a CSV or TSV."""
+        """Format a cell of a CSV or TSV."""
         if isinstance(value, str):
-            is_formula = value.startswith(_FORMULA) and not self._keeps_formulas
+            is_formula = value.startswith(_FORMULA_STARTS) and not self._keeps_formulas
             return f"'{value}" if is_formula and not _NUMBER.fullmatch(value) else value
         return _flat(value)
 
     def close(self) -> None:
-        """Write what comes at the end."""
+        """Write the end of the file; Parquet and Excel are written only now."""
         columns = [*self._columns, *self._added]
         if self._form == "json":
-            self.write("[]\n" if self._before == "[\n" else "\n]\n")
+            self.write("[]\n" if self._separator == "[\n" else "\n]\n")
         elif self._form == "parquet":
             _write_parquet(self.file, columns, self._rows)
         elif self._form == "xlsx":
@@ -211,21 +213,21 @@ class TableWriter:
 
 
 def _json(value: object) -> str:
-    """Return a value as JSON, which has no NaN and nothing infinite: these become null."""
-    as_text = partial(json.dumps, ensure_ascii=False, default=_plain)
+    """Format a value as JSON; NaN and infinite numbers, which JSON lacks, become null."""
+    as_text = partial(json.dumps, ensure_ascii=False, default=_to_json_type)
     try:
         return as_text(value, allow_nan=False)
     except ValueError:
         return as_text(json.loads(as_text(value), parse_constant=lambda _: None))
 
 
-def _plain(value: Any) -> object:
-    """Return what JSON has of a value that it does not know: of numpy a list, else its text."""
+def _to_json_type(value: Any) -> object:
+    """Convert a value that JSON does not know: a numpy array to a list, others to text."""
     return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def _flat(value: Any) -> object:
-    """Return a cell: an object or a list as JSON."""
+    """Convert a value to a cell; an object or a list becomes JSON."""
     if isinstance(value, Mapping | list | tuple) or hasattr(value, "tolist"):
         return _json(value)
     return value
@@ -238,15 +240,19 @@ def _write_parquet(file: IO[bytes], columns: list[str], rows: list[list[Any]]) -
     arrays = []
     for values in zip(*rows, strict=True) if rows else [()] * len(columns):
         try:
-            arrays.append(pa.array(values))
-        except (pa.ArrowException, OverflowError, UnicodeError):  # of several types
-            texts = (None if v is None else _NO_XML.sub("\ufffd", str(_flat(v))) for v in values)
-            arrays.append(pa.array(list(texts), pa.string()))
+            array = pa.array(values)
+        except (pa.ArrowException, OverflowError, UnicodeError):  # values of several types
+            texts = (
+                None if v is None else _INVALID_IN_XML.sub("\ufffd", str(_flat(v))) for v in values
+            )
+            array = pa.array(list(texts), pa.string())
+        # A column of nulls, such as `reason` without any reason, is still a column of texts.
+        arrays.append(array.cast(pa.string()) if pa.types.is_null(array.type) else array)
     parquet.write_table(pa.table(arrays, names=columns), file)
 
 
 def _write_workbook(file: IO[bytes], columns: list[str], rows: list[list[Any]]) -> None:
-    """Write a workbook of one sheet; raises TableError for what a sheet cannot have."""
+    """Write a workbook with a sheet; raises TableError if the table exceeds Excel's limits."""
     from datetime import date
 
     from openpyxl import Workbook  # type: ignore[import-untyped]
@@ -255,54 +261,49 @@ def _write_workbook(file: IO[bytes], columns: list[str], rows: list[list[Any]]) 
     book = Workbook(write_only=True)
     sheet = book.create_sheet("verdicts")
 
-    def check(what: str, n: int, most: int) -> None:
-        if n > most:
+    def check_limit(noun: str, n: int, limit: int) -> None:
+        if n > limit:
             raise TableError(
-                f"the table has {n:,} {what}, and Excel holds {most:,}; write .csv or .parquet"
+                f"the table has {n:,} {noun}, and Excel holds {limit:,}; write .csv or .parquet"
             )
 
     def cell(value: Any) -> object:
-        is_long = isinstance(value, int) and len(str(value)) > _DIGITS
+        is_long = isinstance(value, int) and len(str(value)) > _MAX_DIGITS
         is_plain = value is None or isinstance(value, int | float | date)
         if is_plain and not (is_long or getattr(value, "tzinfo", None)):
             return value
-        text = _NO_XML.sub("\ufffd", str(_flat(value)))
-        check("characters in a cell", len(text), _CELL)
-        shown = WriteOnlyCell(sheet, text)
-        shown.data_type = "s"  # neither a formula nor an error such as #N/A
-        return shown
+        text = _INVALID_IN_XML.sub("\ufffd", str(_flat(value)))
+        check_limit("characters in a cell", len(text), _MAX_CELL_LENGTH)
+        text_cell = WriteOnlyCell(sheet, text)
+        text_cell.data_type = "s"  # neither a formula nor an error such as #N/A
+        return text_cell
 
-    check("rows", len(rows), _SHEET_ROWS)
-    # All before the first: openpyxl complains of a sheet that is left half written.
+    check_limit("rows", len(rows), _MAX_ROWS)
+    # Convert all rows before writing any, because openpyxl warns of a sheet left half written.
     for row in [list(map(cell, row)) for row in [columns, *rows]]:
         sheet.append(row)
     book.save(file)
 
 
 class VerdictTable:
-    """Joins the rows that are read with their verdicts, which come later in the same order.
+    """Joins the rows that are read with their verdicts, which follow later in the same order.
 
-    A row that was skipped has no verdict.  As many rows wait as messages are read ahead.
+    A skipped row has no verdict.  Rows wait here while their messages are classified.
     """
 
-    def __init__(
-        self, writer: TableWriter, pauses: Callable[[], bool], files: "OutputFiles"
-    ) -> None:
-        """pauses: whether the next message would have to be waited for.  files: to be written."""
-        self._writer, self._pauses, self._files = writer, pauses, files
-        # Each row's source, the names of its columns, its values, and whether it is a message.
+    def __init__(self, writer: TableWriter, input_blocks: Callable[[], bool]) -> None:
+        """input_blocks: whether reading the next message would block."""
+        self._writer, self._input_blocks = writer, input_blocks
+        # Each row's source, column names and values, and whether the row became a message.
         self._waiting: deque[tuple[str, Sequence[str], Any, bool]] = deque()
 
     def on_row(self, source: str, names: Sequence[str], values: object) -> None:
-        """Take a row before it becomes a message: `ReadingOptions.on_row`."""
+        """Store a row before it becomes a message; for `ReadingOptions.on_row`."""
         self._waiting.append((source, names, values, False))
 
-    def noted(self, raws: Iterable[RawMessage]) -> Iterator[RawMessage]:
-        """Yield messages; one that is no row gets a row of its source alone.
-
-        Raises SourceError at one in a file that is written.
-        """
-        for raw in self._files.guarded(raws):
+    def track_messages(self, raws: Iterable[RawMessage]) -> Iterator[RawMessage]:
+        """Yield messages; a message that does not come from a table gets a row with its source."""
+        for raw in raws:
             row: tuple[str, Sequence[str], Any] = raw.source, _SOURCE, (raw.source,)
             if self._waiting and self._waiting[-1][0] == raw.source and not self._waiting[-1][-1]:
                 row = self._waiting.pop()[:-1]
@@ -310,104 +311,38 @@ class VerdictTable:
             yield raw
 
     def add(self, verdict: Verdict | None) -> None:
-        """Write the row of a verdict, and before it those that were skipped; None: the last."""
+        """Write the skipped rows before a verdict's row, and that row; None: all waiting rows."""
         while self._waiting:
             source, names, values, is_message = self._waiting.popleft()
-            is_its = is_message and verdict is not None and source == verdict.source
-            shown = verdict.as_json() if is_its and verdict else {}
-            if is_its or not is_message:
-                added = {name: shown.get(name) for name in VERDICT_COLUMNS}
+            has_verdict = is_message and verdict is not None and source == verdict.source
+            fields = verdict.as_json() if has_verdict and verdict else {}
+            if has_verdict or not is_message:
+                added = {name: fields.get(name) for name in VERDICT_COLUMNS}
                 self._writer.add(source, names, values, added)
-            if is_its:
+            if has_verdict:
                 break
-        if self._pauses():
+        if self._input_blocks():
             self._writer.file.flush()
 
     def close(self) -> None:
-        """Write the rows that were skipped after the last message, and what ends the file."""
+        """Write the rows that were skipped after the last message, and the end of the file."""
         self.add(None)
         self._writer.close()
 
 
 # Files to write
 
-A = TypeVar("A", bound="RawMessage | ReadingNote | SourcePiece")
 
+def check_outputs(files: Mapping[str, Path | None], sources: Iterable[str], model: object) -> None:
+    """Raise SourceError if a file to write is a named source, the model or another file to write.
 
-class OutputFiles:
-    """The files to write beside what is read, of which none may be lost.
-
-    All that is read is compared with them, by device and inode, so that neither a link nor another
-    path leads around that.
+    files: option -> path.  model: the path of the model; None if no model is read.
     """
-
-    def __init__(self, files: Mapping[str, Path | None]) -> None:
-        """Take the files by the options that name them; raises SourceError for one named twice."""
-        self._files: dict[_Identity, tuple[str, Path]] = {}
-        for option, path in files.items():
-            if path is not None:
-                other, _ = self._files.setdefault(_identity(path), (option, path))
-                if other != option:
-                    raise SourceError(
-                        f"{option} {path}: {other} writes to the same file; name another file"
-                    )
-
-    def check(self, sources: Iterable[str], model: Path | None, others: Mapping[str, str]) -> None:
-        """Raise SourceError if a file is one that is read, or a model, and would be lost.
-
-        model: that is read, if one is.  others: what each other file is that is read.
-        """
-        if model is not None:
-            self._refuse(model, "the model")
-        for name, what in others.items():
-            self._refuse(name, what)
-        for source in sources:
-            self._refuse(0 if source == STDIN else source, "a source")
-        for identity, (option, path) in self._files.items():
-            if isinstance(identity, tuple) and is_model_like(path):  # a pipe is not opened
-                raise _lost(option, path, "a model")
-
-    def guarded(self, raws: Iterable[A]) -> Iterator[A]:
-        """Yield messages or pieces; raises SourceError at one that is in a file to write.
-
-        So what a folder or an index names is guarded too.
-        """
-        last = ""
-        for raw in raws:
-            for name in _files_of(raw) if self._files else ():
-                if name != last:
-                    self._refuse(name, "a source")
-                    last = name
-            yield raw
-
-    def _refuse(self, name: Path | str | int, what: str) -> None:
-        identity = _identity(name)
-        if isinstance(identity, tuple) and identity in self._files:
-            raise _lost(*self._files[identity], what)
-
-
-def _files_of(raw: "RawMessage | ReadingNote | SourcePiece") -> tuple[str, ...]:
-    if isinstance(raw, ReadingNote):
-        return ()
-    if not isinstance(raw, RawMessage):
-        return raw.files
-    name = raw.source
-    if isinstance(raw.content, str | bytes):  # `path:line` or `path:number`
-        name = name.rpartition(":")[0] or name
-    return (name,)
-
-
-def _lost(option: str, path: Path, what: str) -> SourceError:
-    return SourceError(f"{option} {path}: is {what}, and would be lost; name another file")
-
-
-_Identity = tuple[int, int] | str  # device and inode of a regular file; the path of any other
-
-
-def _identity(path: Path | str | int) -> _Identity:
-    """Return which file a path or descriptor is."""
-    with suppress(OSError, ValueError):
-        status = os.stat(path)  # noqa: PTH116 (a descriptor has no Path)
-        if stat.S_ISREG(status.st_mode):
-            return status.st_dev, status.st_ino
-    return os.path.realpath(str(path))
+    taken = {real_name(source): "a source" for source in sources if source != STDIN}
+    taken |= {} if model is None else {real_name(str(model)): "the model"}
+    for option, path in files.items():
+        if path is None or (path.exists() and not path.is_file()):  # such as /dev/null
+            continue
+        owner = taken.setdefault(real_name(str(path)), f"the file of {option}")
+        if owner != f"the file of {option}":
+            raise SourceError(f"{option} {path}: is {owner}, and would be lost; name another file")

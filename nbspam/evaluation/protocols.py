@@ -1,4 +1,4 @@
-"""Ways to test a filter on labelled messages it has not learned from."""
+"""Protocols that test a filter on labelled messages it has not learned from."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -8,156 +8,178 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nbspam.bayes.matrix import Integers, Presence
+from nbspam.bayes.matrix import Integers, Matrix
 from nbspam.errors import OptionError, TrainingError, counted
 from nbspam.evaluation import messages as testing
-from nbspam.evaluation.messages import LabelledCorpus
 from nbspam.evaluation.results import Evaluation, Outcome
-from nbspam.filter import TokenFilter
 from nbspam.learning.batch import Fit, cut_offs_within, fit, ham_odds, token_counts
 from nbspam.learning.corpus import Corpus
-from nbspam.learning.online import OnlineLearner
+from nbspam.learning.learner import Learner
 from nbspam.learning.settings import TrainingSettings, class_names, empty_metadata, first_metadata
-from nbspam.scoring.classifier import Classifier, counts_in
+from nbspam.scoring.classifier import Classifier, dict_lookup
 from nbspam.scoring.explanation import Explanation, explain
-from nbspam.scoring.highlights import highlighted_message, without_highlights
-from nbspam.scoring.verdict import CutOffs, Verdict, verdict_on
-from nbspam.tokens.kinds import is_fragment
+from nbspam.scoring.highlights import highlight_message, without_highlights
+from nbspam.scoring.verdict import CutOffs, Verdict, make_verdict
+from nbspam.scoring.version import FilterVersion
+from nbspam.store.lookup import Model
 from nbspam.tokens.tokenized import Excerpt, TokenizedMessage
 
-TELLING_WORDS = 8  # kept of each mistake
-_TENTHS = 10
-_BATCH = 500  # messages looked up in the ledger at a time
-# Passes on the parts of a long test, and may show progress.
+N_STRONGEST_WORDS = 8  # words kept for each mistake
+_N_PARTS = 10  # leave-one-out fits the calibration for each tenth to the other nine
+_LOOKUP_BATCH = 500  # messages looked up in the ledger at a time
+# Yields the parts of a long test, and may show progress.
 Progress = Callable[[Sequence[int]], Iterable[int]]
 
 
 class Trial(NamedTuple):
     """The messages of a test, and the settings of the models."""
 
-    dataset: LabelledCorpus
+    corpus: Corpus
     settings: TrainingSettings
     cut_offs: CutOffs
-    explains: bool = True  # whether to keep the strongest words of mistakes
+    explain_mistakes: bool = True  # whether to keep the strongest words of mistakes
     progress: Progress = iter
 
-    def fitted(self, train: Integers | None = None) -> Fit:
-        """Return the model of some of the messages; None: of all."""
-        corpus = self.dataset.corpus
+    def fit_model(self, train: Integers | None = None) -> Fit:
+        """Fit a model to some of the messages; None: to all messages."""
+        corpus = self.corpus
         labels, channels, traits = corpus.labels, corpus.channels(), corpus.traits()
-        presence: Presence | Corpus = corpus
+        presence: Matrix = corpus
+        keys = corpus.keys()
         if train is not None:
             traits = None if traits is None else traits[train]
             labels = [labels[i] for i in train]
-            presence = corpus.presence()[train]
-        return fit(presence, labels, self.settings, channels, traits)
+            presence, keys = corpus.presence()[train], keys[train]
+        return fit(presence, labels, self.settings, channels, traits, keys)
 
-    def tested(self, fitted: Fit, test: Integers) -> Iterator[Outcome]:
-        """Yield the outcomes of some messages by a model that has not seen them."""
-        counts = dict(token_counts(self.dataset.vocabulary, fitted.counts))
-        classifier = Classifier(fitted.metadata, counts_in(counts))
-        messages = map(self.dataset.message, test.tolist())
-        return _outcomes(TokenFilter(classifier, self.cut_offs), messages, self.explains)
+    def whole_model(self) -> Model:
+        """Return a model of all messages, without a ledger."""
+        fitted = self.fit_model()
+        return Model(fitted.metadata, dict(token_counts(self.corpus.vocabulary, fitted.counts)), {})
+
+    def test_model(self, fitted: Fit, test: Integers) -> Iterator[Outcome]:
+        """Classify some messages with a model that has not seen them."""
+        counts = dict(token_counts(self.corpus.vocabulary, fitted.counts))
+        classifier = Classifier(fitted.metadata, dict_lookup(counts))
+        messages = map(self.corpus.message, test.tolist())
+        return _outcomes(FilterVersion(classifier, self.cut_offs), messages, self.explain_mistakes)
 
 
 def saved_model(
-    spam_filter: TokenFilter,
+    version: FilterVersion,
     messages: Iterable[TokenizedMessage],
     including_learned: bool = False,
     spam_label: str | None = None,
 ) -> Evaluation:
-    """Return the evaluation of a saved model.
+    """Test a saved model.
 
-    messages: with digests; those that the model has learned are left out.
-    including_learned: test on them, too.
-    spam_label: the label of spam, if the labels are not the model's classes; any other is ham.
-    Raises SourceError for labels that the model does not have, except a few, which are left out.
+    messages: with digests; messages that the model has learned are left out.
+    including_learned: test on learned messages, too.
+    spam_label: the label of spam if the labels are not the model's classes; other labels mean ham.
+    Messages with an unknown label are left out if they are few; otherwise raises SourceError.
     """
-    settings, learned = spam_filter.metadata.settings, Counter[bool]()
+    settings, learned = version.metadata.settings, Counter[bool]()
     labels = testing.LabelCheck(settings, spam_label)
 
-    def to_test() -> Iterator[TokenizedMessage]:
+    def messages_to_test() -> Iterator[TokenizedMessage]:
         checked = labels(messages)
-        while batch := list(islice(checked, _BATCH)):
-            in_ledger = spam_filter.learned({message.digest for message in batch})
+        while batch := list(islice(checked, _LOOKUP_BATCH)):
+            in_ledger = version.learned({message.digest for message in batch})
             for message in batch:
                 is_learned = any(in_ledger.get(message.digest, ()))
                 learned[is_learned] += 1
                 if including_learned or not is_learned:
                     yield message
 
-    outcomes = list(_outcomes(spam_filter, to_test()))
+    outcomes = list(_outcomes(version, messages_to_test()))
     mistakes = labels.result()
     if spam_label is not None and mistakes.messages:
         mistaken = {source for sources in mistakes.sources.values() for source in sources}
-        outcomes = [outcome for outcome in outcomes if outcome.judged.source not in mistaken]
-    unnamed = sum(spam_filter.without_ledger_entry())
-    total = sum(spam_filter.personal_metadata.learned.messages)
-    known = None if total and unnamed == total else learned[True]
+        outcomes = [
+            outcome for outcome in outcomes if outcome.classification.source not in mistaken
+        ]
+    not_in_ledger = sum(version.lookup.without_ledger_entry()) if version.lookup else 0
+    total = sum(version.personal_metadata.learned.messages)
+    known = None if total and not_in_ledger == total else learned[True]
     left_out = 0 if including_learned else learned[True]
-    before = testing.LearnedBefore(learned.total(), known, left_out, unnamed)
-    fields = "saved model", *settings[:2], outcomes, spam_filter.cut_offs
+    before = testing.LearnedBefore(learned.total(), known, left_out, not_in_ledger)
+    fields = "saved model", *settings[:2], outcomes, version.cut_offs
     return Evaluation(*fields, learned_before=before, mislabelled=mistakes)
 
 
 def _outcomes(
-    spam_filter: TokenFilter, messages: Iterable[TokenizedMessage], explains: bool = True
+    version: FilterVersion, messages: Iterable[TokenizedMessage], explain_mistakes: bool = True
 ) -> Iterator[Outcome]:
     for message in messages:
-        outcome = _with_excerpt(spam_filter.classify_tokens(message), message.excerpt)
-        if explains and outcome.is_mistake:
-            outcome = _explained(outcome, message, spam_filter.explain(message))
+        outcome = _make_outcome(version.classify(message), message.excerpt)
+        if explain_mistakes and outcome.is_mistake:
+            outcome = _add_explanation(outcome, message, version.explain(message))
         yield outcome
 
 
-def _with_excerpt(judged: Verdict, excerpt: Excerpt | None) -> Outcome:
-    return Outcome(judged, message=None if excerpt is None else without_highlights(excerpt))
+def _make_outcome(classification: Verdict, excerpt: Excerpt | None) -> Outcome:
+    return Outcome(classification, message=None if excerpt is None else without_highlights(excerpt))
 
 
-def _explained(outcome: Outcome, message: TokenizedMessage, explanation: Explanation) -> Outcome:
-    """Return an outcome with its strongest words, highlighted in the excerpt."""
-    shown = message.excerpt and highlighted_message(message, explanation).joined()
-    readable = tuple(word for word in explanation.words if not is_fragment(word.token))
-    return outcome._replace(words=(readable or explanation.words)[:TELLING_WORDS], message=shown)
+def _add_explanation(
+    outcome: Outcome, message: TokenizedMessage, explanation: Explanation
+) -> Outcome:
+    """Add the strongest words to an outcome, and highlight them in the excerpt."""
+    shown = message.excerpt and highlight_message(message, explanation).merge_runs()
+    return outcome._replace(
+        words=(explanation.readable_words or explanation.words)[:N_STRONGEST_WORDS], message=shown
+    )
 
 
-def left_out(trial: Trial) -> Evaluation:
-    """Leave-one-out: each message is scored by a model of all the others, in closed form.
+def leave_one_out(trial: Trial) -> Evaluation:
+    """Score each message with a model of all the other messages, in closed form.
 
-    The calibrations, which are few numbers of all messages, are fitted to nine tenths of them for
-    the messages of the other tenth (message i is in tenth i mod 10).
+    The copies of a message are left out with it.
+
+    The calibrations are not fitted again for each message, but once for each tenth of the messages,
+    to the other nine tenths (message i is in tenth i mod 10).
     """
-    dataset, fitted = trial.dataset, trial.fitted()
+    corpus, fitted = trial.corpus, trial.fit_model()
 
     @cache
-    def learner() -> OnlineLearner:
-        return OnlineLearner(fitted.metadata, dict(token_counts(dataset.vocabulary, fitted.counts)))
+    def learner() -> Learner:
+        return Learner(fitted.metadata, dict(token_counts(corpus.vocabulary, fitted.counts)))
 
     outcomes = []
-    for i, score in enumerate(fitted.left_out_scores(dataset.corpus, _TENTHS)):
-        source, label = dataset.sources[i], dataset.corpus.labels[i]
-        verdict = verdict_on(fitted.metadata, score, trial.cut_offs, source, label)
-        outcome = _with_excerpt(verdict, dataset.excerpt(i))
-        if trial.explains and outcome.is_mistake:
-            message = dataset.message(i)
+    for i, score in enumerate(fitted.left_out_scores(_N_PARTS)):
+        source, label = corpus.sources[i], corpus.labels[i]
+        verdict = make_verdict(fitted.metadata, score, trial.cut_offs, source, label)
+        outcome = _make_outcome(verdict, corpus.excerpt(i))
+        if trial.explain_mistakes and outcome.is_mistake:
+            message = corpus.message(i)
             learned = message.label or "", message.tokens, message.numbers
             learner().unlearn(*learned)
             explanation = explain(learner().classifier(), message.tokens, message.numbers)
             learner().learn(*learned)
-            outcome = _explained(outcome, message, explanation)
+            outcome = _add_explanation(outcome, message, explanation)
         outcomes.append(outcome)
-    same = testing.same_in_folds(dataset.corpus.digests, range(len(outcomes)))
-    settings = fitted.metadata.settings[:2]
-    return Evaluation("leave-one-out", *settings, outcomes, trial.cut_offs, duplicates=same)
+    settings, n_texts = fitted.metadata.settings[:2], sum(fitted.n_texts().values())
+    return Evaluation("leave-one-out", *settings, outcomes, trial.cut_offs, n_texts=n_texts)
+
+
+def count_first(text: str, n: int) -> int:
+    """Return how many of n messages a number or a percentage means; raises OptionError."""
+    try:
+        return round(n * float(text[:-1]) / 100) if text.endswith("%") else int(text)
+    except (ValueError, OverflowError) as error:
+        raise OptionError(
+            f"cannot train on the first {text!r}, which is neither a number nor a percentage; try"
+            " 1000 or 30%"
+        ) from error
 
 
 def train_first(trial: Trial, first: int, limit: float | None = None) -> Evaluation:
-    """Train on the first messages in their order and test on the rest.
+    """Train on the first messages, in their order, and test on the rest.
 
-    limit: the share of ham that may be blocked; the first messages, each left out, then choose the
-    cut-offs, as in `nbspam train`.
+    limit: the share of ham that may be blocked.  With a limit, leave-one-out on the first messages
+    chooses the cut-offs, as in `nbspam train`.
     """
-    dataset, n = trial.dataset, len(trial.dataset.corpus)
+    corpus, n = trial.corpus, len(trial.corpus)
     if not 0 < first < n:
         raise OptionError(
             f"cannot train on the first {first} of {counted(n, 'message')} and test on the rest;"
@@ -165,10 +187,9 @@ def train_first(trial: Trial, first: int, limit: float | None = None) -> Evaluat
         )
     train, test = np.arange(first), np.arange(first, n)
     try:
-        fitted = trial.fitted(train)
+        fitted = trial.fit_model(train)
         if limit is not None:
-            scores = fitted.left_out_scores(dataset.corpus.presence()[train])
-            ham = ham_odds(fitted.metadata, dataset.corpus.labels[:first], scores)
+            ham = ham_odds(fitted.metadata, corpus.labels[:first], fitted.left_out_scores())
             trial = trial._replace(cut_offs=cut_offs_within(limit, fitted.metadata, ham))
     except TrainingError as error:
         raise TrainingError(
@@ -176,14 +197,14 @@ def train_first(trial: Trial, first: int, limit: float | None = None) -> Evaluat
             error.remedy,
             **error.values,
         ) from error
-    untrained = sorted(set(dataset.corpus.labels[first:]) - set(fitted.metadata.settings.classes))
+    untrained = sorted(set(corpus.labels[first:]) - set(fitted.metadata.settings.classes))
     if untrained:
         raise TrainingError(
             f"the class {untrained[0]!r} is not among the first {counted(first, 'message')}; train"
             " on more of them, or mix their order"
         )
-    outcomes = list(trial.tested(fitted, test))
-    same = testing.same_in_batches(dataset.corpus.digests, first)
+    outcomes = list(trial.test_model(fitted, test))
+    same = testing.duplicates_across_batches(corpus.digests, first)
     protocol, classes = f"trained on the first {first}", fitted.metadata.settings[:2]
     return Evaluation(protocol, *classes, outcomes, trial.cut_offs, duplicates=same)
 
@@ -191,17 +212,17 @@ def train_first(trial: Trial, first: int, limit: float | None = None) -> Evaluat
 def folds(trial: Trial, k: int, seed: int | None = None) -> Evaluation:
     """Cross-validate: each message is scored by a model of the other folds.
 
-    Message i is in fold i mod k, counted within its class: every fold has each class's share, the
-    same on every run.  With a seed the messages of each class are shuffled before they are counted.
-    Outcomes come in the order of the messages.
+    The i-th message of a class is in fold i mod k, so every fold has the same share of each class,
+    and every run the same folds.  With a seed, the messages of each class are shuffled first.
+    Outcomes are in the order of the messages.
     """
-    labels = trial.dataset.corpus.labels
+    labels = trial.corpus.labels
     classes, positive = class_names(labels, trial.settings.positive)
     fewest = min(map(labels.count, classes))
     if fewest < 2:
         raise OptionError(
-            "cannot make folds, since a class has one message; give two or more of each class, or"
-            " leave one out"
+            "cannot make folds, since a class has one message; give two or more messages of each"
+            " class, or leave that class out"
         )
     if not 2 <= k <= fewest:
         raise OptionError(
@@ -212,21 +233,21 @@ def folds(trial: Trial, k: int, seed: int | None = None) -> Evaluation:
     outcomes: dict[int, Outcome] = {}
     for part in trial.progress(range(k)):
         test = np.flatnonzero(fold == part)
-        tested = trial.tested(trial.fitted(np.flatnonzero(fold != part)), test)
+        tested = trial.test_model(trial.fit_model(np.flatnonzero(fold != part)), test)
         outcomes.update(zip(test.tolist(), tested, strict=True))
     ordered = [outcomes[i] for i in range(len(labels))]
-    same = testing.same_in_folds(trial.dataset.corpus.digests, fold.tolist())
+    same = testing.duplicates_across_folds(trial.corpus.digests, fold.tolist())
     shuffled = "" if seed is None else f", shuffled with seed {seed}"
     fields = f"{k} folds{shuffled}", classes, positive, ordered, trial.cut_offs
     return Evaluation(*fields, duplicates=same)
 
 
 def online(trial: Trial, batch: int) -> Evaluation:
-    """Classify, then learn, in order, a batch at a time; the first batch is learned uncounted.
+    """Classify, then learn, in order, a batch at a time; the first batch is only learned.
 
-    It runs the code of an update of the model with each day's mail.
+    It runs the code that updates a model with each day's mail.
     """
-    dataset, labels = trial.dataset, trial.dataset.corpus.labels
+    corpus, labels = trial.corpus, trial.corpus.labels
     if batch < 1 or len(labels) <= batch:
         raise OptionError(
             f"a batch of {batch} is too large for {counted(len(labels), 'message')}, since the"
@@ -238,41 +259,41 @@ def online(trial: Trial, batch: int) -> Evaluation:
     outcomes: list[Outcome] = []
     learned_so_far: list[int] = []
     for start in trial.progress(range(batch, len(labels), batch)):
-        spam_filter = TokenFilter(learner.classifier(), trial.cut_offs)
-        messages = [dataset.message(i) for i in range(start, min(start + batch, len(labels)))]
-        outcomes += _outcomes(spam_filter, messages, trial.explains)
+        version = FilterVersion(learner.classifier(), trial.cut_offs)
+        messages = [corpus.message(i) for i in range(start, min(start + batch, len(labels)))]
+        outcomes += _outcomes(version, messages, trial.explain_mistakes)
         learned_so_far += [start] * len(messages)
         _teach(learner, messages)
     protocol = f"online, {batch} at a time, the first {batch} not counted"
-    same = testing.same_in_batches(dataset.corpus.digests, batch, batch)
+    same = testing.duplicates_across_batches(corpus.digests, batch, batch)
     fields = protocol, *learner.metadata.settings[:2], outcomes, trial.cut_offs
     return Evaluation(*fields, duplicates=same, learned_so_far=learned_so_far)
 
 
-def _first_batch(trial: Trial, batch: int) -> OnlineLearner:
-    """Return a learner of the first messages; the classes are those of all, or of the base."""
-    dataset, settings = trial.dataset, trial.settings
-    labels = dataset.corpus.labels
+def _first_batch(trial: Trial, batch: int) -> Learner:
+    """Return a learner that has learned the first batch; its classes: all labels, or the base's."""
+    corpus, settings = trial.corpus, trial.settings
+    labels = corpus.labels
     if settings.base is None:
         classes, positive = class_names(labels, settings.positive)
         if set(labels[:batch]) == set(classes):
-            fitted = trial.fitted(np.arange(batch))
-            counts = dict(token_counts(dataset.vocabulary, fitted.counts))
-            return OnlineLearner(fitted.metadata, counts)
-        learner = OnlineLearner(empty_metadata(classes, positive, settings), {})
+            fitted = trial.fit_model(np.arange(batch))
+            counts = dict(token_counts(corpus.vocabulary, fitted.counts))
+            return Learner(fitted.metadata, counts)
+        learner = Learner(empty_metadata(classes, positive, settings), {})
     else:
         first = first_metadata(labels, settings)
         settings.base.check("a model of these messages", first.settings)
-        if strange := sorted(set(labels) - set(first.settings.classes)):
+        if unknown := sorted(set(labels) - set(first.settings.classes)):
             raise TrainingError(
-                f"the base {settings.base.path} has no class {strange[0]!r}; leave out either"
+                f"the base {settings.base.path} has no class {unknown[0]!r}; leave out either"
             )
-        learner = OnlineLearner(first, {}, settings.base)
-    _teach(learner, [dataset.message(i) for i in range(batch)])
+        learner = Learner(first, {}, settings.base)
+    _teach(learner, [corpus.message(i) for i in range(batch)])
     return learner
 
 
-def _teach(learner: OnlineLearner, messages: Sequence[TokenizedMessage]) -> None:
+def _teach(learner: Learner, messages: Sequence[TokenizedMessage]) -> None:
     for message in messages:
         learner.learn(message.label or "", message.tokens, message.numbers)
     for message in messages:

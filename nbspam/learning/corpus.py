@@ -1,208 +1,304 @@
-"""Token sets, labels and digests of many messages in little memory: tokens are kept as numbers."""
+"""Many messages in memory: a growing sparse matrix of token numbers, and one copy of each token.
 
-import io
+A message takes 4 bytes for each of its tokens (8 if repeats count), 16 for its digest, 28 for its
+place, label and traits, and the bytes of its source's name.  A token takes its text and about 110
+bytes, once.  Adding messages one by one needs no numpy.
+"""
+
 import itertools
-import weakref
 from array import array
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from typing import IO, TYPE_CHECKING, Any
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
+from sys import intern
+from typing import TYPE_CHECKING, Any
 
-from nbspam.store.writing import temporary_files
+from nbspam.names import FEW, HAM, SPAM, rare_classes
 from nbspam.tokens.kinds import TRAITS, channels_of
-from nbspam.tokens.tokenized import TOKENS_ALONE, Numbers, TokenizedMessage, Wanted
+from nbspam.tokens.tokenized import (
+    TOKENS_ONLY,
+    Excerpt,
+    TokenExtras,
+    TokenizedMessage,
+    TokenizerOutputs,
+)
 
 if TYPE_CHECKING:  # one message is learned without numpy
-    from nbspam.bayes.matrix import Integers, Presence
+    from nbspam.bayes.matrix import Integers, Presence, SparseRows
 
-_DIGEST = 16  # bytes
-# Bytes; more go to a temporary file, so that memory grows with the vocabulary only.
-IN_MEMORY = 40_000_000
-_INTEGER = array("i").itemsize
-NO_TRAITS = (-1,) * len(TRAITS)  # of a message whose traits are not known
-
-
-class Spool:
-    """A growing byte string, in memory or beyond a size in a temporary file."""
-
-    def __init__(self, unit: int = 1, in_memory: int | None = None) -> None:
-        """unit: bytes of an item.  in_memory: bytes at most in memory."""
-        self._unit, self._size = unit, 0
-        self._in_memory = IN_MEMORY if in_memory is None else in_memory
-        self._file: IO[bytes] = io.BytesIO()
-
-    def __len__(self) -> int:
-        return self._size // self._unit
-
-    def append(self, data: "bytes | memoryview | array[int]") -> None:
-        """Add the bytes of an array or a buffer."""
-        self._size += memoryview(data).nbytes
-        with temporary_files():
-            if self._size > self._in_memory and isinstance(self._file, io.BytesIO):
-                from tempfile import TemporaryFile
-
-                start, self._file = self._file, TemporaryFile()  # noqa: SIM115  # as long as this
-                weakref.finalize(self, self._file.close)
-                self._file.write(start.getbuffer())
-            self._file.seek(0, io.SEEK_END)
-            self._file.write(data)
-
-    def part(self, start: int, end: int) -> bytes:
-        """Return the bytes of the items from start to end."""
-        with temporary_files():
-            self._file.seek(start * self._unit)
-            return self._file.read((end - start) * self._unit)
+_DIGEST_BYTES = 16
+NO_TRAITS = (-1,) * len(TRAITS)  # the traits of a message that was read without them
 
 
 class Corpus:
-    """Messages as rows of a growing sparse matrix: 0/1, or how often a message has a token.
+    """Messages as rows of a growing sparse matrix, with entries 0/1 or numbers of occurrences.
 
     The entry of a token that only possibly hidden text has is negative.
     """
 
-    def __init__(self, wanted: Wanted = TOKENS_ALONE) -> None:
-        """wanted: the numbers to store beside the tokens."""
+    def __init__(self, wanted: TokenizerOutputs = TOKENS_ONLY) -> None:
+        """wanted: the numbers to store next to the tokens."""
         self.wanted = wanted
-        # Of the tokens: the matrix's columns, numbered as they are looked up.
-        self.numbers = defaultdict[str, int](itertools.count().__next__)
-        self._columns = Spool(_INTEGER)  # of each entry
-        self._times = Spool(_INTEGER)  # of each entry; none if they are not wanted
-        self._ends = array("q", [0])
-        self.labels: list[str] = []  # of each message, in the order of the matrix's rows
+        # One item per entry; optional lists stay empty unless wanted.
+        self._columns = array("i")  # the token's number n, or ~n if it is possibly hidden
+        self._times = array("i")
+        self._ends = array("q", [0])  # the end of each row in _columns
+        # One item per message, in the order of the rows.
+        self.labels: list[str] = []
+        self.sources: list[str] = []
+        self.excerpts: list[Excerpt] = []
         self._digests = bytearray()
-        self._traits = array("h")  # a row of TRAITS a message; none if they are not wanted
+        self._keys = array("Q")  # only if the messages came without their tokens
+        self._traits = array("h")  # len(TRAITS) items per message
+        # The tokens in the order of their columns, as far as they are needed; _packed has one per
+        # line, if they came from another process.
+        self._vocabulary: list[str] = []
+        self._packed: str | None = None
+
+    @cached_property
+    def numbers(self) -> defaultdict[str, int]:
+        """Token -> its column in the matrix; looking up a new token numbers it."""
+        tokens = self.vocabulary
+        numbers = defaultdict[str, int](itertools.count(len(tokens)).__next__)
+        numbers.update(zip(tokens, itertools.count()))
+        self._packed = None
+        return numbers
+
+    @classmethod
+    def from_messages(
+        cls, messages: Iterable[TokenizedMessage], wanted: TokenizerOutputs = TOKENS_ONLY
+    ) -> "Corpus":
+        """Collect messages."""
+        corpus = cls(wanted)
+        for message in messages:
+            corpus.add(message)
+        return corpus
 
     def __len__(self) -> int:
         return len(self.labels)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for another process, with the tokens as one string."""
+        packed = self._packed or "\n".join(self.vocabulary) or None
+        state = vars(self) | {"_packed": packed, "_vocabulary": []}
+        state.pop("numbers", None)
+        return state
+
+    def pack(self) -> "Corpus":
+        """Keep the tokens as one string, a tenth of their memory; return the corpus."""
+        state = self.__getstate__()
+        vars(self).clear()
+        vars(self).update(state)
+        return self
+
+    def __sizeof__(self) -> int:
+        """Return the bytes that Dask moves and spills."""
+        arrays = (self._columns, self._times, self._ends, self._traits)
+        n_bytes = sum(len(values) * values.itemsize for values in arrays)
+        tokens = len(self._packed or "") + 150 * len(vars(self).get("numbers", ()))
+        return n_bytes + len(self) * _DIGEST_BYTES + tokens
+
     def add(self, message: TokenizedMessage) -> None:
         """Add a message, with its digest if it has one."""
+        tokens, numbers = message.tokens, message.numbers
         if self.wanted.times:
-            times = message.numbers.times
-            self._times.append(array("i", [times.get(token, 1) for token in message.tokens]))
-        columns: Iterable[int] = map(self.numbers.__getitem__, message.tokens)
-        if perhaps := message.numbers.possibly_hidden:  # those are ~n
-            pairs = zip(message.tokens, columns, strict=True)
-            columns = [~n if token in perhaps else n for token, n in pairs]
-        self._columns.append(array("i", columns))
+            self._times.extend([numbers.times.get(token, 1) for token in tokens])
+        columns = [*map(self.numbers.__getitem__, tokens)]
+        if hidden := numbers.possibly_hidden:
+            pairs = zip(tokens, columns, strict=True)
+            columns = [~n if token in hidden else n for token, n in pairs]
+        self._columns.fromlist(columns)
         if self.wanted.traits:
-            self._traits.extend(message.numbers.traits or NO_TRAITS)
+            self._traits.extend(numbers.traits or NO_TRAITS)
         self._ends.append(len(self._columns))
-        self.labels.append(message.label or "")
+        self.labels.append(intern(message.label or ""))
+        self.sources.append(message.source)
+        if message.excerpt is not None:
+            self.excerpts.append(message.excerpt)
         self._digests += bytes.fromhex(message.digest)
 
-    def add_piece(self, piece: Any) -> None:
-        """Add the messages of a `StoredPiece` that was read with the same numbers."""
+    def extend(self, other: "Corpus", with_tokens: bool = True) -> None:
+        """Add the messages of another corpus with the same numbers; with_tokens: their tokens."""
         import numpy as np
 
-        parts = list(piece.chunks())
-        tokens = piece.table.tokens()
-        # Numbered in the order of the messages, not of the keys, which differ from run to run.
-        met = np.unique(np.concatenate([part.indices for part in parts]), return_index=True)[1]
-        numbers = np.empty(len(tokens), np.int32)
-        for j in np.argsort(met).tolist():
-            numbers[j] = self.numbers[tokens[j]]
-        for part in parts:
-            columns = numbers[part.indices]
-            columns = np.where(part.data < 0, ~columns, columns)
-            self._columns.append(columns.astype(np.int32).data)
-            if self.wanted.times:
-                self._times.append(np.abs(part.data).astype(np.int32).data)
-            self._ends.extend((part.indptr[1:].astype(np.int64) + self._ends[-1]).tolist())
-        self.labels += piece.labels
-        self._digests += piece.digests()
-        if self.wanted.traits and (traits := piece.traits()) is not None:
-            self._traits.extend(traits.ravel().tolist())
+        self.labels += map(intern, other.labels)
+        self.sources += other.sources
+        self.excerpts += other.excerpts
+        self._digests += other._digests
+        self._keys.extend(other._keys)
+        self._traits.extend(other._traits)
+        if not with_tokens:
+            self._keys.frombytes(other.keys().tobytes())
+            self._ends.extend([0] * len(other))
+            return
+        places = np.fromiter(map(self.numbers.__getitem__, other.vocabulary), np.int32)
+        columns = np.frombuffer(other._columns, np.int32)
+        sign = columns >> 31  # -1 if possibly hidden
+        self._ends.extend((np.frombuffer(other._ends, np.int64)[1:] + self._ends[-1]).tolist())
+        self._columns.frombytes((places[columns ^ sign] ^ sign).data.cast("B"))
+        self._times.extend(other._times)
+
+    def select(self, rows: Sequence[int]) -> "Corpus":
+        """Return the messages at these rows, in this order."""
+        if len(rows) == len(self):
+            return self
+        chosen = Corpus.from_messages(map(self.message, rows), self.wanted)
+        if self._keys:
+            chosen._keys.extend(self._keys[i] for i in rows)
+        return chosen
+
+    def close_vocabulary(self) -> None:
+        """Free the memory of `numbers`; no more messages can be added."""
+        self._vocabulary = self.vocabulary
+        self.numbers.clear()
 
     @property
     def vocabulary(self) -> list[str]:
         """The tokens, in the order of the matrix's columns."""
-        return list(self.numbers)
+        if self._packed is not None:
+            return self._packed.split("\n")
+        numbers = vars(self).get("numbers", ())
+        if len(self._vocabulary) < len(numbers):
+            self._vocabulary = list(numbers)
+        return self._vocabulary
 
     @property
     def digests(self) -> list[bytes]:
         """The digest of each message, in the order of the matrix's rows; [] without digests."""
         return [bytes(self._digest(i)) for i in range(len(self))] if self._digests else []
 
-    def messages(self) -> Iterator[TokenizedMessage]:
-        """Yield the messages, in the order of digests and labels.
+    def first_sources(self, label: str, n: int) -> list[str]:
+        """Return the sources of a label's first n messages."""
+        rows = (i for i, name in enumerate(self.labels) if name == label)
+        return [self.sources[i] for i in itertools.islice(rows, n)]
 
-        That order is effectively random: the messages of two folders come mixed.
+    def mistyped(self, intended: Iterable[str | None]) -> dict[str, list[str]]:
+        """Return classes of a few messages next to two large classes, each with its sources.
+
+        intended: classes that are not mistakes, in addition to ham and spam.
         """
-        vocabulary = self.vocabulary
-        for i in sorted(range(len(self)), key=lambda i: (self._digest(i), self.labels[i])):
-            yield self.message(i, vocabulary)
+        rare = {*rare_classes(Counter(self.labels))} - {HAM, SPAM, *intended}
+        return {name: self.first_sources(name, FEW) for name in sorted(rare)}
 
-    def message(self, i: int, vocabulary: list[str], source: str = "") -> TokenizedMessage:
-        """Return message i; vocabulary: the corpus's."""
-        place = self._ends[i], self._ends[i + 1]
-        columns = array("i", self._columns.part(*place))
+    def without(self, labels: Collection[str]) -> "Corpus":
+        """Return the messages that have none of these labels."""
+        return self.select([i for i, label in enumerate(self.labels) if label not in labels])
+
+    def in_learning_order(self) -> Iterator[TokenizedMessage]:
+        """Yield the messages in the order of digests and labels.
+
+        This order is effectively random, so the messages of two folders are mixed.
+        """
+        order = sorted(range(len(self)), key=lambda i: (self._digest(i), self.labels[i]))
+        return map(self.message, order)
+
+    def messages(self) -> Iterator[TokenizedMessage]:
+        """Yield the messages, in the order of the matrix's rows."""
+        return map(self.message, range(len(self)))
+
+    def excerpt(self, i: int) -> Excerpt | None:
+        """Return the excerpt of message i, if excerpts were requested."""
+        return self.excerpts[i] if self.excerpts else None
+
+    def message(self, i: int) -> TokenizedMessage:
+        """Return message i."""
+        vocabulary, place = self.vocabulary, slice(self._ends[i], self._ends[i + 1])
+        columns = self._columns[place]
         tokens = [vocabulary[max(j, ~j)] for j in columns]
-        perhaps = frozenset(vocabulary[~j] for j in columns if j < 0)
+        hidden = frozenset(vocabulary[~j] for j in columns if j < 0)
         times = {}
         if self.wanted.times:
-            pairs = zip(tokens, array("i", self._times.part(*place)), strict=True)
+            pairs = zip(tokens, self._times[place], strict=True)
             times = {token: n for token, n in pairs if n > 1}
         width = len(TRAITS) if self.wanted.traits else 0
         traits = tuple(self._traits[i * width : (i + 1) * width])
-        numbers = Numbers(times, () if traits == NO_TRAITS else traits, perhaps)
-        digest = self._digest(i).hex()
-        return TokenizedMessage(source, self.labels[i], tokens, digest, numbers=numbers)
+        numbers = TokenExtras(times, () if traits == NO_TRAITS else traits, hidden)
+        fields = self.sources[i], self.labels[i], tokens, self._digest(i).hex()
+        return TokenizedMessage(*fields, numbers=numbers, excerpt=self.excerpt(i))
 
     def _digest(self, i: int) -> bytearray:
-        return self._digests[i * _DIGEST : (i + 1) * _DIGEST]
+        return self._digests[i * _DIGEST_BYTES : (i + 1) * _DIGEST_BYTES]
 
-    def channels(self) -> "Integers":
+    def digest_halves(self) -> Any:
+        """Return the digests as numbers, (n_messages, 2), which sort like the digests."""
+        import numpy as np
+
+        return np.frombuffer(self._digests, ">u8").reshape(-1, 2)
+
+    def keys(self) -> Any:
+        """Return a key of each message, (n,), which is equal for copies (`copies.py`)."""
+        import numpy as np
+
+        from nbspam.bayes.matrix import chunks
+        from nbspam.learning.copies import row_keys, token_hashes
+
+        if self._keys:
+            return np.frombuffer(self._keys, np.uint64)
+        hashes, keys = token_hashes(self.vocabulary), np.empty(len(self), np.uint64)
+        for place, rows in chunks(self):  # all entries at once would take 16 bytes each
+            keys[place] = row_keys(hashes, rows)
+        digests = self.digest_halves()[:, 0] if self._digests else 0
+        return np.where(keys == 0, digests, keys)  # a message without words is known by its digest
+
+    def channels(self) -> Any:
         """Return the channel of each column's token (`tokens/kinds.py`), shape (n_tokens,)."""
         import numpy as np
 
-        return np.array(channels_of(self.numbers), dtype=np.int64)
+        return np.fromiter(channels_of(self.vocabulary), np.int8)
 
     def traits(self) -> "Integers | None":
-        """Return the messages' traits, (n_messages, n_traits), -1 of a message without them.
+        """Return the traits, (n_messages, n_traits), -1 for a message without traits.
 
-        None if they were not wanted.
+        None if they were not requested.
         """
         if not self.wanted.traits:
             return None
         import numpy as np
 
-        return np.array(self._traits, dtype=np.int64).reshape(-1, len(TRAITS))
+        traits: Any = np.frombuffer(self._traits, np.int16)
+        return traits.reshape(-1, len(TRAITS))  # type: ignore[no-any-return]
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The matrix's rows and columns: messages and tokens."""
-        return len(self.labels), len(self.numbers)
+        """Numbers of messages and tokens, the rows and columns of the matrix."""
+        return len(self.labels), len(self.vocabulary)
 
     def without_times(self) -> "Corpus":
         """Return the same messages as a 0/1 matrix."""
-        from copy import copy  # one message does without
+        from copy import copy  # not needed for one message
 
         other = copy(self)
         other.wanted = self.wanted._replace(times=False)
         return other
 
-    def presence(self) -> "Presence":
-        """Return the matrix, whole, shape (n_messages, n_tokens)."""
-        return self._piece(0, len(self.labels))
-
-    def chunks(self, entries: int) -> "Iterator[Presence]":
-        """Yield the matrix's rows, in order, in pieces of about so many entries, a row at least."""
-        from nbspam.bayes.matrix import row_blocks
-
-        return itertools.starmap(self._piece, row_blocks(self._ends, entries))
-
-    def _piece(self, first: int, last: int) -> "Presence":
+    @property
+    def indptr(self) -> "Integers":
+        """Index of each row's first entry, and of the end of the last row, (n_messages + 1,)."""
         import numpy as np
-        from scipy.sparse import csr_array
 
-        ends = np.array(self._ends[first : last + 1], dtype=np.int64)
-        place = int(ends[0]), int(ends[-1])
-        columns = np.frombuffer(self._columns.part(*place), np.int32)
-        sign = columns >> 31  # -1 of what is perhaps hidden
+        return np.array(self._ends, np.int64)
+
+    def __getitem__(self, place: slice) -> "SparseRows":
+        """Return a slice of the matrix's rows."""
+        import numpy as np
+
+        from nbspam.bayes.matrix import SparseRows
+
+        first, last, _ = place.indices(len(self))
+        ends = np.array(self._ends[first : last + 1], np.int64)
+        entries = slice(int(ends[0]), int(ends[-1]))
+        columns = np.frombuffer(self._columns, np.int32)[entries]
+        sign = columns >> 31
         times = np.ones(len(columns))
         if self.wanted.times:
-            times = np.frombuffer(self._times.part(*place), np.int32).astype(np.float64)
+            times = np.frombuffer(self._times, np.int32)[entries].astype(np.float64)
         times = np.where(sign, -times, times)
-        shape = (last - first, len(self.numbers))
-        return csr_array((times, columns ^ sign, ends - ends[0]), shape=shape)
+        shape = (last - first, self.shape[1])
+        return SparseRows((times, columns ^ sign, ends - ends[0]), shape)
+
+    def presence(self) -> "Presence":
+        """Return the whole matrix for scipy, shape (n_messages, n_tokens)."""
+        from scipy.sparse import csr_array
+
+        rows = self[:]
+        return csr_array((rows.data, rows.indices, rows.indptr), shape=rows.shape)

@@ -1,29 +1,28 @@
 """The settings of learning, and the metadata of a model that has learned nothing yet."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from nbspam.bayes.calibration import untrained_calibrations
-from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, Row, event_model
+from nbspam.bayes.calibration import prior_calibrations
+from nbspam.bayes.event_model import BERNOULLI, EVENT_MODELS, event_model
 from nbspam.bayes.trait_model import GAUSSIAN, KERNEL, NO_TRAITS, TRAIT_MODELS, Variances
 from nbspam.errors import OptionError, Remedy, TrainingError
 from nbspam.names import HAM, SPAM, UNSURE, answer_label, binary_label, cell_label
 from nbspam.store import metadata
 from nbspam.store.metadata import Counted, Metadata, ModelSettings, TraitHistograms
-from nbspam.tokens.tokenized import Wanted
+from nbspam.tokens.tokenized import TokenizerOutputs
 
 if TYPE_CHECKING:
     from nbspam.scoring.base import Base
 
-# Sum: chosen on the training half of P1 by leave-one-out, 10 errors of 1,674 against 18 and 34 for
-# 0.3 and 1.  Evidence: docs/research/ideas-tried.md.
+# For sums, 0.1 was chosen by leave-one-out on the training half of P1: 10 errors in 1,674 messages;
+# 18 with 0.3, 34 with 1.  docs/research/ideas-tried.md has the figures for evidence.
 DEFAULT_ALPHA = {metadata.SUM: 0.1, metadata.EVIDENCE: 0.05}
-# The textbook's sum is of the tokens alone.  Evidence: docs/research/ideas-tried.md.
+# The textbook's sum uses only tokens.
 DEFAULT_TRAITS = {metadata.SUM: NO_TRAITS, metadata.EVIDENCE: KERNEL}
-# Whether the prior has a part in the score whatever the event model.
+# Whether the score uses the prior with every event model.
 HAS_PRIOR = {metadata.SUM: False, metadata.EVIDENCE: True}
-CLASSES_LIMIT = 100  # with more, texts were taken for labels; time and memory grow with each
+CLASSES_LIMIT = 100  # more labels are probably texts; time and memory grow with each class
 
 
 class TrainingSettings(NamedTuple):
@@ -36,7 +35,7 @@ class TrainingSettings(NamedTuple):
     event_model: str = BERNOULLI
     traits: str | None = None  # the default depends on the scoring
     variances: Variances = Variances()
-    base: "Base | None" = None  # the model that the learning one is read through
+    base: "Base | None" = None  # the model whose counts are added
 
     @property
     def effective_traits(self) -> str:
@@ -46,10 +45,10 @@ class TrainingSettings(NamedTuple):
         return DEFAULT_TRAITS[self.scoring] if self.traits is None else self.traits
 
     @property
-    def wanted(self) -> Wanted:
-        """The numbers that the model will count beside the tokens of a message."""
-        repeats = event_model(self.event_model).repeats
-        return Wanted(times=repeats, traits=self.effective_traits != NO_TRAITS)
+    def wanted(self) -> TokenizerOutputs:
+        """The numbers that the model will count in addition to a message's tokens."""
+        repeats = event_model(self.event_model).counts_repeats
+        return TokenizerOutputs(times=repeats, traits=self.effective_traits != NO_TRAITS)
 
     def check(self) -> None:
         """Raise OptionError for a value that is out of bounds."""
@@ -107,11 +106,11 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
     """Return the classes in their order, and the positive one; raises TrainingError.
 
     The order is alphabetical, with the positive class last of two: index 1 is spam.
-    Of 0 and 1, and of false and true, spam is the second unless another is named.
+    If the classes are 0 and 1, or false and true, the second is spam unless another is named.
     """
     classes = sorted(set(labels))
     if SPAM in classes and positive not in classes and answer_label(positive or SPAM) == SPAM:
-        positive = SPAM  # also for the 1 of a column called is_spam: its messages are spam
+        positive = SPAM  # also if 1 in a column called is_spam was named: its messages are spam
     if len(classes) < 2:
         only = f"only the class {classes[0]!r}" if classes else "no message"
         raise TrainingError(f"there is {only} to learn from", Remedy.GIVE_TWO_CLASSES)
@@ -132,7 +131,7 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
     if positive is None and len(classes) == 2:
         from shlex import quote  # for errors only
 
-        # What an answer to "is it spam?" would be is named first.
+        # The label that looks like "yes, it is spam" is named first.
         first, second = map(quote, sorted(classes, key=lambda name: cell_label(name) != SPAM))
         raise TrainingError(
             f"neither {classes[0]!r} nor {classes[1]!r} is called spam",
@@ -148,45 +147,30 @@ def class_names(labels: Iterable[str], positive: str | None) -> tuple[tuple[str,
 def empty_metadata(
     classes: tuple[str, ...], positive: str | None, settings: TrainingSettings
 ) -> Metadata:
-    """Return the metadata of a model of these classes that has learned nothing yet."""
+    """Return the metadata of a model with these classes and without messages."""
     alpha, prior, scoring, _, event_model, _, variances, _ = settings
     alpha, traits = DEFAULT_ALPHA[scoring] if alpha is None else alpha, settings.effective_traits
     chosen = ModelSettings(classes, positive, alpha, prior, scoring, event_model, traits, variances)
-    calibrations = (untrained_calibrations(chosen.has_traits),) * len(chosen.scored_classes)
+    calibrations = (prior_calibrations(chosen.has_traits),) * len(chosen.scored_classes)
     return Metadata(chosen, metadata.empty_state(chosen, calibrations))
 
 
 def counted_metadata(
-    empty: Metadata,
-    messages: Mapping[str, int],
-    tokens: Iterable[Counted],
-    traits: Iterable[tuple[Iterable[str], TraitHistograms]],
+    empty: Metadata, messages: Mapping[str, int], tokens: Counted, traits: TraitHistograms
 ) -> Metadata:
     """Return the metadata of a counted corpus, not calibrated yet.
 
-    messages: the number of each label.  tokens: histograms of parts of the tokens.  traits: of
-    parts of the messages, their labels, and histograms per trait and label.
-    The results are sorted by key, the order in which they are summed.
+    messages: the number of messages with each label.  tokens, traits: histograms, sorted by value,
+    which is the order of summation.
     """
-    classes = empty.settings.classes
-    histograms, hosts = [Counter[int]() for _ in classes], Counter[Row]()
-    for part_histograms, more_hosts in tokens:
-        for counts, more in zip(histograms, part_histograms, strict=True):
-            counts.update(more)
-        hosts.update(more_hosts)
-    of_traits = [[Counter[int]() for _ in classes] for _ in empty.learned.trait_histograms]
-    for labels, of_part in traits:
-        for sums, of_labels in zip(of_traits, of_part, strict=True):
-            for label, values in zip(labels, of_labels, strict=True):
-                sums[classes.index(label)].update(values)
+    histograms, hosts, domains = tokens
     learned = empty.learned._replace(
         calibrated_by=metadata.TRAINING,
-        messages=tuple(messages[name] for name in classes),
-        count_histograms=tuple(dict(sorted(counts.items())) for counts in histograms),
+        messages=tuple(messages[name] for name in empty.settings.classes),
+        count_histograms=histograms,
         host_rows=dict(sorted(hosts.items())),
-        trait_histograms=tuple(
-            tuple(dict(sorted(values.items())) for values in of_trait) for of_trait in of_traits
-        ),
+        domain_rows=dict(sorted(domains.items())),
+        trait_histograms=traits,
     )
     return empty._replace(learned=learned)
 
@@ -194,8 +178,8 @@ def counted_metadata(
 def first_metadata(labels: Iterable[str], settings: TrainingSettings) -> Metadata:
     """Return the metadata of a new model for messages with these labels.
 
-    One label is enough: the others are ham and spam then.
-    With a base its settings hold, unless others were chosen, which `Base.check` may refuse.
+    With one label, ham and spam are the other classes.
+    With a base, its settings apply, unless others were chosen, which `Base.check` may refuse.
     Raises TrainingError.
     """
     if settings.base is None:
@@ -203,7 +187,7 @@ def first_metadata(labels: Iterable[str], settings: TrainingSettings) -> Metadat
         if len(names) < 2:
             names = {*labels, HAM, settings.positive or SPAM}
         return empty_metadata(*class_names(names, settings.positive), settings)
-    first = settings.base.first()
+    first = settings.base.empty_personal_model()
     chosen_names = ("alpha", "prior", "scoring", "positive", "event_model", "traits")
     values = {name: getattr(settings, name) for name in chosen_names}
     chosen = {name: value for name, value in values.items() if value is not None}

@@ -1,7 +1,7 @@
 """An account at an IMAP server: its address, its password, and its errors.
 
-The address of a folder is `imaps://USER@HOST[:PORT]/FOLDER`, as in RFC 5092.  Each error is one
-sentence with its remedy; it may quote the server, but never the password or token.
+The address of a folder is `imaps://USER@HOST[:PORT]/FOLDER`, as in RFC 5092.  An error quotes the
+server, but never the password or token.  Connections, logins and commands have one remedy each.
 """
 
 import base64
@@ -9,11 +9,12 @@ import difflib
 import imaplib
 import os
 import re
-import socket
+import signal
 import ssl
 import stat
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, unquote
@@ -29,16 +30,15 @@ INBOX = "INBOX"
 IMPLICIT, STARTTLS, PLAIN = "implicit", "starttls", "none"  # how a connection is protected
 SECURITY = (IMPLICIT, STARTTLS, PLAIN)
 _PORTS = {IMPLICIT: 993, STARTTLS: 143, PLAIN: 143}
-_PATIENCE = 120.0  # seconds that a command has for a password: it may ask for a passphrase
+_COMMAND_SECONDS = 120.0  # for a password command, which may ask for a passphrase
 _SECRET_LIMIT = 1 << 16  # characters; tokens have a few thousand
 
-_QUOTED_LIMIT = 160  # characters of what a server says
-_FOLDERS_NAMED = 10
+_QUOTED_LIMIT = 160  # characters of a server's answer
+_MAX_FOLDERS_NAMED = 10
 # RFC 5530: the server has a problem, and the password may be right.
-_FOR_NOW = re.compile(r"\[(UNAVAILABLE|INUSE|LIMIT|SERVERBUG|CONTACTADMIN)\b")
+_TEMPORARY_CODES = re.compile(r"\[(UNAVAILABLE|INUSE|LIMIT|SERVERBUG|CONTACTADMIN)\b")
 _LOST = (imaplib.IMAP4.abort, OSError, EOFError)
-# Answers against the protocol; imapclient quotes them, and they may be mail.
-_NONSENSE = ("ProtocolError", "InvalidCriteriaError")
+RUN_LIMIT = 2 * 3600.0  # seconds of work on one account
 
 
 # Addresses
@@ -49,13 +49,13 @@ class FolderAddress(NamedTuple):
 
     user: str
     host: str
-    port: int | None  # None: the usual one
-    folder: str  # "" for none
-    uid: int | None = None  # of the one message
+    port: int | None  # None for the usual port
+    folder: str  # "" if the address has no folder
+    uid: int | None = None  # None for the whole folder
 
     @property
     def text(self) -> str:
-        """The address, which `parse_address` reads."""
+        """The address as text, for `parse_address`."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         port = "" if self.port is None else f":{self.port}"
         user = quote(self.user, safe="@+!$'()*,=&~")
@@ -66,7 +66,7 @@ class FolderAddress(NamedTuple):
 
 
 def parse_address(text: str) -> FolderAddress:
-    """Return the parts of an address; raises AccountError.
+    """Parse an address; raises AccountError.
 
     The user ends at the last @ before the host, so it may be a mail address.  User and folder may
     be percent-encoded UTF-8.
@@ -82,26 +82,21 @@ def parse_address(text: str) -> FolderAddress:
     parts = re.fullmatch(r"(?:\[(.*)\]|(.*?))(?::(.*))?", server, re.DOTALL)
     assert parts
     host, port = parts[1] or parts[2], parts[3]
-    # Without what may be a password.
+    # The address without a possible password.
     visible = f"{SCHEME}{user.partition(':')[0]}{at}{server}{slash}{rest}"
-    if port is not None and not _is_number(port, 1 << 16):
-        raise AccountError(f"{visible}: the port is not a number from 1 to 65535; {_EXAMPLE}")
-    if not user or not host:
-        raise AccountError(f"{visible}: is not the address of a folder; {_EXAMPLE}")
     if ":" in user:
         raise AccountError(
             f"{SCHEME}…@{server}: a password cannot stand in an address, where every user of this"
             " machine sees it; leave it out, and give a password-command in the config file"
         )
-    if has_uid and not _is_number(uid, 1 << 32):
-        raise AccountError(f"{visible}: is not the address of a message; it ends with /;UID=17")
+    problem = AccountError(f"{visible}: is not the address of a folder or message; {_EXAMPLE}")
+    is_port = port is None or _is_number(port, 1 << 16)
+    if not (user and host and is_port) or (has_uid and not _is_number(uid, 1 << 32)):
+        raise problem
     try:
         user, folder = unquote(user, errors="strict"), unquote(folder[1:], errors="strict")
     except UnicodeDecodeError as error:
-        raise AccountError(
-            f"{visible}: its percent-encoding is not UTF-8; encode it as UTF-8, or write the"
-            " letters themselves"
-        ) from error
+        raise problem from error
     number, message = None if port is None else int(port), int(uid) if has_uid else None
     return FolderAddress(user, host, number, folder, message)
 
@@ -127,7 +122,7 @@ class Secret:
     """A password or token; its value is not shown, not even in a traceback."""
 
     def __init__(self, value: str, is_token: bool = False) -> None:
-        """Keep a password, or an access token of OAuth 2."""
+        """value: a password, or an OAuth 2 access token."""
         self.value, self.is_token = value, is_token
 
     def __repr__(self) -> str:
@@ -139,22 +134,22 @@ class Account(NamedTuple):
 
     user: str
     host: str
-    secret: Callable[[], Secret]  # called at each login, since a token is good for an hour
+    secret: Callable[[], Secret]  # called at each login, because a token expires after an hour
     port: int | None = None
     tls: str = IMPLICIT  # one of SECURITY
-    ca_file: str | None = None  # of the authorities to trust in place of the system's
-    timeout: float = 60.0  # seconds in which a server must send something
-    label: str = ""  # its name in the config file; otherwise its address
-    folders: tuple[str, ...] = (INBOX,)  # whose new mail is classified
-    junk: str | None = None  # None: the folder that the server marks so
-    ham: tuple[str, ...] = (INBOX,)  # whose mail is learned as ham
+    ca_file: str | None = None  # certificates to trust instead of the system's
+    timeout: float = 60.0  # seconds that the server may be silent
+    label: str = ""  # name in the config file; otherwise the address
+    folders: tuple[str, ...] = (INBOX,)  # folders to classify
+    junk: str | None = None  # None for the folder that the server marks \\Junk
+    ham: tuple[str, ...] = (INBOX,)  # folders to learn as ham
     auth_host: str | None = None  # the server whose Authentication-Results prove a sender
-    keywords: bool = False  # whether what is moved to the folder for spam gets a keyword for it
-    class_folders: tuple[tuple[str, str], ...] = ()  # other classes, and where their mail is moved
+    keywords: bool = False  # set a keyword for spam on mail that is moved to the junk folder
+    class_folders: tuple[tuple[str, str], ...] = ()  # pairs of another class and its folder
 
     @property
     def own_port(self) -> int:
-        """The port to connect to."""
+        """The given port, or the usual port."""
         return _PORTS[self.tls] if self.port is None else self.port
 
     @property
@@ -164,28 +159,32 @@ class Account(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name in errors: `hal@mail.example.org`."""
+        """The account's name in errors: `hal@mail.example.org`."""
         return f"{self.user}@{self.host}"
 
     @property
     def state(self) -> Path:
-        """The file of its state."""
+        """The account's state file."""
         return state_file(f"{self.name}:{self.own_port}")
 
 
-def from_command(command: str, key: str, account: str) -> Secret:
-    """Return the first line that a shell command prints; raises AccountError.
+def secret_from_command(command: str, key: str, account: str) -> Secret:
+    """Run a shell command, and return its first line of output; raises AccountError.
 
-    key: of the command in the config file; "token-command" for a token.
+    key: the command's key in the config file; "token-command" if it prints a token.
     """
     try:
         process = subprocess.run(
-            command, shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, timeout=_PATIENCE
+            command,
+            shell=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            timeout=_COMMAND_SECONDS,
         )
     except subprocess.TimeoutExpired:
         raise AccountError(
-            f"{account}: the {key} has not ended after {_PATIENCE:.0f} s; run it by hand to see"
-            " what it waits for"
+            f"{account}: the {key} has not ended after {_COMMAND_SECONDS:.0f} s; run it by hand to"
+            " see what it waits for"
         ) from None
     if process.returncode:
         raise AccountError(
@@ -214,7 +213,7 @@ def from_file(path: str, account: str) -> Secret:
     return Secret(_first_line(content, path, account))
 
 
-def _first_line(content: bytes, where: str, account: str) -> str:
+def _first_line(content: bytes, origin: str, account: str) -> str:
     """Return the first line as text; raises AccountError if it cannot be a password."""
     line = content.split(b"\n", 1)[0].removesuffix(b"\r")
     try:
@@ -223,7 +222,7 @@ def _first_line(content: bytes, where: str, account: str) -> str:
         text = ""
     if not text or "\0" in text or "\r" in text:
         problem = "gave no password" if not line else "gave something that cannot be a password"
-        raise AccountError(f"{account}: {where} {problem}; its first line must be the password")
+        raise AccountError(f"{account}: {origin} {problem}; its first line must be the password")
     return text
 
 
@@ -231,126 +230,114 @@ def _first_line(content: bytes, where: str, account: str) -> str:
 
 
 class ImapRefusalError(AccountError):
-    """The server refused a command; the sentence quotes its answer."""
+    """The server refused a command."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        """where: the account and folder.  reason: quotes the server's answer."""
+        self.reason = reason
+        super().__init__(
+            f"{where}: {reason}; check the folder's rights, and whether the mailbox is full"
+        )
+
+
+class SetupError(AccountError):
+    """The user must correct a name or a file first, so nothing else is tried."""
+
+
+class TimeLimitError(UnavailableError):
+    """The work on one account took too long; the next run continues."""
+
+
+@contextmanager
+def time_limit(name: str) -> Iterator[None]:
+    """Raise TimeLimitError once the work on an account has taken RUN_LIMIT seconds.
+
+    A connection's timeout ends a server's silence, but not an endless answer.
+    """
+
+    def stop(*_: object) -> None:
+        raise TimeLimitError(
+            f"{name}: this run was stopped after {RUN_LIMIT / 3600:g} hours; what it did is kept,"
+            " and the next run continues"
+        )
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, RUN_LIMIT)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def connection_error(account: Account, error: Exception) -> AccountError:
-    """Return the error of a server to which there is no connection, or no protected one."""
-    match error:
-        case AccountError():
-            return error
-        case ssl.SSLCertVerificationError():
-            reason = one_line(error.verify_message or str(error))[:_QUOTED_LIMIT]
-            return AccountError(
-                f"{account.server}: its certificate does not fit ({reason}), and nothing was sent;"
-                " give the host as the certificate names it, or name the authority that signed it"
-                " with ca-file"
-            )
-        case ssl.SSLError():
-            reason = one_line(getattr(error, "reason", None) or str(error))[:_QUOTED_LIMIT]
-            other = 'port 143 needs an account with tls = "starttls"'
-            if account.tls == STARTTLS:
-                other = 'leave out tls = "starttls" if its port is 993'
-            return AccountError(
-                f"{account.server}: TLS cannot be started there ({reason}), and nothing was sent;"
-                f" correct the port: {other}"
-            )
-        case socket.gaierror():
-            return UnavailableError(
-                f"{account.server}: this host has no known address ({error.strerror}); correct"
-                " the host, or try again when the network is back"
-            )
-        case TimeoutError():
-            problem = "the server has not answered"
-        case _:
-            problem = f"cannot be reached ({getattr(error, 'strerror', None) or _quoted(error)})"
+    """Return the error for a failed connection, or for failed TLS."""
+    if isinstance(error, AccountError):
+        return error
+    if isinstance(error, ssl.SSLError):
+        reason = getattr(error, "verify_message", "") or getattr(error, "reason", "") or str(error)
+        return AccountError(
+            f"{account.server}: there is no protected connection"
+            f" ({one_line(reason)[:_QUOTED_LIMIT]}), and nothing was sent; correct host, port and"
+            ' tls (port 143 needs tls = "starttls"), or name the authority with ca-file'
+        )
     return UnavailableError(
-        f"{account.server}: {problem}; try again later, or correct host and port"
+        f"{account.server}: cannot be reached ({_quoted(error)}); try again later, or correct host"
+        " and port"
     )
 
 
 def login_error(account: Account, secret: Secret, error: Exception) -> AccountError:
-    """Return the error of a login that failed."""
+    """Return the error for a failed login; it quotes the server unless that shows the secret."""
     answer = _quoted(error)
     # imapclient raises the same error for every failure at the login.
-    for failure in (error, error.__context__):
-        if isinstance(failure, _LOST):
-            return UnavailableError(
-                f"{account.server}: the connection was lost during login ({_reason(failure)}); try"
-                " again later"
-            )
-    if _FOR_NOW.search(answer):
+    is_lost = any(isinstance(failure, _LOST) for failure in (error, error.__context__))
+    if is_lost or _TEMPORARY_CODES.search(answer):
+        reason = "the connection was lost" if is_lost else answer
         return UnavailableError(
-            f"{account.server}: the server accepts no logins now; try again later"
+            f"{account.server}: no login is possible now ({reason}); try again later"
         )
     plain = f"\0{account.user}\0{secret.value}"
     hidden = [secret.value, *(base64.b64encode(t.encode()).decode() for t in (secret.value, plain))]
     quoted = f" ({answer})" if answer and not any(text in answer for text in hidden) else ""
-    if secret.is_token:
-        return AccountError(
-            f"{account.name}: the server refused the token{quoted}; check that token-command"
-            " prints an access token for IMAP that has not expired"
-        )
     return AccountError(
-        f"{account.name}: the server refused the password{quoted}; check the user and what"
-        " password-command prints (large providers want an app password, or a token-command)"
+        f"{account.name}: the server refused the login{quoted}; check the user and what"
+        " password-command or token-command prints (large providers want an app password, or a"
+        " token)"
     )
 
 
 def missing_folder(account: str, name: str, names: Sequence[str]) -> AccountError:
-    """Return the error of a missing folder; names: of the existing ones."""
+    """Return the error for a missing folder; names: the existing folders."""
     if close := difflib.get_close_matches(name, names, 1):
         remedy = f"did you mean {close[0]}?"
     else:
-        more = ", …" if len(names) > _FOLDERS_NAMED else ""
-        remedy = f"name one of {', '.join(names[:_FOLDERS_NAMED])}{more}"
-    return AccountError(f"{account}: there is no folder {name!r}; {remedy}")
+        more = ", …" if len(names) > _MAX_FOLDERS_NAMED else ""
+        remedy = f"name one of {', '.join(names[:_MAX_FOLDERS_NAMED])}{more}"
+    return SetupError(f"{account}: there is no folder {name!r}; {remedy}")
 
 
 def command_error(account: Account, error: Exception, folder: str = "") -> AccountError:
-    """Return the error of a command that failed; folder: of the command."""
+    """Return the error for a failed command on a folder."""
     where = f"{account.name}: {folder}" if folder else account.name
-    answer = _quoted(error)
-    match error:
-        case AccountError():
-            return error
-        case TimeoutError():
-            return UnavailableError(
-                f"{account.server}: the server has not answered for {account.timeout:.0f} s; try"
-                " again later, or give the account a longer timeout in the config file"
-            )
-        case imaplib.IMAP4.readonly():
-            problem = "the folder is read-only; ask for the right to change it, or try a dry run"
-        case imaplib.IMAP4.abort() | OSError() | EOFError():
-            return UnavailableError(
-                f"{account.server}: the connection was lost ({_reason(error)}); run it again, and"
-                " it continues where it stopped"
-            )
-        case imaplib.IMAP4.error() if type(error).__name__ not in _NONSENSE:
-            if "quota" in answer.lower():
-                problem = (
-                    f"the mailbox is full, so mail stays where it is ({answer}); delete some and"
-                    " run it again"
-                )
-            else:
-                problem = f"the server refused it ({answer}); check the folder's rights"
-        case _:
-            return UnavailableError(
-                f"{account.server}: the server's answer cannot be understood"
-                f" ({type(error).__name__}); run it again, and report it if this happens again"
-            )
-    return ImapRefusalError(f"{where}: {problem}")
-
-
-def _reason(error: BaseException) -> str:
-    reason = getattr(error, "strerror", None)
-    # imaplib's error may quote a line of mail.
-    return reason or ("it was closed" if "EOF" in str(error) else type(error).__name__)
+    if isinstance(error, AccountError):
+        return error
+    is_lost = isinstance(error, _LOST) and not isinstance(error, imaplib.IMAP4.readonly)
+    if isinstance(error, imaplib.IMAP4.error) and not is_lost:
+        # A ProtocolError quotes the answer, which may be mail.
+        is_quotable = type(error).__name__ != "ProtocolError"
+        answer = _quoted(error).partition(" This error may")[0] if is_quotable else ""
+        return ImapRefusalError(where, f"the server refused it ({answer or type(error).__name__})")
+    reason = getattr(error, "strerror", None) or type(error).__name__
+    return UnavailableError(
+        f"{account.server}: the connection was lost ({reason}); run it again, and it continues"
+        " where it stopped"
+    )
 
 
 def _quoted(error: Exception) -> str:
     """Return a server's answer in one line, without Python's quotes."""
-    text = str(error)
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     if quoted := re.search(r"b'(.*)'|b\"(.*)\"", text, re.DOTALL):
         text = quoted[1] or quoted[2] or ""
     text = re.sub(r"^\w+ failed: ", "", text)

@@ -1,106 +1,161 @@
-"""A connection to an IMAP server, through imapclient, with the commands that nbspam uses.
+"""A connection to an IMAP server, through imapclient.
 
 Messages are read with PEEK, so that none becomes \\Seen, and expunged by UID only.
+
+If a command on many messages fails, it is tried on halves of them, over a new connection if the
+server has closed the old one.  So only the message that the server cannot deliver, or move, is left
+out and named, and all others are processed.
 """
 
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from nbspam.errors import AccountError, needs_extra
+from nbspam.errors import AccountError, UnavailableError, needs_extra
 from nbspam.mailbox.account import (
-    INBOX,
     Account,
     FolderAddress,
     ImapRefusalError,
+    SetupError,
+    TimeLimitError,
     command_error,
     missing_folder,
 )
+from nbspam.reading.folder_names import (
+    ListedFolder,
+    decoded_name,
+    resolve_folder,
+    with_special_uses,
+)
+from nbspam.reading.header_fields import heading
 from nbspam.reading.message import BYTES_LIMIT
 from nbspam.reading.source import Skips
 
 R = TypeVar("R")
 DELETED = "\\Deleted"
-READ = ("SEEN", "UNDELETED")  # what a search asks for
-# Keywords by which users say what a message is: registered with IANA, and Thunderbird's.
-JUNK_KEYWORDS, HAM_KEYWORDS = ("$Junk", "Junk"), ("$NotJunk", "NonJunk")
-_UIDS_LISTED = 1_000_000  # UIDs that one answer may hold: ten digits and a blank each
-_UIDS_DESCRIBED = 500  # at a time
-_UIDS_FETCHED = 100
-_ATTEMPTS = 5  # while other clients move the same messages
-_BYTES_FETCHED = 4 << 20  # of small messages; a larger one is fetched alone
-BEGINNING = 4096  # bytes that identify a message: its first header fields, the server's among them
-# Seconds after which IDLE is begun again, at the latest.  RFC 2177 asks for less than 29 minutes,
-# and routers forget a silent connection after 5.  Folders beside the first are searched then.
-_IDLE_LIMIT = 240.0
-
-
-class ListedFolder(NamedTuple):
-    """A folder in the server's list."""
-
-    name: str
-    separator: str
-    flags: frozenset[str]  # in lower case
-
-    @property
-    def is_selectable(self) -> bool:
-        """Whether it can hold messages."""
-        return not self.flags & {"\\noselect", "\\nonexistent"}
+READ = ("SEEN", "UNDELETED")  # search criteria
+# Keywords with which users classify messages: registered with IANA, or used by Thunderbird.
+JUNK_KEYWORDS, HAM_KEYWORDS = ("$Junk", "Junk"), ("$NotJunk", "NonJunk", "NotJunk")
+_UIDS_PER_QUERY, _UIDS_PER_FETCH = 500, 100
+_MAX_FAILURES_IN_A_ROW = 20  # then the server fails, not single messages
+_BYTES_PER_FETCH = 4 << 20  # for small messages; larger messages are fetched one by one
+PREFIX_BYTES = 4096  # identify a message: its first header fields, some by the user's server
+# IDLE is restarted after this time, because routers forget a silent connection after 5 minutes (RFC
+# 2177 requires less than 29 minutes).  Folders other than the first are searched then.
+_IDLE_SECONDS = 240.0
 
 
 class Folder(NamedTuple):
-    """A folder that is open, or whose status was requested."""
+    """A folder that was opened, or whose status was requested."""
 
     name: str
     uidvalidity: int
     uidnext: int
     messages: int = 0
-    keywords: frozenset[str] = frozenset()  # that it can store, in lower case; "\\*" for any
-    states_uidnext: bool = True  # False of an old server: uidnext is the highest UID plus 1
+    keywords: frozenset[str] = frozenset()  # keywords that it can store, in lower case; "\\*": any
+    used: frozenset[str] = frozenset()  # keywords that its messages may have, in lower case
 
-    def continues(self, uidvalidity: int, uid: int) -> bool:
-        """Return whether its UIDs are still valid; uid: one that it had before.
+    def uids_still_valid(self, uidvalidity: int, uid: int) -> bool:
+        """Return whether the folder's UIDs are still valid; uid: one of its earlier UIDs.
 
         A mailbox restored with its old UIDVALIDITY, against RFC 3501, may have a lower UIDNEXT.
         """
-        return uidvalidity == self.uidvalidity and (uid < self.uidnext or not self.states_uidnext)
+        return uidvalidity == self.uidvalidity and uid < self.uidnext
 
 
 class FetchedMessage(NamedTuple):
-    """A message, or its beginning."""
+    """A message, or its first bytes."""
 
     uid: int
     is_seen: bool
     content: bytes
 
 
-class Connection(AbstractContextManager["Connection"]):
+class Failures:
+    """The messages and folders of an account that one run leaves out."""
+
+    def __init__(self) -> None:
+        self.skips = Skips()  # items that were not printed yet
+        self.refused: dict[str, set[int]] = {}  # folder -> UIDs that were left out
+        self._worked: set[str] = set()  # kinds of work that succeeded for at least one item
+        self._errors: dict[str, list[AccountError]] = {}  # kind of work -> errors, one per item
+        self._in_a_row = 0
+        self._named: set[str] = set()
+
+    def works(self, kind: str) -> None:
+        """Record that a kind of work succeeded for an item."""
+        self._worked.add(kind)
+        self._in_a_row = 0
+
+    def leave_out(self, item: str, error: AccountError, kind: str) -> None:
+        """Record that an item is left out; raises the error if everything seems to fail."""
+        if item not in self._named:
+            reason = error.problem  # with its remedy
+            if isinstance(error, ImapRefusalError | UnavailableError):
+                reason = getattr(error, "reason", "the connection was lost")
+                reason += "; it is tried again in a later run"
+            self.skips(item, reason)
+            self._named.add(item)
+        self._errors.setdefault(kind, []).append(error)
+        self._in_a_row += 1
+        if self._in_a_row == _MAX_FAILURES_IN_A_ROW or isinstance(error, TimeLimitError):
+            raise error
+
+    def check(self, failures: int = 1) -> None:
+        """Raise the error if a kind of work failed for all of its items.
+
+        failures: the minimal number of items; a single item may itself be the reason.
+        """
+        for kind, errors in self._errors.items():
+            if kind not in self._worked and len(errors) >= failures:
+                raise errors[-1]
+
+    def recover(self, error: AccountError) -> None:
+        """Make the connection usable after an error; raises errors that end the run."""
+        if isinstance(error, TimeLimitError | SetupError):
+            raise error
+
+    def try_select(self, name: str, readonly: bool) -> Folder | None:
+        """Open a folder, or leave it out; raises errors that the user must correct."""
+        try:
+            folder = self.select(name, readonly)
+        except AccountError as error:
+            self.recover(error)
+            self.leave_out(name, error, "open")
+            return None
+        self.works("open")
+        return folder
+
+    def select(self, name: str, readonly: bool) -> Folder:
+        """Open a folder; raises AccountError."""
+        raise NotImplementedError
+
+
+class Connection(Failures, AbstractContextManager["Connection"]):
     """A connection to an account's server, logged in; a context manager.
 
-    Each method raises UnavailableError when the server does not answer, and AccountError when it
-    refuses.
+    Methods raise UnavailableError if the server does not answer, and AccountError if it refuses.
+    Methods for many messages leave out the messages for which the server fails.
     """
 
-    junk_rule = "the server marks no folder as \\Junk"
-    moves_once = False  # two machines that move the same message may copy it twice
-    skips = Skips()  # always empty: the server can read its messages
+    junk_rule = "the server marks no folder as \\Junk, and none is called Junk or Spam"
 
     def __init__(self, account: Account) -> None:
         """Connect and log in."""
+        super().__init__()
         try:
-            from nbspam.mailbox.bounded import connected, decoded_name
+            from nbspam.mailbox import login
         except ModuleNotFoundError as error:
-            what = needs_extra(f"{account.name}: mail at a server", "imapclient", "imap")
-            raise AccountError(what) from error
-        self.account, self._decoded = account, decoded_name
+            problem = needs_extra(f"{account.name}: mail at a server", "imapclient", "imap")
+            raise AccountError(problem) from error
+        self.account, self._login = account, login
         self._folders: list[ListedFolder] | None = None
-        self._open = Folder("", 0, 0)
-        self._client = connected(account)
+        self._open, self._is_readonly = Folder("", 0, 0), True
+        self._client = login.connect(account)
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """Log out; after an error only close the connection."""
+        """Log out, or after an error only close the connection."""
         if kind is None:
             with suppress(Exception):
                 self._client.logout()
@@ -108,8 +163,18 @@ class Connection(AbstractContextManager["Connection"]):
         with suppress(Exception):  # it may be closed
             self._client.shutdown()
 
+    def recover(self, error: AccountError) -> None:
+        """Connect again if the connection was lost, and open the same folder."""
+        super().recover(error)
+        if isinstance(error, UnavailableError):
+            with suppress(Exception):
+                self._client.shutdown()
+            self._client = self._login.connect(self.account)
+            if self._open.name:
+                select_again(self, self._open, self._is_readonly)
+
     def supports(self, capability: str) -> bool:
-        """Return whether the server has an extension, by its name: MOVE, UIDPLUS, IDLE."""
+        """Return whether the server has an extension such as MOVE, UIDPLUS or IDLE."""
         return bool(self._ask(lambda: self._client.has_capability(capability)))
 
     # Folders
@@ -126,32 +191,31 @@ class Connection(AbstractContextManager["Connection"]):
             return [
                 ListedFolder(name, _text(separator or b""), _lower_case(flags))
                 for flags, separator, raw in answer
-                if (name := self._decoded(raw)) is not None
+                if (name := decoded_name(_text(raw))) is not None
             ]
 
         if self._folders is None:
-            self._folders = self._ask(listed)
+            self._folders = with_special_uses(self._ask(listed))
         return self._folders
 
     def select(self, name: str, readonly: bool) -> Folder:
-        """Open a folder; readonly: with EXAMINE, which changes nothing."""
+        """Open a folder; readonly: by EXAMINE, which changes nothing."""
         name = resolve_folder(name, self.folders())
 
         def selected() -> Folder:
             answer = self._client.select_folder(name, readonly)
             keys = b"UIDVALIDITY", b"UIDNEXT", b"EXISTS"
             uidvalidity, uidnext, n = (int(answer.get(key, 0)) for key in keys)
-            keywords = answer.get(b"PERMANENTFLAGS", answer.get(b"FLAGS", ()))
-            return Folder(name, uidvalidity, uidnext, n, _lower_case(keywords))
+            used = _lower_case(answer.get(b"FLAGS", ()))
+            stored = _lower_case(answer.get(b"PERMANENTFLAGS", ())) or used
+            return Folder(name, uidvalidity, uidnext, n, stored, used | stored)
 
-        folder = self._open = self._ask_of_folder(selected, name)
-        if not folder.uidnext:  # an old server
-            following = max(self.search(("ALL",)), default=0) + 1
-            folder = folder._replace(uidnext=following, states_uidnext=False)
-        return folder
+        self._open, self._is_readonly = Folder("", 0, 0), readonly  # no folder if it fails
+        self._open = self._ask_of_folder(selected, name)
+        return self._open
 
     def status(self, name: str) -> Folder:
-        """Return a folder with its UIDVALIDITY and UIDNEXT, without opening it."""
+        """Ask for a folder's UIDVALIDITY and UIDNEXT, without opening it."""
 
         def status() -> Folder:
             answer = self._client.folder_status(name, ("UIDVALIDITY", "UIDNEXT"))
@@ -160,7 +224,7 @@ class Connection(AbstractContextManager["Connection"]):
         return self._ask_of_folder(status, name)
 
     def is_same(self, name: str, other: str) -> bool:
-        """Return whether two folders are one."""
+        """Return whether two names denote the same folder."""
         return name == other
 
     def _ask_of_folder(self, command: Callable[[], Folder], name: str) -> Folder:
@@ -175,78 +239,123 @@ class Connection(AbstractContextManager["Connection"]):
     # Messages of the open folder
 
     def search(self, criteria: Sequence[str], first: int = 1) -> list[int]:
-        """Return the UIDs from `first` on of messages that meet all criteria, ascending."""
+        """Return the UIDs from `first` on of the messages that meet all criteria, ascending."""
         query = ["UID", f"{first}:*", *criteria]
-        size = 6 * min(self._open.messages, _UIDS_LISTED)  # `allow` doubles it
-        uids = set(self._ask(partial(self._client.search, query), self._open.name, size))
+        uids = set(self._ask(lambda: self._client.search(query), self._open.name))
         return sorted(uid for uid in uids if uid >= first)  # 9:* includes the last UID, even 7
 
     def existing(self, uids: Iterable[int], *criteria: str) -> list[int]:
         """Return the UIDs that are in the open folder and meet the criteria."""
         existing: set[int] = set()
-        for piece in _pieces(sorted(uids), _UIDS_DESCRIBED):
+        for piece in _split_uids(sorted(uids), _UIDS_PER_QUERY):
             query = ["UID", ",".join(map(str, piece)), *criteria]
-            existing.update({*piece} & {*self._ask(partial(self._client.search, query))})
+            found = self._ask(partial(self._client.search, query))
+            existing.update({*piece} & {*found})
         return sorted(existing)
 
     def marked(self) -> tuple[set[int], set[int]]:
-        """Return the UIDs with a keyword for spam, which nbspam may have set, and for ham.
+        """Return the UIDs with a keyword for spam, and those with a keyword for ham.
 
-        A message with both is ham: the second keyword corrects the first.
+        A message with both is ham, because the keyword for ham corrects the other.  Only keywords
+        that the folder lists are searched.  For others, servers refuse the search or close the
+        connection; Exchange has no keywords at all.
         """
-        spam, ham = (
-            set(self.search(("UNDELETED", "OR", "KEYWORD", keyword, "KEYWORD", alias)))
-            for keyword, alias in (JUNK_KEYWORDS, HAM_KEYWORDS)
-        )
+        used, found = self._open.used, []
+        for keywords in (JUNK_KEYWORDS, HAM_KEYWORDS):
+            uids: set[int] = set()
+            for keyword in (keyword for keyword in keywords if keyword.lower() in used):
+                try:
+                    uids.update(self.search(("UNDELETED", "KEYWORD", keyword)))
+                except AccountError as error:
+                    self.recover(error)
+            found.append(uids)
+        spam, ham = found
         return spam - ham, ham
 
-    def beginnings(self, uids: Sequence[int]) -> Iterator[FetchedMessage]:
-        """Yield the beginnings of messages."""
-        items = ["FLAGS", f"BODY.PEEK[]<0.{BEGINNING}>"]
-        for piece in _pieces(uids, _UIDS_FETCHED):
-            yield from self._fetched(piece, items, _message, BEGINNING * len(piece)).values()
+    def prefixes(self, uids: Sequence[int]) -> Iterator[FetchedMessage]:
+        """Yield the first bytes of messages."""
+        for piece in _split_uids(uids, _UIDS_PER_FETCH):
+            yield from self._fetch(piece, ["FLAGS", f"BODY.PEEK[]<0.{PREFIX_BYTES}>"], _message)
 
     def messages(self, uids: Sequence[int]) -> Iterator[FetchedMessage]:
-        """Yield messages in the order of their UIDs, without those that are gone meanwhile.
+        """Yield messages in the order of their UIDs, without messages that disappear meanwhile.
 
         Only the first BYTES_LIMIT bytes of a larger message are fetched.  Memory holds a few
         megabytes of messages at a time, or one message.
         """
-        for piece in _pieces(sorted(uids), _UIDS_DESCRIBED):
-            sizes = self._fetched(piece, ["RFC822.SIZE"], _size)
-            for batch in _batches(sizes):
+        for piece in _split_uids(sorted(uids), _UIDS_PER_QUERY):
+            sizes = dict(self._fetch(piece, ["RFC822.SIZE"], _size))
+            for batch in _batch_uids(sizes):
                 is_whole = all(sizes[uid] <= BYTES_LIMIT for uid in batch)
                 items = ["FLAGS", "BODY.PEEK[]" if is_whole else f"BODY.PEEK[]<0.{BYTES_LIMIT}>"]
-                announced = sum(min(sizes[uid], BYTES_LIMIT) for uid in batch)
-                yield from self._fetched(batch, items, _message, announced).values()
+                yield from self._fetch(batch, items, _message)
 
-    def _fetched(
-        self,
-        uids: Sequence[int],
-        items: list[str],
-        reads: Callable[[int, Mapping[bytes, Any]], R],
-        content: int = 0,
-    ) -> dict[int, R]:
-        """Return items of messages, in the order of UIDs; fetches again if some are gone.
+    def _fetch(
+        self, uids: list[int], items: list[str], parse: Callable[[int, Mapping[bytes, Any]], R]
+    ) -> list[R]:
+        """Fetch and parse fields of messages, in the order of UIDs, without missing messages.
 
-        reads: makes an item of a UID and the server's fields.
-        content: bytes of mail in the answer, at most.
+        parse: called with a UID and the server's fields.
         """
 
-        def fetched() -> dict[int, R]:
-            answer = self._client.fetch(list(uids), items)
+        def fetch(part: list[int]) -> dict[int, R]:
+            answer = self._client.fetch(part, items)
             # The answer may have the flags of other messages.
-            return {uid: reads(uid, answer[uid]) for uid in sorted(uids) if uid in answer}
+            return {uid: parse(uid, answer[uid]) for uid in part if uid in answer}
 
-        for attempt in range(_ATTEMPTS + 1):
+        found: dict[int, R] = {}
+        kind = items[-1].partition("<")[0]
+        self.for_messages(uids, lambda part: found.update(fetch(part)), kind)
+        refused = self.refused.get(self._open.name, set())
+        if lacking := {*uids} - found.keys() - refused:
+            lacks = ImapRefusalError(self.account.name, "the server's answer lacks it")
+            for uid in self.existing(lacking):
+                self.leave_out_message(uid, lacks, kind)
+        return [found[uid] for uid in sorted(found)]
+
+    def for_messages(
+        self, uids: Sequence[int], command: Callable[[list[int]], object], kind: str
+    ) -> None:
+        """Run a command on messages of the open folder, and on halves of them if it fails.
+
+        If it fails for a single message, the message is left out.
+        """
+        parts = [list(uids)] if uids else []
+        while parts:
+            part = parts.pop()
             try:
-                return self._ask(fetched, content=content) if uids else {}
-            except ImapRefusalError as error:  # another client has just moved one
-                if "EXPUNGEISSUED" not in str(error) or attempt == _ATTEMPTS:
-                    raise
-                self._ask(self._client.noop)
-                uids = self.existing(uids)
-        raise AssertionError
+                self._ask(partial(command, part), self._open.name)
+                self.works(kind)
+            except AccountError as error:
+                self.recover(error)
+                if "EXPUNGEISSUED" in str(error):  # another client has just moved some
+                    self._ask(self._client.noop)
+                    part = self.existing(part)
+                if len(part) > 1:
+                    parts += [part[len(part) // 2 :], part[: len(part) // 2]]
+                elif self.existing(part):
+                    self.leave_out_message(part[0], error, kind)
+
+    def leave_out_message(
+        self, uid: int, error: AccountError, kind: str, known: str | None = None
+    ) -> None:
+        """Leave out a message of the open folder, named by its sender and Subject.
+
+        known: sender and Subject, if they were fetched; otherwise the server is asked.
+        """
+        name = self._open.name
+        if kind != "keyword":  # the message may be moved without it
+            self.refused.setdefault(name, set()).add(uid)
+        if known is None:
+            known = ""
+            try:
+                envelope = self._client.fetch([uid], ["ENVELOPE"])[uid][b"ENVELOPE"]
+                senders = [b"%s@%s" % (a.mailbox, a.host) for a in envelope.from_ or ()]
+                fields = zip((b"From", b"Subject"), (*senders[:1], envelope.subject), strict=True)
+                known = heading(b"".join(b"%s: %s\n" % field for field in fields))
+            except Exception as failure:  # noqa: BLE001 (the message may be invalid)
+                self.recover(command_error(self.account, failure))
+        self.leave_out(f"{name}, UID {uid}{f' ({known})' if known else ''}", error, kind)
 
     def source_of(self, folder: str, uid: int) -> str:
         """Return the address of a message."""
@@ -256,86 +365,81 @@ class Connection(AbstractContextManager["Connection"]):
     # Changes
 
     def junk_keyword(self, folder: Folder, junk: str) -> str:
-        """Return the keyword for spam that messages of the open folder can take; "" for none."""
+        """Return the keyword for spam that the open folder can store, or ""."""
         return next((k for k in JUNK_KEYWORDS if {"\\*", k.lower()} & folder.keywords), "")
 
     def move(self, uids: Sequence[int], folder: str, keyword: str = "") -> list[int]:
-        """Move messages of the open folder to another one, with MOVE (RFC 6851); returns them.
+        """Move messages of the open folder to another folder by MOVE (RFC 6851); returns them.
 
-        keyword: that they get before.
+        keyword: set on the messages before.
         """
         if keyword:
-            self.add_flag(uids, keyword)
+            self.add_flag(uids, keyword, "keyword")
         self._ask(lambda: self._client.move(list(uids), folder), folder)
         return list(uids)
 
     def copy(self, uids: Sequence[int], folder: str, keyword: str = "") -> None:
-        """Copy messages of the open folder to another one: all of them or none."""
+        """Copy messages of the open folder to another folder, all or no message."""
         if keyword:
-            self.add_flag(uids, keyword)
+            self.add_flag(uids, keyword, "keyword")
         self._ask(lambda: self._client.copy(list(uids), folder), folder)
 
-    def add_flag(self, uids: Sequence[int], flag: str) -> None:
+    def add_flag(self, uids: Sequence[int], flag: str, kind: str = "flag") -> None:
         """Set a flag or keyword on messages of the open folder."""
-        for piece in _pieces(sorted(uids), _UIDS_DESCRIBED):
-            self._ask(partial(self._client.add_flags, piece, [flag], silent=True))
+        for piece in _split_uids(sorted(uids), _UIDS_PER_QUERY):
+            self.for_messages(
+                piece, lambda part: self._client.add_flags(part, [flag], silent=True), kind
+            )
 
     def expunge(self, uids: Sequence[int]) -> None:
-        """Remove messages that are \\Deleted, by their UIDs: never others' messages."""
-        self._ask(lambda: self._client.uid_expunge(list(uids)))
+        """Remove \\Deleted messages by their UIDs, and no others."""
+        self.for_messages(uids, self._client.uid_expunge, "expunge")
 
-    def wait(self, until: Callable[[float, int | None], object], interval: float) -> None:
-        """Wait until mail may have come to the open folder, or the time is over.
+    def wait(self, wait_for: Callable[[float, int | None], object], interval: float) -> None:
+        """Wait until mail may have arrived in the open folder, or the time is over.
 
-        until: waits so many seconds, or until a descriptor can be read.
+        wait_for: called with a number of seconds, and a descriptor whose input ends the wait.
         interval: seconds to wait if the server has no IDLE.
         """
         if self.supports("IDLE"):
             self._ask(self._client.idle)
-            if not self._client.has_more():
-                until(_IDLE_LIMIT, self._client.socket().fileno())
+            if not self._login.has_more(self._client):
+                wait_for(_IDLE_SECONDS, self._client.socket().fileno())
             self._ask(self._client.idle_done)
         else:
-            until(interval, None)
+            wait_for(interval, None)
             self._ask(self._client.noop)
 
-    def _ask(self, command: Callable[[], R], folder: str = "", content: int = 0) -> R:
-        """Return the server's answer; raises UnavailableError, or ImapRefusalError if it refuses.
+    def _ask(self, command: Callable[[], R], folder: str = "") -> R:
+        """Run a command; raises UnavailableError, or ImapRefusalError if the server refuses it.
 
-        command: sends a command and reads the answer; may raise any error.
-        content: bytes of mail in the answer, at most.
+        command: sends the command and reads the answer; may raise any error.
         """
         try:
-            self._client.allow(content)
             return command()
         except Exception as error:
             raise command_error(self.account, error, folder) from error
 
 
-def resolve_folder(name: str, folders: Iterable[ListedFolder]) -> str:
-    """Return the folder that a user names, perhaps in another spelling; unknown names unchanged.
-
-    The separator may be written as /, letters may be composed differently, a dot may come first.
-    """
-
-    def normal(name: str, separator: str) -> str:
-        name = unicodedata.normalize("NFC", name).removeprefix(".")
-        return INBOX if name.upper() == INBOX else name.replace(separator or "/", "/")
-
-    names = [f.name for f in folders if normal(f.name, f.separator) == normal(name, f.separator)]
-    return name if name in names else (names or [name])[0]
+def select_again(connection: Failures, folder: Folder, readonly: bool) -> None:
+    """Open a folder again; raises UnavailableError if its messages were renumbered."""
+    if connection.select(folder.name, readonly).uidvalidity != folder.uidvalidity:
+        raise UnavailableError(
+            f"{folder.name}: its messages have just been renumbered; run it again"
+        )
 
 
 def read_folder(
-    account: Account, address: FolderAddress, only_read: bool
+    account: Account, address: FolderAddress, only_read: bool, skips: Skips
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield the address and bytes of each message of a folder, or of the one that is addressed.
+    """Yield the address and bytes of each message of a folder, or of the addressed message.
 
-    only_read: leave out unread messages.
-    Raises AccountError.  Nothing in the folder is changed.
+    only_read: leave out unread messages.  skips: receives the messages that the server refuses.
+    Raises AccountError.  The folder is not changed.
     """
     criteria = READ if only_read else ("ALL",)
     with Connection(account) as connection:
+        connection.skips = skips
         address = address._replace(folder=connection.select(address.folder, readonly=True).name)
         if address.uid is None:
             uids = connection.search(criteria)
@@ -345,13 +449,14 @@ def read_folder(
             )
         for message in connection.messages(uids):
             yield address._replace(uid=message.uid).text, message.content
+        connection.check()
 
 
 # Answers
 
 
-def _size(_: int, fields: Mapping[bytes, Any]) -> int:
-    return max(0, int(fields[b"RFC822.SIZE"]))
+def _size(uid: int, fields: Mapping[bytes, Any]) -> tuple[int, int]:
+    return uid, max(0, int(fields[b"RFC822.SIZE"]))
 
 
 def _message(uid: int, fields: Mapping[bytes, Any]) -> FetchedMessage:
@@ -359,9 +464,9 @@ def _message(uid: int, fields: Mapping[bytes, Any]) -> FetchedMessage:
     content = fields.get(b"BODY[]", fields.get(b"BODY[]<0>"))
     if isinstance(content, int):  # a message of digits only, in quotes
         content = str(content).encode()
-    if not isinstance(content, bytes | None):
-        raise TypeError
-    return FetchedMessage(uid, "\\Seen" in flags, content or b"")
+    if not isinstance(content, bytes):
+        raise ValueError("no content")
+    return FetchedMessage(uid, "\\Seen" in flags, content)
 
 
 def _text(value: object) -> str:
@@ -372,17 +477,17 @@ def _lower_case(flags: Iterable[object]) -> frozenset[str]:
     return frozenset(_text(flag).lower() for flag in flags)
 
 
-def _pieces(uids: Sequence[int], size: int) -> Iterator[list[int]]:
+def _split_uids(uids: Sequence[int], size: int) -> Iterator[list[int]]:
     for start in range(0, len(uids), size):
         yield list(uids[start : start + size])
 
 
-def _batches(sizes: Mapping[int, int]) -> Iterator[list[int]]:
+def _batch_uids(sizes: Mapping[int, int]) -> Iterator[list[int]]:
     """Yield UIDs of messages to fetch together: small ones, or one large one."""
     batch: list[int] = []
     total = 0
     for uid, size in sizes.items():
-        if batch and (total + size > _BYTES_FETCHED or len(batch) == _UIDS_FETCHED):
+        if batch and (total + size > _BYTES_PER_FETCH or len(batch) == _UIDS_PER_FETCH):
             yield batch
             batch, total = [], 0
         batch.append(uid)

@@ -1,8 +1,8 @@
 """Mail in Maildirs on this machine, with the methods of an IMAP connection.
 
-mbsync, offlineimap, notmuch and mail programs keep such folders.  A message is moved by rename(2),
-in one step, so it is in exactly one folder at any moment.  It gets a new name, as mbsync requires:
-the number in its name (`,U=17`) is of the old folder.
+mbsync, offlineimap, notmuch and mail programs use such folders.  A message is moved by rename(2),
+in one step, so it is in exactly one folder at any moment.  It gets a new name, as mbsync requires,
+because the number in its name (`,U=17`) belongs to the old folder.
 
 A Maildir has no UIDs: messages are numbered when they are first found, and the numbers are stored.
 """
@@ -25,22 +25,18 @@ from typing import NamedTuple
 from nbspam.errors import AccountError, Remedy
 from nbspam.mailbox import connection, memory
 from nbspam.mailbox.account import INBOX, missing_folder, state_file
-from nbspam.names import MAILDIR_PARTS, maildir_flags, unflagged
-from nbspam.reading.compression import decompressed
+from nbspam.names import MAILDIR_PARTS, maildir_flags, remove_flags
+from nbspam.reading import folder_names
+from nbspam.reading.compression import decompress
 from nbspam.reading.message import BYTES_LIMIT, problem_of
-from nbspam.reading.source import Skips
 from nbspam.store.writing import QUIET_WAIT
 
 _SIZES = re.compile(r",[SW]=[0-9]+")  # in names of Dovecot and Courier
-# Special folders (RFC 6154) by the last part of their names.
-JUNK, OLD_JUNK = "\\junk", "old junk"  # such as Archive.Spam beside Junk
-_SPECIAL = dict.fromkeys(("junk", "spam", "junk e-mail", "junk email"), JUNK)
-_SPECIAL |= {"trash": "\\trash", "deleted messages": "\\trash", "drafts": "\\drafts"}
-_POLLING = 2.0  # seconds between two searches for new mail
-_PAUSE_LIMIT = 240.0  # seconds after which other folders are searched, as with a server
-_DEPTH_LIMIT = 8
-_ATTEMPTS = 5  # while other programs rename files
-_GONE_LIMIT = 1_000  # numbers stored of messages that are gone
+_POLL_SECONDS = 2.0  # between two searches for new mail
+_WAIT_SECONDS = 240.0  # until other folders are searched, as with a server
+_MAX_DEPTH = 8
+_MAX_ATTEMPTS = 5  # while other programs rename files
+_MAX_STALE_NUMBERS = 1_000  # stored numbers of removed messages
 _numbers = count()
 
 
@@ -48,27 +44,27 @@ class Maildir(NamedTuple):
     """A folder of Maildirs, and the use of each."""
 
     path: str
-    label: str = ""  # its name in the config file; otherwise its path
-    folders: tuple[str, ...] = (INBOX,)  # whose new mail is classified
-    junk: str | None = None  # None: the one called Junk or Spam
-    ham: tuple[str, ...] = (INBOX,)  # whose mail is learned as ham
+    label: str = ""  # name in the config file; otherwise the path
+    folders: tuple[str, ...] = (INBOX,)  # folders to classify
+    junk: str | None = None  # None for the folder called Junk or Spam
+    ham: tuple[str, ...] = (INBOX,)  # folders to learn as ham
     auth_host: str | None = None  # the server whose Authentication-Results prove a sender
-    keywords: bool = False  # whether what is moved to the folder for spam gets a keyword for it
-    class_folders: tuple[tuple[str, str], ...] = ()  # other classes, and where their mail is moved
+    keywords: bool = False  # set a keyword for spam on mail that is moved to the junk folder
+    class_folders: tuple[tuple[str, str], ...] = ()  # pairs of another class and its folder
 
     @property
     def name(self) -> str:
-        """Its name in errors."""
+        """The Maildir's name in errors."""
         return self.path
 
     @property
     def server(self) -> str:
-        """Its name in errors, as the server of an account."""
+        """The Maildir's name in errors, like an account's server."""
         return self.path
 
     @property
     def state(self) -> Path:
-        """The file of its state."""
+        """The Maildir's state file."""
         path = os.path.realpath(self.path)
         digest = blake2b(path.encode(errors="surrogateescape"), digest_size=8).hexdigest()
         return state_file(f"{re.sub('[^A-Za-z0-9]', '', Path(path).name)[-40:]}-{digest}")
@@ -79,52 +75,50 @@ class _Message(NamedTuple):
     flags: str
 
     def meets(self, criteria: Sequence[str]) -> bool:
-        """Return whether it meets criteria of IMAP's search, other than keywords."""
+        """Return whether it meets IMAP search criteria, ignoring keywords."""
         seen, deleted = "S" in self.flags, "T" in self.flags
         facts = {"SEEN": seen, "UNSEEN": not seen, "UNDELETED": not deleted}
         return all(facts.get(criterion, True) for criterion in criteria)
 
 
-class LocalFolders:
+class MaildirFolders(connection.Failures):
     """The folders of a Maildir, with the methods of `Connection`.
 
-    Each raises AccountError for an error of the system.
+    Methods raise AccountError for an error of the system.
     """
 
     junk_rule = "no folder is called Junk or Spam"
-    moves_once = True  # two processes that move the same message do not copy it
 
-    def __init__(self, account: Maildir, remembers: bool = True) -> None:
-        """remembers: whether to store the numbers; a dry run writes nothing."""
-        self.account, self._remembers = account, remembers
-        self.skips = Skips()  # unreadable messages that are not reported yet
-        self._unreadable: set[str] = set()
-        self._places = self._find()
-        self._uids: dict[str, tuple[int, int, dict[str, int]]] = {}  # folder: as in the file
+    def __init__(self, account: Maildir, remember: bool = True) -> None:
+        """remember: store the numbers; a dry run writes nothing."""
+        super().__init__()
+        self.account, self._remember = account, remember
+        self._paths = self._find()
+        self._uids: dict[str, tuple[int, int, dict[str, int]]] = {}  # the content of _file
         self._file = account.state.with_suffix(".uids.json")
-        self._messages: dict[int, _Message] = {}  # of the folder that is open
+        self._messages: dict[int, _Message] = {}  # messages of the open folder
         self._open = ""
 
     def supports(self, capability: str) -> bool:
-        """Return whether it has an extension of IMAP."""
+        """Return whether an IMAP extension is supported."""
         return capability == "MOVE"
 
     # Folders
 
     def _find(self) -> dict[str, Path]:
-        """Return the Maildirs by name: of Maildir++ (`.Junk`) and in folders (`Lists/Cycling`)."""
+        """Find Maildirs by name, in Maildir++ (`.Junk`) and in folders (`Lists/Cycling`)."""
         top = Path(self.account.path)
         places = {INBOX: top} if is_maildir(top) else {}
         with _account_errors(str(top)):
             os.listdir(top)  # noqa: PTH208 (raises; os.walk does not, and may skip lost+found)
         for folder, inside, _ in os.walk(top):
             above = Path(folder).relative_to(top).parts
-            is_deep = len(above) > _DEPTH_LIMIT
+            is_deep = len(above) > _MAX_DEPTH
             inside[:] = [] if is_deep else sorted({*inside} - {*MAILDIR_PARTS, "tmp"})
             for place in (Path(folder, name) for name in inside):
                 if is_maildir(place):
-                    names = (name.removeprefix(".") for name in (*above, place.name))
-                    places.setdefault("/".join(names), place)
+                    name = "/".join(part.removeprefix(".") for part in (*above, place.name))
+                    places.setdefault(folder_names.decoded_name(name) or name, place)
         if not places:
             raise AccountError(
                 f"{top}: is not a Maildir, nor a folder of Maildirs; name the folder that has cur"
@@ -132,16 +126,11 @@ class LocalFolders:
             )
         return places
 
-    def folders(self) -> list[connection.ListedFolder]:
-        """Return the folders; of those called Junk or Spam, the top ones are for spam."""
-        parts = {name: re.split("[./]", name.casefold()) for name in self._places}
-        special = {name: _SPECIAL[p[-1]] for name, p in parts.items() if p[-1] in _SPECIAL}
-        top = min((len(parts[n]) for n, flag in special.items() if flag == JUNK), default=0)
-        for name, flag in special.items():
-            if flag == JUNK and len(parts[name]) > top:
-                special[name] = OLD_JUNK
-        flags = {name: frozenset({special[name]} if name in special else ()) for name in parts}
-        return [connection.ListedFolder(name, ".", flags[name]) for name in parts]
+    def folders(self) -> list[folder_names.ListedFolder]:
+        """Return the folders with their uses, which their names show."""
+        return folder_names.with_special_uses(
+            folder_names.ListedFolder(name, ".", frozenset()) for name in self._paths
+        )
 
     def select(self, name: str, readonly: bool = True) -> connection.Folder:
         """Open a folder."""
@@ -154,41 +143,42 @@ class LocalFolders:
     def status(self, name: str) -> connection.Folder:
         """Return a folder with the lowest number that its next message can have.
 
-        It is not listed again: at each move, the time would grow with the square of the messages.
+        It is not listed again; otherwise the time of moves would grow with the square of messages.
         """
         name = self._resolve(name)
         uidvalidity, uidnext, _ = self._uids.get(name) or self._number(name, self._list(name))
         return connection.Folder(name, uidvalidity, uidnext)
 
     def _resolve(self, name: str) -> str:
-        name = connection.resolve_folder(name, self.folders())
-        if name not in self._places:
-            raise missing_folder(self.account.name, name, list(self._places))
+        name = folder_names.resolve_folder(name, self.folders())
+        if name not in self._paths:
+            raise missing_folder(self.account.name, name, list(self._paths))
         return name
 
     def is_same(self, name: str, other: str) -> bool:
-        """Return whether two folders are one, perhaps by a link."""
-        if not {name, other} <= self._places.keys():
+        """Return whether two names denote the same folder, possibly by a link."""
+        if not {name, other} <= self._paths.keys():
             return False
-        first, second = self._places[name], self._places[other]
+        first, second = self._paths[name], self._paths[other]
         with _account_errors(str(first)):
             return any((first / part).samefile(second / part) for part in MAILDIR_PARTS)
 
     def _list(self, name: str) -> dict[str, _Message]:
-        """Return the messages of a folder by the constant part of their names, oldest first.
+        """List the messages of a folder by the constant part of their names, oldest first.
 
-        Lists it again if it changes meanwhile: a renamed file may be missed, or listed twice.
+        The folder is listed again if it changes meanwhile, because a renamed file may be missed or
+        listed twice.
         """
         messages: dict[str, _Message] = {}
-        for _ in range(_ATTEMPTS):
+        for _ in range(_MAX_ATTEMPTS):
             before = self._stamps(name)
             for part in MAILDIR_PARTS:
-                folder = self._places[name] / part
+                folder = self._paths[name] / part
                 with _account_errors(str(folder)):
                     files = [n for n in os.listdir(folder) if n[0] != "."]  # noqa: PTH208 (faster)
                 for file in sorted(files):
                     path, flags = f"{folder}/{file}", maildir_flags(file)
-                    base = unflagged(file)
+                    base = remove_flags(file)
                     other = messages.get(base)
                     if other and other.path != path and os.path.lexists(other.path):
                         base = file
@@ -203,21 +193,21 @@ class LocalFolders:
         if known is not None and messages.keys() <= known[2].keys():
             return known
         with memory.lock_state(self._file, QUIET_WAIT) as place:
-            if self._remembers or not self._uids:
-                memory.load_state(place, self._take)
+            if self._remember or not self._uids:
+                memory.load_state(place, self._load)
             validity, following, numbers = self._uids.get(name, (time.time_ns(), 1, {}))
-            # A message that was missed in a listing keeps its number.
-            if len(numbers) > 2 * len(messages) + _GONE_LIMIT:
+            # A message that a listing has missed keeps its number.
+            if len(numbers) > 2 * len(messages) + _MAX_STALE_NUMBERS:
                 numbers = {base: numbers[base] for base in messages if base in numbers}
             for base in messages:
                 if base not in numbers:
                     numbers[base], following = following, following + 1
             self._uids[name] = validity, following, numbers
-            if self._remembers:
+            if self._remember:
                 memory.save_state(place, self._uids)
         return self._uids[name]
 
-    def _take(self, state: dict[str, tuple[int, int, dict[str, int]]]) -> None:
+    def _load(self, state: dict[str, tuple[int, int, dict[str, int]]]) -> None:
         for name, (validity, following, numbers) in state.items():
             ordered = [0, *sorted(numbers.values()), following]
             if {*map(type, (validity, *ordered))} != {int} or any(map(ge, ordered, ordered[1:])):
@@ -227,14 +217,14 @@ class LocalFolders:
     # Messages of the open folder
 
     def search(self, criteria: Sequence[str], first: int = 1) -> list[int]:
-        """Return the numbers from `first` on of messages that meet all criteria, ascending."""
+        """Return the numbers from `first` on of the messages that meet all criteria, ascending."""
         messages = self._messages.items()
         return sorted(uid for uid, m in messages if uid >= first and m.meets(criteria))
 
     def existing(self, uids: Iterable[int], *criteria: str) -> list[int]:
         """Return the numbers that are in the open folder and meet the criteria.
 
-        The folder is listed again only if a message is not where it was.
+        The folder is listed again only if a message has another name.
         """
         uids, known = set(uids), self._messages
         if not all(uid in known and os.path.lexists(known[uid].path) for uid in uids):
@@ -243,8 +233,8 @@ class LocalFolders:
         return sorted(uid for uid in uids if uid in known and known[uid].meets(criteria))
 
     def marked(self) -> tuple[set[int], set[int]]:
-        """Return the numbers of messages that a user has marked as spam, and as ham, in Dovecot."""
-        stored = _keywords(self._places[self._open])
+        """Return the numbers of messages with Dovecot's keywords for spam, and for ham."""
+        stored = _keywords(self._paths[self._open])
 
         def having(keywords: Sequence[str]) -> set[int]:
             names = {keyword.casefold() for keyword in keywords}
@@ -255,12 +245,12 @@ class LocalFolders:
         spam, ham = having(connection.JUNK_KEYWORDS), having(connection.HAM_KEYWORDS)
         return spam - ham, ham
 
-    def beginnings(self, uids: Sequence[int]) -> Iterator[connection.FetchedMessage]:
-        """Yield the beginnings of messages."""
-        return self._read(uids, connection.BEGINNING)
+    def prefixes(self, uids: Sequence[int]) -> Iterator[connection.FetchedMessage]:
+        """Yield the first bytes of messages."""
+        return self._read(uids, connection.PREFIX_BYTES)
 
     def messages(self, uids: Sequence[int]) -> Iterator[connection.FetchedMessage]:
-        """Yield messages in the order of their numbers, without those that are gone meanwhile."""
+        """Yield messages in the order of their numbers, without those that disappear meanwhile."""
         return self._read(sorted(uids), BYTES_LIMIT)
 
     def source_of(self, folder: str, uid: int) -> str:
@@ -281,44 +271,52 @@ class LocalFolders:
                 except FileNotFoundError:
                     continue
                 except OSError as error:
-                    content = None
-                    problem = f"{error.strerror}; correct its owner and permissions"
+                    problem = f"{error.strerror}, so correct its owner and permissions"
                 else:
-                    problem = problem_of(content, path) if content else ""
-                if problem and path not in self._unreadable:
-                    self._unreadable.add(path)
-                    self.skips(path, problem)
-                elif content is not None and not problem:
-                    yield connection.FetchedMessage(uid, "S" in flags, content)
+                    if content is None:
+                        break
+                    if not (problem := problem_of(content, path) if content else ""):
+                        self.works("fetch")
+                        yield connection.FetchedMessage(uid, "S" in flags, content)
+                        break
+                self.leave_out_message(uid, AccountError(problem), "fetch")
                 break
+
+    def leave_out_message(
+        self, uid: int, error: AccountError, kind: str, known: str | None = None
+    ) -> None:
+        """Leave out a message of the open folder, named by its file, sender and Subject."""
+        self.refused.setdefault(self._open, set()).add(uid)
+        more = f" ({known})" if known else ""
+        self.leave_out(f"{self._messages[uid].path}{more}", error, kind)
 
     # Changes
 
     def junk_keyword(self, folder: connection.Folder, junk: str) -> str:
-        """Return the keyword for spam that Dovecot has in the folder for spam; "" for none.
+        """Return the keyword for spam that Dovecot has in the junk folder, or "".
 
-        Only Dovecot gives keywords their letters.
+        Only Dovecot assigns letters to keywords.
         """
-        known = {k.casefold() for c, k in _keywords(self._places[junk]).items() if c <= "z"}
+        known = {k.casefold() for c, k in _keywords(self._paths[junk]).items() if c <= "z"}
         return next((k for k in connection.JUNK_KEYWORDS if k.casefold() in known), "")
 
     def move(self, uids: Sequence[int], folder: str, keyword: str = "") -> list[int]:
-        """Move messages of the open folder to another one; returns the moved ones.
+        """Move messages of the open folder to another folder; returns the moved messages.
 
-        keyword: of the other folder, that they get by the same rename.
+        keyword: a keyword of the other folder, set by the same rename.
         """
         moved = []
-        keywords = _translated(self._places[self._open], self._places[folder])
-        there = _keywords(self._places[folder]).items()
+        keywords = _keyword_table(self._paths[self._open], self._paths[folder])
+        there = _keywords(self._paths[folder]).items()
         letter = next((c for c, k in there if k and k.casefold() == keyword.casefold()), "")
         for uid in uids:
-            for _ in range(_ATTEMPTS):  # while their owner sets flags, which renames them
+            for _ in range(_MAX_ATTEMPTS):  # while their owner sets flags, which renames them
                 if uid not in self._messages:
                     break
                 old = Path(self._messages[uid].path)
-                # Flags are in names of cur alone.
+                # Only names in cur have flags.
                 part = "cur" if letter else old.parent.name
-                new = self._places[folder] / part / _new_name(old.name, keywords, letter)
+                new = self._paths[folder] / part / _new_name(old.name, keywords, letter)
                 with _account_errors(str(old)):
                     try:
                         old.rename(new)
@@ -333,23 +331,23 @@ class LocalFolders:
         return moved
 
     def copy(self, *_: object) -> None:
-        """Fail: servers without MOVE need it, and the two methods below."""
+        """Only servers without MOVE need this method and the two below."""
         raise NotImplementedError
 
     add_flag = expunge = copy
 
-    def wait(self, until: Callable[[float, int | None], bool], interval: float) -> None:
-        """Wait until mail may have come to the open folder, or the time is over.
+    def wait(self, wait_for: Callable[[float, int | None], bool], interval: float) -> None:
+        """Wait until mail may have arrived in the open folder, or the time is over.
 
-        until: waits so many seconds; returns True to end the wait.
+        wait_for: called with a number of seconds to wait; returns True to stop.
         """
-        end, before = time.monotonic() + _PAUSE_LIMIT, self._stamps(self._open)
+        end, before = time.monotonic() + _WAIT_SECONDS, self._stamps(self._open)
         while time.monotonic() < end and self._stamps(self._open) == before:
-            if until(min(interval, _POLLING), None):
+            if wait_for(min(interval, _POLL_SECONDS), None):
                 return
 
     def _stamps(self, name: str) -> list[int]:
-        folder = self._places[name]
+        folder = self._paths[name]
         with _account_errors(str(folder)):
             return [(folder / part).stat().st_mtime_ns for part in MAILDIR_PARTS]
 
@@ -382,7 +380,7 @@ def is_maildir(path: Path) -> bool:
 def _new_name(name: str, keywords: Mapping[int, str], letter: str = "") -> str:
     """Return a new unique name with the sizes and flags of a message's name.
 
-    keywords: a table of `str.translate` for the letters of keywords.  letter: one more flag.
+    keywords: a table for `str.translate`, for the letters of keywords.  letter: an additional flag.
     """
     now, host = time.time(), re.sub(r"[/:,]", "_", socket.gethostname())
     unique = f"{now:.0f}.M{now % 1 * 1e6:.0f}P{os.getpid()}Q{next(_numbers)}.{host}"
@@ -393,10 +391,10 @@ def _new_name(name: str, keywords: Mapping[int, str], letter: str = "") -> str:
     return unique + "".join(_SIZES.findall(name)) + end
 
 
-def _translated(old: Path, new: Path) -> dict[int, str]:
-    """Return a table from the letters of keywords in a folder to those in another, "" for none.
+def _keyword_table(old: Path, new: Path) -> dict[int, str]:
+    """Return a table from keywords' letters in one folder to letters in another, or "".
 
-    Dovecot numbers the keywords of each folder.  If it has not, a letter means the same anywhere.
+    Dovecot numbers the keywords of each folder.  Otherwise, a letter means the same in all folders.
     """
     names, others = _keywords(old), _keywords(new)
     letters = {name.casefold(): letter for letter, name in others.items() if letter <= "z"}
@@ -408,7 +406,7 @@ def _translated(old: Path, new: Path) -> dict[int, str]:
 def _keywords(folder: Path) -> dict[str, str]:
     """Return the keywords of a folder by their letters, which are flags in a message's name.
 
-    Dovecot's list has a number and a name a line, 0 for a (its wiki, MailboxFormat/Maildir).
+    Each line of Dovecot's list has a number, 0 for a, and a name (its wiki, MailboxFormat/Maildir).
     """
     with suppress(OSError):
         text = (folder / "dovecot-keywords").read_text("utf-8", "replace")
@@ -417,10 +415,10 @@ def _keywords(folder: Path) -> dict[str, str]:
 
 
 def _content(path: str, limit: int) -> bytes | None:
-    """Return the first bytes of a message; None if it is not a regular file."""
+    """Read the first bytes of a message; None if it is not a regular file."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
         return None
-    with decompressed(os.fdopen(handle, "rb")) as file:
+    with decompress(os.fdopen(handle, "rb")) as file:
         return file.read(limit)

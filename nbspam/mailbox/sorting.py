@@ -1,18 +1,21 @@
 """Filtering an account's mail, learning from it, and waiting for new mail.
 
-New mail is classified: UIDs above the last one classified.  At the first run, and after the server
-has given new UIDs (another UIDVALIDITY), the unread mail is classified, except messages that are
-known from before.  A message that has left the junk folder was moved out by the user, and stays;
-so does one that was taught as ham.
+Filtering classifies new mail: UIDs above the last classified UID.  At the first run, and after the
+server has renumbered its messages (another UIDVALIDITY), it classifies unread mail, except messages
+that are known from before.  A message that the user moved out of the junk folder stays, and so does
+a message that was taught as ham.
 
-The junk folder is learned as spam, and the folders of kept mail as ham.  Mail that nbspam itself
-has moved to the junk folder is not learned until the user has seen it there: a filter that learns
-its own verdicts repeats its errors.  Mail that others put there is learned at once.  Of kept mail,
-only read messages are learned, and those that the user has moved back from the junk folder.  A
-message that was only read is presumed to be ham: it is not learned if it may be spam.  A keyword of
-the user's for spam or ham overrules all this; one that nbspam has set is not the user's.  Each
-message is fetched once per folder and keyword; the model's ledger has the class as which it was
-learned.
+Learning takes the junk folder as spam and the folders of kept mail as ham:
+
+- Mail that nbspam itself has moved to the junk folder is learned only after the user has seen it
+  there, because a filter that learns its own verdicts repeats its errors.  Mail that others put
+  there is learned at once.
+- Kept mail is learned only if it was read, or moved back from the junk folder.  A message that was
+  only read is presumed to be ham, and is not learned if it may be spam.
+- A user's keyword for spam or ham overrules all this; nbspam's own keywords do not count.
+
+Each message is fetched once per folder and keyword; the model's ledger has the class as which it
+was learned.
 """
 
 import os
@@ -27,38 +30,55 @@ from typing import NamedTuple
 
 from nbspam.errors import AccountError, LockedError, Remedy, UnavailableError
 from nbspam.mailbox.account import Account
-from nbspam.mailbox.connection import JUNK_KEYWORDS, READ, Connection, resolve_folder
-from nbspam.mailbox.maildir import OLD_JUNK, LocalFolders, Maildir
-from nbspam.mailbox.memory import JunkMark, LearnedFolder, Memory, identity_of
-from nbspam.mailbox.moves import KnownMessage, Mailbox, Mover, select_again
+from nbspam.mailbox.connection import (
+    JUNK_KEYWORDS,
+    READ,
+    Connection,
+    FetchedMessage,
+    Folder,
+    select_again,
+)
+from nbspam.mailbox.maildir import Maildir, MaildirFolders
+from nbspam.mailbox.memory import (
+    JunkMark,
+    LearnedFolder,
+    Memory,
+    identity_of,
+    next_run,
+    note_refused,
+)
+from nbspam.mailbox.moves import KnownMessage, Mailbox, Mover
 from nbspam.names import TAUGHT_AS_HAM, UNSURE
+from nbspam.reading.folder_names import DRAFTS, JUNK, OLD_JUNK, TRASH, resolve_folder
+from nbspam.reading.header_fields import heading
 from nbspam.reading.message import RawMessage
 from nbspam.scoring.verdict import Verdict
 
 JUNK_KEYWORD = JUNK_KEYWORDS[0]
-# Verdicts after which spam is moved and the state is saved: a fiftieth of the messages, within
-# these bounds, since the whole state is written.  A killed run classifies so many messages again.
-_TOGETHER, _MOST_TOGETHER = 100, 500
-_UNUSUAL = frozenset(("\\junk", OLD_JUNK, "\\trash", "\\drafts"))  # RFC 6154
-_FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 900.0  # seconds before the next attempt; each is twice as long
+# Spam is moved and the state is saved after this number of verdicts: a fiftieth of the messages,
+# within these bounds, because the whole state is written.  A killed run classifies one batch again.
+_MIN_BATCH, _MAX_BATCH = 100, 500
+_UNUSUAL = frozenset((JUNK, OLD_JUNK, TRASH, DRAFTS))
+_FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 900.0  # seconds between attempts; the pause doubles
 
-Judge = Callable[[Iterable[RawMessage], int], Iterator[Verdict]]  # messages, how many -> verdicts
+# Arguments: messages, and their number.
+Classify = Callable[[Iterable[RawMessage], int], Iterator[Verdict]]
 
 
 def open_mailbox(
     account: Account | Maildir, is_dry_run: bool = False
 ) -> AbstractContextManager[Mailbox]:
-    """Return the folders of an account or Maildir; a context manager."""
+    """Open an account or Maildir, as a context manager."""
     if isinstance(account, Maildir):
-        return nullcontext(LocalFolders(account, remembers=not is_dry_run))
+        return nullcontext(MaildirFolders(account, remember=not is_dry_run))
     return Connection(account)
 
 
 def expand_patterns(connection: Mailbox, names: Iterable[str], junk: str) -> list[str]:
-    """Return the folders that a user names; a pattern (`Lists/*`) stands for matching folders.
+    """Return the folders that a user names; a pattern (`Lists/*`) names all matching folders.
 
-    No pattern matches the folders for spam, deleted mail and drafts.
-    Raises AccountError if all names are patterns that no folder matches.
+    Patterns do not match the folders for spam, deleted mail and drafts.
+    Raises AccountError if all names are patterns, and no folder matches.
     """
     patterns = list(dict.fromkeys(names))
     folders: dict[str, None] = {}
@@ -80,6 +100,20 @@ def expand_patterns(connection: Mailbox, names: Iterable[str], junk: str) -> lis
     return list(folders)
 
 
+def _left_junk_folder(digests: set[str], memory: Memory, folders: Mailbox, junk: str) -> set[str]:
+    """Return the digests of known messages that have left the junk folder, which is opened.
+
+    If a message is still there, an equal message elsewhere is a different message.
+    """
+    if not digests:
+        return digests
+    folder = folders.select(junk, readonly=True)
+    marks = [memory.junked[digest] for digest in digests]
+    first = min(m.uid if m.uidvalidity == folder.uidvalidity else 1 for m in marks)
+    uids = folders.search(("UNDELETED",), first)
+    return digests - {identity_of(m.content) for m in folders.prefixes(uids)}
+
+
 # Filtering
 
 
@@ -88,6 +122,7 @@ class SortedMessage(NamedTuple):
 
     folder: str
     uid: int  # in that folder
+    heading: str  # sender and Subject
     verdict: Verdict
     action: str  # "moved", "marked", "deleted" (copied and marked \Deleted), "kept"
 
@@ -97,39 +132,35 @@ class MailFilter:
     """Classifies and sorts the mail of one account."""
 
     mover: Mover
-    judge: Judge
-    is_over: Callable[[], bool]  # returns whether to stop early
+    classify: Classify
+    should_stop: Callable[[], bool]  # True stops early
     folders: Sequence[str]
     positive: str  # the class that is moved
     is_dry_run: bool  # change nothing
-    is_marked: bool  # set a keyword in place of a move
+    mark_only: bool  # set a keyword instead of moving
     unsure_keyword: str | None
-    judges_all: bool  # old mail too
-    say: Callable[[str], None]  # called with each note
-    class_movers: Mapping[str, Mover] = field(default_factory=dict)  # of other classes
-    # Folders whose messages cannot get the keyword that their account asks for.
+    classify_all: bool  # also old mail
+    on_note: Callable[[str], None]  # called with each note
+    class_movers: Mapping[str, Mover] = field(default_factory=dict)  # other class -> its mover
+    # Folders that cannot store the keyword that their account requests.
     without_keyword: list[str] = field(default_factory=list)
 
     def run(self) -> Iterator[SortedMessage]:
         """Classify and sort the new mail; yields the actions.  Raises AccountError."""
         self._connection, self._memory = self.mover.connection, self.mover.memory
-        moves = not (self.is_dry_run or self.is_marked)
         if not self.is_dry_run:
             self.mover.finish()
-        movers = (self.mover, *self.class_movers.values()) if moves else ()
-        for mover in movers:
-            mover.begin()
         for name in self.folders:
-            yield from self._filtered(name)
-            if self.is_over():
+            yield from self._filter_folder(name)
+            if self.should_stop():
                 break
-        for mover in movers:
-            mover.remove_doubles()
+        self._connection.check()
 
-    def _filtered(self, name: str) -> Iterator[SortedMessage]:
+    def _filter_folder(self, name: str) -> Iterator[SortedMessage]:
         connection = self._connection
-        folder = connection.select(name, self.is_dry_run)
-        keywords = [self.unsure_keyword, JUNK_KEYWORD if self.is_marked else None]
+        if (folder := connection.try_select(name, self.is_dry_run)) is None:
+            return
+        keywords = [self.unsure_keyword, JUNK_KEYWORD if self.mark_only else None]
         lacking = [k for k in keywords if k and not {"\\*", k.lower()} & folder.keywords]
         if lacking and not self.is_dry_run:
             raise AccountError(
@@ -137,39 +168,48 @@ class MailFilter:
                 f" {lacking[0]}",
                 Remedy.LEAVE_OUT_KEYWORDS,
             )
-        self._keyword = ""  # that is set on what is moved
-        if connection.account.keywords and not (self.is_marked or self.is_dry_run):
+        self._keyword = ""  # set on moved messages
+        if connection.account.keywords and not (self.mark_only or self.is_dry_run):
             self._keyword = connection.junk_keyword(folder, self.mover.junk)
             if not self._keyword:
                 self.without_keyword.append(folder.name)
         before = self._memory.folders.get(folder.name)
-        self._folder, self._start = folder, self._memory.judged_folder(folder)
+        self._folder, self._start = folder, self._memory.classified_folder(folder)
         if before and before.uidvalidity == folder.uidvalidity and before != self._start:
-            self.say(
+            self.on_note(
                 f"{connection.account.name}: {folder.name}: its messages have lower numbers than"
                 " before, as after a restore; the unread ones are classified again"
             )
         self._reached = self._start.uid
-        # Digests of messages classified, and moved back by the user, before this run.
-        self._judged, self._kept = frozenset(self._memory.judged), frozenset(self._memory.kept)
-        self._waiting: dict[str, KnownMessage] = {}  # by source, until the verdict comes
-        self._deferred: dict[int, str] = {}  # UID -> digest of messages known from junk
-        self._is_settled = False  # whether the deferred messages are being classified
-        yield from self._sorted(self._new())
-        if self._deferred and not self.is_over():
-            others = self._without_rescued()
+        # Digests of messages that were classified, or moved back by the user, before this run.
+        self._classified_before = frozenset(self._memory.classified)
+        self._moved_back_before = frozenset(self._memory.moved_back)
+        self._unclassified: dict[str, KnownMessage] = {}  # source -> message without a verdict yet
+        # UID -> digest of messages that were in the junk folder; the others are classified first.
+        self._deferred: dict[int, str] = {}
+        self._classifies_deferred = False
+        connection.refused.pop(folder.name, None)
+        postponed = next_run(self._start.retry_later)
+        again = connection.existing(self._start.retry_later.keys() - postponed, "UNDELETED")
+        self._again = frozenset(again)
+        yield from self._sort(sorted({*self._new_uids(), *again} - postponed))
+        if self._deferred and not self.should_stop():
+            others = self._deferred_to_classify()
             select_again(connection, folder, self.is_dry_run)
-            self._is_settled = True
-            yield from self._sorted(others)
-        if not self.is_over():
+            self._classifies_deferred = True
+            yield from self._sort(others)
+        if not self.should_stop():
             self._reached = max(self._start.uid, folder.uidnext - 1)
             self._save([])
+            for uid in self._start.retry_later.keys() & self._again:  # tried, and gone or processed
+                if self._start.retry_later[uid][0] <= 0:
+                    del self._start.retry_later[uid]
 
-    def _new(self) -> list[int]:
+    def _new_uids(self) -> list[int]:
         """Return the UIDs of the messages to classify, in ascending order."""
         folder, start = self._folder, self._start
         search, alive = self._connection.search, "UNDELETED"
-        if self.judges_all:
+        if self.classify_all:
             uids = search((alive,))
         else:
             uids = search((alive,), max(start.uid + 1, start.unread_until))
@@ -178,56 +218,51 @@ class MailFilter:
                 uids += [uid for uid in old if uid < start.unread_until]
         return sorted(uid for uid in uids if uid < folder.uidnext)
 
-    def _sorted(self, uids: Sequence[int]) -> Iterator[SortedMessage]:
+    def _sort(self, uids: Sequence[int]) -> Iterator[SortedMessage]:
         """Classify messages, and sort them in batches."""
         batch: list[tuple[KnownMessage, Verdict]] = []
-        together = min(_MOST_TOGETHER, max(_TOGETHER, len(uids) // 50))
-        for verdict in self.judge(self._raws(uids), len(uids)):
-            batch.append((self._waiting.pop(verdict.source), verdict))
+        together = min(_MAX_BATCH, max(_MIN_BATCH, len(uids) // 50))
+        for verdict in self.classify(self._messages_to_classify(uids), len(uids)):
+            batch.append((self._unclassified.pop(verdict.source), verdict))
             if len(batch) == together:
-                yield from self._applied(batch)
+                yield from self._apply_verdicts(batch)
                 batch = []
-                if self.is_over():
+                if self.should_stop():
                     return
         if batch:
-            yield from self._applied(batch)
+            yield from self._apply_verdicts(batch)
 
-    def _raws(self, uids: Sequence[int]) -> Iterator[RawMessage]:
+    def _messages_to_classify(self, uids: Sequence[int]) -> Iterator[RawMessage]:
         """Yield the messages to classify.
 
-        Left out are old messages that were classified under another UID, and those that the user
-        has moved back.
+        Old messages that were classified under another UID, and messages that the user has moved
+        back, are left out.
         """
         for message in self._connection.messages(uids):
             digest = identity_of(message.content)
-            is_old = message.uid < self._start.unread_until and not self.judges_all
-            is_known = is_old and not self._is_settled and digest in self._judged
-            if not self._is_settled and digest in self._memory.junked:
+            is_again = message.uid in self._again
+            is_old = message.uid < self._start.unread_until and not (self.classify_all or is_again)
+            is_known = (
+                is_old and not self._classifies_deferred and digest in self._classified_before
+            )
+            if not self._classifies_deferred and digest in self._memory.junked:
                 self._deferred[message.uid] = digest
-            elif not (is_known or digest in self._kept):
+            elif not (is_known or digest in self._moved_back_before):
                 source = self._connection.source_of(self._folder.name, message.uid)
-                self._waiting[source] = KnownMessage(message.uid, digest, message.is_seen)
+                known = message.uid, digest, message.is_seen, heading(message.content)
+                self._unclassified[source] = KnownMessage(*known)
                 yield RawMessage(source, None, message.content)
 
-    def _without_rescued(self) -> list[int]:
-        """Return the deferred messages to classify; the user has moved the others back.
-
-        If the message in the junk folder is still there, the deferred one is another equal one.
-        """
-        junk = self._connection.select(self.mover.junk, readonly=True)
-        marks = [self._memory.junked[digest] for digest in self._deferred.values()]
-        first = min(m.uid if m.uidvalidity == junk.uidvalidity else 1 for m in marks)
-        uids = self._connection.search(("UNDELETED",), first)
-        present = {identity_of(m.content) for m in self._connection.beginnings(uids)}
-        others = []
+    def _deferred_to_classify(self) -> list[int]:
+        """Return the UIDs of deferred messages to classify; the user has moved the others back."""
+        digests = set(self._deferred.values())
+        left = _left_junk_folder(digests, self._memory, self._connection, self.mover.junk)
         for uid, digest in self._deferred.items():
-            if digest in present:
-                others.append(uid)
-            elif not self.is_dry_run:
-                self._memory.add_rescued(self._folder.name, uid, digest)
-        return others
+            if digest in left and not self.is_dry_run:
+                self._memory.add_moved_back(self._folder.name, uid, digest)
+        return [uid for uid, digest in self._deferred.items() if digest not in left]
 
-    def _applied(self, batch: list[tuple[KnownMessage, Verdict]]) -> Iterator[SortedMessage]:
+    def _apply_verdicts(self, batch: list[tuple[KnownMessage, Verdict]]) -> Iterator[SortedMessage]:
         """Move or mark messages by their verdicts, and save the state."""
         positive = [(m, v) for m, v in batch if v.verdict == self.positive]
         spam = [message for message, verdict in positive if verdict.reason != TAUGHT_AS_HAM]
@@ -236,45 +271,55 @@ class MailFilter:
         if not self.is_dry_run:
             if unsure and self.unsure_keyword:
                 self._connection.add_flag(unsure, self.unsure_keyword)
-            if spam and (self.is_marked or self._keyword):
+            if spam and (self.mark_only or self._keyword):
                 self._memory.marked |= dict.fromkeys(message.digest for message in spam)
-                self._memory.save()  # before: the keywords of nbspam are not learned
-            if spam and self.is_marked:
+                self._memory.save()  # first, so that nbspam's keywords are never learned
+            if spam and self.mark_only:
                 self._connection.add_flag([message.uid for message in spam], JUNK_KEYWORD)
             elif spam:
                 self.mover.move(self._folder, spam, self._keyword)
             for name, messages in others.items():
                 if messages:
                     self.class_movers[name].move(self._folder, messages)
-            if not self._is_settled:
-                # If this run ends here, the next one begins with the deferred messages.
+            if not self._classifies_deferred:
+                # If this run ends here, the next run starts with the deferred messages.
                 last = batch[-1][0].uid
                 last = min(last, min(self._deferred, default=last + 1) - 1)
                 self._reached = max(self._reached, last)
-            self._save([message.digest for message, _ in batch])
+        refused = self._save([message for message, _ in batch])
         moved = "deleted" if self.mover.leaves_deleted else "moved"
         actions = dict.fromkeys(unsure, "marked" if self.unsure_keyword else "kept")
         for message in spam:
-            actions[message.uid] = "marked" if self.is_marked else moved
+            actions[message.uid] = "marked" if self.mark_only else moved
         actions |= {m.uid: moved for messages in others.values() for m in messages}
         for message, verdict in batch:
-            action = actions.get(message.uid, "kept")
-            yield SortedMessage(self._folder.name, message.uid, verdict, action)
+            action = "kept" if message.uid in refused else actions.get(message.uid, "kept")
+            name = self._folder.name
+            yield SortedMessage(name, message.uid, message.heading, verdict, action)
 
-    def _save(self, digests: list[str]) -> None:
+    def _save(self, messages: list[KnownMessage]) -> set[int]:
+        """Save the state after these messages; returns the UIDs that the server refused.
+
+        Raises AccountError if all were refused, because then the server fails.
+        """
+        self._connection.check(2)
+        refused = self._connection.refused.pop(self._folder.name, set())
         if not self.is_dry_run:
+            note_refused(self._start.retry_later, {message.uid for message in messages}, refused)
             self._memory.folders[self._folder.name] = self._start._replace(uid=self._reached)
-            for digest in digests:
-                self._memory.judged.pop(digest, None)
-                self._memory.judged[digest] = None
+            for message in messages:
+                if message.uid not in refused:
+                    self._memory.classified.pop(message.digest, None)
+                    self._memory.classified[message.digest] = None
             self._memory.save()
+        return refused
 
 
 # Learning
 
 
-class Lessons:
-    """The messages of one account to learn now."""
+class MessagesToLearn:
+    """An account's messages that are to be learned now."""
 
     def __init__(
         self,
@@ -286,66 +331,93 @@ class Lessons:
     ) -> None:
         """junk: the folder of spam.  labels: the names of the classes, spam and ham.
 
-        trust_after: seconds after which a message that nbspam moved, and that was not moved back,
-        counts as seen; None: never.
+        trust_after: a message that nbspam moved, and that was not moved back, counts as seen after
+        this number of seconds; None for never.
         """
         self._connection, self._memory = connection, memory
         self._junk, self._labels, self._trust_after = junk, labels, trust_after
         self._learned: dict[str, LearnedFolder] = {}
         self._new_in_junk: set[str] = set()
+        self._was_junked = frozenset(memory.junked)
         self._read: dict[str, tuple[str, int, str]] = {}  # source -> folder, UID, digest
+        self._corrections: set[str] = set()  # sources of messages that the user moved or marked
+        self._headings: dict[str, str] = {}  # source -> sender and Subject
 
     @property
-    def waiting(self) -> int:
+    def unconfirmed(self) -> int:
         """The number of messages in the junk folder that the user has not confirmed."""
-        return len(self._learned[self._junk].waiting)
+        return len(self._learned[self._junk].unconfirmed)
 
     def is_presumed(self, source: str, is_spam: bool) -> bool:
         """Return whether a message is only presumed to be ham, because it was read.
 
-        is_spam: whether it is above the spam cut-off.  If nbspam did not filter it, another filter
-        may have, and the user may have moved it back.
+        is_spam: its score is above the spam cut-off.  If nbspam did not filter it, another filter
+        may have moved it, and the user may have moved it back.
         """
         if source not in self._read:
             return False
-        return not is_spam or self._read[source][2] in self._memory.judged
+        return not is_spam or self._read[source][2] in self._memory.classified
+
+    def is_correction(self, source: str) -> bool:
+        """Return whether the user moved or marked a message, because the filter was wrong."""
+        return source in self._corrections
+
+    def sender_and_subject(self, source: str) -> str:
+        """Return the sender and Subject of a message."""
+        return self._headings.get(source) or source
 
     def messages(self) -> Iterator[RawMessage]:
-        """Yield the messages with their classes; `commit` notes that they were learned."""
-        yield from self._spam()
+        """Yield the messages with their classes; `commit` records that they were learned."""
+        yield from self._junk_messages()
         for name in expand_patterns(self._connection, self._connection.account.ham, self._junk):
-            yield from self._kept(name)
+            yield from self._ham_messages(name)
+        self._connection.check(2)
 
     def commit(self, withheld: Iterable[str]) -> None:
-        """Note that all messages were learned, except those withheld for the user's keyword."""
+        """Record that all messages were learned, except those that wait for the user's keyword."""
         for source in withheld:
             name, uid, digest = self._read[source]
             self._learned[name].uids.discard(uid)
-            self._learned[name].waiting[uid] = digest
+            self._learned[name].unconfirmed[uid] = digest
         for name, learned in self._learned.items():
             self._memory.learned[name] = learned
-            self._memory.rescued.pop(name, None)
+            self._memory.moved_back_uids.pop(name, None)
         self._memory.save()
 
-    def _spam(self) -> Iterator[RawMessage]:
+    def _fetch(self, learned: LearnedFolder, name: str, uids: set[int]) -> Iterator[FetchedMessage]:
+        """Yield messages of the open folder; refused messages wait for a later run."""
+        yield from self._connection.messages(sorted(uids))
+        refused = self._connection.refused.pop(name, set())
+        note_refused(learned.retry_later, uids, refused)
+        learned.uids.difference_update(refused)
+
+    def _raw(self, name: str, message: FetchedMessage, is_spam: bool) -> RawMessage:
+        source = self._connection.source_of(name, message.uid)
+        self._headings[source] = heading(message.content)
+        return RawMessage(source, self._labels[not is_spam], message.content)
+
+    def _junk_messages(self) -> Iterator[RawMessage]:
         connection, memory = self._connection, self._memory
         folder = connection.select(self._junk, readonly=True)
+        connection.refused.pop(folder.name, None)
         known = memory.learned_folder(folder)
+        postponed = next_run(known.retry_later)
         present = set(connection.search(("UNDELETED",)))
         seen = set(connection.search(READ))
         spam, ham = connection.marked()
-        digests = {uid: digest for uid, digest in known.waiting.items() if uid in present}
-        taught: set[int] = set()
-        for message in connection.beginnings(sorted(present - known.uids - known.waiting.keys())):
+        digests = {uid: digest for uid, digest in known.unconfirmed.items() if uid in present}
+        taught: dict[int, str] = {}
+        new = present - known.uids - known.unconfirmed.keys() - postponed
+        for message in connection.prefixes(sorted(new)):
             digest = identity_of(message.content)
             mark = memory.junked.get(digest)
-            if mark is not None and mark.is_own:
+            if mark is not None and mark.moved_by_nbspam:
                 digests[message.uid] = digest
             else:
-                taught.add(message.uid)
+                taught[message.uid] = digest
                 self._new_in_junk.add(digest)
                 place = time.time(), folder.uidvalidity, message.uid
-                memory.set_junked(digest, JunkMark(*place, was_seen=False, is_own=False))
+                memory.set_junked(digest, JunkMark(*place, was_seen=False, moved_by_nbspam=False))
         trusted = {
             uid
             for uid, digest in digests.items()
@@ -353,54 +425,92 @@ class Lessons:
             or (uid in spam and digest not in memory.marked)
             or self._is_trusted(digest, uid in seen)
         }
-        waiting = {uid: digest for uid, digest in digests.items() if uid not in trusted}
-        uids = (known.uids & present) | trusted | taught
-        self._learned[folder.name] = LearnedFolder(folder.uidvalidity, uids, waiting, ham & uids)
+        unconfirmed = {uid: digest for uid, digest in digests.items() if uid not in trusted}
+        uids = (known.uids & present) | trusted | taught.keys()
+        learned = known._replace(uids=uids, unconfirmed=unconfirmed, contradicting=ham & uids)
+        self._learned[folder.name] = learned
         self._new_in_junk |= {digests[uid] for uid in trusted}
-        again = known.uids & present & (ham ^ known.against)
-        for message in connection.messages(sorted(trusted | taught | again)):
-            source = connection.source_of(folder.name, message.uid)
-            yield RawMessage(source, self._labels[message.uid in ham], message.content)
+        # Messages that nbspam left elsewhere and the user moved here, with their old keywords.
+        moved = {uid for uid, digest in taught.items() if digest in memory.classified}
+        again = known.uids & present & (ham ^ known.contradicting)
+        wanted = (trusted | taught.keys() | again) - postponed
+        for message in self._fetch(learned, folder.name, wanted):
+            raw = self._raw(folder.name, message, message.uid not in ham - moved)
+            if message.uid in moved | again | ham:
+                self._corrections.add(raw.source)
+            yield raw
 
     def _is_trusted(self, digest: str, is_seen: bool) -> bool:
         """Return whether the user has confirmed a message that nbspam moved."""
         mark = self._memory.junked.get(digest)
-        if mark is None:  # older than the stored digests
+        if mark is None:  # older than all stored digests
             return is_seen
-        if self._trust_after is not None and time.time() - mark.at >= self._trust_after:
+        if self._trust_after is not None and time.time() - mark.since >= self._trust_after:
             return True
         return is_seen and not mark.was_seen
 
-    def _kept(self, name: str) -> Iterator[RawMessage]:
-        connection = self._connection
-        folder = connection.select(name, readonly=True)
-        known = self._memory.learned_folder(folder)
+    def _find_moved_back(self, folder: Folder, looked_up_to: int) -> set[int]:
+        """Return the unread messages that the user has moved here from the junk folder.
+
+        looked_up_to: the highest UID of the last run; moved messages have higher UIDs.
+        """
+        connection, memory = self._connection, self._memory
+        if not self._was_junked:
+            return set()
+        uids = connection.search(("UNDELETED", "UNSEEN"), looked_up_to + 1)
+        digests = {m.uid: identity_of(m.content) for m in connection.prefixes(uids)}
+        digests = {uid: digest for uid, digest in digests.items() if digest in self._was_junked}
+        left = _left_junk_folder(set(digests.values()), memory, connection, self._junk)
+        select_again(connection, folder, readonly=True)
+        for digest in left:
+            memory.keep(digest)
+        return {uid for uid, digest in digests.items() if digest in left}
+
+    def _ham_messages(self, name: str) -> Iterator[RawMessage]:
+        connection, memory = self._connection, self._memory
+        if (folder := connection.try_select(name, readonly=True)) is None:
+            return
+        connection.refused.pop(folder.name, None)
+        known = memory.learned_folder(folder)
+        postponed = next_run(known.retry_later)
+        moved = self._find_moved_back(folder, known.looked_up_to)
         spam, ham = connection.marked()
-        others = {*self._memory.rescued.get(folder.name, []), *(known.against - spam)}
+        others = {
+            *memory.moved_back_uids.get(folder.name, []),
+            *moved,
+            *(known.contradicting - spam),
+        }
         there = {*connection.search(READ), *spam, *ham, *connection.existing(others, "UNDELETED")}
-        waiting = {uid: known.waiting[uid] for uid in known.waiting.keys() & there}
-        against = known.against & spam
-        learned = known._replace(uids=known.uids.copy(), waiting=waiting, against=against)
+        unconfirmed = {uid: known.unconfirmed[uid] for uid in known.unconfirmed.keys() & there}
+        learned = known._replace(
+            uids=known.uids.copy(),
+            unconfirmed=unconfirmed,
+            contradicting=known.contradicting & spam,
+            looked_up_to=max(known.looked_up_to, folder.uidnext - 1),
+        )
         self._learned[folder.name] = learned
-        by_hand = {*spam, *ham, *others}
-        same = (known.uids - (spam ^ known.against)) | (waiting.keys() - by_hand)
-        for message in connection.messages(sorted(there - same)):
-            # A message also in the junk folder is being moved by the user: left to the next run.
+        decided_by_user = {*spam, *ham, *others}
+        same = (known.uids - (spam ^ known.contradicting)) | (unconfirmed.keys() - decided_by_user)
+        for message in self._fetch(learned, folder.name, there - same - postponed):
+            # The user is moving a message that is also in the junk folder: leave it to the next
+            # run.
             if (digest := identity_of(message.content)) in self._new_in_junk:
                 continue
-            is_spam, memory = message.uid in spam, self._memory
             learned.uids.add(message.uid)
-            waiting.pop(message.uid, None)
+            unconfirmed.pop(message.uid, None)
+            is_spam = message.uid in spam
             if is_spam:
-                learned.against.add(message.uid)
-            was_junked = digest in memory.junked or digest in memory.kept
-            if is_spam and digest in memory.marked and was_junked:
-                is_spam = False  # nbspam marked and moved it, and the user has moved it back
-            if not (is_spam and digest in memory.marked):
-                source = connection.source_of(folder.name, message.uid)
-                if message.uid not in by_hand:
-                    self._read[source] = folder.name, message.uid, digest
-                yield RawMessage(source, self._labels[not is_spam], message.content)
+                learned.contradicting.add(message.uid)
+            # If the user moved it out of the junk folder, its keyword is outdated.
+            was_junked = digest in self._was_junked or digest in memory.moved_back
+            if is_spam and not was_junked and digest in memory.marked:
+                continue
+            raw = self._raw(folder.name, message, is_spam and not was_junked)
+            if message.uid in decided_by_user or was_junked:
+                self._corrections.add(raw.source)
+            else:
+                self._read[raw.source] = folder.name, message.uid, digest
+            yield raw
 
 
 # Waiting
@@ -411,9 +521,9 @@ class Stop:
 
     def __enter__(self) -> "Stop":
         self._read, self._write = os.pipe()
-        self.is_asked = False
+        self.is_requested = False
         signals = signal.SIGTERM, signal.SIGINT
-        self._before = {number: signal.signal(number, self.ask) for number in signals}
+        self._before = {number: signal.signal(number, self.request) for number in signals}
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -422,13 +532,13 @@ class Stop:
         os.close(self._read)
         os.close(self._write)
 
-    def ask(self, *_: object) -> None:
-        """Ask to end."""
-        self.is_asked = True
+    def request(self, *_: object) -> None:
+        """Request to stop; a signal handler."""
+        self.is_requested = True
         os.write(self._write, b".")
 
     def wait(self, seconds: float, descriptor: int | None = None) -> bool:
-        """Wait for the request, until a descriptor can be read, or for so many seconds.
+        """Wait for the request, for input of a descriptor, or until the time is over.
 
         Returns False if the time is over.
         """
@@ -438,39 +548,39 @@ class Stop:
 
 def watch(
     account: Account | Maildir,
-    sort: Callable[[Mailbox], None],
+    sort_mail: Callable[[Mailbox], None],
     stop: Stop,
     interval: float,
-    say: Callable[[str], None],
+    on_note: Callable[[str], None],
     first_pause: float = _FIRST_PAUSE,
 ) -> None:
-    """Sort the mail of an account whenever some comes to its first folder, until `stop` is asked.
+    """Sort an account's mail whenever mail arrives in its first folder, until `stop` is requested.
 
-    sort: sorts the new mail once.
+    sort_mail: sorts the new mail once.
     interval: seconds to wait if the server has no IDLE.
-    say: called with a sentence when the connection is lost, and when it is back.
-    Raises AccountError if another attempt would not help, such as for a wrong password.
+    on_note: called with a sentence if the connection is lost or restored.
+    Raises AccountError if another attempt would not help, as with a wrong password.
     """
     pause, folder = first_pause, account.folders[0]
-    while not stop.is_asked:
+    while not stop.is_requested:
         try:
             with open_mailbox(account) as connection:
-                while not stop.is_asked:
+                while not stop.is_requested:
                     before = connection.select(folder, readonly=True).uidnext
                     try:
-                        sort(connection)
-                    except LockedError as error:  # another run sorts; the next time is enough
-                        say(str(error))
+                        sort_mail(connection)
+                    except LockedError as error:  # another run is sorting
+                        on_note(str(error))
                     if pause != first_pause:
-                        say(f"{account.server}: reconnected")
+                        on_note(f"{account.server}: reconnected")
                     pause = first_pause
-                    # IDLE does not announce mail that came before it begins.
+                    # IDLE does not announce mail that arrived before it started.
                     if connection.select(folder, readonly=True).uidnext == before:
                         connection.wait(stop.wait, interval)
         except UnavailableError as error:
-            if stop.is_asked:
+            if stop.is_requested:
                 return
             problem = error.problem.rpartition(";")[0] or error.problem
-            say(f"{problem}; next attempt in {pause:.0f} s")
+            on_note(f"{problem}; next attempt in {pause:.0f} s")
             stop.wait(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)

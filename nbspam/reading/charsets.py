@@ -3,66 +3,107 @@
 import binascii
 import contextlib
 import re
-from encodings import normalize_encoding
 from encodings.aliases import aliases
 
 from nbspam.patterns import lazy_pattern
 
 _SURROGATES = lazy_pattern("[\ud800-\udfff]")
-# The charset that software claims, and the superset that it uses (WHATWG's).
+# Charsets whose names software uses for a larger charset, by the codecs of both (WHATWG).
 _SUPERSETS = {
-    **dict.fromkeys(("gb2312", "gbk", "x-gbk"), "gb18030"),
-    **dict.fromkeys(("ks_c_5601-1987", "euc-kr"), "cp949"),
-    **dict.fromkeys(("shift_jis", "shift-jis", "x-sjis"), "cp932"),
-    "chinesebig5": "big5",
-    "unicode-1-1-utf-7": "utf-7",
+    **dict.fromkeys(("ascii", "latin_1", "iso8859_1"), "cp1252"),
+    **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
+    **dict.fromkeys(("iso8859_11", "tis_620"), "cp874"),
+    "iso8859_9": "cp1254",
+    "big5": "big5hkscs",
+    "euc_kr": "cp949",
+    "shift_jis": "cp932",
 }
-# One byte a character, ASCII below 0x80: text in these that is valid UTF-8 is UTF-8.
-_SINGLE_BYTE = ("iso-8859", "iso8859", "latin", "windows-125", "cp125", "koi8", "us-ascii", "ascii")
-_LIKE_CP1252 = ("iso-8859-1", "latin1", "us-ascii", "ascii", "")
-# Charsets that encode more than ASCII in bytes below 128.
-_SEVEN_BIT = ("utf-7", "unicode-1-1-utf-7", "iso-2022", "csiso2022", "hz")
-_UTF_16 = ("utf-16", "utf16", "utf_16", "ucs-2", "unicode")
-# Codecs that are no charsets: their cost is not linear, or their text is code.
-_REFUSED = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined"})
-# Python caches every unknown name for ever: a mail of 1 MB with a new name in each encoded word
-# took 20 MB and a second.  So only known names are looked up: those with an alias, and these.
-_CODECS = frozenset(aliases.values()).union(
+# Names that Python's aliases lack, without signs, by codec.  With them every label in WHATWG's
+# Encoding Standard is known (a test compares them).
+_NAMES = {
+    "big5": "cnbig5 xxbig5 chinesebig5",
+    "cp932": "windows31j",
+    "cp949": "cseuckr csksc56011987 isoir149 ksc56011989 windows949",
+    "euc_jp": "cseucpkdfmtjapanese",
+    "gb2312": "csgb2312",
+    "iso8859_6": "csiso88596e csiso88596i iso88596e iso88596i",
+    "iso8859_7": "suneugreek",
+    "iso8859_8": "csiso88598e csiso88598i iso88598e iso88598i logical visual",
+    "iso8859_15": "csisolatin9",
+    "koi8_r": "koi koi8",
+    "koi8_u": "koi8ru",
+    "mac_cyrillic": "macukrainian",
+    "mac_roman": "csmacintosh mac",
+    "utf_16": "csunicode iso10646ucs2 ucs2 unicode unicodefeff",
+    "utf_16_be": "unicodefffe",
+    "utf_7": "unicode11utf7",
+    "utf_8": "unicode11utf8 unicode20utf8",
+}
+# Codecs without any alias.
+_UNALIASED = (
     "cp1006 cp720 cp737 cp856 cp874 cp875 iso8859_1 koi8_t koi8_u mac_arabic mac_croatian mac_farsi"
-    " mac_romanian utf_8_sig".split()
+    " mac_romanian utf_8_sig"
 )
-_CHARSET_LIMIT = 40  # characters; the longest that Python knows has 21
+# Python caches every unknown name for ever: a mail of 1 MB with a new name in each encoded word
+# took 20 MB and a second.  So only names of this table are looked up.
+_ALIASES = {codec: codec for codec in (*aliases.values(), *_UNALIASED.split())} | aliases
+_CODECS = {name.replace("_", ""): codec for name, codec in _ALIASES.items()} | {
+    name: codec for codec, names in _NAMES.items() for name in names.split()
+}
+_NAME_LIMIT = 80  # characters
+_CODE_PAGE = lazy_pattern(r"x?(?:cp|dos|ibm|ms|win|windows)(\d+)")
+# One byte a character, ASCII below 0x80: text in these that is valid UTF-8 is UTF-8.
+_SINGLE_BYTE = ("ascii", "cp125", "cp8", "iso8859", "koi8", "latin", "mac")
+_CONTROLS = bytes(range(9))
+_META_LIMIT = 1024  # bytes of a page in which it may name its charset
+_META = lazy_pattern(rb"<meta\s[^>]{0,500}?charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
+
+
+def codec_of(charset: str) -> str:
+    """Look up the Python codec for a charset's name in a mail; "" if the name is unknown.
+
+    Signs and an x- in front do not matter: x-cp1251, cp-1251, win1251 and Windows_1251 are one.
+    """
+    name = "".join(filter(str.isalnum, charset[:_NAME_LIMIT].lower()))
+    codec = _CODECS.get(name) or _CODECS.get(name.lstrip("x"), "")
+    if not codec and (page := _CODE_PAGE.fullmatch(name)):
+        codec = _CODECS.get(f"cp{page[1]}", "")
+    return _SUPERSETS.get(codec, codec)
 
 
 def decode(data: bytes, charset: str) -> str:
-    """Return the text of `data`, whose sender claims `charset` ("" for no claim); never raises.
+    """Decode `data`, whose sender claims `charset` ("" for no claim); never raises.
 
-    Claims are often wrong.  Valid UTF-8 with bytes above 127 is UTF-8 whatever one-byte charset is
-    claimed (a Latin text that is valid UTF-8 by chance does not occur in practice).  Bytes that are
-    invalid in the claimed charset are tried as UTF-8, then read as Windows-1252.
+    Without a known claim, a page's <meta charset> is the claim.  Claims are often wrong.  Valid
+    UTF-8 with bytes above 127 is UTF-8 whatever one-byte charset is claimed (a Latin text that is
+    valid UTF-8 by chance does not occur in practice).  Bytes that are invalid in the claimed
+    charset are tried as UTF-8; otherwise they are replaced, or without a claim read as
+    Windows-1252.
     """
-    name = charset[: 2 * _CHARSET_LIMIT].strip(" '\"").lower()
-    if data.isascii() and b"\x00" not in data and not name.startswith(_SEVEN_BIT):
+    codec = codec_of(charset) if charset else ""
+    is_ascii = data.isascii()
+    if (
+        not codec
+        and (not is_ascii or b"\x1b" in data)
+        and (meta := _META.search(data[:_META_LIMIT]))
+    ):
+        codec = codec_of(meta[1].decode("latin-1"))
+        codec = "" if codec.startswith("utf_") else codec  # in UTF-16 it could not be found
+    is_seven_bit = codec in ("utf_7", "hz") or codec.startswith("iso2022")
+    if is_ascii and b"\x00" not in data and not is_seven_bit:
         return data.decode("ascii")
-    name = _SUPERSETS.get(name, name).replace("iso_8859", "iso-8859")
-    if not name.isascii() or "\x00" in name or normalize_encoding(name) in _REFUSED:
-        name = ""
-    if name.startswith(_UTF_16) or (not name and data.count(0) * 4 > len(data)):
-        return _decode_utf16(data, name)
-    codec = normalize_encoding(name[: _CHARSET_LIMIT + 1])
-    is_known = codec in aliases or codec.replace(".", "_") in aliases or codec in _CODECS
-    if len(name) > _CHARSET_LIMIT or not is_known:
-        name = ""
-    candidates = [name, "utf-8"]
-    if not name or name.startswith(_SINGLE_BYTE):
-        candidates.reverse()
-    elif data.isascii() and name.startswith(_SEVEN_BIT):
-        candidates.pop()  # if broken, it is still valid UTF-8, but unreadable
-    attempts = [(candidate, "strict") for candidate in candidates if candidate not in _LIKE_CP1252]
-    if name and not name.startswith((*_SINGLE_BYTE, "utf-8", "utf8")):
-        attempts.append((name, "replace"))  # a broken character hardly matters
-    for codec, errors in [*attempts, ("cp1252", "strict")]:
-        text = _decode_with(data, codec, errors)
+    if codec.startswith("utf_16") or (not codec and data.count(0) * 4 > len(data)):
+        return _decode_utf16(data, codec)
+    attempts = [("utf-8", "strict")]
+    if codec and not codec.startswith("utf_8"):
+        if is_ascii and is_seven_bit:
+            attempts.clear()  # if broken, it is still valid UTF-8, but unreadable
+        if not codec.startswith(_SINGLE_BYTE):
+            attempts.insert(0, (codec, "strict"))
+        if codec != "cp1252":
+            attempts.append((codec, "replace"))  # a broken character hardly matters
+    for attempt in [*attempts, ("cp1252", "strict")]:
+        text = _decode_with(data, *attempt)
         if text is not None:
             return text
     return data.decode("latin-1")
@@ -81,17 +122,19 @@ def _decode_with(data: bytes, codec: str, errors: str = "strict") -> str | None:
     return text
 
 
-def _decode_utf16(data: bytes, name: str) -> str:
+def _decode_utf16(data: bytes, codec: str) -> str:
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16", "replace")
     zeros = data.count(0)
     odd, even = data[1::2].count(0), data[::2].count(0)
-    little = odd > even or (odd == even and name.endswith("le"))
+    little = odd > even or (odd == even and not codec.endswith("be"))
     codec = "utf-16-le" if little else "utf-16-be"
     if 4 * zeros >= len(data):
         return data.decode(codec, "replace")
-    # A claim with hardly a zero byte: another script than Latin, or a wrong claim.
-    if (text := _decode_with(data, "utf-8")) is None and data.count(b" ") * 20 <= len(data):
+    # UTF-16 is claimed and zero bytes are rare: the script is not Latin, or the claim is wrong.
+    has_control = len(data.translate(None, _CONTROLS)) < len(data)  # as in Greek to Arabic letters
+    text = None if has_control else _decode_with(data, "utf-8")
+    if text is None and (has_control or data.count(b" ") * 20 <= len(data)):
         text = _decode_with(data[: len(data) & ~1], codec)
     return decode(data, "us-ascii") if text is None else text
 
@@ -102,14 +145,14 @@ _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _NOT_BASE64 = bytes(set(range(256)) - set(_BASE64))  # for bytes.translate
 _PADDING = lazy_pattern(rb"={1,3}[ \t]*(?:\n|\Z)")
 _NEXT_LINE = lazy_pattern(rb"\n*([A-Za-z0-9+/]+={0,2})[ \t]*(?:\n|\Z)")
-_PIECES_LIMIT = 50_000  # of base64, each with padding of its own, that are read: 20 ms
+_PIECES_LIMIT = 50_000  # base64 pieces with padding of their own; decoding them takes 20 ms
 _SOFT_BREAK = lazy_pattern(rb"=[ \t]++(?:\n|\Z)")  # gateways add blanks
 _UU_BEGIN = lazy_pattern(rb"^begin [0-7]{3,4} [^\n]*\n", re.MULTILINE)
-_UU_LINES_LIMIT = 100_000  # of up to 45 bytes each
+_UU_LINES_LIMIT = 100_000  # each has up to 45 bytes
 
 
 def decode_transfer(body: bytes, encoding: str, limits: set[str]) -> bytes:
-    """Return a body decoded.
+    """Decode a body.
 
     encoding: the value of Content-Transfer-Encoding in lower case.
     limits: gets "encoding" if not all is decoded.
@@ -129,7 +172,7 @@ def is_identity(encoding: str) -> bool:
 
 
 def decode_base64(data: bytes, limits: set[str]) -> bytes:
-    """Return base64 `data` decoded; other characters are ignored.
+    """Decode base64 `data`; other characters are ignored.
 
     A text wrongly claimed to be base64 is returned unchanged, as mail readers show it.
     limits: gets "encoding" if not all is decoded.
@@ -137,12 +180,12 @@ def decode_base64(data: bytes, limits: set[str]) -> bytes:
     padding = _PADDING.search(data)
     encoded = data[: padding.start()] if padding else data
     digits = encoded.translate(None, _NOT_BASE64)
-    # One byte in six of a text is a blank or punctuation; base64 has none except line ends, unless
-    # a spammer inserts signs, which decoders ignore.
+    # A sixth of a text's bytes are blanks or punctuation.  Base64 has only line ends, unless a
+    # spammer inserts signs, which decoders ignore.
     n_digits, n = len(digits), len(encoded) - encoded.count(b"\n")
     if 10 * n_digits <= 9 * n and (2 * n_digits <= n or 15 * encoded.count(b" ") > n):
         return data
-    first = _decoded(digits)
+    first = _decode_digits(digits)
     # Mail readers go on after padding, so spam may have it in its first line.  Other lines after
     # base64 are a mailing list's footer.
     pieces = [first]
@@ -151,18 +194,18 @@ def decode_base64(data: bytes, limits: set[str]) -> bytes:
         if len(pieces) == _PIECES_LIMIT:
             limits.add("encoding")
             break
-        pieces.append(_decoded(line[1].rstrip(b"=")))
+        pieces.append(_decode_digits(line[1].rstrip(b"=")))
         at = line.end()
     return b"".join(pieces)
 
 
-def _decoded(digits: bytes) -> bytes:
+def _decode_digits(digits: bytes) -> bytes:
     digits = digits[: len(digits) - (len(digits) % 4 == 1)]
     return binascii.a2b_base64(digits + b"=" * (-len(digits) % 4))
 
 
 def decode_uu(data: bytes, limits: set[str]) -> bytes:
-    """Return uuencoded `data` decoded, from its `begin` line on; unchanged if there is none.
+    """Decode uuencoded `data` from its `begin` line on; data without that line stays unchanged.
 
     limits: gets "encoding" if not all is decoded.
     """
@@ -175,7 +218,7 @@ def decode_uu(data: bytes, limits: set[str]) -> bytes:
         if line.strip() == b"end":
             break
         if line:
-            # Many encoders write more characters than the line's length says.
+            # Many encoders write more characters than the length byte of the line counts.
             line = line[: (((line[0] - 32) & 63) * 4 + 5) // 3 + 1]
             with contextlib.suppress(binascii.Error):
                 pieces.append(binascii.a2b_uu(line))
@@ -196,6 +239,6 @@ _BYTE_ORDER_MARKS = {
 }
 
 
-def marked_encoding(first: bytes) -> str | None:
+def bom_encoding(first: bytes) -> str | None:
     """Return the encoding that a byte order mark shows; None without one."""
     return next((name for mark, name in _BYTE_ORDER_MARKS.items() if first.startswith(mark)), None)

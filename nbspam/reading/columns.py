@@ -1,42 +1,41 @@
-"""The columns of a table: which has the messages, which their labels, and which row names them.
+"""The columns of a table: which column has the messages, and which has their labels.
 
 A column is the one that the user names, else the one that the model learned from, else the one that
 a person would choose.  Its name is a hint, which its cells must not contradict.
 
 A column is measured by its cells in the first 200 rows that are not blank: the share with three
-words or more, the share that differ, the mean number of words, and the share that are no texts
-(numbers, dates, addresses, ids, URLs, user agents).  The thresholds lie between measures of
+words or more, the share that differ, the mean number of words, and the share of identifiers and
+numbers (dates, addresses, ids, URLs, user agents).  The thresholds are between the measures of
 messages (sample_data, the SMS Spam Collection of UCI and of Kaggle, Indonesian SMS, 200 rows at a
 time) and of other columns, which `tests/examples/layouts.py` makes:
 
-                                    three words    differ     words    no texts
-    messages of the six sets        .96 to 1       .98 to 1   11 to 23   0 to .01
-    one title a row, one bio a row  1              1          6; 12      0
-    titles of six posts, 30 bios    1              .03; .15   6; 10      0
-    names, platforms, languages     0              .01 to .65 1 to 2     0
-    ids, dates, addresses, numbers, 0 to 1         .06 to 1   0 to 11    1
-      URLs, user agents
+    column                          three words     differ         words      identifiers
+    messages in the six sets        0.96 to 1       0.98 to 1      11 to 23   0 to 0.01
+    titles, bios, all different     1               1              6; 12      0
+    titles of 6 posts, 30 bios      1               0.03; 0.15     6; 10      0
+    names, platforms, languages     0               0.01 to 0.65   1 to 2     0
+    identifiers and numbers         0 to 1          0.06 to 1      0 to 11    1
 
-    threshold                       .5             .25                   .5
+    threshold                       0.5             0.25                      0.5
 
 If two columns are above the thresholds, such as messages and titles, their names decide.  If the
-names are unknown, the table is refused unless one column has three times the other's score: the
-product of the first three measures (words beyond the 40th of a cell are not counted).
+names are unknown, the table is refused unless a column has three times the other's score: the
+product of the first three measures (words after the 40th of a cell are not counted).
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from nbspam.errors import Remedy, SourceError, TableError
 from nbspam.names import HAM, SPAM, answer_label, cell_label, normal_label
 from nbspam.patterns import lazy_pattern
-from nbspam.reading.source import ReadingRequest, TableOptions
+from nbspam.reading.source import ReadingRequest
 
-_NAMES_SHOWN, _NAME_SHOWN = 20, 40  # columns, and characters of each, in an error
+_NAMES_SHOWN, _NAME_SHOWN = 20, 40  # columns, and characters of each name, in an error
 
-# Names, as `column_key` returns them, the most certain first.  Of columns of texts, in English and
-# twenty other languages.
+# Names of text columns in English and twenty other languages, as `column_key` returns them, the
+# most certain first.
 TEXT_NAMES = tuple(
     "text message sms body content v2 email mail comment messages messagetext smstext tweet"
     " post review msg txt contents comments teks pesan isi komentar texto mensaje comentario"
@@ -61,123 +60,151 @@ LABEL_NAMES = tuple(
     " etiqueta etichetta étiquette etikett etiket etykieta štítek rótulo klasse classe clase kelas"
     " класс метка мітка 标签 標籤 类别 ラベル 라벨 레이블 nhãn ป้าย".split()
 )
-# Which `classify` adds to a table.
+# The columns that `classify` adds to a table.
 VERDICT_COLUMNS = ("verdict", "probability", "log_odds", "reason")
-_WEAK_LABEL_NAMES = ("category", "type", "kategorie", "kategori", "categoría", "catégorie", "tipo")
-# The class that "yes" means in a column with such a name.
-_YES_NO_NAMES = {
-    **dict.fromkeys(("spam", "isspam", "junk", "isjunk"), SPAM),
-    **dict.fromkeys(("ham", "isham", "notspam", "isnotspam"), HAM),
-}
-_LIKE_SPAM = frozenset("spam ham junk phishing smishing scam fraud label class target".split())
-_CLASS_NAMES = frozenset(
+WEAK_LABEL_NAMES = ("category", "type", "kategorie", "kategori", "categoría", "catégorie", "tipo")
+# A name that asks for a class, without blanks and signs: `is_spam`, `not spam`, `label_ham`.
+_QUESTION = lazy_pattern(
+    r"(?:labels?|class|category|target)?(?:is|was)?(not|non|no|un)?"
+    r"(?:(spam|junk)|ham|legit|legitimate|safe|genuine|benign)"
+    r"(?:label|flag|message|msg|sms|mail|email|text|comment)?"
+)
+# A name that explains its values: `Ham (1) or Spam (0)`, `label (0=ham, 1=spam)`.
+_MEANINGS = lazy_pattern(r"(?:([a-z]+)[ =:(]+([01])\b|\b([01])[ =:]+([a-z]+))")
+LIKE_SPAM = frozenset("spam ham junk phishing smishing scam fraud label class target".split())
+CLASS_NAMES = frozenset(
     {SPAM, HAM, "junk", "not spam", "no spam", "non-spam", "notspam", "phishing", "smishing"}
 )
+CLASS_WORDS = frozenset({SPAM, HAM, "junk"})  # names of columns, and of classes
 _CLASSES_LIMIT = 20  # a column with more distinct values than this is not a label
-# Labels that are none, in small letters, as R, pandas, SQL and Excel write them.
+# Missing labels in R, pandas, SQL and Excel, in lower case.
 _MISSING = frozenset(("", "nan", "na", "<na>", "nat", "null", "n/a", "#n/a"))
 LABEL_LENGTH = 24  # characters; a column with a longer value is not a label
 
 
 def column_key(name: str) -> str:
-    """Return a column's name for comparison: `Is spam?` equals `is_spam`."""
+    """Normalize a column's name for comparison: `Is spam?` equals `is_spam`."""
     return re.sub(r"[\s_?]+", "", name.lower().lstrip("\ufeff"))
 
 
-def _words_of(name: str) -> list[str]:
-    """Return the words of a name: two of `comment_text` and `commentText`."""
+def words_of(name: str) -> list[str]:
+    """Split a name into words: `comment_text` and `commentText` have two."""
     return re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())
+
+
+def class_meant_by_yes(name: str) -> str:
+    """Return the class that 1 or yes means in a column with this name; "" if that is unknown."""
+    name = name.rpartition(".")[2].lower()
+    for word, digit, other_digit, other_word in _MEANINGS.findall(name):
+        found = _QUESTION.fullmatch(word or other_word)
+        if found:
+            return SPAM if ((digit or other_digit) == "1") == _asks_for_spam(found) else HAM
+    found = _QUESTION.fullmatch(re.sub(r"[\W\d_]+", "", name))
+    return "" if found is None else SPAM if _asks_for_spam(found) else HAM
+
+
+def _asks_for_spam(question: re.Match[str]) -> bool:
+    return (question[2] is None) == (question[1] is not None)
 
 
 class Nested(str):
     """A cell that is an object or a list, and so neither a text nor a label."""
 
-    paths: tuple[str, ...] = ()  # of the fields in it, as `.a.b`
+    paths: tuple[str, ...] = ()  # paths of its inner fields, such as `.a.b`
 
 
 class Columns(NamedTuple):
-    """The places of a message's cells in a row."""
+    """The indices of a message's cells in a row."""
 
-    names: tuple[str, ...]  # where the table has them
+    names: tuple[str, ...]  # () for a table without a header
     text: int
     label: int | None
     width: int  # cells in a usual row
-    yes: str = ""  # the class that "yes" in the label column means; "" if labels are no answers
+    yes: str = ""  # the class that "yes" in the label column means; "" for labels that are names
     joint: str = " "  # joins the cells into which a text was split
-    values: frozenset[str] = frozenset()  # labels of rows of the usual width, if after the text
+    # Labels in rows of the usual width, if the label follows the text; otherwise not known.
+    values: frozenset[str] = frozenset()
 
-    def fitted(self, cells: Sequence[str]) -> Sequence[str]:
-        """Return a row of the usual width; a wider one has delimiters in its text.
+    def fit_width(self, cells: Sequence[str]) -> Sequence[str]:
+        """Fit a row to the usual width; a wider row has delimiters in its text.
 
-        Empty cells at the end (Kaggle's) are left out.  If the label is unusual with the surplus
-        cells in the text, and usual with them in another column, they belong there.
+        Empty cells at the end (Kaggle's) are left out.  The surplus cells are joined in the text,
+        or in another column if only that makes the label a usual one.
         """
         cells = list(cells)
         while len(cells) > self.width and not cells[-1]:
             cells.pop()
-        end = len(cells) - self.width + 1  # of the cells that are joined, counted from the first
-        if end <= 1:
+        n_joined = len(cells) - self.width + 1
+        if n_joined <= 1:
             return cells
         rows = [
-            [*cells[:at], self.joint.join(cells[at : at + end]), *cells[at + end :]]
-            for at in (self.text, *range(self.width))
+            [*cells[:i], self.joint.join(cells[i : i + n_joined]), *cells[i + n_joined :]]
+            for i in (self.text, *range(self.width))
         ]
         return next((row for row in rows if self.is_usual(row)), rows[0])
 
     def is_usual(self, cells: Sequence[str]) -> bool:
-        """Return whether the label of a fitted row is a usual one, as far as these are known."""
+        """Return whether a fitted row's label is usual; True if usual labels are not known."""
         return not self.values or cells[self.label or 0].strip() in self.values
 
     def label_of(self, cells: Sequence[str]) -> str | None:
-        """Return the label of a fitted row, or None if it has none."""
+        """Return the label of a fitted row; None if it is missing."""
         if self.label is None or self.label >= len(cells):
             return None
-        label = normal_label(cells[self.label])
-        if label.endswith(".0") and label[:-2].isdigit():  # how pandas writes 1 beside a gap
-            label = label[:-2]
+        label = cell_class(cells[self.label])
         if self.yes:
-            label = cell_label(label)
-            if self.yes == HAM:
-                label = {HAM: SPAM, SPAM: HAM}.get(label, label)
+            answer = answer_label(label)
+            is_turned = self.yes == HAM and answer != label
+            label = {HAM: SPAM, SPAM: HAM}[answer] if is_turned else cell_label(label)
         return None if label in _MISSING else label
 
+
+def cell_class(cell: str) -> str:
+    """Convert a cell to a class's name; pandas writes 1.0 for 1 in a column with a gap."""
+    label = normal_label(cell)
+    return label[:-2] if label.endswith(".0") and label[:-2].isdigit() else label
+
+
+NUMBER = lazy_pattern(r"[-+]?\d+(?:[.,]\d+)*")
 
 # Measures
 
 _WORD = lazy_pattern(r"[^\W\d_]+")
-_NO_BLANKS = lazy_pattern("[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff]")
+_UNSPACED_SCRIPTS = lazy_pattern("[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff]")
 _ADDRESS = lazy_pattern(r"<?[^\s<>@]+@[^\s<>@]+\.[^\s<>@]+>?,?")
 _AGENT = lazy_pattern(r"[A-Za-z][\w.-]*/v?\d[\d.]*(?:[ ;,(]|$)")
-_LONGEST_CELL = 2000  # characters that are looked at
+_MAX_CELL = 2000  # characters of a cell that are measured
 
 
 class Measure(NamedTuple):
-    """The measures of a column's cells; all are shares, except the words."""
+    """The measures of a column's cells; all are shares, except `words`."""
 
     filled: float
-    many: float  # have three words or more
+    share_of_sentences: float  # three words or more
     distinct: float
-    words: float  # in the mean; at most 40 of a cell
-    other: float  # are numbers, dates, addresses, ids, URLs, user agents
+    words: float  # the mean; at most 40 of a cell are counted
+    share_not_text: float  # numbers, dates, addresses, ids, URLs, user agents
 
     @property
     def is_text(self) -> bool:
-        """Whether they read like messages."""
-        return self.many >= 0.5 and self.distinct >= 0.25 and self.other < 0.5
+        """Whether the cells read like messages."""
+        return (
+            self.share_of_sentences >= 0.5 and self.distinct >= 0.25 and self.share_not_text < 0.5
+        )
 
     @property
     def score(self) -> float:
-        """How much they read like messages."""
-        return self.filled * self.many * self.distinct * self.words
+        """How much the cells read like messages."""
+        return self.filled * self.share_of_sentences * self.distinct * self.words
 
 
 def _n_words(cell: str) -> float:
-    """Return the number of words; in scripts without blanks, two characters are a word."""
+    """Count words; in scripts without spaces, two characters are a word."""
     n = len(_WORD.findall(cell))
-    return n if cell.isascii() else n + len(_NO_BLANKS.findall(cell)) / 2
+    return n if cell.isascii() else n + len(_UNSPACED_SCRIPTS.findall(cell)) / 2
 
 
-def _is_no_text(cell: str, words: float) -> bool:
+def _is_identifier_or_number(cell: str, words: float) -> bool:
     """Return whether a cell is a number, a date, an address, an id, a URL or a user agent."""
     pieces = cell.split()
     n = sum(map(len, pieces))
@@ -185,134 +212,166 @@ def _is_no_text(cell: str, words: float) -> bool:
         return True
     if words <= 3 and 3 * sum(map(str.isdigit, cell)) >= n:
         return True
-    is_one = len(pieces) == 1 and not _NO_BLANKS.search(cell)
+    is_one = len(pieces) == 1 and not _UNSPACED_SCRIPTS.search(cell)
     return is_one and ("://" in cell or (n >= 8 and not cell.rstrip("?!.,…)").isalpha()))
 
 
 def measure(column: Sequence[str]) -> Measure:
-    """Return the measure of a column's cells."""
+    """Measure a column's cells."""
     filled = [cell for cell in column if cell.strip()]
-    cells, n = [cell[:_LONGEST_CELL].strip() for cell in filled], len(filled) or 1
+    cells, n = [cell[:_MAX_CELL].strip() for cell in filled], len(filled) or 1
     words = list(map(_n_words, cells))
     nested = sum(isinstance(cell, Nested) for cell in filled)
     return Measure(
         filled=len(filled) / (len(column) or 1),
-        many=sum(count >= 3 for count in words) / n,
+        share_of_sentences=sum(count >= 3 for count in words) / n,
         distinct=len(set(cells)) / n,
         words=sum(min(count, 40) for count in words) / n,
-        other=min(1.0, (nested + sum(map(_is_no_text, cells, words))) / n),
+        share_not_text=min(1.0, (nested + sum(map(_is_identifier_or_number, cells, words))) / n),
     )
 
 
 # The columns
 
-# Kinds of labels, the likely first: values that mean ham and spam, any values, one value.
-_BY_CLASSES, _BY_CONTENT, _UNNAMED, _CONSTANT = 0, 4, 6, 7
-_RIVAL = 1 / 3  # of the best score; a column with more may be the text as well
+# Kinds of label columns by values and name; the lowest is the best.
+_CLASSES, _ANSWERS, _NAMED, _LIKE_LABEL, _BINARY, _WEAK, _UNNAMED, _CONSTANT = range(8)
+_RIVAL_SHARE = 1 / 3  # a column with this share of the best score may be the text as well
 _VALUES_SHOWN = 3
-_ROWS_OF_LABELS = 10  # at least, to know the usual labels
+_MIN_LABEL_ROWS = 10  # rows needed to know the usual labels
 
 
-def _label_kind(name: str, column: Sequence[str]) -> tuple[int, int, int] | None:
-    """Return a column's rank as the label's, the lowest the best; None if it cannot be the label's.
+class _Candidate(NamedTuple):
+    """A column that may have the labels; the lowest is the best."""
 
-    The rank is its kind, the rank of its name, and the number of its values.
-    """
-    cells = [cell.strip() for cell in column if cell.strip() and not isinstance(cell, Nested)]
-    values = {cell.lower() for cell in cells}
-    key, words, n = column_key(name), {*_words_of(name)}, len(values)
-    is_named = key in LABEL_NAMES
+    kind: int
+    name_rank: int  # len(LABEL_NAMES) for an unusual name
+    n: int  # classes
+    column: int
+    are_answers: bool  # whether the labels answer "is it spam?" or name classes
+    split: tuple[int | None, ...]  # each row's class, numbered in the order of first occurrence
+
+    @property
+    def rank(self) -> tuple[int, bool, int]:
+        """How good the column is; a column with the same rank is a rival."""
+        return self.kind, self.name_rank < len(LABEL_NAMES), self.n
+
+
+def _candidate(column: int, name: str, cells: Sequence[str]) -> _Candidate | None:
+    """Judge a column as the label column; None if it cannot have the labels."""
+    labels = ["" if isinstance(cell, Nested) else cell_class(cell) for cell in cells]
+    given = [label for label in labels if label not in _MISSING]
+    order = {label: i for i, label in enumerate(dict.fromkeys(given))}
+    key, words, n, as_text = column_key(name), {*words_of(name)}, len(order), name_rank_of(name)
+    is_question = class_meant_by_yes(name) != ""
+    is_named = key in LABEL_NAMES or is_question
     if (
-        sum(isinstance(cell, Nested) for cell in column) > len(cells)
-        or not 0 < n <= _CLASSES_LIMIT
-        or max(map(len, values)) > LABEL_LENGTH
-        or not (is_named or (4 * len(cells) >= 3 * len(column) and n <= max(2, len(cells) // 2)))
+        not 0 < n <= _CLASSES_LIMIT
+        or max(map(len, order)) > LABEL_LENGTH
+        or not (is_named or (4 * len(given) >= 3 * len(cells) and n <= max(2, len(given) // 2)))
     ):
         return None
-    if values & _CLASS_NAMES:
-        kind = _BY_CLASSES
-    elif key in _YES_NO_NAMES and {answer_label(value) for value in values} <= {SPAM, HAM}:
-        kind = 1
-    elif is_named and (n > 1 or answer_label(*values) in (SPAM, HAM)):
-        kind = 2  # even with one value: the table may be sorted
-    elif n == 1:
-        kind = 5 if is_named else _CONSTANT
-    elif words & _LIKE_SPAM:
-        kind = 3
-    elif _name_rank(name) > 0:
+    has_names = not CLASS_NAMES.isdisjoint(order)
+    are_answers = {cell_label(label) for label in order} <= {SPAM, HAM}
+    are_counts = words != set() and all(map(NUMBER.fullmatch, order))
+    # The first condition that holds decides the kind; None: not a label.
+    kinds = [
+        (_CLASSES, has_names),
+        (_ANSWERS, is_question and are_answers),
+        (_NAMED, is_named and (n > 1 or are_answers)),  # with one value the table may be sorted
+        (_WEAK, is_named),
+        (_CONSTANT, n == 1),
+        (_LIKE_LABEL, not words.isdisjoint(LIKE_SPAM)),
+        (None, as_text > 0),
+        (_BINARY, are_answers),
+        (_WEAK, key in WEAK_LABEL_NAMES),
+        (None, as_text < 0 or are_counts),  # such as a language, or likes
+        (_UNNAMED, True),
+    ]
+    kind = next(kind for kind, holds in kinds if holds)
+    if kind is None:
         return None
-    elif {cell_label(value) for value in values} <= {SPAM, HAM}:
-        kind = _BY_CONTENT
-    else:
-        kind = 5 if key in _WEAK_LABEL_NAMES else _UNNAMED
-    return kind, LABEL_NAMES.index(key) if is_named else len(LABEL_NAMES), n
+    usual = key if key in LABEL_NAMES else "spam"
+    rank = LABEL_NAMES.index(usual) if is_named else len(LABEL_NAMES)
+    split = tuple(map(order.get, labels))
+    return _Candidate(kind, rank, n, column, are_answers or has_names, split)
 
 
 def _is_verdict(name: str, names: Sequence[str]) -> bool:
-    """Return whether a column is of verdicts that `classify` added, which are no user's labels."""
+    """Return whether `classify` added a column of verdicts, which are not the user's labels."""
     number = name.removeprefix(VERDICT_COLUMNS[0])  # such as _2
-    # The last, mostly empty, may have been deleted.
+    # The last column, mostly empty, may have been deleted.
     added = {f"{column}{number}" for column in VERDICT_COLUMNS[:-1]}
     return number != name and added <= {*names}
 
 
-def _labels(columns: Sequence[Sequence[str]], names: Sequence[str]) -> list[tuple[int, ...]]:
-    """Return the ranks of the columns that may be the label's, the best first, and their places."""
-    if len(columns) < 2:
-        return []
-    kinds = (
-        None if _is_verdict(name, names) else _label_kind(name, column)
-        for name, column in zip(names, columns, strict=True)
+def _candidates(columns: Sequence[Sequence[str]], names: Sequence[str]) -> list[_Candidate]:
+    """Return the columns that may have the labels, the best first."""
+    found = (
+        None if _is_verdict(name, names) else _candidate(i, name, column)
+        for i, (name, column) in enumerate(zip(names, columns, strict=True))
     )
-    return sorted((*kind, i) for i, kind in enumerate(kinds) if kind)
+    best_first = sorted(filter(None, found), key=lambda candidate: candidate[:4])
+    return best_first if len(columns) > 1 else []
 
 
 def label_by_content(columns: Sequence[Sequence[str]]) -> int | None:
-    """Return the column that looks most like a label, whatever its name, if one does."""
-    return next((rank[-1] for rank in _labels(columns, [""] * len(columns))), None)
+    """Find the column that looks most like labels, whatever its name; None if no column does."""
+    return next((found.column for found in _candidates(columns, [""] * len(columns))), None)
+
+
+def is_label_last(columns: Sequence[Sequence[str]]) -> bool:
+    """Return whether the second of two columns has better labels than the first."""
+    found = _candidates(columns, ["", ""])
+    is_sure = len(found) == 1 or (found != [] and found[0].kind in (_CLASSES, _BINARY))
+    return is_sure and found[0].column == 1
+
+
+def _text_score(name: str, cells: Sequence[str]) -> tuple[bool, bool, bool, int, float]:
+    """Rate how much a column reads like messages, by its cells and its name."""
+    measured, rank = measure(cells), name_rank_of(name)
+    if rank > 0:
+        return measured.is_text, True, measured.share_not_text < 0.5, -rank, 0.0
+    worth = measured.score if measured.is_text else sum(map(len, cells))
+    return measured.is_text, False, measured.share_not_text < 0.5, rank, worth
 
 
 def text_by_content(columns: Sequence[Sequence[str]], label: int | None) -> int | None:
-    """Return the column that reads most like messages, else the longest; None if there is none."""
-
-    def rank(i: int) -> tuple[float, int]:
-        measured = measure(columns[i])
-        return (measured.score, 0) if measured.is_text else (0, sum(map(len, columns[i])))
-
-    return max((i for i in range(len(columns)) if i != label), key=rank, default=None)
+    """Find the column that reads most like messages, else the longest; None without a column."""
+    others = (i for i in range(len(columns)) if i != label)
+    return max(others, key=lambda i: _text_score("", columns[i])[::4], default=None)
 
 
-def _name_rank(name: str) -> int:
-    """Return a name's rank as the text's: 0 unknown, -1 another column's, from 1 on 1 the best."""
-    key, words = column_key(name), _words_of(name)
+def name_rank_of(name: str) -> int:
+    """Rank a text column's name: 1 is the best, 0 is unknown, -1 names another kind of column."""
+    key, words = column_key(name), {*words_of(name)}
     if key in TEXT_NAMES:
         return 1 + TEXT_NAMES.index(key)
-    if _OTHER_WORDS.intersection(words):
+    if not words.isdisjoint(_OTHER_WORDS):
         return -1
-    return 1 + len(TEXT_NAMES) if set(words) & set(TEXT_NAMES) else 0
+    return 0 if words.isdisjoint(TEXT_NAMES) else 1 + len(TEXT_NAMES)
 
 
 class _ColumnSearch(NamedTuple):
     """The search for the columns of a table."""
 
-    table: str  # its name in an error
-    names: list[str]  # of the columns; their numbers, where they have none
-    contents: list[list[str]]  # the cells of the sample
-    tell: Callable[[SourceError], None]
+    table: str  # its name in errors
+    names: list[str]  # column names; numbers in a table without names
+    contents: list[list[str]]  # the sample's cells, by column
+    on_note: Callable[[SourceError], None]
 
-    def named(self, names: Sequence[str]) -> int | None:
-        """Return the first column with one of these names, whatever the case, if there is one."""
-        # The exact name first: two names may differ in a blank only.
+    def find_named(self, names: Sequence[str | None]) -> int | None:
+        """Find the first column with one of these names, whatever the case; None without one."""
+        # The exact name first, because two names may differ in a blank only.
         keys = [name.lower() for name in self.names] + [column_key(name) for name in self.names]
-        aliases = [key for name in names for key in (name.lower(), column_key(name))]
+        aliases = [key for name in names if name for key in (name.lower(), column_key(name))]
         return next((keys.index(key) % len(self.names) for key in aliases if key in keys), None)
 
-    def required(self, name: str | None, first: Sequence[str]) -> int | None:
-        """Return the column that the user names; raises TableError if there is none.
+    def find_required(self, name: str | None, first: Sequence[str]) -> int | None:
+        """Find the column that the user names; raises TableError if it does not exist.
 
-        first: the first row of a table without a header; it may be a header with a mistyped name.
+        first: the first row of a table without a header; may be a header with a mistyped name.
         """
-        if name is None or (column := self.named([name])) is not None:
+        if name is None or (column := self.find_named([name])) is not None:
             return None if name is None else column
         names, row = self.names, [cell.strip() for cell in first]
         if row and len(set(row)) == len(row) and all(len(cell) <= _NAME_SHOWN for cell in row):
@@ -320,99 +379,107 @@ class _ColumnSearch(NamedTuple):
         problem = f"{self.table}: there is no column {name!r}"
         raise TableError(problem, Remedy.NAME_ONE_OF_COLUMNS, columns=_quoted_names(names))
 
-    def note(self, what: str, column: int, how: str, remedy: Remedy) -> None:
-        """Tell the user which column was chosen for what, and why."""
-        problem = f"{self.table}: {what}: column {self.names[column][:_NAME_SHOWN]!r} ({how})"
-        self.tell(SourceError(problem, remedy))
+    def note(self, role: str, column: int, evidence: str, remedy: Remedy) -> None:
+        """Note which column was chosen as label or text (the role), and by which evidence."""
+        problem = f"{self.table}: {role}: column {self.names[column][:_NAME_SHOWN]!r} ({evidence})"
+        self.on_note(SourceError(problem, remedy))
 
-    def refuse(self, what: str, columns: Sequence[int], remedy: Remedy) -> None:
-        """Raise TableError: two or more columns are equally likely."""
-        rivals = _quoted_names([self.names[i] for i in columns[:_VALUES_SHOWN]])
-        raise TableError(f"{self.table}: each of {rivals} may be the {what}", remedy)
+    def refuse_rivals(self, role: str, columns: Sequence[int], remedy: Remedy) -> None:
+        """Raise TableError if two or more columns are equally likely."""
+        if len(columns) > 1:
+            rivals = _quoted_names([self.names[i] for i in columns[:_VALUES_SHOWN]])
+            raise TableError(f"{self.table}: each of {rivals} may be the {role}", remedy)
 
-    def label(self, is_needed: bool) -> int | None:
-        """Return the label's column, if there is one; raises TableError for two that may be it."""
-        ranks = _labels(self.contents, self.names)
-        if not ranks:
-            column = self.named(LABEL_NAMES)
+    def label(self, is_needed: bool, is_given: bool) -> int | None:
+        """Find the label column; None without one.  Raises TableError for equally good columns.
+
+        is_given: whether the user gives a label, so that a column must certainly be labels.
+
+        A rival has as good a name and as many values, and divides the rows in another way.
+        """
+        candidates = _candidates(self.contents, self.names)
+        candidates = [c for c in candidates if not is_given or c.kind <= _NAMED]
+        if not candidates:
+            column = self.find_named(LABEL_NAMES)
             is_free = column is not None and not _is_verdict(self.names[column], self.names)
             return column if is_free and not self._is_nested(column or 0) else None
-        kind, name_rank, n, column = ranks[0]
-        is_named = name_rank < len(LABEL_NAMES)
-        if is_needed and kind in (_BY_CLASSES, _BY_CONTENT, _UNNAMED) and n > 1 and not is_named:
-            rivals = [rank[-1] for rank in ranks if (rank[0], rank[2]) == (kind, n)]
-            if any(self.contents[rival] != self.contents[column] for rival in rivals):
-                self.refuse("label", rivals, Remedy.NAME_LABEL_COLUMN)
-            if len(self.names) > 2 and kind != _BY_CLASSES:
-                values = sorted({cell.strip() for cell in self.contents[column] if cell.strip()})
-                how = f"by content: {', '.join(values[:_VALUES_SHOWN])}"
-                how += ", …" * (n > _VALUES_SHOWN)
-                self.note("label", column, how, Remedy.OTHER_LABEL_COLUMN)
-        return column
+        best, *others = candidates
+        if not is_needed or best.n == 1:
+            return best.column
+        others = [other for other in others if other.split != best.split and other.n > 1]
+        rivals = [other.column for other in others if other.rank == best.rank]
+        self.refuse_rivals(
+            "label", [best.column, *rivals] if rivals else [], Remedy.NAME_LABEL_COLUMN
+        )
+        is_sure = best.kind <= _NAMED
+        is_plain = best.kind == _LIKE_LABEL or (self.names == ["1", "2"] and best.n == 2)
+        near = [o for o in others if o.are_answers and (o.kind <= _NAMED or not is_sure)]
+        if near or not (is_sure or is_plain):
+            shown = sorted({cell.strip() for cell in self.contents[best.column]} - {""})
+            evidence = f"by content: {', '.join(shown[:_VALUES_SHOWN])}" + ", …" * (
+                len(shown) > _VALUES_SHOWN
+            )
+            if near:
+                evidence = f"{_quoted_names([self.names[o.column] for o in near])} may be it, too"
+            self.note("label", best.column, evidence, Remedy.OTHER_LABEL_COLUMN)
+        return best.column
 
     def text(self, label: int | None) -> int | None:
-        """Return the text's column; raises TableError if no column or two read like it."""
+        """Find the text column; raises TableError if no column or two columns read like texts."""
         others = [i for i in range(len(self.names)) if i != label]
         if len(others) < 2 and not any(map(self._is_nested, others)):
             return next(iter(others), None)
-        measures = {i: measure(self.contents[i]) for i in others}
-        others = [i for i in others if measures[i].filled] or others
-        ranks = {i: _name_rank(self.names[i]) for i in others}
-        texts = [i for i in others if measures[i].is_text]
-        named = sorted((i for i in others if ranks[i] > 0), key=lambda i: ranks[i])
-        best = [i for i in named if i in texts]
-        nested = [] if best else [i for i in named or others[:1] if self._is_nested(i)]
-        if nested:
-            problem = f"{self.table}: column {self.names[nested[0]]!r} has objects or lists"
-            raise self.failure(problem, Remedy.NAME_THE_TEXT, nested)
+        others = [i for i in others if any(map(str.strip, self.contents[i]))] or others
+        scores = {i: _text_score(self.names[i], self.contents[i]) for i in others}
+        best = max(others, key=lambda i: scores[i])
+        is_text, is_named, may_be_text, order, worth = scores[best]
+        if self._is_nested(best):
+            problem = f"{self.table}: column {self.names[best]!r} has objects or lists"
+            raise self.failure(problem, Remedy.NAME_THE_TEXT, [best])
         if len(others) < 2:
-            return next(iter(others), None)
-        if best:
-            if len(best) > 1 and ranks[best[1]] - ranks[best[0]] < len(TEXT_NAMES) // 2:
-                how = f"by name; {self.names[best[1]][:_NAME_SHOWN]!r} reads like it, too"
-                self.note("text", best[0], how, Remedy.NAME_TEXT_COLUMN)
-            return best[0]
-        if texts:
-            texts = [i for i in texts if ranks[i] == 0] or texts
-            texts.sort(key=lambda i: -measures[i].score)
-            least = _RIVAL * measures[texts[0]].score
-            rivals = [i for i in texts if measures[i].score >= least]
-            if len(rivals) > 1:
-                self.refuse("text", rivals, Remedy.NAME_THE_TEXT)
-        else:  # texts of a word or two
-            plain = [i for i in others if measures[i].other < 0.5]
-            if best := [i for i in named if i in plain] or named:
-                if best[0] not in plain:
-                    self.note("text", best[0], "by name alone", Remedy.NAME_TEXT_COLUMN)
-                return best[0]
-            if not plain:
-                problem = (
-                    f"{self.table}: no column among {_quoted_names(self.names)} reads like messages"
-                )
-                raise self.failure(problem, Remedy.NAME_THE_TEXT)
-            texts = sorted(plain, key=lambda i: -sum(map(len, self.contents[i])))
-        self.note("text", texts[0], "by content", Remedy.NAME_TEXT_COLUMN)
-        return texts[0]
+            return best
+        rivals = [i for i in others if i != best and scores[i][:2] == (is_text, is_named)]
+        if is_text and is_named:
+            near = [i for i in rivals if order - scores[i][3] < len(TEXT_NAMES) // 2]
+            near.sort(key=lambda i: -scores[i][3])
+            evidence = (
+                f"by name; {_quoted_names(self.names[i] for i in near[:1])} reads like it, too"
+            )
+            if near:
+                self.note("text", best, evidence, Remedy.NAME_TEXT_COLUMN)
+            return best
+        rivals = [
+            i for i in rivals if scores[i][3] == order and scores[i][4] >= _RIVAL_SHARE * worth
+        ]
+        if is_text:
+            self.refuse_rivals("text", [best, *rivals], Remedy.NAME_THE_TEXT)
+        elif not (is_named or may_be_text):
+            listed = _quoted_names(self.names)
+            problem = f"{self.table}: no column among {listed} reads like messages"
+            raise self.failure(problem, Remedy.NAME_THE_TEXT)
+        if not (is_named and may_be_text):
+            evidence = "by name alone" if is_named else "by content"
+            self.note("text", best, evidence, Remedy.NAME_TEXT_COLUMN)
+        return best
 
     def _is_nested(self, column: int) -> bool:
         cells = [cell for cell in self.contents[column] if cell]
         return 2 * sum(isinstance(cell, Nested) for cell in cells) > len(cells)
 
     def failure(self, problem: str, remedy: Remedy, columns: Sequence[int] = ()) -> TableError:
-        """Return the error of a missing column; it names fields within the objects of columns.
+        """Make the error for a missing column, which names the inner fields of objects.
 
-        columns: all, if none is given.
+        columns: those with objects; () for all.
         """
         paths = dict.fromkeys(
             f"{self.names[i]}{path}"
             for i in columns or range(len(self.names))
             for cell in self.contents[i]
-            if isinstance(cell, Nested)
-            for path in cell.paths
+            for path in getattr(cell, "paths", ())
         )
         if not paths:
             return TableError(problem, remedy)
-        return TableError(problem, Remedy.NAME_ONE_OF_COLUMNS, columns=_quoted_names(list(paths)))
+        return TableError(problem, Remedy.NAME_ONE_OF_COLUMNS, columns=_quoted_names(paths))
 
 
 def find_columns(
@@ -422,235 +489,66 @@ def find_columns(
     request: ReadingRequest,
     first: Sequence[str] = (),
 ) -> Columns:
-    """Return the columns of a table.
+    """Find the columns of a table, and note uncertain choices.
 
-    table: its name in an error.  header: the names of the columns, if it has any.
-    first: the first row where there is no header.
-    Tells the user what is not certain.
-    Raises TableError when a column that the user names is missing, when a label is needed and
+    table: its name in errors.  header: the column names; None without a header.
+    first: the first row of a table without a header.
+    Raises TableError when a column that the user names is missing, when a required label column is
     missing, or when two columns are equally likely.
     """
-    options, needs_labels = request.options.table, request.needs_labels
+    options, require_labels = request.options.table, request.require_labels
     width = len(header) if header else usual_width(sample)
     names = list(header or ()) or [str(number + 1) for number in range(width)]
     whole = [row for row in sample if len(row) == width or not any(row[width:])]
     rows = whole if 10 * len(whole) >= len(sample) else sample
-    contents = [[row[i] for row in rows if i < len(row)] for i in range(len(names))]
-    search = _ColumnSearch(table, names, contents, request.options.tell)
-    text = search.required(options.text_column, first)
-    label = search.required(options.label_column, first)
-    if header and options.learned:
-        texts, labels = zip(*options.learned, strict=True)
-        text = search.named(texts) if text is None else text
-        label = search.named(list(filter(None, labels))) if label is None else label
+    search = _ColumnSearch(table, names, columns_of(rows, len(names)), request.options.on_note)
+    text = search.find_required(options.text_column, first)
+    label = search.find_required(options.label_column, first)
+    learned = options.learned if header else ()
+    if learned:
+        text = search.find_named([name for name, _ in learned]) if text is None else text
+        label = search.find_named([name for _, name in learned]) if label is None else label
     if label is None:
-        label = search.label(needs_labels)
-    no_label = f"{table}: no column among {_quoted_names(names)} looks like a label"
-    if needs_labels and label is None:
-        raise search.failure(no_label, Remedy.NAME_LABEL_COLUMN)
+        label = search.label(require_labels, is_given=request.label is not None)
     if text is None or (text == label and options.text_column is None):
-        is_other = header and options.learned and options.text_column is None
-        text = search.text(label)
-        if is_other and text is not None:
-            how = f"the model learned from {options.learned[0][0][:_NAME_SHOWN]!r}, which it lacks"
-            search.note("text", text, how, Remedy.NAME_TEXT_COLUMN)
-    if text is None:
-        text, label = 0, None  # the only column looked like a label; it is the text
-    elif text == label:
-        label = None
-    if needs_labels and label is None:
-        raise search.failure(no_label, Remedy.NAME_LABEL_COLUMN)
-    yes, values = "", set[str]()
-    if label is not None:
-        yes = _YES_NO_NAMES.get(column_key(names[label].rpartition(".")[2]), "")
-        values = {row[label].strip() for row in whole if label < len(row)}
-    is_after = label is not None and label > text and len(values) <= _CLASSES_LIMIT
-    known = frozenset(values if is_after and len(whole) >= _ROWS_OF_LABELS else ())
-    return Columns(tuple(header or ()), text, label, width, yes, values=known)
+        text = search.text(label) if label is not None or not require_labels else None
+        if learned and text is not None and options.text_column is None:
+            evidence = f"the model learned from {learned[0][0][:_NAME_SHOWN]!r}, which it lacks"
+            search.note("text", text, evidence, Remedy.NAME_TEXT_COLUMN)
+    if text is None or text == label:  # the only column looked like labels, but is the text
+        text, label = text or 0, None
+    if require_labels and label is None:
+        problem = f"{table}: no column among {_quoted_names(names)} looks like a label"
+        raise search.failure(problem, Remedy.NAME_LABEL_COLUMN)
+    if label is None:
+        return Columns(tuple(header or ()), text, label, width)
+    values = {row[label].strip() for row in whole if label < len(row)}
+    classes = {*map(cell_class, values)}
+    yes = "" if classes & {SPAM, HAM} else class_meant_by_yes(names[label])
+    answers = sorted(name for name in classes if answer_label(name) == SPAM != name)
+    if yes == HAM and require_labels and answers:
+        problem = f"{table}: {answers[0]} in column {names[label][:_NAME_SHOWN]!r} means ham"
+        request.options.on_note(SourceError(problem, Remedy.OTHER_LABEL_COLUMN))
+    is_known = label > text and len(values) <= _CLASSES_LIMIT and len(whole) >= _MIN_LABEL_ROWS
+    usual = frozenset(values if is_known else ())
+    return Columns(tuple(header or ()), text, label, width, yes, values=usual)
+
+
+def columns_of(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """Return the cells of each column."""
+    return [[row[i] for row in rows if i < len(row)] for i in range(width)]
 
 
 def usual_width(rows: Sequence[Sequence[str]]) -> int:
-    """Return the usual width: the least of one row in ten or more, since texts may have commas."""
+    """Return the smallest width that 10 % of the rows have, because texts may contain commas."""
     widths = [len(row) for row in rows]
     common = [width for width in set(widths) if 10 * widths.count(width) >= len(widths)]
     return min([width for width in common if width > 1] or common or [0])
 
 
-def _quoted_names(names: Sequence[str]) -> str:
-    """Return the names as an error lists them."""
+def _quoted_names(names: Iterable[str]) -> str:
+    """Format column names for an error."""
     not_empty = [name for name in names if name]
     quoted = ", ".join(repr(name[:_NAME_SHOWN]) for name in not_empty[:_NAMES_SHOWN])
     more = len(not_empty) - _NAMES_SHOWN
     return f"{quoted} and {more} more" if more > 0 else quoted
-
-
-# Header rows
-
-_ROWS_ABOVE = 9  # a header, at most
-
-
-def header_place(table: str, rows: list[Sequence[str]], request: ReadingRequest) -> int | None:
-    """Return which of a table's first rows names the columns, if one does.
-
-    A title may be above it: rows with fewer cells.  Tells the user of a header without usual names,
-    or below other rows.
-    """
-    options, tell = request.options.table, request.options.tell
-    if options.header_row is False:
-        return None
-    sizes, most = [sum(cell.strip() != "" for cell in row) for row in rows], 0
-    places = range(min(_ROWS_ABOVE + 1, len(rows)))
-    certain = next((i for i in places if _are_both_names(rows[i])), None)
-    for i in places if certain is None or options.header_row else [certain]:
-        others = [row for row in rows[i + 1 :] if row != rows[i]]
-        is_usual = options.header_row or names_columns(rows[i], options)
-        is_wide = sizes[i] > most and (sizes[i] > 1 or i == 0 or max(sizes) < 2)
-        most = max(most, sizes[i])
-        if i != certain and not (is_wide and (is_usual or is_header_row(rows[i], others))):
-            continue
-        if i or not is_usual:
-            names = ", ".join(cell.strip() for cell in rows[i] if cell.strip())
-            which = f"its row {i + 1}" if i else "its first row"
-            problem = f"{table}: {which} names the columns ({names})"
-            tell(SourceError(problem, Remedy.HEADER_IS_MESSAGE))
-        return i
-    return None
-
-
-def names_columns(cells: Sequence[str], options: TableOptions) -> bool:
-    """Return whether a row has a usual name of a column, so that it is a header."""
-    names = [column_key(cell) for cell in cells]
-    learned = (name for pair in options.learned for name in pair)
-    known = (options.text_column, options.label_column, *learned)
-    if {column_key(name) for name in known if name}.intersection(names):
-        return True
-    texts = [name for name, cell in zip(names, cells, strict=True) if _is_text_name(name, cell)]
-    if {SPAM, HAM, "junk"}.intersection(names) and not texts:
-        return False  # it may be the class of the first row
-    return bool(texts) or any(name in LABEL_NAMES or name in _WEAK_LABEL_NAMES for name in names)
-
-
-def has_row_names(header: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether each row begins with a number that the header leaves out, as R writes them."""
-    numbers = [row[0] for row in rows if len(row) == len(header) + 1]
-    return (
-        len(header) > 0
-        and 1 < len(rows) == len({*numbers})
-        and all(map(_INDEX.fullmatch, numbers))
-        and column_key(header[0]) in (*TEXT_NAMES, *LABEL_NAMES)
-    )
-
-
-def _are_both_names(cells: Sequence[str]) -> bool:
-    """Return whether a row has the usual names of both columns, of texts and of labels."""
-    names = {column_key(cell) for cell in cells}
-    return not names.isdisjoint(TEXT_NAMES) and not names.isdisjoint(LABEL_NAMES)
-
-
-def _is_text_name(key: str, cell: str) -> bool:
-    """Return whether a cell is a usual name of texts, as `message` or `comment_text`."""
-    return key in TEXT_NAMES or (
-        re.fullmatch(r"\s*[A-Za-z]+(?:_[A-Za-z]+)+\s*", cell) is not None and _name_rank(cell) > 0
-    )
-
-
-# A row without usual names may be a header, too.
-#
-# A header read as a message adds a class (`y,x` above rows of 0 and 1: classes 0, 1, y); a message
-# read as a header is lost.  So a row is a header only if all of this holds:
-#
-# - Each of its cells could be a name: short, not a number, none twice.  pandas writes two other
-#   kinds: an empty cell over the index, which is a column of numbers, none twice; and 0, 1, 2 …
-#   where the columns have no names.
-# - The cell over the texts is one bare word, and most of the texts are not: of SMS one or two in a
-#   hundred are ("Ok").  It may be several words ("Message text", "What they wrote") if one of them
-#   is a usual name, if there are three columns or more, or if the cell over the labels of two
-#   classes cannot well be a third: they are 0 and 1, or yes and no, and it is no such answer, or
-#   it has several words ("Verdict of reviewer") and they, in 20 rows or more, have one.  Then
-#   no cell of the row has a digit.
-# - The cell over the labels occurs there only once, while the others repeat, and it is neither ham
-#   nor spam, unless it is over numbers.  In a table of two classes the label of a first message
-#   always repeats, unless the rest of the sample is of the other class, as in a sorted file: then a
-#   row is a header only over numbers or over ham and spam, or with an index.  Where no column looks
-#   like a label, the row must be one of words over a column of numbers or dates; that is enough
-#   where there is one beside the labels, too.  Names that pandas counted may be like the labels
-#   below them.
-#
-# Messages that are still lost: the message "1" of class 0, and a first message of one word (of a
-# few, in three columns, or of a class "not sure" beside ham and spam) that is alone in its class in
-# the sample.  A note says that the row was taken as a header.
-
-_NAME_LENGTH = 40  # characters
-_BARE_WORD = lazy_pattern(r"[^\W\d]\w*(?:[.-]\w+)*")  # a bare word, as an identifier is
-_TITLE = lazy_pattern(r"[^\W\d_][^\d.!,;:]*")  # a few words
-_INDEX = lazy_pattern(r"[0-9]+")
-_DIGIT = lazy_pattern(r"\d")
-_NUMBER = lazy_pattern(r"[-+]?\d+(?:[.,]\d+)*")
-_ROWS_OF_ONE_WORD = 20  # labels, at least, beside which one of several words is none
-
-
-def is_header_row(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
-    """Return whether a table's first row names its columns; others: the sample's other rows."""
-    names = [cell.strip() for cell in first]
-    while names and not names[-1]:
-        names.pop()
-    if len(names) < 2:
-        return False
-    columns = [[row[i].strip() for row in others if i < len(row)] for i in range(len(names))]
-    columns = [[cell for cell in column if cell] for column in columns]
-    # The index of a data frame; the rows may be shuffled.
-    index = columns[0] if not names[0] else []
-    has_index = 2 < len(index) == len(set(index)) and all(map(_INDEX.fullmatch, index))
-    titles = names[1:] if has_index else names
-    are_counted = titles == [str(number) for number in range(len(titles))]
-    if not are_counted and not (
-        len({name.lower() for name in titles}) == len(titles)
-        and all(0 < len(name) <= _NAME_LENGTH and not _NUMBER.fullmatch(name) for name in titles)
-    ):
-        return False
-    label = label_by_content(columns)
-    text = text_by_content(columns, label)
-    labels = [] if label is None else [normal_label(cell) for cell in columns[label]]
-    classes, name = set(labels), "" if label is None else normal_label(names[label])
-    if text is None or not (
-        are_counted
-        or _BARE_WORD.fullmatch(names[text])
-        or _is_title(names[text], titles, _is_no_class(name, labels))
-    ):
-        return False
-    words = sum(_BARE_WORD.fullmatch(cell) is not None for cell in columns[text])
-    if len(columns[text]) < 2 or 4 * words > len(columns[text]):
-        return False
-    has_numbers = has_index or any(
-        all(map(_DIGIT.search, column or [""])) and not _DIGIT.search(names[i])
-        for i, column in enumerate(columns)
-        if i not in (text, label)
-    )
-    if label is None:
-        return has_numbers
-    are_numbers = all(map(_NUMBER.fullmatch, labels))
-    if not are_counted and (name in classes or (name in (HAM, SPAM) and not are_numbers)):
-        return False
-    if are_numbers or has_numbers:
-        return len(labels) > 1
-    return len(labels) >= 2 * len(classes) and (len(classes) > 1 or classes <= {HAM, SPAM})
-
-
-def _is_title(name: str, names: Sequence[str], is_header: bool) -> bool:
-    """Return whether several words may name the column of the texts; names: of all columns."""
-    is_usual = any(word in TEXT_NAMES for word in re.findall(r"\w+", name.lower()))
-    return (
-        (is_usual or len(names) > 2 or is_header)
-        and _TITLE.fullmatch(name) is not None
-        and not any(map(_DIGIT.search, names))
-    )
-
-
-def _is_no_class(name: str, labels: list[str]) -> bool:
-    """Return whether a cell cannot be a third class beside the two of the labels below it."""
-    classes = set(labels)
-    answers = {answer_label(label) for label in classes - {SPAM, HAM}}
-    if len(classes) == 2 and answers == {SPAM, HAM}:
-        return answer_label(name) not in answers
-    many = len(classes) == 2 and len(labels) >= _ROWS_OF_ONE_WORD
-    return many and " " in name and not any(" " in label for label in classes)

@@ -8,21 +8,23 @@ import binascii
 import itertools
 import re
 
+from nbspam.errors import one_line
 from nbspam.patterns import lazy_pattern
-from nbspam.reading.charsets import decode, decode_base64
+from nbspam.reading.charsets import codec_of, decode, decode_base64
 from nbspam.reading.marks import is_known
 
 # Far above the mail in the corpora (longest header block 21 KB).
 HEADER_LIMIT = 256 << 10  # bytes of one header block
 HEADERS_LIMIT = 1_000  # header lines kept of one block
 PARAMETERS_LIMIT = 16 << 10  # characters of one Content-Type or Content-Disposition
-_JUNK_LIMIT = 64 << 10  # bytes in which a header goes on after lines that are none
+_JUNK_LIMIT = 64 << 10  # bytes of junk lines after which a header may continue
 _LATE_LIMIT = 10  # MIME fields read beyond the limits
 
 Header = tuple[str, str]
 
-# Possessive, for speed: each header line matches in one way only.  Groups are not: up to Python
-# 3.11.4 a possessive group that fails in its last round ends the match too late (gh-106052).
+# Possessive quantifiers, for speed: each header line matches in one way only.  Groups are not
+# possessive, because up to Python 3.11.4 a possessive group that fails in its last round ends the
+# match too late (gh-106052).
 _HEADER_LINES = re.compile(rb"(?:[!-9;-~]++[ \t]*+:[^\n]*+(?:\n[ \t][^\n]*+)*(?:\n|\Z))+")
 _HEADER = re.compile(r"^([!-9;-~]++)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*)", re.MULTILINE)
 MIME_FIELDS = frozenset({"content-type", "content-transfer-encoding", "content-disposition"})
@@ -30,6 +32,12 @@ _MIME_FIELD = lazy_pattern(
     rb"^content-(?:type|transfer-encoding|disposition)[ \t]*:[^\n]*+(?:\n[ \t][^\n]*+){0,50}",
     re.MULTILINE | re.IGNORECASE,
 )
+_CHARSET = lazy_pattern(
+    rb"^content-type[ \t]*:(?:[^\n]|\n[ \t]){0,500}?;\s*charset\s*=\s*[\"']?([\w.:-]{1,40})",
+    re.MULTILINE | re.IGNORECASE,
+)
+_CHARSET_LIMIT = 64 << 10  # bytes in which a mail's first charset is searched
+_NOT_ASCII_BASED = "utf", "iso2022", "hz"  # beginnings of codecs; UTF-8 is tried anyway
 _FIELD_LINE = lazy_pattern(rb"[ \t]|[!-9;-~]+[ \t]*:")  # or a continuation of one
 _PARAMETER = lazy_pattern(r';\s*([^\s=;"]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;]*))')
 # Some mailers do not encode question marks in a word; the bound keeps the pattern linear.
@@ -37,31 +45,32 @@ _ENCODED_WORD = lazy_pattern(r"=\?([^?\s]{1,40})\?([bBqQ])\?([^?\n]*(?:\?(?!=)[^
 
 
 def split_header(raw: bytes, limits: set[str], is_part: bool = False) -> tuple[list[Header], bytes]:
-    """Return the header lines that `raw` (LF line ends) begins with, and the rest.
+    """Split `raw` (LF line ends) into its header lines and the rest.
 
-    The block ends at the first line that is neither a header nor a continuation; if the line is
-    blank, it belongs to neither.  As in mail readers, the block goes on after another such line if
-    a MIME field follows before the blank line, or other known fields and few such lines.  Beyond
+    The block ends at the first line that is neither a header line nor a continuation; a blank line
+    there belongs to neither result.  After a junk line, the block continues, as in mail readers, if
+    a MIME field follows before the blank line, or other known fields and few junk lines.  Beyond
     HEADER_LIMIT and HEADERS_LIMIT only MIME fields are read, and "header" is added to `limits`.
 
-    is_part: of a multipart; it may begin with lines that are no headers, as no text can be there.
+    is_part: whether raw is a part of a multipart; it may start with junk lines, because no text
+    can be there.
     """
     lines = _HEADER_LINES.match(raw, 0, HEADER_LIMIT)
     end = lines.end() if lines else 0
-    headers = _headers(raw[:end], limits) if lines else []
-    is_cut = end == HEADER_LIMIT  # perhaps before the end of a line
+    headers = _headers(raw[:end], raw, limits) if lines else []
+    is_cut = end == HEADER_LIMIT  # possibly within a line
     if (headers or is_part) and end < len(raw) and (is_cut or not raw.startswith(b"\n", end)):
         late, late_end = _late_headers(raw, end, limits, is_part)
         if not (late or is_cut or is_part or "header" in limits):
-            late_end = _without_text(headers, raw, end)
+            late_end = _trim_text_lines(headers, raw, end)
         headers, end = headers + late, late_end
     return headers, raw[end:].removeprefix(b"\n")
 
 
-def _without_text(headers: list[Header], raw: bytes, end: int) -> int:
-    """Return the end of a header without a blank line; its last fields may be text ("Note:").
+def _trim_text_lines(headers: list[Header], raw: bytes, end: int) -> int:
+    """Remove text that looks like fields ("Note:") from the end of a header without a blank line.
 
-    Removes such fields from `headers`: the last ones that no mail program is known to write.
+    Removes the last fields that no mail program is known to write; returns the new end.
     """
     while len(headers) > 1 and not is_known(headers[-1][0]):
         del headers[-1]
@@ -74,7 +83,7 @@ def _without_text(headers: list[Header], raw: bytes, end: int) -> int:
 def _late_headers(
     raw: bytes, end: int, limits: set[str], is_part: bool
 ) -> tuple[list[Header], int]:
-    """Return the headers after a line that is no header, or beyond the limit, and their end."""
+    """Return the headers after a junk line, or beyond the limit, and their end."""
     is_long = end > HEADER_LIMIT // 2
     stop = len(raw) if is_long else end + _JUNK_LIMIT
     last = raw.find(b"\n\n", max(end - 1, 0), stop) + 1
@@ -83,10 +92,10 @@ def _late_headers(
     if is_long:
         limits.add("header")
         fields = itertools.islice(_MIME_FIELD.finditer(raw, end, last), _LATE_LIMIT)
-        return _headers(b"\n".join(match[0] for match in fields), limits), last
-    late = _headers(raw[end:last], limits)
+        return _headers(b"\n".join(match[0] for match in fields), raw, limits), last
+    late = _headers(raw[end:last], raw, limits)
     if not _MIME_FIELD.search(raw, end, last):
-        # Without the blank line this is text, which has such lines by chance.
+        # Without a MIME field this may be text, which has lines with a colon by chance.
         is_text = is_part or not any(is_known(name) for name, _ in late)
         odd = sum(not _FIELD_LINE.match(line) for line in raw[end : last - 1].split(b"\n"))
         if is_text or odd > len(late):
@@ -94,26 +103,44 @@ def _late_headers(
     return late, last
 
 
-def _headers(block: bytes, limits: set[str]) -> list[Header]:
-    """Return at most HEADERS_LIMIT headers of a block, and its MIME fields."""
+def _headers(block: bytes, raw: bytes, limits: set[str]) -> list[Header]:
+    """Return at most HEADERS_LIMIT headers of a block, and its MIME fields.
+
+    raw: the message or part, whose charset is used for bytes that are not UTF-8.
+    """
     try:
         text = block.decode("ascii")
     except UnicodeDecodeError:
-        # Line by line: one header in Latin-1 does not affect the others.  But not all of 100,000
-        # short ones in each of many parts: a crafted mail of 16 MB took 12 s.
-        text = "\n".join(decode(line, "utf-8") for line in block.split(b"\n", 2 * HEADERS_LIMIT))
+        # Decode line by line, so that a Latin-1 header does not affect the others; but not all of
+        # 100,000 short lines in each of many parts, because a crafted mail of 16 MB took 12 s.
+        charset = _first_charset(raw)
+        lines_of_block = block.split(b"\n", 2 * HEADERS_LIMIT)
+        text = "\n".join(_decode_line(line, charset) for line in lines_of_block)
     lines: list[Header] = _HEADER.findall(text)
     if len(lines) > HEADERS_LIMIT:
         limits.add("header")
         late = [header for header in lines[HEADERS_LIMIT:] if header[0].lower() in MIME_FIELDS]
         lines = lines[:HEADERS_LIMIT] + late[:_LATE_LIMIT]
     return [
-        (name.lower(), _unfolded(value) if "\n" in value else value.strip())
-        for name, value in lines
+        (name.lower(), _unfold(value) if "\n" in value else value.strip()) for name, value in lines
     ]
 
 
-def _unfolded(value: str) -> str:
+def _first_charset(raw: bytes) -> str:
+    """Return the first charset named in a message or its parts, if it extends ASCII."""
+    match = _CHARSET.search(raw, 0, _CHARSET_LIMIT)
+    charset = match[1].decode("latin-1") if match else ""
+    return "us-ascii" if codec_of(charset).startswith(_NOT_ASCII_BASED) else charset or "us-ascii"
+
+
+def _decode_line(line: bytes, charset: str) -> str:
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return decode(line, charset)
+
+
+def _unfold(value: str) -> str:
     return " ".join(filter(None, map(str.strip, value.split("\n"))))
 
 
@@ -154,10 +181,10 @@ def parameters_of(value: str) -> dict[str, str]:
 
 
 def decode_words(value: str) -> str:
-    """Return a header value with its encoded words (RFC 2047) decoded.
+    """Decode the encoded words (RFC 2047) of a header value.
 
-    Adjacent words of one charset are decoded together, since many mailers split a character.  A
-    word that cannot be decoded stays unchanged.
+    Adjacent words in the same charset are decoded together, because many mailers split a character.
+    A word that cannot be decoded stays unchanged.
     """
     if "=?" not in value:
         return value
@@ -184,25 +211,71 @@ def decode_words(value: str) -> str:
     return "".join(out)
 
 
-# Bytes in which a Message-ID is searched.  Mail programs write it early; the longest header block
-# of the corpora has 21 KB.
+# Bytes searched for a Message-ID, a sender or a Subject.  Mail programs write them early; the
+# longest header block in the corpora has 21 KB.
 HEAD = 64 << 10
-_MESSAGE_ID = lazy_pattern(
-    rb"^message-id[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)", re.MULTILINE | re.IGNORECASE
+_NAMED_FIELD = lazy_pattern(
+    rb"^(message-id|from|subject)[ \t]*+:([^\n]*+(?:\n[ \t][^\n]*+)*+)",
+    re.MULTILINE | re.IGNORECASE,
 )
 _FOLD = lazy_pattern(rb"\n[ \t]+")
+_MAX_SHOWN = 60  # characters of a sender, and of a Subject
 
 
-def message_id(raw: bytes | bytearray) -> str:
-    """Return the first Message-ID, without folds; "" if the header has none.
-
-    Logs name it, so it is found without parsing the mail.
-    raw: a mail, or at least its first HEAD bytes.  The sender chooses the value: any byte but LF,
-    as a character of Latin-1.
-    """
+def _first_fields(raw: bytes | bytearray) -> dict[bytes, bytes]:
+    """Return the first Message-ID, From and Subject of a mail, by their names in lower case."""
     head = bytes(raw[:HEAD])
     if b"\r" in head:
         head = head.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     end = head.find(b"\n\n")
-    match = _MESSAGE_ID.search(head, 0, end if end >= 0 else len(head))
-    return _FOLD.sub(b"", match[1]).strip().decode("latin-1") if match else ""
+    fields: dict[bytes, bytes] = {}
+    for field in _NAMED_FIELD.finditer(head, 0, end if end >= 0 else len(head)):
+        fields.setdefault(field[1].lower(), field[2])
+    return fields
+
+
+def message_id(raw: bytes | bytearray) -> str:
+    """Find the first Message-ID, without folds; "" if the header has no Message-ID.
+
+    For logs, which need it without parsing the mail.
+    raw: a mail, or at least its first HEAD bytes.  The sender chooses the value: any bytes except
+    LF, each as a character of Latin-1.
+    """
+    value = _first_fields(raw).get(b"message-id", b"")
+    return _FOLD.sub(b"", value).strip().decode("latin-1")
+
+
+_CLOCK = lazy_pattern(r"\b\d?\d:(\d\d)(?::(\d\d))?")
+_LIST_TAG = lazy_pattern(r"\[[^\]]{0,60}\]")
+_QUARTER = 15  # minutes; time zones differ by a multiple of it
+_SUBJECT_END = 30  # characters
+
+
+def identity_of(headers: list[Header], subject: str) -> str:
+    """Return a mail's identity, which no program changes; "" without a Message-ID.
+
+    It is the Message-ID with the time of day and the end of the Subject, because some programs give
+    all their mails the same Message-ID.  Exchange changes the time zone, and lists and filters put
+    words before the Subject.  The identity leaves out the text, because lists add footers and
+    servers convert encodings.
+    subject: decoded.
+    """
+    for name, value in headers:
+        if name == "message-id" and value.strip("<> "):
+            date = next((value for name, value in headers if name == "date"), "")
+            clock = _CLOCK.search(date)
+            time = f"{int(clock[1]) % _QUARTER}:{clock[2]}" if clock else ""
+            letters = "".join(filter(str.isalnum, _LIST_TAG.sub("", subject).casefold()))
+            return f"{''.join(value.split())} {time} {letters[-_SUBJECT_END:]}"
+    return ""
+
+
+def heading(raw: bytes) -> str:
+    """Name a mail by its sender and Subject, in one line; "" if it has neither."""
+    fields = _first_fields(raw)
+    texts = []
+    for name in (b"from", b"subject"):
+        value = decode(_FOLD.sub(b" ", fields.get(name, b"")), "utf-8")
+        text = one_line(" ".join(decode_words(value).split()))
+        texts.append(text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 1] + "…")
+    return ": ".join(filter(None, texts))

@@ -1,8 +1,8 @@
 """The lines of a text: its charset, recognised by its letters, and its line ends.
 
-The charset is the one of a byte order mark, else the user's, else UTF-8.  Lines that are not UTF-8
-have the charset that the letters of all such lines show.  Lines end with LF; in a text with more CR
-than LF, as Excel for Mac writes, also with CR.
+A byte order mark decides the charset, else the user, else it is UTF-8.  The charset of lines that
+are not UTF-8 is guessed from the letters of all such lines.  Lines end with LF, and in a text with
+more CR than LF (Excel for Mac) also with CR.
 """
 
 import io
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from nbspam.errors import Remedy, SourceError
 from nbspam.patterns import lazy_pattern
-from nbspam.reading.charsets import marked_encoding
+from nbspam.reading.charsets import bom_encoding
 from nbspam.reading.source import SAMPLE_BYTES, ReadingOptions, Skips
 
 Opener = Callable[[], io.BufferedReader]
@@ -22,31 +22,23 @@ Line = tuple[int, str]  # its number, its text with the line end
 _LINE_LIMIT = 4 << 20  # bytes of one line
 _BLOCK = 1 << 20  # bytes of lines that are checked together
 _WIDE_SAMPLE = 4 << 10  # bytes in which UTF-16 is recognised
-_OTHER_BYTES = 1 << 16  # of lines that are not UTF-8, in which their charset is recognised
+_OTHER_BYTES = 1 << 16  # bytes of lines that are not UTF-8, from which their charset is guessed
 
 
 class Decoding(NamedTuple):
     """How the bytes of a text become lines."""
 
     codec: str = "utf-8"
-    fallback: str | None = "cp1252"  # of an invalid line; None: it is skipped
-    has_cr: bool = False  # whether a CR alone ends a line, too
-
-    @property
-    def is_streamed(self) -> bool:
-        """Whether the text is decoded from its start, so that it cannot be cut."""
-        return self.has_cr or is_wide(self.codec)
+    fallback: str | None = "cp1252"  # charset for invalid lines; None skips them
+    has_cr: bool = False  # whether a CR without LF also ends a line
 
 
 def decoding_of(name: str, open_text: Opener, options: ReadingOptions) -> Decoding:
-    """Return the decoding of a text; open_text: opens its bytes.
-
-    Tells the user of a charset that was recognised.
-    """
+    """Find the decoding of a text, and note a guessed charset; open_text: opens its bytes."""
     with open_text() as stream:
         first = stream.read(SAMPLE_BYTES)
     decoding = Decoding()
-    if mark := marked_encoding(first):
+    if mark := bom_encoding(first):
         decoding = Decoding(mark, None) if is_wide(mark) else Decoding()
     elif options.table.encoding:
         decoding = Decoding(options.table.encoding, None)
@@ -55,13 +47,13 @@ def decoding_of(name: str, open_text: Opener, options: ReadingOptions) -> Decodi
         if charset:
             decoding = Decoding(charset, None)
         elif other := b"".join(_not_utf_8(open_text)):
-            charset = likely_charset(other)
-            # Short Chinese lines may be valid UTF-8 by chance; those of one-byte charsets hardly.
+            charset = guess_charset(other)
+            # Short Chinese lines may be valid UTF-8 by chance, lines in one-byte charsets hardly.
             is_first = charset in MULTIBYTE_CHARSETS
             decoding = Decoding(*((charset, "utf-8") if is_first else ("utf-8", charset)))
         if charset:
             problem = f"{name}: is not UTF-8, and is read as {charset_title(charset)}"
-            options.tell(SourceError(problem, Remedy.NAME_ENCODING))
+            options.on_note(SourceError(problem, Remedy.NAME_ENCODING))
     text = first.decode(decoding.codec, "replace")
     return decoding._replace(has_cr=text.count("\r") - text.count("\r\n") > text.count("\n"))
 
@@ -79,30 +71,29 @@ def _not_utf_8(open_text: Opener) -> Iterator[bytes]:
 
 
 def _is_utf_8(data: bytes) -> bool:
-    return data.isascii() or _decoded(data, "utf-8") is not None
+    return data.isascii() or _try_decode(data, "utf-8") is not None
 
 
-def decoded_lines(
-    name: str, open_text: Opener, decoding: Decoding, skips: Skips, first: int = 1
+def decode_lines(
+    name: str, open_text: Opener, decoding: Decoding, skips: Skips
 ) -> Generator[Line, None, None]:
     """Yield (line number, text with its line end) of a text; closes it at the end.
 
-    name: of the text, in errors.  open_text: opens its bytes; called for the first line.
-    first: the number of the first line, in a part of a text.
+    name: the text's name in errors.  open_text: opens its bytes; called for the first line.
     """
     codec, fallback, has_cr = decoding
     with open_text() as stream:
-        if decoding.is_streamed:
+        if has_cr or is_wide(codec):
             newline = None if has_cr else "\n"
             errors = "replace" if is_wide(codec) or not fallback else "surrogateescape"
             texts = io.TextIOWrapper(stream, codec, errors, newline)
             for number, text in enumerate(texts, 1):
                 if errors == "surrogateescape" and not text.isascii():
                     data = text.encode(codec, "surrogateescape")
-                    text = _decoded(data, codec) or _decode_invalid(data, decoding)
+                    text = _try_decode(data, codec) or _decode_invalid(data, decoding)
                 yield number, text.removeprefix("\ufeff") if number == 1 else text
             return
-        for number, line in enumerate(each_line(stream), first):
+        for number, line in enumerate(each_line(stream), 1):
             if number == 1:
                 line = line.removeprefix(b"\xef\xbb\xbf")
             try:
@@ -121,7 +112,7 @@ def each_line(stream: io.BufferedReader) -> Iterator[bytes]:
         yield line
 
 
-def filled(lines: Iterator[Line]) -> Iterator[Line]:
+def nonblank_lines(lines: Iterator[Line]) -> Iterator[Line]:
     """Yield the lines that are not blank, without their line ends."""
     for number, line in lines:
         if line.strip():
@@ -129,13 +120,13 @@ def filled(lines: Iterator[Line]) -> Iterator[Line]:
 
 
 def _decode_invalid(data: bytes, decoding: Decoding) -> str:
-    """Return the text of a line that is invalid in its codec."""
+    """Decode a line that is invalid in the text's codec."""
     codec, fallback, _ = decoding
     last = codec if fallback in (None, "utf-8") else fallback
-    return (fallback and _decoded(data, fallback)) or data.decode(last, "replace")
+    return (fallback and _try_decode(data, fallback)) or data.decode(last, "replace")
 
 
-def _decoded(data: bytes, codec: str) -> str | None:
+def _try_decode(data: bytes, codec: str) -> str | None:
     try:
         return data.decode(codec)
     except UnicodeError:
@@ -154,10 +145,10 @@ def is_wide(encoding: str | None) -> bool:
 
 
 def wide_encoding(first: bytes) -> str | None:
-    """Return UTF-16 or UTF-32, whose characters have two or four bytes; None for other encodings.
+    """Recognise UTF-16 and UTF-32, with two or four bytes a character; None for other encodings.
 
     first: the first bytes of a text without a byte order mark.
-    In UTF-16 most delimiters and line ends have a NUL beside them.
+    In UTF-16 most delimiters and line ends have a NUL next to them.
     """
     if b"\0" not in first:
         return None
@@ -171,8 +162,8 @@ def wide_encoding(first: bytes) -> str | None:
     return None
 
 
-# Charsets of several bytes, and the frequent characters of their languages.  In a wrong charset a
-# text is invalid, or has rare characters.
+# Multi-byte charsets, and the frequent characters of their languages.  In a wrong charset a text is
+# invalid, or has rare characters.
 MULTIBYTE_CHARSETS = {
     "gb18030": "的一是不了人我在有他这中大来上个国到说们为子和你地出道也时年得就那要下以生会自着去"
     "之过家学对可里后小么心多天而能好都然没日于起还发成事只作当想看文无开手用主行方又如前所"
@@ -188,8 +179,10 @@ MULTIBYTE_CHARSETS = {
     "cp949": "이다는을가에하고의지한어도시를사로나아기서그자대리게요해있으은라니일인보수거마오면안"
     "부상정스전주야만들여원장과무없것세입습드중용했및내문신료제확금",
 }
-_COMMON = 0.2  # share of these in a text, at least: .35 and more, or .05 in a wrong charset
-# Charsets of one byte, and the letters beyond ASCII of one or a few languages by frequency.
+_MIN_COMMON_SHARE = (
+    0.2  # share of these in a text, at least: .35 and more, or .05 in a wrong charset
+)
+# One-byte charsets, and the letters beyond ASCII of a few languages, the most frequent first.
 SINGLE_BYTE_CHARSETS = (
     *(("cp1252", letters) for letters in ("éàèêçùâîôûëïœ", "üäößé", "óáíéñú¿¡ü", "ãçéáóíõêâúà")),
     *(("cp1252", letters) for letters in ("àèòóéíùçúïì·", "äöå", "åøæéö", "ëéïóö", "áíéóæðþúöý")),
@@ -206,12 +199,16 @@ SINGLE_BYTE_CHARSETS = (
     ("cp1256", "اینردتمهوبسشلکخزفقپعجگحآصچطضغثذظژئ،یيك"),
 )
 _LATIN = ("cp1252", "cp1250", "cp1254")
-_SIGNS = "“”‘’„‚–—…«»€£°§©®·•´\xa0™×½¼¾²"
-_SIGN_MASS, _OTHER = 0.1, -9.2  # of all signs together; the log-probability of any other
-# In English the one letter or sign beyond ASCII is often that of pounds, and in Windows-1250 it
-# is a letter of Polish, \u0141: 138 of them and two accents made a table Polish.
-_PRICES = lazy_pattern(rb"\xa3+(?![A-Za-z\x80-\xff])")
-_MARGIN = 3.0  # nats by which another charset must be better than Windows-1252
+_COMMON_SYMBOLS = "“”‘’„‚–—…«»€£°§©®·•´\xa0™×½¼¾²"
+# The probability of all these symbols together; the log-probability of any other character that is
+# not a letter of the language.
+_SYMBOL_SHARE, _OTHER_LOG_PROBABILITY = 0.1, -9.2
+# In English the only character beyond ASCII is often £, whose byte in Windows-1250 is the Polish
+# letter \u0141.  Letters are in words, so a character before a digit is a symbol.
+_PRICES = lazy_pattern(
+    rb"[\x80-\xff]+(?=\d)|(?<![A-Za-z\x80-\xff])[\x80-\xff](?= \d)|\xa3+(?![A-Za-z\x80-\xff])"
+)
+_CP1252_MARGIN = 3.0  # nats by which another charset must be better than Windows-1252
 _TITLES = {"cp932": "Shift-JIS", "cp949": "EUC-KR", "gb18030": "GB18030", "big5": "Big5"}
 
 
@@ -221,41 +218,50 @@ def charset_title(codec: str) -> str:
     return _TITLES.get(codec, f"Windows-{name[2:]}" if name.startswith("CP") else name)
 
 
-def likely_charset(data: bytes) -> str:
-    """Return the codec of a text that is not UTF-8, by its letters.
+def guess_charset(data: bytes) -> str:
+    """Guess the codec of a text that is not UTF-8, by its letters.
 
-    Of tables made of Django's translations into 40 languages (`benchmarks/table_charsets.py`) it is
-    right for 200 of 200 with 200 rows (charset-normalizer: 155; it reads German and Spanish as
-    Windows-1250), for 190 of 192 with 8 rows (137), and for 160 of 169 with 2 rows (104).
+    Right guesses for tables of Django's translations into 40 languages
+    (`benchmarks/table_charsets.py`); charset-normalizer reads German and Spanish as Windows-1250:
+
+        rows a table    tables    this function    charset-normalizer
+        200             200       200              155
+        8               192       190              137
+        2               169       160              104
     """
-    best = _COMMON, ""
+    best = _MIN_COMMON_SHARE, ""
     for codec, common in MULTIBYTE_CHARSETS.items():
-        text = _decoded(data, codec)
+        text = _try_decode(data, codec)
         characters = [c for c in text or "" if c > "\x7f" and c.isalpha()]
         if characters:
             best = max(best, (sum(c in common for c in characters) / len(characters), codec))
     if best[1]:
         return best[1]
-    data = _PRICES.sub(b"", data)
+    signs, data = Counter(run[-1] for run in _PRICES.findall(data)), _PRICES.sub(b"", data)
     high = [byte > 0x7F for byte in data]
-    # Latin letters beyond ASCII stand alone between others; there may be none beside prices.
+    # Latin letters beyond ASCII are seldom adjacent; a text with prices may have no such letters.
     is_latin = 2 * sum(map(min, high, high[1:])) < max(1, sum(high))
     counts = Counter(byte for byte in data if byte > 0x7F)
     scores = {codec: -math.inf for codec, _ in SINGLE_BYTE_CHARSETS}
     for codec, letters in SINGLE_BYTE_CHARSETS:
         if (codec in _LATIN) == is_latin:
-            scores[codec] = max(scores[codec], _likelihood(counts, codec, letters))
-    scores["cp1252"] += _MARGIN
+            likelihood = _likelihood(counts, codec, letters) + _likelihood(signs, codec, "")
+            scores[codec] = max(scores[codec], likelihood)
+    scores["cp1252"] += _CP1252_MARGIN
     return max(scores, key=lambda codec: scores[codec])
 
 
 def _likelihood(counts: Counter[int], codec: str, letters: str) -> float:
-    """Return the log-likelihood of bytes, if the frequency of a letter is 1 / (its rank + 1.5)."""
+    """Return the log-likelihood of bytes, with letter frequencies of 1 / (rank + 1.5)."""
     total = sum(1 / (rank + 1.5) for rank in range(len(letters)))
-    logs = dict.fromkeys(_SIGNS, math.log(_SIGN_MASS / len(_SIGNS)))
+    logs = dict.fromkeys(_COMMON_SYMBOLS, math.log(_SYMBOL_SHARE / len(_COMMON_SYMBOLS)))
     for rank, letter in enumerate(letters):
-        logs[letter] = math.log((1 - _SIGN_MASS) / (rank + 1.5) / total)
+        logs[letter] = math.log((1 - _SYMBOL_SHARE) / (rank + 1.5) / total)
     characters = ((bytes([byte]).decode(codec, "replace"), n) for byte, n in counts.items())
     return sum(
-        n * logs.get(c.lower(), 4 * _OTHER if c == "\ufffd" else _OTHER) for c, n in characters
+        n
+        * logs.get(
+            c.lower(), 4 * _OTHER_LOG_PROBABILITY if c == "\ufffd" else _OTHER_LOG_PROBABILITY
+        )
+        for c, n in characters
     )

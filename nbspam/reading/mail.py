@@ -1,4 +1,4 @@
-"""Sources of mail: mboxes, folders, Maildirs, files, index files, IMAP folders, exports.
+"""Sources of mail: mboxes, folders, Maildirs, files, index files, IMAP folders.
 
 Links that lead out of a folder are not followed by default, and an index file names only files near
 it: a stranger may have written either to learn what is in another file.
@@ -7,17 +7,25 @@ it: a stranger may have written either to learn what is in another file.
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import IO
 
 from nbspam.errors import AccountError, NbspamError, Remedy, SourceError, one_line
-from nbspam.names import is_url, maildir_flags, normal_label, real_name
+from nbspam.names import HAM, SPAM, maildir_flags, normal_label, real_name
 from nbspam.patterns import lazy_pattern
-from nbspam.reading.compression import is_of_store
-from nbspam.reading.lines import Decoding, Opener, decoded_lines, decoding_of, filled
-from nbspam.reading.message import BYTES_LIMIT, RawMessage
+from nbspam.reading.charsets import decode
+from nbspam.reading.compression import TABLE_SUFFIXES, bare_suffix, is_mail_store_file
+from nbspam.reading.folder_names import use_of_name
+from nbspam.reading.header_fields import decode_words
+from nbspam.reading.lines import (
+    Decoding,
+    Opener,
+    decode_lines,
+    nonblank_lines,
+)
+from nbspam.reading.message import BYTES_LIMIT, RawMessage, is_mail
 from nbspam.reading.source import (
     ReadingRequest,
     Skips,
@@ -29,24 +37,35 @@ from nbspam.reading.source import (
 
 # Mboxes
 #
-# A message begins at a `From ` line (a "From_ line") that is first in the file or follows a blank
-# line, has a date in the format of asctime, and is followed by a header line.  All three are
-# required, since only some writers quote body lines that begin with `From `: with a `>` (mboxrd:
-# lines that begin with `>From ` too), which is removed.
+# A message starts at a `From ` line (a "From_ line") that is first in the file or follows a blank
+# line, has a date in asctime's format, and is followed by a header line.  All three are required,
+# because only some writers quote body lines that start with `From `: with a `>` (mboxrd also quotes
+# lines that start with `>From `), which is removed.
 #
-# If a message has a Content-Length (mboxcl2), and the next one begins there or the file ends, From_
-# lines before that belong to its body.
+# If a known header field follows, the date may be in another language or format, or missing after a
+# mail address.
+#
+# If a message has a Content-Length (mboxcl2) that ends at the next message or the end of the file,
+# From_ lines before that position belong to its body.
 #
 # Source: RFC 4155, and the mboxo/mboxrd/mboxcl family as qmail's mbox(5) describes it.
 
 _CHUNK = 1 << 20
-_BORDER = 2_000  # longer than any separator with the first byte of the header after it
+_BORDER = 2_000  # bytes; longer than any separator and the header's first byte
 _DATE = rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? +(?:[A-Z][a-z][a-z] +\d?\d|\d?\d +[A-Z][a-z][a-z])\b"
-_FROM_LINE = rb"From [^\n]{0,500}?" + _DATE + rb"[^\n]{0,500}\n(?=[!-9;-~]+[ \t]*:|>?From )"
+_DATED = rb"From [^\n]{0,500}?" + _DATE + rb"[^\n]{0,500}\n"
+_FIELD = (
+    rb"(?=(?i:from|to|cc|subject|date|received|return-path|message-id|delivered-to|mime-version"
+    rb"|reply-to|sender|status|x-[!-9;-~]{1,60}|content-[a-z-]{1,30})[ \t]*:)"
+)
+_OTHER_FORM = rb"From (?:\S{1,300} [^\n]{0,200}?\d:\d\d[^\n]{0,200}|[^\s@]{1,200}@\S{1,200})\s*?\n"
+_FROM_LINE = rb"(?:" + _DATED + rb"(?=[!-9;-~]+[ \t]*:|>?From )|" + _OTHER_FORM + _FIELD + rb")"
 _FIRST = lazy_pattern(rb"(?:\xef\xbb\xbf)?\s*" + _FROM_LINE)
 _SEPARATOR = lazy_pattern(rb"\n(?=\r?\n" + _FROM_LINE + rb")")
+_UNSEPARATED = lazy_pattern(rb"[^\s][ \t]*\r?\n" + _DATED + _FIELD)
+_CR_BOX = lazy_pattern(rb"From [^\r\n]{0,500}\r[!-9;-~]+[ \t]*:[^\n]*\rFrom [^\n]*\Z")
 _STATUS = lazy_pattern(rb"^(X-|)Status:[ \t]*([A-Za-z]*)", re.MULTILINE)
-_ENDS = 4  # bytes of line ends at the end of a message, which some writers count
+_MAX_LINE_ENDS = 4  # bytes of line ends at the end of a message, which some writers count
 _HEADER_LIMIT = 1 << 17  # bytes in which a Status line is searched
 # Thunderbird's flags precede the received header, so no sender can write them.
 _MOZILLA = lazy_pattern(
@@ -54,36 +73,35 @@ _MOZILLA = lazy_pattern(
     re.IGNORECASE,
 )
 _MOZILLA_READ, _MOZILLA_EXPUNGED = 0x0001, 0x0008
+# Google Takeout's labels, at the start of the header.  Without them spam in the file would be
+# learned as the class that the user gives the whole file.
+_GMAIL_LABELS = lazy_pattern(
+    rb"(?:X-GM-[\w-]+[ \t]*:[^\n]*\n)*X-Gmail-Labels[ \t]*:((?:[^\n]*\n[ \t])*[^\n]*)",
+    re.IGNORECASE,
+)
+# UW-IMAP and others keep their own data in the first message of a mailbox.
+_INTERNAL = lazy_pattern(rb"^Subject:.*FOLDER INTERNAL DATA[ \t]*\r?$", re.MULTILINE)
 _LENGTH = lazy_pattern(rb"^Content-Length:[ \t]*(\d{1,9})[ \t]*$", re.MULTILINE | re.IGNORECASE)
 _QUOTED = lazy_pattern(rb"^>(>*From )", re.MULTILINE)
 
 
 def is_mbox(sample: bytes) -> bool:
-    """Return whether a file that begins with `sample` is an mbox."""
+    """Return whether a file is an mbox; sample: its first bytes."""
     return _FIRST.match(sample) is not None
 
 
+def problem_of_box(sample: bytes) -> str:
+    """Describe why an mbox would be read as one message, with the remedy; "" for other files."""
+    if b"\n" not in sample and _CR_BOX.match(sample):
+        return "its lines end with CR, as on old Macintoshes; convert it with tr '\\r' '\\n'"
+    if is_mbox(sample) and not _SEPARATOR.search(sample) and _UNSEPARATED.search(sample):
+        return "no blank line separates its messages; convert it with formail -e -s cat"
+    return ""
+
+
 def count_separators(sample: bytes) -> int:
-    """Return how many messages begin in `sample` after the first."""
+    """Count the messages that start in `sample` after the first message."""
     return len(_SEPARATOR.findall(sample))
-
-
-def message_starts(stream: IO[bytes], at: int) -> Iterator[int]:
-    """Yield the places from `at` > 0 on where messages begin: the blank lines before From_ lines.
-
-    The line end before it belongs to neither message.
-    """
-    stream.seek(at - 1)
-    place, buffer = at - 1, b""  # of the buffer, and bytes not searched to their end
-    while chunk := stream.read(_CHUNK):
-        buffer += chunk
-        searched = 0
-        for separator in _SEPARATOR.finditer(buffer):
-            yield place + separator.end()
-            searched = separator.end()
-        # A separator across two chunks is found once it is whole.
-        searched = max(searched, len(buffer) - _BORDER)
-        place, buffer = place + searched, buffer[searched:]
 
 
 def is_read(message: bytes) -> bool | None:
@@ -94,6 +112,8 @@ def is_read(message: bytes) -> bool | None:
     """
     if mozilla := _MOZILLA.match(message):
         return int(mozilla[1], 16) & (_MOZILLA_READ | _MOZILLA_EXPUNGED) == _MOZILLA_READ
+    if (labels := gmail_labels(message)) is not None:
+        return not labels & {"unread", "trash"}
     header = message[:_HEADER_LIMIT].replace(b"\r\n", b"\n").partition(b"\n\n")[0]
     flags = dict(_STATUS.findall(header))
     return (b"R" in flags.get(b"", b"") and b"D" not in flags.get(b"X-", b"")) if flags else None
@@ -105,8 +125,33 @@ def _is_expunged(message: bytes) -> bool:
     return mozilla is not None and bool(int(mozilla[1], 16) & _MOZILLA_EXPUNGED)
 
 
+def gmail_labels(message: bytes) -> set[str] | None:
+    """Return the labels that Google Takeout gives a message, in lower case; None without any.
+
+    Spam and deleted mail are "spam" and "trash" in every language.
+    """
+    field = _GMAIL_LABELS.match(message)
+    if field is None:
+        return None
+    text = decode_words(decode(b" ".join(field[1].split()), "utf-8"))
+    names = {name.strip().casefold() for name in text.split(",")}
+    uses = {use_of_name(name).removeprefix("\\") for name in names}
+    return names | {{"junk": "spam"}.get(use, use) for use in uses}
+
+
+def _contradiction(label: str | None, message: bytes) -> str:
+    """Describe why a message contradicts the user's label for its mbox; "" if it does not."""
+    if label not in (SPAM, HAM) or (labels := gmail_labels(message)) is None:
+        return ""
+    if label == SPAM and "spam" not in labels:
+        return "Gmail's labels do not say Spam, so it is not learned as spam"
+    if label == HAM and (found := labels & {"spam", "trash"}):
+        return f"Gmail's labels say {max(found)}, so it is not learned as ham"
+    return ""
+
+
 def body_end(piece: bytes) -> int:
-    """Return where a message with its From_ line ends by its Content-Length; 0 without one."""
+    """Return the end of a message with its From_ line by its Content-Length; 0 without a length."""
     header, blank, _ = piece[:_HEADER_LIMIT].replace(b"\r\n", b"\n").partition(b"\n\n")
     length = _LENGTH.search(header) if blank else None
     if not length:
@@ -126,21 +171,21 @@ def messages(stream: IO[bytes], limit: int) -> Iterator[bytes]:
     while waiting or (waiting := deque(islice(pieces, 1))):
         piece = waiting.popleft()
         end, n, size = body_end(piece), 0, len(piece)
-        while size < end - _ENDS and end < limit:
+        while size < end - _MAX_LINE_ENDS and end < limit:
             if n == len(waiting):
                 waiting.extend(islice(pieces, 1))
             if n == len(waiting):
                 break
             size += 1 + len(waiting[n])
             n += 1
-        if n and abs(size - end) <= _ENDS:
+        if n and abs(size - end) <= _MAX_LINE_ENDS:
             piece = b"\n".join([piece, *(waiting.popleft() for _ in range(n))])
-        yield _unquoted(piece, limit)
+        yield _unquote(piece, limit)
 
 
 def _pieces(stream: IO[bytes], limit: int) -> Iterator[bytes]:
-    """Yield the messages with their From_ lines; the rest of a large one is left out."""
-    start, tail = b"", b""  # of a message; the tail may be the start of a separator
+    """Yield the messages with their From_ lines; the rest of a large message is left out."""
+    start, tail = b"", b""  # a message's start; the tail may be the start of a separator
     while chunk := stream.read(_CHUNK):
         *whole, last = _SEPARATOR.split(tail + chunk)
         for piece in whole:
@@ -155,29 +200,36 @@ def _pieces(stream: IO[bytes], limit: int) -> Iterator[bytes]:
         yield start + tail
 
 
-def _unquoted(piece: bytes, limit: int) -> bytes:
+def _unquote(piece: bytes, limit: int) -> bytes:
     message = piece.lstrip(b"\r\n").partition(b"\n")[2][:limit]
     return _QUOTED.sub(rb"\1", message) if b">From " in message else message
 
 
 def mbox_messages(
-    label: str | None, seen: bool, name: str, open_box: Opener, _: Skips, first: int = 1
+    label: str | None, seen: bool, name: str, open_box: Opener, skips: Skips
 ) -> Iterator[RawMessage]:
     """Yield the messages of the mbox called `name`.
 
     seen: leave out messages that their owner has not read.
-    open_box: opens its bytes.  first: the number of the first message, in a part of an mbox.
+    skips: receives messages that Gmail's labels put into another class.
+    open_box: opens its bytes.
     """
     with open_box() as stream:
-        for number, raw in enumerate(messages(stream, BYTES_LIMIT), first):
-            if is_read(raw) if seen else not _is_expunged(raw):
+        for number, raw in enumerate(messages(stream, BYTES_LIMIT), 1):
+            if number == 1 and _INTERNAL.search(raw, 0, _HEADER_LIMIT) and b"X-IMAP" in raw:
+                continue
+            if not (is_read(raw) if seen else not _is_expunged(raw)):
+                continue
+            if reason := _contradiction(label, raw):
+                skips.note(f"{name}:{number}", reason)
+            else:
                 yield RawMessage(f"{name}:{number}", label, raw)
 
 
-def note_unflagged(source: Source, request: ReadingRequest) -> None:
-    """Note that an mbox without flags is left out, if only read mail is wanted."""
+def note_missing_flags(source: Source, request: ReadingRequest) -> None:
+    """Note that an mbox without flags is left out, if only read mail is to be read."""
     if request.options.seen and source.is_file:
-        with source.opened() as stream:
+        with source.open() as stream:
             flags = map(is_read, messages(stream, _HEADER_LIMIT))
             if all(flag is None for flag in flags):
                 reason = "no message has a Status line, so which were read is unknown"
@@ -185,19 +237,19 @@ def note_unflagged(source: Source, request: ReadingRequest) -> None:
 
 
 def _read_mbox(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    note_unflagged(source, request)
+    note_missing_flags(source, request)
     seen = request.options.seen
-    return mbox_messages(request.label, seen, source.title, source.opened, request.skips)
+    return mbox_messages(request.label, seen, source.title, source.open, request.skips)
 
 
 MBOX = SourceKind(_read_mbox, "an mbox has no labels")
 
 
-# Files of one message: those that no other kind recognises
+# Files with one message: files that no other kind recognises
 
 
 def _read_file(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    if request.options.needs_content and not source.sample.strip():
+    if request.options.require_content and not source.sample.strip():
         note_empty(source, request)
     else:
         yield RawMessage(str(source.path), request.label, source.path)
@@ -222,13 +274,13 @@ def is_within(path: object, folder: str) -> bool:
     """
     try:
         real = os.path.realpath(str(path))
-    except ValueError:  # it has a NUL, so there is no such file
+    except ValueError:  # a NUL in it: there cannot be such a file
         return True
     return os.path.join(real, "").startswith(os.path.join(folder, ""))  # noqa: PTH118
 
 
 def _is_left_out(entry: Path, root: str, request: ReadingRequest) -> bool:
-    """Return whether an entry of a folder is a link that is not followed; notes it then.
+    """Return whether an entry of a folder is a link that is not followed, and note such a link.
 
     root: the real path of the source.
     """
@@ -246,24 +298,29 @@ def _is_left_out(entry: Path, root: str, request: ReadingRequest) -> bool:
 
 
 def _is_other_source(path: Path, request: ReadingRequest) -> bool:
-    """Return whether an entry of a folder is another source; tells the user its other label."""
+    """Return whether a folder's entry is another source; note that source's different label."""
     if (label := request.options.source_labels.get(real_name(path))) is None:
         return False
     if label != request.label:
         problem = f"{path}: is given as a source of its own and is read only as {label or 'that'}"
-        request.options.tell(SourceError(problem))
+        request.options.on_note(SourceError(problem))
     return True
 
 
+# Spark and Dask write these next to Parquet files.
+_IGNORED = frozenset(("_SUCCESS", "_metadata", "_common_metadata"))
+
+
 def _entries(folder: Path) -> list[Path]:
-    """Return the entries of a folder, sorted by name, without dot files."""
-    return [path for path in sorted(folder.iterdir(), key=str) if not path.name.startswith(".")]
+    """Return the entries of a folder, sorted by name, without dot files and Spark's own files."""
+    entries = sorted(folder.iterdir(), key=str)
+    return [e for e in entries if e.name[0] != "." and e.name not in _IGNORED]
 
 
 def _maildir_parts(path: Path) -> list[Path]:
-    """Return the folders of a Maildir that hold mail; none for another folder.
+    """Return the folders of a Maildir that contain mail; [] for another folder.
 
-    Thunderbird's has no `new`.  `tmp` holds mail that is still being written.
+    Thunderbird's Maildirs have no `new`.  `tmp` has mail that is still being written.
     """
     new = path / "new"
     if not (path / "cur").is_dir() or not (new.is_dir() or (path / "tmp").is_dir()):
@@ -271,12 +328,12 @@ def _maildir_parts(path: Path) -> list[Path]:
     return [path / "cur", new] if new.is_dir() else [path / "cur"]
 
 
-def _read_in_maildir(parts: list[Path], request: ReadingRequest) -> list[Path]:
-    """Return the messages of a Maildir; on request only those read and not deleted."""
+def _maildir_entries(parts: list[Path], request: ReadingRequest) -> list[Path]:
+    """List the messages of a Maildir; on request only messages that are read and not deleted."""
     if not request.options.seen:
         return [entry for part in parts for entry in _entries(part)]
     if not parts[0].with_name("new").is_dir():
-        raise _not_recorded(parts[0].parent)
+        raise _not_recorded_error(parts[0].parent)
     read_parts = (part for part in parts if part.name == "cur")
     entries = (entry for part in read_parts for entry in _entries(part))
     flagged = [(entry, maildir_flags(entry.name)) for entry in entries]
@@ -286,10 +343,11 @@ def _read_in_maildir(parts: list[Path], request: ReadingRequest) -> list[Path]:
 _UNSEEN = lazy_pattern(r"^unseen:(.*)$", re.MULTILINE)
 
 
-def _in_folder(path: Path, request: ReadingRequest) -> tuple[list[Path], bool]:
-    """Return the entries of a folder other than a Maildir, and whether it records what was read.
+def _folder_entries(path: Path, request: ReadingRequest) -> tuple[list[Path], bool]:
+    """List a folder that is not a Maildir; also return whether it records which mail was read.
 
-    MH does, in a file: unseen messages are left out on request, and deleted ones always.
+    MH folders record that in a file: unseen messages are left out on request, deleted messages
+    always.
     """
     entries = _entries(path)
     try:
@@ -304,39 +362,66 @@ def _in_folder(path: Path, request: ReadingRequest) -> tuple[list[Path], bool]:
     return [e for e in entries if e.name[0] not in ",#" and e.name not in unseen], True
 
 
-def _not_recorded(path: Path) -> SourceError:
+def _not_recorded_error(path: Path) -> SourceError:
     return SourceError(f"{path}: does not record which messages were read", Remedy.LEAVE_OUT_SEEN)
 
 
 def _is_box(entry: Path, names: set[str]) -> bool:
-    """Return whether a file in a folder is an mbox by its name and its beginning.
+    """Return whether a file in a folder is an mbox by its name and its first bytes.
 
-    Thunderbird keeps folders so (each with an .msf file), and Apple Mail and Google export so.
-    names: of all files in the folder.
+    Thunderbird stores folders as mboxes (each with an .msf file); Apple Mail and Google export
+    them.  names: the names of all files in the folder.
     """
     may_be = entry.suffix.lower() == ".mbox" or entry.name == "mbox" or f"{entry.name}.msf" in names
     return may_be and is_mbox(Source(str(entry)).sample)
 
 
-def _tells_of_box(entry: Path, request: ReadingRequest) -> bool:
-    """Tell the user of a file in a folder that is read as one message, and looks like an mbox."""
+_MAIL_ENDINGS = frozenset((".eml", ".emlx"))
+# Suffixes of the files that exports put next to messages.
+_SIDE_ENDINGS = frozenset(".json .meta .html .htm .css .js .ini".split())
+
+
+def _is_side_file(entry: Path, endings: set[str]) -> bool:
+    """Return whether an export wrote a file next to the messages of a folder.
+
+    A suffix other than .eml, or the suffix of a file about messages, shows that, unless the file
+    has a mail.  endings: the suffixes of all files in the folder.
+    """
+    ending = bare_suffix(entry)
+    is_other = bool(endings & _MAIL_ENDINGS) and ending not in _MAIL_ENDINGS
+    is_about = ending in _SIDE_ENDINGS and len(endings) > 1
+    if not (is_other or is_about or entry.stem.casefold() == "readme"):
+        return False
+    return not _starts_like_mail(entry)
+
+
+def _starts_like_mail(entry: Path) -> bool:
+    """Return whether a file starts like a mail, or cannot be read, which its reader will report."""
+    try:
+        return is_mail(Source(str(entry)).sample)
+    except (OSError, EOFError, NbspamError):
+        return True
+
+
+def _note_if_mbox(entry: Path, request: ReadingRequest) -> bool:
+    """Note a file in a folder that is read as one message but looks like an mbox."""
     try:
         sample = Source(str(entry)).sample
-    except (OSError, EOFError, NbspamError):  # its reader will say so
+    except (OSError, EOFError, NbspamError):  # its reader will report it
         return False
     if is_box := is_mbox(sample) and count_separators(sample) > 0:
         problem = f"{entry}: looks like an mbox, and in a folder is read as one message"
-        request.options.tell(SourceError(f"{problem}; name such a file as a source of its own"))
+        request.options.on_note(SourceError(f"{problem}; name such a file as a source of its own"))
     return is_box
 
 
-def _files(
+def _read_files(
     path: Path, request: ReadingRequest, root: str, visited: set[Path], depth: int = 0
 ) -> Iterator[RawMessage]:
     """Yield the files of a folder and its sub-folders, sorted by name, without dot files.
 
     root: the real path of the source.
-    visited: the folders read so far, with links resolved: a link may lead back to one of them.
+    visited: the folders read so far, with links resolved, because a link may lead back to them.
     """
     real = path.resolve()
     if real in visited:
@@ -348,34 +433,55 @@ def _files(
     visited.add(real)
     if parts := _maildir_parts(path):
         parts = [part for part in parts if not _is_left_out(part, root, request)]
-        entries, records = _read_in_maildir(parts, request) if parts else [], True
+        entries, has_read_flags = _maildir_entries(parts, request) if parts else [], True
     else:
-        entries, records = _in_folder(path, request)
-    inside, tells = {entry.name for entry in entries}, not records
-    # Resolving the path of each file would take as long as listing them.
+        entries, has_read_flags = _folder_entries(path, request)
+    inside, should_note = {entry.name for entry in entries}, not has_read_flags
+    # Compare names first, because resolving each file's path would take as long as listing them.
     others = {path.rpartition(os.sep)[2] for path in request.options.source_labels}
+    folders = {entry for entry in entries if entry.is_dir()}
+    # "/" is a sub-folder, because the messages may be in it.
+    endings = set() if parts else {"/" if e in folders else bare_suffix(e) for e in entries}
     for entry in entries:
-        is_folder = entry.is_dir()
+        is_folder = entry in folders
         if (entry.name in others or (is_folder and others)) and _is_other_source(entry, request):
             continue
         if _is_left_out(entry, root, request):
             continue
         if is_folder and entry.name == "Attachments" and "Messages" in inside:
-            continue  # Apple Mail keeps them beside the messages
+            continue  # Apple Mail stores them next to the messages
         if is_folder:
             try:
-                yield from _files(entry, request, root, visited, depth + 1)
+                yield from _read_files(entry, request, root, visited, depth + 1)
             except PermissionError as error:
                 request.skips(str(entry), f"the folder cannot be read ({error.strerror})")
         elif entry.is_file():
             if not parts and _is_box(entry, inside):
                 yield from _read_mbox(Source(str(entry)), request)
                 continue
-            if request.options.seen and not records and not is_of_store(entry.name):
-                raise _not_recorded(path)
-            if tells:  # of one in each folder
-                tells = not _tells_of_box(entry, request)
+            if request.options.seen and not has_read_flags and not is_mail_store_file(entry.name):
+                raise _not_recorded_error(path)
+            is_side_file = not parts and _is_side_file(entry, endings)
+            is_table = bare_suffix(entry) in TABLE_SUFFIXES and not _starts_like_mail(entry)
+            if is_side_file or is_table:
+                yield from _rows_in_folder(entry, request, is_side_file)
+                continue
+            if should_note:  # once in each folder
+                should_note = not _note_if_mbox(entry, request)
             yield RawMessage(str(entry), request.label, entry)
+
+
+def _rows_in_folder(
+    entry: Path, request: ReadingRequest, is_side_file: bool
+) -> Iterator[RawMessage]:
+    """Yield the rows of a table in a folder of messages; note an export's file instead."""
+    if is_side_file:
+        reason = "is no message, but a file that an export puts next to messages"
+        request.skips.note(str(entry), reason)
+        return
+    from nbspam.reading.tables import read_in_folder  # not needed for mail
+
+    yield from read_in_folder(entry, request)
 
 
 def _class_folders(path: Path) -> list[Path]:
@@ -383,7 +489,7 @@ def _class_folders(path: Path) -> list[Path]:
 
 
 def _read_class_folders(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    """Yield the files of each sub-folder with its name as their class."""
+    """Yield the files of each sub-folder; the sub-folder's name is their class."""
     for entry in _entries(source.path):
         if entry.is_file() and not _is_other_source(entry, request):
             request.skips.note(
@@ -393,9 +499,10 @@ def _read_class_folders(source: Source, request: ReadingRequest) -> Iterator[Raw
     for folder in _class_folders(source.path):
         if _is_other_source(folder, request) or _is_left_out(folder, root, request):
             continue
-        if label := normal_label(folder.name):
-            request.skips.spelled(label, folder.name)
-            yield from _files(folder, request._replace(label=label), root, visited=set())
+        name = folder.name.rpartition("=")[2] or folder.name  # Spark's `label=spam`
+        if label := normal_label(name):
+            request.skips.record_spelling(label, name)
+            yield from _read_files(folder, request._replace(label=label), root, visited=set())
         else:
             request.skips(str(folder), "the folder's name has no printable character")
 
@@ -407,33 +514,32 @@ def has_classes(path: Path) -> bool:
 
 CLASS_FOLDERS = SourceKind(_read_class_folders)
 FOLDER = SourceKind(
-    lambda source, request: _files(source.path, request, real_name(source.path), set()),
+    lambda source, request: _read_files(source.path, request, real_name(source.path), set()),
     "the folder has no sub-folder for each class",
 )
 
 
 # Index files, as in the TREC spam corpora: each line is a label and a file's path
 #
-# TREC's index is in a folder beside the folder of mails (`spam ../data/inmail.1`).  So an index may
-# name any file in the folder above its own, at any depth.
+# TREC's index is in a folder next to the folder of mails (`spam ../data/inmail.1`).  So an index
+# may name any file in the folder above its own, at any depth.
 
-_PATHS_TRIED = 20  # paths of which one must be a file
+_PATHS_TRIED = 20  # at least one of these paths must be a file
 _INDEX_LINE = lazy_pattern(r"(\S+)\s+(\S.*)")
 
 
-def is_index(source: Source, needs_labels: bool) -> bool:
+def is_index(source: Source, require_labels: bool) -> bool:
     """Return whether a file is an index.
 
-    A file named so is one if a line is a label and a path.
-    needs_labels: a file of any name is one, too, if each line is a label and a path, and one of the
-    first paths is a file.  Elsewhere it is a message, which must not name files to be read.
+    A file called index is an index if any of its lines is a label and a path.
+    require_labels: a file of any other name is an index, too, if each line is a label and a path,
+    and one of the first paths is a file.  Otherwise the file is a message, and a message must not
+    name files to be read.
     """
     lines = [_INDEX_LINE.fullmatch(line.strip()) for line in source.lines]
-    if is_url(source.name):
-        return False
     if "index" in (source.path.name, source.suffix[1:]) and any(lines):
         return True
-    if not (needs_labels and all(lines)):
+    if not (require_labels and all(lines)):
         return False
     names = [line[2] for line in lines[:_PATHS_TRIED] if line]
     try:
@@ -445,8 +551,8 @@ def is_index(source: Source, needs_labels: bool) -> bool:
 def _read_index(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     skips, folder = request.skips, source.path.parent
     allowed = real_name(folder.resolve().parent)
-    lines = decoded_lines(source.title, source.opened, Decoding(), skips)
-    for number, text in filled(lines):
+    lines = decode_lines(source.title, source.open, Decoding(), skips)
+    for number, text in nonblank_lines(lines):
         place = f"{source.path}:{number}"
         line = _INDEX_LINE.fullmatch(text.strip())
         if not line:
@@ -476,75 +582,8 @@ def _read_imap(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
         raise AccountError(
             f"{source.name}: the library does not know the password; read it with the command line"
         )
-    for name, content in options.read_imap_folder(source.name, options.seen):
+    for name, content in options.read_imap_folder(source.name, options.seen, request.skips):
         yield RawMessage(name, request.label, content)
 
 
 IMAP_FOLDER = SourceKind(_read_imap, "an IMAP folder has no labels")
-
-
-# Exports of programs for short messages: many messages in one text
-#
-# SMS Backup & Restore writes XML, with an element for each SMS, and one for each part of an MMS.
-# WhatsApp writes a text, in which each message begins with its time and the name of its author.
-
-_SMS = lazy_pattern(
-    r"<(?:sms\s[^>]*?\bbody|part\s[^>]*?\bct=[\"']text/plain[\"'][^>]*?\btext)=(\"[^\"]*\"|'[^']*')"
-)
-_SURROGATE = lazy_pattern(r"&#(5[5-7]\d{3});")  # it writes an emoji as two of them
-_TIME = r"\d{1,2}[:.]\d\d(?:[:.]\d\d)?(?:[\s\u202f][AaPp]\.?[\s\u202f]?[Mm]\.?)?"
-_CHAT_LINE = lazy_pattern(
-    rf"[\ufeff\u200e]*\[?\d{{1,4}}[./-]\d{{1,2}}[./-]\d{{1,4}},? {_TIME}(?:\]| -)"
-    r" (?:([^:]{1,100}): )?"
-)
-_CHAT_LINES = 2  # of the first lines show a chat
-
-
-def export_kind(source: Source) -> SourceKind | None:
-    """Return the kind of an exported file; None for any other file."""
-    if source.sample.lstrip().startswith(b"<?xml") and b"<smses" in source.sample:
-        return _SMS_BACKUP
-    if source.lines and _CHAT_LINE.match(source.lines[0]):
-        lines = sum(_CHAT_LINE.match(line) is not None for line in source.lines)
-        return _CHAT if lines >= _CHAT_LINES else None
-    return None
-
-
-def _sms(lines: Iterator[str]) -> Iterator[str]:
-    from html import unescape  # for this alone
-
-    for line in lines:
-        for match in _SMS.finditer(line):
-            body = _SURROGATE.sub(lambda number: chr(int(number[1])), match[1][1:-1])
-            yield unescape(body).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _chat(lines: Iterator[str]) -> Iterator[str]:
-    """Yield the messages of a chat; WhatsApp's own lines have no author."""
-    message: list[str] = []
-    for line in lines:
-        if start := _CHAT_LINE.match(line):
-            yield "".join(message)
-            message = [line[start.end() :]] if start[1] else []
-        elif message:
-            message.append(line)
-    yield "".join(message)
-
-
-def _kind(name: str, texts: Callable[[Iterator[str]], Iterator[str]]) -> SourceKind:
-    """Return a kind of exports; texts: yields the messages in the lines of a file."""
-
-    def read(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-        options = request.options
-        options.tell(SourceError(f"{source.path}: is {name}; each of its messages is read as one"))
-        decoding = decoding_of(source.title, source.opened, options)
-        lines = decoded_lines(source.title, source.opened, decoding, request.skips)
-        stripped = (text.strip() for text in texts(text for _, text in lines))
-        for number, text in enumerate(filter(None, stripped), 1):
-            yield RawMessage(f"{source.title}:{number}", request.label, text)
-
-    return SourceKind(read, f"{name} has no labels")
-
-
-_SMS_BACKUP = _kind("an SMS backup", _sms)
-_CHAT = _kind("a WhatsApp chat", _chat)

@@ -15,14 +15,14 @@ EVIDENCE, TAG = "-Evidence", "-Tag"
 NAME_LIMIT = 60  # characters; a line has room for `NAME-Evidence:`
 # A sender can forge marks, and the text that a tag names is hidden from the tokenizer.
 TAG_LIMIT = 30
-_NAMES_LIMIT = 10  # of verdicts in one message
-# Bytes in which the place of new marks is searched; in a longer header they come first.  The reader
-# uses 256 KiB of a header, which are 768 KiB with CR CR LF line ends; mail servers refuse more
-# (Postfix 100 KB a field, Exim 1 MiB in all).
+_NAMES_LIMIT = 10  # names of verdict headers in a message
+# Bytes searched for the place of new marks; in a longer header new marks come first.  The reader
+# uses 256 KiB of a header, which are at most 768 KiB with CR CR LF line ends; mail servers refuse
+# more (Postfix 100 KB a field, Exim 1 MiB in all).
 PLACE_LIMIT = 1 << 20
 
-# A block is a mail's header only if it has one of these (or an X- header): an SMS may begin with
-# "Reminder: call me".
+# A block is a mail's header only if it has one of these fields (or an X- field), because an SMS may
+# start with "Reminder: call me".
 _KNOWN = frozenset(
     "from to subject date cc bcc sender reply-to message-id received return-path mime-version "
     "content-type content-transfer-encoding content-disposition delivered-to envelope-to "
@@ -32,9 +32,10 @@ _KNOWN = frozenset(
 _NOT_OURS = ("content-", "resent-", "list-", "mime-", "arc-")
 _NAME = r"[!-9;-~]+"
 _PLAIN = r"[!-~](?:[ -~]*[!-~])?"
-# Patterns are compiled when a message is marked; classifying needs none.
-# Possessive: a million fields must not leave a million places to backtrack to.  Patterns for a
-# whole header begin with a line end, which `re` finds ten times as fast as the place after it.
+# Patterns are compiled when a message is marked, because classifying does not need them.
+# Possessive quantifiers: a million fields must not leave a million places to backtrack to.
+# Patterns for a whole header start with a line end, which `re` finds ten times as fast as the place
+# after it.
 BOM = b"\xef\xbb\xbf"
 _START = rb"(?:^|(?<=\A\xef\xbb\xbf))"
 _VALUE = rb"[^\n]*+(?:\n[ \t][^\n]*+)*"
@@ -60,7 +61,7 @@ def is_known(name: str) -> bool:
 
 
 def may_be_mark(name: str) -> bool:
-    """Return whether a verdict may be written under this name: no standard header has it."""
+    """Return whether a verdict may be written under this name; a standard header's may not."""
     lower = name.lower()
     return (
         len(name) <= NAME_LIMIT
@@ -76,12 +77,12 @@ def may_be_tag(text: str) -> bool:
 
 
 def lines_of(raw: bytes) -> bytes:
-    """Return `raw` with lines that end with LF; every byte keeps its place."""
+    """Replace the CRs of a message without LF by LF; every byte keeps its place."""
     return raw if b"\n" in raw or b"\r" not in raw else raw.replace(b"\r", b"\n")
 
 
 def header_end(lines: bytes) -> int:
-    """Return the place of the first empty line, or the end."""
+    """Return the position of the first empty line, or the end."""
     start = len(BOM) if lines.startswith(BOM) else 0
     if is_empty_line(lines, start):
         return start
@@ -91,15 +92,12 @@ def header_end(lines: bytes) -> int:
 
 
 def is_empty_line(lines: bytes, at: int) -> bool:
-    """Return whether the line that begins at `at` is empty."""
+    """Return whether the line that starts at `at` is empty."""
     return _pattern(_EMPTY).match(lines, at) is not None
 
 
 def has_header(lines: bytes, end: int) -> bool:
-    """Return whether one of the lines up to `end` is a known header of a mail.
-
-    PLACE_LIMIT bytes are looked at.
-    """
+    """Return whether a known mail header is before `end`, within PLACE_LIMIT bytes."""
     if lines.startswith((b"\xff\xfe", b"\xfe\xff")):  # UTF-16, whose line ends are two bytes
         return False
     return any(
@@ -111,9 +109,9 @@ def has_header(lines: bytes, end: int) -> bool:
 def block_end(lines: bytes, end: int) -> int:
     """Return the end of the well-formed header lines, after a first mbox `From ` line.
 
-    If there are none, because the first line is junk, it is `end`: programs whose header ends at
-    the empty line (procmail, bogofilter) find marks that are written before it.
-    If the lines do not end within PLACE_LIMIT bytes, it is their beginning.
+    Returns `end` if the first line is junk: programs whose header ends at the empty line (procmail,
+    bogofilter) find marks that are written before it.
+    Returns the start of the lines if they do not end within PLACE_LIMIT bytes.
     """
     start = len(BOM) if lines.startswith(BOM) else 0
     limit = min(end, PLACE_LIMIT)
@@ -121,18 +119,18 @@ def block_end(lines: bytes, end: int) -> int:
         start = lines.find(b"\n", start, limit) + 1 or (end if limit == end else start)
     block = _pattern(_BLOCK).match(lines, start, limit)
     at = block.end() if block else end
-    # The last line before the limit may go on behind it.
+    # The last line before the limit may continue after it.
     return at if limit == end or lines.find(b"\n", at, limit) >= 0 else start
 
 
 def subject_start(lines: bytes, end: int) -> int | None:
-    """Return the place of the first Subject's text within PLACE_LIMIT bytes, or None."""
+    """Return the position of the first Subject's text within PLACE_LIMIT bytes, or None."""
     subject = _pattern(_START + _SUBJECT).search(lines, 0, min(end, PLACE_LIMIT))
     return subject.end() if subject else None
 
 
-def unmarked(raw: bytes, names: tuple[str, ...] = ()) -> bytes:
-    """Return the message without nbspam's marks, genuine or forged.
+def remove_marks(raw: bytes, names: tuple[str, ...] = ()) -> bytes:
+    """Remove nbspam's marks, genuine or forged.
 
     names: headers to remove with their evidence and tag, whatever their value; others are removed
     if their value is a verdict.
@@ -145,22 +143,22 @@ def unmarked(raw: bytes, names: tuple[str, ...] = ()) -> bytes:
     end = header_end(lines)
     bom = BOM if lines.startswith(BOM) else b""
     header = b"\n" + lines[len(bom) : end]  # each of its lines follows a line end
-    header, has_marks, tag = _without_marks(header, _mark_names(header, names))
+    header, has_marks, tag = _remove_marks(header, _mark_names(header, names))
     if not has_marks:
         return raw
     if may_be_tag(tag.decode("latin-1")):
-        header = _without_tag(header, tag)
+        header = _remove_tag(header, tag)
     rest = b"".join([bom, memoryview(header)[1:], memoryview(lines)[end:]])
     if lines is not raw:
         return rest.replace(b"\n", b"\r")
-    # Without the only LF, CRs end the lines; and a byte order mark may come first now.  Either may
+    # Without the only LF, CRs end the lines; and a byte order mark may be first now.  Both may
     # uncover more marks.
     is_new = b"\n" not in rest or (rest.startswith(BOM) and not bom)
-    return unmarked(rest, names) if is_new else rest
+    return remove_marks(rest, names) if is_new else rest
 
 
 def _mark_names(header: bytes, known: tuple[str, ...]) -> set[bytes]:
-    """Return, in lower case, `known` and the names of headers whose value is a verdict."""
+    """Return, in lower case, `known` and the names of headers with a verdict as value."""
     names = {name.lower().encode() for name in known}
     if _SIGN not in header:
         return names
@@ -173,8 +171,8 @@ def _mark_names(header: bytes, known: tuple[str, ...]) -> set[bytes]:
     return names
 
 
-def _without_marks(header: bytes, names: set[bytes]) -> tuple[bytes, bool, bytes]:
-    """Return the header without the marks of these names, whether it had any, and the tag."""
+def _remove_marks(header: bytes, names: set[bytes]) -> tuple[bytes, bool, bytes]:
+    """Remove the marks with these names; return the header, whether it had marks, and the tag."""
     if not names:
         return header, False, b""
     any_name = rb"\n(?:%s)" % b"|".join(map(re.escape, sorted(names)))
@@ -185,8 +183,7 @@ def _without_marks(header: bytes, names: set[bytes]) -> tuple[bytes, bool, bytes
     return rest, rest != header, tag[1].strip() if tag else b""
 
 
-def _without_tag(header: bytes, tag: bytes) -> bytes:
-    """Return the header without the tag before the Subject."""
+def _remove_tag(header: bytes, tag: bytes) -> bytes:
     subject = _pattern(rb"\n" + _SUBJECT).search(header)
     if not subject:
         return header

@@ -1,22 +1,21 @@
 """One message: its headers unchanged, the leaves of its MIME tree decoded to text.
 
-The standard library's email package is correct for valid mail and slow to start (its import
-alone costs as much as scoring a message); spam is seldom valid.  This reader never fails: whatever
-the bytes are, there is a message in them.  What cannot be parsed is text, what cannot be decoded is
-read as Windows-1252, every loop has a bound.
+The standard library's email package is correct for valid mail and slow to start (its import costs
+as much as scoring a message); spam is seldom valid.  This reader finds a message in any bytes:
+unparsable bytes are text, undecodable bytes are read as Windows-1252, every loop has a bound.
 
 Sources: RFC 2045 and 2046.
 """
 
 import re
-from itertools import pairwise, takewhile
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from nbspam.errors import SourceError
-from nbspam.names import MAILDIR_PARTS, is_url, unflagged
+from nbspam.names import MAILDIR_PARTS, remove_flags
 from nbspam.patterns import lazy_pattern
-from nbspam.reading.charsets import decode, decode_transfer, is_identity
-from nbspam.reading.compression import no_message, open_bytes, unpacked
+from nbspam.reading.charsets import decode, decode_transfer, decode_uu, is_identity
+from nbspam.reading.compression import open_bytes, unpack, why_not_a_message
 from nbspam.reading.header_fields import (
     HEAD,
     MIME_FIELDS,
@@ -28,31 +27,35 @@ from nbspam.reading.header_fields import (
     parameters_of,
     split_header,
 )
-from nbspam.reading.marks import is_known, unmarked
+from nbspam.reading.marks import is_known, remove_marks
 
 if TYPE_CHECKING:  # importing it takes 3 ms, and classifying one message does without
     from io import BufferedReader
     from pathlib import Path
 
-# Bounds.  A spammer chooses the input, so each is a limit on time and memory, far above the mail
-# in the corpora (deepest nesting 5, most parts 40).
-TEXT_LIMIT = 512 << 10  # characters of text, over all parts of a message
+# A spammer chooses the input, so these limits bound time and memory, far above the mail in the
+# corpora (deepest nesting 5, most parts 40).  A mail that exceeds a limit is never called ham.
+TEXT_LIMIT = 2 << 20  # characters of text, over all parts of a message
 DEPTH_LIMIT = 1_000  # multiparts inside one another
-_WORK_LIMIT = 128 << 20  # bytes looked through for parts: those of a deep tree many times
-_DECODING_WORK = 8  # a byte decoded costs as much as so many looked through
-PARTS_LIMIT = 200  # parts of one message that are read
-_DELIMITERS_LIMIT = 10_000  # of one multipart that are heeded: half the first, half the last
-BYTES_LIMIT = 16 << 20  # bytes of one message that are read
+PARTS_LIMIT = 1_000  # parts of one message, and of one multipart
+BYTES_LIMIT = 16 << 20  # bytes of one message
+_WORK_LIMIT = 128 << 20  # bytes searched for parts; each level of a tree searches its bytes again
+_DECODING_WORK = 8  # decoding a byte costs as much as searching this many bytes
 
 
 class Part(NamedTuple):
     """A leaf of the MIME tree."""
 
     content_type: str  # lower case, such as "text/html"
-    text: str  # decoded; empty for what is not text
+    text: str  # decoded; empty for a part without text
     is_html: bool = False  # whether mail readers and browsers show the text as a page
-    filename: str = ""  # empty if it has none
-    is_doubtful: bool = False  # whether mail programs show it on demand only, or another part
+    filename: str = ""
+    is_attached: bool = False  # whether mail programs show it on demand only
+    # Whether mail programs may not show it: it is in an attached message or attachment, or a
+    # related part that is not the shown part.
+    is_possibly_hidden: bool = False
+    # The number of the multipart/alternative that it is in, and of its version there.
+    version: tuple[int, int] | None = None
 
 
 class Message(NamedTuple):
@@ -60,9 +63,9 @@ class Message(NamedTuple):
 
     headers: list[Header]  # (name in lower case, value unfolded but not decoded), in order
     parts: list[Part]
-    limits: frozenset[str] = frozenset()  # the names of the bounds that it met
-    problem: str = ""  # why the bytes are no message, and what to do; then all else is empty
-    head: bytes = b""  # the beginning of a mail as it came, which may be read more strictly
+    limits: frozenset[str] = frozenset()  # the names of the exceeded limits
+    problem: str = ""  # why the bytes are not a message, with the remedy; all else is empty then
+    head: bytes = b""  # the unchanged start of a mail, for readers that are more strict
 
     @property
     def is_empty(self) -> bool:
@@ -75,74 +78,52 @@ class Message(NamedTuple):
 
 
 FROM_LINE = lazy_pattern(rb">?From \S+ +(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [^\n]*\d:\d\d[^\n]*\n?")
-# Lines that may precede a header: blank lines, From_ lines of an mbox, of UUCP and of a mail that
-# was piped twice.  And a few odd lines, if several fields of every mail follow.
+# Lines that may precede a header: blank lines, and From_ lines of an mbox, of UUCP or of a mail
+# that was piped twice; also a few odd lines, if several usual fields follow.
 _BEFORE = lazy_pattern(rb"(?:[ \t]*\n|>*From [^\n]*\n)+")
-_MAY_BEGIN = b"\n", b" ", b"\t", b">", b"From "  # tried first: to compile a pattern takes longer
-_ODD_LINES, _ODD_LIMIT, _FIELDS_AFTER = 3, 1_000, 2  # lines, bytes of one, fields
+_BEFORE_STARTS = b"\n", b" ", b"\t", b">", b"From "  # tried first, to save compiling a pattern
+_ODD_LINES, _ODD_LIMIT, _FIELDS_AFTER = 3, 1_000, 2  # lines, bytes of a line, usual fields
 _USUAL = frozenset("from to subject date message-id received return-path mime-version".split())
 # Apple Mail's .emlx: how many bytes the message has, the message, and a property list.
 _EMLX = lazy_pattern(rb"(\d{1,10})[ \t]*\n")
 _PLIST = lazy_pattern(rb"\s*<\?xml[^>]*>\s*<!DOCTYPE plist")
-_ORIGINAL = b"x-spam-type"
-_REPORTING = "x-spam-", "x-amavis-"
-# Received fields of a filter, which writes the report, and of machines that mail came from.  Fields
-# above the filter's were written here; if they name another machine, a sender wrote the report.
-# Otherwise a spam could attach a ham, and the ham would be classified.
-_FILTERING = lazy_pattern(r"\bwith SpamAssassin\b|\bamavisd")
-_FETCHING = lazy_pattern(r"\bwith (?:IMAP|POP3|LMTP|local)\b")
-_ADDRESS = lazy_pattern(
-    r"(?<![\d.])(?!127\.|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.)\d{1,3}(?:\.\d{1,3}){3}(?![\d.])"
-    r"|\[(?:IPv6:)?(?!::1\])[0-9a-f]*:[0-9a-f:]+\]",
-    re.IGNORECASE,
-)
-_REPORTS_LIMIT = 4  # of a message in a report in a report
 _FILE_MARK = lazy_pattern(rb"\r?\n(?:\xff\xfe|\xfe\xff|\xef\xbb\xbf)")
 
 
 def parse_text(text: str) -> Message:
-    """Return a message that is plain text, as a table's row or a line of a file is."""
+    """Parse a message that is plain text, such as a table's row or a line of a file."""
     return _text_message(text, set())
 
 
 def _text_message(text: str, limits: set[str]) -> Message:
     is_page = is_html("", "", text)
-    [text] = fitted([text], [is_page], TEXT_LIMIT, limits)
+    [text] = _fit_to_limit([text], [False], limits)
     return Message([], [Part("text/plain", text, is_page)], frozenset(limits))
 
 
 def parse(raw: bytes, marks: tuple[str, ...] = (), name: str = "") -> Message:
-    """Return the message in `raw`, whatever it holds; never raises.
+    """Parse any bytes as a message; never raises.
 
-    raw: a mail with its headers, or plain text; perhaps compressed.  Lines before the header are
-    left out (but "From 9 on I am free" is a text), and so are nbspam's own marks.  The message of a
-    spam filter's report is the original that it has attached.
-    marks: headers that are marks whatever their value.  name: of the file.
+    raw: a mail with its headers, or plain text; may be compressed.  Lines before the header are
+    left out (but "From 9 on I am free" is a text), and so are nbspam's own marks.
+    marks: headers that are marks whatever their value.  name: the file's name.
     Reads at most BYTES_LIMIT bytes and TEXT_LIMIT characters of text.
     """
-    raw = unpacked(raw, BYTES_LIMIT)
+    raw = unpack(raw, BYTES_LIMIT)
     limits = {"bytes"} if len(raw) >= BYTES_LIMIT else set()
-    data = raw = _without_plist(unmarked(raw[:BYTES_LIMIT], marks))
+    data = raw = _strip_plist(remove_marks(raw[:BYTES_LIMIT], marks))
     # nbspam adds an empty line after its marks to a text without a header.
     if _FILE_MARK.match(raw):
         raw = raw.lstrip(b"\r\n")
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):  # a file saved as "Unicode"
         raw = raw.decode("utf-16", "replace").encode("utf-8")
-    raw = _lf(raw)
+    raw = _normalize_line_ends(raw)
     headers, body = _split_mail(raw, limits)
-    for _ in range(_REPORTS_LIMIT):
-        if _ORIGINAL not in body or not (original := _original(headers, body)):
-            break
-        inner, rest = _split_mail(original, limits)
-        if not inner:
-            break
-        headers, body = inner, rest
     if not headers:
-        text = raw
-        if from_line := FROM_LINE.match(raw):
-            text = raw[from_line.end() :]
+        from_line = FROM_LINE.match(raw)
+        text = raw[from_line.end() :] if from_line else raw
         decoded = decode(text.lstrip(b"\n"), "")
-        if problem := no_message(data, decoded, name):
+        if problem := why_not_a_message(data, decoded, name):
             return Message([], [], problem=problem)
         return _text_message(decoded, limits)
     parts = mime_parts(headers, body, limits)
@@ -150,20 +131,20 @@ def parse(raw: bytes, marks: tuple[str, ...] = (), name: str = "") -> Message:
 
 
 def is_mail(sample: bytes) -> bool:
-    """Return whether a file that begins with `sample` begins with a mail's header."""
-    return bool(_split_mail(_lf(sample), set())[0])
+    """Return whether a file starts with a mail's header; sample: its first bytes."""
+    return bool(_split_mail(_normalize_line_ends(sample), set())[0])
 
 
 def problem_of(content: bytes, name: str) -> str:
-    """Return why the content of a file is no message, and what to do; "" if it is one.
+    """Describe why a file is not a message, with the remedy; "" for a message.
 
-    content: all of it, or its first bytes.
+    content: the whole content, or its first bytes.
     """
     return "" if is_mail(content) else parse(content, name=name).problem
 
 
-def _lf(raw: bytes) -> bytes:
-    """Return `raw` without a byte order mark, its lines ended by LF alone."""
+def _normalize_line_ends(raw: bytes) -> bytes:
+    """Remove a byte order mark, and end all lines with LF."""
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     if b"\r" in raw:  # CRLF, CRLF written as text once more, and the bare CR of old Macintoshes
         raw = raw.replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -171,25 +152,25 @@ def _lf(raw: bytes) -> bytes:
 
 
 def _split_mail(raw: bytes, limits: set[str]) -> tuple[list[Header], bytes]:
-    """Return the header and the body of a mail; of other bytes no header."""
-    if raw.startswith(_MAY_BEGIN) and (before := _BEFORE.match(raw)):
+    """Split a mail into header and body; the header of other bytes is []."""
+    if raw.startswith(_BEFORE_STARTS) and (before := _BEFORE.match(raw)):
         raw = raw[before.end() :]
     headers, body = split_header(raw, limits)
     if any(is_known(name) for name, _ in headers):
         return headers, body
-    at = 0
+    end = 0
     for _ in range(_ODD_LINES):
-        begin, at = at, raw.find(b"\n", at, at + _ODD_LIMIT) + 1
-        if not at or min(raw[begin:at]) < 9:  # as in an archive
+        start, end = end, raw.find(b"\n", end, end + _ODD_LIMIT) + 1
+        if not end or min(raw[start:end]) < 9:  # binary, such as an archive
             break
-        headers, body = split_header(raw[at:], limits)
+        headers, body = split_header(raw[end:], limits)
         if len({name for name, _ in headers} & _USUAL) >= _FIELDS_AFTER:
             return headers, body
     return [], raw
 
 
-def _without_plist(raw: bytes) -> bytes:
-    """Return the message of an .emlx file; other bytes unchanged."""
+def _strip_plist(raw: bytes) -> bytes:
+    """Extract the message of an .emlx file; return other bytes unchanged."""
     if raw[:1].isdigit() and (first := _EMLX.match(raw)):
         end = first.end() + int(first[1])
         if _PLIST.match(raw, end):
@@ -197,42 +178,25 @@ def _without_plist(raw: bytes) -> bytes:
     return raw
 
 
-def _original(headers: list[Header], body: bytes) -> bytes:
-    """Return the message that SpamAssassin or amavis has attached to its report; b"" if none.
-
-    A report has two parts: a text, and the original as message/rfc822 (`report_safe 1`) or as text
-    (`report_safe 2`).
-    """
-    received = (value for name, value in headers if name == "received")
-    above = takewhile(lambda value: not _FILTERING.search(value), received)
-    if any(_ADDRESS.search(value) and not _FETCHING.search(value) for value in above):
-        return b""
-    if not any(name.startswith(_REPORTING) or "SpamAssassin" in value for name, value in headers):
-        return b""
-    parts = _children(_node(headers, body, 0), set())
-    if len(parts) != 2 or parts[1].parameters.get("x-spam-type") != "original":
-        return b""
-    return decode_transfer(parts[1].body, parts[1].encoding, set())
-
-
-def attached(raw: bytes) -> list[bytes]:
-    """Return the messages that are attached to a mail, as they were forwarded."""
+def extract_attached(raw: bytes) -> list[bytes]:
+    """Extract the messages attached to a mail: forwarded messages, and those in filter reports."""
     limits: set[str] = set()
     messages: list[bytes] = []
-    nodes = [_node(*_split_mail(_lf(unpacked(raw, BYTES_LIMIT)), limits), 0)]
+    nodes = [_node(*_split_mail(_normalize_line_ends(unpack(raw, BYTES_LIMIT)), limits), 0)]
     while nodes and len(messages) < PARTS_LIMIT:
         node = nodes.pop()
-        if node.content_type == _MESSAGE or node.filename.lower().endswith(".eml"):
+        is_original = node.parameters.get("x-spam-type") == "original"  # a filter's report
+        if is_original or node.content_type == _MESSAGE or node.filename.lower().endswith(".eml"):
             messages.append(decode_transfer(node.body, node.encoding, limits))
         elif node.content_type.startswith("multipart/") and node.depth < DEPTH_LIMIT:
-            nodes += reversed(_children(node, limits))
+            nodes += reversed(_children(node, 0, limits))
     return messages
 
 
 class RawMessage(NamedTuple):
-    """One message of a source, before it is parsed.
+    """A message of a source, before it is parsed.
 
-    A file is named, not read: the process that tokenizes it opens it.
+    Contains a file's path, not its content: the process that tokenizes the file opens it.
     """
 
     source: str  # a path, `path:line` of a row, `path:number` in an mbox, "-", `row:0`, `pair:0`
@@ -240,7 +204,7 @@ class RawMessage(NamedTuple):
     content: "bytes | str | Path"  # a mail; plain text; a file with one message
 
     def message(self) -> Message:
-        """Return the message, parsed; raises SourceError when its file cannot be read."""
+        """Parse the message; raises SourceError when its file cannot be read."""
         content = self.content
         if isinstance(content, str):
             return parse_text(content)
@@ -261,19 +225,17 @@ class RawMessage(NamedTuple):
 
 
 def open_message(path: "Path") -> "BufferedReader":
-    """Open a file of one message, decompressed; one of a Maildir also by its new name.
+    """Open a file with one message, decompressed; in a Maildir also under a new name.
 
-    Mail programs set flags, which renames it, while a folder is read.  Raises OSError.
+    Mail programs set flags, which renames files, while a folder is read.  Raises OSError.
     """
     try:
         return open_bytes(path)
     except FileNotFoundError:
-        if is_url(path):
-            raise
-        base = unflagged(path.name)
+        base = remove_flags(path.name)
         for part in MAILDIR_PARTS if path.parent.name in MAILDIR_PARTS else ():
             for other in path.parent.with_name(part).iterdir():
-                if other.name.startswith(base) and unflagged(other.name) == base:
+                if other.name.startswith(base) and remove_flags(other.name) == base:
                     return open_bytes(other)
         raise
 
@@ -285,11 +247,11 @@ class Identity(NamedTuple):
     """The identity of a message in a log."""
 
     message_id: str = ""  # as `message_id` returns it
-    size: int | None = None  # bytes, as they are on the disk; None of a row or line of text
+    size: int | None = None  # bytes on the disk; None for a row or line of text
 
 
 def identity(raw: RawMessage) -> Identity:
-    """Return a message's identity; an empty one for plain text, or a file that cannot be read."""
+    """Identify a message; the identity of plain text and of an unreadable file is empty."""
     content = raw.content
     if isinstance(content, str):
         return Identity()
@@ -306,14 +268,24 @@ def identity(raw: RawMessage) -> Identity:
 
 
 class _Node(NamedTuple):
-    """A part that is not decoded yet, and may have parts."""
+    """A part before decoding, which may have parts."""
 
     content_type: str
     parameters: dict[str, str]
     fields: dict[str, str]
     body: bytes
     depth: int = 0
-    is_doubtful: bool = False
+    is_possibly_hidden: bool = False
+    version: tuple[int, int] | None = None
+    is_contained: bool = False  # whether it is, or is in, a container that may be read in part only
+
+    @property
+    def is_attached(self) -> bool:
+        """Whether mail programs show it on demand only; a mail's root is always shown."""
+        disposition = self.fields.get("content-disposition", "").lower()
+        is_inline = not disposition or disposition.startswith("inline")
+        is_shown = self.content_type in _SHOWN or self.content_type.startswith("multipart/")
+        return self.depth > 0 and not (is_inline and is_shown)
 
     @property
     def filename(self) -> str:
@@ -324,16 +296,27 @@ class _Node(NamedTuple):
         return decode_words(self.parameters["name"]) if "name" in self.parameters else ""
 
     @property
+    def is_container(self) -> bool:
+        """Whether it may have a text that can be read in part only."""
+        is_named = self.filename.lower() in ("winmail.dat", "smime.p7m")
+        return is_named or self.content_type in _CONTAINERS | {"application/pgp-encrypted"}
+
+    @property
     def encoding(self) -> str:
         return self.fields.get("content-transfer-encoding", "")
 
 
 _MESSAGE = "message/rfc822"
 _PAGE_TYPES = frozenset({"text/html", "application/xhtml+xml"})
-_READABLE = frozenset({"text/plain", "text/html", "application/xhtml+xml"})
-# Types that mail programs show unasked; the Subject of an inner message is a part, too.
-_SHOWN = _READABLE | {"text/enriched", "text/richtext", _MESSAGE}
+# Types that mail programs show without a click.
+_SHOWN = _PAGE_TYPES | {"text/plain", "text/enriched", "text/richtext"}
 _TEXTUAL = frozenset({"application/xhtml+xml", "application/xml"})
+# Containers with a text that mail programs show: S/MIME's signed mail, Outlook's winmail.dat.
+_CONTAINERS = frozenset(
+    f"application/{name}" for name in ("pkcs7-mime", "x-pkcs7-mime", "ms-tnef", "vnd.ms-tnef")
+)
+_TEXT_IN_BYTES = lazy_pattern(rb"[\t\n -~\x80-\xff]{4,}")
+_UU_BEGIN = lazy_pattern(rb"^begin [0-7]{3,4} [^\n]*\n(?=[ -`]{2})", re.MULTILINE)
 # Lines that are joined without a blank: of calendars and cards (RFC 5545), of DelSp (RFC 3676).
 _FOLDED = frozenset("text/calendar text/vcard text/x-vcard text/directory".split())
 _FOLD = lazy_pattern(r"\r?\n[ \t]")
@@ -346,127 +329,183 @@ _PAGE_BEGINS = lazy_pattern(
 _ANY_DELIMITER = lazy_pattern(
     rb"(?:\A|\n)--[^\n]{1,200}\n(?=content-[a-z-]{1,30}[ \t]{0,9}:)", re.IGNORECASE
 )
-_DELIMITER_AND_TYPE = lazy_pattern(
-    rb"\n--[^\n]{1,200}\n(?:content-[a-z-]{1,30}[ \t]{0,9}:[^\n]*+\n){0,5}", re.IGNORECASE
-)
 
 
 def mime_parts(headers: list[Header], body: bytes, limits: set[str]) -> list[Part]:
     """Return the leaves of the MIME tree in reading order.
 
-    limits: gets the names of the limits that were met: "parts", "depth", "text", "header",
-    "encoding".
+    limits: receives the names of exceeded limits, such as "parts".
     """
     leaves = _leaves(_node(headers, body, 0), limits)
-    if len(leaves) > PARTS_LIMIT:
-        limits.add("parts")
-        leaves = _sampled(leaves)
     names = [leaf.filename for leaf in leaves]
     texts = [_text(leaf, name, limits) for leaf, name in zip(leaves, names, strict=True)]
-    kinds = [leaf.content_type for leaf in leaves]
-    pages = list(map(is_html, kinds, names, texts))
-    texts = fitted(texts, pages, TEXT_LIMIT, limits)
-    return list(map(Part, kinds, texts, pages, names, map(_is_doubtful, leaves)))
+    read = [t for leaf, t in zip(leaves, texts, strict=True) if not leaf.is_contained]
+    if len(read) < len(texts) and not any(map(str.strip, read)):
+        limits.add("container")
+    are_attached = [leaf.is_attached for leaf in leaves]
+    return [
+        Part(
+            leaf.content_type,
+            text,
+            is_html(leaf.content_type, name, text),
+            name,
+            is_attached,
+            leaf.is_possibly_hidden,
+            leaf.version,
+        )
+        for leaf, name, text, is_attached in zip(
+            leaves, names, _fit_to_limit(texts, are_attached, limits), are_attached, strict=True
+        )
+    ]
 
 
-def _is_doubtful(leaf: _Node) -> bool:
-    disposition = leaf.fields.get("content-disposition", "").lower()
-    is_attached = disposition.startswith("attachment") or leaf.content_type not in _SHOWN
-    return leaf.is_doubtful or (is_attached and leaf.depth > 0)
+def _fit_to_limit(texts: list[str], are_attached: list[bool], limits: set[str]) -> list[str]:
+    """Cut the texts to TEXT_LIMIT characters in all, keeping a long text's start and end.
+
+    Attached texts get the rest of the limit.  Cutting them does not count as exceeding it, because
+    their words never count for ham.
+    """
+    if sum(map(len, texts)) <= TEXT_LIMIT:
+        return texts
+    fitted, remaining = texts.copy(), TEXT_LIMIT
+    for is_attached in (False, True):
+        indices = [i for i, flag in enumerate(are_attached) if flag is is_attached]
+        if sum(len(texts[i]) for i in indices) > remaining:
+            if not is_attached:
+                limits.add("text")
+            half = remaining // (2 * len(indices))
+            for i in indices:
+                if len(texts[i]) > 2 * half:
+                    fitted[i] = texts[i][:half] + texts[i][len(texts[i]) - half :]
+        remaining -= sum(len(fitted[i]) for i in indices)
+    return fitted
 
 
 def is_html(content_type: str, filename: str, text: str) -> bool:
-    """Return whether a text is HTML, by its type, its file's name or its beginning."""
+    """Return whether a text is HTML, by its type, its file's name or its first tag."""
     if content_type in _PAGE_TYPES or (filename and _HTML_NAME.search(filename)):
         return True
     return text[:201].lstrip().startswith("<") and _PAGE_BEGINS.match(text) is not None
 
 
-def _sampled(leaves: list[_Node]) -> list[_Node]:
-    """Return PARTS_LIMIT leaves in order.
-
-    Of those that may be text a third are the first, a third the last and a third the longest of the
-    others; if there are fewer, the first others besides.
-    """
-    texts = [i for i, leaf in enumerate(leaves) if _may_be_text(leaf) and not leaf.body.isspace()]
-    third = PARTS_LIMIT // 3
-    between = sorted(texts[third:-third], key=lambda i: len(leaves[i].body), reverse=True)
-    places = {*texts[:third], *texts[-third:], *between[: PARTS_LIMIT - 2 * third]}
-    others = (i for i in range(len(leaves)) if i not in places)
-    places.update(i for i, _ in zip(others, range(PARTS_LIMIT - len(places)), strict=False))
-    return [leaves[i] for i in sorted(places)]
-
-
 def _leaves(root: _Node, limits: set[str]) -> list[_Node]:
-    """Return the leaves in reading order; there is a stack, so that depth cannot hurt.
+    """Return the leaves in reading order; uses a stack, so that deep nesting does no harm.
 
     The Subject of a message within the message is a leaf.
     """
     leaves: list[_Node] = []
-    stack, work = [root], 0  # bytes looked through
+    stack, work = [root], 0  # bytes searched
     while stack:
+        if len(leaves) == PARTS_LIMIT:
+            limits.add("parts")
+            break
         node = stack.pop()
         body, media_type = node.body, node.content_type
         is_multipart, is_message = media_type.startswith("multipart/"), media_type == _MESSAGE
-        work += len(body) * is_multipart
-        is_deep = node.depth >= DEPTH_LIMIT or work > _WORK_LIMIT
-        if is_deep and (is_multipart or is_message):
+        is_container = media_type in _CONTAINERS or (
+            media_type == "text/plain" and b"begin " in body
+        )
+        work += len(body) * (is_multipart + _DECODING_WORK * is_container)
+        is_last = len(leaves) == PARTS_LIMIT - 1
+        is_deep = node.depth >= DEPTH_LIMIT or work > _WORK_LIMIT or is_last
+        if is_deep and (is_multipart or is_message or is_container):
             limits.add("depth")
         if is_multipart:
-            # Its boundary may be missing or not used.
-            nodes = ([] if is_deep else _children(node, limits)) or _flat(node, limits)
+            # The boundary may be missing, or not used in the body.
+            nodes = [] if is_deep else _children(node, len(leaves), limits)
+            nodes = nodes or _parts_by_delimiter(node, limits)
             stack += reversed(nodes)
             if not nodes:
                 leaves.append(node._replace(content_type="text/plain"))
         elif is_message and not is_deep:
-            if not is_identity(node.encoding):  # RFC 2046 allows none
+            if not is_identity(node.encoding):  # although RFC 2046 forbids encodings here
                 work += _DECODING_WORK * len(body)
-                body = decode_transfer(body[: 4 * TEXT_LIMIT], node.encoding, limits)
+                body = decode_transfer(body, node.encoding, limits)
             work += len(body)
             headers, body = split_header(body, limits)
-            subject = decode_words(_value(headers, "subject"))
-            leaves.append(_Node(_MESSAGE, {}, {}, subject.encode("utf-8", "replace")))
-            stack.append(_node(headers, body, node.depth + 1))
+            subject = decode_words(_value(headers, "subject")).encode("utf-8", "replace")
+            node = node._replace(is_possibly_hidden=True)
+            leaves.append(node._replace(parameters={}, fields={}, body=subject))
+            stack.append(_inherit_doubt(node, _node(headers, body, node.depth + 1)))
         else:
+            node = node._replace(is_contained=node.is_contained or node.is_container)
             leaves.append(node)
+            if is_container and not is_deep:
+                stack += [
+                    _inherit_doubt(node, inner) for inner in _parts_in_container(node, limits)
+                ]
     return leaves
+
+
+def _parts_in_container(container: _Node, limits: set[str]) -> list[_Node]:
+    """Return the part in a container other than a multipart: uuencoded lines, or binary data."""
+    data = decode_transfer(container.body, container.encoding, limits)
+    if container.content_type not in _CONTAINERS:
+        if not _UU_BEGIN.search(data):
+            return []
+        inside, attached = decode_uu(data, limits), {"content-disposition": "attachment"}
+        kind = "application/octet-stream" if b"\0" in inside else "text/plain"
+        return [_Node(kind, {}, attached, inside, container.depth + 1)]
+    data = b"\n".join(_TEXT_IN_BYTES.findall(_normalize_line_ends(data)))
+    headers, body = split_header(data[max(0, data.find(b"Content-Type:")) :], limits)
+    inner = _node(headers, body, container.depth + 1)
+    return [inner._replace(is_possibly_hidden=container.is_attached)]
+
+
+def _inherit_doubt(outer: _Node, inner: _Node) -> _Node:
+    """Copy the outer part's doubt, version and container to an inner part."""
+    return inner._replace(
+        is_possibly_hidden=inner.is_possibly_hidden or outer.is_possibly_hidden,
+        version=outer.version or inner.version,
+        is_contained=outer.is_contained,
+    )
 
 
 def _value(headers: list[Header], name: str) -> str:
     return next((value for key, value in headers if key == name), "")
 
 
-def _children(node: _Node, limits: set[str]) -> list[_Node]:
-    """Return the parts of a multipart that its boundary shows.
+def _children(node: _Node, number: int, limits: set[str]) -> list[_Node]:
+    """Split a multipart by its boundary, and set the doubt about each part.
 
-    Parts that mail programs do not show are doubtful: of alternatives all but the last that is text
-    (RFC 2046, 5.1.4), of related parts all but the root (RFC 2387).
+    number: identifies the multipart in the message, except multiparts inside it.
     """
     default = _MESSAGE if node.content_type == "multipart/digest" else "text/plain"
     segments = _split_parts(node.body, node.parameters, limits)
     parts = [split_header(segment, limits, is_part=True) for segment in segments]
     nodes = [_node(*part, node.depth + 1, default) for part in parts]
-    shown = None
     if node.content_type == "multipart/related":
-        start = node.parameters.get("start", "")
         ids = [_value(headers, "content-id") for headers, _ in parts]
-        shown = ids.index(start) if start and start in ids else 0
+        shown = _shown_related(nodes, ids, node.parameters.get("start", ""))
+        nodes = [child._replace(is_possibly_hidden=shown != {i}) for i, child in enumerate(nodes)]
     elif node.content_type == "multipart/alternative":
-        for i, child in enumerate(nodes):
-            if child.content_type in _READABLE or child.content_type.startswith("multipart/"):
-                shown = i
-    return [
-        child._replace(is_doubtful=node.is_doubtful or shown not in (None, i))
-        for i, child in enumerate(nodes)
+        nodes = [child._replace(version=(number, i)) for i, child in enumerate(nodes)]
+    # Alternatives in an alternative are too rare to compare them.
+    is_nested = node.content_type == "multipart/alternative" and node.version is not None
+    if node.is_attached or is_nested:
+        node = node._replace(is_possibly_hidden=True)
+    return [_inherit_doubt(node, child) for child in nodes]
+
+
+def _shown_related(nodes: list[_Node], ids: list[str], start: str) -> set[int]:
+    """Return the parts that mail programs show for a multipart/related.
+
+    The first part (RFC 2387), the part that `start` names, or the first page.
+    """
+    pages = [
+        i
+        for i, node in enumerate(nodes)
+        if node.content_type in _PAGE_TYPES or node.content_type.startswith("multipart/")
     ]
+    return {0, *pages[:1], *([ids.index(start)] if start in ids else [])}
 
 
 def _node(headers: list[Header], body: bytes, depth: int, default: str = "text/plain") -> _Node:
-    """Return a part with its MIME fields, its type and the parameters of the type.
+    """Make a part with its MIME fields, its type and the type's parameters.
 
-    Mail readers differ in which of several fields of one name they use: here it is the first,
-    unless only a later one makes sense of the body.
-    default: its type if its header has none.
+    Mail readers differ about repeated fields: this one uses the first field, unless only a later
+    field makes sense of the body.
+    default: the type of a part without Content-Type.
     """
     fields: dict[str, str] = {}
     types: list[str] = []
@@ -491,22 +530,23 @@ def _node(headers: list[Header], body: bytes, depth: int, default: str = "text/p
     return _Node(*described, fields, body, depth)
 
 
-def _flat(node: _Node, limits: set[str]) -> list[_Node]:
-    """Return what looks like a part of a body, at any depth, except multiparts.
+def _parts_by_delimiter(node: _Node, limits: set[str]) -> list[_Node]:
+    """Find everything in a body that looks like a part, at any depth, except multiparts.
 
-    Mail readers show such parts if the claimed boundary is wrong or the tree is deep.
+    Some mail programs show such parts if the claimed boundary is wrong or the tree is deep.
     """
-    starts = [match.end() for match in _ANY_DELIMITER.finditer(node.body)]
-    if len(starts) > _DELIMITERS_LIMIT:
+    node = node._replace(is_possibly_hidden=True)
+    delimiters = islice(_ANY_DELIMITER.finditer(node.body), PARTS_LIMIT + 1)
+    starts = [match.end() for match in delimiters]
+    if len(starts) > PARTS_LIMIT:
         limits.add("parts")
-        half = _DELIMITERS_LIMIT // 2
-        starts = starts[:half] + starts[-half:]
+        starts.pop()
     nodes = []
     for start, end in pairwise([*starts, len(node.body)]):
         headers, inside = split_header(node.body[start:end], limits)
         kind, _ = content_type(_value(headers, "content-type"), "text/plain")
         if not kind.startswith("multipart/"):
-            nodes.append(_node(headers, inside, node.depth))
+            nodes.append(_inherit_doubt(node, _node(headers, inside, node.depth + 1)))
     return nodes
 
 
@@ -515,7 +555,7 @@ def _may_be_text(leaf: _Node) -> bool:
 
 
 def _text(leaf: _Node, filename: str, limits: set[str]) -> str:
-    """Return the text of a leaf; empty if it has none."""
+    """Decode the text of a leaf; "" for a leaf without text."""
     if not _may_be_text(leaf):
         is_page = _HTML_NAME.search(filename) is not None
         if not is_page and leaf.content_type == "application/octet-stream":
@@ -532,173 +572,29 @@ def _text(leaf: _Node, filename: str, limits: set[str]) -> str:
 
 
 def _split_parts(body: bytes, parameters: dict[str, str], limits: set[str]) -> list[bytes]:
-    """Return the parts between the boundary's delimiter lines; empty if there are none.
+    """Split a body at the boundary's delimiter lines; [] without such lines.
 
-    Without an end delimiter, the last part ends with the body.
+    A delimiter is `--boundary` on a line of its own; a longer word that starts with it (such as the
+    boundary of an inner multipart) is text.  Without an end delimiter, the last part ends with the
+    body.  If there are too many parts, the middle parts are read as one text.
     """
     boundary = parameters.get("boundary", "").rstrip()
     if not boundary:
         return []
     sign = b"\n--" + boundary.encode("utf-8", "replace")
-    body = b"\n" + body
-    first, last, is_cut = _delimiters(body, sign)
-    parts: list[bytes] = []
-    for (_, end, is_last), (following, _, _) in pairwise(first + last):
-        if is_last:
-            break
-        parts.append(body[end:following])
-    if is_cut:
+    half = PARTS_LIMIT // 2
+    *pieces, rest = (b"\n" + body).split(sign, half)
+    pieces += rest.rsplit(sign, half)
+    if len(pieces) > 2 * half and sign in pieces[half]:
         limits.add("parts")
-        if len(parts) >= len(first) > 0:  # many parts are one
-            parts[len(first) - 1] = _DELIMITER_AND_TYPE.sub(b"\n", parts[len(first) - 1])
-    return parts
-
-
-_Delimiter = tuple[int, int, bool]  # a line between two parts: its start and end; whether the last
-
-
-def _delimiters(body: bytes, sign: bytes) -> tuple[list[_Delimiter], list[_Delimiter], bool]:
-    """Return a body's first and last delimiters, its end the last, and whether some are left out.
-
-    A delimiter is `--boundary` on a line of its own; a longer word that begins with it (such as the
-    boundary of an inner multipart) is text.
-    """
-
-    def at_line(at: int) -> list[_Delimiter]:
-        after = at + len(sign)
-        line_end = body.find(b"\n", after)
-        line_end = len(body) if line_end < 0 else line_end
-        rest = body[after:line_end].strip()
-        return [(at, line_end + 1, bool(rest))] if rest in (b"", b"--") else []
-
-    first: list[_Delimiter] = []
-    at = body.find(sign)
-    for _ in range(_DELIMITERS_LIMIT // 2):
-        if at < 0:
+    parts: list[list[bytes]] = []
+    for piece in pieces[1:]:
+        line, _, content = piece.partition(b"\n")
+        line = line.strip()
+        if line == b"--":
             break
-        first += (delimiter := at_line(at))
-        at = -1 if delimiter and delimiter[0][2] else body.find(sign, at + len(sign))
-    last: list[_Delimiter] = [(len(body), len(body), True)]
-    end = len(body)
-    for _ in range(_DELIMITERS_LIMIT // 2 if at >= 0 else 0):
-        end = body.rfind(sign, at, end)
-        if end < 0:
-            break
-        last += at_line(end)
-    return first, last[::-1], min(at, end) >= 0 and body.find(sign, at, end) >= 0
-
-
-# A text too long to be read whole is sampled.  Markup that shows nothing (comments, scripts,
-# blanks, bare tags) is removed first, so it cannot push a text beyond a limit.  If the rest is
-# still too long, its beginning, its end and some pieces between them are read.
-
-SOURCE_LIMIT = 4 << 20  # characters of one text that are looked through for markup
-_SHEET_LIMIT = 32 << 10  # characters of the beginning and of the end of a style sheet
-_VALUE_LIMIT = 300  # characters of an attribute, the last ones
-_PIECES = 16  # from between the beginning and the end
-_EDGE = 200  # characters in which a piece may begin later, with a word or a tag
-
-# As browsers have them: a comment; what is behind a tag's name, up to its >; the end of a closing
-# tag.  None is tried twice at a place, whatever its length.
-COMMENT = r"<!--(?:-?>|.*?(?:--!?>|\Z))"
-ATTRIBUTES = r"(?![^\s/>])(?:[^>\"']++|\"[^\"]*+\"|'[^']*+'|[\"'])*+"
-END = r"(?![^\s/>])[^>]*+>?"
-_UNSEEN = lazy_pattern(
-    rf"{COMMENT}|<script{ATTRIBUTES}>?.*?(?:</script{END}|\Z)"
-    rf"|(<style{ATTRIBUTES}>?)(.*?)(</style{END}|\Z)",
-    re.IGNORECASE | re.DOTALL | re.ASCII,
-)
-_BARE_INLINE = lazy_pattern(
-    r"</?(?=[a-z])(?!(?:br|p|div|t[dhr]|table|tbody|li|[uo]l|dl|d[dt]|h[1-6]|hr|body|html|head|title|style"
-    r"|template|noframes|select|option|details|textarea|center|blockquote|pre|form|section)\b)"
-    r"[a-z][a-z0-9]{0,15}\s{0,9}/?>",
-    re.IGNORECASE,
-)
-_BARE_RUN = lazy_pattern(
-    r"(?:</?(?:p|div|center|br|span|section)\s{0,9}/?>\s{0,9}){3,}", re.IGNORECASE
-)
-# One pattern for both would be tried at each word: it took 91 ms for 2.4 MB, these take 42.
-_LONG_VALUE = lazy_pattern(r"=\s{0,9}(?:\"([^\"<>]{300,})\"|'([^'<>]{300,})')")
-_LONG_LOOK = lazy_pattern(
-    r"(style|class)\s{0,9}=\s{0,9}(?:\"([^\"<>]{300,})\"|'([^'<>]{300,})')", re.IGNORECASE
-)
-# Stands for the declarations that were cut off: they may hide text, or show it.
-_DOUBT = "opacity:calc(0)!important"
-_BLANKS = lazy_pattern(r"[\s\u200b-\u200f\u2060]{3,}")
-_BLANK_ENTITIES = lazy_pattern(r"(?:&(?:nbsp|zwnj|#160|#8203|#x200b);\s{0,9}){3,}", re.IGNORECASE)
-
-
-def fitted(texts: list[str], are_html: list[bool], most: int, limits: set[str]) -> list[str]:
-    """Return the texts cut to `most` characters in all, the longest first; adds to `limits`."""
-    if sum(map(len, texts)) <= most:
-        return texts
-    texts = [
-        _condensed(text, is_html, limits) if len(text) > most // len(texts) else text
-        for text, is_html in zip(texts, are_html, strict=True)
-    ]
-    room = _room(sorted(map(len, texts)), most)
-    if any(len(text) > room for text in texts):
-        limits.add("text")
-    return [sample(text, room) for text in texts]
-
-
-def _room(sizes: list[int], most: int) -> int:
-    """Return how much of each text fits: all of the short ones, and of the others alike.
-
-    sizes: in ascending order.
-    """
-    for i, size in enumerate(sizes):
-        share = most // (len(sizes) - i)
-        if size > share:
-            return share
-        most -= size
-    return sizes[-1] if sizes else 0
-
-
-def _condensed(text: str, is_html: bool, limits: set[str]) -> str:
-    """Return a text without the markup that shows nothing."""
-    if len(text) > SOURCE_LIMIT:
-        limits.add("text")
-        text = sample(text, SOURCE_LIMIT)
-    if is_html:
-        text = _UNSEEN.sub(_short_sheet, text)
-        text = _BARE_INLINE.sub("", text)
-        text = _LONG_LOOK.sub(_short_look, text)
-        text = _LONG_VALUE.sub(lambda m: f'="{(m[1] or m[2])[-_VALUE_LIMIT:]}"', text)
-        text = _BARE_RUN.sub("<p>", _BLANK_ENTITIES.sub("  ", text))
-    return _BLANKS.sub("  ", text)
-
-
-def _short_look(match: re.Match[str]) -> str:
-    end = (match[2] or match[3])[-_VALUE_LIMIT:] if match[1].lower() == "style" else ""
-    return f'style="{end};{_DOUBT}"'
-
-
-def _short_sheet(match: re.Match[str]) -> str:
-    if match[1] is None:
-        return ""
-    rules = match[2]
-    if len(rules) > 2 * _SHEET_LIMIT:
-        cut = f"</style><style>:is(*){{{_DOUBT}}}</style>{match[1]}"
-        rules = rules[:_SHEET_LIMIT] + cut + rules[-_SHEET_LIMIT:]
-    return f"{match[1]}{rules}{match[3]}"
-
-
-def sample(text: str, room: int) -> str:
-    """Return `room` characters of a text at most: half the beginning, a quarter the end."""
-    if len(text) <= room:
-        return text
-    head, tail = room // 2, room // 4
-    size = (room - head - tail) // _PIECES - 1
-    pieces = [text[:head]]
-    for i in range(_PIECES if size > 0 else 0):
-        start = head + (len(text) - head - tail) * i // _PIECES
-        pieces.append(_from_word(text[start : start + size]))
-    pieces.append(_from_word(text[len(text) - tail :] if tail else ""))
-    return "\n".join(pieces)[:room]
-
-
-def _from_word(piece: str) -> str:
-    """Return a piece from the beginning of its first whole tag or word on."""
-    tag = piece.find("<", 0, _EDGE)
-    return piece[tag:] if tag >= 0 else piece[piece.find(" ", 0, _EDGE) + 1 :]
+        if not line:
+            parts.append([content])
+        elif parts:
+            parts[-1] += [sign, piece]
+    return [b"".join(part) for part in parts]

@@ -1,7 +1,7 @@
 """The rows of a table of lines: TSV and CSV, well-formed or not, and JSON lines; all are streamed.
 
-A table's layout is decided by its beginning: of a file by all of it if need be, of a stream, which
-cannot be read twice, by the bytes that have come so far.
+The first lines of a table decide its layout; a file is read to its end if necessary.  A stream,
+which cannot be read twice, is decided by the bytes received so far.
 """
 
 import csv
@@ -15,22 +15,21 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from nbspam.names import normal_label
-from nbspam.reading.columns import Nested
+from nbspam.reading.columns import Nested, cell_class
 from nbspam.reading.compression import DerivedStream
-from nbspam.reading.lines import Decoding, Line, Opener, decoded_lines, decoding_of, filled
+from nbspam.reading.lines import Decoding, Line, Opener, decode_lines, decoding_of, nonblank_lines
 from nbspam.reading.source import PARQUET, ReadingOptions, Skips, Source, TableOptions, has_more
 
-TableRow = tuple[int, Sequence[str]]  # the line on which a row begins, and its cells
+TableRow = tuple[int, Sequence[str]]  # a row's first line number, and its cells
 
-SAMPLE_ROWS = 200  # rows in which the columns are searched
-SAMPLE_CHARACTERS = 1 << 20  # of those rows: a bound on memory
+SAMPLE_ROWS = 200  # rows by which the columns are found
+SAMPLE_CHARACTERS = 1 << 20  # in these rows; bounds the memory
 
 
 # The bytes of a table
 
-# Seconds from a stream's first bytes on in which its beginning is collected, if its rows are to be
-# classified as they come.  A pipe from a file brings 200 rows within a hundredth of a second.
+# Seconds after a stream's first bytes during which the sample is collected, if rows are classified
+# as they arrive.  A pipe from a file delivers 200 rows within 0.01 s.
 PATIENCE = 0.5
 _CHUNK = 1 << 16
 _FORMS = {".tab": "tsv", ".ndjson": "jsonl", ".xlsm": "xlsx"}
@@ -43,22 +42,21 @@ class Content(NamedTuple):
     name: str  # in errors, and in the names of its rows
     form: str  # "tsv", "csv", "jsonl", "json", "parquet" or "xlsx"
     decoding: Decoding
-    whole: Opener  # opens all bytes; those of a stream once
-    beginning: Opener  # opens the bytes by which the layout is decided
+    whole: Opener  # opens all bytes; a stream can be opened once
+    beginning: Opener  # opens the bytes that decide the layout
     is_cut: bool = False  # whether more bytes follow the beginning
 
     def first_lines(self) -> Generator[Line, None, None]:
-        """Yield the lines by which the layout is decided."""
-        return decoded_lines(self.name, self.beginning, self.decoding, Skips())
+        """Yield the lines that decide the layout."""
+        return decode_lines(self.name, self.beginning, self.decoding, Skips())
 
 
 def content_of(
     source: Source, form: str | None, options: ReadingOptions, patience: float = PATIENCE
 ) -> Content:
-    """Return the bytes of a table in a file, standard input or a pipe.
+    """Return the bytes of a table in a file, standard input or a pipe; note a guessed charset.
 
-    form: None for that of its name.  patience: as of `stream_content`.
-    Tells the user of a charset that was recognised.
+    form: None uses the form in the file's name.  patience: as in `stream_content`.
     """
     if not source.is_file:
         return stream_content(source, form or "", options, patience)
@@ -67,19 +65,19 @@ def content_of(
         form = "parquet"
     decoding = Decoding()
     if form not in _BINARY:
-        decoding = decoding_of(source.title, source.opened, options)
-    return Content(source.title, form, decoding, source.opened, source.opened)
+        decoding = decoding_of(source.title, source.open, options)
+    return Content(source.title, form, decoding, source.open, source.open)
 
 
 def stream_content(
     source: Source, form: str, options: ReadingOptions, patience: float | None
 ) -> Content:
-    """Return a stream's bytes; its beginning is read.
+    """Return a stream's bytes, after reading its beginning.
 
-    The beginning has SAMPLE_ROWS lines.  If the messages are to be classified as they come, it has
-    the lines of the first `patience` seconds, one at least.  patience: None waits for SAMPLE_ROWS.
+    The beginning has SAMPLE_ROWS lines; or, if messages are classified as they arrive, the lines of
+    the first `patience` seconds, at least one line.  patience: None waits for SAMPLE_ROWS.
     """
-    stream, name = source.opened(), source.title
+    stream, name = source.open(), source.title
     if options.live_input and patience is not None:
         options.live_input.stream = stream
     else:
@@ -94,19 +92,19 @@ def stream_content(
         is_cut, first = bool(piece), first + piece
         started = started or time.monotonic()
     beginning = first[: first.rfind(b"\n") + 1] if is_cut else first
-    came = io.BytesIO(first)
+    received = io.BytesIO(first)
 
     def read(n: int) -> bytes:
-        return came.read(n) or stream.read1(n)  # the bytes that have come, without waiting
+        return received.read(n) or stream.read1(n)  # the received bytes, without waiting
 
     def whole() -> io.BufferedReader:
         return io.BufferedReader(DerivedStream(read, stream), _CHUNK)
 
-    def begun() -> io.BufferedReader:
+    def open_beginning() -> io.BufferedReader:
         return io.BufferedReader(io.BytesIO(beginning))
 
-    decoding = Decoding() if form in _BINARY else decoding_of(name, begun, options)
-    return Content(name, form, decoding, whole, begun, is_cut)
+    decoding = Decoding() if form in _BINARY else decoding_of(name, open_beginning, options)
+    return Content(name, form, decoding, whole, open_beginning, is_cut)
 
 
 # Rows
@@ -117,18 +115,18 @@ _FAILURES_LIMIT = 20  # rows that fail before the table is read as one row per l
 _QUOTED = re.compile(r'"[^"]*"')
 _DELIMITERS = ",;\t|"
 _SEPARATOR = re.compile(r'"?sep=(.)"?', re.IGNORECASE)  # Excel's first line
-_PATHS, _DEPTH = 20, 6  # of the fields within an object that an error names
+_MAX_PATHS, _MAX_DEPTH = 20, 6  # inner fields of an object that an error names
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Cells(list[str]):
-    """The cells of a row that has other values than texts."""
+    """The cells of a row whose values are not all texts."""
 
-    values: Any = None  # in the order of the columns; of JSON lines, the object
+    values: Any = None  # in the columns' order; for JSON lines, the object
 
     @classmethod
     def of(cls, row: Iterable[Any], values: Any = None) -> "Cells":
-        """Return a row's cells; values: the row itself, if None."""
+        """Convert a row to cells; values: None for the row itself."""
         cells = cls(map(cell_text, row))
         cells.values = row if values is None else values
         return cells
@@ -137,18 +135,19 @@ class Cells(list[str]):
 class Layout(NamedTuple):
     """The layout of a table of lines."""
 
-    delimiter: str  # "" of JSON lines
+    delimiter: str  # "" for JSON lines
     is_quoted: bool = False
-    names: list[str] | None = None  # of the columns, where the format has them
+    names: list[str] | None = None  # column names, if the format has them
     n_above: int = 0  # lines above the table
 
 
 def layout_of(content: Content, options: TableOptions) -> Layout:
-    """Return the layout of a TSV, a CSV or JSON lines.
+    """Find the layout of a TSV, a CSV or JSON lines.
 
-    A CSV's delimiter is the one that Excel's `sep=;` names, else the one that most lines have, and
-    equally often; of several, the first in the first line.
-    The columns of JSON lines are the fields of the first rows, and inner fields of the user's.
+    Excel's `sep=;` names a CSV's delimiter.  Otherwise it is the mark that most lines have, and
+    have equally often; ties go to the mark that is first in the first line.
+    The columns of JSON lines are the fields of the first rows, and inner fields that the user
+    names.
     """
     lines = content.first_lines()
     if content.form == "jsonl":
@@ -156,7 +155,7 @@ def layout_of(content: Content, options: TableOptions) -> Layout:
         return Layout("", names=field_names([values for _, values in objects], options))
     delimiter = "\t"
     if content.form == "csv":
-        texts = [text for _, text in first_rows(filled(lines))]
+        texts = [text for _, text in first_rows(nonblank_lines(lines))]
         if named := _SEPARATOR.fullmatch(texts[0].strip(" ")) if texts else None:
             return Layout(named[1], is_quoted=True, n_above=1)
         sample = [_QUOTED.sub("", text) for text in texts]
@@ -172,12 +171,12 @@ def layout_of(content: Content, options: TableOptions) -> Layout:
 
 
 def _is_quoted_tsv(content: Content) -> bool:
-    """Return whether a TSV's quotes are those of CSV and do not belong to its texts.
+    """Return whether a TSV's quotes are CSV syntax and do not belong to its texts.
 
-    Many texts of the UCI SMS collection begin or end with a quote, and would run together as CSV.
-    So the quotes are CSV's only if the whole table is strict CSV, and needs them: every line begins
-    with one, or every quoted cell contains a quote, a tab or a line end.  Of a stream its beginning
-    decides, except a last row that is cut.
+    Many texts of the UCI SMS collection start or end with a quote, and would run together as CSV.
+    So quotes are CSV syntax only if the whole table is strict CSV and needs them: every line starts
+    with a quote, or every quoted cell contains a quote, a tab or a line end.  For a stream its
+    beginning decides, except a cut last row.
     """
 
     def has_quoted_cell(line: str) -> bool:
@@ -185,18 +184,18 @@ def _is_quoted_tsv(content: Content) -> bool:
 
     if not any(has_quoted_cell(line) for _, line in content.first_lines()):
         return False
-    seen = 0, 0, 0  # lines; those that begin with a quote; those in which a cell does
+    seen = 0, 0, 0  # lines; lines that start with a quote; lines in which a cell does
 
-    def counted() -> Iterator[str]:
+    def count_lines() -> Iterator[str]:
         nonlocal seen
         for _, line in content.first_lines():
             seen = seen[0] + 1, seen[1] + line.startswith('"'), seen[2] + has_quoted_cell(line)
             yield line
 
-    needed, whole = 0, seen  # up to the last whole row
+    needed, whole = 0, seen  # counts up to the last whole row
     csv.field_size_limit(CELL_LIMIT)
     try:
-        for cells in csv.reader(counted(), delimiter="\t", strict=True):
+        for cells in csv.reader(count_lines(), delimiter="\t", strict=True):
             needed += any('"' in cell or "\t" in cell or "\n" in cell for cell in cells)
             whole = seen
     except csv.Error as error:
@@ -210,7 +209,7 @@ S = TypeVar("S", bound=Sequence[str])
 
 
 def first_rows(rows: Iterator[tuple[int, S]]) -> Iterator[tuple[int, S]]:
-    """Yield the first lines or rows, in which the columns are searched."""
+    """Yield the first lines or rows, by which the columns are found."""
     left = SAMPLE_CHARACTERS
     for row in itertools.islice(rows, SAMPLE_ROWS):
         yield row
@@ -229,14 +228,14 @@ def rows_of(name: str, lines: Iterator[Line], layout: Layout, skips: Skips) -> I
     elif layout.is_quoted:
         yield from _csv_rows(name, lines, layout.delimiter, skips)
     else:
-        for number, line in filled(lines):
+        for number, line in nonblank_lines(lines):
             yield number, line.split(layout.delimiter)
 
 
 def _objects(
     table: str, lines: Iterator[Line], skips: Skips
 ) -> Iterator[tuple[int, dict[str, object]]]:
-    for number, line in filled(lines):
+    for number, line in nonblank_lines(lines):
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
@@ -249,7 +248,7 @@ def _objects(
 
 
 def are_json_lines(lines: list[str]) -> bool:
-    """Return whether each line is a JSON object, so that the text is no JSON document."""
+    """Return whether each line is a JSON object, so that the text is not one JSON document."""
     try:
         return bool(lines) and all(isinstance(json.loads(line), dict) for line in lines)
     except (ValueError, RecursionError):
@@ -259,17 +258,19 @@ def are_json_lines(lines: list[str]) -> bool:
 def _csv_rows(name: str, lines: Iterator[Line], delimiter: str, skips: Skips) -> Iterator[TableRow]:
     """Yield the rows of a CSV.  A quote that is never closed costs only its own row.
 
-    A row that is not strict CSV is one line whose quotes belong to its text.
+    A row that is not strict CSV is a single line whose quotes belong to its text.
     """
     csv.field_size_limit(CELL_LIMIT)
-    again: deque[Line] = deque()  # lines to read once more, after a row that failed
+    lines_to_retry: deque[Line] = deque()  # lines to read once more, after a row that failed
     failures = 0
     row: list[Line] = []  # the lines of the row being read
 
     def texts() -> Iterator[str]:
         # After many failures a row is one line, so that a file of failures takes linear time.
-        most = _ROW_LINES_LIMIT if failures < _FAILURES_LIMIT else 0
-        while len(row) <= most and (line := again.popleft() if again else next(lines, None)):
+        max_more = _ROW_LINES_LIMIT if failures < _FAILURES_LIMIT else 0
+        while len(row) <= max_more and (
+            line := lines_to_retry.popleft() if lines_to_retry else next(lines, None)
+        ):
             row.append(line)
             yield line[1]
 
@@ -289,7 +290,7 @@ def _csv_rows(name: str, lines: Iterator[Line], delimiter: str, skips: Skips) ->
             skips(f"{name}:{number}", "a quote opened here is never closed")
         else:
             yield number, line.rstrip("\r\n").split(delimiter)
-        again.extendleft(reversed(row[1:]))
+        lines_to_retry.extendleft(reversed(row[1:]))
         row.clear()
         failures += 1
 
@@ -297,48 +298,66 @@ def _csv_rows(name: str, lines: Iterator[Line], delimiter: str, skips: Skips) ->
 # Cells
 
 
-def cell_text(value: Any) -> str:
-    """Return a value of JSON, Parquet or a data frame as a CSV cell.
+def are_objects(value: Any) -> bool:
+    """Return whether a value is a non-empty list of objects."""
+    return isinstance(value, list) and bool(value) and all(isinstance(v, dict) for v in value)
 
-    A list of one value is the value; an object or a longer list is `Nested`.
+
+def _join_pieces(value: Sequence[Any]) -> str | None:
+    """Join a text in pieces, as Telegram writes links and bold words; None for other lists."""
+    if {*map(type, value)} not in ({dict}, {str, dict}):
+        return None
+    pieces = [p if isinstance(p, str) else p.get("text") if "type" in p else None for p in value]
+    return None if None in pieces else "".join(map(str, pieces))
+
+
+def cell_text(value: Any) -> str:
+    """Convert a value of JSON, Parquet or a data frame to a CSV cell.
+
+    A list of one value becomes the value; an object or a longer list becomes `Nested`.
     """
     if isinstance(value, str):
         # JSON can contain an unpaired surrogate, which cannot be encoded.
         return value if value.isascii() else _SURROGATES.sub("\ufffd", value)
-    if value is None:
-        return ""
-    if getattr(value, "ndim", None) is not None:  # of numpy
+    if getattr(value, "ndim", None) is not None:  # a numpy array
         value = value.tolist()
+    if isinstance(value, list | tuple) and (text := _join_pieces(value)) is not None:
+        return cell_text(text)
     if isinstance(value, list | tuple) and len(value) < 2:
         return cell_text(value[0]) if value else ""
     if isinstance(value, list | tuple | Mapping):
         cell = Nested(str(value))
-        cell.paths = tuple(itertools.islice(_paths(value, ""), _PATHS))
+        cell.paths = tuple(itertools.islice(_paths(value, ""), _MAX_PATHS))
         return cell
     if isinstance(value, bool):
-        return "1" if value else "0"
-    return "" if isinstance(value, float) and math.isnan(value) else str(value)
+        return str(int(value))
+    is_missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return "" if is_missing else str(value)
 
 
 def _paths(value: Any, path: str) -> Iterator[str]:
-    """Yield the paths to the texts and numbers within an object; a list of one is its value."""
-    value = value.tolist() if hasattr(value, "tolist") else value
-    while isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    if isinstance(value, Mapping) and path.count(".") < _DEPTH:
+    """Yield the paths to the texts and numbers within an object; unwraps lists of one value."""
+    value = _unwrap(value)
+    if isinstance(value, Mapping) and path.count(".") < _MAX_DEPTH:
         for name, inner in value.items():
             yield from _paths(inner, f"{path}.{name}")
     elif path and not isinstance(value, list | Mapping):
         yield path
 
 
+def _unwrap(value: Any) -> Any:
+    """Unwrap a value from lists of one value, which may be numpy's."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return _unwrap(value[0]) if isinstance(value, list) and len(value) == 1 else value
+
+
 def label_text(value: Any) -> str | None:
-    """Return a program's label as the model names it; "" if it is missing, None if it is invalid.
+    """Convert a program's label to a class's name; "" if it is missing, None if it is invalid.
 
     A label is a text, a boolean, or a whole number, also as a float.
     """
     if isinstance(value, str):
-        return normal_label(value)
+        return cell_class(value)
     text = cell_text(value)
     if text in ("", "nan", "NaT", "<NA>"):
         return ""
@@ -346,21 +365,18 @@ def label_text(value: Any) -> str | None:
 
 
 def field(values: Any, path: str) -> Any:
-    """Return a field of an object, or a field within it: `a.b`; None if there is none.
+    """Look up a field of an object, or an inner field `a.b`; None if it is missing.
 
-    A list of one value is the value.
+    Lists of one value are unwrapped.
     """
-    values = values.tolist() if hasattr(values, "tolist") else values
-    while isinstance(values, list) and len(values) == 1:
-        values = values[0]
+    values, (outer, _, inner) = _unwrap(values), path.partition(".")
     if not isinstance(values, Mapping) or path in values:
         return values.get(path) if isinstance(values, Mapping) else None
-    outer, _, inner = path.partition(".")
     return field(values.get(outer), inner) if inner else None
 
 
 def field_names(sample: Sequence[Mapping[str, Any]], options: TableOptions) -> list[str]:
-    """Return the names of all fields of some rows, and of inner fields that the user names."""
+    """Return the names of all fields in some rows, and the inner fields that the user names."""
     names = dict.fromkeys(name for values in sample for name in values)
     learned = (name for pair in options.learned for name in pair)
     for name in (options.text_column, options.label_column, *learned):

@@ -1,14 +1,14 @@
 """The user's lists of allowed and blocked senders, and whether a mail proves who sent it.
 
 Anybody can write any address into From.  So an allowed sender counts only if the user's own mail
-server says, in its Authentication-Results field, that DMARC, DKIM or SPF passed for the domain of
-From (or if the user trusts From).  Only fields that no sender can have written are believed: those
-of the server by its name, from the top of the header down to the Received field below the first of
-them.  A server that follows RFC 8601 (section 5) removes what comes with its own name.
+server reports, in its Authentication-Results field, that DMARC, DKIM or SPF passed for From's
+domain (or if the user trusts From).  Only fields that no sender can have written are believed:
+fields with the server's name, from the top of the header down to the first Received field below
+them.  A server that follows RFC 8601 (section 5) removes incoming fields with its own name.
 
-To prove a sender, the header is read strictly: what one program takes for a header and another for
-text, or one for an address and another for a name, proves nothing.  To block, a loose look is
-enough.  Loaded only where there are lists.
+To prove a sender, the header is read strictly: it proves nothing if programs may disagree whether a
+line is a header or text, or whether a word is an address or a name.  To block, a loose look is
+enough.  This module is imported only if the user has lists.
 
 Sources: RFC 5322 (addresses), RFC 8601 (Authentication-Results), RFC 7489 (alignment), RFC 3492.
 """
@@ -31,7 +31,7 @@ from nbspam.reading.message import Message
 _FILE_LIMIT = 16 << 20  # bytes
 _VALUE_LIMIT = 16 << 10  # characters of one field; a longer one proves nothing
 _SENDERS_LIMIT = 100  # addresses in From that are looked up
-_DOMAIN_LIMIT, _LABEL_LIMIT = 253, 63  # characters, as DNS has it
+_DOMAIN_LIMIT, _LABEL_LIMIT = 253, 63  # characters; the limits of DNS
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _OUTSIDE = re.compile(rf'[^"()]+|{_QUOTED}|\(', re.DOTALL)
@@ -40,17 +40,17 @@ _COMMENT = re.compile(r"[^()\"\\]+|\\.|[()]", re.DOTALL)
 _FIELD = re.compile(rb"([!-9;-~]+):")
 _NOT_IN_HEADER = re.compile(rb"[\r\0]|(?m:^[ \t]+$)")
 
-# An address field as a string of one letter for each lexeme: a atom, q quoted string, s blanks or
-# a comment, anything else itself.  The patterns are of that string.
+# An address field becomes a string with one letter for each lexeme: a for an atom, q for a quoted
+# string, s for blanks or a comment, any other character itself.  The patterns match that string.
 _LEXEME = re.compile(rf'([^\s()<>\[\]:;@\\,."\x00-\x1f\x7f]+)|({_QUOTED})|(\s+)', re.DOTALL)
 _SPEC = r"(?:a(?:\.a)*|q)@a(?:\.a)*"
 _ONE_MAILBOX = re.compile(rf"[aqs.]*<s?({_SPEC})s?>s?|s?({_SPEC})s?")
 _ANY_SPEC = re.compile(rf"(?<!a\.){_SPEC}")  # from the start of a run of atoms: in linear time
 
 _DOMAIN = re.compile(r"[a-z0-9_*?-]+(?:\.[a-z0-9_*?-]+)*")
-# Authentication-Results without its comments: the results are between semicolons, each is
-# `method=result`, perhaps a reason, and properties.  Servers write more characters into a value
-# than RFC 8601 has: `header.b=a/b+c=`, `smtp.remote-ip=2001:db8::1`.
+# Authentication-Results without its comments: the results are separated by semicolons, and each is
+# `method=result`, an optional reason, and properties.  Servers write more characters into a value
+# than RFC 8601 allows: `header.b=a/b+c=`, `smtp.remote-ip=2001:db8::1`.
 _RESULT = re.compile(rf'(?:[^;"]|{_QUOTED})+', re.DOTALL)
 _SERVER = re.compile(rf"\s*([^\s;=\"]+|{_QUOTED})(?:\s+1)?\s*", re.DOTALL)
 _METHOD = re.compile(r"\s*([A-Za-z0-9_-]+(?:/\d+)?)\s*=\s*([A-Za-z0-9_-]+)(?:\s+|$)")
@@ -62,11 +62,11 @@ _CHECKED = {
     "dkim": ("header.d", "header.i"),
     "spf": ("smtp.mailfrom",),
 }
-_HELO = "smtp.helo"  # the name that the client gave itself
+_HELO = "smtp.helo"  # a name that the client chose
 
 
 class Address(NamedTuple):
-    """An address, or a pattern for one; in lower case, its domain in ASCII."""
+    """An address, or a pattern for addresses; in lower case, with an ASCII domain."""
 
     local: str
     domain: str
@@ -76,16 +76,16 @@ class Address(NamedTuple):
 
 
 class ListedSender(NamedTuple):
-    """A sender that a list of the user's names."""
+    """A sender on a list of the user's."""
 
-    reason: str | None  # of the verdict; None: the sender is allowed, and may be forged
+    reason: str | None  # the verdict's reason; None: the sender is allowed, but may be forged
     address: str
-    entry: str  # of the list
-    doubt: str = ""  # why it may be forged
+    entry: str  # the list's entry
+    doubt: str = ""  # why the sender may be forged
 
 
-def _normal(local: str, domain: str) -> Address | None:
-    """Return an address in the form that is compared; None if its domain cannot be one.
+def _normalize(local: str, domain: str) -> Address | None:
+    """Normalize an address for comparison; None for an invalid domain.
 
     IDNA of 2003 would take straße.de for strasse.de, another domain: letters are only lowered.
     """
@@ -112,15 +112,15 @@ def _normal(local: str, domain: str) -> Address | None:
 class _List:
     """A list of senders."""
 
-    def __init__(self, name: str, entries: Iterable[str], follows_links: bool) -> None:
-        """name: where it is set, for errors.  Raises OptionError for an entry that is no sender."""
-        # Those with no wildcard but a local part `*` and a domain `*.…`, which are looked up; and
-        # by such a domain, or "" for another, those that are tried one after the other.
+    def __init__(self, name: str, entries: Iterable[str], follow_links: bool) -> None:
+        """name: the option, for errors.  Raises OptionError for an entry that is not a sender."""
+        # Entries to look up: without wildcards except a local part `*` and a domain `*.…`.  Other
+        # entries are tried one by one, grouped by such a domain, or "" for any other domain.
         self._exact: dict[Address, str] = {}
         self._patterns: dict[str, list[tuple[Address, str]]] = {}
-        for entry, place in _expanded(name, entries, follows_links):
-            local, at, domain = entry.rpartition("@")
-            address = _normal(local or "*", domain) if at else None
+        for entry, place in _expand_entries(name, entries, follow_links):
+            local, at, domain = re.sub("^mailto:", "", entry, flags=re.IGNORECASE).rpartition("@")
+            address = _normalize(local or "*", domain) if at else None
             if address is None or re.search(r'[\s<>,;]|^"|^@', local):
                 raise OptionError(
                     f"{place}: {entry!r} is not a sender; write boss@example.org, @example.org,"
@@ -133,8 +133,8 @@ class _List:
                 patterns = self._patterns.setdefault(address.domain if is_known else "", [])
                 patterns.append((address, entry))
 
-    def closest(self, addresses: Iterable[Address]) -> tuple[int, str, Address] | None:
-        """Return the rank and entry that name an address most closely, and it; None if none does.
+    def best_match(self, addresses: Iterable[Address]) -> tuple[int, str, Address] | None:
+        """Find the (rank, entry, address) that match most closely; None without a match.
 
         Ranks: 0 the address, 1 its domain, 2 a pattern of domains.
         """
@@ -145,32 +145,36 @@ class _List:
             parents = (".".join(["*", *labels[i:]]) for i in range(1, len(labels)))
             for domain in (address.domain, *parents, ""):
                 rank = 1 if domain == address.domain else 2
-                for local, its_rank in ((address.local, 2 * rank - 2), ("*", rank)):
+                for local, entry_rank in ((address.local, 2 * rank - 2), ("*", rank)):
                     if entry := self._exact.get(Address(local, domain)):
-                        found.append((its_rank, entry, address))
+                        found.append((entry_rank, entry, address))
                 patterns = self._patterns.get(domain, ())
-                found += [(rank, e, address) for p, e in patterns if _compiled(p).fullmatch(text)]
+                found += [
+                    (rank, e, address) for p, e in patterns if _compile_pattern(p).fullmatch(text)
+                ]
         return min(found, default=None)
 
 
-def _expanded(name: str, entries: Iterable[str], follows_links: bool) -> Iterator[tuple[str, str]]:
-    """Yield each entry, those of files too, and where it stands."""
+def _expand_entries(
+    name: str, entries: Iterable[str], follow_links: bool
+) -> Iterator[tuple[str, str]]:
+    """Yield each entry, also those in files, and its place for errors."""
     for entry in entries:
         if not entry.startswith(LIST_FILE):
             yield entry.strip(), name
             continue
         path = Path(entry.removeprefix(LIST_FILE))
         try:
-            path = path.expanduser()  # RuntimeError: of an unknown user
-            flags = os.O_RDONLY | (0 if follows_links else os.O_NOFOLLOW | os.O_NONBLOCK)
+            path = path.expanduser()  # RuntimeError: an unknown user
+            flags = os.O_RDONLY | (0 if follow_links else os.O_NOFOLLOW | os.O_NONBLOCK)
             with os.fdopen(os.open(path, flags), "rb") as file:
                 content = file.read(_FILE_LIMIT + 1)
             if len(content) > _FILE_LIMIT:
                 raise ValueError(f"it is longer than {_FILE_LIMIT:,} bytes")
             text = content.decode("utf-8-sig")
         except (OSError, ValueError, RuntimeError) as error:
-            is_coding = isinstance(error, UnicodeError)
-            why = "it is not UTF-8" if is_coding else getattr(error, "strerror", None) or error
+            is_not_utf_8 = isinstance(error, UnicodeError)
+            why = "it is not UTF-8" if is_not_utf_8 else getattr(error, "strerror", None) or error
             raise OptionError(
                 f"{name}: {path} cannot be read ({why}); correct it, or leave it out"
             ) from error
@@ -183,8 +187,8 @@ def _has_wildcard(text: str) -> bool:
     return "*" in text or "?" in text
 
 
-@lru_cache(1 << 17)  # when it is needed: to compile 100,000 takes 3 s
-def _compiled(pattern: Address) -> re.Pattern[str]:
+@lru_cache(1 << 17)  # compiled on first use, because compiling 100,000 patterns takes 3 s
+def _compile_pattern(pattern: Address) -> re.Pattern[str]:
     wild = {"*": ".*", "?": "."}
     parts = ("".join(wild.get(c) or re.escape(c) for c in part) for part in pattern)
     return re.compile("\0".join(parts), re.DOTALL)
@@ -200,35 +204,35 @@ class SenderLists:
         auth_hosts: Iterable[str] = (),
         trust_from: bool = False,
         common: "SenderLists | None" = None,
-        follows_links: bool = True,
+        follow_links: bool = True,
         names: tuple[str, str] = ("allow", "block"),
     ) -> None:
-        """Read the lists; raises OptionError for an entry that is no sender.
+        """Read the lists; raises OptionError for an entry that is not a sender.
 
         auth_hosts: the names of the user's own servers in Authentication-Results.
         trust_from: believe From without a proof.
-        common: lists for the senders that these do not name.
-        follows_links: False refuses a file of entries that is a link, as another user may make one.
-        names: where the two are set, for errors.
+        common: lists for senders that are not on these lists.
+        follow_links: False refuses a file of entries that is a link, which another user may make.
+        names: the two options, for errors.
         """
         for name, entries in zip(names, (allow, block), strict=True):
             if isinstance(entries, str):
                 raise OptionError(f"{name} is a text; give a list of senders")
-        self._settings = (names[0], tuple(allow)), (names[1], tuple(block)), follows_links
+        self._settings = (names[0], tuple(allow)), (names[1], tuple(block)), follow_links
         self._stamps: list[object] = []
         self._read(self._current_stamps())
         self.auth_hosts = tuple(host.strip().lower() for host in auth_hosts)
         self.trust_from, self._common = trust_from, common
 
     def _read(self, stamps: list[object]) -> None:
-        *settings, follows_links = self._settings
+        *settings, follow_links = self._settings
         try:
-            self._allow, self._block = (_List(*s, follows_links) for s in settings)
-        finally:  # a version that cannot be used is reported once
+            self._allow, self._block = (_List(*s, follow_links) for s in settings)
+        finally:  # so that an unusable version is reported once
             self._stamps = stamps
 
     def _current_stamps(self) -> list[object]:
-        """Return what changes when one of the files of entries does."""
+        """Return a value that changes when a file of entries changes."""
         allow, block, _ = self._settings
         stamps: list[object] = []
         for entry in (e for e in allow[1] + block[1] if e.startswith(LIST_FILE)):
@@ -239,9 +243,9 @@ class SenderLists:
         return stamps
 
     def reread(self) -> bool:
-        """Read the lists again if a file of entries has changed; return whether one has.
+        """Read the lists again if a file of entries has changed; return whether it has.
 
-        Raises OptionError for a wrong entry or file, once; the lists stay as they were.
+        Raises OptionError once for a wrong entry or file; the lists stay unchanged then.
         """
         stamps = self._current_stamps()
         has_changed = stamps != self._stamps
@@ -249,29 +253,30 @@ class SenderLists:
             self._read(stamps)
         return has_changed
 
-    def listed(self, message: Message) -> ListedSender | None:
-        """Return the sender of a message if a list names it; never raises.
+    def find_sender(self, message: Message) -> ListedSender | None:
+        """Find the sender of a message on the lists; None if no list has it.  Never raises.
 
-        The closer entry wins, an address before its domain before a pattern; of equals, `block`.
+        The closer entry wins: an address, then its domain, then a pattern.  Among equally close
+        entries `block` wins.
         """
         values = [value for name, value in message.headers if name == "from"]
         senders = list(islice(chain.from_iterable(map(_addresses, values)), _SENDERS_LIMIT))
         if not senders:
             return None
-        blocked, allowed = self._block.closest(senders), self._allow.closest(senders)
+        blocked, allowed = self._block.best_match(senders), self._allow.best_match(senders)
         found = None
         if allowed and not (blocked and blocked[0] <= allowed[0]):
-            doubt = self._doubt(message, allowed[2])
+            doubt = self._forgery_doubt(message, allowed[2])
             reason = None if doubt else ALLOWED_SENDER
             found = ListedSender(reason, str(allowed[2]), allowed[1], doubt)
         if blocked and (found is None or found.doubt):
             found = ListedSender(BLOCKED_SENDER, str(blocked[2]), blocked[1])
         if self._common and (found is None or found.doubt):
-            return self._common.listed(message) or found
+            return self._common.find_sender(message) or found
         return found
 
-    def _doubt(self, message: Message, sender: Address) -> str:
-        """Return why a message may not be of the sender that it names; "" if it is."""
+    def _forgery_doubt(self, message: Message, sender: Address) -> str:
+        """Describe why From may be forged; "" if the sender is proven."""
         fields = _strict_fields(message.head)
         values = [value for name, value in fields if name == "from"]
         if len(values) != 1 or _one_address(values[0]) != sender:
@@ -296,7 +301,7 @@ def sender_lists(
     trust_from: bool,
     names: tuple[str, str] = ("allow", "block"),
 ) -> SenderLists | None:
-    """Return the lists of a user's settings, None if they are empty; raises OptionError."""
+    """Make the lists in a user's settings; None if they are empty.  Raises OptionError."""
     if not (allow or block):
         return None
     if allow and not (auth_hosts or trust_from):
@@ -312,7 +317,7 @@ def sender_lists(
 
 
 def _lexemes(value: str) -> tuple[str, list[str]]:
-    """Return the lexemes of an address field: their kinds, a character each, and their texts."""
+    """Split an address field into lexemes: their kinds, a character each, and their texts."""
     text = _without_comments(value[:_VALUE_LIMIT])
     text = value[:_VALUE_LIMIT] if text is None else text
     kinds, texts, at = "", [], 0
@@ -325,7 +330,7 @@ def _lexemes(value: str) -> tuple[str, list[str]]:
 
 
 def _without_comments(value: str) -> str | None:
-    """Return a structured value with a blank for each comment; None if it is malformed.
+    """Replace each comment in a structured value by a blank; None for a malformed value.
 
     A comment with a quotation mark proves nothing, though RFC 5322 allows it.
     """
@@ -343,11 +348,11 @@ def _without_comments(value: str) -> str | None:
 
 def _address_at(texts: list[str], start: int, end: int) -> Address | None:
     local, _, domain = "\0".join(texts[start:end]).rpartition("\0@\0")
-    return _normal(local.replace("\0", ""), domain.replace("\0", ""))
+    return _normalize(local.replace("\0", ""), domain.replace("\0", ""))
 
 
 def _addresses(value: str) -> Iterator[Address]:
-    """Yield all addresses of a From field, however it is written; names in quotes are none."""
+    """Yield all addresses of a From field in any notation, but not from names in quotes."""
     kinds, texts = _lexemes(value)
     for match in _ANY_SPEC.finditer(kinds):
         if address := _address_at(texts, *match.span()):
@@ -355,7 +360,7 @@ def _addresses(value: str) -> Iterator[Address]:
 
 
 def _one_address(value: str) -> Address | None:
-    """Return the address of a From field that is one mailbox by the letter; otherwise None."""
+    """Parse a From field that is strictly one mailbox; None for any other field."""
     if len(value) > _VALUE_LIMIT or _without_comments(value) is None:
         return None
     kinds, texts = _lexemes(value)
@@ -363,15 +368,15 @@ def _one_address(value: str) -> Address | None:
     return _address_at(texts, *match.span(match.lastindex or 1)) if match else None
 
 
-# What the server says
+# The server's report
 
 
 def _strict_fields(head: bytes) -> list[Header]:
-    """Return the header fields of a mail, unfolded; none if programs may differ about them.
+    """Return the header fields of a mail, unfolded; [] if programs may disagree about them.
 
-    head: the beginning of the mail.
+    head: the start of the mail.
     """
-    if head.startswith((b"From ", b">From ")):  # of an mbox, or of a delivery program
+    if head.startswith((b"From ", b">From ")):  # from an mbox, or from a delivery program
         head = head.partition(b"\n")[2]
     block, end, _ = head.replace(b"\r\n", b"\n").partition(b"\n\n")
     if _NOT_IN_HEADER.search(block) or (not end and len(head) >= HEAD):
@@ -394,10 +399,10 @@ class _Result(NamedTuple):
 
 
 def _results_of(fields: list[Header], hosts: tuple[str, ...]) -> list[_Result] | None:
-    """Return what the user's own servers report at the top of the header; None if nothing.
+    """Collect the results of the user's own servers at the top of the header; None without any.
 
-    All their fields there count together.  One of them that is malformed leaves no results: what a
-    sender wrote may have broken it, and hidden a failure.
+    All their fields there count together.  A malformed field leaves no results, because the
+    sender's text may have broken it to hide a failure.
     """
     results: list[_Result] | None = None
     for name, value in fields:
@@ -413,10 +418,10 @@ def _results_of(fields: list[Header], hosts: tuple[str, ...]) -> list[_Result] |
 
 
 def authentication_results(value: str) -> tuple[str, list[_Result]]:
-    """Return the server that wrote a field, and its results; "" for a malformed field.
+    """Parse a field into its server and results; the server of a malformed field is "".
 
-    A result has no properties after smtp.helo, nor has a later one: the client chose that name, and
-    a server that copies it as it came copies `x; dmarc=pass header.from=example.org` too.
+    Properties after smtp.helo are dropped, in later results too, because the client chose that
+    name, and a server that copies it unchanged also copies `x; dmarc=pass header.from=example.org`.
     """
     text = _without_comments(value) if len(value) <= _VALUE_LIMIT else None
     first, *others = _RESULT.findall(text or "") or [""]
@@ -429,7 +434,7 @@ def authentication_results(value: str) -> tuple[str, list[_Result]]:
         at, properties, n = method.end() if method else 0, dict[str, str](), 0
         while match := _PROPERTY.match(piece, at):
             n, at = n + 1, match.end()
-            properties[match[1].lower()] = _unquoted(match[2])
+            properties[match[1].lower()] = _unquote(match[2])
         if method is None or at < len(piece) or n > len(properties):
             return "", []
         keys = list(properties)
@@ -437,10 +442,10 @@ def authentication_results(value: str) -> tuple[str, list[_Result]]:
         is_after_helo |= _HELO in keys
         name = method[1].lower().removesuffix("/1")
         results.append(_Result(name, method[2].lower(), {key: properties[key] for key in sound}))
-    return (_unquoted(server[1]).lower() if server else ""), results
+    return (_unquote(server[1]).lower() if server else ""), results
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     is_quoted = len(text) > 1 and text[0] == text[-1] == '"'
     return re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL) if is_quoted else text
 
@@ -448,15 +453,15 @@ def _unquoted(text: str) -> str:
 def _is_proven(results: list[_Result], domain: str) -> bool:
     """Return whether DMARC, or an aligned DKIM or SPF, passed for a domain, and no DMARC failed.
 
-    Aligned is the domain itself or one above it.  DMARC's relaxed alignment also accepts those
-    below, within a registered domain, which only a list of public suffixes tells.  A mail has one
-    sender: of results of DMARC that differ, or of SPF for MAIL FROM, none counts.
+    The domain itself and the domains above it are aligned.  DMARC's relaxed alignment also accepts
+    domains below, within a registered domain, which requires a list of public suffixes.  A mail has
+    one sender, so contradicting results of DMARC, or of SPF for MAIL FROM, do not count.
     """
     if any(r.method == "dmarc" and r.result == "fail" for r in results):
         return False
     for method, keys in _CHECKED.items():
         claims = {(r.result, _checked_domain(r, keys)) for r in results if r.method == method}
-        if method == "spf":  # that of the HELO is another's
+        if method == "spf":  # a result for HELO is about another name
             claims = {claim for claim in claims if claim[1]}
         if method != "dkim" and len(claims) > 1:
             continue
@@ -473,12 +478,12 @@ def _checked_domain(result: _Result, keys: tuple[str, ...]) -> str:
 
 
 def _domain_of(value: str) -> str:
-    address = _normal("", value.rpartition("@")[2])
+    address = _normalize("", value.rpartition("@")[2])
     return address.domain if address else ""
 
 
 def sentence_on(sender: ListedSender) -> str:
-    """Return what is said of a listed sender where a verdict is explained."""
+    """Return the explanation line for a listed sender."""
     kind = "blocked" if sender.reason == BLOCKED_SENDER else "allowed"
     entry = f" ({sender.entry})" if sender.entry != sender.address else ""
     effect = f"this does not count: {sender.doubt}" if sender.doubt else "this decides"

@@ -1,10 +1,10 @@
 """Texts and tables as sources: TSV, CSV, JSON, JSON lines, Parquet and Excel, a message a row.
 
 Also data frames, and streams that look like tables.  `lines.py` decodes lines, `rows.py` streams
-their rows, and `columns.py` finds the columns and the header.  A note says what is not certain, and
-names the option that decides otherwise.
+rows, `columns.py` finds the columns, and `header_rows.py` the header.  A note reports an uncertain
+choice, with the option that changes it.
 
-openpyxl reads Excel, and pandas reads Parquet.  JSON documents may have each form in which pandas
+openpyxl reads Excel, and pandas reads Parquet.  JSON documents may have any form in which pandas
 writes a data frame; a file called .json with an object on each line is JSON lines.
 
     records  [{"label": "ham", "text": "…"}, …]
@@ -15,26 +15,26 @@ writes a data frame; a file called .json with an object on each line is JSON lin
     values   [["ham", "…"], …]
 """
 
-import csv
 import io
 import itertools
 import json
+import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nbspam.errors import OptionError, Remedy, SourceError, TableError, counted, needs_extra
-from nbspam.names import HAM, SPAM
-from nbspam.reading import columns, lines, mail, rows
+from nbspam.errors import Remedy, SourceError, TableError, needs_extra
+from nbspam.names import HAM, SPAM, binary_label
+from nbspam.reading import columns, header_rows, lines, rows
 from nbspam.reading.columns import Columns, Nested
+from nbspam.reading.compression import TABLE_SUFFIXES, bare_suffix, foreign_format
 from nbspam.reading.message import RawMessage
 from nbspam.reading.rows import Content, Layout, TableRow
 from nbspam.reading.source import (
     LINES,
-    PARQUET,
-    SAMPLE_BYTES,
     TABLE_FORMATS,
     ReadingOptions,
     ReadingRequest,
@@ -47,9 +47,11 @@ from nbspam.reading.source import (
 if TYPE_CHECKING:  # it takes half a second to start
     import pandas as pd
 
-_SAME_TEXTS = 10  # rows, at least, for a note that all have the same text
+_SAME_TEXTS = 10  # rows needed for a note that all texts are the same
 _LABELS_SHOWN = 3
-_LINES_SEEN = 2  # of a .json; if each is an object, the file is JSON lines
+_LINES_SEEN = 2  # a .json is JSON lines if each of its first lines is an object
+_ARRAY = "[{"  # the beginning of a JSON array of objects
+_STARTS = ("[", _ARRAY, "[[", "{")  # first characters of a JSON document that is not JSON lines
 
 
 # Rows as messages
@@ -59,24 +61,23 @@ class TablePlan(NamedTuple):
     """How the rows of a table, all or some, become messages."""
 
     columns: Columns
-    needs_labels: bool
-    header_line: int = -1  # of the row that names the columns; this and what is above is skipped
-    layout: Layout = Layout("\t")  # of a table of lines
+    require_labels: bool
+    label: str | None = None  # the user's label for all rows
+    header_line: int = -1  # line of the row that names the columns; rows up to it are skipped
+    layout: Layout = Layout("\t")  # for a table of lines
     decoding: lines.Decoding = lines.Decoding()
-    on_row: Callable[[str, Sequence[str], Any], None] | None = None  # of `ReadingOptions`
+    on_row: Callable[[str, Sequence[str], Any], None] | None = None  # as in `ReadingOptions`
 
-    def read(
-        self, name: str, open_bytes: lines.Opener, skips: Skips, first: int = 1
-    ) -> Iterator[RawMessage]:
-        """Yield the messages of a table of lines, or of a part whose first line has this number."""
-        with closing(lines.decoded_lines(name, open_bytes, self.decoding, skips, first)) as texts:
+    def read(self, name: str, open_bytes: lines.Opener, skips: Skips) -> Iterator[RawMessage]:
+        """Yield the messages of a table of lines."""
+        with closing(lines.decode_lines(name, open_bytes, self.decoding, skips)) as texts:
             yield from self.messages(name, rows.rows_of(name, texts, self.layout, skips), skips)
 
     def messages(
         self, name: str, table_rows: Iterator[TableRow], skips: Skips
     ) -> Iterator[RawMessage]:
         """Yield rows of the table called `name` as messages."""
-        fitted, label_of, on_row = self.columns.fitted, self.columns.label_of, self.on_row
+        fitted, label_of, on_row = self.columns.fit_width, self.columns.label_of, self.on_row
         number, label_number, width = self.columns.text, self.columns.label, self.columns.width
         keys = [columns.column_key(column) for column in self.columns.names]
         names = self.columns.names or tuple(
@@ -96,25 +97,26 @@ class TablePlan(NamedTuple):
             text = cells[number] if number < len(cells) else None
             has_label = not any(row[width:]) or self.columns.is_usual(cells)
             label = label_of(cells) if has_label else None
+            is_learned = self.require_labels or self.label is not None
             # An empty text is classified, but not learned.
-            if text is None or (self.needs_labels and not text.strip()):
+            if text is None or (is_learned and not text.strip()):
                 skips(source, "the row has no text")
             elif isinstance(text, Nested):
                 skips(source, "its text is an object or a list")
-            elif not label and self.needs_labels:
+            elif not label and self.require_labels:
                 skips(source, "the row has no label")
-            elif self.needs_labels and isinstance(cells[self.columns.label or 0], Nested):
+            elif self.require_labels and isinstance(cells[self.columns.label or 0], Nested):
                 skips(source, "its label is an object or a list")
             else:
-                if label and self.needs_labels:
-                    skips.spelled(label, cells[self.columns.label or 0])
-                yield RawMessage(source, label, text)
+                if label and self.require_labels:
+                    skips.record_spelling(label, cells[self.columns.label or 0])
+                yield RawMessage(source, label if self.label is None else self.label, text)
 
 
 def _is_header(source: str, cells: Sequence[str], keys: list[str]) -> bool:
-    """Return whether a row names the columns once more, as in joined files.
+    """Return whether a row repeats the header, as in joined files.
 
-    keys: their names.  Raises TableError if it names them in another order.
+    keys: the columns' names.  Raises TableError if the row has them in another order.
     """
     if not cells or columns.column_key(cells[0][: columns.LABEL_LENGTH]) not in keys:
         return False
@@ -130,57 +132,66 @@ def _is_header(source: str, cells: Sequence[str], keys: list[str]) -> bool:
 def read_table(content: Content, request: ReadingRequest) -> Iterator[RawMessage]:
     """Yield the rows of a table as messages.
 
-    If labels are needed, a row without a label or a text is skipped; else labels are read where
-    there are any.
+    If labels are required, a row without a label or a text is skipped; otherwise labels are read if
+    the table has them.
     Raises TableError when the columns cannot be found, OSError when the file cannot be read.
     """
-    name, skips = content.name, request.skips
-    if content.form == "json":
-        texts = itertools.islice(lines.filled(content.first_lines()), _LINES_SEEN)
-        first = [text for _, text in texts]
-        if len(first) == _LINES_SEEN and rows.are_json_lines(first):
-            content = content._replace(form="jsonl")
+    content, name, skips = _with_form(content), content.name, request.skips
     if content.form in LIMITS:
-        names, table_rows = _memory_table(content, request)
+        names, table_rows = _read_whole_table(content, request)
         sample = list(rows.first_rows(table_rows))
-        plan = _plan(name, names, sample, request)
+        plan = plan_of(name, names, sample, request)
         yield from plan.messages(name, itertools.chain(sample, table_rows), skips)
     else:
         layout = rows.layout_of(content, request.options.table)
         yield from line_plan(content, request, layout).read(name, content.whole, skips)
 
 
+def _with_form(content: Content) -> Content:
+    """Correct the form in the file's name by the form of the first lines."""
+    if content.form not in ("tsv", "csv", "json", "jsonl"):
+        return content
+    texts = itertools.islice(lines.nonblank_lines(content.first_lines()), _LINES_SEEN)
+    first = [text.strip() for _, text in texts]
+    are_lines = rows.are_json_lines(first)
+    if are_lines and (content.form != "json" or len(first) == _LINES_SEEN):
+        return content._replace(form="jsonl")
+    starts = _STARTS if content.form == "jsonl" else (_ARRAY,)
+    is_document = not are_lines and "".join(first)[:2].rstrip() in starts
+    return content._replace(form="json") if is_document else content
+
+
 def line_plan(content: Content, request: ReadingRequest, layout: Layout) -> TablePlan:
-    """Return the plan of a TSV, a CSV or JSON lines; raises TableError."""
+    """Plan how to read a TSV, a CSV or JSON lines; raises TableError."""
     with closing(content.first_lines()) as texts:
         sample = list(rows.first_rows(rows.rows_of(content.name, texts, layout, Skips())))
-    plan = _plan(content.name, layout.names, sample, request)
+    plan = plan_of(content.name, layout.names, sample, request)
     fitting = plan.columns._replace(joint=layout.delimiter)
     return plan._replace(columns=fitting, layout=layout, decoding=content.decoding)
 
 
-def _plan(
+def plan_of(
     name: str, header: list[str] | None, sample: list[TableRow], request: ReadingRequest
 ) -> TablePlan:
-    """Return how a table's rows become messages, by a sample of them; raises TableError.
+    """Plan how a table's rows become messages, by a sample of rows; raises TableError.
 
-    Tells the user what is not certain: columns that were not found by their names, and a sample
-    whose texts are all the same, such as dates or names of files.
+    Notes uncertain choices: columns that were not found by their names, and a sample whose texts
+    are all the same, such as dates or file names.
     """
     options, header_line = request.options, -1
-    if not sample and (request.needs_labels or not header):
+    if not sample and (request.require_labels or not header):
         raise TableError(
-            f"{name}: the table is empty; give one with a label and a text in each row"
+            f"{name}: no row can be read in it; give a table with a label and a text in each row"
         )
     cells = [row for _, row in sample]
     first = () if header else cells[0]
-    if header is None and (place := columns.header_place(name, cells, request)) is not None:
+    if header is None and (place := header_rows.header_row_index(name, cells, request)) is not None:
         header_line, first = sample[place][0], ()
         header = [cell.strip(" \ufeff\t") for cell in cells[place]]
         while header and not header[-1]:  # Kaggle's `v1,v2,,,`: the text continues there
             header.pop()
         cells = cells[place + 1 :]
-        if columns.has_row_names(header, cells):
+        if header_rows.has_row_names(header, cells):
             header = ["", *header]
     table_columns = columns.find_columns(name, header, cells, request, first)
     number, label_number, width = table_columns.text, table_columns.label, table_columns.width
@@ -188,22 +199,40 @@ def _plan(
     is_guess = not table_columns.values and (label_number is None or number < width - 1)
     if wide and (is_guess or len(wide) == len(cells)):
         problem = f"{name}:{wide[0]}: has more cells than columns; the rest belongs to the text"
-        options.tell(SourceError(problem))
-    cells = [table_columns.fitted(row) for row in cells]
-    if header and request.needs_labels and label_number is not None:
+        options.on_note(SourceError(problem))
+    cells = [table_columns.fit_width(row) for row in cells]
+    if request.label is not None and label_number is not None:
+        _check_label(name, request.label, table_columns, cells)
+    if header and request.require_labels and label_number is not None:
         label = header[label_number]
         options.on_columns((header[number], label))
         labels = list(dict.fromkeys(filter(None, map(table_columns.label_of, cells))))
         if labels and not {SPAM, HAM}.intersection(labels):
             first_labels = ", ".join(labels[:_LABELS_SHOWN]) + ", …" * (len(labels) > _LABELS_SHOWN)
             problem = f"{name}: labels are read from column {label!r} ({first_labels})"
-            options.tell(SourceError(problem, Remedy.NAME_ANOTHER_LABEL))
+            options.on_note(SourceError(problem, Remedy.NAME_ANOTHER_LABEL))
     texts = {row[number] if number < len(row) else None for row in cells}
     if len(cells) >= _SAME_TEXTS and len(texts) == 1:
         column = header[number] if header and number < len(header) else str(number + 1)
         problem = f"{name}: the texts in column {column!r} are all the same"
-        options.tell(SourceError(problem, Remedy.NAME_TEXT_COLUMN))
-    return TablePlan(table_columns, request.needs_labels, header_line, on_row=options.on_row)
+        options.on_note(SourceError(problem, Remedy.NAME_TEXT_COLUMN))
+    return TablePlan(
+        table_columns, request.require_labels, request.label, header_line, on_row=options.on_row
+    )
+
+
+def _check_label(
+    name: str, label: str, table_columns: Columns, cells: Sequence[Sequence[str]]
+) -> None:
+    """Raise TableError if the user's label contradicts the labels in the table's rows."""
+    labels = map(table_columns.label_of, cells)
+    own = sorted({binary_label(own) for own in labels if own} - {label})
+    number = table_columns.label or 0
+    column = table_columns.names[number] if table_columns.names else str(number + 1)
+    if {SPAM, HAM}.intersection(own) or len(own) > 1:
+        shown = ", ".join(own[:_LABELS_SHOWN])
+        problem = f"{name}: has labels of its own, in column {column!r} ({shown})"
+        raise TableError(problem, Remedy.LEAVE_OUT_LABEL)
 
 
 # Tables that other packages read
@@ -217,41 +246,36 @@ _FILES = {
     "parquet": ("a Parquet file", "pandas and pyarrow", "parquet"),
     "xlsx": ("an Excel workbook", "openpyxl", "excel"),
 }
+_PARQUET_ROWS = 1000  # in memory at a time
 _SHEET_ROWS = 1 << 20  # as Excel has them
-_NAME = "the data frame"
+_CHAT_TEXT_FIELDS = ("text", "content", "body")  # of Telegram, Discord and others, QKSMS
 Row = Sequence[Any]  # of values that are no cells yet
 MemoryTable = tuple[list[Any], Iterator[Row]]  # names of the columns: numbers where it has none
 
 
-def _memory_table(
+def _read_whole_table(
     content: Content, request: ReadingRequest
 ) -> tuple[list[str] | None, Iterator[TableRow]]:
-    """Return the names of the columns, if there are any, and the rows of a table in a file.
+    """Read a table into memory: its column names, or None, and its rows.
 
-    Raises TableError, as reading the rows does.
+    Raises TableError, also while the rows are iterated.
     """
-    with content.whole() as stream:
-        data = stream.read(LIMITS[content.form] + 1)
-    with _failing(content):
-        _check_size(content, len(data))
+    with _table_errors(content):
         if content.form == "xlsx":
-            return None, _sheet_rows(content, data, request)
+            return None, _sheet_rows(content, _whole(content), request)
         if content.form == "json":
-            names, values = _document_table(
-                _document(data, content.decoding), content.name, request
-            )
+            document = _document(_whole(content), content.decoding)
+            names, values = _document_table(document, content.name, request)
         else:
-            import pandas as pd
-
-            names, values = _frame_table(pd.read_parquet(io.BytesIO(data)))
-        names, values = _with_fields(names, values, request.options.table)
+            names, values = _joined_table(_parquet_frames(content))
+        names, values = with_fields(names, values, request.options.table)
         table_rows = enumerate(map(rows.Cells.of, values), 1)
     return None if all(type(name) is int for name in names) else list(map(str, names)), table_rows
 
 
 @contextmanager
-def _failing(content: Content) -> Iterator[None]:
-    """Turn what fails while a table is read into a TableError."""
+def _table_errors(content: Content) -> Iterator[None]:
+    """Turn errors while a table is read into a TableError."""
     kind, packages, extra = _FILES[content.form]
     try:
         yield
@@ -264,6 +288,14 @@ def _failing(content: Content) -> Iterator[None]:
         reason = " ".join(str(error).split())[:200]
         is_not = "is not" if content.form == "json" else "not"
         raise TableError(f"{content.name}: {is_not} {kind} ({reason}); check it") from error
+
+
+def _whole(content: Content) -> bytes:
+    """Read all bytes of a table; raises TableError for too many."""
+    with content.whole() as stream:
+        data = stream.read(LIMITS[content.form] + 1)
+    _check_size(content, len(data))
+    return data
 
 
 def _check_size(content: Content, size: int) -> None:
@@ -279,14 +311,14 @@ def _sheet_rows(content: Content, data: bytes, request: ReadingRequest) -> Itera
 
     pandas would make all rows as wide as the widest: a cell far to the right takes all memory.
     """
-    with _failing(content):
+    with _table_errors(content):
         from zipfile import ZipFile  # a workbook is one, of XML
 
         with ZipFile(io.BytesIO(data)) as archive:
             _check_size(content, sum(entry.file_size for entry in archive.infolist()))
         from openpyxl import load_workbook  # type: ignore[import-untyped]
 
-        with warnings.catch_warnings(action="ignore"):  # of styles that are not known
+        with warnings.catch_warnings(action="ignore"):  # openpyxl warns of unknown styles
             sheets = load_workbook(io.BytesIO(data), read_only=True, data_only=True).worksheets
         best = sheets[0]
         if len(sheets) > 1:
@@ -297,26 +329,29 @@ def _sheet_rows(content: Content, data: bytes, request: ReadingRequest) -> Itera
                 more = ", …" * (len(others) > _LABELS_SHOWN)
                 unread = ", ".join(map(repr, others[:_LABELS_SHOWN])) + more
                 problem = f"{content.name}: sheet {best.title!r} is read, and not {unread}"
-                request.options.tell(SourceError(problem, Remedy.SAVE_SHEET))
-        yield from _rows_in(best)
+                request.options.on_note(SourceError(problem, Remedy.SAVE_SHEET))
+        yield from _iter_sheet_rows(best)
 
 
-def _rows_in(sheet: Any) -> Iterator[TableRow]:
-    sheet.reset_dimensions()  # those in the file may be wrong
+def _iter_sheet_rows(sheet: Any) -> Iterator[TableRow]:
+    sheet.reset_dimensions()  # the dimensions in the file may be wrong
     for number, row in enumerate(sheet.iter_rows(max_row=_SHEET_ROWS, values_only=True), 1):
         if any(cells := rows.Cells.of(row)):
             yield number, cells
 
 
 def _sheet_rank(name: str, sheet: Any, request: ReadingRequest) -> tuple[int, ...]:
-    """Return how much a sheet reads like messages; the last number is of the sample's rows."""
-    sample, silent = list(rows.first_rows(_rows_in(sheet))), ReadingOptions(request.options.table)
+    """Rate how much a sheet reads like messages; the last number counts the sample's rows."""
+    sample, silent = (
+        list(rows.first_rows(_iter_sheet_rows(sheet))),
+        ReadingOptions(request.options.table),
+    )
     try:
-        plan = _plan(name, None, sample, request._replace(options=silent))
+        plan = plan_of(name, None, sample, request._replace(options=silent))
     except TableError:
         return 0, 0, len(sample)
-    text, cells = plan.columns.text, [row for line, row in sample if line > plan.header_line]
-    texts = [row[text] for row in map(plan.columns.fitted, cells) if text < len(row)]
+    cells = [plan.columns.fit_width(row) for line, row in sample if line > plan.header_line]
+    texts = [row[plan.columns.text] for row in cells if plan.columns.text < len(row)]
     return 1, columns.measure(texts).is_text, len(sample)
 
 
@@ -329,9 +364,20 @@ def _document(data: bytes, decoding: lines.Decoding) -> Any:
 
 
 def _document_table(document: Any, name: str, request: ReadingRequest) -> MemoryTable:
-    """Return the table that a JSON document is, in the file called `name`; raises TableError."""
+    """Convert a JSON document to a table; raises TableError.  name: the file's name."""
     names: list[Any] | None = None
-    if isinstance(document, dict):
+    chats = rows.field(document, "chats.list") if isinstance(document, dict) else None
+    if isinstance(chats, list):  # Telegram's export of all chats
+        document = {"messages": [row for chat in chats for row in rows.field(chat, "messages")]}
+    messages: Any = document.get("messages") if isinstance(document, dict) else None
+    if rows.are_objects(messages):
+        # An exported chat; the program's own entries have no text.
+        if request.require_labels and not any("label" in row for row in messages):
+            raise TableError(f"{name}: is an exported chat, without labels", Remedy.GIVE_LABEL)
+        document = [row for row in messages if any(map(row.get, _CHAT_TEXT_FIELDS))]
+        if not document:
+            raise TableError(f"{name}: is an exported chat, and no message in it has a text")
+    elif isinstance(document, dict):
         data, values = document.get("data"), list(document.values())
         kinds = {*map(type, values)}
         if isinstance(data, list) and isinstance(document.get("columns"), list):
@@ -340,13 +386,13 @@ def _document_table(document: Any, name: str, request: ReadingRequest) -> Memory
             document = data
         elif not kinds & {dict, list}:  # one line of JSON lines
             document = [document] if document else []
-        elif kinds == {dict} and _is_by_index(document, request.options.table):
-            document = values
-        elif kinds == {dict}:
-            index = dict.fromkeys(key for column in values for key in column)
-            document = [{key: column.get(i) for key, column in document.items()} for i in index]
         elif kinds == {list} and len({*map(len, values)}) == 1:
             names, document = list(document), list(map(list, zip(*values, strict=True)))
+        elif kinds == {dict} and not _is_by_index(document, request.options.table):
+            index = dict.fromkeys(key for column in values for key in column)
+            document = [{key: column.get(i) for key, column in document.items()} for i in index]
+        elif kinds == {dict}:
+            document = values
     kinds = {*map(type, document)} if isinstance(document, list) else set()
     if isinstance(document, list) and kinds <= {dict}:
         names = list(dict.fromkeys(key for row in document for key in row))
@@ -363,22 +409,79 @@ def _document_table(document: Any, name: str, request: ReadingRequest) -> Memory
 
 
 def _is_by_index(document: dict[str, dict[str, object]], options: TableOptions) -> bool:
-    """Return whether an object of objects has one for each row, rather than for each column."""
+    """Return whether an object of objects has an object for each row, not for each column."""
     outer, inner = list(document), list(next(iter(document.values())))
-    if columns.names_columns(outer, options) or columns.names_columns(inner, options):
-        return not columns.names_columns(outer, options)
+    if header_rows.names_columns(outer, options) or header_rows.names_columns(inner, options):
+        return not header_rows.names_columns(outer, options)
     return outer == [str(number) for number in range(len(outer))] and inner != outer
 
 
-def _frame_table(frame: "pd.DataFrame") -> MemoryTable:
-    """Return a data frame's table of Python's own objects, None for what is missing."""
+def _parquet_frames(content: Content) -> "Iterator[pd.DataFrame]":
+    """Yield the rows of a Parquet file, a part at a time; an archive is unpacked into memory.
+
+    Hugging Face's datasets keep classes as numbers: each is replaced by the class's name.
+    """
+    with content.whole() as stream, _table_errors(content):
+        from pyarrow import parquet  # type: ignore[import-untyped]
+
+        file = parquet.ParquetFile(stream if stream.seekable() else io.BytesIO(_whole(content)))
+        metadata = file.schema_arrow.metadata or {}
+        info = json.loads(metadata.get(b"huggingface", b"{}"))
+        features = rows.field(info, "info.features") or {}
+        parts = file.iter_batches(_PARQUET_ROWS)
+        for part in itertools.chain(parts, [file.schema_arrow.empty_table()]):
+            # A part without a missing number would have integers, and the others floats.
+            frame = part.to_pandas(integer_object_nulls=True)
+            for column in features.keys() & {*frame.columns}:
+                frame[column] = [_with_names(value, features[column]) for value in frame[column]]
+            yield frame
+
+
+def _with_names(value: Any, feature: Any) -> Any:
+    """Replace class numbers in a value by the classes' names.
+
+    feature: the value's metadata; a list's is in a list, or called `feature`.
+    """
+    feature = feature[0] if isinstance(feature, list) else feature
+    if isinstance(value, Mapping):
+        return {key: _with_names(inner, feature.get(key, {})) for key, inner in value.items()}
+    if getattr(value, "ndim", 0):
+        return [_with_names(inner, feature.get("feature", feature)) for inner in value]
+    if not (names := feature.get("names")):
+        return value
+    known = names if isinstance(names, dict) else {str(i): name for i, name in enumerate(names)}
+    return known.get(str(value).removesuffix(".0"))
+
+
+def is_partitioned(frame: object) -> bool:
+    """Return whether a data frame is in partitions, as Dask's; a column may be called so."""
+    return hasattr(type(frame), "partitions")
+
+
+def frame_table(frame: "pd.DataFrame") -> MemoryTable:
+    """Return a data frame's table of Python's own objects, None for what is missing.
+
+    Dask computes one partition of its frames at a time.
+    """
+    if is_partitioned(frame):
+        parts: Any = frame
+        return _joined_table(part.compute() for part in parts.partitions)
+    if any(name is not None for name in frame.index.names):  # pandas writes it as metadata
+        frame = frame.reset_index()
     objects = frame.astype(object)
     values = objects.where(frame.notna(), None).itertuples(index=False, name=None)
     return list(frame.columns), values
 
 
-def _with_fields(names: list[Any], values: Iterator[Row], options: TableOptions) -> MemoryTable:
-    """Return a table with more columns: fields within its objects that the user names."""
+def _joined_table(frames: "Iterator[pd.DataFrame]") -> MemoryTable:
+    """Return the table of data frames with the same columns; each is read when it is needed."""
+    tables = map(frame_table, frames)
+    names, values = next(tables)
+    return names, itertools.chain(values, itertools.chain.from_iterable(v for _, v in tables))
+
+
+def with_fields(names: list[Any], values: Iterator[Row], options: TableOptions) -> MemoryTable:
+    """Add the inner fields that the user names as columns of a table."""
     sample = list(itertools.islice(values, rows.SAMPLE_ROWS))
     keys = list(map(str, names))
     objects = [dict(zip(keys, row, strict=True)) for row in sample]
@@ -390,105 +493,6 @@ def _with_fields(names: list[Any], values: Iterator[Row], options: TableOptions)
         [*row, *(rows.field(dict(zip(keys, row, strict=True)), path) for path in paths)]
         for row in values
     )
-
-
-# Messages of a program
-
-
-def is_data_frame(source: object) -> "TypeGuard[pd.DataFrame]":
-    """Return whether a source is a data frame."""
-    return hasattr(source, "columns") and hasattr(source, "itertuples")
-
-
-def frame_messages(
-    frame: "pd.DataFrame", options: ReadingOptions, skips: Skips, needs_labels: bool
-) -> Iterator[RawMessage]:
-    """Yield the rows of a data frame as messages; the source of the first is `row:0`.
-
-    Its columns are found like those of a file.  Text is plain text, and bytes are a mail.
-    needs_labels: as of `read_table`.
-    Raises TableError when the columns cannot be found.
-    """
-    names, values = _with_fields(*_frame_table(frame), options.table)
-    if not names:
-        raise TableError(f"{_NAME}: it has no columns; give one with labels and texts")
-
-    def cell(value: Any, keeps_bytes: bool = True) -> Any:
-        if isinstance(value, bytes):
-            return value if keeps_bytes else value.decode("latin-1")
-        return rows.cell_text(value)
-
-    sample = list(itertools.islice(values, rows.SAMPLE_ROWS))
-    if not sample:
-        return
-    texts: list[TableRow] = [
-        (0, [cell(value, keeps_bytes=False) for value in row]) for row in sample
-    ]
-    request = ReadingRequest(options, skips, needs_labels=needs_labels)
-    plan = _plan(_NAME, list(map(str, names)), texts, request)
-    used = [i for i in (plan.columns.text, plan.columns.label) if i is not None]
-    narrow = plan.columns._replace(names=(), text=0, label=len(used) - 1 or None, width=len(used))
-    table_rows = enumerate([cell(row[i]) for i in used] for row in itertools.chain(sample, values))
-    yield from TablePlan(narrow, needs_labels).messages("row", table_rows, skips)
-
-
-def given_messages(messages: object, options: ReadingOptions, skips: Skips) -> Iterator[RawMessage]:
-    """Yield all texts, mails or rows of a data frame as messages; the first is `message:0`.
-
-    A row without a text is an empty message, which `skips` notes.
-    Raises SourceError for another type, and OptionError for a single message.
-    """
-    if is_data_frame(messages):
-        for raw in frame_messages(messages, options, Skips(strict=True), needs_labels=False):
-            if raw.content == "":
-                skips(raw.source, "the row has no text")
-            yield raw
-        return
-    if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
-        raise OptionError(
-            f"the messages are of the type {type(messages).__name__}; give a list, a column or a"
-            " DataFrame"
-        )
-    for number, content in enumerate(messages):
-        if not isinstance(content, str | bytes):
-            raise SourceError(
-                f"message:{number}: is of the type {type(content).__name__}; give text or bytes"
-            )
-        yield RawMessage(f"message:{number}", None, content)
-
-
-def pair_messages(
-    pairs: Iterable[tuple[object, str | bytes]], skips: Skips
-) -> Iterator[RawMessage]:
-    """Yield the messages of (label, text or bytes) pairs; the source of the first is `pair:0`.
-
-    Text is plain text, and bytes are a mail.  A pair without a printable label is skipped.
-    Raises SourceError for anything but such a pair.
-    """
-    if not isinstance(pairs, Iterable):
-        raise SourceError(
-            f"the source is of the type {type(pairs).__name__}; give a name, pairs or a DataFrame"
-        )
-    for number, pair in enumerate(pairs):
-        source = f"pair:{number}"
-        # Two characters of a string would pass for a pair.
-        if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise SourceError(f"{source}: is not a pair; give (label, text or bytes)")
-        label, content = pair
-        name = rows.label_text(label)
-        if name is None or not isinstance(content, str | bytes):
-            raise SourceError(
-                f"{source}: is a pair of {type(label).__name__} and {type(content).__name__};"
-                " give a label, and the message as text or bytes"
-            )
-        if not name:
-            skips(source, "it has no label, or none of printable characters")
-        elif not content.strip():
-            skips(source, "the message is empty")
-        else:
-            if isinstance(label, str):
-                skips.spelled(name, label)
-            yield RawMessage(source, name, content)
 
 
 # Kinds
@@ -507,98 +511,79 @@ def are_labelled_lines(texts: list[str]) -> bool:
 
 
 def _read_as(form: str | None, source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    """Return the rows of a file, standard input or a pipe; form: that of its name, if None."""
+    """Yield the rows of a file, standard input or a pipe; form: None for the form in its name."""
     return read_table(rows.content_of(source, form, request.options), request)
-
-
-def line_messages(
-    label: str | None,
-    decoding: lines.Decoding,
-    name: str,
-    open_bytes: lines.Opener,
-    skips: Skips,
-    first: int = 1,
-) -> Iterator[RawMessage]:
-    """Yield the lines of a text as messages; first: the number of the first line."""
-    for number, line in lines.filled(lines.decoded_lines(name, open_bytes, decoding, skips, first)):
-        yield RawMessage(f"{name}:{number}", label, line)
 
 
 def _read_each_line(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
     name, _, decoding, whole, *_ = rows.content_of(source, LINES, request.options, patience=0.0)
-    return line_messages(request.label, decoding, name, whole, request.skips)
+    for number, line in lines.nonblank_lines(
+        lines.decode_lines(name, whole, decoding, request.skips)
+    ):
+        yield RawMessage(f"{name}:{number}", request.label, line)
 
 
-def _read_labelled(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
-    """Yield the rows of the table in a stream, which cannot be a message as it must have labels."""
-    content = rows.stream_content(source, "", request.options, patience=None)
-    with content.beginning() as beginning:
-        look = looks_like(beginning.read(SAMPLE_BYTES))
-    if look is None or look[1] not in TABLE_FORMATS:
-        content.whole().close()
-        problem = f"{source.title}: {source.stream_name} has no labels that can be recognised"
-        raise SourceError(problem, Remedy.GIVE_LABEL_OR_FORMAT)
-    yield from read_table(content._replace(form=look[1]), request)
+# Folders of tables, such as Parquet in parts
+#
+# Hugging Face keeps `train-*.parquet` next to `test-*.parquet`.  Spark and Dask write partitions,
+# sub-folders such as `day=2026-11-28`, and files such as `_SUCCESS`.
+
+_PARTS = re.compile(r"(?<![a-z])(train|test|valid|dev|eval)(?:ing|ation)?(?![a-z])", re.I)
 
 
-TABLE = SourceKind(partial(_read_as, None), "a table has labels of its own", has_labels=True)
+def tables_in_folder(folder: Path) -> list[Path]:
+    """Return the tables of a folder and its partitions; none if it has other sub-folders.
+
+    Raises SourceError if a partition has other sub-folders, whose tables would be left out.
+    """
+    entries = [path for path in sorted(folder.iterdir()) if path.name[0] not in "._"]
+    folders = [path for path in entries if path.is_dir()]
+    if not all(map(_is_partition, folders)):
+        return []
+    tables = [path for path in entries if bare_suffix(path) in TABLE_SUFFIXES]
+    for path in itertools.chain.from_iterable(part.iterdir() for part in folders):
+        if path.is_dir() and path.name[0] not in "._" and not _is_partition(path):
+            remedy = "move it, or name the tables"
+            raise SourceError(f"{path}: is a folder within a partition of a table; {remedy}")
+    return [path for part in folders for path in tables_in_folder(part)] + tables
+
+
+def _is_partition(folder: Path) -> bool:
+    """Return whether a folder has the rows with one value of a column other than the label."""
+    column, sign, _ = folder.name.partition("=")
+    is_label = columns.column_key(column) in columns.LABEL_NAMES
+    return bool(sign) and not is_label and not folder.is_symlink()
+
+
+def _read_folder(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+    """Yield the rows of a folder's tables; leaves out test tables if there are training tables."""
+    found = tables_in_folder(source.path)
+    names = {path: str(path.relative_to(source.path)) for path in found}  # `split=test/part-0…`
+    parts = {path: part[1].lower() for path in found if (part := _PARTS.search(names[path]))}
+    if {"train"} < {*parts.values()}:
+        others = [names[path] for path in found if parts.get(path) != "train"]
+        found = [path for path in found if parts.get(path) == "train"]
+        problem = f"{source.title}: train is read, and not {', '.join(others[:_LABELS_SHOWN])}"
+        request.options.on_note(SourceError(f"{problem}{', …' * (len(others) > _LABELS_SHOWN)}"))
+    for path in found:
+        yield from read_in_folder(path, request)
+
+
+def read_in_folder(path: Path, request: ReadingRequest) -> Iterator[RawMessage]:
+    """Yield the rows of a table in a folder; a table that cannot be read is skipped."""
+    source = Source(str(path))
+    try:
+        if problem := foreign_format(source.sample, source.suffix):
+            raise SourceError(f"{path}: {problem}")
+        require_labels = request.require_labels and request.label is None
+        yield from _read_as(None, source, request._replace(require_labels=require_labels))
+    except (SourceError, OSError) as error:
+        request.skips(str(path), str(error).removeprefix(f"{path}: "))
+
+
+TABLE = SourceKind(partial(_read_as, None))
+TABLE_FOLDER = SourceKind(_read_folder)
 TSV = SourceKind(partial(_read_as, "tsv"))
-# Standard input or a pipe where labels are needed and no format is given.
-LABELLED_STREAM = SourceKind(_read_labelled)
-# By the format that the user names.
+# Format that the user names -> kind.
 FORMS = {form: TABLE._replace(read=partial(_read_as, form)) for form in TABLE_FORMATS}
 EACH_LINE = SourceKind(_read_each_line, "lines of text have no labels")
-
-
-# Streams that look like many messages
-
-
-def looks_like(first: bytes) -> tuple[str, str] | None:
-    """Return the kind of many messages that first bytes look like; None if like one message.
-
-    The kind is its name in a sentence, and one of `INPUT_FORMATS`.
-    """
-    if mail.is_mbox(first):
-        return ("an mbox of several messages", "mbox") if mail.count_separators(first) else None
-    if first.startswith(PARQUET):
-        return ("a Parquet table", "parquet")
-    text = first.decode("utf-8", "replace").removeprefix("\ufeff")
-    if len(first) >= SAMPLE_BYTES and "\n" in text:
-        text = text.rpartition("\n")[0]  # the last line is cut
-    texts = [line for line in text.split("\n")[: rows.SAMPLE_ROWS] if line.strip()]
-    if not texts:
-        return None
-    # One object could be a row; a whole table has objects or lists in it.
-    if rows.are_json_lines(texts) and (
-        len(texts) > 1
-        or not any(isinstance(value, dict | list) for value in json.loads(texts[0]).values())
-    ):
-        return ("JSON lines", "jsonl")
-    if texts[0].lstrip().startswith(("[{", "[[", '{"')) or texts[0].strip() in ("[", "{"):
-        return ("JSON", "json")
-    return _looks_like_table(texts) if len(texts) > 1 else None
-
-
-def _looks_like_table(texts: list[str]) -> tuple[str, str] | None:
-    """Return the kind of table that lines look like, by a delimiter that cuts them alike."""
-    if are_labelled_lines(texts):
-        return ("a table of 2 columns", "tsv")
-    for delimiter, form in (("\t", "tsv"), (",", "csv"), (";", "csv"), ("|", "csv")):
-        try:
-            table = [row for row in csv.reader(texts, delimiter=delimiter) if row]
-        except csv.Error:  # as with a bare CR
-            continue
-        widths = [len(row) for row in table]
-        width = max(set(widths), key=widths.count, default=0)
-        regular = [row for row in table if len(row) == width]
-        if width < 2 or 10 * len(regular) < 9 * len(table) or len(regular) < 2:
-            continue
-        # A column of labels has few values, or ham and spam; parts of a text have many.
-        cells = [[row[i] for row in regular] for i in range(width)]
-        label = columns.label_by_content(cells)
-        values = set() if label is None else {cell.strip().lower() for cell in cells[label]}
-        has_labels = len(values) > 1 and (4 * len(values) <= len(regular) or values & {HAM, SPAM})
-        has_header = columns.names_columns(table[0], TableOptions())
-        if has_labels or has_header or columns.is_header_row(regular[0], regular[1:]):
-            return (f"a table of {counted(width, 'column')}", form)
-    return None

@@ -1,18 +1,37 @@
-"""Why a message got its score, to the last digit, and what a model knows of single words."""
+"""Why a message got its score, to the last digit, and the strongest words of a model."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
 from nbspam.bayes.event_model import Row
 from nbspam.scoring.classifier import Classifier
-from nbspam.scoring.rules import BIAS, Score, SumRule, Terms, rule_of
-from nbspam.store.lookup import Lookup, Model
-from nbspam.tokens.kinds import TRAITS, is_fragment, is_host
-from nbspam.tokens.text import of_other_kinds, typed_tokens
-from nbspam.tokens.tokenized import NO_NUMBERS, Numbers
+from nbspam.scoring.rules import (
+    BIAS,
+    CALIBRATION,
+    CAUTION,
+    LENGTH,
+    OTHER_CLASSES,
+    PRIOR,
+    SumRule,
+    Terms,
+    scoring_rule,
+)
+from nbspam.scoring.verdict import Score
+from nbspam.store.lookup import Model
+from nbspam.tokens.kinds import TRAITS, is_collector, is_fragment
+from nbspam.tokens.tokenized import NO_EXTRAS, TokenExtras
 
 TRAIT_PREFIX = "trait:"
-_SHOWN = 15  # words in a notebook
+_MAX_NOTEBOOK_WORDS = 15  # words in a notebook
+# The constant terms in words.
+CONSTANTS = {
+    BIAS: "the absence of all other words (bias)",
+    CALIBRATION: "the baseline",
+    LENGTH: "the adjustment for its length",
+    CAUTION: "the small-model adjustment",
+    PRIOR: "the prior",
+    OTHER_CLASSES: "the other classes' scores",
+}
 
 
 class Word(NamedTuple):
@@ -23,12 +42,12 @@ class Word(NamedTuple):
     ((0, 9), True)
     """
 
-    token: str  # of a trait: `trait:NAME=VALUE`
+    token: str  # `trait:NAME=VALUE` for a trait
     weight: float  # log-odds weight of its presence, for `of` against `against`, in nats
-    # Messages of each class that contain it (or how often they do), or have the value; with a base
-    # those of both, so that they may be fractions.
+    # The messages of each class that contain it, or its occurrences, or the messages with the
+    # trait's value; with a base the sums of both models, which may be fractions.
     counts: Row
-    share: float  # what it adds to the sum, in nats
+    share: float  # its contribution to the sum, in nats
 
     @property
     def is_trait(self) -> bool:
@@ -37,7 +56,7 @@ class Word(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """The words of a message, strongest share first, and what else goes into the sum.
+    """The words of a message, strongest share first, and the other terms of the sum.
 
     `total` is the log-odds of `of`, in nats: the sum of the shares and the constants.
 
@@ -53,24 +72,30 @@ class Explanation(NamedTuple):
     constants: Mapping[str, float]  # key of `terms` -> nats: the terms that belong to no word
     words: tuple[Word, ...]
     unknown: int  # tokens of the message that the model does not know
-    bias: float | None  # of the textbook's sum, in nats; None with a base, as the sum itself
-    sum_log_odds: float | None  # the textbook's sum, for comparison
-    base: str | None = None  # the model that this one is read through
-    unheard: int = 0  # tokens of perhaps hidden text that speak for ham, which count for nothing
+    bias: float | None  # the bias of the textbook's sum, in nats; None with a base
+    sum_log_odds: float | None  # the textbook's sum, for comparison; None with a base
+    base: str | None = None  # the base model's name
+    unheard: int = 0  # ignored tokens: evidence for ham in possibly hidden text
 
     def __repr__(self) -> str:
-        words = ", ".join(f"{word.token} {word.share:+.2f}" for word in self.words[:3])
+        words = ", ".join(f"{word.token} {word.share:+.2f}" for word in self.readable_words[:3])
         return f"<Explanation of {self.of}: {self.total:+.3f} nats; {words or 'no known word'}>"
 
     def _repr_html_(self) -> str:
         """Return a table for a notebook: the strongest words, and the sums of the others."""
         from html import escape
 
-        strongest, others = self.words[:_SHOWN], self.words[_SHOWN:]
+        strongest, others = (
+            self.readable_words[:_MAX_NOTEBOOK_WORDS],
+            self.readable_words[_MAX_NOTEBOOK_WORDS:],
+        )
         rows = [(f"<bdi>{escape(w.token)}</bdi>", f"{w.weight:+.3f}", w.share) for w in strongest]
-        rest = sum(word.share for word in others)
-        rows += [(f"{len(others):,} more words", "", rest)] if others else []
-        rows += [(escape(name), "", nats) for name, nats in self.constants.items()]
+        fragments = [word for word in self.words if is_fragment(word.token)]
+        for several, name in ((others, "more words"), (fragments, "character trigrams and pieces")):
+            share = sum(word.share for word in several)
+            rows += [(f"{len(several):,} {name}", "", share)] if several else []
+        for key, nats in self.constants.items():
+            rows.append((escape(CONSTANTS[key].removeprefix("the ")), "", nats))
         rows += [(f"log-odds of {escape(self.of)}", "", self.total)]
         cells = "".join(
             f"<tr><td>{name}</td><td>{weight}</td><td>{share:+.3f}</td></tr>"
@@ -79,18 +104,24 @@ class Explanation(NamedTuple):
         return f"<table><tr><th>word</th><th>weight</th><th>share, nats</th></tr>{cells}</table>"
 
     @property
+    def readable_words(self) -> tuple[Word, ...]:
+        """The words without character trigrams and pieces, which mean little to a reader."""
+        return tuple(word for word in self.words if not is_fragment(word.token))
+
+    @property
     def total(self) -> float:
         """The constants and all shares."""
         return sum(self.constants.values()) + sum(word.share for word in self.words)
 
 
 def explain(
-    classifier: Classifier, tokens: Iterable[str], numbers: Numbers = NO_NUMBERS
+    classifier: Classifier, tokens: Iterable[str], numbers: TokenExtras = NO_EXTRAS
 ) -> Explanation:
-    """Return the explanation of the message with these tokens and numbers.
+    """Explain the score of a message with these tokens and extras.
 
-    Two classes: the positive one against the other.  More: the most probable one, against the next
-    under the sum rule, else against the rest.
+    With two classes the positive class is explained against the other class.  With more classes the
+    most probable class is explained: under the sum rule against the next class, otherwise against
+    the rest.
     """
     metadata = classifier.metadata
     settings = metadata.settings
@@ -98,9 +129,9 @@ def explain(
     score = classifier.score(tokens, numbers)
     if not settings.counts.has_tokens:
         tokens = set()
-    unheard = tokens & classifier.hidden_ham_tokens(numbers)
-    tokens -= unheard
-    if metadata.is_one_sided:
+    ignored_hidden = tokens & classifier.hidden_ham_tokens(numbers)
+    tokens -= ignored_hidden
+    if metadata.lacks_two_classes:
         classes = settings.classes
         return Explanation(score, classes[-1], classes[0], {}, (), len(tokens), 0.0, 0.0)
     explained = max(range(len(settings.classes)), key=score.probabilities.__getitem__)
@@ -110,7 +141,7 @@ def explain(
     known = sorted(classifier.counts(tokens).items())
     terms = rule.terms(known, numbers, score, explained)
     bias, textbook, n = None, None, len(known)
-    if classifier.base is None:  # the absence of tokens is told by one model's tokens
+    if classifier.base is None:  # the bias needs the tokens of a single model
         plain = SumRule(metadata).terms(known, numbers, score, explained)
         bias = plain.constants[BIAS]
         textbook = bias + sum(plain.shares[:n]) + sum(plain.shares[n:])
@@ -126,12 +157,12 @@ def explain(
         bias=bias,
         sum_log_odds=textbook,
         base=None if classifier.base is None else classifier.base[0],
-        unheard=len(unheard),
+        unheard=len(ignored_hidden),
     )
 
 
 def _trait(classifier: Classifier, i: int, value: int) -> tuple[str, Row]:
-    """Return a trait as a word is shown, and how many messages of each class have its value."""
+    """Return a trait like a word, and the messages of each class with the same value."""
     trait, histograms = TRAITS[i], classifier.metadata.learned.trait_histograms
     counts = tuple(values.get(value, 0) for values in histograms[i])
     return f"{TRAIT_PREFIX}{trait.name}={trait.show(value)}", counts
@@ -139,16 +170,16 @@ def _trait(classifier: Classifier, i: int, value: int) -> tuple[str, Row]:
 
 def _words(known: list[tuple[str, Row]], terms: Terms) -> tuple[Word, ...]:
     words = [
-        Word(token, weight, tuple(map(_shown, row)), share)
+        Word(token, weight, tuple(map(_display_count, row)), share)
         for (token, row), weight, share in zip(known, terms.weights, terms.shares, strict=True)
-        if share or not is_host(token)  # which is evidence for the sum rule alone
+        if share or not is_collector(token)  # a collector is evidence for the sum rule only
     ]
     words.sort(key=lambda word: (-abs(word.share), -abs(word.weight), word.token))
     return tuple(words)
 
 
-def _shown(count: float) -> int:
-    """Return a count as it is shown: a fraction has one decimal."""
+def _display_count(count: float) -> int:
+    """Round a count for display: a fraction gets one decimal."""
     return int(count) if count == int(count) else cast(int, round(count, 1))
 
 
@@ -161,50 +192,22 @@ class StrongWord(NamedTuple):
 
     @property
     def share(self) -> None:
-        """What it adds to a message's sum: it is of none."""
+        """None, because the word does not belong to a message."""
 
 
 def strongest_words(model: Model, top: int, *, fragments: bool) -> dict[str, list[StrongWord]]:
     """Return the strongest words for each class, strongest first.
 
-    top: how many of each class.  fragments: whether character trigrams are among them.
+    top: the number of words for each class.  fragments: whether to include character trigrams.
     """
-    contrasts = rule_of(model.metadata).contrasts
+    one_vs_rest_weights = scoring_rule(model.metadata).one_vs_rest_weights
     rows = [
-        (token, row, contrasts(row))
+        (token, row, one_vs_rest_weights(row))
         for token, row in model.counts.items()
-        if not is_host(token) and (fragments or not is_fragment(token))
+        if not is_collector(token) and (fragments or not is_fragment(token))
     ]
     ranked = {}
     for k, name in enumerate(model.metadata.settings.classes):
         best = sorted(rows, key=lambda item: (-item[2][k], item[0]))[:top]
         ranked[name] = [StrongWord(token, weights[k], row) for token, row, weights in best]
     return ranked
-
-
-class WordCount(NamedTuple):
-    """A token that was asked for."""
-
-    typed: str
-    token: str  # as the tokenizer writes it
-    counts: Row | None  # per class, the messages that have it, or how often they do; None: unknown
-    weights: tuple[float, ...] | None  # for each class against the others, in nats; None: it is
-    # unknown, or a host that took mails in, which has no weight
-    other_kinds: tuple[str, ...]  # of an unknown token: what the model knows with its value
-
-
-def word_counts(lookup: Lookup, typed: Iterable[str]) -> list[WordCount]:
-    """Return what the model knows of the tokens that typed words stand for; raises ModelError."""
-    pairs = [(word, token) for word in typed for token in typed_tokens(word)]
-    kinds = {token: of_other_kinds(token) for _, token in pairs}
-    known = lookup.counts({*kinds, *(other for others in kinds.values() for other in others)})
-    rule = rule_of(lookup.metadata)
-    counts = []
-    for word, token in pairs:
-        row = known.get(token)
-        others = tuple(other for other in kinds[token] if other in known) if row is None else ()
-        weights = None
-        if row is not None and not (is_host(token) and rule.is_calibrated):
-            weights = tuple(rule.contrasts(row))
-        counts.append(WordCount(word, token, row, weights, others))
-    return counts

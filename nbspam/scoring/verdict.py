@@ -1,57 +1,100 @@
-"""From a score to a verdict: the cut-offs, and the rules that overrule the number."""
+"""The score of a message, its verdict, and what decides: cut-offs, and rules that overrule them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from nbspam.bayes import event_model
 from nbspam.bayes.calibration import DECIMALS
 from nbspam.bayes.event_model import logit
+from nbspam.bayes.evidence import MessageEvidence
 from nbspam.errors import OptionError, one_line
 from nbspam.names import BLOCKED_SENDER, HAM, UNSURE
-from nbspam.scoring.rules import Score
-from nbspam.store.metadata import HAM_CUTOFF, SPAM_CUTOFF, Metadata
+from nbspam.store.metadata import ELSEWHERE, HAM_CUTOFF, SPAM_CUTOFF, Metadata, ModelSettings
+from nbspam.tokens.tokenized import CONTAINER, LIMITS
 
 if TYPE_CHECKING:
     from nbspam.reading.senders import ListedSender
 
-# Of the tokens of a text so many must be known for a verdict of ham, and one for a verdict of spam:
-# what the model cannot read it must not pass as ham.  Of 101,000 messages in P1 to P6 that makes 7
-# unsure that were ham before, 6 of them spam.  Spam needs one known token: with 1 in 10, 35 spams
-# would pass for one ham of 44 that are blocked (33,094 verdicts of spam in training messages), and
-# 1,000 random words below a spam would make every second one unsure: docs/research/ideas-tried.md.
+# The share of a text's tokens that must be known for a verdict of ham, because a text that the
+# model cannot read must not pass as ham.  Among 101,000 messages in P1 to P6 this makes 7 unsure
+# that were ham before, 6 of them spam.  A verdict of spam needs only one known token: with the same
+# share, 35 spams would pass to save 1 of 44 blocked ham (33,094 verdicts of spam in training
+# messages), and 1,000 random words below a spam would make half of the spam unsure
+# (docs/research/ideas-tried.md).
 KNOWN_SHARE = 0.1
-# Why a message is unsure whose probability is beyond a cut-off, as every output says it.
+# Reasons for a verdict of unsure although the probability is beyond a cut-off, in every output.
 TOO_FEW_WORDS = "too few known words"
 TOO_FEW_CLASSES = "too few learned classes"
-# Of a number in JSON output, at most: the same on every processor, and as fine as the log-loss is
-# (`LOG_LOSS_FLOOR`).  Log-odds, weights and shares have DECIMALS.
+FROM_ELSEWHERE = "unlike the learned mail"
+TOO_LARGE = "too large to read whole"
+IN_CONTAINER = "its text is in a container that may be read in part only"
+# Decimals of a number in JSON output, at most: the same on every processor, and as fine as the
+# log-loss (`LOG_LOSS_FLOOR`).  Log-odds, weights and shares have DECIMALS.
 JSON_DECIMALS = 12
 
 
+class Score(NamedTuple):
+    """The score of a message."""
+
+    log_odds: float  # for the positive class, in nats
+    probability: float  # P(positive class)
+    probabilities: tuple[float, ...]  # per class, in the model's order
+    evidences: tuple[MessageEvidence, ...] = ()  # per scored class; () under the sum rule
+    # Per class, up to a constant; () for the evidence of two classes.
+    log_scores: tuple[float, ...] = ()
+    trust: float = 0.0  # in the header channel, 0 to 1
+    doubt: float = 0.0  # how far the mail is from elsewhere, 0 to 1
+    known: int = 0  # text tokens that the model knows
+    text: int = 0  # all text tokens
+
+
+def score_of_log_scores(settings: ModelSettings, log_scores: Sequence[float]) -> Score:
+    """Convert log-scores of the classes, such as joint log-likelihoods, to a score."""
+    positive = settings.positive_index
+    probabilities = event_model.softmax(log_scores)
+    if positive is None:  # several classes without spam: use the most probable class
+        positive = max(range(len(log_scores)), key=log_scores.__getitem__)
+    odds = event_model.class_log_odds(log_scores, positive)
+    if len(log_scores) == 2:  # so that probabilities and odds agree to the last digit
+        probabilities[positive] = event_model.sigmoid(odds)
+        probabilities[1 - positive] = event_model.sigmoid(-odds)
+    return Score(odds, probabilities[positive], tuple(probabilities), log_scores=tuple(log_scores))
+
+
 class CutOffs(NamedTuple):
-    """Where spam begins and ham ends, as probabilities of the positive class."""
+    """The bounds of spam and ham, as probabilities of the positive class."""
 
     spam: float = SPAM_CUTOFF
     ham: float = HAM_CUTOFF
+    elsewhere: float = ELSEWHERE  # additional nats that spam certainly from elsewhere needs
 
     @classmethod
-    def of_model(cls, metadata: Metadata) -> "CutOffs":
-        """Return the cut-offs that a model has of its own."""
-        return cls(metadata.settings.spam_cutoff, metadata.settings.ham_cutoff)
+    def from_model(cls, metadata: Metadata) -> "CutOffs":
+        """Return a model's own cut-offs."""
+        settings = metadata.settings
+        return cls(settings.spam_cutoff, settings.ham_cutoff, settings.elsewhere)
 
-    def stored_in(self, metadata: Metadata) -> Metadata:
-        """Return the metadata of a model that has these cut-offs of its own."""
-        settings = metadata.settings._replace(spam_cutoff=self.spam, ham_cutoff=self.ham)
+    def applied_to(self, metadata: Metadata) -> Metadata:
+        """Store these cut-offs in a model's metadata."""
+        settings = metadata.settings._replace(
+            spam_cutoff=self.spam, ham_cutoff=self.ham, elsewhere=self.elsewhere
+        )
         return metadata._replace(settings=settings)
 
-    def changed(
-        self, spam: float | None = None, ham: float | None = None, ham_cost: float | None = None
+    def overridden(
+        self,
+        spam: float | None = None,
+        ham: float | None = None,
+        ham_cost: float | None = None,
+        trust_elsewhere: bool | None = None,
     ) -> "CutOffs":
-        """Return the cut-offs with those replaced that are given; raises OptionError.
+        """Replace the given cut-offs; raises OptionError.
 
         ham_cost: how many times worse a false positive is than a false negative; the expected cost
-        is least with both cut-offs at cost / (1 + cost).
-        A ham cut-off that is not given is never above a spam cut-off that is.
+        is smallest with both cut-offs at cost / (1 + cost).
+        trust_elsewhere: whether mail from elsewhere is called spam as easily as the user's own.
+        Without ham, the ham cut-off is lowered to a given spam cut-off if necessary.
         """
         if ham_cost is not None:
             if spam is not None or ham is not None:
@@ -76,24 +119,29 @@ class CutOffs(NamedTuple):
                 f"the ham cut-off, {ham:g}, is above the spam cut-off, {spam:g}; lower the one or"
                 " raise the other"
             )
-        return CutOffs(spam, ham)
+        elsewhere = self.elsewhere
+        if trust_elsewhere is not None:
+            elsewhere = 0.0 if trust_elsewhere else ELSEWHERE
+        return CutOffs(spam, ham, elsewhere)
 
 
-def verdict_of(metadata: Metadata, score: Score, cut_offs: CutOffs) -> str:
+def classify_score(metadata: Metadata, score: Score, cut_offs: CutOffs) -> str:
     """Return the class of a message with this score, or `unsure`.
 
-    Two classes: positive above the spam cut-off, negative up to the ham cut-off, else unsure; and
-    unsure whatever the score if the model does not know the words.  More: the most probable class.
-    Unsure while fewer than two classes have been seen.
+    With two classes: the positive class above the spam cut-off, which is higher for mail from
+    elsewhere; the negative class up to the ham cut-off; otherwise unsure.  Also unsure if the model
+    does not know enough words, or has learned fewer than two classes.
+    With more classes: the most probable class.
     """
-    if metadata.is_one_sided:
+    if metadata.lacks_two_classes:
         return UNSURE
     settings = metadata.settings
     if len(settings.classes) > 2:
         best = max(range(len(settings.classes)), key=score.probabilities.__getitem__)
         return settings.classes[best]
     positive, has_tokens = settings.positive_index or 0, settings.counts.has_tokens
-    if score.log_odds > logit(cut_offs.spam) and (score.known or not has_tokens):
+    spam_above = logit(cut_offs.spam) + cut_offs.elsewhere * score.doubt
+    if score.log_odds > spam_above and (score.known or not has_tokens):
         return settings.classes[positive]
     knows_enough = score.known and score.known / max(1, score.text) >= KNOWN_SHARE
     if score.log_odds <= logit(cut_offs.ham) and (knows_enough or not has_tokens):
@@ -110,35 +158,38 @@ class Verdict(NamedTuple):
     """
 
     verdict: str  # the name of a class, or "unsure"
-    probability: float  # of the positive class
-    log_odds: float  # of the positive class, in nats
-    probabilities: Mapping[str, float]  # of each class
+    probability: float  # P(positive class)
+    log_odds: float  # for the positive class, in nats
+    probabilities: Mapping[str, float]  # class -> probability
     source: str  # "-", a path, `path:line`
-    label: str | None  # the class that its source gives, if any
+    label: str | None  # the class in its source, if any
     score: Score
-    reason: str | None = None  # what decided, where not the probability did
+    reason: str | None = None  # why the probability did not decide; None if it did
 
     def __repr__(self) -> str:
-        return f"<Verdict {self.verdict}{self.remark}, probability {self.own_probability:.4f}>"
+        return (
+            f"<Verdict {self.verdict}{self.reason_suffix},"
+            f" probability {self.displayed_probability:.4f}>"
+        )
 
     @property
-    def own_probability(self) -> float:
-        """The probability that people are shown: with three or more classes that of the verdict."""
+    def displayed_probability(self) -> float:
+        """The probability for people: with three or more classes the verdict's probability."""
         own = self.probabilities.get(self.verdict) if len(self.probabilities) > 2 else None
         return self.probability if own is None else own
 
     @property
-    def remark(self) -> str:
-        """The reason as it stands after the verdict in a sentence; empty where there is none."""
+    def reason_suffix(self) -> str:
+        """The reason in parentheses, to follow the verdict in a sentence; "" without a reason."""
         return f" ({self.reason})" if self.reason else ""
 
     def as_line(self) -> str:
         """Return the line that commands print of the message, its fields separated by tabs."""
-        fields = [self.verdict, f"{self.own_probability:.4f}", one_line(self.source)]
+        fields = [self.verdict, f"{self.displayed_probability:.4f}", one_line(self.source)]
         return "\t".join([*fields, self.reason] if self.reason else fields)
 
     def as_json(self) -> dict[str, Any]:
-        """Return what every JSON output says of the message."""
+        """Return the message's fields of every JSON output."""
         fields: dict[str, Any] = {
             "source": self.source,
             "verdict": self.verdict,
@@ -153,7 +204,7 @@ class Verdict(NamedTuple):
 
 
 def rounded(value: Any, decimals: int = JSON_DECIMALS) -> Any:
-    """Return what JSON output has of a value: its numbers, however deep, have so many decimals."""
+    """Round all numbers in a JSON value, however deep, to `decimals` decimals."""
     if isinstance(value, float):
         return round(value, decimals)
     if isinstance(value, Mapping):
@@ -163,22 +214,33 @@ def rounded(value: Any, decimals: int = JSON_DECIMALS) -> Any:
     return value
 
 
-def verdict_on(
+def make_verdict(
     metadata: Metadata,
     score: Score,
     cut_offs: CutOffs,
     source: str = "-",
     label: str | None = None,
     sender: "ListedSender | None" = None,
+    tokens: Collection[str] = (),
 ) -> Verdict:
-    """Return the verdict on a scored message; a list of senders that names its own overrules it."""
+    """Return the verdict on a scored message; a list of senders that names its own overrules it.
+
+    tokens: of the message.  If it was not read whole, it may be spam whatever the rest says, so it
+    is `unsure` where its score says ham.
+    """
     probabilities = dict(zip(metadata.settings.classes, score.probabilities, strict=True))
-    verdict, reason = verdict_of(metadata, score, cut_offs), None
-    if metadata.is_one_sided:
-        reason = TOO_FEW_CLASSES
-    elif verdict == UNSURE and not logit(cut_offs.ham) < score.log_odds <= logit(cut_offs.spam):
-        reason = TOO_FEW_WORDS
+    verdict, reason = classify_score(metadata, score, cut_offs), None
     positive, listed = metadata.settings.positive, sender.reason if sender else None
+    if metadata.lacks_two_classes:
+        reason = TOO_FEW_CLASSES
+    elif verdict == UNSURE and score.known and score.log_odds > logit(cut_offs.spam):
+        reason = FROM_ELSEWHERE
+    elif verdict == UNSURE:
+        if not logit(cut_offs.ham) < score.log_odds <= logit(cut_offs.spam):
+            reason = TOO_FEW_WORDS
+    elif positive not in (None, verdict) and not LIMITS.isdisjoint(tokens):
+        is_container = f"limit:{CONTAINER}" in tokens
+        verdict, reason = UNSURE, IN_CONTAINER if is_container else TOO_LARGE
     if listed and positive is not None:
         reason = listed
         if listed == BLOCKED_SENDER:

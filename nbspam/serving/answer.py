@@ -15,16 +15,15 @@ from typing import NamedTuple
 from nbspam import __version__
 from nbspam.bayes.event_model import logit
 from nbspam.errors import one_line
-from nbspam.filter import TokenFilter
 from nbspam.names import UNSURE
 from nbspam.reading.marks import MARK
 from nbspam.reading.message import parse
 from nbspam.scoring.verdict import Verdict
+from nbspam.scoring.version import FilterVersion
 from nbspam.serving import spamd
 from nbspam.serving.passthrough import VerdictHeader, cleaned, marked, verdict_value
 from nbspam.serving.spamd import REPORT_IFSPAM, RefusedError, Request
-from nbspam.tokens.kinds import is_fragment
-from nbspam.tokens.tokenized import TokenizedMessage, Wanted, tokenize
+from nbspam.tokens.tokenized import TokenizedMessage, TokenizerOutputs, tokenize
 
 THRESHOLD = 5.0
 _POINTS_LIMIT = 100.0  # points, positive or negative; a plain sum's log-odds reach thousands
@@ -50,7 +49,7 @@ class ScoredVerdict(NamedTuple):
         return f"{self.spam} ; {self.tenths / 10:.1f} / {THRESHOLD:.1f}"
 
 
-def message_to_learn(message: bytes, wanted: Wanted) -> TokenizedMessage:
+def message_to_learn(message: bytes, wanted: TokenizerOutputs) -> TokenizedMessage:
     """Return a message tokenized, to be learned or forgotten; raises RefusedError if it is none."""
     parsed = parse(message)
     if parsed.problem:
@@ -58,18 +57,18 @@ def message_to_learn(message: bytes, wanted: Wanted) -> TokenizedMessage:
     return tokenize(parsed, digest=True, wanted=wanted)
 
 
-def scored_verdict(spam_filter: TokenFilter, message: TokenizedMessage) -> ScoredVerdict:
+def scored_verdict(version: FilterVersion, message: TokenizedMessage) -> ScoredVerdict:
     """Return the verdict on a message, with at least 50 tenths if and only if it is spam.
 
     The score never decreases as the log-odds increase.
     """
-    verdict = spam_filter.classify_tokens(message)
-    metadata, settings = spam_filter.metadata, spam_filter.metadata.settings
+    verdict = version.classify(message)
+    metadata, settings = version.metadata, version.metadata.settings
     is_spam = verdict.verdict == settings.positive
     margin = 0.0  # how far the message is above the spam cut-off, in nats
     if len(settings.classes) == 2:
-        margin = verdict.log_odds - logit(spam_filter.cut_offs.spam)
-    elif not metadata.is_one_sided:
+        margin = verdict.log_odds - logit(version.cut_offs.spam)
+    elif not metadata.lacks_two_classes:
         others = list(verdict.score.log_scores)
         margin = others.pop(settings.positive_index or 0) - max(others)
     tenths = round(10 * min(max(THRESHOLD + margin, -_POINTS_LIMIT), _POINTS_LIMIT))
@@ -90,22 +89,22 @@ class Answer(NamedTuple):
 
 
 def answer(
-    request: Request, message: bytes, spam_filter: TokenFilter, x_spam: bool = False
+    request: Request, message: bytes, version: FilterVersion, x_spam: bool = False
 ) -> Answer:
     """Return the answer to a request about a message.
 
     x_spam: whether a message gets SpamAssassin's headers too.
     Raises RefusedError when spamc could not use the reply, ModelError when the model is damaged.
     """
-    tokenized = tokenize(parse(message), wanted=spam_filter.wanted)
-    scored = scored_verdict(spam_filter, tokenized)
+    tokenized = tokenize(parse(message), wanted=version.wanted)
+    scored = scored_verdict(version, tokenized)
     content: bytes | None = None  # of a CHECK
     if request.command == spamd.SYMBOLS:
         content = ",".join(symbols(scored)).encode()
     elif request.command == REPORT_IFSPAM and not scored.spam:
         content = b""
     elif request.command in (spamd.REPORT, REPORT_IFSPAM):
-        content = report(spam_filter, tokenized, scored).encode("utf-8", "replace")
+        content = report(version, tokenized, scored).encode("utf-8", "replace")
     elif request.command in (spamd.PROCESS, spamd.HEADERS):
         content = rewritten(message, scored, x_spam)
         if request.command == spamd.HEADERS:
@@ -124,18 +123,18 @@ def symbols(scored: ScoredVerdict) -> list[str]:
     return [*names, "BAYES_999"] if probability >= _VERY_SURE else names
 
 
-def report(spam_filter: TokenFilter, message: TokenizedMessage, scored: ScoredVerdict) -> str:
+def report(version: FilterVersion, message: TokenizedMessage, scored: ScoredVerdict) -> str:
     """Return the strongest words of a message with their contributions, as text."""
-    explanation = spam_filter.explain(message)
-    shown = [word for word in explanation.words if not is_fragment(word.token)][:_REPORTED]
+    explanation = version.explain(message)
+    shown = explanation.readable_words[:_REPORTED]
     lines = [
-        f"nbspam {__version__}: {scored.verdict.verdict}{scored.verdict.remark},"
+        f"nbspam {__version__}: {scored.verdict.verdict}{scored.verdict.reason_suffix},"
         f" probability {scored.verdict.probability:.4f},"
         f" score {scored.tenths / 10:.1f}, spam from {THRESHOLD:.1f}",
         f"strongest words, in nats, {explanation.of} against {explanation.against}:",
     ]
     for word in shown:
-        counts = zip(spam_filter.classes, word.counts, strict=True)
+        counts = zip(version.classes, word.counts, strict=True)
         seen = ", ".join(f"{name} {n}" for name, n in counts)
         lines.append(f"{word.share:+8.3f}  {one_line(word.token)}  ({seen})")
     rest = explanation.total - sum(word.share for word in shown)

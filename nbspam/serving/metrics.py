@@ -1,166 +1,133 @@
-"""What the server counts, and the page of it that Prometheus reads; of the extra `serve`.
+"""What the workers count, in memory that they share, and the page of it that Prometheus reads.
 
-No label comes from a mail or a user, so the number of time series depends on the model's classes
-alone.  The page is served by HTTP: `GET /metrics`, and nothing else.  Its clients are bounded as
-those of the mail are, and in answers a second.
+Each worker has a row of numbers, which it alone changes; a page shows their sums.  No label comes
+from a mail or a user, so the number of time series depends on the model's classes alone.
 """
 
 import itertools
-import os
-import resource
-import threading
+import mmap
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
-
-import prometheus_client as prometheus
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from collections.abc import Iterable, Mapping
 
 from nbspam import __version__
 from nbspam.names import UNSURE
-from nbspam.serving import models, spamd, teaching
-from nbspam.serving.clients import Client, Clients, Limits, MemoryBudget
-from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED, Entry, Log
-from nbspam.serving.pool import WorkerPool
+from nbspam.serving import spamd
+from nbspam.serving.log import FORGOTTEN, LEARNED, MOVED, UNCHANGED, Entry
 
 # Upper ends, in seconds: a small mail takes 1 to 5 ms, a large one up to 60 s.
 _ENDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+_OTHER = "other"  # a class that the model did not have when the server started
+_BYTES = 8  # of a number
+_HELP = {
+    "requests_total": ("counter", "Complete requests."),
+    "judged_messages_total": ("counter", "Messages classified."),
+    "judging_seconds": ("histogram", "Seconds from request to reply, of messages."),
+    "told_messages_total": ("counter", "Messages learned or forgotten (TELL)."),
+    "errors_total": ("counter", "Requests refused, and clients that hung up."),
+    "received_bytes_total": ("counter", "Bytes of messages, as sent."),
+    "connections": ("gauge", "Open connections."),
+    "learning_queue_messages": ("gauge", "Messages that wait to be learned."),
+}
 
-# Answers at a time, and the least seconds of one: at most 80 answers a second.
-_ANSWERS, _PAUSE = 4, 0.05
-# Beside 300 idle clients that connect again at once, a client waits for three seconds.
-_LIMITS = Limits(connections=64, timeout=5.0, grace=0.5, shutdown=0.2)
-_LINES = 64  # of a request; Prometheus sends seven
+
+def _sample(name: str, labels: Mapping[str, str]) -> str:
+    """Return the name of a time series in Prometheus's text format."""
+    pairs = []
+    for label, value in labels.items():
+        text = value.encode("utf-8", "replace").decode()  # a lone surrogate has no UTF-8
+        text = text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+        pairs.append(f'{label}="{text}"')
+    return f"nbspam_{name}{{{','.join(pairs)}}}" if pairs else f"nbspam_{name}"
 
 
-class Metrics(Collector):
-    """Counts what a server does, and answers Prometheus."""
+class Metrics:
+    """The numbers of all workers."""
 
-    def __init__(
-        self,
-        current: models.CurrentModel,
-        log: Log | None,
-        clients: Clients,
-        budgets: Mapping[str, MemoryBudget],
-        pools: Sequence[WorkerPool],
-        teacher: teaching.Teacher | None,
-    ) -> None:
-        """Of a server's parts; budgets: by the `room` of their metric."""
-        self._log, self._pools = log, pools
+    def __init__(self, classes: Iterable[str], n_workers: int) -> None:
+        """Make them before the workers are forked; each is 0."""
+        self._verdicts = [*classes, UNSURE, _OTHER]
+        labels: dict[str, dict[str, Iterable[str]]] = {
+            "requests_total": {"command": spamd.COMMANDS},
+            "judged_messages_total": {
+                "command": spamd.JUDGING_COMMANDS,
+                "verdict": self._verdicts,
+            },
+            "judging_seconds_bucket": {"le": [*map(str, _ENDS), "+Inf"]},
+            "judging_seconds_sum": {},
+            "judging_seconds_count": {},
+            "told_messages_total": {"result": (LEARNED, MOVED, FORGOTTEN, UNCHANGED)},
+            "errors_total": {"kind": [kind for kind, _ in spamd.KINDS.values()]},
+            "received_bytes_total": {},
+            "connections": {},
+            "learning_queue_messages": {},
+        }
+        samples = (
+            _sample(name, dict(zip(values, combination, strict=True)))
+            for name, values in labels.items()
+            for combination in itertools.product(*values.values())
+        )
+        self._places = {sample: i for i, sample in enumerate(samples)}
         self._started = time.time()
-        self.clients = Clients(_LIMITS, self._serve)
-        self._turns = threading.Semaphore(_ANSWERS)
-        # Each counter would have a gauge of the time when it was made.
-        prometheus.disable_created_metrics()  # type: ignore[no-untyped-call]
-        self._registry = registry = prometheus.CollectorRegistry()
-        counter, gauge = self._counter, self._gauge
-        verdicts = [*map(_label, current.use().filter.classes), UNSURE]
-        commands, results = spamd.JUDGING_COMMANDS, (LEARNED, MOVED, FORGOTTEN, UNCHANGED)
-        self._requests = counter("requests", "Complete requests.", command=spamd.COMMANDS)
-        text = "Messages classified."
-        self._verdicts = counter("judged_messages", text, command=commands, verdict=verdicts)
-        text = "Seconds from request to reply, of messages."
-        self._seconds = prometheus.Histogram(
-            "nbspam_judging_seconds", text, buckets=_ENDS, registry=registry
-        )
-        text = "Messages learned or forgotten (TELL)."
-        self._results = counter("told_messages", text, result=results)
-        text = "Requests refused, and clients that hung up."
-        self._errors = counter("errors", text, kind=[kind for kind, _ in spamd.KINDS.values()])
-        self._bytes = counter("received_bytes", "Bytes of messages, as sent.")
-        gauge("connections", "Open connections.", lambda: clients.n_open)
-        gauge("parked_connections", "Connections that wait.", lambda: clients.n_idle)
-        rooms = prometheus.Gauge(
-            "nbspam_room_used_bytes", "Memory of large messages.", ["room"], registry=registry
-        )
-        for room, budget in budgets.items():
-            rooms.labels(room).set_function(partial(getattr, budget, "used"))
-        text = "Messages that wait to be learned."
-        gauge("learning_queue_messages", text, lambda: teacher.n_waiting if teacher else 0)
-        text = "Unix time of the model file."
-        gauge("model_modified_timestamp_seconds", text, lambda: current.use().modified)
-        gauge(
-            "unusable_models",
-            "Models and lists of senders that are bad.",
-            lambda: current.n_unusable,
-        )
-        info = prometheus.Info("nbspam_build", "The version.", registry=registry)
-        info.info({"version": __version__})
-        registry.register(self)
+        memory = mmap.mmap(-1, n_workers * len(self._places) * _BYTES)
+        self._numbers = memoryview(memory).cast("d")
+        self._row = 0  # of this process, where it begins
 
-    def _counter(self, name: str, text: str, **labels: Iterable[str]) -> prometheus.Counter:
-        """Return a counter that is 0 for each combination of its labels' values."""
-        new = prometheus.Counter(f"nbspam_{name}", text, tuple(labels), registry=self._registry)
-        for values in itertools.product(*labels.values()) if labels else ():
-            new.labels(*values)
-        return new
+    def begin(self, worker: int) -> None:
+        """Count as the worker of this number, which may take the place of one that died."""
+        self._row = worker * len(self._places)
+        for name in ("connections", "learning_queue_messages"):
+            self._numbers[self._row + self._places[_sample(name, {})]] = 0
 
-    def _gauge(self, name: str, text: str, value: Callable[[], float]) -> None:
-        prometheus.Gauge(f"nbspam_{name}", text, registry=self._registry).set_function(value)
+    def add(self, name: str, n: float = 1, **labels: str) -> None:
+        """Add to one of this worker's numbers."""
+        self._numbers[self._row + self._places[_sample(name, labels)]] += n
 
     def count(self, entry: Entry, code: int) -> None:
         """Count a request; code: of the refusal, or 0."""
         if entry.command:
-            self._requests.labels(entry.command).inc()
-        self._bytes.inc(entry.size or 0)
+            self.add("requests_total", command=entry.command)
+        self.add("received_bytes_total", entry.size or 0)
         if code:
-            self._errors.labels(spamd.KINDS[code][0]).inc()
+            self.add("errors_total", kind=spamd.KINDS[code][0])
         if entry.result:
-            self._results.labels(entry.result).inc()
+            self.add("told_messages_total", result=entry.result)
         if entry.verdict:
-            self._verdicts.labels(entry.command, _label(entry.verdict)).inc()
-            self._seconds.observe(entry.seconds or 0.0)
+            verdict = entry.verdict if entry.verdict in self._verdicts else _OTHER
+            self.add("judged_messages_total", command=entry.command, verdict=verdict)
+            seconds = entry.seconds or 0.0
+            end = next((str(end) for end in _ENDS if seconds <= end), "+Inf")
+            self.add("judging_seconds_bucket", le=end)  # `page` adds up those before it
+            self.add("judging_seconds_sum", seconds)
+            self.add("judging_seconds_count")
 
-    def collect(self) -> Iterator[Metric]:
-        """Yield what other parts count: dropped lines, memory and time of all processes."""
-        n_dropped = self._log.n_dropped if self._log else 0
-        yield CounterMetricFamily("nbspam_dropped_log_lines", "Lines not logged.", n_dropped)
-        totals = defaultdict[str, float](float)
-        for pid in (os.getpid(), *(pid for pool in self._pools for pid in pool.pids)):
-            process = prometheus.ProcessCollector(pid=partial(int, pid), registry=None)
-            for family in process.collect():
-                totals[family.name] += family.samples[0].value
-        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds = totals["process_cpu_seconds"] + ended.ru_utime + ended.ru_stime
-        yield CounterMetricFamily("process_cpu_seconds", "CPU time of all processes.", seconds)
-        for name, text, value in (
-            ("start_time_seconds", "Unix time when the server was started.", self._started),
-            ("resident_memory_bytes", "Of all processes.", totals["process_resident_memory_bytes"]),
-        ):
-            yield GaugeMetricFamily(f"process_{name}", text, value)
-
-    def page(self) -> bytes:
-        """Return all metrics in Prometheus's text format."""
-        return prometheus.generate_latest(self._registry)
-
-    def close(self) -> None:
-        """Close the listeners, and wait for the last client, for a short time."""
-        self.clients.close(time.monotonic() + _LIMITS.shutdown)
-        self.clients.join()
-
-    def _serve(self, client: Client) -> None:
-        with suppress(OSError):  # TimeoutError is one; it disconnected, or is too slow
-            with client.deadline():
-                first = line = client.stream.readline(spamd.LINE_LIMIT)
-                for _ in range(_LINES):
-                    if not line.strip():
-                        break
-                    line = client.stream.readline(spamd.LINE_LIMIT)
-            with self._turns:
-                if first.startswith((b"GET /metrics ", b"GET /metrics?")):
-                    status, kind, body = "200 OK", prometheus.CONTENT_TYPE_LATEST, self.page()
-                else:
-                    status, kind = "404 Not Found", "text/plain; charset=utf-8"
-                    body = b"the only page is GET /metrics\n"
-                head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n"
-                head += f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-                client.send(head.encode() + body)
-                time.sleep(_PAUSE)
+    def page(self, modified: float, n_unusable: int) -> bytes:
+        """Return all metrics in Prometheus's text format; the arguments are of the models."""
+        others = {
+            "nbspam_model_modified_timestamp_seconds": modified,
+            "nbspam_unusable_models": n_unusable,
+            _sample("build_info", {"version": __version__}): 1,
+            "process_start_time_seconds": self._started,
+        }
+        lines = [f"{sample} {value!r}" for sample, value in others.items()]
+        helped, below = "", 0.0
+        for sample, place in self._places.items():
+            name = sample.partition("{")[0].removeprefix("nbspam_")
+            family = "judging_seconds" if name.startswith("judging_seconds") else name
+            if family != helped:
+                kind, text = _HELP[helped := family]
+                lines += [f"# HELP nbspam_{family} {text}", f"# TYPE nbspam_{family} {kind}"]
+            value = sum(self._numbers[place :: len(self._places)])
+            if name == "judging_seconds_bucket":
+                value = below = below + value
+            lines.append(f"{sample} {value!r}")
+        return "\n".join([*lines, ""]).encode()
 
 
-def _label(text: str) -> str:
-    """Return a class's name as a label's value: a lone surrogate has no UTF-8."""
-    return text.encode("utf-8", "replace").decode()
+def http_reply(first_line: bytes, page: bytes) -> bytes:
+    """Answer an HTTP request: `GET /metrics`, and nothing else."""
+    status, kind = "200 OK", "text/plain; version=0.0.4; charset=utf-8"
+    if not first_line.startswith((b"GET /metrics ", b"GET /metrics?")):
+        status, page = "404 Not Found", b"the only page is GET /metrics\n"
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n"
+    head += f"Content-Length: {len(page)}\r\nConnection: close\r\n\r\n"
+    return head.encode() + page

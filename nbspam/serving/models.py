@@ -1,4 +1,4 @@
-"""The models in use: always open, reopened when a file is replaced; for all users, or for each.
+"""The models that a server uses: a common one, and one of each user's own.
 
 A user's model has the common one as its base (`scoring/base.py`), from its first message on; users
 without a model get the common model's verdict.  A user's model that cannot be used fails the
@@ -15,169 +15,43 @@ import logging
 import os
 import re
 import stat
-import threading
-import weakref
-from collections.abc import Mapping
-from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nbspam.errors import ModelError, NbspamError, Remedy, ServingError
-from nbspam.filter import CutOffsOf, TokenFilter
+from nbspam.filter import Filter
 from nbspam.names import LIST_FILE
 from nbspam.reading.senders import SenderLists
-from nbspam.scoring.base import Base
-from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.clients import Limits
-from nbspam.store.lookup import Lookup, open_model_file
+from nbspam.scoring.version import FilterVersion, Opening
+from nbspam.serving.log import LOGGER
+from nbspam.serving.spamd import PROTOCOL, UNAVAILABLE, RefusedError
 from nbspam.store.metadata import Metadata
 
-_logger = logging.getLogger(__name__)
+_logger = logging.getLogger(LOGGER)
+
+# Tokens whose weights a worker keeps between messages, 20 MB.  On 2,000 real mails, shuffled, 57 %
+# of a mail's tokens were among them; 47 % with half as many, 73 % with three times as many.
+_CACHED_TOKENS = 100_000
+_USERS_TOKENS = 1_000  # the same of a user's model, which takes about 200 KB
+_IN_MEMORY = 64 << 20  # bytes of a common model that is kept in memory: about 2.5 million tokens
+_OPEN_USERS = 100  # users' models that a worker keeps open
 
 Stamp = tuple[object, ...]  # differs between versions of a file; empty: there is none
-Handles = Mapping[Path, int]  # of open files
-NO_HANDLES: Handles = {}
 
 
-class Opening(NamedTuple):
-    """How models are opened, and what they keep in memory."""
+class Limits(NamedTuple):
+    """Sizes, numbers and times that bound what clients may use."""
 
-    cut_offs: CutOffsOf
-    # Tokens whose weights are cached between messages, 20 MB.  On 2,000 real mails, shuffled, 57 %
-    # of a mail's tokens were in the cache; 47 % with half as many, 73 % with three times as many.
-    words: int = 100_000
-    in_memory: int = 64 << 20  # bytes of a model, about 2.5 million tokens, that are kept in memory
-    handles: Handles = NO_HANDLES  # of the versions to begin with, if they are open
-    is_base: bool = False  # whether others are read through it
-    senders: SenderLists | None = None  # allowed and blocked ones
-
-
-class OpenModel:
-    """One version of the model file, and of its base; the file is closed when no one uses it."""
-
-    def __init__(
-        self, path: Path, opening: Opening, base: "OpenModel | None", handle: int | None
-    ) -> None:
-        """Open it; raises NbspamError when it is not a model, or not one that can classify spam.
-
-        base: the model that it is read through, which it uses.
-        handle: a descriptor of the file if it is open already, which will be closed.
-        """
-        self.path, self.base = path, base
-        self._lookup = Lookup(path, handle)
-        close = weakref.finalize(self, self._lookup.close)
-        self.modified = os.fstat(self._lookup.fileno()).st_mtime  # seconds since 1970
-        try:
-            metadata = self._lookup.metadata
-            if metadata.settings.positive is None:
-                raise ModelError(
-                    f"{path}: the model has no spam class, so it cannot answer spamc",
-                    Remedy.NAME_SPAM_LABEL,
-                )
-            counts = self._lookup.counts
-            self._lookup.prepare(opening.in_memory)
-            self.as_base = Base(path, metadata, counts) if opening.is_base else None
-            below = base.as_base if base else None
-            if below:
-                below.check(path, metadata.settings)
-            make = below.classifier if below else Classifier
-            classifier = make(metadata, counts, opening.words)
-            cut_offs = opening.cut_offs(metadata)
-            self.filter = TokenFilter(classifier, cut_offs, senders=opening.senders)
-        except BaseException:
-            close()
-            raise
-
-    @property
-    def handles(self) -> dict[Path, int]:
-        """The descriptors of the open files: of the model, and of its base."""
-        return {self.path: self._lookup.fileno(), **(self.base.handles if self.base else {})}
-
-
-class CurrentModel:
-    """The newest usable version of a model file."""
-
-    def __init__(self, path: Path, opening: Opening, base: "CurrentModel | None" = None) -> None:
-        """Open the model; raises NbspamError when it is missing or cannot be used.
-
-        base: what it is read through, and what there is while it is missing.
-        """
-        self._path, self._opening, self._base = path, opening, base
-        self._is_unusable = self._has_unusable_lists = False
-        self._lock = threading.RLock()
-        handle = opening.handles.get(path)
-        self._seen = self._stamp(handle)
-        self._model = self._opened(handle)
-
-    @property
-    def n_unusable(self) -> int:
-        """How many files are unusable, or missing: of the model, of its base, and of senders."""
-        below = self._base.n_unusable if self._base else 0
-        return self._is_unusable + self._has_unusable_lists + below
-
-    def _opened(self, handle: int | None = None) -> OpenModel:
-        base = self._base.use() if self._base else None
-        try:
-            if base is not None and handle is None and not self._path.exists():
-                return base
-            return OpenModel(self._path, self._opening, base, handle)
-        except (OSError, MemoryError) as error:
-            raise ModelError(
-                f"{self._path}: the model cannot be opened ({str(error) or 'no memory is left'});"
-                " make room, and touch the file for another try"
-            ) from error
-
-    def _stamp(self, handle: int | None) -> Stamp:
-        """Return what changes when a file is replaced or written to, or when the base is.
-
-        The inode number is not reused while the old version is open.
-        """
-        stamp: Stamp = ()
-        with suppress(OSError):
-            stamp = _stamp_of(self._path.stat() if handle is None else os.fstat(handle))
-        return stamp if self._base is None else (*stamp, self._base.use())
-
-    def use(self, user: str = "") -> OpenModel:
-        """Return the newest version; the one before where that cannot be used."""
-        with self._lock:
-            self._reread_lists()
-            stamp = self._stamp(None)
-            if stamp != self._seen:
-                self._seen = stamp  # a version that cannot be used is reported once
-                try:
-                    self._model = self._opened()
-                except NbspamError as error:
-                    self._is_unusable = True
-                    _logger.warning(f"{error}; the server keeps using the previous model")
-                else:
-                    if self._is_unusable:
-                        self._is_unusable = False
-                        _logger.info(f"{self._path}: the model can be used again and was opened")
-            return self._model
-
-    def _reread_lists(self) -> None:
-        """Read the lists of senders again if a file of them has changed."""
-        try:
-            if self._opening.senders is None or not self._opening.senders.reread():
-                return
-        except NbspamError as error:
-            self._has_unusable_lists = True
-            _logger.warning(f"{error}; the server keeps using the previous lists of senders")
-        else:
-            self._has_unusable_lists = False
-            _logger.info("a list of senders has changed; the lists were read again")
-
-    def filter_for(self, user: str = "") -> TokenFilter:
-        """Return the filter of the newest version."""
-        return self.use(user).filter
-
-
-def _stamp_of(status: os.stat_result) -> Stamp:
-    # The last changes with the mode too: a file that could not be read is tried again.
-    s = status
-    return s.st_dev, s.st_ino, s.st_size, s.st_mtime_ns, s.st_ctime_ns
+    # Bytes of a message, as sent and decompressed; twice what the reader looks at.
+    max_size: int = 32 << 20
+    timeout: float = 60.0  # seconds for a client to send its request, and as many to read the reply
+    connections: int = 500  # clients served at a time; more wait in the system's queue
+    large: int = 2  # messages above `spamd.LARGE` that a worker holds at a time
+    shutdown: float = 10.0  # seconds for clients to finish when the server stops
+    learning: float = 30.0  # seconds that a message waits to be learned, or for the model's lock
+    max_users: int = 1_000  # users' models beyond which no client's message makes another
 
 
 USER = "%u"
@@ -251,7 +125,7 @@ class UserFiles(NamedTuple):
             ) from error
         if not stat.S_ISREG(status.st_mode):
             raise ModelError(f"{path}: is not a regular file; a user's model must be one")
-        return _stamp_of(status)
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
     def has_many(self, most: int) -> bool:
         """Return whether there are `most` users' models already, or folders for them."""
@@ -274,122 +148,142 @@ class UserFiles(NamedTuple):
                 ) from error
 
 
-def open_user_model(
-    path: Path, cut_offs: CutOffsOf, common: OpenModel, senders: SenderLists | None = None
-) -> OpenModel:
-    """Open a user's model, which is read through the common one; raises NbspamError."""
-    # Of each user's: some 200 KB.
-    opening = Opening(cut_offs, words=1_000, in_memory=0, senders=senders)
-    handle = open_model_file(path, follows_links=False)
-    return OpenModel(path, opening, common, handle=handle)
-
-
-class UserModels:
-    """The newest versions of users' models beside the common one; for use by one thread."""
-
-    def __init__(
-        self,
-        common: CurrentModel,
-        files: UserFiles,
-        cut_offs: CutOffsOf,
-        most: int,
-        senders: SenderLists | None = None,
-    ) -> None:
-        """common: opened as a base.  most: how many of them stay open.
-
-        senders: the lists for all users; None: there are no lists, not even of users.
-        """
-        self._common, self._files, self._cut_offs, self._most = common, files, cut_offs, most
-        self._open: dict[Path, tuple[Stamp, OpenModel]] = {}  # the last used at the end
-        self._senders = senders
-        self._lists: dict[Path, tuple[list[Stamp], SenderLists]] = {}  # of users, as `_open`
-
-    def use(self, user: str = "") -> OpenModel:
-        """Return the newest version of a user's model, or the common one.
-
-        Raises NbspamError: the user's model cannot be used.
-        """
-        common, path = self._common.use(), self._files.path(user)
-        stamp = self._files.stamp(path) if path else ()
-        if not (path and stamp):
-            return common
-        before, model = self._open.pop(path, ((), common))
-        if before != stamp or model.base is not common:
-            model = open_user_model(path, self._cut_offs, common, self._senders)
-        self._open[path] = stamp, model
-        if len(self._open) > self._most:
-            del self._open[next(iter(self._open))]
-        return model
-
-    def filter_for(self, user: str = "") -> TokenFilter:
-        """Return the filter of a user's model, with the user's own lists of senders before others.
-
-        They are beside NAME.json: NAME.allow and NAME.block.  Raises NbspamError, also for these.
-        """
-        spam_filter, path = self.use(user).filter, self._files.path(user)
-        if path is None or path.suffix != ".json" or self._senders is None:
-            return spam_filter
-        allow, block = path.with_suffix(".allow"), path.with_suffix(".block")
-        stamps = [self._files.stamp(allow), self._files.stamp(block)]
-        before, lists = self._lists.pop(path, ([], self._senders))
-        if not any(stamps):
-            return spam_filter
-        if before != stamps:
-            lists = SenderLists(
-                [f"{LIST_FILE}{allow}"] if stamps[0] else (),
-                [f"{LIST_FILE}{block}"] if stamps[1] else (),
-                self._senders.auth_hosts,
-                self._senders.trust_from,
-                common=self._senders,
-                follows_links=False,
-            )
-        self._lists[path] = stamps, lists
-        if len(self._lists) > self._most:
-            del self._lists[next(iter(self._lists))]
-        return TokenFilter(spam_filter.classifier, spam_filter.cut_offs, senders=lists)
-
-
 class Setup(NamedTuple):
-    """Which models the server and its processes serve, and how."""
+    """Which models a server serves, and how."""
 
     path: Path
-    cut_offs: tuple[float | None, ...] = (None,) * 3  # spam, ham, and what a lost ham costs
-    base: Path | None = None  # that the model is read through, as those of users are through it
+    cut_offs: tuple[Any, ...] = ()  # arguments of `CutOffs.overridden`
+    base: Path | None = None  # the model is read through it, as users' models are through the model
     users: UserFiles | None = None  # where their models are
     n_workers: int = 1
     limits: Limits = Limits()
     can_tell: bool = False  # whether clients may teach
     x_spam: bool = False  # whether messages get SpamAssassin's headers too
     senders: SenderLists | None = None  # allowed and blocked ones
-    open_users: int = 100  # of their models stay open, of all workers together
+    open_users: int = _OPEN_USERS
 
     def cut_offs_of(self, metadata: Metadata) -> CutOffs:
-        """Return the cut-offs for a model; raises OptionError."""
-        cut_offs = CutOffs.of_model(metadata)
-        return cut_offs.changed(*self.cut_offs) if len(metadata.settings.classes) == 2 else cut_offs
+        """Return the cut-offs for a model; raises OptionError, and ModelError if it has no spam."""
+        if metadata.settings.positive is None:
+            raise ModelError(
+                f"{self.path}: the model has no spam class, so it cannot answer spamc",
+                Remedy.NAME_SPAM_LABEL,
+            )
+        cut_offs = CutOffs.from_model(metadata)
+        return (
+            cut_offs.overridden(*self.cut_offs) if len(metadata.settings.classes) == 2 else cut_offs
+        )
 
-    def common(self, opening: Opening) -> CurrentModel:
-        """Open the model that is not a user's; raises NbspamError."""
-        opening = opening._replace(senders=self.senders)
-        if self.users is not None:
-            return CurrentModel(self.path, opening._replace(is_base=True))
-        below = CurrentModel(self.base, opening._replace(is_base=True)) if self.base else None
-        return CurrentModel(self.path, opening, below)
 
-    def of_worker(self, handles: Handles, is_for_large: bool) -> CurrentModel | UserModels:
-        """Open the models for a worker; raises NbspamError.
+class Models:
+    """The filters of a server."""
 
-        Workers divide the memory that one may take.  handles: of the files to begin with.
+    def __init__(self, setup: Setup) -> None:
+        """Open the common model; raises NbspamError when it is missing or cannot be used."""
+        self._setup, self.senders = setup, setup.senders
+        opening = Opening(setup.cut_offs_of, setup.senders, _CACHED_TOKENS, _IN_MEMORY)
+        base = None if setup.base is None else Filter(setup.base)
+        self.common, self._base = Filter(setup.path, opening, base), base
+        if setup.users:
+            self.common.version.as_base()  # raises if it cannot be one
+        self._users: dict[Path, Filter] = {}  # the last used at the end
+        self._lists: dict[Path, tuple[list[Stamp], SenderLists]] = {}  # users' lists, as `_users`
+        self._has_unusable_lists = False
+
+    @property
+    def n_unusable(self) -> int:
+        """How many files are unusable, or missing: of the model, of its base, and of senders."""
+        problems = self.common.problem, self._base and self._base.problem, self._has_unusable_lists
+        return sum(map(bool, problems))
+
+    @property
+    def modified(self) -> float:
+        """When the model in use was written; seconds since 1970."""
+        lookup = self.common.version.lookup
+        return os.fstat(lookup.fileno()).st_mtime if lookup else 0.0
+
+    def reread(self) -> None:
+        """Open what has changed of the common model and of the lists; log what is wrong."""
+        _ = self.common.version
+        try:
+            if self.senders is not None and self.senders.reread():
+                self._has_unusable_lists = False
+                _logger.info("a list of senders has changed; the lists were read again")
+        except NbspamError as error:
+            self._has_unusable_lists = True
+            _logger.warning(f"{error}; the previous lists of senders are still used")
+
+    def filter_of(self, user: str, make: bool = False) -> Filter:
+        """Return the filter of a user's model, or the common one.
+
+        make: whether the user is to get a model, if there is none.
+        Raises NbspamError: the user's model cannot be used.
         """
-        n = self.n_workers + 1  # one is for short messages
-        opening = Opening(self.cut_offs_of)
-        # A worker's cache is of use for its own messages alone, so few workers have a whole one.
-        words = min(opening.words, max(20_000, 4 * opening.words // n))
-        in_memory = opening.in_memory // n
-        if is_for_large:
-            words, in_memory = 10_000, 0
-        common = self.common(opening._replace(words=words, in_memory=in_memory, handles=handles))
-        if self.users is None:
-            return common
-        most = max(1, self.open_users // n)
-        return UserModels(common, self.users, self.cut_offs_of, most, self.senders)
+        files = self._setup.users
+        path = files.path(user) if files else None
+        if files is None or path is None or not (files.stamp(path) or make):
+            return self.common
+        spam_filter = self._users.pop(path, None)
+        if spam_filter is None:
+            opening = Opening(
+                self._setup.cut_offs_of, self.senders, _USERS_TOKENS, follow_links=False
+            )
+            spam_filter = Filter(path, opening, self.common)
+        self._users[path] = spam_filter
+        if len(self._users) > self._setup.open_users:
+            del self._users[next(iter(self._users))]
+        _ = spam_filter.version
+        if spam_filter.problem:
+            raise ModelError(spam_filter.problem)
+        return spam_filter
+
+    def filter_to_teach(self, user: str, make: bool) -> Filter:
+        """Return the filter of the model that a user teaches, for which there may be no file yet.
+
+        make: whether a missing file will be made.
+        Raises RefusedError for a name that no model may have, and for a new user too many.
+        """
+        files, most = self._setup.users, self._setup.limits.max_users
+        if files is None:
+            return self.common
+        path = files.path(user)
+        if path is None:
+            raise RefusedError(PROTOCOL, "(the User header has no name that a model may have)")
+        if make and not files.stamp(path):
+            if files.has_many(most):  # any client can make up names
+                raise RefusedError(
+                    UNAVAILABLE,
+                    f"({most:,} users have models, and the server creates no more: raise its limit,"
+                    " or remove some)",
+                )
+            files.make_folder(path)
+        return self.filter_of(user, make=True)
+
+    def version_for(self, user: str) -> FilterVersion:
+        """Return the filter that classifies a user's message, with the user's own lists of senders.
+
+        They are next to NAME.json: NAME.allow and NAME.block.  Raises NbspamError, also for these.
+        """
+        self.reread()
+        version, files = self.filter_of(user).version, self._setup.users
+        path = files.path(user) if files else None
+        if files is None or path is None or path.suffix != ".json" or self.senders is None:
+            return version
+        allow, block = path.with_suffix(".allow"), path.with_suffix(".block")
+        stamps = [files.stamp(allow), files.stamp(block)]
+        before, lists = self._lists.pop(path, ([], self.senders))
+        if not any(stamps):
+            return version
+        if before != stamps:
+            lists = SenderLists(
+                [f"{LIST_FILE}{allow}"] if stamps[0] else (),
+                [f"{LIST_FILE}{block}"] if stamps[1] else (),
+                self.senders.auth_hosts,
+                self.senders.trust_from,
+                common=self.senders,
+                follow_links=False,
+            )
+        self._lists[path] = stamps, lists
+        if len(self._lists) > self._setup.open_users:
+            del self._lists[next(iter(self._lists))]
+        return FilterVersion(version.classifier, version.cut_offs, lists)

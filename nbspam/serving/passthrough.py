@@ -74,7 +74,7 @@ def _quoted(word: str) -> str:
 
 def cleaned(raw: bytes, name: str) -> bytes:
     """Return the message without headers of this or nbspam's default name, forged or not."""
-    return marks.unmarked(raw, (name, marks.MARK))
+    return marks.remove_marks(raw, (name, marks.MARK))
 
 
 def marked(raw: bytes, header: VerdictHeader) -> bytes:
@@ -94,7 +94,7 @@ def marked(raw: bytes, header: VerdictHeader) -> bytes:
         lines = raw  # so that a first line never ends with CR alone, which many programs ignore
     eol = _line_end(lines, at) if lines is raw else b"\r"
     subject = marks.subject_start(lines, end) if header.tag and is_mail else None
-    block = _block(header, eol, subject is not None)
+    block = _added_fields(header, eol, subject is not None)
     is_begun = lines[:at] not in (b"", marks.BOM)
     if is_begun and not lines.endswith(b"\n", 0, at):  # its end is lacking
         block = eol.removeprefix(b"\r" if lines.endswith(b"\r", 0, at) else b"") + block
@@ -108,7 +108,7 @@ def marked(raw: bytes, header: VerdictHeader) -> bytes:
     return b"".join([raw[:at], block, raw[at:subject], tag, raw[subject:]])
 
 
-def _block(header: VerdictHeader, eol: bytes, has_subject: bool) -> bytes:
+def _added_fields(header: VerdictHeader, eol: bytes, has_subject: bool) -> bytes:
     """Return the lines of the header fields, the verdict last."""
     fields = []
     if header.tag:

@@ -1,174 +1,217 @@
-"""A server of the spamd protocol: a thread for each client, and processes that classify.
+"""A worker of the server: one event loop that reads requests, classifies and replies.
 
-This process accepts clients, reads requests, gives each message to a worker (`pool.py`), and
-learns.  So everything that must be bounded is in one place: connections, memory, the messages that
-wait to be learned.
+Each worker accepts clients of the same listening sockets and classifies a message where it was
+read.  A large message is read only when the worker has a place for it, and classified in a thread,
+so that small ones need not wait.  Messages to learn go to `teaching.py`.
 """
 
+import asyncio
 import logging
-import signal
 import socket
-import sys
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, nullcontext, suppress
 
 from nbspam.errors import LockedError, NbspamError
+from nbspam.filter import Filter
 from nbspam.reading import header_fields
-from nbspam.serving import clients, pool, sockets, spamd, teaching
-from nbspam.serving.log import UNCHANGED, Entry, Log
-from nbspam.serving.models import CurrentModel, Setup
+from nbspam.serving import answer, sockets, spamd, teaching
+from nbspam.serving.log import ENTRIES, LOGGER, UNCHANGED, Entry
+from nbspam.serving.metrics import Metrics, http_reply
+from nbspam.serving.models import Models, Setup
 from nbspam.serving.spamd import LARGE, PING, SKIP, TELL, RefusedError, Request
 
-if TYPE_CHECKING:
-    from nbspam.serving.metrics import Metrics
+_logger = logging.getLogger(LOGGER)
 
-_logger = logging.getLogger(__name__)
-
-# Seconds that a thread may keep the interpreter while another wants it: learning takes long.  With
-# Python's own 5 ms a request would wait as long at each of the few turns that it takes.
-_SWITCH_INTERVAL = 0.001
-
-# Of the seconds in which the server stops, the share for learning: those whose messages were not
-# learned are told so in the rest.  And the share for clients.
+_LEAST_PLACES = 8  # clients of a worker
+_BUFFER = 64 << 10  # bytes read at a time from a refused client
+_RETRY = 1.0  # seconds before accepting again after the system refused to
+_DRAIN = 2.0  # seconds to go on reading after the reply, so that the client can read it
+# Of the seconds in which the server stops: those for learning, since clients are told of what was
+# not learned, and those for clients.
 _LEARNING_SHARE, _CLIENTS_SHARE = 0.7, 0.8
+_HTTP_TIMEOUT = 5.0  # seconds for a request of Prometheus
+_HTTP_LINES = 64  # of such a request; Prometheus sends seven
 
 _UNSENT = "the client disconnected before the reply"
 _HUNG_UP = Entry("serve", error="the client disconnected before its request was complete")
 
+_FAILURES: tuple[tuple[type[Exception], int, str], ...] = (
+    (TimeoutError, spamd.TIMEOUT, "(the request did not arrive in time)"),
+    (MemoryError, spamd.TEMPORARY, "(it takes too much memory)"),
+    (LockedError, spamd.TEMPORARY, ""),  # the wait for the lock was logged
+    (NbspamError, spamd.UNUSABLE, ""),
+)
 
-# A reply, what is logged of it, and the code of a refusal or 0.
+# A reply, the log entry, and the code of a refusal or 0.
 Reply = tuple[bytes, Entry, int]
 
 
-class Server:
-    """Serves the clients of listening sockets."""
+class Worker:
+    """Serves clients of the listening sockets until it is told to stop."""
 
-    def __init__(self, setup: Setup, current: CurrentModel, log: Log | None = None) -> None:
-        """Start nothing yet.
+    def __init__(self, setup: Setup, models: Models, metrics: Metrics) -> None:
+        self._setup, self._limits, self._models = setup, setup.limits, models
+        self._metrics, self._is_logged = (
+            metrics,
+            logging.getLogger(ENTRIES).isEnabledFor(logging.INFO),
+        )
+        self._teacher = teaching.Teacher(setup.limits)
+        self._large = asyncio.Semaphore(setup.limits.large)
+        self._places = max(_LEAST_PLACES, setup.limits.connections // setup.n_workers)  # free ones
+        self._listeners: Sequence[socket.socket] = ()  # those that clients are accepted from
+        self._clients: set[asyncio.Task[None]] = set()
 
-        current: the model that is not a user's, open.  log: gets a line for each message.
-        """
-        self.current, self._log = current, log
-        self._limits = limits = setup.limits
-        self._teacher = teaching.Teacher(setup) if setup.can_tell else None
-        self._classifying = clients.MemoryBudget(3 * limits.max_size, limits)
-        # Messages to learn that wait for the model must not fill the other.
-        self._learning = clients.MemoryBudget(limits.max_size, limits)
-        self.clients = clients.Clients(limits, self._serve, (self._classifying, self._learning))
-        self._workers = pool.WorkerPool(setup, current)
-        self._large = pool.WorkerPool(setup, current, is_for_large=True)
-        self._metrics: Metrics | None = None
-
-    def start(
-        self, listeners: Sequence[socket.socket], metrics_listeners: Sequence[socket.socket] = ()
+    async def run(
+        self,
+        listeners: Sequence[socket.socket],
+        metrics_listeners: Sequence[socket.socket],
+        stop: asyncio.Event,
     ) -> None:
-        """Serve the clients of `listeners` from now on, and metrics; raises OSError."""
-        sys.setswitchinterval(_SWITCH_INTERVAL)
-        pool.give_back_freed_memory()
-        self._workers.start()
-        if metrics_listeners:
-            from nbspam.serving.metrics import Metrics  # of an extra
+        """Serve clients until `stop` is set; then answer those that are connected or waiting."""
+        self._listeners = listeners
+        self._watch()
+        pages = [
+            await asyncio.start_server(self._serve_page, sock=listener)
+            for listener in metrics_listeners
+        ]
+        await stop.wait()
+        self._teacher.latest = time.monotonic() + _LEARNING_SHARE * self._limits.shutdown
+        self._unwatch()
+        self._listeners = ()
+        for listener in listeners:
+            with suppress(OSError):  # no client is left
+                sockets.refuse_more(listener)
+                for _ in range(sockets.BACKLOG):
+                    self._begin(listener.accept()[0])
+        if self._clients:
+            seconds = _CLIENTS_SHARE * self._limits.shutdown
+            _, late = await asyncio.wait(self._clients, timeout=seconds)
+            for client in late:
+                client.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        for page in pages:
+            page.close()
+        await self._teacher.finish()
 
-            budgets = {"judging": self._classifying, "learning": self._learning}
-            pools = self._workers, self._large
-            self._metrics = Metrics(
-                self.current, self._log, self.clients, budgets, pools, self._teacher
-            )
-            self._metrics.clients.listen(metrics_listeners)
-        self.clients.listen(listeners)
+    def _watch(self) -> None:
+        """Accept clients; the event loop's own `sock_accept` takes three more system calls each."""
+        for listener in self._listeners:
+            asyncio.get_running_loop().add_reader(listener, self._accept, listener)
 
-    def close(self) -> None:
-        """Accept no new client, and end when the current requests are answered."""
-        ends = time.monotonic() + _CLIENTS_SHARE * self._limits.shutdown
-        if self._teacher:
-            self._teacher.limit_waits(_LEARNING_SHARE * self._limits.shutdown)
-        self.clients.close(ends)
-        pools = self._workers, self._large
-        for part in (self._classifying, self._learning, *pools, self._metrics, self._teacher):
-            if part:
-                part.close()
-        self.clients.join()
-        for workers in pools:
-            workers.end()
+    def _unwatch(self) -> None:
+        """Leave clients in the system's queue."""
+        for listener in self._listeners:
+            asyncio.get_running_loop().remove_reader(listener)
+
+    def _accept(self, listener: socket.socket) -> None:
+        """Accept a client, if it still waits, and with the last place no more."""
+        try:
+            connection = listener.accept()[0]
+        except (BlockingIOError, ConnectionAbortedError):
+            return
+        except OSError as error:  # no file descriptor is left, or no memory
+            _logger.warning(f"cannot accept connections ({error.strerror}); raise ulimit -n")
+            self._unwatch()
+            asyncio.get_running_loop().call_later(_RETRY, self._watch)
+            return
+        self._places -= 1
+        if self._places <= 0:
+            self._unwatch()
+        self._begin(connection, holds_place=True)
+
+    def _release_place(self) -> None:
+        self._places += 1
+        if self._places == 1:
+            self._watch()
+
+    def _begin(self, connection: socket.socket, holds_place: bool = False) -> None:
+        connection.setblocking(False)
+        task = asyncio.create_task(self._serve(connection, holds_place))
+        self._clients.add(task)
+        task.add_done_callback(self._clients.discard)
 
     # One client
 
-    def _serve(self, client: clients.Client) -> None:
+    async def _serve(self, connection: socket.socket, holds_place: bool) -> None:
         """Answer one client; nothing that it does raises."""
-        entry, code = _HUNG_UP, spamd.DISCONNECTED
+        client, entry, code = spamd.Client(connection), _HUNG_UP, spamd.DISCONNECTED
+        loop = asyncio.get_running_loop()
+        self._metrics.add("connections", 1)
         try:
-            reply, answered, answered_code = self._answered(client)
-            entry = answered._replace(error=_UNSENT)  # until all of the reply is sent
-            client.send(reply)
-            entry, code = answered, answered_code
-            if code != spamd.TIMEOUT:
-                client.drain(self._limits.max_size)
-        except OSError:  # TimeoutError is one; it disconnected, or reads no reply
-            pass
-        if self._metrics:
+            with suppress(OSError):  # TimeoutError is one; it disconnected, or reads no reply
+                reply, answered, answered_code = await self._answered(client)
+                entry = answered._replace(error=_UNSENT)  # until all of the reply is sent
+                async with asyncio.timeout(self._limits.timeout):
+                    await loop.sock_sendall(connection, reply)
+                entry, code = answered, answered_code
+                # spamc waits for this end; it may fail if the client has closed.
+                connection.shutdown(socket.SHUT_WR)
+            if holds_place:  # it is not kept for a client that is only drained
+                self._release_place()
+                holds_place = False
             self._metrics.count(entry, code)
-        if self._log and entry.action:
-            self._log.write(entry)
+            if entry.action:
+                entry.log()
+            if code not in (0, spamd.TIMEOUT, spamd.DISCONNECTED):  # it may have more to say
+                with suppress(OSError):
+                    async with asyncio.timeout(_DRAIN):
+                        while await loop.sock_recv(connection, _BUFFER):
+                            pass
+        finally:
+            if holds_place:
+                self._release_place()
+            connection.close()
+            self._metrics.add("connections", -1)
 
-    def _answered(self, client: clients.Client) -> Reply:
+    async def _answered(self, client: spamd.Client) -> Reply:
         """Read and answer a client's request; raises ConnectionError when the client has gone."""
-        entry, started = Entry(), time.perf_counter()
+        entry, started, most = Entry(), time.perf_counter(), self._limits.max_size
         try:
-            request = self._request(client)
-            if request is None:
-                return b"", entry, 0
-            started = time.perf_counter()
-            entry = self._entry(request)
-            reply, entry, code = self._answer(client, request, entry)
+            async with asyncio.timeout(self._limits.timeout):
+                head = await spamd.read_head(client, most, self._setup.can_tell)
+                if head is None:
+                    return b"", entry, 0
+                request, length = head
+                body = b""
+                if request.command not in (PING, SKIP) and (length or 0) <= LARGE:
+                    body = await spamd.read_body(client, length, LARGE + 1)
+            request = request._replace(body=body)
+            is_large = request.is_large or (length or 0) > LARGE
+            async with self._place_for_large() if is_large else nullcontext():
+                if (length or len(body)) > LARGE:
+                    async with asyncio.timeout(self._limits.timeout):
+                        body += await spamd.read_body(client, length, most + 1, len(body))
+                    if len(body) > most:
+                        raise spamd.too_large("the message", most)
+                    request = request._replace(body=body)
+                started = time.perf_counter()
+                entry = self._entry(request)
+                if request.command != TELL:
+                    reply, entry, code = await self._answer(request, entry)
+                else:
+                    lesson = await self._lesson(request)
+            if request.command == TELL:  # which holds no place while it waits
+                reply, entry, code = await self._teach(request, entry, lesson)
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001 (a message that fails must not end the server)
             reply, entry, code = self._refused(error, entry)
+            error.__traceback__ = error.__context__ = None  # whose frames hold the message
         return reply, entry._replace(seconds=time.perf_counter() - started), code
 
-    def _request(self, client: clients.Client) -> Request | None:
-        """Read a request; None of a client that closed without one.
-
-        Raises RefusedError for an invalid one, TimeoutError, or OSError when the client has gone.
-        """
-        most = self._limits.max_size
-        small = min(LARGE, most)
-        body, started = bytearray(), time.monotonic()
-        with client.deadline():
-            head = spamd.read_head(client.stream, most, self._teacher is not None)
-            if head is None:
-                return None
-            request, length = head
-            if request.command in (PING, SKIP):
-                return request
-            if length is None or length <= small:
-                body = client.body(small + 1 if length is None else length)
-        budget = self._learning if request.command == TELL else self._classifying
-        if (length or len(body)) > small:  # it waits for the memory of its reply too
-            if len(body) > most:
-                raise spamd.too_large("the message", most)
-            left = self._limits.timeout - (time.monotonic() - started)
-            with client.idle():
-                budget.reserve(client, length if length and not request.compressed else most)
-            with client.deadline(left):
-                body = client.body(length or most + 1, body)
-            if len(body) > most:
-                raise spamd.too_large("the message", most)
-        if length is not None and (n := len(body) + len(client.stream.peek())) != length:
-            reason = f"(Content-Length mismatch: Expected {length} bytes, got {n} bytes)"
-            raise RefusedError(spamd.PROTOCOL, reason)
-        client.is_read_whole = True
-        if request.compressed and client not in budget.reserved:
-            message = spamd.unzipped(body, small)
-            if message is not None:
-                return request._replace(body=message, compressed=False)
-            if most <= LARGE:
-                raise spamd.too_large("the decompressed message", most)
-            with client.idle():
-                budget.reserve(client, most)
-        return request._replace(body=body)
+    @asynccontextmanager
+    async def _place_for_large(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._limits.timeout):
+                await self._large.acquire()
+        except TimeoutError:
+            reason = "(too many large messages at once)"
+            raise RefusedError(spamd.TEMPORARY, reason) from None
+        try:
+            yield
+        finally:
+            self._large.release()
 
     def _entry(self, request: Request) -> Entry:
         """Return what is known of a request before it is answered."""
@@ -176,91 +219,81 @@ class Server:
         if command in (PING, SKIP):
             return Entry(command=command)
         action = "classify" if command != TELL else "learn" if request.set_local else "forget"
-        mid = header_fields.message_id(request.beginning(header_fields.HEAD)) if self._log else ""
+        mid = ""
+        if self._is_logged:
+            mid = header_fields.message_id(request.beginning(header_fields.HEAD))
         label = request.message_class if action == "learn" else ""
         return Entry(action, command, mid, request.user, label=label, size=len(request.body))
 
-    def _answer(self, client: clients.Client, request: Request, entry: Entry) -> Reply:
+    async def _answer(self, request: Request, entry: Entry) -> Reply:
         """Answer a request that was read whole."""
         if request.command in (PING, SKIP):
             return spamd.PONG if request.command == PING else b"", entry, 0
-        if request.command == TELL:
-            result = self._learn(client, request)
-            if isinstance(result, Exception):
-                return self._refused(result, entry)
-            reply = spamd.tell_reply(request, result != UNCHANGED)
-            return reply, entry._replace(result=result, note=getattr(result, "note", "")), 0
-        self.current.use()  # to tell what is wrong with it
-        if request.is_large:
-            with client.idle():
-                answer = self._large.classify(request)
-        else:
-            answer = self._workers.classify(request)
-        reply, verdict, probability, reason = answer
+        version = self._models.version_for(request.user)
+
+        def classify() -> answer.Answer:
+            message = request.message(self._limits.max_size)
+            return answer.answer(request, message, version, self._setup.x_spam)
+
+        reply, verdict, probability, reason = (
+            await asyncio.to_thread(classify) if request.is_large else classify()
+        )
         return reply, entry._replace(verdict=verdict, probability=probability, reason=reason), 0
 
-    def _learn(self, client: clients.Client, request: Request) -> str | Exception:
-        """Learn or forget a message; return what was done."""
-        assert self._teacher is not None
+    async def _lesson(self, request: Request) -> tuple[Filter, teaching.Lesson] | None:
+        """Read a message to learn or forget, and its model; None if there is nothing to do."""
         is_empty = not request.body or request.body.isspace()  # which is nothing to learn
         if (request.set_local and is_empty) or not (request.set_local or request.remove_local):
-            return UNCHANGED
+            return None
         is_spam = request.message_class == "spam" if request.set_local else None
-        if request.is_large:
-            lesson = teaching.LearnRequest(partial(self._large.tokenize, request), is_spam)
-        else:
-            lesson = teaching.LearnRequest(bytes(request.body), is_spam)
-        path = self._teacher.path_of(lesson, request.user)
-        with client.idle():
-            return self._teacher.submit(path, lesson)
+        spam_filter = self._models.filter_to_teach(request.user, is_spam is not None)
+        wanted = spam_filter.version.wanted
+
+        def read() -> teaching.Lesson:
+            message = request.message(self._limits.max_size)
+            return teaching.Lesson(is_spam, answer.message_to_learn(message, wanted))
+
+        return spam_filter, await asyncio.to_thread(read) if request.is_large else read()
+
+    async def _teach(
+        self, request: Request, entry: Entry, lesson: tuple[Filter, teaching.Lesson] | None
+    ) -> Reply:
+        done = teaching.Done(UNCHANGED)
+        if lesson is not None:
+            self._metrics.add("learning_queue_messages", 1)
+            try:
+                done = await self._teacher.submit(*lesson)
+            finally:
+                self._metrics.add("learning_queue_messages", -1)
+        reply = spamd.tell_reply(request, done.result != UNCHANGED)
+        return reply, entry._replace(result=done.result, note=done.note), 0
 
     def _refused(self, error: Exception, entry: Entry) -> Reply:
-        """Answer what failed, and tell what is wrong with the server.
-
-        The error stays in no variable of a frame that it passed through: each would hold the other
-        until Python looks for such circles, and a frame holds a message.
-        """
+        """Answer what failed, and log what is wrong with the server."""
+        code, reason = spamd.SOFTWARE, type(error).__name__
         if isinstance(error, RefusedError):
             code, reason = error.code, str(error)
-        elif isinstance(error, TimeoutError):
-            code, reason = spamd.TIMEOUT, "(the request did not arrive in time)"
-        elif isinstance(error, LockedError):  # the wait for the lock was logged
-            code, reason = spamd.TEMPORARY, str(error)
-        elif isinstance(error, NbspamError):
-            _logger.warning(str(error))
-            code, reason = spamd.UNUSABLE, str(error)
+        elif known := next((known for known in _FAILURES if isinstance(error, known[0])), None):
+            code, reason = known[1], known[2] or str(error)
+            if code == spamd.UNUSABLE:
+                _logger.warning(reason)
         else:
-            _logger.warning(f"internal error, {type(error).__name__}: {error}; please report it")
-            code, reason = spamd.SOFTWARE, type(error).__name__
+            _logger.warning(f"internal error, {reason}: {error}; please report it")
         line = RefusedError(code, reason).line
         reason = line.decode().removeprefix("SPAMD/1.0 ").rstrip()
         return line, entry._replace(action=entry.action or "serve", error=reason), code
 
-
-def serve(
-    server: Server,
-    listeners: Sequence[socket.socket],
-    metrics_listeners: Sequence[socket.socket],
-    on_start: Callable[[], None],
-) -> None:
-    """Run a server until SIGTERM or SIGINT; tell systemd, if it asked for it.
-
-    on_start: called once it accepts clients and handles signals; a message that is written earlier
-    may bring a SIGHUP that ends it.
-    SIGHUP reopens the model, as `systemctl reload` and log rotation expect of a server; by default
-    it would end the server and leave its socket behind.
-    """
-    # Of all threads that are started from now on, too.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, pool.SIGNALS)
-    try:
-        server.start(listeners, metrics_listeners)
-        on_start()
-        sockets.notify("READY=1")
-        while signal.sigwait(pool.SIGNALS) == signal.SIGHUP:
-            server.current.use()
-        sockets.notify("STOPPING=1")
-        server.close()
-    finally:
-        while signal.sigpending().intersection(pool.SIGNALS):  # a second one would end it too early
-            signal.sigwait(pool.SIGNALS)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    async def _serve_page(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request of Prometheus."""
+        with suppress(OSError, ValueError):  # it disconnected, is too slow, or speaks no HTTP
+            async with asyncio.timeout(_HTTP_TIMEOUT):
+                first = line = await reader.readline()
+                for _ in range(_HTTP_LINES):
+                    if not line.strip():
+                        break
+                    line = await reader.readline()
+                self._models.reread()
+                page = self._metrics.page(self._models.modified, self._models.n_unusable)
+                writer.write(http_reply(first, page))
+                await writer.drain()
+        writer.close()

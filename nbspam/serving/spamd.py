@@ -11,19 +11,21 @@ Two rules follow from what spamc does with a reply:
 - It recognises spam by `Spam: True` only, with exactly this case and spacing.
 """
 
-import io
+import asyncio
 import re
+import socket
 import zlib
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from nbspam.reading.compression import MAGIC_BYTES, unpacking
+from nbspam.reading.compression import MAGIC_BYTES, unpack_module
 
-# Bytes.  Larger messages share a memory budget and are read by a separate worker.  The
-# costliest shapes known keep the interpreter for 20 to 35 ms with 128 KiB, 40 to 70 with 256 KiB.
-# Of the 6,047 mails of SpamAssassin's corpus 5 are larger.
+# Bytes.  A worker holds few larger messages, and classifies them in threads.  The costliest shapes
+# known keep the interpreter for 20 to 35 ms with 128 KiB, 40 to 70 with 256 KiB.  Of the 6,047
+# mails of SpamAssassin's corpus 5 are larger.
 LARGE = 128 << 10
 # Clients choose what is sent, so everything is bounded.
+_CHUNK = 256 << 10  # bytes read at a time
 LINE_LIMIT = 8 << 10  # bytes of one line of a request; the longest real one is a User: name
 HEADERS_LIMIT = 255  # header lines, as in spamd; spamc sends four
 _DIGITS_LIMIT = 15  # of a Content-length; int() takes quadratic time
@@ -71,8 +73,8 @@ class Request(NamedTuple):
 
     command: str
     version: tuple[int, int] = (1, 5)  # of the client's protocol
-    body: bytes | bytearray = b""  # the message, as sent
-    compressed: bool = False  # by zlib; only large messages still are when they are answered
+    body: bytes = b""  # the message, as sent
+    compressed: bool = False  # by zlib
     message_class: str = ""  # TELL: "spam", "ham" or empty
     set_local: bool = False  # TELL: learn it
     remove_local: bool = False  # TELL: forget it
@@ -80,13 +82,13 @@ class Request(NamedTuple):
 
     @property
     def is_large(self) -> bool:
-        """Whether it is for the process that reads large messages."""
-        beginning = bytes(self.body[:MAGIC_BYTES])
-        return self.compressed or len(self.body) > LARGE or unpacking(beginning) is not None
+        """Whether the message may take long to read."""
+        is_packed = unpack_module(self.body[:MAGIC_BYTES]) is not None
+        return self.compressed or len(self.body) > LARGE or is_packed
 
     def message(self, max_size: int) -> bytes:
         """Return the message, decompressed if necessary; raises RefusedError."""
-        message = unzipped(self.body, max_size) if self.compressed else bytes(self.body)
+        message = unzipped(self.body, max_size) if self.compressed else self.body
         if message is None:
             raise too_large("the decompressed message", max_size)
         return message
@@ -95,12 +97,51 @@ class Request(NamedTuple):
         """Return the first `n` bytes of the message; none of what is not zlib's."""
         with suppress(zlib.error):
             body = self.body
-            return zlib.decompressobj().decompress(body, n) if self.compressed else bytes(body[:n])
+            return zlib.decompressobj().decompress(body, n) if self.compressed else body[:n]
         return b""
 
 
-def read_head(
-    stream: "io.BufferedReader[Any]", max_size: int, can_tell: bool
+class Client:
+    """A connected client.  What it has sent already is read without a turn of the event loop."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        """connection: does not block."""
+        self.socket = connection
+        self._buffer = bytearray()
+
+    async def _receive(self) -> bool:
+        """Read some bytes; return whether there were any."""
+        chunk = await asyncio.get_running_loop().sock_recv(self.socket, _CHUNK)
+        self._buffer += chunk
+        return bool(chunk)
+
+    async def read_line(self) -> bytes:
+        """Read a line with its end; of a longer one more than LINE_LIMIT bytes."""
+        while not (n := self._buffer.find(b"\n") + 1):
+            n = len(self._buffer)
+            if n > LINE_LIMIT + 1 or not await self._receive():
+                break
+        line = bytes(self._buffer[:n])
+        del self._buffer[:n]
+        return line
+
+    async def read(self, n: int) -> bytes:
+        """Read n bytes, or up to where the client closes."""
+        while len(self._buffer) < n and await self._receive():
+            pass
+        body = bytes(self._buffer) if n >= len(self._buffer) else bytes(self._buffer[:n])
+        del self._buffer[:n]
+        return body
+
+    def count_surplus(self) -> int:
+        """Return how many bytes more have come, without waiting for any."""
+        with suppress(BlockingIOError):
+            self._buffer += self.socket.recv(_CHUNK)
+        return len(self._buffer)
+
+
+async def read_head(
+    client: Client, max_size: int, can_tell: bool
 ) -> tuple[Request, int | None] | None:
     """Read one request up to its message; None when the client closed without sending one.
 
@@ -110,9 +151,9 @@ def read_head(
     can_tell: whether TELL is allowed.
     Raises RefusedError for a request that is invalid, too large, or not allowed.
     """
-    if not stream.peek():
+    first_line = await _line(client, "the first line", "closed before headers", may_end=True)
+    if not first_line:
         return None
-    first_line = _line(stream, "the first line", "closed before headers")
     match = _FIRST_LINE.fullmatch(first_line)
     command = match[1].decode() if match else ""
     if not match or command not in COMMANDS:
@@ -121,7 +162,7 @@ def read_head(
     if command in (PING, SKIP):  # headers may follow, and mean nothing
         return Request(command, version), 0
     # The protocol had no headers before 1.1.
-    headers = _read_headers(stream) if version > (1, 0) or command == TELL else {}
+    headers = await _read_headers(client) if version > (1, 0) or command == TELL else {}
     request = _with_headers(Request(command, version), headers)
     if command == TELL and not can_tell:
         raise RefusedError(UNAVAILABLE, "TELL is not enabled on this server")
@@ -136,11 +177,11 @@ def read_head(
     return request, length
 
 
-def _read_headers(stream: "io.BufferedReader[Any]") -> dict[str, str]:
+async def _read_headers(client: Client) -> dict[str, str]:
     """Return the values of the headers that matter, by name in lower case: clients differ there."""
     headers: dict[str, str] = {}
     for _ in range(HEADERS_LIMIT + 1):
-        line = _line(stream, "a header line", "EOF during headers").rstrip(b"\r\n")
+        line = (await _line(client, "a header line", "EOF during headers")).rstrip(b"\r\n")
         if not line:
             return headers
         name, colon, value = line.decode("latin-1").partition(":")
@@ -151,13 +192,29 @@ def _read_headers(stream: "io.BufferedReader[Any]") -> dict[str, str]:
     raise RefusedError(PROTOCOL, "(too many headers)")
 
 
-def _line(stream: "io.BufferedReader[Any]", what: str, closed: str) -> bytes:
-    line = stream.readline(LINE_LIMIT + 2)
+async def _line(client: Client, what: str, closed: str, may_end: bool = False) -> bytes:
+    """Read a line; may_end: whether the client may close instead, for which it returns b""."""
+    line = await client.read_line()
     if len(line) > LINE_LIMIT + 1:
         raise RefusedError(PROTOCOL, f"({what} is too long)")
-    if not line.endswith(b"\n"):
+    if not line.endswith(b"\n") and (line or not may_end):
         raise RefusedError(PROTOCOL, f"({closed})")
     return line
+
+
+async def read_body(client: Client, length: int | None, limit: int, begun: int = 0) -> bytes:
+    """Read the rest of a message.
+
+    length: of the message; None: read up to its end, or up to `limit` bytes of it.
+    begun: how many bytes of it were read.
+    Raises RefusedError for another length: a part of a message must not be taken for it.
+    """
+    body = await client.read((limit if length is None else length) - begun)
+    n = begun + len(body)
+    if length is not None and (n := n + client.count_surplus()) != length:
+        reason = f"(Content-Length mismatch: Expected {length} bytes, got {n} bytes)"
+        raise RefusedError(PROTOCOL, reason)
+    return body
 
 
 def _with_headers(request: Request, headers: dict[str, str]) -> Request:
@@ -192,7 +249,7 @@ def too_large(what: str, max_size: int) -> RefusedError:
     return RefusedError(DATA, f"{what} is larger than {max_size} bytes")
 
 
-def unzipped(data: bytes | bytearray, most: int) -> bytes | None:
+def unzipped(data: bytes, most: int) -> bytes | None:
     """Return the message that was compressed by zlib; None if it has more than `most` bytes.
 
     It produces at most one byte more: a few kilobytes can expand to gigabytes.

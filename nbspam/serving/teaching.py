@@ -1,157 +1,114 @@
-"""Learning while serving: a model at a time, with one save for the requests that wait for it.
+"""Learning while serving: one model at a time, with one save for the messages that wait for it.
 
-Another program may hold the model's lock for any time.  So the requests that wait are
-limited, in number and in time.  A request that is not learned in time is refused, and is not
-learned later.
+Another worker, or another program, may hold the model's lock for any time.  So the messages that
+wait are limited, in number and in time.  A message that is not learned in time is refused, and is
+not learned later.
 """
 
-import itertools
+import asyncio
 import logging
 import math
-import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from nbspam.bayes.event_model import Row
 from nbspam.errors import LockedError, ModelError, Remedy
-from nbspam.learning.settings import TrainingSettings
-from nbspam.learning.update import PendingMessages, forget, learn, open_for_learning
+from nbspam.filter import Filter
 from nbspam.names import HAM
-from nbspam.scoring.base import Base, open_base
-from nbspam.serving import answer, log, models
-from nbspam.serving.spamd import PROTOCOL, TEMPORARY, UNAVAILABLE, RefusedError
+from nbspam.serving.log import FORGOTTEN, LEARNED, LOGGER, MOVED, UNCHANGED
+from nbspam.serving.models import Limits
+from nbspam.serving.spamd import TEMPORARY, RefusedError
 from nbspam.store.metadata import ModelSettings
 from nbspam.store.writing import LockWait
-from nbspam.tokens.tokenized import TokenizedMessage, Wanted
+from nbspam.tokens.tokenized import TokenizedMessage
 
-_logger = logging.getLogger(__name__)
-
-# Bytes of the messages that one save is for, a large one aside, which is alone: their tokens take
-# some 100 times as much.  Users' models that are taught at the same time share it.
-_BATCH = 512 << 10
-_MODELS = 4  # taught at the same time
-
-# Returns a large message tokenized, with the numbers that the model counts; raises RefusedError.
-Tokenizer = Callable[[Wanted], TokenizedMessage]
+_logger = logging.getLogger(LOGGER)
 
 
-class LearnRequest(NamedTuple):
+class Lesson(NamedTuple):
     """A message that a client asks to learn or to forget."""
 
-    message: bytes | Tokenizer
     is_spam: bool | None  # None: forget it
+    message: TokenizedMessage  # with its digest
 
 
-class Done(str):
-    """LEARNED, MOVED, FORGOTTEN or UNCHANGED; and what a log has to say of it."""
+class Done(NamedTuple):
+    """What became of a lesson: LEARNED, MOVED, FORGOTTEN or UNCHANGED, and a note for the log."""
 
-    note = ""
-
-
-# Of a request: LEARNED, MOVED, FORGOTTEN or UNCHANGED, or why it was not applied.
-Result = str | Exception
+    result: str
+    note: str = ""
 
 
-def apply_requests(
-    path: Path, requests: list[LearnRequest], wait: LockWait, base: Path | None = None
-) -> list[Result]:
-    """Learn messages into the model at `path`, or forget them; in order, with few saves.
+Result = Done | Exception  # why a lesson was not applied
+
+
+def apply_lessons(spam_filter: Filter, lessons: list[Lesson], wait: LockWait) -> list[Result]:
+    """Learn messages, or forget them; in order, with few saves.
 
     wait: how long to wait for the model's lock.
-    base: the file of the model that it is read through; with one a missing model is made.
-    Returns what was done for each request: nothing when the message is known as that class, or was
+    Returns what was done for each lesson: nothing when the message is known as that class, or was
     never learned and is to be forgotten; or that it was not applied because another program held
     the lock.
     Raises ModelError.
     """
     results: list[Result] = []
-    with open_base(base) as opened:
-        wanted = _known(path, [], opened)[1].wanted
-        todo: list[_Todo] = []
-        for message, is_spam in requests:
-            if isinstance(message, bytes):
-                todo.append((is_spam, answer.message_to_learn(message, wanted)))
-            else:
-                todo.append((is_spam, message(wanted)))
-        for save in _saves(todo):
-            if results and wait.is_over():  # as if another program had the lock
-                late = RefusedError(TEMPORARY, "(the messages before it took too long)")
-                results += [late] * len(save)
-            else:
-                results += _applied(path, save, wanted, wait, opened)
+    for save in _saves(lessons):
+        if results and wait.should_stop():  # as if another program had the lock
+            late = RefusedError(TEMPORARY, "(the messages before it took too long)")
+            results += [late] * len(save)
+        else:
+            results += _applied(spam_filter, save, wait)
     return results
 
 
-_Todo = tuple[bool | None, TokenizedMessage]  # what a request asks of a message
-
-
-def _saves(todo: list[_Todo]) -> Iterator[list[_Todo]]:
+def _saves(lessons: list[Lesson]) -> Iterator[list[Lesson]]:
     """Yield what one save can do, in order: learn or forget messages, each once."""
-    save: list[_Todo] = []
-    for is_spam, message in todo:
+    save: list[Lesson] = []
+    for lesson in lessons:
         if any(
-            (is_spam is None) != (other_is_spam is None) or message.digest == other.digest
-            for other_is_spam, other in save
+            (lesson.is_spam is None) != (other.is_spam is None)
+            or lesson.message.digest == other.message.digest
+            for other in save
         ):
             yield save
             save = []
-        save.append((is_spam, message))
+        save.append(lesson)
     yield save
 
 
-def _applied(
-    path: Path, save: list[_Todo], wanted: Wanted, wait: LockWait, base: Base | None
-) -> list[Result]:
-    """Learn or forget different messages; return what `apply_requests` does.
-
-    wanted: the numbers that they were tokenized with.
-    """
-    rows, settings = _known(path, [message.digest for _, message in save], base)
-    done: list[Result] = []
+def _applied(spam_filter: Filter, save: list[Lesson], wait: LockWait) -> list[Result]:
+    """Learn or forget different messages; return what `apply_lessons` does."""
+    version = spam_filter.version
+    settings = version.personal_metadata.settings
+    rows = version.learned(lesson.message.digest for lesson in save)
+    results: list[str] = []
     messages: list[TokenizedMessage] = []
     for is_spam, message in save:
         row = rows.get(message.digest, (0,) * len(settings.classes))
         if is_spam is None:
-            done.append(log.FORGOTTEN if any(row) else log.UNCHANGED)
-            messages += [message] * sum(row)  # as often as it was learned
+            results.append(FORGOTTEN if any(row) else UNCHANGED)
+            messages += [message._replace(label="")] * sum(row)  # as often as it was learned
         else:
-            label = _class_of(path, settings, is_spam)
+            label = _class_of(settings, is_spam)
             is_known = row[settings.classes.index(label)]
-            done.append(log.UNCHANGED if is_known else log.MOVED if any(row) else log.LEARNED)
+            results.append(UNCHANGED if is_known else MOVED if any(row) else LEARNED)
             messages.append(message._replace(label=label))
+    notes: dict[str, str] = {}
     try:
-        if messages and save[0][0] is None:
-            forget(path, messages, wait=wait, base=base)
+        if messages and save[0].is_spam is None:
+            spam_filter.forget(messages, wait=wait)
         elif messages:
-            pending = PendingMessages(wanted)
-            pending.add(messages, path)
-            change = learn(path, pending, TrainingSettings(base=base), wait=wait)
-            looks_like = {lesson.digest: lesson.looks_like for lesson in change.surprising}
-            for i, (_, message) in enumerate(save):
-                if message.digest in looks_like:
-                    done[i] = result = Done(done[i])
-                    result.note = f"looks like {looks_like[message.digest]}"
+            change = spam_filter.learn(messages, wait=wait)
+            if not (change.learned or change.moved):  # another worker was first
+                results = [UNCHANGED] * len(save)
+            notes = {m.digest: f"looks like {m.looks_like}" for m in change.surprising}
     except LockedError as error:
         return [error.with_traceback(None)] * len(save)
-    return done
+    pairs = zip(results, save, strict=True)
+    return [Done(result, notes.get(lesson.message.digest, "")) for result, lesson in pairs]
 
 
-def _known(
-    path: Path, digests: list[str], base: Base | None
-) -> tuple[dict[str, Row], ModelSettings]:
-    """Return how often each class of a model has learned messages, and the model's settings.
-
-    base: gives the settings of a model that has no file yet.
-    """
-    if base is not None and not path.exists():
-        return {}, base.metadata.settings
-    with open_for_learning(path) as lookup:
-        return lookup.learned(digests), lookup.metadata.settings
-
-
-def _class_of(path: Path, settings: ModelSettings, is_spam: bool) -> str:
+def _class_of(settings: ModelSettings, is_spam: bool) -> str:
     """Return the model's class for spam or ham; raises ModelError when it has none for ham."""
     if is_spam and settings.positive is not None:
         return settings.positive
@@ -159,129 +116,75 @@ def _class_of(path: Path, settings: ModelSettings, is_spam: bool) -> str:
         return settings.classes[1 - (settings.positive_index or 0)]
     if HAM in settings.classes:
         return HAM
-    raise ModelError(f"{path}: the model has no class called ham", Remedy.NAME_CLASS)
+    raise ModelError("the model has no class called ham", Remedy.NAME_CLASS)
 
 
-class _PendingRequest:
-    """A request that waits for its result."""
-
-    result: Result | None = None
-
-    def __init__(self, path: Path, request: LearnRequest, ends: float) -> None:
-        self.path, self.request = path, request
-        self.ends = ends  # by the monotonic clock: when it gives up
+_Waiting = tuple[Lesson, asyncio.Future[Result]]
 
 
 class Teacher:
-    """Takes requests from clients' threads, and applies those of one model that wait together.
+    """Applies the lessons of one model that wait together.
 
-    A save takes as long for one message as for many: requests that arrive during a save wait for
-    the next, and share it.  A thread that finds its model idle applies all requests that wait for
-    it.  So a model that another program has locked keeps one thread busy, and its users waiting.
+    A save takes as long for one message as for many: lessons that arrive during a save wait for the
+    next, and share it.
     """
 
-    def __init__(self, setup: models.Setup) -> None:
-        self._setup, self._limits = setup, setup.limits
-        self._changed = threading.Condition()
-        self._queue: list[_PendingRequest] = []  # those that are not being applied yet
-        self._busy: set[Path] = set()  # models; a model is never taught twice at the same time
-        self._n_requests = 0  # that are not answered
-        self._latest = math.inf  # by the monotonic clock: when the server waits no longer
-        self._batch = _BATCH // _MODELS if setup.users else _BATCH
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._waiting: dict[Filter, list[_Waiting]] = {}
+        self._saving: dict[Filter, asyncio.Task[None]] = {}
+        self.latest = math.inf  # by the monotonic clock: when the server waits no longer
 
     @property
     def n_waiting(self) -> int:
-        """The number of requests that are not being applied yet."""
-        return len(self._queue)
+        """The number of lessons that are not being applied yet."""
+        return sum(map(len, self._waiting.values()))
 
-    def path_of(self, request: LearnRequest, user: str) -> Path:
-        """Return the model that a user teaches, for which there may be no file yet.
+    async def submit(self, spam_filter: Filter, lesson: Lesson) -> Done:
+        """Return what a lesson did to the model, once that is on the disk.
 
-        Raises RefusedError for a name that no model may have, and for a new user too many.
+        Raises RefusedError or LockedError if it was not learned in time; it never will be.
         """
-        files, most = self._setup.users, self._limits.max_users
-        if files is None:
-            return self._setup.path
-        path = files.path(user)
-        if path is None:
-            raise RefusedError(PROTOCOL, "(the User header has no name that a model may have)")
-        if not files.stamp(path) and request.is_spam is not None:
-            if files.has_many(most):  # any client can make up names
-                raise RefusedError(
-                    UNAVAILABLE,
-                    f"({most:,} users have models, and the server creates no more: raise its limit,"
-                    " or remove some)",
-                )
-            files.make_folder(path)
-        return path
+        if self.n_waiting >= self._limits.connections:
+            raise RefusedError(TEMPORARY, "(too many messages wait to be learned)")
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        waiting = lesson, future
+        self._waiting.setdefault(spam_filter, []).append(waiting)
+        if spam_filter not in self._saving:
+            self._saving[spam_filter] = asyncio.create_task(self._save(spam_filter))
+        seconds = min(self._limits.learning, self.latest - time.monotonic())
+        await asyncio.wait([future], timeout=max(0, seconds))
+        if waiting in (others := self._waiting.get(spam_filter, [])):
+            others.remove(waiting)
+            raise RefusedError(TEMPORARY, "(the messages before it are not learned yet)")
+        result = await future
+        if isinstance(result, Exception):
+            raise result
+        return result
 
-    def submit(self, path: Path, request: LearnRequest) -> Result:
-        """Return what it did to the model, once that is on the disk.
+    async def finish(self) -> None:
+        """Wait for the saves that have begun."""
+        await asyncio.gather(*self._saving.values())
 
-        Returns RefusedError or LockedError when it could not be learned in time; it never will be.
-        """
-        pending = _PendingRequest(path, request, time.monotonic() + self._limits.learning)
-        with self._changed:
-            if self._n_requests >= self._limits.connections:
-                return RefusedError(TEMPORARY, "(too many messages wait to be learned)")
-            self._n_requests += 1
-            self._queue.append(pending)
-            while pending.result is None:
-                left = min(pending.ends, self._latest) - time.monotonic()
-                is_waiting = pending in self._queue
-                if is_waiting and path not in self._busy and len(self._busy) < _MODELS:
-                    self._apply_batch(path)
-                elif is_waiting and left <= 0:
-                    self._queue.remove(pending)
-                    reason = "(the messages before it are not learned yet)"
-                    pending.result = RefusedError(TEMPORARY, reason)
-                else:
-                    self._changed.wait(left if is_waiting else None)
-            self._n_requests -= 1
-        return pending.result
+    async def _save(self, spam_filter: Filter) -> None:
+        """Apply what waits for a model, until nothing does."""
+        while batch := self._waiting.pop(spam_filter, []):
+            ends = time.monotonic() + self._limits.learning
+            lessons = [lesson for lesson, _ in batch]
+            results = await asyncio.to_thread(self._results, spam_filter, lessons, ends)
+            for (_, future), result in zip(batch, results, strict=True):
+                future.set_result(result)
+        del self._saving[spam_filter]
 
-    def _apply_batch(self, path: Path) -> None:
-        """Apply those that came first for a model; others may look at the queue meanwhile."""
-        waiting = [pending for pending in self._queue if pending.path == path]
-        messages = (pending.request.message for pending in waiting)
-        sizes = (len(body) if isinstance(body, bytes) else _BATCH for body in messages)
-        n = max(1, sum(size <= self._batch for size in itertools.accumulate(sizes)))
-        self._queue = [pending for pending in self._queue if pending not in waiting[:n]]
-        self._busy.add(path)
-        self._changed.release()
-        try:
-            self._settle(path, waiting[:n])
-        finally:
-            self._changed.acquire()
-            self._busy.remove(path)
-            self._changed.notify_all()
-
-    def _settle(self, path: Path, batch: list[_PendingRequest]) -> None:
-        """Apply requests together; if that fails one by one, so that a bad one fails alone."""
-        ends = min(pending.ends for pending in batch)
+    def _results(self, spam_filter: Filter, lessons: list[Lesson], ends: float) -> list[Result]:
+        """Apply lessons together; if that fails one by one, so that a bad one fails alone."""
         wait = LockWait(
-            math.inf, _logger.warning, lambda: time.monotonic() >= min(ends, self._latest)
+            math.inf, _logger.warning, lambda: time.monotonic() >= min(ends, self.latest)
         )
-        base = self._setup.path if self._setup.users else self._setup.base
         try:
-            results = apply_requests(path, [pending.request for pending in batch], wait, base)
-            for pending, result in zip(batch, results, strict=True):
-                pending.result = result
+            return apply_lessons(spam_filter, lessons, wait)
         except Exception as error:  # noqa: BLE001 (its client gets it)
-            if len(batch) == 1:
+            if len(lessons) == 1:
                 # Without the frames that it passed through, which hold the message.
-                batch[0].result = error.with_traceback(None)
-            else:
-                for pending in batch:
-                    self._settle(path, [pending])
-
-    def limit_waits(self, seconds: float) -> None:
-        """Let no request wait for longer than so many seconds from now on."""
-        with self._changed:
-            self._latest = time.monotonic() + seconds
-            self._changed.notify_all()
-
-    def close(self) -> None:
-        """Finish what was begun."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._busy)
+                return [error.with_traceback(None)]
+            return [r for one in lessons for r in self._results(spam_filter, [one], ends)]

@@ -1,7 +1,7 @@
-"""A model file, read line by line: counts are looked up where they lie.
+"""Look-up of counts in a model file, which is read line by line.
 
-One JSON object.  Its layout is fixed, since the file is its own index: the metadata, one key per
-line; then the tokens, one per line, sorted by the bytes of their JSON-escaped keys:
+The file is one JSON object with a fixed layout, and its own index: the metadata, one key per line;
+then the tokens, one per line, sorted by the bytes of their JSON-escaped keys; then the ledger:
 
     {"format": "nbspam-model", "version": 1,
     "classes": ["ham", "spam"],
@@ -14,14 +14,14 @@ line; then the tokens, one per line, sorted by the bytes of their JSON-escaped k
      "ffe2…": [0, 1]
     }}
 
-After the metadata, every line of a token begins with a quote, every line of the ledger with a
-blank, and no other line does: the lines of the file have one order (`rank`).  So the tokens of one
-message are found by bisection with positioned reads: a few kilobytes of a model of any size, and no
-table of offsets that an editor could invalidate.  The places of lines that were met are cached, so
-later messages take fewer reads.  A memory map would be no faster, counts the pages it touches as
-resident, and kills the process when the file shrinks; a read only returns fewer bytes.
+After the metadata, every token's line starts with a quote, every line of the ledger with a blank,
+and no other line does.  So all lines have one order (`sort_key`), and the tokens of a message are
+found by bisection with positioned reads: a few kilobytes of a model of any size, and no table of
+offsets that an editor could invalidate.  The positions of known lines are cached, so later messages
+take fewer reads.  A memory map would be no faster, counts the pages it touches as resident, and
+kills the process if the file shrinks; a read only returns fewer bytes.
 
-Only what is read is validated (`nbspam model check` validates the whole file).
+Only the lines that are read are validated; `nbspam model check` validates the whole file.
 """
 
 import functools
@@ -40,6 +40,7 @@ from nbspam.errors import ModelError, Remedy
 from nbspam.names import is_url
 from nbspam.store import metadata
 from nbspam.store.metadata import Metadata, MetadataError
+from nbspam.tokens.tokenized import TOKENIZER_VERSION
 
 TOKENS_LINE = b'"tokens": {\n'
 LEARNED_LINE = b'},"learned": {\n'
@@ -47,45 +48,45 @@ END = b"}}\n"
 _METADATA_CHUNK = 1 << 16
 # Bytes.  A crafted model with 16 MB of metadata took a second and 400 MB of memory.
 _METADATA_LIMIT = 4 << 20
-# Spans of the file up to this length are read whole.  Measured on 1,000,000 tokens (25 MB) and a
-# mail of 250: 4 KiB 4.4 ms, 8 KiB 4.1 ms, 16 KiB 4.6 ms.
+# Spans of the file up to this number of bytes are read whole.  Measured with 1,000,000 tokens (25
+# MB) and a mail of 250 tokens: 4 KiB 4.4 ms, 8 KiB 4.1 ms, 16 KiB 4.6 ms.
 BLOCK = 8 << 10
-FINE = 1 << 10  # the same for many messages, and for changes
-MARKS = 1 << 14  # places in the cache, about, 1.5 MB, of a model of less than 128 MB
+MIN_BLOCK = 1 << 10  # bytes, for many messages and for changes
+MAX_ANCHORS = 1 << 14  # approximate; 1.5 MB of memory, for a model of less than 128 MB
 PROBE = 256
-COPIED = 1 << 16  # bytes copied at a time
-_COUNT = rb"(?:0|[1-9]\d{0,15})"  # as JSON writes it
+COPY_CHUNK = 1 << 16  # bytes
+_COUNT = rb"(?:0|[1-9]\d{0,15})"  # in the format of JSON
 FileName = str | os.PathLike[str]  # importing pathlib takes 3 ms
 LINE_LIMIT = 1 << 13  # bytes; the tokenizer's longest token is much shorter
 
-token_key: Callable[[str], str] = encode_basestring  # a token as its line begins, in quotes
+token_key: Callable[[str], str] = encode_basestring  # the quoted token, the start of its line
 
 
 class Model(NamedTuple):
-    """A model, whole."""
+    """A whole model."""
 
     metadata: Metadata
-    counts: dict[str, Row]  # token -> its counts per class: messages, or how often it occurs
-    learned: dict[str, Row]  # digest of a message -> how often it was learned, per class
+    counts: dict[str, Row]  # token -> messages, or occurrences, per class
+    learned: dict[str, Row]  # digest of a message -> times learned, per class
 
 
-def open_model_file(path: FileName, follows_links: bool = True) -> int:
-    """Return a file descriptor of a model file, for reading; raises ModelError.
+def open_model_file(path: FileName, follow_links: bool = True) -> int:
+    """Open a model file for reading, and return its descriptor; raises ModelError.
 
-    follows_links: False refuses a path that is a link itself.
+    follow_links: False refuses a path that is a link itself.
     """
     try:
-        no_link = 0 if follows_links else os.O_NOFOLLOW
+        no_link = 0 if follow_links else os.O_NOFOLLOW
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | no_link)
     except FileNotFoundError:
         if is_url(path):
-            what = f"{path}: is a URL, and a model is a file; download it, and name the copy"
-            raise ModelError(what) from None
+            problem = f"{path}: is a URL, and a model is a file; download it, and name the copy"
+            raise ModelError(problem) from None
         raise ModelError(f"{path}: model not found", Remedy.CREATE_MODEL, path=path) from None
     except PermissionError as error:
-        from nbspam.store.writing import unreadable
+        from nbspam.store.writing import unreadable_error
 
-        raise unreadable(path) from error
+        raise unreadable_error(path) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ModelError(
@@ -97,20 +98,10 @@ def open_model_file(path: FileName, follows_links: bool = True) -> int:
     return handle
 
 
-def _unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return a JSON object's pairs as a dict; raises MetadataError (for object_pairs_hook)."""
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        keys = sorted(key for key, _ in pairs)
-        twice = next(a for a, b in itertools.pairwise(keys) if a == b)
-        raise metadata.damage(f"duplicate key {metadata.shown(twice)}")
-    return fields
+_LEDGER = b"}-"  # sorts between the lines `},"learned": {` and `}}`
 
 
-_LEDGER = b"}-"  # between the line that begins the ledger and the one that ends the file
-
-
-def rank(line: bytes) -> bytes:
+def sort_key(line: bytes) -> bytes:
     """Return the sort key of a line: tokens, then `},"learned": {`, the ledger, and `}}`."""
     key = line.rpartition(b": [")[0] or line
     return _LEDGER + key if key.startswith(b" ") else key
@@ -118,47 +109,49 @@ def rank(line: bytes) -> bytes:
 
 @functools.lru_cache(1 << 16)  # few counts differ
 def row_text(row: Row) -> str:
-    """Return the text after a line's key, of these counts."""
+    """Return the text of a line after its key."""
     return f": [{', '.join(map(str, row))}]"
 
 
-@functools.lru_cache(maxsize=2)  # a command opens its model, and its base, several times: 1 ms
+@functools.lru_cache(maxsize=2)  # saves 1 ms each time that a command reopens model or base
 def _metadata_in(text: bytes) -> tuple[Metadata, Any]:
-    """Return the metadata in a model's first lines, and the derived fields as the file has them.
+    """Parse a model's first lines; return the metadata, and the file's derived fields.
 
     Raises MetadataError, ValueError, RecursionError.
     """
-    # With what comes after them, whose keys are none of theirs.
-    fields = json.loads(text + b'\n"tokens": 0, "learned": 0}', object_pairs_hook=_unique_keys)
+    # The lines after them are replaced, to make a whole JSON object.
+    fields = json.loads(text + b'\n"tokens": 0, "learned": 0}')
     return metadata.load_metadata(fields), fields.get("derived")
 
 
 class Lookup:
-    """An open model file.  Close it, or use it as a context manager."""
+    """An open model file, closed by `close` or when nothing refers to it."""
+
+    _handle = -1  # until it is open
 
     def __init__(self, path: FileName, handle: int | None = None) -> None:
         """Open the model and read its metadata; raises ModelError.
 
-        handle: the file's descriptor, if it is open; `close` closes it, and `path` is for errors.
+        handle: the descriptor of an open file, which `close` will close; then path is only for
+        errors.
         """
         self._path = path
         self._handle = open_model_file(path) if handle is None else handle
-        try:
-            self._held = b""
-            self._size = os.fstat(self._handle).st_size
-            self.metadata: Metadata
-            self.derived: Any  # of the metadata, as the file states it
-            start = self._read_metadata()
-        except BaseException:
-            os.close(self._handle)
-            raise
+        self._content = b""
+        self._size = os.fstat(self._handle).st_size
+        self.metadata: Metadata
+        self.derived: Any  # the file's derived fields
+        start = self._first_token = self._read_metadata()
         self._block = BLOCK
-        # The ranks of some lines, in order, and where they begin.
-        self._marks = [b"", END], [start, self._size - len(END)]
-        self._finest = max(FINE, min(BLOCK, self._size // MARKS))
-        # Of the tokens and of the ledger: the counts met, of which few differ, and which are valid.
+        # The sort keys of some lines, in order, and their positions.
+        self._anchors = [b"", END], [start, self._size - len(END)]
+        self._min_block = max(MIN_BLOCK, min(BLOCK, self._size // MAX_ANCHORS))
+        # For tokens and ledger: a cache of parsed counts, of which few differ, and a validator.
         rows: tuple[dict[bytes, Row], dict[bytes, Row]] = ({}, {})
-        self._rows_of = (rows[0], self.metadata.settings.counts.is_row), (rows[1], metadata.is_row)
+        self._rows_of = (
+            (rows[0], self.metadata.settings.counts.is_valid_row),
+            (rows[1], metadata.is_valid_row),
+        )
         width = len(self.metadata.settings.classes)
         self._line = re.compile(
             rb' ?"(?:[^"\\\n]|\\.)*": \[(%b(?:, %b){%d})\],?' % (_COUNT, _COUNT, width - 1)
@@ -170,146 +163,156 @@ class Lookup:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __del__(self) -> None:
+        self.close()
+
     def fileno(self) -> int:
-        """Return the descriptor of the open file."""
+        """Return the file's descriptor."""
         return self._handle
 
     def identity(self) -> tuple[int, ...]:
         """Return size and checksum, which identify the file's bytes on any machine.
 
-        Numbers of devices and files differ between machines, and times between copies.
+        Device and inode numbers differ between machines, and times between copies.
         """
-        import zlib  # only for bulk
+        import zlib  # not needed for one message
 
         total = 0
-        for piece in self.whole():
+        for piece in self.iter_bytes():
             total = zlib.crc32(piece, total)
         return self._size, total
 
     def close(self) -> None:
-        """Close the file; once more does nothing."""
+        """Close the file, if it is open."""
         handle, self._handle = self._handle, -1
         if handle >= 0:
             os.close(handle)
 
-    def prepare(self, most: int) -> None:
-        """Cache the places of the tokens, for many messages; raises ModelError if not in order.
+    def prepare(self, max_bytes: int) -> None:
+        """Cache the tokens' positions for many messages; raises ModelError if not in order.
 
-        most: a file of no more bytes is read into memory, and may then be overwritten.
+        max_bytes: a file up to this size is read into memory, and may then be overwritten.
         """
-        if self._size <= most:
-            self._held = b"".join(self.whole())
-            self._block = self._finest
+        if self._size <= max_bytes:
+            self._content = b"".join(self.iter_bytes())
+            self._block = self._min_block
         end = self.sections[0][1]
-        keys, starts = self._copied_marks()
+        keys, starts = self._copied_anchors()
         at = 1
         while starts[at - 1] < end:
             is_long = starts[at] - starts[at - 1] > self._block
-            at += not (is_long and self._is_halved(keys, starts, at))
-        self._marks = keys, starts
+            at += not (is_long and self._split_span(keys, starts, at))
+        self._anchors = keys, starts
 
     def counts(self, tokens: Iterable[str]) -> dict[str, Row]:
         """Return the counts per class of the tokens that are in the model.
 
-        Raises ModelError when a line that it reads is damaged.
+        Raises ModelError if a line that it reads is damaged.
         """
         return self._rows((token_key(token), token) for token in tokens)
 
     def learned(self, digests: Iterable[str]) -> dict[str, Row]:
-        """Return how often each class has learned the messages that are in the ledger.
+        """Return the number of times that each class has learned each message of the ledger.
 
-        Raises ModelError when a line that it reads is damaged.
+        Raises ModelError if a line that it reads is damaged.
         """
         return self._rows((f'}}- "{digest}"', digest) for digest in digests)
 
     def _rows(self, pairs: Iterable[tuple[str, str]]) -> dict[str, Row]:
         wanted = sorted((key.encode("utf-8", "replace"), name) for key, name in pairs)
         rows: dict[str, Row] = {}
-        for low, high, first, last in self.stretches([key for key, _ in wanted], self._block):
-            block = self.read(low - 1, high - low + 1)  # with the line end before it
+        for low, high, first, last in self.iter_spans([key for key, _ in wanted], self._block):
+            block = self.read(low - 1, high - low + 1)  # includes the line end before it
             for key, name in wanted[first:last]:
                 at = block.find(b"\n" + key.removeprefix(_LEDGER) + b": [")
                 if at >= 0:
                     rows[name] = self.row(block[at + 1 : block.find(b"\n", at + 1)])
-        self._block = max(self._block // 2, self._finest)
+        self._block = max(self._block // 2, self._min_block)
         return rows
 
     def lines(self, low: int, high: int) -> list[bytes]:
-        """Return the lines of a span, without commas; raises ModelError if not in order."""
+        """Return a span's lines without commas; raises ModelError if they are not in order."""
         text = self.read(low, high - low).removesuffix(b"\n").removesuffix(b",")
         lines = text.split(b",\n") if text else []
-        if lines != sorted(set(lines)):  # as their keys are: none is the beginning of another
-            raise self.damaged("its lines are not in order")
+        if lines != sorted(set(lines)):  # like their keys, because no key starts with another key
+            raise self.damage_error("its lines are not in order")
         return lines
 
-    def beginning_with(self, prefix: str) -> Iterator[tuple[str, Row]]:
-        """Yield the tokens that begin with a prefix, in order, and their counts.
+    def iter_prefix(self, prefix: str) -> Iterator[tuple[str, Row]]:
+        """Yield the tokens with a prefix, in order, and their counts.
 
-        prefix: ends with a colon.  Raises ModelError when a line that it reads is damaged.
+        prefix: ends with a colon.  Raises ModelError if a line that it reads is damaged.
         """
-        # In the order of the keys a colon's successor is a semicolon.
+        # In the order of the keys a semicolon follows a colon.
         first, last = (f'"{prefix[:-1]}{end}'.encode() for end in ":;")
-        spans = list(self.stretches([first, last]))
+        spans = list(self.iter_spans([first, last]))
         for part in self.parts(spans[0][0], spans[-1][1]):
             lines = (line.removesuffix(b",") for line in part.split(b"\n"))
-            for _, name, row in self._entries(li for li in lines if first <= rank(li) < last):
+            for _, name, row in self._entries(li for li in lines if first <= sort_key(li) < last):
                 yield name, row
 
     @functools.cached_property
     def sections(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """The first and last place of the tokens' lines, and of the ledger's."""
-        ((low, high, *_),) = self.stretches([LEARNED_LINE])
+        """The start and end of the tokens' lines, and of the ledger's lines."""
+        ((low, high, *_),) = self.iter_spans([LEARNED_LINE])
         block = self.read(low - 1, high - low + 1)
         border = low + block.find(b"\n" + LEARNED_LINE)
         if border < low:
             is_there = b'"learned"' in block
             misplaced = "its ledger does not begin where its tokens end"
-            raise self.damaged(misplaced if is_there else "it has no messages")
+            raise self.damage_error(misplaced if is_there else "it has no messages")
         ledger = border + len(LEARNED_LINE)
-        keys, starts = self._copied_marks()
+        keys, starts = self._copied_anchors()
         at = bisect_left(keys, LEARNED_LINE)
         keys[at:at], starts[at:at] = (LEARNED_LINE, _LEDGER), (border, ledger)
-        self._marks = keys, starts
+        self._anchors = keys, starts
         return (starts[0], border), (ledger, starts[-1])
 
     def _lines(self, ledger: bool) -> Iterator[bytes]:
-        """Yield the lines of the ledger, or those of the tokens."""
+        """Yield the lines of the ledger, or of the tokens."""
         start, end = self.sections[ledger]
         for part in self.parts(start, end - 1):
             yield from part.split(b",\n")
 
-    def remembered(self) -> int:
-        """Return the number of messages in the ledger; lines are counted, not validated."""
+    def ledger_size(self) -> int:
+        """Count the messages in the ledger, without validating its lines."""
         start, end = self.sections[1]
         return sum(part.count(b"\n") + 1 for part in self.parts(start, end - 1))
 
     def without_ledger_entry(self) -> list[int]:
-        """Return how many learned messages of each class are not in the ledger."""
+        """Return the number of learned messages of each class that are not in the ledger."""
         left = list(self.metadata.learned.messages)
         for line in self._lines(ledger=True):
             left = [n - times for n, times in zip(left, self.row(line), strict=True)]
         return left
 
-    def whole(self) -> Iterator[bytes]:
-        """Yield the bytes of the file; raises ModelError."""
-        for start in range(0, self._size, COPIED):
-            yield self.read(start, min(COPIED, self._size - start))
+    def iter_bytes(self) -> Iterator[bytes]:
+        """Yield the file's bytes in chunks; raises ModelError."""
+        for start in range(0, self._size, COPY_CHUNK):
+            yield self.read(start, min(COPY_CHUNK, self._size - start))
 
     def model(self) -> Model:
-        """Return the whole model, every line of it validated; raises ModelError."""
+        """Read the whole model; raises ModelError unless every line is as nbspam writes it."""
+        if self.metadata.settings.rules == TOKENIZER_VERSION:  # an older model lacks some keys
+            written = metadata.dump_metadata(self.metadata).encode().splitlines()
+            found = self.read(0, self._first_token).splitlines()
+            for line, ours in itertools.zip_longest(found[:-1], written, fillvalue=b""):
+                # `find_inconsistencies` compares the derived numbers.
+                if line != ours and not (line[:10] == ours[:10] == b'"derived":'):
+                    raise self._odd_line_error(line or ours)
         sections: tuple[dict[str, Row], dict[str, Row]] = ({}, {})
         for ledger, rows in enumerate(sections):
             before = ""
             for key, name, row in self._entries(self._lines(bool(ledger))):
                 if key == before:
-                    raise self.damaged(f"duplicate key {metadata.shown(name)}")
-                if key < before:  # by code points, which is by the bytes of UTF-8
-                    raise self.damaged("its lines are not in order")
+                    raise self.damage_error(f"duplicate key {metadata.quoted_value(name)}")
+                if key < before:  # the order of code points is the order of UTF-8's bytes
+                    raise self.damage_error("its lines are not in order")
                 rows[name], before = row, key
         return Model(self.metadata, *sections)
 
     def _entries(self, lines: Iterable[bytes]) -> Iterator[tuple[str, str, Row]]:
-        """Yield key, name and counts of lines; raises ModelError unless nbspam writes them so."""
+        """Parse lines into key, name and counts; raises ModelError unless as nbspam writes them."""
         for line in lines:
             row = self.row(line)
             key = line.rpartition(b": [")[0].decode("utf-8", "replace")
@@ -319,89 +322,94 @@ class Lookup:
                 try:
                     name = str(json.loads(key))
                 except ValueError:
-                    name = ""  # which has another key
+                    name = ""  # fails the comparison below
             key = f' "{name}"' if is_ledger else token_key(name)
-            # JSON can spell half of a character, which no file can hold.
+            # JSON can escape half of a surrogate pair, which UTF-8 cannot encode.
             is_same = (key + row_text(row)).encode("utf-8", "replace") == line
             if not is_same or (is_ledger and not metadata.is_digest(name)):
-                raise self.damaged(f"the line {metadata.shown(line)} is not as nbspam writes it")
+                raise self._odd_line_error(line)
             yield key, name, row
 
-    def parts(self, start: int, end: int) -> Iterator[bytes]:
-        """Yield the lines from start to end in large parts, without the separators between parts.
+    def _odd_line_error(self, line: bytes) -> ModelError:
+        text = metadata.quoted_value(line.decode("utf-8", "replace"))
+        return self.damage_error(f"the line {text} is not as nbspam writes it")
 
-        end: of the last line, before its separator.  Raises ModelError.
+    def parts(self, start: int, end: int) -> Iterator[bytes]:
+        """Yield the lines from start to end in large parts, without separators between parts.
+
+        end: the end of the last line, before its separator.  Raises ModelError.
         """
         while start < end:
-            part = self.read(start, min(COPIED, end - start))
+            part = self.read(start, min(COPY_CHUNK, end - start))
             if start + len(part) < end:
                 part, separator, _ = part.rpartition(b",\n")
                 if not separator:
-                    raise self.damaged("a line in it is too long")
+                    raise self.damage_error("a line in it is too long")
             yield part
             start += len(part) + 2
 
-    def stretches(
-        self, ranks: Sequence[bytes], block: int = FINE
+    def iter_spans(
+        self, wanted: Sequence[bytes], block: int = MIN_BLOCK
     ) -> Iterator[tuple[int, int, int, int]]:
-        """Yield spans of the file, each with the range of the sorted ranks that belong there.
+        """Yield the spans of the file that may contain lines with these sort keys.
 
-        A span has whole lines, and is no longer than `block` unless one of its lines is.
+        Each comes as its start and end in the file, and the range of its keys in `wanted`, which is
+        sorted.  A span has whole lines, and at most `block` bytes unless a single line is longer.
         """
-        keys, starts = self._copied_marks()
-        first = at = 0
-        while first < len(ranks):
-            at = bisect_right(keys, ranks[first], at)
-            while starts[at] - starts[at - 1] > block and self._is_halved(keys, starts, at):
-                at += keys[at] <= ranks[first]
-            last = bisect_left(ranks, keys[at], first)
-            yield starts[at - 1], starts[at], first, last
+        keys, starts = self._copied_anchors()
+        first = i = 0
+        while first < len(wanted):
+            i = bisect_right(keys, wanted[first], i)
+            while starts[i] - starts[i - 1] > block and self._split_span(keys, starts, i):
+                i += keys[i] <= wanted[first]
+            last = bisect_left(wanted, keys[i], first)
+            yield starts[i - 1], starts[i], first, last
             first = last
-        self._marks = keys, starts
+        self._anchors = keys, starts
 
-    def _copied_marks(self) -> tuple[list[bytes], list[int]]:
-        keys, starts = self._marks
+    def _copied_anchors(self) -> tuple[list[bytes], list[int]]:
+        keys, starts = self._anchors
         return keys.copy(), starts.copy()  # threads may share them
 
-    def _is_halved(self, keys: list[bytes], starts: list[int], at: int) -> bool:
-        """Add a mark inside the span before mark `at`; False if its second half has no line."""
-        high = starts[at]
-        middle = (starts[at - 1] + high) // 2
+    def _split_span(self, keys: list[bytes], starts: list[int], i: int) -> bool:
+        """Add an anchor inside the span before anchor i; False if none can be added."""
+        high = starts[i]
+        middle = (starts[i - 1] + high) // 2
         for size in (PROBE, 2 * LINE_LIMIT):
             before, _, after = self.read(middle, min(size, high - middle)).partition(b"\n")
             line, is_whole, _ = after.partition(b"\n")
             if is_whole or middle + size >= high:
                 break
         if max(len(before), len(line)) > LINE_LIMIT:
-            raise self.damaged("a line in it is too long")
+            raise self.damage_error("a line in it is too long")
         if not is_whole:
             return False
         if not line.startswith(b"}"):
             self.row(line)
-        line_rank = rank(line)
-        if not keys[at - 1] < line_rank < keys[at]:
-            raise self.damaged("its lines are not in order")
-        keys.insert(at, line_rank)
-        starts.insert(at, middle + len(before) + 1)
+        key = sort_key(line)
+        if not keys[i - 1] < key < keys[i]:
+            raise self.damage_error("its lines are not in order")
+        keys.insert(i, key)
+        starts.insert(i, middle + len(before) + 1)
         return True
 
     def row(self, line: bytes) -> Row:
-        """Return the counts in a line of a token or of the ledger; raises ModelError."""
+        """Parse the counts in a line of a token or the ledger; raises ModelError."""
         if match := self._line.fullmatch(line):
-            parsed, is_row = self._rows_of[line.startswith(b" ")]
+            parsed, is_valid_row = self._rows_of[line.startswith(b" ")]
             if row := parsed.get(match[1]):
                 return row
             row = tuple(map(int, match[1].split(b", ")))
-            if is_row(row, self.metadata.learned.messages):
+            if is_valid_row(row, self.metadata.learned.messages):
                 parsed[match[1]] = row
                 return row
         text = line[:80].decode("utf-8", "replace")
-        raise self.damaged(f"the line {text!r} is not a token and its counts")
+        raise self.damage_error(f"the line {text!r} is not a token and its counts")
 
     def read(self, position: int, length: int) -> bytes:
-        """Return bytes of the file; raises ModelError."""
-        if self._held:
-            return self._held[position : position + length]
+        """Read bytes of the file; raises ModelError."""
+        if self._content:
+            return self._content[position : position + length]
         try:
             chunk = os.pread(self._handle, length, position)
         except OSError as error:
@@ -417,59 +425,72 @@ class Lookup:
         return chunk
 
     def _read_metadata(self) -> int:
-        """Read the metadata; return where the lines of the tokens begin."""
+        """Read the metadata; return the position of the first token's line."""
         text = self.read(0, min(_METADATA_CHUNK, self._size))
         if not text.startswith(b'{"format": "%s"' % metadata.FORMAT.encode()):
-            if text.lstrip()[:1] == b"{" and f'"{metadata.FORMAT}"'.encode() in text:
-                raise self.damaged("it was reformatted by another program")
+            if f'"{metadata.FORMAT}"'.encode() in text.replace(b"\0", b""):  # UTF-16 has NULs
+                raise self.damage_error(
+                    "its first line is not as nbspam wrote it, so another program (an editor, jq)"
+                    " has changed the file"
+                )
             raise ModelError(
                 f"{self._path}: is not an nbspam model; name a file that nbspam train wrote"
             )
         while (end := text.find(b"\n" + TOKENS_LINE)) < 0:
             if len(text) >= min(self._size, _METADATA_LIMIT):
-                raise self.damaged("it is truncated")
+                if b"\r\n" in text:
+                    raise self.damage_error(
+                        "another program, such as an editor or git, gave it CRLF"
+                    )
+                is_long = len(text) >= _METADATA_LIMIT
+                raise self.damage_error(
+                    "its first lines are too long" if is_long else "it is truncated"
+                )
             text = self.read(0, min(4 * len(text), self._size))
         try:
             self.metadata, self.derived = _metadata_in(text[:end])
         except MetadataError as error:
             raise ModelError(f"{self._path}: {error}") from None
         except (ValueError, RecursionError):
-            raise self.damaged("its first lines are not JSON") from None
-        if self.read(self._size - len(END), len(END)) != END:
-            raise self.damaged("it is truncated")
+            raise self.damage_error("its first lines are not JSON") from None
+        last = self.read(max(0, self._size - PROBE), min(PROBE, self._size))
+        if not last.endswith(b"\n" + END):
+            is_whole = last.rstrip().endswith(b"\n}}")
+            changed = "its end is not as nbspam wrote it, so another program has changed the file"
+            raise self.damage_error(changed if is_whole else "it is truncated")
         return end + 1 + len(TOKENS_LINE)
 
-    def damaged(self, how: str) -> ModelError:
-        """Return the error of a damaged model."""
+    def damage_error(self, problem: str) -> ModelError:
+        """Return the error for a damaged model."""
         return ModelError(
-            f"{self._path}: the model is damaged: {how}; restore it from a copy or train again"
+            f"{self._path}: the model is damaged: {problem}; restore it from a copy or train again"
         )
 
 
 def read_model(path: FileName) -> Model:
-    """Return the model in a file, every line of it validated.
+    """Read the whole model in a file, and validate every line.
 
-    Raises ModelError: no such file, not a model, damaged, newer than this program.
+    Raises ModelError: the file is missing, not a model, damaged, or newer than this program.
     """
     with Lookup(path) as lookup:
         return lookup.model()
 
 
 def checked_model(path: FileName) -> Model:
-    """Return the model in a file; raises ModelError also if its numbers contradict each other."""
-    model, wrong = disagreements(path)
+    """Read the model in a file; raises ModelError, also if its numbers contradict each other."""
+    model, wrong = find_inconsistencies(path)
     if wrong:
         raise ModelError(f"{path}: {'; '.join(wrong)}; restore it from a copy or train again")
     return model
 
 
-_TOLERANCE = 2e-6  # of the bias, in nats, which has six decimals
+_BIAS_TOLERANCE = 2e-6  # nats; the bias has six decimals
 
 
-def disagreements(path: FileName) -> tuple[Model, list[str]]:
-    """Read a whole model; return it with clauses that say which of its numbers contradict others.
+def find_inconsistencies(path: FileName) -> tuple[Model, list[str]]:
+    """Read a whole model; return it with a clause for each contradiction of its numbers.
 
-    Raises ModelError when it is not a model, or a line is not as nbspam writes it.
+    Raises ModelError if it is not a model, or a line is not as nbspam writes it.
     """
     with Lookup(path) as lookup:
         model, stated = lookup.model(), lookup.derived
@@ -481,10 +502,10 @@ def disagreements(path: FileName) -> tuple[Model, list[str]]:
     }
     wrong = [clause for key, clause in clauses.items() if stated[key] != true[key]]
     pairs = zip(true["bias"], stated["bias"], strict=True)
-    if not all(a is b or (None not in (a, b) and abs(a - b) < _TOLERANCE) for a, b in pairs):
+    if not all(a is b or (None not in (a, b) and abs(a - b) < _BIAS_TOLERANCE) for a, b in pairs):
         wrong.append("its bias does not follow from its counts")
     settings, learned = model.metadata
-    times = map(sum, zip(*model.learned.values(), strict=True))  # it may name fewer than learned
+    times = map(sum, zip(*model.learned.values(), strict=True))  # the ledger may lack messages
     wrong += [
         f"its ledger has {n_named} messages of {name} and it learned {n}"
         for name, n, n_named in zip(settings.classes, learned.messages, times, strict=False)

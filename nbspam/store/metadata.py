@@ -1,90 +1,100 @@
-"""The metadata of a model: everything in its file but the tokens and the ledger.
+"""The metadata of a model: everything in its file except the tokens and the ledger.
 
 The metadata is no larger than a mail, so it is read whole for every message; the tokens are not.
 It has two parts, the choices (`ModelSettings`) and the counts (`LearnedState`).  Derived numbers,
-such as the bias, are computed on demand.
-
-Reading the file's JSON trusts nothing in it.
+such as the bias, are computed on demand.  Nothing in the file's JSON is trusted.
 """
 
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from nbspam.bayes import calibration, event_model
+from nbspam.bayes import calibration, event_model, evidence
 from nbspam.bayes.calibration import Calibration, Calibrations, Lesson
-from nbspam.bayes.event_model import BERNOULLI, EventModel, Histogram, Row
+from nbspam.bayes.event_model import BERNOULLI, Bernoulli, EventModel, Histogram, Row
 from nbspam.bayes.trait_model import NO_TRAITS, TRAIT_MODELS, Values, Variances
 from nbspam.names import UNSURE, normal_label
-from nbspam.tokens.kinds import NAMES, is_host
-from nbspam.tokens.tokenized import NAME, RULES, Wanted
+from nbspam.tokens.kinds import NAMES, is_domain, is_host
+from nbspam.tokens.tokenized import NAME, TOKENIZER_VERSION, TokenizerOutputs
 
 N = TypeVar("N")
-Check = Callable[[Any], bool]  # whether a value of the file is valid
-# Whether so many messages of each class, but not none, may be some of those that were learned.
-is_row = event_model.event_model(BERNOULLI).is_row
+# Whether these numbers of messages, not all 0, are within the learned messages of each class.
+is_valid_row = event_model.event_model(BERNOULLI).is_valid_row
 
 SUM = "sum"  # the textbook's rule: the sum of all weights, and its plain posterior
 EVIDENCE = "evidence"  # features of the same weights, combined and calibrated
 SCORINGS = (EVIDENCE, SUM)
-# Where the calibration began; `update` refines it, whatever it was.
+# The origin of the calibration, which learning refines.
 TRAINING = "training"  # fitted to every training message, each left out
-DEFAULT = "default"  # not fitted: the prior
-BASE = "base"  # of the base that it is read through (`scoring/base.py`)
+DEFAULT = "default"  # the prior, not fitted
+BASE = "base"  # the base's calibration (`scoring/base.py`)
 ORIGINS = (TRAINING, DEFAULT, BASE)
-# Above the limit every weight is 0; below the minimum logarithms run out of digits.
+# Above the limit every weight is 0; below the minimum logarithms lose all digits.
 ALPHA_MIN, ALPHA_LIMIT = 1e-300, 1e6
-MESSAGES_LIMIT = 2**53  # counts are exact in floating point up to here
+MESSAGES_LIMIT = 2**53  # up to this limit, counts are exact in floating point
 
-# A lost ham is worse than a spam that is let through, and mail in between is delivered: at a spam
-# cut-off of 0.5 from 0.5 to 2 % of ham was blocked, at 0.9 a third of that.
+# A lost ham is worse than a delivered spam, and unsure mail is delivered: with a spam cut-off of
+# 0.5, 0.5 to 2 % of ham was blocked, with 0.9 a third of that.
 SPAM_CUTOFF, HAM_CUTOFF = 0.9, 0.5
+# Nats that a verdict of spam needs in addition, if the mail is certainly from elsewhere.
+# Percentages of ham blocked and spam caught, trained on the first corpus and tested on the second:
+#
+#     nats  SpamAssassin, trec07p  SpamAssassin, Enron 1  trec07p, SpamAssassin
+#     0     3.80  78               3.59  46               0.14  46
+#     1.4   1.22  62               1.01  32               0.05  24
+#     1.8   0.84  57               0.93  28               0.02  17
+#     3     0.71   8               0.33  17               0.02   5
+ELSEWHERE = 1.8
 
-# With fewer messages of a class than this a model is young: of P2's spam 40 % is not called spam by
-# models of 20 messages of each class, 7 % by models of 100.
-YOUNG = 100
-HostRows = Mapping[tuple[int, ...], int]  # mails per class of a host -> how many hosts have them
-Counted = tuple[tuple[Histogram, ...], HostRows]  # of tokens: how many per class have each count
+# A model with fewer messages of a class is young.  Models of 20 messages of each class miss 40 % of
+# P2's spam, models of 100 miss 7 %.
+YOUNG_BELOW = 100
+HostRows = Mapping[tuple[int, ...], int]  # mails per class -> number of hosts with these mails
+# Histograms of the tokens' counts, per class; rows of the hosts; rows of the hosts' domains.
+Counted = tuple[tuple[Histogram, ...], HostRows, HostRows]
 _NO_HOSTS: HostRows = MappingProxyType({})
 TraitHistograms = tuple[tuple[Values, ...], ...]  # per trait, in the order of TRAITS; per class
-TableColumns = tuple[tuple[str, str], ...]  # names of those with texts and labels
-_COLUMNS_LIMIT, _COLUMN_NAME_LIMIT = 10, 200  # pairs, and characters of a name
+TableColumns = tuple[tuple[str, str], ...]  # names of text column and label column
+_COLUMNS_LIMIT, _COLUMN_NAME_LIMIT = 10, 200  # pairs, characters
 
 
 class ModelSettings(NamedTuple):
     """The choices made when the model was created."""
 
     classes: tuple[str, ...]  # in the order of every list of counts
-    positive: str | None  # the class that "probability" is of; None only with 3 or more
+    positive: str | None  # the class of "probability"; None only with three or more classes
     alpha: float  # smoothing: pseudo-count of each outcome, in messages
-    prior: float | None = None  # P(positive class) where the user fixed it
+    prior: float | None = None  # P(positive class), if the user fixed it
     scoring: str = EVIDENCE
     event_model: str = BERNOULLI
     traits: str = NO_TRAITS  # one of TRAIT_MODELS
-    variances: Variances = Variances()  # of Gaussian traits
-    # A message is spam above the one and ham up to the other, unless the user says otherwise.
+    variances: Variances = Variances()  # for Gaussian traits
+    # Spam above spam_cutoff, ham at or below ham_cutoff, unless an option overrides them.
     spam_cutoff: float = SPAM_CUTOFF
     ham_cutoff: float = HAM_CUTOFF
-    rules: int = RULES  # of the tokenizer, when the model was made; never newer than the program's
+    elsewhere: float = ELSEWHERE  # nats; 0 trusts mail from elsewhere
+    rules: int = (
+        TOKENIZER_VERSION  # tokenizer rules with which the model was made, at most the program's
+    )
 
     @property
     def positive_index(self) -> int | None:
-        """The index of the positive class."""
+        """Index of the positive class."""
         return None if self.positive is None else self.classes.index(self.positive)
 
     @property
     def scored_classes(self) -> tuple[int, ...]:
-        """The classes that have a calibrated score: the positive one of two, each of more."""
+        """The classes with a calibrated score: one of two classes, or all of three or more."""
         if len(self.classes) == 2:
             return (self.positive_index or 0,)
         return tuple(range(len(self.classes)))
 
     @property
     def counts(self) -> EventModel:
-        """The event model: how tokens are counted."""
+        """The event model, which defines how tokens are counted."""
         return event_model.event_model(self.event_model)
 
     @property
@@ -93,31 +103,37 @@ class ModelSettings(NamedTuple):
         return self.traits != NO_TRAITS
 
     @property
-    def scales(self) -> tuple[calibration.Scale, ...]:
-        """The features of its calibrations."""
-        return calibration.scales(self.has_traits)
+    def padded_class(self) -> int | None:
+        """Index of the class that has padded copies, if there is one."""
+        return self.positive_index if isinstance(self.counts, Bernoulli) else None
 
     @property
-    def wanted(self) -> Wanted:
-        """The numbers that it counts beside the tokens of a message."""
-        return Wanted(times=self.counts.repeats, traits=self.has_traits)
+    def calibration_specs(self) -> tuple[calibration.CalibrationSpec, ...]:
+        """The features of the model's calibrations."""
+        return calibration.calibration_specs(self.has_traits)
+
+    @property
+    def wanted(self) -> TokenizerOutputs:
+        """The numbers that the model counts in addition to a message's tokens."""
+        return TokenizerOutputs(times=self.counts.counts_repeats, traits=self.has_traits)
 
 
 class LearnedState(NamedTuple):
     """The learned state, without the tokens."""
 
-    messages: tuple[int, ...]  # learned, per class
-    count_histograms: tuple[Histogram, ...]  # of the tokens' counts, per class
-    calibrations: tuple[Calibrations, ...]  # for each scored class
+    messages: tuple[int, ...]  # learned messages per class
+    count_histograms: tuple[Histogram, ...]  # histograms of the tokens' counts, per class
+    calibrations: tuple[Calibrations, ...]  # one for each scored class
     calibrated_by: str = DEFAULT  # one of ORIGINS
-    host_rows: HostRows = _NO_HOSTS  # of the hosts that took mails in
-    trait_histograms: TraitHistograms = ()  # per trait and class; none in a model without traits
-    columns: TableColumns = ()  # of the tables that it was learned from
+    host_rows: HostRows = _NO_HOSTS  # rows of the hosts that received mails
+    domain_rows: HostRows = _NO_HOSTS  # rows of their domains
+    trait_histograms: TraitHistograms = ()  # per trait and class; () in a model without traits
+    columns: TableColumns = ()  # columns of the learned tables
     recent: tuple[Lesson, ...] = ()  # the last messages that refined the calibrations
-    before: tuple[Calibrations, ...] = ()  # the calibrations before those, if there are any
+    before: tuple[Calibrations, ...] = ()  # the calibrations before `recent`; () if that is empty
 
-    def fewest(self, k: int) -> int:
-        """Return the number of messages of class k, or of all others together if that is lower."""
+    def n_smaller_class(self, k: int) -> int:
+        """Return the number of messages of class k or of all others, whichever is lower."""
         return min(self.messages[k], sum(self.messages) - self.messages[k])
 
 
@@ -133,31 +149,33 @@ class Metadata(NamedTuple):
         return sum(self.learned.count_histograms[0].values())
 
     @property
-    def is_one_sided(self) -> bool:
-        """Whether fewer than two classes have a message: no basis for a verdict."""
+    def lacks_two_classes(self) -> bool:
+        """Whether fewer than two classes have a message, so that there can be no verdict."""
         return sum(map(bool, self.learned.messages)) < 2
 
     def by_class(self, row: Sequence[N]) -> dict[str, N]:
-        """Return the numbers of a row by the names of the classes."""
+        """Return a dictionary, class name -> number of the row."""
         return dict(zip(self.settings.classes, row, strict=True))
 
     @property
-    def missing(self) -> dict[str, int]:
-        """Class -> how many more messages a young model needs; empty unless the model is young."""
+    def messages_needed(self) -> dict[str, int]:
+        """Class -> number of messages that a young model still needs; {} if it is not young."""
         learned = self.by_class(self.learned.messages).items()
-        return {name: math.ceil(YOUNG - n) for name, n in learned if n < YOUNG}
+        return {name: math.ceil(YOUNG_BELOW - n) for name, n in learned if n < YOUNG_BELOW}
 
     @property
     def label_noise(self) -> tuple[float, ...]:
         """The share of each class's labels that looked wrong when the calibrations were fitted.
 
-        By the message as a whole: what its opening says alone is too little to tell.
+        The opening's calibration is ignored: a part of a message is too little to judge a label.
         """
         messages, scored = self.learned.messages, self.settings.scored_classes
         shares = [0.0] * len(messages)
         for k, calibrations in zip(scored, self.learned.calibrations, strict=True):
             for fitted in (calibrations.text, calibrations.full):
-                noise, noise_of_rest = fitted.noise.among(messages[k], sum(messages) - messages[k])
+                noise, noise_of_rest = fitted.noise.label_error_shares(
+                    messages[k], sum(messages) - messages[k]
+                )
                 shares[k] = max(shares[k], noise)
                 if len(scored) < len(messages):
                     shares[1 - k] = max(shares[1 - k], noise_of_rest)
@@ -170,8 +188,15 @@ class Metadata(NamedTuple):
         return calibration.unconfoundedness(rows, self.learned.messages)
 
     @property
-    def size(self) -> event_model.VocabularySize:
-        """The totals that the tokens' counts are part of."""
+    def domains(self) -> evidence.Domains:
+        """Numbers of learned mails, by the domains of the hosts that received them."""
+        hosts, domains = self.learned.host_rows.items(), self.learned.domain_rows.items()
+        mails, named = (sum(sum(row) * n for row, n in rows) for rows in (hosts, domains))
+        return evidence.Domains(mails, named, sum(n for row, n in domains if sum(row) == 1))
+
+    @property
+    def size(self) -> event_model.TrialTotals:
+        """The totals to which the tokens' counts belong."""
         learned = self.learned
         return self.settings.counts.size(learned.count_histograms, learned.messages)
 
@@ -194,13 +219,13 @@ def empty_state(settings: ModelSettings, calibrations: tuple[Calibrations, ...])
 
 
 def histograms_of(rows: Collection[Row], n_classes: int) -> tuple[Counter[int], ...]:
-    """Return per class how many tokens have each count."""
+    """Count the tokens with each count, per class."""
     columns = zip(*rows, strict=True) if rows else [()] * n_classes
     return tuple(Counter(column) for column in columns)
 
 
 def with_columns(metadata: Metadata, columns: Iterable[tuple[str, str]]) -> Metadata:
-    """Return the metadata with more names of columns that were learned from, up to a limit."""
+    """Add names of columns that were learned, up to a limit."""
     known = dict.fromkeys((*metadata.learned.columns, *columns))
     usable = [pair for pair in known if max(map(len, pair)) <= _COLUMN_NAME_LIMIT]
     learned = metadata.learned._replace(columns=tuple(usable[:_COLUMNS_LIMIT]))
@@ -208,10 +233,11 @@ def with_columns(metadata: Metadata, columns: Iterable[tuple[str, str]]) -> Meta
 
 
 def with_counts(metadata: Metadata, counts: Mapping[str, Row]) -> Metadata:
-    """Return the metadata with the numbers derived from the counts of all tokens."""
+    """Replace the numbers that are derived from the counts of all tokens."""
     learned = metadata.learned._replace(
         count_histograms=histograms_of(counts.values(), len(metadata.settings.classes)),
         host_rows=Counter(row for token, row in counts.items() if is_host(token)),
+        domain_rows=Counter(row for token, row in counts.items() if is_domain(token)),
     )
     return metadata._replace(learned=learned)
 
@@ -220,26 +246,27 @@ def with_counts(metadata: Metadata, counts: Mapping[str, Row]) -> Metadata:
 
 FORMAT = "nbspam-model"
 VERSION = 1
-_NATS_LIMIT = 1e15
-_DIGITS, _HEX = 32, frozenset("0123456789abcdef")  # of a digest
-_SHOWN = 40  # characters of a wrong value that an error shows
-_HIGHEST = 1_000  # no trait's scale goes as far
+_DIGEST_DIGITS, _HEX = 32, frozenset("0123456789abcdef")
+_MAX_QUOTED = 40  # characters of a wrong value in an error
+_MAX_TRAIT = 1_000  # above every trait's scale
 
 
 def derived_fields(metadata: Metadata) -> dict[str, Any]:
     """Return the numbers derived from the tokens' counts, as JSON."""
     decimals = calibration.PRECISION_DECIMALS
-    histograms = (sorted(row.items()) for row in metadata.learned.count_histograms)
+    learned = metadata.learned
+    histograms = (sorted(row.items()) for row in learned.count_histograms)
     return {
         "tokens": metadata.n_tokens,
         "bias": [round(b, decimals) if math.isfinite(b) else None for b in metadata.bias],
         "count_histograms": [{str(count): n for count, n in pairs} for pairs in histograms],
-        "hosts": [[*row, hosts] for row, hosts in sorted(metadata.learned.host_rows.items())],
+        "hosts": [[*row, hosts] for row, hosts in sorted(learned.host_rows.items())],
+        "domains": [[*row, domains] for row, domains in sorted(learned.domain_rows.items())],
     }
 
 
 def dump_metadata(metadata: Metadata) -> str:
-    """Return the lines of the file that come before its tokens."""
+    """Return the lines of the file before its tokens."""
     settings, learned = metadata
     fields = {
         "tokenizer": {"name": NAME, "rules": settings.rules},
@@ -257,13 +284,14 @@ def dump_metadata(metadata: Metadata) -> str:
         "prior": settings.prior,
         "positive": settings.positive,
         "scoring": settings.scoring,
-        "calibration": _dumped(settings, learned.calibrations),
+        "calibration": _dump_calibrations(settings, learned.calibrations),
         "calibrated_by": learned.calibrated_by,
         **({"columns": learned.columns} if learned.columns else {}),
         "lessons": learned.recent,
-        "before_lessons": _dumped(settings, learned.before) if learned.recent else {},
+        "before_lessons": _dump_calibrations(settings, learned.before) if learned.recent else {},
         "spam_cutoff": settings.spam_cutoff,
         "ham_cutoff": settings.ham_cutoff,
+        "elsewhere": settings.elsewhere,
         "derived": derived_fields(metadata),
     }
     lines = [f'{{"format": "{FORMAT}", "version": {VERSION},']
@@ -271,7 +299,9 @@ def dump_metadata(metadata: Metadata) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _dumped(settings: ModelSettings, calibrations: Sequence[Calibrations]) -> dict[str, Any]:
+def _dump_calibrations(
+    settings: ModelSettings, calibrations: Sequence[Calibrations]
+) -> dict[str, Any]:
     """Return the calibrations of each scored class as JSON."""
     return {
         settings.classes[k]: {name: fitted._asdict() for name, fitted in pair._asdict().items()}
@@ -280,19 +310,19 @@ def _dumped(settings: ModelSettings, calibrations: Sequence[Calibrations]) -> di
 
 
 def dump_histograms(histograms: TraitHistograms, classes: Sequence[str]) -> dict[str, Any]:
-    """Return the histograms as JSON; {} of a model without traits.
+    """Return the histograms as JSON; {} for a model without traits.
 
         {"words": {"ham": {"lowest": 12, "counts": [1, 0, 3]}, "spam": …}, …}
 
-    `counts` begins with how many messages have the lowest value, and ends with the highest's.
+    `counts` has the numbers of messages with each value, from the lowest to the highest.
     """
 
-    def dumped(values: Values) -> dict[str, object]:
+    def dump(values: Values) -> dict[str, object]:
         lowest, highest = min(values, default=0), max(values, default=-1)
         return {"lowest": lowest, "counts": [values.get(v, 0) for v in range(lowest, highest + 1)]}
 
     return {
-        name: dict(zip(classes, map(dumped, row), strict=True))
+        name: dict(zip(classes, map(dump, row), strict=True))
         for name, row in zip(NAMES if histograms else (), histograms, strict=True)
     }
 
@@ -302,7 +332,10 @@ class MetadataError(ValueError):
 
 
 def load_metadata(fields: Any) -> Metadata:
-    """Return the metadata in a model file's parsed JSON; raises MetadataError, trusts nothing."""
+    """Build the metadata from a model file's parsed JSON; raises MetadataError.
+
+    Shape and bounds are checked here; `Lookup.model` also checks the format of the lines.
+    """
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
         raise MetadataError("is not an nbspam model; name a file that nbspam train wrote")
     version = fields.get("version")
@@ -310,282 +343,258 @@ def load_metadata(fields: Any) -> Metadata:
         raise MetadataError("has no valid version; restore it from a copy or train again")
     if version > VERSION:
         raise MetadataError(
-            f"has version {shown(version)}, newer than this program's {VERSION}; update nbspam"
+            f"has version {quoted_value(version)}, newer than this program's {VERSION}; update"
+            " nbspam"
         )
     rules = _rules(fields.get("tokenizer"))
     try:
-        top = _Fields(fields)
-        settings = _loaded_settings(top, rules)
-        return Metadata(_with_read_labels(settings), _loaded_state(top, settings))
+        settings = _load_settings(fields, rules)
+        return Metadata(settings, _load_state(fields, settings))
     except KeyError as error:
-        raise damage(f"it has no {shown(error.args[0])}") from None
-    except (TypeError, ValueError, OverflowError) as error:
+        raise damage(f"it has no {quoted_value(error.args[0])}") from None
+    except (TypeError, AttributeError, OverflowError):
+        raise damage("a value in its first lines is of another kind than nbspam writes") from None
+    except ValueError as error:
         raise damage(f"it has {error}") from None
 
 
-def damage(what: str) -> MetadataError:
-    """Return the error of damaged metadata."""
-    return MetadataError(f"is damaged: {what}; restore it from a copy or train again")
+def damage(problem: str) -> MetadataError:
+    """Return the error for damaged metadata."""
+    return MetadataError(f"is damaged: {problem}; restore it from a copy or train again")
 
 
 def _rules(tokenizer: Any) -> int:
-    """Return the tokenizer rules of a model; raises MetadataError for another tokenizer.
+    """Return a model's tokenizer rules; raises MetadataError for another tokenizer.
 
-    Counts of older rules are good enough: most tokens are the same.
+    Counts made with older rules can be used, because most tokens are the same.
     """
     fields = tokenizer if isinstance(tokenizer, dict) else {}
     rules = fields.get("rules")
     if fields.get("name") != NAME or type(rules) is not int or rules < 1:
         raise MetadataError(
-            f"was made with the tokenizer {shown(tokenizer)}, and this program has"
-            f" {NAME!r} with rules {RULES}; train again"
+            f"was made with the tokenizer {quoted_value(tokenizer)}, and this program has"
+            f" {NAME!r} with rules {TOKENIZER_VERSION}; train again"
         )
-    if rules > RULES:
+    if rules > TOKENIZER_VERSION:
         raise MetadataError(
-            f"was made with tokenizer rules {shown(rules)}, newer than this program's {RULES};"
-            " update nbspam"
+            f"was made with tokenizer rules {quoted_value(rules)}, newer than this program's"
+            f" {TOKENIZER_VERSION}; update nbspam"
         )
     return rules
 
 
-class _Fields(NamedTuple):
-    """A JSON object of the file; its methods raise KeyError, and ValueError for a bad value."""
+# A field's types, lowest and highest number, and depth of lists or objects around the numbers.  NaN
+# is within no bounds, and the type of true is not int.
+_Bounds = tuple[Collection[type], float, float, int]
+_WHOLE, _REAL = {int}, {int, float}
+_NATS, _SMOOTHING = (_REAL, -1e15, 1e15), (_REAL, 0, ALPHA_LIMIT, 0)
+_COUNT, _SHARE = (_WHOLE, 0, MESSAGES_LIMIT), (_REAL, 0, 1, 0)
+_BOUNDS: dict[str, _Bounds] = {
+    "messages": (*_COUNT, 1),
+    "alpha": (_REAL, ALPHA_MIN, ALPHA_LIMIT, 0),
+    "prior": (_REAL, math.nextafter(0, 1), math.nextafter(1, 0), 0),
+    "variance_smoothing": _SMOOTHING,
+    "variance_prior": _SMOOTHING,
+    "spam_cutoff": _SHARE,
+    "ham_cutoff": _SHARE,
+    "tokens": (*_COUNT, 0),
+    "bias": (*_NATS, 1),
+    "count_histograms": (*_COUNT, 2),
+    "hosts": (*_COUNT, 2),
+    "domains": (*_COUNT, 2),
+    "elsewhere": (_REAL, 0, 100, 0),
+    "coefficients": (*_NATS, 1),
+    "precision": (*_NATS, 2),
+    "ranges": (*_NATS, 2),
+    "noise": (_REAL, 0, math.nextafter(1, 0), 1),
+    "run": (_WHOLE, -MESSAGES_LIMIT, MESSAGES_LIMIT, 0),
+    "features": (*_NATS, 3),
+    "lowest": (_WHOLE, 0, _MAX_TRAIT, 0),
+    "counts": (*_COUNT, 1),
+}
 
-    values: dict[str, Any]
-    place: str = ""  # the keys that led to it
 
-    def take(self, key: str, is_valid: Check, otherwise: str = "") -> Any:
-        """Return a valid value, its lists as tuples; otherwise: the clause for an invalid one."""
-        value = self.values[key]
-        if not is_valid(value):
-            raise ValueError(otherwise or f"an invalid {self.place}{key} {shown(value)}")
-        return _frozen(value)
+def _numbers(fields: dict[str, Any], key: str) -> Any:
+    """Check a field of numbers against its bounds, and return it with tuples for lists."""
+    types, low, high, depth = _BOUNDS[key]
 
-    def inner(self, key: str) -> "_Fields":
-        """Return an object within this one."""
-        path = f"{self.place}{key}"
-        return _Fields(self.take(key, _is_object, f"no {path}"), f"{path} ")
+    def is_within(value: Any, depth: int) -> bool:
+        if not depth:
+            return type(value) in types and low <= value <= high
+        values = value.values() if isinstance(value, dict) else value
+        return isinstance(value, list | dict) and all(is_within(item, depth - 1) for item in values)
 
-    def choice(self, key: str, values: tuple[str, ...]) -> Any:
-        """Return one of these values."""
-        unknown = f"an unknown {self.place}{key.replace('_', ' ')} {shown(self.values[key])}"
-        return self.take(key, values.__contains__, unknown)
+    if not is_within(fields[key], depth):
+        raise ValueError(f"an invalid {key} {quoted_value(fields[key])}")
+    return _frozen(fields[key])
 
 
 def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _loaded_settings(top: _Fields, rules: int) -> ModelSettings:
-    classes = top.take("classes", _are_classes, _NO_CLASSES)
-    traits = top.inner("traits")
-    allowed = classes[1:] if len(classes) == 2 else (None, *classes)
-    is_smoothing = _number(0, ALPHA_LIMIT)
-    spam_cutoff = top.take("spam_cutoff", _number(0, 1))
+def _choice(fields: dict[str, Any], key: str, values: Collection[Any]) -> Any:
+    value = fields[key]
+    if not any(type(value) is type(known) and value == known for known in values):
+        raise ValueError(f"an unknown {key.replace('_', ' ')} {quoted_value(value)}")
+    return value
+
+
+def _list(values: Any, length: int) -> Any:
+    if not isinstance(values, tuple) or len(values) != length:
+        raise ValueError(f"a list of another length than {length}: {quoted_value(values)}")
+    return values
+
+
+def _load_settings(fields: dict[str, Any], rules: int) -> ModelSettings:
+    classes, traits = _frozen(fields["classes"]), fields["traits"]
+    # A line end in a name would add a header field to mail.
+    are_labels = all(isinstance(name, str) and normal_label(name) == name for name in classes)
+    if not (are_labels and 2 <= len({*classes}) == len(classes)) or {"", UNSURE} & {*classes}:
+        raise ValueError(
+            "no list of two or more class names, each a printable line in lower case, none of them"
+            f" {UNSURE!r}, which is a verdict"
+        )
+    if _numbers(fields, "ham_cutoff") > _numbers(fields, "spam_cutoff"):
+        raise ValueError("a ham_cutoff above the spam_cutoff")
     return ModelSettings(
         classes,
-        positive=top.take("positive", lambda name: name in allowed),
-        alpha=top.take("alpha", _number(ALPHA_MIN, ALPHA_LIMIT)),
-        prior=top.take("prior", lambda p: p is None or (_number(0, 1)(p) and 0 < p < 1)),
-        scoring=top.choice("scoring", SCORINGS),
-        event_model=top.choice("event_model", event_model.EVENT_MODELS),
-        traits=traits.choice("model", TRAIT_MODELS),
-        variances=Variances(
-            traits.take("variance_smoothing", is_smoothing),
-            traits.take("variance_prior", is_smoothing),
-            traits.take("shared_variance", lambda value: type(value) is bool),
+        _choice(fields, "positive", classes[1:] if len(classes) == 2 else (None, *classes)),
+        _numbers(fields, "alpha"),
+        None if fields["prior"] is None else _numbers(fields, "prior"),
+        _choice(fields, "scoring", SCORINGS),
+        _choice(fields, "event_model", event_model.EVENT_MODELS),
+        _choice(traits, "model", TRAIT_MODELS),
+        Variances(
+            _numbers(traits, "variance_smoothing"),
+            _numbers(traits, "variance_prior"),
+            _choice(traits, "shared_variance", (True, False)),
         ),
-        spam_cutoff=spam_cutoff,
-        ham_cutoff=top.take("ham_cutoff", _number(0, spam_cutoff)),
-        rules=rules,
+        fields["spam_cutoff"],
+        fields["ham_cutoff"],
+        _numbers(fields, "elsewhere"),
+        rules,
     )
 
 
-def _with_read_labels(settings: ModelSettings) -> ModelSettings:
-    """Return settings whose classes are named as labels are read, in lower case.
-
-    Models from before 1.0.0 may have other names.  Two that would become one stay as they are.
-    """
-    names = tuple(map(str.lower, settings.classes))
-    if len({*names, UNSURE}) <= len(names):
-        return settings
-    positive = settings.positive and settings.positive.lower()
-    return settings._replace(classes=names, positive=positive)
-
-
-def _loaded_state(top: _Fields, settings: ModelSettings) -> LearnedState:
-    classes, repeats = settings.classes, settings.counts.repeats
-    n = len(classes)
-    messages = top.take("messages", _list(_is_count, n), "no message count per class")
-    derived, traits, calibrations = map(top.inner, ("derived", "traits", "calibration"))
-    # Of the derived numbers the counts are used; the others are validated and recomputed.
-    derived.take("tokens", _is_count)
-    bias = derived.take("bias", _list(lambda b: b is None or _is_in_nats(b), n))
-    if any(b is None and m for b, m in zip(bias, messages, strict=True)):
-        raise ValueError("no bias of a class with messages")
-    histograms = traits.values["histograms"]
-    rows = derived.take("count_histograms", _list(_is_object, n))
-    highest = [n and MESSAGES_LIMIT for n in messages] if repeats else messages
-    is_older = settings.rules < RULES
+def _load_state(fields: dict[str, Any], settings: ModelSettings) -> LearnedState:
+    n, is_older, derived = (
+        len(settings.classes),
+        settings.rules < TOKENIZER_VERSION,
+        fields["derived"],
+    )
+    messages, histograms = _list(_numbers(fields, "messages"), n), fields["traits"]["histograms"]
+    counts = []
+    for row, n_messages in zip(
+        _list(_numbers(derived, "count_histograms"), n), messages, strict=True
+    ):
+        counts.append({int(count): tokens for count, tokens in row.items()})
+        highest = MESSAGES_LIMIT if n_messages and settings.counts.counts_repeats else n_messages
+        if not all(0 <= count <= highest for count in counts[-1]):
+            raise ValueError("a count histogram of more messages than were learned")
+    # Only the shape of the other derived numbers; `lookup.find_inconsistencies` compares them.
+    bias = [0 if b is None else b for b in derived["bias"]]
+    _list(_numbers({"bias": bias}, "bias"), n), _numbers(derived, "tokens")
+    hosts, domains = (
+        {_list(row, n + 1)[:-1]: row[-1] for row in _numbers(derived, key)}
+        for key in ("hosts", "domains")
+    )
+    rows_of_hosts = [*hosts.items(), *domains.items()]
+    if not all(is_valid_row(row, messages) and times for row, times in rows_of_hosts):
+        raise ValueError("a host of more messages than were learned")
+    columns = tuple(_list(pair, 2) for pair in _frozen(fields.get("columns", [])))
+    if not all(isinstance(name, str) for pair in columns for name in pair):
+        raise ValueError(f"invalid columns {quoted_value(columns)}")
+    # A model with older rules neither learns nor forgets.
+    lessons = () if is_older else tuple(_load_lesson(row, settings) for row in fields["lessons"])
+    before = fields["before_lessons"] if lessons else {}
     return LearnedState(
         messages,
-        tuple(map(_loaded_histogram, rows, highest)),
-        _loaded_calibrations(settings, calibrations),
-        top.choice("calibrated_by", ORIGINS),
-        _loaded_host_rows(derived, messages),
-        load_histograms(histograms, classes, messages, is_older) if settings.has_traits else (),
-        top.take("columns", _are_columns) if "columns" in top.values else (),
-        *_loaded_lessons(top, settings),
+        tuple(counts),
+        _load_calibrations(settings, fields["calibration"]),
+        _choice(fields, "calibrated_by", ORIGINS),
+        hosts,
+        domains,
+        load_histograms(histograms, settings.classes, messages, is_older)
+        if settings.has_traits
+        else (),
+        columns,
+        lessons,
+        _load_calibrations(settings, before) if lessons else (),
     )
 
 
-def _loaded_calibrations(settings: ModelSettings, fields: _Fields) -> tuple[Calibrations, ...]:
+def _load_lesson(row: Any, settings: ModelSettings) -> Lesson:
+    digest, label, inputs = row
+    inputs = _list(_numbers({"features": inputs}, "features"), len(settings.scored_classes))
+    pairs = (
+        zip(settings.calibration_specs, _list(xs, len(settings.calibration_specs)), strict=True)
+        for xs in inputs
+    )
+    are_whole = all(len(x) in (0, spec.size) for some in pairs for spec, x in some)
+    if not are_whole or not (digest == "" or is_digest(digest)):
+        raise ValueError("no lessons of its calibrations")
+    return Lesson(digest, _choice({"class": label}, "class", range(len(settings.classes))), inputs)
+
+
+def _load_calibrations(settings: ModelSettings, fields: Any) -> tuple[Calibrations, ...]:
+    names = (settings.classes[k] for k in settings.scored_classes)
     return tuple(
-        Calibrations(*(_loaded_calibration(s, of_class, settings.rules) for s in settings.scales))
-        for of_class in (fields.inner(settings.classes[k]) for k in settings.scored_classes)
+        Calibrations(
+            *(
+                _load_calibration(s, fields[name], settings.rules)
+                for s in settings.calibration_specs
+            )
+        )
+        for name in names
     )
 
 
-def _loaded_lessons(
-    top: _Fields, settings: ModelSettings
-) -> tuple[tuple[Lesson, ...], tuple[Calibrations, ...]]:
-    """Return the lessons that can be taken back, and the calibrations before them.
-
-    None of a model of older rules, which learns nothing and forgets nothing.
-    """
-    if settings.rules < RULES:
-        return (), ()
-    sizes, classes = [scale.size for scale in settings.scales], range(len(settings.classes))
-    are_inputs = _list(_list(_is_in_nats), len(sizes))
-
-    def is_lesson(row: Any) -> bool:
-        if not _list(lambda _: True, len(Lesson._fields))(row):
-            return False
-        digest, label, inputs = row
-        is_known = (digest == "" or is_digest(digest)) and type(label) is int and label in classes
-        if not (is_known and _list(are_inputs, len(settings.scored_classes))(inputs)):
-            return False
-        return all(len(x) in (0, sizes[i]) for xs in inputs for i, x in enumerate(xs))
-
-    lessons = top.take("lessons", _list(is_lesson), "no lessons of its calibrations")
-    before = top.inner("before_lessons")
-    calibrations = _loaded_calibrations(settings, before) if lessons or before.values else ()
-    return tuple(Lesson(*row) for row in lessons), calibrations
-
-
-def _loaded_histogram(row: dict[str, Any], most: int) -> Histogram:
-    """Return the histogram of a class's counts; most: the highest that is possible."""
-    loaded = {int(count): n for count, n in row.items()}
-    are_written = [*map(str, loaded)] == [*row] and all(map(_is_count, loaded.values()))
-    if not are_written or not all(0 <= count <= most for count in loaded):
-        raise ValueError("no count histogram, or one of more messages than were learned")
-    return loaded
-
-
-def _loaded_host_rows(derived: _Fields, messages: Row) -> HostRows:
-    lines = derived.take("hosts", _list(_list(_is_count, len(messages) + 1)))
-    rows = {line[:-1]: line[-1] for line in lines}
-    if len(rows) < len(lines) or not all(is_row(row, messages) and n for row, n in rows.items()):
-        raise ValueError("no counts of hosts, or a host with more messages than were learned")
-    return rows
-
-
-def _loaded_calibration(scale: calibration.Scale, several: _Fields, rules: int) -> Calibration:
-    if scale.name not in several.values and rules < RULES:  # older rules had fewer
-        return calibration.untrained(scale)
-    fields, size = several.inner(scale.name), scale.size
-    precision = fields.take("precision", _list(_list(_is_in_nats, size), size))
+def _load_calibration(spec: calibration.CalibrationSpec, several: Any, rules: int) -> Calibration:
+    if spec.name not in several and rules < TOKENIZER_VERSION:  # models with older rules have fewer
+        return calibration.prior_calibration(spec)
+    fields, size = several[spec.name], spec.size
+    precision = tuple(_list(row, size) for row in _list(_numbers(fields, "precision"), size))
     mirrored = ((precision[i][j], precision[j][i]) for i in range(size) for j in range(i))
     is_symmetric = all(math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9) for a, b in mirrored)
     if not (is_symmetric and calibration.is_positive_definite(precision)):
         raise ValueError("a precision matrix that is not positive definite")
-    is_range = _list(_is_in_nats, 2)
-    return Calibration(
-        fields.take("coefficients", _list(_is_in_nats, size)),
-        precision,
-        fields.take("ranges", _list(lambda ends: is_range(ends) and ends[0] <= ends[1], size - 1)),
-        calibration.Noise(*fields.take("noise", _list(lambda e: _number(0, 1)(e) and e < 1, 2))),
-        fields.take("run", lambda run: type(run) is int and abs(run) <= MESSAGES_LIMIT),
-    )
+    ranges = _list(_numbers(fields, "ranges"), size - 1)
+    if any(low > high for low, high in ranges):
+        raise ValueError(f"an invalid ranges {quoted_value(ranges)}")
+    coefficients, run = _list(_numbers(fields, "coefficients"), size), _numbers(fields, "run")
+    noise = calibration.Noise(*_list(_numbers(fields, "noise"), 2))
+    return Calibration(coefficients, precision, ranges, noise, run)
 
 
 def load_histograms(
     fields: Any, classes: Sequence[str], messages: Sequence[int], is_older: bool = False
 ) -> TraitHistograms:
-    """Return the histograms in a file's parsed JSON; raises ValueError, trusts nothing.
+    """Build the histograms from a file's parsed JSON; raises ValueError, KeyError, TypeError.
 
-    is_older: whether the model may have other traits; one that it lacks is of no message.
+    is_older: the model may have other traits; a missing trait has no messages.
     """
     if not isinstance(fields, dict) or not (is_older or tuple(fields) == NAMES):
         raise ValueError("other traits than this program's")
     loaded = []
     for name in NAMES:
-        row = fields.get(name, {k: {"lowest": 0, "counts": []} for k in classes})
-        is_by_class = isinstance(row, dict) and row.keys() == set(classes)
-        if not (is_by_class and all(map(_are_values, row.values()))):
-            raise ValueError("no histogram of a trait for each class")
-        if any(sum(row[k]["counts"]) > n for k, n in zip(classes, messages, strict=True)):
-            raise ValueError("a trait of more messages than were learned")
-        counts_by_class = (enumerate(row[k]["counts"], row[k]["lowest"]) for k in classes)
-        loaded.append(tuple({value: n for value, n in counts if n} for counts in counts_by_class))
+        row, histograms = fields.get(name, {}), []
+        for k, n in zip(classes, messages, strict=True):
+            histogram = row[k] if row or not is_older else {"lowest": 0, "counts": []}
+            lowest, counts = _numbers(histogram, "lowest"), _numbers(histogram, "counts")
+            if sum(counts) > n or lowest + len(counts) > _MAX_TRAIT:
+                raise ValueError(f"a trait {name} of more messages than were learned, or too high")
+            histograms.append({value: n for value, n in enumerate(counts, lowest) if n})
+        loaded.append(tuple(histograms))
     return tuple(loaded)
 
 
-# Checks of values
-
-
-def shown(value: object) -> str:
-    """Return a value from a file as an error can show it: short, on one line, in ASCII."""
+def quoted_value(value: object) -> str:
+    """Format a value from a file for an error: short, on one line, in ASCII."""
     text = ascii(value)
-    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
-
-
-def _number(low: float, high: float) -> Check:
-    """Return a check for numbers from low to high; NaN, true and false fail it."""
-    return lambda value: type(value) in (int, float) and low <= value <= high
-
-
-_is_in_nats = _number(-_NATS_LIMIT, _NATS_LIMIT)
-
-
-def _list(is_one: Check, length: int | None = None) -> Check:
-    return lambda v: isinstance(v, list) and length in (None, len(v)) and all(map(is_one, v))
-
-
-_are_columns = _list(_list(lambda n: isinstance(n, str) and len(n) <= _COLUMN_NAME_LIMIT, 2))
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and 0 <= value <= MESSAGES_LIMIT
+    return text if len(text) <= _MAX_QUOTED else text[:_MAX_QUOTED] + "…"
 
 
 def is_digest(value: object) -> bool:
-    """Return whether a value from a file is a digest, as `tokens/tokenized.py` makes them."""
-    return isinstance(value, str) and len(value) == _DIGITS and _HEX.issuperset(value)
-
-
-def _are_classes(names: Any) -> bool:
-    # A line end in a name would add a header of its own to marked mail.
-    are_labels = _list(lambda n: isinstance(n, str) and normal_label(n) == n.lower() != "")(names)
-    return are_labels and 2 <= len(set(names)) == len(names) and UNSURE not in names
-
-
-_NO_CLASSES = (
-    "no list of two or more class names, each a printable line, none of them"
-    f" {UNSURE!r}, which is a verdict"
-)
-
-
-def _are_values(values: Any) -> bool:
-    """Return whether a trait's values have a histogram, as `dump_histograms` writes it."""
-    if not isinstance(values, dict):
-        return False
-    lowest, counts = values.get("lowest"), values.get("counts")
-    if type(lowest) is not int or not isinstance(counts, list) or {*map(type, counts)} - {int}:
-        return False
-    is_whole = all(counts[:1] + counts[-1:])  # it begins and ends with a value that occurs
-    return is_whole and min(counts, default=0) >= 0 <= lowest <= _HIGHEST - len(counts)
+    """Return whether a value from a file has the format of a digest."""
+    return isinstance(value, str) and len(value) == _DIGEST_DIGITS and _HEX.issuperset(value)

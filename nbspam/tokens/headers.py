@@ -1,15 +1,15 @@
 """The tokens of a mail's header fields.
 
-Three kinds, by how far they can be trusted to hold for other mail (docs/research/tokens.md):
+Three kinds, by how well they apply to other mail (docs/research/ideas-tried.md):
 
-- the Subject is text, and has text's tokens with `subject:` before them;
+- the Subject is text, and has a text's tokens with the prefix `subject:`;
 - the fields that sender and mailer write (From, To, Reply-To, Message-ID, the mailer) give words
-  and addresses with the field's name before them;
-- the fields of HEARD, From and To once more, show the way the mail came: they are the header
-  channel, the best evidence on one server's mail and ruinous on other mail.
+  and addresses with the field's name as prefix;
+- the fields of CHANNEL_FIELDS, among them From and To again, show the mail's route: they are the
+  header channel, the best evidence on one server's mail and ruinous on other mail.
 
-Fields that mail software adds after arrival are not used: the same message must give the same
-tokens in every folder.
+Fields that mail software adds after arrival are not used, because the same message must give the
+same tokens in every folder.
 """
 
 import re
@@ -18,8 +18,17 @@ from itertools import chain, pairwise
 from nbspam.patterns import lazy_pattern
 from nbspam.reading.header_fields import Header, decode_words
 from nbspam.reading.marks import TAG_LIMIT
-from nbspam.tokens.kinds import COLLECTED_BY, OTHER_FIELD, RECEIVED, RECIPIENT, RETURN_PATH, SENDER
-from nbspam.tokens.text import Memo, add_host, different_words_of, text_tokens, undo_tricks
+from nbspam.tokens.disguises import undo_tricks
+from nbspam.tokens.kinds import (
+    COLLECTED_BY,
+    COLLECTED_IN,
+    OTHER_FIELD,
+    RECEIVED,
+    RECIPIENT,
+    RETURN_PATH,
+    SENDER,
+)
+from nbspam.tokens.text import Memo, add_host, different_words_of, text_tokens
 
 _FIELDS = (
     {name: f"{name}:" for name in "subject from to reply-to message-id organization".split()}
@@ -27,11 +36,12 @@ _FIELDS = (
     | dict.fromkeys(("x-priority", "x-msmail-priority", "importance"), "priority:")
 )
 _ADDRESS = re.compile(r"@([a-z0-9.-]{1,255})")
-_FIELD_LIMIT = 4_000  # characters of the fields of one name
+_FIELD_LIMIT = 4_000  # characters of the fields with the same name
 
 
-# What filters put before a Subject: "[SPAM]", "***** SPAM(12.3) *****", "{Virus?}", "Junk:".
-_TAG_WORD = "(?:(?:anti)?spam|junk|virus|phishing|bulk)"
+# Tags that filters put before a Subject: "[SPAM]", "***** SPAM(12.3) *****", "{Virus?}", "Junk:".
+_TAG_WORDS = "spam", "junk", "virus", "phishing", "bulk"
+_TAG_WORD = f"(?:(?:anti)?{'|'.join(_TAG_WORDS)})"
 _TAG = lazy_pattern(
     r"\s*(?:[\[({<][^\])}>]{0,20}(?<![\w-])WORD(?![\w-])[^\])}>]{0,20}[\])}>]+"
     r"|([*#=~_!+-])\1*[ a-z]{0,13}(?<![a-z])WORD(?!-?[a-z])[ a-z\d().?:!]{0,12}\1+"
@@ -40,7 +50,7 @@ _TAG = lazy_pattern(
 )
 _TAG_BEGINS = frozenset("[({<*#=~_!+-asjvpb")
 _TAGS_LIMIT = 3
-# Where they keep the Subject without it.
+# Fields in which filters keep the Subject without the tag.
 _OLD_SUBJECTS = frozenset(
     "old-subject x-old-subject original-subject x-original-subject x-spam-prev-subject "
     "x-asg-orig-subj".split()
@@ -50,8 +60,8 @@ _OLD_SUBJECTS = frozenset(
 def subject_of(headers: list[Header]) -> str:
     """Return the Subject, decoded, without the tags that filters put before it.
 
-    A text of at most TAG_LIMIT characters before what a filter kept as the old Subject is a tag
-    whatever it says; a longer one may be what its sender wants to hide.
+    Any text of at most TAG_LIMIT characters before the old Subject that a filter kept is a tag; a
+    longer text may be what its sender wants to hide.
     """
     values = [value for name, value in headers if name == "subject"]
     subject = decode_words("\n".join(values)[:_FIELD_LIMIT])
@@ -60,17 +70,19 @@ def subject_of(headers: list[Header]) -> str:
         if old and subject.endswith(old) and len(subject) - len(old) <= TAG_LIMIT:
             subject = old
     for _ in range(_TAGS_LIMIT):
-        # Compiling it takes 1 ms, and most subjects begin with none of what a tag may begin with.
-        if subject.lstrip()[:1].casefold() in _TAG_BEGINS and (tag := _TAG.match(subject)):
+        # Compiling the pattern takes 1 ms, and few subjects start like a tag and have a tag's word.
+        lower = subject.lstrip().casefold()
+        may_be = lower[:1] in _TAG_BEGINS and any(map(lower.__contains__, _TAG_WORDS))
+        if may_be and (tag := _TAG.match(subject)):
             subject = subject[tag.end() :]
     return subject
 
 
 def fields_of(headers: list[Header]) -> dict[str, str]:
-    """Return the fields that are used, by name; several of one name are lines."""
+    """Return the fields that are used, by name; several fields with the same name become lines."""
     lines: dict[str, list[str]] = {}
     for name, value in headers:
-        if name in HEARD and (value or name == "received"):
+        if name in CHANNEL_FIELDS and (value or name == "received"):
             lines.setdefault(name, []).append(value)
     return {name: "\n".join(values) for name, values in sorted(lines.items())}
 
@@ -96,32 +108,34 @@ def header_tokens(headers: list[Header], subject: str | None = None) -> set[str]
 
 
 def _tokens_of(field: str) -> tuple[str, ...]:
-    """Return the tokens of a field but the Subject.  field: its name, a colon, its value."""
+    """Return the tokens of a field other than the Subject.  field: its name, a colon, its value."""
     name, _, value = field.partition(":")
-    begins = _FIELDS[name]
+    token_prefix = _FIELDS[name]
     value = undo_tricks(decode_words(value))[0].lower()
-    tokens = {begins + word for word in different_words_of(value)}
+    tokens = {token_prefix + word for word in different_words_of(value)}
     if "@" in value:
         for host in set(_ADDRESS.findall(value)):
-            add_host(f"{begins}@", host, tokens)
+            add_host(f"{token_prefix}@", host, tokens)
     return tuple(tokens)
 
 
-# Of P2's mails half of the From fields and two in three To stood in one before.
-# A Message-ID stands in no other mail.
+# Half of P2's From fields and two thirds of its To fields occurred in an earlier mail; a Message-ID
+# does not occur again.
 _field_tokens = Memo(_tokens_of, limit=1 << 12)
 
 
-# The header channel: by whom, through what and in what shape a mail came to this server.
+# The header channel: the route, the programs and the form by which a mail reached this server.
 #
-# The fields listed here but the Subject (which is text), mailing lists' fields included, cut
-# plainly: pieces of 3 to 30 letters, digits, dots, hyphens and underscores that begin with a
-# letter, with one of five prefixes; IP addresses whole, as /24 and as /16; and the name of a field
-# that has a value.  Not tokens: days, months, zones, and random letters (queue and message ids).
+# All fields listed here except the Subject (which is text), including mailing lists' fields, are
+# split into pieces of 3 to 30 letters, digits, dots, hyphens and underscores that start with a
+# letter, with one of five prefixes.  IP addresses are tokens as a whole, as /24 and as /16, and so
+# is the name of a field with a value.  Days, months, time zones, and random letters (queue and
+# message ids) are not tokens.
 #
-# No list can name all that fetchers, filters and mail stores write after arrival, so this one names
-# what senders, mailers and lists write: of the registry of message headers (IANA) what is text and
-# written before, and X- fields, chosen on the training halves (docs/research/ideas-tried.md).
+# Nobody can list all fields that fetchers, filters and mail stores write after arrival, so this
+# list has the fields that senders, mailers and lists write: those in IANA's registry of message
+# headers that are text and written before, and X- fields, chosen on the training halves
+# (docs/research/ideas-tried.md).
 _OTHER = OTHER_FIELD.prefix
 _WRITTEN_BEFORE = (
     "approved auto-submitted bcc comment comments content-base content-class content-description "
@@ -135,7 +149,7 @@ _WRITTEN_BEFORE = (
     "x-complaints-to x-loop x-mailing-list x-mailman-version x-mime-autoconverted x-mimeole "
     "x-original-date x-originalarrivaltime x-originating-email x-originating-ip x-sender"
 ).split()
-HEARD = dict.fromkeys([*_FIELDS, *_WRITTEN_BEFORE], _OTHER) | {
+CHANNEL_FIELDS = dict.fromkeys([*_FIELDS, *_WRITTEN_BEFORE], _OTHER) | {
     "subject": "",
     "received": RECEIVED.prefix,
     "return-path": RETURN_PATH.prefix,
@@ -143,10 +157,10 @@ HEARD = dict.fromkeys([*_FIELDS, *_WRITTEN_BEFORE], _OTHER) | {
     "to": RECIPIENT.prefix,
     "cc": RECIPIENT.prefix,
 }
-# In this order they are cut, until there are enough: a list of recipients must not crowd out the
-# relays.
+# Fields are split in this order until there are enough tokens, so that a list of recipients does
+# not crowd out the relays.
 _ORDER = tuple(kind.prefix for kind in (RECEIVED, RETURN_PATH, SENDER, OTHER_FIELD, RECIPIENT))
-# Of an id only the host behind the @ means anything; what stands before it is new each time.
+# Only the host after the @ of an id is a token, because the part before it is always new.
 _IDS = frozenset({"message-id", "in-reply-to", "references", "content-id", "resent-message-id"})
 _AFTER_HOST = re.compile("[>\n]")
 _TIMES = frozenset(
@@ -154,11 +168,13 @@ _TIMES = frozenset(
     "mst mdt pst pdt gmt utc bst ist cet cest met mest eet eest jst kst".split()
 )
 _CHANNEL_LIMIT = 16_000  # characters of the fields of one prefix
-_TOKENS_LIMIT = 1_000  # of one message, from which on no further text is cut
+_TOKENS_LIMIT = 1_000  # tokens of a message, after which no more text is split
 _SHORTEST, _LONGEST = 3, 30  # characters of a piece
-_DIGITS_LIMIT = 4  # in a piece without a dot: more are a queue id or the like
+_DIGITS_LIMIT = 4  # digits in a piece without a dot; more digits show a queue id or the like
 _ASCII = map(chr, range(128))
-_KEPT = bytes(ord(c.lower()) if c.isalnum() or c in "._-" else 32 for c in _ASCII) + b" " * 128
+_KEEP_TABLE = (
+    bytes(ord(c.lower()) if c.isalnum() or c in "._-" else 32 for c in _ASCII) + b" " * 128
+)
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _HOST_LIMIT = 80
 _COMMENT = re.compile(r"\([^()]*\)")
@@ -166,15 +182,18 @@ _RECEIVED_LIMIT = 1_000  # characters of a Received line in which its host is lo
 
 
 def channel_tokens(values: dict[str, str]) -> set[str]:
-    """Return the tokens of the header channel of a mail, the collecting host's among them.
+    """Return the tokens of a mail's header channel, including the collecting host's.
 
-    values: as `fields_of` returns them.  They are joined by prefix, so that there are five texts to
-    cut, however many fields there are: 59 microseconds a mail, where one text a field took 114.
+    values: as `fields_of` returns them.  Fields with the same prefix are joined, so that there are
+    five texts to split however many fields there are: 59 µs a mail instead of 114 µs.
     """
     texts: dict[str, list[str]] = {prefix: [] for prefix in _ORDER}
-    tokens = {COLLECTED_BY.prefix + collecting_host(values.get("received", ""))}
+    host = collecting_host(values.get("received", ""))
+    tokens = {COLLECTED_BY.prefix + host}
+    if host != "-":
+        tokens.add(COLLECTED_IN.prefix + domain_of(host))
     for name, value in values.items():
-        prefix = HEARD[name]
+        prefix = CHANNEL_FIELDS[name]
         if name in _IDS:
             value = " ".join([_AFTER_HOST.split(part, 1)[0] for part in value.split("@")[1:]])
         if prefix == _OTHER:
@@ -184,7 +203,7 @@ def channel_tokens(values: dict[str, str]) -> set[str]:
     for prefix, lines in texts.items():
         text = "\n".join(lines)
         if len(tokens) < _TOKENS_LIMIT:
-            data = text[:_CHANNEL_LIMIT].encode("ascii", "replace").translate(_KEPT)
+            data = text[:_CHANNEL_LIMIT].encode("ascii", "replace").translate(_KEEP_TABLE)
             values_of_pieces = map(_values_of.__getitem__, set(data.decode("ascii").split()))
             tokens.update([prefix + value for value in chain.from_iterable(values_of_pieces)])
         if len(tokens) >= _TOKENS_LIMIT or len(text) > _CHANNEL_LIMIT:
@@ -193,7 +212,7 @@ def channel_tokens(values: dict[str, str]) -> set[str]:
 
 
 def _values(piece: str) -> tuple[str, ...]:
-    """Return what a piece stands for: a word or an address; others are ids and numbers."""
+    """Return a piece's values: a word, or an address and its networks; () for ids and numbers."""
     piece = piece.strip("._-")
     if not _SHORTEST <= len(piece) <= _LONGEST or piece in _TIMES:
         return ()
@@ -207,17 +226,18 @@ def _values(piece: str) -> tuple[str, ...]:
     return ()
 
 
-# Seven pieces in ten were met before: 46 µs a mail in place of 61.
+# 70 % of the pieces occurred before: 46 µs a mail instead of 61 µs.
 _values_of = Memo(_values, limit=1 << 12)
 
 
 def collecting_host(received: str) -> str:
-    """Return the server that received the message, "-" if no field says so.
+    """Return the server that received the message, "-" if no field names it.
 
-    received: the Received lines, the topmost first.  The host is the last `by` of that.  What its
-    sender can write there is passed over: comments, and the name with which it greets (HELO), which
-    comes before that `by`.
-    An address stands for its network: some providers have a new one for nearly each mail.
+    received: the Received lines, the topmost first.  The host follows the last `by` of the topmost
+    line.  Skips text that the sender can write: comments, and the name in its greeting (HELO),
+    which is before that `by`.
+    An address is replaced by its network, because some providers use a new address for nearly each
+    mail.
     """
     line = received.partition("\n")[0][:_RECEIVED_LIMIT].lower()
     while (shorter := _COMMENT.sub(" ", line)) != line:
@@ -232,3 +252,16 @@ def collecting_host(received: str) -> str:
     if ":" in host:
         return ":".join(host.split(":")[:2])
     return ".".join(host.split(".")[:2]) if host.replace(".", "").isdecimal() else host
+
+
+# A country with one of these labels is not a domain yet: `co.uk`.
+_BELOW_COUNTRIES = frozenset("ac co com edu gov ne net or org".split())
+
+
+def domain_of(host: str) -> str:
+    """Return the domain of a host from `collecting_host`; a network is its own domain."""
+    labels = host.split(".")
+    if labels[-1].isdecimal() or ":" in host:
+        return host
+    is_deeper = len(labels[-1]) == 2 and labels[-2:-1] and labels[-2] in _BELOW_COUNTRIES
+    return ".".join(labels[-3 if is_deeper else -2 :])

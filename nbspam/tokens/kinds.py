@@ -1,55 +1,58 @@
-"""What is counted of a message: the kinds of its tokens, and its traits.  The one list of each.
+"""The kinds of a message's tokens, and its traits: the complete lists.
 
-A token is a word, a number or a bigram as it is, or `kind:value`; no word has a colon, so the two
-never meet.  A kind says what it stands for, which channel of the evidence it belongs to, and
-whether an explanation shows its tokens one by one.  Their worth: docs/research/tokens.md.
+A token is a word, a number, a bigram or `kind:value`; words have no colon, so they never equal the
+other tokens.  A kind has a meaning and a channel of the evidence, and tells an explanation whether
+to show its tokens separately.  docs/research/ideas-tried.md measures the kinds.
 
-A trait says what a message is in numbers, whatever its words say.  Each is an integer on one of
-three scales, so that learning them in any order and forgetting are exact, and a histogram
-of them is small:
+A trait is a number that describes a message independently of its words.  Traits are integers on one
+of three scales, so that learning in any order and forgetting are exact, and histograms are small:
 
-    AMOUNT  round(8 log2(1 + n)) of a number n: eight steps to each doubling, so what is twice as
-            much is as far away for a short text as for a long one
-    SHARE   round(100 n / of): a percentage, 0 where there is nothing to take a share of
-    COUNT   n itself, 99 at most
+    amount  round(8 log2(1 + n)): eight steps to each doubling, so that doubling moves a short text
+            as far as a long one
+    share   round(100 n / total): a percentage, 0 if the total is 0
+    count   n itself, at most 99
 
-A step is as wide as a difference that means nothing; kernel densities stand on the histogram.  The
-traits are of the text as a reader sees it, of all parts together, and of the message's form.
+A step is as wide as an irrelevant difference; the histograms are smoothed to kernel densities.
+Traits describe the text as a reader sees it, in all parts together, and the message's form.
 """
 
 import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-# Channels: what a message says; what its sender and mail program wrote into the header; the way it
-# came; how it begins; and who took it in, which is not evidence but the measure of how far the way
-# is trusted.
-TEXT, FIELDS, HEADER, OPENING, HOST = range(5)
+# Channels: the text; the fields that sender and mail program wrote; the route in the header; the
+# opening; the host that received the mail, and its domain.  The last two are not evidence: they
+# measure trust in the route, and how familiar the mail is.
+CHANNELS = range(6)
+TEXT, FIELDS, HEADER, OPENING, HOST, DOMAIN = CHANNELS
 
 
 class Kind(NamedTuple):
     """A kind of token."""
 
-    name: str  # what its tokens begin with, before the colon; "" for words, numbers and bigrams
+    name: str  # the prefix without its colon; "" for words, numbers and bigrams
     meaning: str
     channel: int = TEXT
     is_fragment: bool = False  # means little to a reader by itself
 
     @property
     def prefix(self) -> str:
-        """What its tokens begin with."""
+        """The prefix of its tokens."""
         return f"{self.name}:" if self.name else ""
 
 
 WORD = Kind("", "a word, a number or a bigram")
 TRIGRAM = Kind("tri", "a character trigram of a short text", is_fragment=True)
-PIECE = Kind("open", "a piece of how the text begins, or its signs", OPENING, is_fragment=True)
+OPENING_PIECE = Kind(
+    "open", "a piece of how the text begins, or its signs", OPENING, is_fragment=True
+)
 RECEIVED = Kind("received", "a word or address of Received", HEADER)
 RETURN_PATH = Kind("return-path", "a word or address of Return-Path", HEADER)
 SENDER = Kind("sender", "a word of From as the header channel has it", HEADER)
 RECIPIENT = Kind("recipient", "a word of To or Cc as the header channel has it", HEADER)
 OTHER_FIELD = Kind("header", "the name of another header field, or a word of it", HEADER)
 COLLECTED_BY = Kind("by", "the server that received the message", HOST)
+COLLECTED_IN = Kind("by-domain", "the domain of the server that received the message", DOMAIN)
 KINDS = (
     WORD,
     Kind("link", "a link, and what is odd about it"),
@@ -77,15 +80,16 @@ KINDS = (
     SENDER,
     RECIPIENT,
     OTHER_FIELD,
-    PIECE,
+    OPENING_PIECE,
     COLLECTED_BY,
+    COLLECTED_IN,
 )
 _BY_NAME = {kind.name: kind for kind in KINDS}
-_HOST = COLLECTED_BY.prefix
+_COLLECTORS = _HOST, _DOMAIN = COLLECTED_BY.prefix, COLLECTED_IN.prefix
 
 
 def kind_of(token: str) -> Kind:
-    """Return a token's kind; a word with a colon that does not name a kind is a word."""
+    """Return a token's kind; a token with an unknown kind before its colon is a word."""
     name, colon, _ = token.partition(":")
     return _BY_NAME.get(name, WORD) if colon else WORD
 
@@ -96,8 +100,8 @@ def channel_of(token: str) -> int:
 
 
 def channels_of(tokens: Iterable[str]) -> list[int]:
-    """Return the channel of each token: in a third of the time, if they are many."""
-    names = [token[: token.find(":") + 1] for token in tokens]  # with the colon; "" of a word
+    """Return the channel of each token; takes a third of the time for many tokens."""
+    names = [token[: token.find(":") + 1] for token in tokens]  # with the colon; "" for a word
     channels = {name: channel_of(name) for name in set(names)}
     return list(map(channels.__getitem__, names))
 
@@ -108,33 +112,49 @@ def is_fragment(token: str) -> bool:
 
 
 def is_host(token: str) -> bool:
-    """Return whether a token names the host that took a mail in."""
+    """Return whether a token names the host that received a mail."""
     return token.startswith(_HOST)
 
 
-STEPS = 8  # of an amount, to each doubling
-MOST = 99  # of what is counted
+def is_domain(token: str) -> bool:
+    """Return whether a token names the domain of the host that received a mail."""
+    return token.startswith(_DOMAIN)
 
 
-def amount(n: float) -> int:
-    """Return a number on the scale of amounts; n: 0 or more."""
-    return round(STEPS * math.log2(1 + n))
+def is_collector(token: str) -> bool:
+    """Return whether a token names the host that received a mail, or its domain."""
+    return token.startswith(_COLLECTORS)
 
 
-def shown_amount(value: float) -> str:
-    """Return the number that an amount stands for, about."""
-    n = 2 ** (value / STEPS) - 1
-    return f"{n:.1f}" if n < 9.95 and value % STEPS else f"{n:.0f}"
+def collector_of(tokens: Iterable[str]) -> str | None:
+    """Return the token of the domain of the host that took a mail in, or of the host."""
+    # A call of `is_collector` for each token takes five times as long.
+    return min([token for token in tokens if token.startswith(_COLLECTORS)], default=None)
 
 
-def share(n: int, of: int) -> int:
-    """Return a share on the scale of percentages."""
-    return round(100 * n / of) if of else 0
+STEPS_PER_DOUBLING = 8
+MAX_COUNT = 99
 
 
-def count(n: int) -> int:
-    """Return a number on the scale of counts."""
-    return min(n, MOST)
+def log_scale(n: float) -> int:
+    """Convert a number to the scale of amounts; n: 0 or more."""
+    return round(STEPS_PER_DOUBLING * math.log2(1 + n))
+
+
+def show_amount(value: float) -> str:
+    """Format the approximate number of an amount."""
+    n = 2 ** (value / STEPS_PER_DOUBLING) - 1
+    return f"{n:.1f}" if n < 9.95 and value % STEPS_PER_DOUBLING else f"{n:.0f}"
+
+
+def percentage(n: int, total: int) -> int:
+    """Convert a share to the scale of percentages; 0 if the total is 0."""
+    return round(100 * n / total) if total else 0
+
+
+def clipped_count(n: int) -> int:
+    """Convert a number to the scale of counts."""
+    return min(n, MAX_COUNT)
 
 
 class Trait(NamedTuple):
@@ -142,25 +162,29 @@ class Trait(NamedTuple):
 
     name: str
     meaning: str
-    show: Callable[[float], str]  # a value on its scale, as a reader expects it
+    show: Callable[[float], str]  # formats a value on its scale for a reader
     in_evidence: bool = False  # whether the evidence rule uses it; the sum rule uses all
 
 
 _percent, _plain = "{:.0f} %".format, "{:.0f}".format
 
 
-# In the order of a message's numbers.  The evidence rule uses the traits of the text; tokens show
-# the form of a mail better.  Left-out log-loss of P2's training half: .0184
-# without traits, .0180 with the seven of the text, .0185 with all.
+# The order of a message's traits.  The evidence rule uses the traits of the text, because tokens
+# show the form of a mail better.  Leave-one-out log-loss in P2's training half:
+#
+#     traits             log-loss
+#     without traits     0.0184
+#     seven of the text  0.0180
+#     all                0.0185
 TRAITS = (
-    Trait("characters", "characters of the text (amount)", shown_amount, in_evidence=True),
-    Trait("words", "words between blanks (amount)", shown_amount, in_evidence=True),
-    Trait("word-length", "characters of a word, the mean (amount)", shown_amount, in_evidence=True),
-    Trait("digits", "digits (amount)", shown_amount, in_evidence=True),
+    Trait("characters", "characters of the text (amount)", show_amount, in_evidence=True),
+    Trait("words", "words between blanks (amount)", show_amount, in_evidence=True),
+    Trait("word-length", "characters of a word, the mean (amount)", show_amount, in_evidence=True),
+    Trait("digits", "digits (amount)", show_amount, in_evidence=True),
     Trait("digit-run", "the longest run of digits (count)", _plain, in_evidence=True),
     Trait("capitals", "capitals among the letters (share)", _percent, in_evidence=True),
     Trait("signs", "punctuation among non-blank characters (share)", _percent, in_evidence=True),
-    Trait("links", "links (amount)", shown_amount),
+    Trait("links", "links (amount)", show_amount),
     Trait("html", "text from HTML parts (share)", _percent),
     Trait("hops", "Received fields (count)", _plain),
 )

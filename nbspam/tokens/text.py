@@ -1,20 +1,29 @@
 """The tokens of plain text: words, numbers, money, pairs of words, links, punctuation.
 
-Unicode tricks are undone first, and each kind leaves a token: spam writes `fr\u200bee`,
-`ｆｒｅｅ` or `frее` (in part Cyrillic) so that a filter sees no "free".
-
-A token is a word in lower case, or `kind:value`; no word holds a colon, so the two never meet.
-What each kind is worth is measured in docs/research/tokens.md.
+A token is a word in lower case, or `kind:value`; words have no colon, so the two never meet.
+docs/research/ideas-tried.md measures the value of each kind.
 """
 
-import contextlib
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 from nbspam.patterns import lazy_pattern
-from nbspam.tokens.kinds import KINDS, PIECE, TRIGRAM, kind_of
+from nbspam.tokens.disguises import (
+    DIGIT_BYTES,
+    WESTERN,
+    Prepared,
+    any_in_ranges,
+    remove_encoded,
+    strange_characters,
+    undo_letter_spacing,
+    undo_tricks,
+    western_bytes,
+    western_table,
+)
+from nbspam.tokens.kinds import OPENING_PIECE, TRIGRAM
 
 Value = TypeVar("Value")
 
@@ -23,20 +32,21 @@ _KEY_LIMIT = 200
 
 
 class Memo(dict[str, Value]):
-    """A cache of a function's values: the same words and fields stand in thousands of mails.
+    """A cache of a function's values, because thousands of mails have the same words and fields.
 
     A dict that computes missing values, and is cleared when it is full.
 
-    `map(memo.__getitem__, keys)` runs in C for what is known: functools.lru_cache, which keeps an
-    order of use besides, took 240 ms where this takes 180 (908,000 keys, 64,000 of them different).
+    `map(memo.__getitem__, keys)` runs in C for known keys: 180 ms for 908,000 keys, 64,000 of them
+    different, while functools.lru_cache, which also keeps the order of use, took 240 ms.  With a
+    Python method that leaves out long keys, pages took 1.08 times as long.
     """
 
     def __init__(
         self, function: Callable[[str], Value], limit: int, longest: int = _KEY_LIMIT
     ) -> None:
-        """Remember `function`'s values of up to `limit` keys; it must give the same each time.
+        """function: must be deterministic; limit: keys that are kept.
 
-        longest: characters of a key that is remembered.
+        longest: characters of a key that is kept.
         """
         super().__init__()
         self._function, self._limit, self._longest = function, limit, longest
@@ -50,20 +60,34 @@ class Memo(dict[str, Value]):
         return value
 
 
+class Text(Prepared):
+    """A text that also keeps its links and words."""
+
+    @cached_property
+    def cut(self) -> "CutText":
+        """The links and words of the text."""
+        return _links_and_words(self)
+
+
+class CutText(NamedTuple):
+    """A text cut into links and words."""
+
+    links: list[str]
+    words: list[str]
+    has_spelled: bool  # whether a word was spelled letter by letter
+
+
 class VisibleText(NamedTuple):
-    """The text of one part of a message as a reader sees it, with its tricks undone."""
+    """The text of one part of a message, with its tricks undone."""
 
-    text: str
-    targets: list[str] | None  # of the links and images of HTML; None of plain text
-    certain: str | None = None  # the text that is seen for certain; None: all of it
+    text: Text  # in plain sight
+    targets: list[str] | None  # targets of HTML's links and images; None for plain text
+    hidden: str = ""  # text that counts for spam only
 
 
-# Tricks with Unicode
-#
-# Sets of characters, each as its ranges in ascending order, for the brackets of a pattern and for
-# `may_have`.
+# Words
 
-# Vowel signs and tone marks are not letters to Python's \w, and would split words.
+# Python's \w does not match vowel signs and tone marks, so they would split words.
 # These are the blocks' ranges, not every single mark.
 _INDIC = "".join(
     f"{chr(b)}-{chr(b + 3)}{chr(b + 0x3A)}-{chr(b + 0x57)}{chr(b + 0x62)}-{chr(b + 0x63)}"
@@ -80,145 +104,8 @@ UNSPACED = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
 )
 
-# Characters without width or look: control characters, zero-width, soft hyphen, direction marks,
-# byte order mark, variation selectors, Hangul fillers, tags.
-_CONTROLS = "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"  # but those that end a line or a field
-INVISIBLES = (
-    "\u00ad-\u00ad\u034f-\u034f\u061c-\u061c\u115f-\u1160\u17b4-\u17b5\u180b-\u180e"
-    "\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\u3164-\u3164\ufe00-\ufe0f\ufeff-\ufeff"
-    "\uffa0-\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e01ef"
-)
-_INVISIBLE = lazy_pattern(f"[{_CONTROLS}{INVISIBLES}]")
-_CONTROL = lazy_pattern(f"[{_CONTROLS}]")
-_TRICK_BYTES = bytes([*range(9), *range(14, 28), 127, 0xAD])  # in Western texts
-# Between two letters of a script that has no use for joiners (Arabic, Indic scripts and emoji do).
-_SPLIT_WORD = lazy_pattern(
-    f"[A-Za-z\u00c0-\u024f\u0370-\u052f][{_CONTROLS}\u00ad\u034f\u200b-\u200f\u2060-\u2064\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef][A-Za-z\u00c0-\u024f\u0370-\u052f]"
-)
-# Marks that do not go with a Latin letter as one character: struck through, or a heap of them.
-_LATIN_MARKS = "\u0300-\u036f"
-_DECORATION = lazy_pattern(f"(?<=[A-Za-z\u00c0-\u024f\u1e00-\u1eff])[{_LATIN_MARKS}]+")
-_OVERLAY = lazy_pattern(f"[A-Za-z](?:[\u0334-\u0338]|[{_LATIN_MARKS}]{{3}})")
-_FULL_WIDTH = lazy_pattern("[\uff21-\uff3a\uff41-\uff5a]")
-_STYLED_LETTERS = (
-    "\u0262-\u0262\u026a-\u026a\u0274-\u0274\u0280-\u0280\u028f-\u028f\u0299-\u0299\u029c-\u029c"
-    "\u029f-\u029f\u02b0-\u02b8\u1d00-\u1d6a\u2460-\u24ff\ua730-\ua731"
-    "\U0001d400-\U0001d7ff\U0001f100-\U0001f1e5"
-)
-_STYLED = lazy_pattern(f"[{_STYLED_LETTERS}]")
-_FLAGS = "\U0001f1e6-\U0001f1ff"
-_REGIONAL = lazy_pattern(f"[{_FLAGS}]{{3,}}")  # two are a flag
-# In the ranges' order for `may_have`, which looks at the first and the last.
-COMPATIBLES = f"\u0262-\u0262\u2100-\u214f\ufb00-\ufb06\uff01-\uff5e{_STYLED_LETTERS}{_FLAGS}"
-_COMPATIBLE = lazy_pattern(f"[{COMPATIBLES}]")
-# Letters in styles that Unicode does not know as letters: small capitals, white in a black shape.
-_STYLES = str.maketrans(
-    dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz", strict=True))
-    | {chr(start + i): chr(97 + i) for start in (0x1F150, 0x1F170) for i in range(26)}
-)
-# Letters of other scripts that look like Latin ones, and the Latin ones (Unicode's confusables
-# list has thousands; these are those that fonts draw alike).
-_LOOK_ALIKES = str.maketrans(
-    "авеікмнорстухјѕһԁԛԝьАВЕІКМНОРСТУХЈЅҺԀԚԜЬαεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧɑɡⅼ",
-    "abeikmhopctyxjshdqwbABEIKMHOPCTYXJSHDQWBaeikvoptuxABEZHIKMNOPTYXagl",
-)
-ALIKE = "\u0251-\u0251\u0261-\u0261\u0370-\u052f\u217c-\u217c"
-_MIXES = lazy_pattern(f"[A-Za-z][{ALIKE}]|[{ALIKE}][A-Za-z]")
-_LETTERS = lazy_pattern(r"[^\W\d_]+")
-
-
-_C1_CONTROLS = bytes(range(0x80, 0xA0))
-
-
-def western_bytes(text: str) -> bytes | None:
-    """Return a text in Windows-1252, or None if it holds anything else.
-
-    A quick way to know that there is no mark, no look-alike and no script without spaces in it.
-    """
-    if text.isascii():
-        return text.encode()
-    try:
-        data = text.encode("latin-1")  # the same but for these, in a tenth of the time
-        return None if data.translate(None, _C1_CONTROLS) != data else data
-    except UnicodeEncodeError:
-        with contextlib.suppress(UnicodeEncodeError):
-            return text.encode("cp1252")
-    return None
-
-
-def strange_characters(text: str) -> Set[str]:
-    """Return the different characters of a text that are neither Latin nor plain signs."""
-    return {character for character in set(text) if character > "\u024f" or character == "\u00ad"}
-
-
-_FEW = 8
-
-
-def may_have(characters: Set[str], ranges: str) -> bool:
-    """Return False if none of the characters is in a set; True if one is, or there are many.
-
-    So no pattern is compiled, 7 ms for all of them, because of an emoji or two in a mail.
-    """
-    near = [character for character in characters if ranges[0] <= character <= ranges[-1]]
-    return len(near) > _FEW or any(
-        ranges[i] <= character <= ranges[i + 2]
-        for character in near
-        for i in range(0, len(ranges), 3)
-    )
-
-
-def _alike(word: re.Match[str]) -> str:
-    """Return a word of two scripts in the letters that it looks like, any other as it is."""
-    return word[0].translate(_LOOK_ALIKES) if _MIXES.search(word[0]) else word[0]
-
-
-def undo_tricks(text: str) -> tuple[str, set[str]]:
-    """Return the text as it looks to a reader, and a token for each kind of trick in it."""
-    if text.isascii() and text.isprintable():  # as most fields are
-        return text, set()
-    data = western_bytes(text)
-    if data is not None and len(data.translate(None, _TRICK_BYTES)) == len(data):  # most texts
-        return text, set()
-    has_control = _CONTROL.search(text) is not None
-    tricks = set()
-    characters = strange_characters(text)
-    if has_control or may_have(characters, INVISIBLES):
-        if _SPLIT_WORD.search(text):
-            tricks.add("trick:invisible")
-        text = _INVISIBLE.sub("", text)
-    if may_have(characters, "\u0300-\u036f"):
-        import unicodedata
-
-        # Without the marks that make no letter with the one before them.
-        if _OVERLAY.search(text):
-            tricks.add("trick:marks")
-        text = _DECORATION.sub("", unicodedata.normalize("NFC", text))
-    if may_have(characters, COMPATIBLES) and _COMPATIBLE.search(text):
-        import unicodedata
-
-        if _FULL_WIDTH.search(text):
-            tricks.add("trick:full-width")
-        if _STYLED.search(text) or _REGIONAL.search(text):
-            tricks.add("trick:styled-letters")
-            text = text.translate(_STYLES)
-            text = _REGIONAL.sub(lambda m: "".join(chr(ord(c) - 0x1F185) for c in m[0]), text)
-        text = _COMPATIBLE.sub(lambda m: unicodedata.normalize("NFKC", m[0]), text)
-        characters = strange_characters(text)
-    if may_have(characters, ALIKE) and _MIXES.search(text):
-        tricks.add("trick:look-alike")
-        # Word by word: a pattern for words with a mix in them took ten times as long on long ones.
-        text = _LETTERS.sub(_alike, text)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which no file can hold
-        text = text.encode("utf-8", "replace").decode()
-    return text, tricks
-
-
-# Words
-
-# Every digit is a 0: phone numbers, prices and codes change with each campaign, their shape stays.
+# Every digit becomes 0, because phone numbers, prices and codes change with each campaign, but keep
+# their shape.
 _DIGITS = {ord("_"): " "} | {
     zero + digit: "0"
     # ASCII, Arabic-Indic, Persian, Devanagari, Bengali, Thai
@@ -227,31 +114,19 @@ _DIGITS = {ord("_"): " "} | {
 }
 
 
-_WESTERN = bytes(range(256)).decode("cp1252", "replace")
-_DIGIT_BYTES = bytes.maketrans(b"123456789", b"000000000")
-
-
-def western_table(keep: Callable[[str], bool]) -> bytes:
-    """Return a table for bytes.translate that turns what is not to be kept into blanks.
-
-    Over bytes this is a table look-up, 15 times as fast as str.translate or a pattern.
-    """
-    return bytes(byte if keep(character) else 32 for byte, character in enumerate(_WESTERN))
-
-
-# What can stand in a word or number, every digit as a 0.
-_WORD_BYTES = western_table(lambda c: c.isalnum() or c in "'’-.,$£€¥%").translate(_DIGIT_BYTES)
+# Characters allowed in a word or number, with every digit written as 0.
+_WORD_BYTES = western_table(lambda c: c.isalnum() or c in "'’-.,$£€¥%").translate(DIGIT_BYTES)
 
 
 def _word_pattern(letter: str, inner: str, joint: str, money: str) -> re.Pattern[str]:
-    """Return the pattern of words and numbers; digits are 0 and underscores blanks by then.
+    """Make the pattern of words and numbers in texts whose digits are 0 and underscores blanks.
 
-    letter: the set of what makes a word one; inner: of what goes on in it; joint: between two;
-    money: the signs of currencies.
+    letter: characters of which a word has at least one; inner: characters within a word; joint:
+    characters between two parts of a word; money: currency signs.
 
-    It says `0*LETTER INNER*(?:JOINT INNER+)*|[$£]?0+(?:[.,]0+)*%?` in a way that takes two thirds
-    of the time (59 µs a mail in place of 85): it begins with one set, so that the search runs
-    from one possible start to the next, and has no loop over a group where a word has no joint.
+    The pattern is equivalent to `0*LETTER INNER*(?:JOINT INNER+)*|[$£]?0+(?:[.,]0+)*%?`, but takes
+    59 µs a mail instead of 85 µs: it starts with a single set, so that the search jumps from one
+    possible start to the next, and does not loop over a group in a word without a joint.
     """
     more = rf"{inner}*(?:{joint}{inner}+(?:{joint}{inner}+)*|)"
     fraction = r"(?:[.,]0+(?:[.,]0+)*|)(?:%|)"
@@ -263,7 +138,7 @@ def _word_pattern(letter: str, inner: str, joint: str, money: str) -> re.Pattern
 
 _ASCII_WORD = _word_pattern("[a-z]", "[a-z0]", "['-]", "$")
 _MONEY = "$£€¥₹"
-# \w is a letter or digit here (underscores are blanks by then), and much faster than [^\W_].
+# Underscores are blanks in these texts, so \w matches a letter or digit, much faster than [^\W_].
 _PLAIN_WORD = _word_pattern(r"[^\W0]", r"[\w]", "['’-]", _MONEY)
 
 
@@ -273,88 +148,31 @@ _MARKED_WORD = _word_pattern(r"[^\W0]", rf"[\w{MARKS}]", "['’-]", _MONEY)
 _UNSPACED_RUN = lazy_pattern(rf"([{UNSPACED}]+)")
 LINK = lazy_pattern(r"((?:https?://|www\.)[^\s<>\"'()\[\]]{1,500})")
 _PATH_WORD = lazy_pattern(r"[a-z]{2,20}")
-# One class, so that the search runs at the speed of its fastest loop: with an alternative for each
-# sign it took longer than all words together.
+# Two sets, so that the search is fast: with an alternative for each sign it took longer than all
+# words together.
 PUNCTUATION = re.compile(r"[!?]+|[.*#=~+&$£-]{2,}")
+_HOST_LIMIT = 255  # characters
 _NO_HOST = lazy_pattern(r"[^\w.-]+")
-# No token may move a terminal's cursor or be impossible to write.
+# Characters that move a terminal's cursor or cannot be written; no token has them.
 _UNWRITABLE = lazy_pattern("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 CASED_WORD = lazy_pattern(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 SIGNS = frozenset('!?*$£€%&/:;()@+=#~"')
 
-# Longer runs are random letters, encoded data, or text without spaces: no two messages share them.
+# Longer runs are random letters, encoded data or text without spaces, which do not occur again.
 WORD_LIMIT = 30
-# To look for such a run takes a sixth of the time of the words' lengths.
+# Searching such a run takes a sixth of the time of measuring the words' lengths.
 _RUNS, _LONG_RUN = b"a" * 32 + b" " + b"a" * 223, b"a" * (WORD_LIMIT + 1)
 _TRIGRAM = TRIGRAM.prefix
-_REPEATS = 300  # characters from which on a field's words repeat enough
-# The beginning of a text without mail headers, an SMS or a row of a table, gets tokens that a mail
-# does without: every word as it is written, signs, and letter triples.
+# The first SHORT characters of a text without a mail's header (an SMS, a row of a table) have extra
+# tokens: every word as written, signs, and character trigrams.
 SHORT = 400
 
 
-# A word spelled letter by letter, with the same sign between all of them.
-SPELLED = lazy_pattern(r"(?<![^\W_])[^\W\d_]([ .*|~+/-])[^\W\d_](?:\1[^\W\d_]){2,60}(?![^\W_])")
-# Digits for letters within a word.  (No 2, 6 and 9: those mean other things in SMS.)
-LETTERS = str.maketrans("013457", "oieast")
-LEET = lazy_pattern(r"(?<=[a-zß-ÿ])[013457]{1,2}(?=[a-zß-ÿ])")
-UNDERSCORE = lazy_pattern(r"_(?<=[^\W\d_]_)(?=[^\W\d_])")
-
-
-def _shape(character: str) -> int:
-    """Return the sign of a character in the shape of a text."""
-    if character.isalpha():
-        return ord("a")
-    if character in "013457":
-        return ord("0")
-    return ord(" ") if character in " .*|~+/-\n\t" else ord("!")
-
-
-# A search in a text's shape takes a fraction of the time of one in the text.
-_SHAPES = bytes(map(_shape, _WESTERN))
-# bytes.find takes twice the time for the one, and seven times for the other.
-_SPELLED_SHAPE, _LEET_SHAPE = lazy_pattern(rb" a a a a "), lazy_pattern(rb"0(?<=a0)0?(?=a)")
-
-
-def unspelled(lower: str) -> tuple[str, bool]:
-    """Return a text in lower case with disguised words as they are meant: v.i.a.g.r.a, v1agra.
-
-    And whether a word was spelled letter by letter.
-    """
-    if "_" in lower:
-        lower = UNDERSCORE.sub("", lower)
-    data = western_bytes(lower)
-    if data is None:
-        lower = LEET.sub(lambda digits: digits[0].translate(LETTERS), lower)
-        lower, n = SPELLED.subn(lambda word: word[0].replace(word[1], ""), lower)
-        return lower, n > 0
-    shape = b" %b " % data.translate(_SHAPES)
-    lower = _with_letters(lower, shape[1:])  # of the same length
-    joined = _joined(lower, shape)
-    return joined, joined is not lower
-
-
-def _joined(lower: str, shape: bytes) -> str:
-    """Return a text with the words joined that are spelled letter by letter."""
-    pieces: list[str] = []
-    end = start = 0
-    while found := _SPELLED_SHAPE.search(shape, start):
-        if word := SPELLED.match(lower, found.start()):
-            pieces += [lower[end : found.start()], word[0].replace(word[1], "")]
-            end = word.end()
-        start = max(found.start() + 1, end)
-    return "".join([*pieces, lower[end:]]) if pieces else lower
-
-
-def _with_letters(lower: str, shape: bytes) -> str:
-    """Return a text with letters for the digits within its words."""
-    pieces: list[str] = []
-    end = 0
-    for digits in _LEET_SHAPE.finditer(shape):
-        start, stop = digits.span()
-        pieces += [lower[end:start], lower[start:stop].translate(LETTERS)]
-        end = stop
-    return "".join([*pieces, lower[end:]]) if pieces else lower
+def readable(text: str) -> tuple[Text, set[str]]:
+    """Undo tricks and remove encoded data; return the text, and a token for each trick."""
+    text, tricks = undo_tricks(Text(text))
+    text = remove_encoded(text)
+    return text if isinstance(text, Text) else Text(text), tricks
 
 
 def words_of(lower: str) -> list[str]:
@@ -370,26 +188,38 @@ def words_of(lower: str) -> list[str]:
     else:
         lower = lower.translate(_DIGITS)
         characters = strange_characters(lower)
-        has_mark = may_have(characters, MARKS) and _MARK.search(lower)
+        has_mark = any_in_ranges(characters, MARKS) and _MARK.search(lower)
         words = (_MARKED_WORD if has_mark else _PLAIN_WORD).findall(lower)
-        if may_have(characters, UNSPACED) and _UNSPACED_RUN.search(lower):
-            words = [part for word in words for part in pieces_of_unspaced(word)]
+        if any_in_ranges(characters, UNSPACED) and _UNSPACED_RUN.search(lower):
+            words = [part for word in words for part in split_unspaced(word)]
     if has_long:
         words = [word for word in words if len(word) <= WORD_LIMIT]
     return words
 
 
+_REPEATS = 300  # characters from which on a field's words repeat enough
+
+
 def different_words_of(lower: str) -> set[str]:
     """Return the different words and numbers of a text in lower case."""
     if len(lower) > _REPEATS and (data := western_bytes(lower)) is not None:
-        # Two in three of what stands between blanks in a mail's Received lines is there twice: the
-        # pattern need see it once only.
+        # Two thirds of the pieces in a mail's Received lines occur twice, and the pattern needs to
+        # see each piece only once.
         lower = b" ".join(set(data.translate(_WORD_BYTES).split())).decode("cp1252")
     return set(words_of(lower))
 
 
-def pieces_of_unspaced(word: str) -> list[str]:
-    """Return the character pairs of what is written without spaces, the rest of a word as it is."""
+def written_numbers(text: str) -> dict[str, str]:
+    """Map words and bigrams with digits to the text as written, in lower case."""
+    lower = LINK.sub(" http ", text.lower().replace("’", "'"))
+    matches = _PLAIN_WORD.finditer(lower.translate(_DIGITS))  # as long as the text
+    words = [(match[0], lower[slice(*match.span())]) for match in matches]
+    pairs = [(f"{a} {b}", f"{c} {d}") for (a, c), (b, d) in itertools.pairwise(words)]
+    return {token: written for token, written in reversed(words + pairs) if "0" in token}
+
+
+def split_unspaced(word: str) -> list[str]:
+    """Split unspaced scripts into character pairs; the rest of a word stays unchanged."""
     parts: list[str] = []
     for i, piece in enumerate(_UNSPACED_RUN.split(word)):
         if i % 2:
@@ -399,62 +229,71 @@ def pieces_of_unspaced(word: str) -> list[str]:
     return parts
 
 
-def _cut(text: str) -> tuple[list[str], list[str], bool]:
-    """Return the links and the words of a text, and whether one was spelled letter by letter."""
-    lower = text.lower().replace("’", "'")  # phones type the one, keyboards the other
+def _links_and_words(text: str) -> CutText:
+    lower = text.lower().replace("’", "'")  # phones type ’, keyboards '
     links: list[str] = []
     if "://" in lower or "www." in lower:
-        # A link's pieces are no words of the text: with them every mailing list's footer would
-        # speak a dozen times (P5: 0.47 1-ROCA% with, 0.31 without).
+        # A link's pieces do not count as words, because a mailing list's footer would give a dozen
+        # words (P5: 1-ROCA% 0.47 with them, 0.31 without).
         pieces = LINK.split(lower)  # every second one is a link
         lower, links = " http ".join(pieces[::2]), pieces[1::2]
-    lower, is_spelled = unspelled(lower)
-    return links, words_of(lower), is_spelled
+    lower, is_spelled = undo_letter_spacing(Prepared(lower))
+    return CutText(links, words_of(lower), is_spelled)
 
 
-# The £ is the one sign beyond ASCII among those of PUNCTUATION.
+# PUNCTUATION's signs; only £ is beyond ASCII.
 _SIGN_BYTES = western_table(lambda c: c in "!?.*#=~+&$£-")
 
 
 def text_tokens(text: str) -> dict[str, None]:
     """Return the tokens of a text of any length: words, pairs, links, punctuation.
 
-    They are the keys of a dict, which has them in the order in which the text does, the same in
-    every process: to sort them took 60 µs a mail.
+    They are the keys of a dict, in the text's order, which is the same in every process; sorting
+    them took 60 µs a mail.
     """
-    links, words, is_spelled = _cut(text)
+    text = text if isinstance(text, Text) else Text(text)
+    links, words, has_spelled = text.cut
     tokens = set().union(*map(link_tokens, set(links)))
-    if is_spelled:
+    if has_spelled:
         tokens.add("trick:spelled")
-    # Two neighbours say more than each alone: P5 falls from 0.50 to 0.29 1-ROCA% with them.
-    # (zip uses its tuple again.)
+    # Pairs of neighbours add information: P5's 1-ROCA% falls from 0.50 to 0.29.
+    # (zip reuses its tuple.)
     pairs = map(" ".join, zip(words, itertools.islice(words, 1, None), strict=False))
-    data = western_bytes(text)
-    signs = text
-    if data is not None:  # each different run once: 7 µs a mail in place of 53
-        signs = b" ".join(set(data.translate(_SIGN_BYTES).split())).decode("cp1252")
-    tokens.update([f"punct:{run[:3]}" for run in set(PUNCTUATION.findall(signs))])
+    tokens.update([f"punct:{run[:3]}" for run in set(_punctuation(text, set))])
     return dict.fromkeys(itertools.chain(words, pairs, sorted(tokens)))
 
 
-def every_token(text: str) -> Iterator[str]:
+def repeated_text_tokens(text: Text) -> Iterator[str]:
     """Yield the tokens of `text_tokens` as often as they occur."""
-    links, words, _ = _cut(text)
+    links, words, _ = text.cut
     yield from words
     yield from map(" ".join, itertools.pairwise(words))
     yield from itertools.chain.from_iterable(map(link_tokens, links))
-    data = western_bytes(text)
-    signs = text if data is None else data.translate(_SIGN_BYTES).decode("cp1252")
-    for run in PUNCTUATION.findall(signs):
+    for run in _punctuation(text, list):
         yield f"punct:{run[:3]}"
+
+
+def _punctuation(text: Text, collect: Callable[[list[bytes]], Iterable[bytes]]) -> list[str]:
+    """Return the runs of punctuation in a text.
+
+    collect: set, for each different run at least once (7 µs a mail instead of 53 µs); or list, for
+    every run.
+    """
+    signs: str = text
+    if text.western is not None:
+        signs = b" ".join(collect(text.western.translate(_SIGN_BYTES).split())).decode("cp1252")
+    return PUNCTUATION.findall(signs)
 
 
 def short_text_tokens(text: str) -> list[str]:
     """Return the extra tokens of a text of SMS length: written words, signs, capitals, trigrams.
 
-    As often as they occur.  Capitals are counted here alone: in every text they took 18 µs a mail
-    and made no difference; without them a filter of 50 SMS of each class blocks 2.2 % of the ham
-    instead of 1.9 (tests/learning/test_cut_off.py), and P1's 1-ROCA% is .1367 instead of .1354.
+    As often as they occur.  Capitals are counted only here, because in every text they took 18 µs a
+    mail and made no difference.  For SMS they make a difference:
+
+        capitals    ham blocked after 50 SMS of each class    1-ROCA% in P1
+        counted     1.9 %                                     0.1354
+        not         2.2 % (tests/learning/test_cut_off.py)    0.1367
     """
     words = [word for word in CASED_WORD.findall(text) if len(word) <= WORD_LIMIT]
     tokens = [f"case:{word}" for word in words if word != word.lower()]
@@ -467,7 +306,7 @@ def short_text_tokens(text: str) -> list[str]:
 
 
 def link_tokens(link: str) -> set[str]:
-    """Return a link's tokens: that there is one, its host and parent domains, its path's words.
+    """Return a link's tokens: `link:`, its host and parent domains, and its path's words.
 
     link: in lower case, with or without its scheme.
     """
@@ -478,7 +317,7 @@ def link_tokens(link: str) -> set[str]:
         host, _, path = rest.partition("?")
     user, at, host = host.rpartition("@")
     if at and user:
-        tokens.add("link:user")  # the target stands behind what looks like the host
+        tokens.add("link:user")  # the target follows a text that looks like the host
     host, colon, port = host.partition(":")
     if colon and port.strip("0123456789") == "" and port not in ("", "80", "443"):
         tokens.add("link:port")
@@ -490,7 +329,7 @@ def link_tokens(link: str) -> set[str]:
 
 
 def add_host(prefix: str, host: str, tokens: set[str]) -> None:
-    """Add a host and each of its parent domains; of a bare address, that it is one."""
+    """Add a host and its parent domains; for an address add `ip` and its network."""
     tokens.update([prefix + name for name in _host_names[host]])
 
 
@@ -504,73 +343,51 @@ def _names_of_host(host: str) -> tuple[str, ...]:
 _host_names = Memo(_names_of_host, limit=1 << 12)
 
 
-# The opening: a second, small view of a message, by how its text begins and what signs it has.
+# The opening: a second, small view of a message, by its first words and its punctuation.
 #
-# Words say what a text is about, wherever they stand.  How a text begins has statistics of its own,
-# and signs are no part of words: 4-grams, which need 750 tokens a mail, find both there
-# (docs/research/ideas-tried.md).  From the Subject and the text that is seen for certain, in lower
+# Words count equally at any position.  The first words of a text have statistics of their own, and
+# words do not contain punctuation: 4-grams, which need 750 tokens a mail, use both
+# (docs/research/ideas-tried.md).  Tokens from the Subject and the text in plain sight, in lower
 # case:
 #
-#     open:hello   a piece between blanks, of the first 500 characters, cut at 5
-#     open:!,      what is left of one without letters, of the first 12,000, cut at 12
+#     open:hello   a piece between blanks, in the first 500 characters, cut to 5 characters
+#     open:!,      a piece without its letters, in the first 12,000 characters, cut to 12
 #
-# Digits are 0.  A piece without spaces between words (Chinese, Thai) is cut into pairs.
+# Digits are 0.  Scripts without spaces (Chinese, Thai) are split into pairs.
 
 _FIRST, _ALL = 500, 12_000  # characters
-_BLANKS = 4  # times as many characters, with all their blanks, are looked at for the first ones
+_BLANKS = 4  # the first _FIRST characters are searched in this many times as many, with blanks
 _CUT, _CUT_SIGNS = 5, 12
-# As `_LETTERS` has them, ¹ and ½ among them.
-_LETTER_BYTES = bytes(b for b, c in enumerate(_WESTERN) if c.isalnum() and not c.isdecimal())
-_LOWER_BYTES = _WESTERN.lower().encode("cp1252", "replace").translate(_DIGIT_BYTES)
+# The letters that `_LETTERS` matches, including ¹ and ½.
+_LETTER_BYTES = bytes(b for b, c in enumerate(WESTERN) if c.isalnum() and not c.isdecimal())
+_LOWER_BYTES = WESTERN.lower().encode("cp1252", "replace").translate(DIGIT_BYTES)
+_LETTERS = lazy_pattern(r"[^\W\d_]+")
 _DIGIT, _MARKS = lazy_pattern(r"\d"), lazy_pattern(f"[{MARKS}]+")
 
 
 def opening_tokens(texts: Iterable[str]) -> dict[str, None]:
     """Return the tokens of the opening, in the order of the text.
 
-    texts: the Subject, and the text of each part as far as it is seen for certain.
+    texts: the Subject, and the text of each part in plain sight.
     """
     text = " ".join(texts)[:_ALL]
     data = western_bytes(text)
-    most = _BLANKS * _FIRST
+    n_searched = _BLANKS * _FIRST
     if data is None:
-        lower = text[:most].lower()
+        lower = text[:n_searched].lower()
         left = _DIGIT.sub("0", _MARKS.sub("", _LETTERS.sub("", text)))
     else:
-        lower = data[:most].translate(_LOWER_BYTES).decode("cp1252")
-        left = data.translate(_DIGIT_BYTES, _LETTER_BYTES).decode("cp1252")
+        lower = data[:n_searched].translate(_LOWER_BYTES).decode("cp1252")
+        left = data.translate(DIGIT_BYTES, _LETTER_BYTES).decode("cp1252")
     first = " ".join(lower[: 2 * _FIRST].split())
     if len(first) <= _FIRST:  # many blanks
         first = " ".join(lower.split())
     pieces = first[:_FIRST].split()
     if data is None:
-        pieces = [part for piece in pieces for part in pieces_of_unspaced(piece)]
+        pieces = [part for piece in pieces for part in split_unspaced(piece)]
         pieces = [_DIGIT.sub("0", piece[:_CUT]) for piece in pieces]
-    prefix, signs = PIECE.prefix, f"{PIECE.prefix}!"
+    prefix, signs = OPENING_PIECE.prefix, f"{OPENING_PIECE.prefix}!"
     tokens = [prefix + piece[:_CUT] for piece in pieces]
-    # Two in three runs of signs were there before.
+    # Two thirds of the runs of signs are repeated.
     tokens += [signs + run[:_CUT_SIGNS] for run in dict.fromkeys(left.split())]
     return dict.fromkeys(tokens)
-
-
-def typed_tokens(typed: str) -> list[str]:
-    """Return the tokens of a typed word: one, or the bigrams of several words.
-
-    typed: `FREE`, `claim now`, `Subject:Free` or `host:Example.org`.  A text is written as the
-    tokenizer does it: in lower case and without disguises.  Of other kinds than words and the
-    Subject's the value stays as typed, but in lower case.
-    """
-    kind = kind_of(typed.lower())
-    value = typed.partition(":")[2] if kind.name else typed
-    if kind.prefix not in ("", "subject:"):
-        return [kind.prefix + (value if kind.name == "case" else value.lower())]
-    words = words_of(unspelled(undo_tricks(value)[0].lower().replace("’", "'"))[0])
-    tokens = list(map(" ".join, itertools.pairwise(words))) if len(words) > 1 else words
-    return [kind.prefix + token for token in tokens or [value]]
-
-
-def of_other_kinds(token: str) -> list[str]:
-    """Return the tokens of other kinds with the same value: `subject:free` for `free`, and back."""
-    kind_of_token = kind_of(token)
-    value = token.removeprefix(kind_of_token.prefix)
-    return [kind.prefix + value for kind in KINDS if kind != kind_of_token]

@@ -11,12 +11,17 @@ from scipy.special import expit, log_expit, logit
 from sklearn.linear_model import LogisticRegression
 
 from nbspam.bayes import calibration, fitting
-from nbspam.bayes.evidence import WORD_FEATURES, evidence
+from nbspam.bayes.evidence import WORD_FEATURES, message_evidence
 from nbspam.bayes.fitting import fit_calibration
 
-WITH_TRAITS = calibration.scales(with_traits=True)
-EVERY = (calibration.SCALES[0], WITH_TRAITS[1], calibration.SCALES[1], WITH_TRAITS[0])
-EVERY += (calibration.SCALES[2], WITH_TRAITS[2])
+WITH_TRAITS = calibration.calibration_specs(with_traits=True)
+EVERY = (
+    calibration.CALIBRATION_SPECS[0],
+    WITH_TRAITS[1],
+    calibration.CALIBRATION_SPECS[1],
+    WITH_TRAITS[0],
+)
+EVERY += (calibration.CALIBRATION_SPECS[2], WITH_TRAITS[2])
 EACH = pytest.mark.parametrize("scale", EVERY, ids=lambda scale: f"{scale.name}{scale.size}")
 SOME = pytest.mark.few(2)  # one scale of either name, with and without traits
 FEATURE = st.floats(-6, 6).map(lambda value: round(value, calibration.INPUT_DECIMALS))
@@ -25,12 +30,12 @@ SHARE = st.sampled_from([0.0, 0.004, 0.02, 0.2])
 NOISE = st.builds(calibration.Noise, SHARE, SHARE)
 
 
-def xs(scale: calibration.Scale, feature=FEATURE):
+def xs(scale: calibration.CalibrationSpec, feature=FEATURE):
     """Draw a message's inputs."""
     return st.tuples(st.just(1.0), *[feature] * (scale.size - 1))
 
 
-def histories(scale: calibration.Scale, most=15):
+def histories(scale: calibration.CalibrationSpec, most=15):
     return st.lists(st.tuples(xs(scale), LABEL), max_size=most)
 
 
@@ -42,7 +47,7 @@ def with_history(draw, most=15):
 
 
 def after(scale, history, start=None):
-    found = start or calibration.untrained(scale)
+    found = start or calibration.prior_calibration(scale)
     for x, is_spam in history:
         found = calibration.update(scale, found, x, is_spam)
     return found
@@ -52,7 +57,9 @@ def after(scale, history, start=None):
 def with_past(draw, most=15):
     """Draw a scale, and a calibration that has learned messages of it."""
     scale, history = draw(with_history(most))
-    return scale, after(scale, history, calibration.untrained(scale)._replace(noise=draw(NOISE)))
+    return scale, after(
+        scale, history, calibration.prior_calibration(scale)._replace(noise=draw(NOISE))
+    )
 
 
 def arrays(found: calibration.Calibration):
@@ -71,10 +78,10 @@ def assert_sound(scale, found: calibration.Calibration):
 
 
 def test_the_scales():
-    assert [scale.name for scale in calibration.SCALES] == ["text", "full", "opening"]
+    assert [scale.name for scale in calibration.CALIBRATION_SPECS] == ["text", "full", "opening"]
     assert calibration.OPENING.features == calibration.TEXT.features
     assert calibration.FULL.features[: len(calibration.TEXT.features)] == calibration.TEXT.features
-    for scale, wider in zip(calibration.SCALES, WITH_TRAITS, strict=True):
+    for scale, wider in zip(calibration.CALIBRATION_SPECS, WITH_TRAITS, strict=True):
         assert wider.name == scale.name
         assert wider.features == (*scale.features, "traits")
         assert (wider.mean[:-1], wider.precision[:-1]) == (scale.mean, scale.precision)
@@ -93,8 +100,8 @@ WEIGHTS = st.lists(st.floats(-9, 9), max_size=40)
 def test_the_inputs_are_the_features_of_the_groups_of_each_scale(
     text, fields, header, opening, traits
 ):
-    found = evidence(text, fields, header, opening, traits)
-    own = calibration.scales(with_traits=traits is not None)
+    found = message_evidence(text, fields, header, opening, traits)
+    own = calibration.calibration_specs(with_traits=traits is not None)
     for scale, x, of in zip(own, calibration.inputs(found), calibration.groups(found), strict=True):
         if traits is not None:
             assert (scale.features[-1], x[-1]) == ("traits", found.traits)
@@ -116,14 +123,14 @@ def rested(scale, before: calibration.Calibration) -> np.ndarray:
 
 def share_right_of(z, is_spam, noise, least=0.005):
     """Return w by its definition: P(spam, labelled so) / P(labelled so)."""
-    missing, foreign = np.maximum(noise, least)
-    spam = expit(z) * np.where(is_spam, 1 - missing, missing)
-    ham = expit(-z) * np.where(is_spam, foreign, 1 - foreign)
+    lost, gained = np.maximum(noise, least)
+    spam = expit(z) * np.where(is_spam, 1 - lost, lost)
+    ham = expit(-z) * np.where(is_spam, gained, 1 - gained)
     return np.where(is_spam, spam, ham) / (spam + ham)
 
 
 @each(
-    "log_odds, is_spam, missing, foreign, right",
+    "log_odds, is_spam, lost, gained, right",
     [
         (0.0, True, 0.0, 0.0, 0.995),  # the least noise
         (0.0, True, 0.2, 0.2, 0.8),
@@ -136,15 +143,18 @@ def share_right_of(z, is_spam, noise, least=0.005):
         (-1e4, True, 0.0, 0.0, 0.0),
     ],
 )
-def test_how_likely_a_label_is_right(log_odds, is_spam, missing, foreign, right):
-    found = calibration.p_right(log_odds, is_spam, calibration.Noise(missing, foreign))
+def test_how_likely_a_label_is_right(log_odds, is_spam, lost, gained, right):
+    found = calibration.p_label_right(log_odds, is_spam, calibration.Noise(lost, gained))
     assert found == pytest.approx(right, rel=1e-12, abs=1e-12)
 
 
 def test_the_first_update_by_hand():
     """The constant alone: L = .99 * .4 + .01 * 3 = .426, and s = .995 (1 - sigmoid(s / L))."""
     found = calibration.update(
-        calibration.TEXT, calibration.untrained(calibration.TEXT), (1.0, 0.0, 0.0, 0.0, 0.0), True
+        calibration.TEXT,
+        calibration.prior_calibration(calibration.TEXT),
+        (1.0, 0.0, 0.0, 0.0, 0.0),
+        True,
     )
     z = found.coefficients[0]
     assert 0.426 * z == pytest.approx(0.995 * expit(-z), rel=1e-8)
@@ -187,15 +197,15 @@ def test_any_history_leaves_a_sound_calibration(drawn, wild):
 
 def test_before_any_message_it_is_the_prior():
     for with_traits in (False, True):
-        both = calibration.untrained_calibrations(with_traits)
-        for scale, found in zip(calibration.scales(with_traits), both, strict=True):
-            assert found == calibration.untrained(scale)
+        both = calibration.prior_calibrations(with_traits)
+        for scale, found in zip(calibration.calibration_specs(with_traits), both, strict=True):
+            assert found == calibration.prior_calibration(scale)
             assert found.coefficients == scale.mean
             assert arrays(found)[1].tolist() == np.diag(scale.precision).tolist()
             assert found.ranges == ((0, 0),) * (scale.size - 1)
             assert found.run == 0
             # The length says nothing then, and words go to 3.
-            held = calibration.clamped(found, (1.0, *[9.0] * (scale.size - 1)))
+            held = calibration.clamp_features(found, (1.0, *[9.0] * (scale.size - 1)))
             assert held == (1.0, 3.0, 3.0, 3.0, 0.0, *[3.0] * (scale.size - 5))
             assert calibration.LENGTH == 4
 
@@ -214,14 +224,17 @@ def test_the_run_is_how_many_of_one_class_came_last(drawn, labels):
 def test_a_long_run_ends_the_updates_of_that_class_alone(is_spam):
     sign = 1 if is_spam else -1
     for share in (0.0, 0.5, 0.75, 0.875):
-        last = int(calibration.RUN / (1 - share))
+        last = int(calibration.MAX_RUN / (1 - share))
         at, below = (
-            calibration.untrained(calibration.TEXT)._replace(run=sign * n) for n in (last, last - 1)
+            calibration.prior_calibration(calibration.TEXT)._replace(run=sign * n)
+            for n in (last, last - 1)
         )
-        assert calibration.is_run(at, is_spam, share)
-        assert not calibration.is_run(below, is_spam, share)
-        assert not calibration.is_run(at, not is_spam, share)
-        assert not calibration.is_run(calibration.untrained(calibration.TEXT), is_spam, share)
+        assert calibration.exceeds_run_limit(at, is_spam, share)
+        assert not calibration.exceeds_run_limit(below, is_spam, share)
+        assert not calibration.exceeds_run_limit(at, not is_spam, share)
+        assert not calibration.exceeds_run_limit(
+            calibration.prior_calibration(calibration.TEXT), is_spam, share
+        )
 
 
 @given(with_history().filter(lambda drawn: drawn[1]))
@@ -234,7 +247,7 @@ def test_the_ranges_are_those_of_the_messages(drawn):
     np.testing.assert_array_equal(np.array(now.ranges)[:, 0], columns.min(axis=0))
     np.testing.assert_array_equal(np.array(now.ranges)[:, 1], columns.max(axis=0))
     for x, _ in history:  # what was seen is not held
-        assert calibration.clamped(now, x) == x
+        assert calibration.clamp_features(now, x) == x
 
 
 ENDS = st.tuples(FEATURE, FEATURE).map(sorted).map(tuple)
@@ -243,16 +256,16 @@ ENDS = st.tuples(FEATURE, FEATURE).map(sorted).map(tuple)
 @given(st.sampled_from(EVERY), st.data())
 def test_no_feature_goes_beyond_its_range_or_3_for_sums_over_words(scale, data):
     ranges = data.draw(st.tuples(*[ENDS] * (scale.size - 1)))
-    fitted = calibration.untrained(scale)._replace(ranges=ranges)
+    fitted = calibration.prior_calibration(scale)._replace(ranges=ranges)
     x = data.draw(xs(scale, st.floats(-1e6, 1e6)))
-    held = calibration.clamped(fitted, x)
+    held = calibration.clamp_features(fitted, x)
     assert held[0] == 1
     for i in range(1, scale.size):
         low, high = fitted.ranges[i - 1]
         if i != calibration.LENGTH:
             low, high = min(low, -3), max(high, 3)
         assert held[i] == min(max(x[i], low), high)  # at the near end
-    assert calibration.clamped(fitted, held) == held
+    assert calibration.clamp_features(fitted, held) == held
 
 
 def easy(chance: random.Random, is_spam: bool):
@@ -265,7 +278,7 @@ def easy(chance: random.Random, is_spam: bool):
 def seasoned():
     """Return the calibration after 6,000 easy messages, which bring next to no precision."""
     chance = random.Random(1)
-    found = calibration.untrained(calibration.TEXT)
+    found = calibration.prior_calibration(calibration.TEXT)
     for i in range(6_000):
         found = calibration.update(calibration.TEXT, found, easy(chance, bool(i % 2)), bool(i % 2))
         if i % 1000 == 0:
@@ -317,7 +330,7 @@ def test_a_mislabelled_message_after_many_easy_ones_does_next_to_nothing(seasone
     ],
 )
 def test_what_share_of_each_label_is_wrong(noise, labelled, rest, expected):
-    assert calibration.Noise(*noise).among(labelled, rest) == pytest.approx(expected)
+    assert calibration.Noise(*noise).label_error_shares(labelled, rest) == pytest.approx(expected)
 
 
 @given(st.floats(-40, 40), st.floats(-40, 40))
@@ -336,10 +349,10 @@ def test_solve_is_numpys(n, seed):
     rows, right = (half @ half.T + 0.1 * np.eye(n)).tolist(), chance.normal(size=n).tolist()
     before = [row[:] for row in rows], right[:]
     np.testing.assert_allclose(
-        calibration.solve(rows, right), np.linalg.solve(rows, right), rtol=1e-7
+        calibration.solve(rows, right)[0], np.linalg.solve(rows, right), rtol=1e-7
     )
     assert (rows, right) == before
-    assert calibration.solve([[2.0, 1.0], [1.0, 3.0]], [1.0, 2.0]) == pytest.approx([0.2, 0.6])
+    assert calibration.solve([[2.0, 1.0], [1.0, 3.0]], [1.0, 2.0])[0] == pytest.approx([0.2, 0.6])
 
 
 def truth(scale):
@@ -369,16 +382,16 @@ def test_the_fit_is_the_mode(drawn):
     is_spam = np.array([label for _, label in history], dtype=bool)
     found = fit_calibration(scale, x, is_spam)
     assert_sound(scale, found)
-    if min(is_spam.sum(), (~is_spam).sum()) < calibration.FEWEST:
-        assert found == calibration.untrained(scale)
+    if min(is_spam.sum(), (~is_spam).sum()) < calibration.MIN_CLASS_MESSAGES:
+        assert found == calibration.prior_calibration(scale)
         return
     b, precision = arrays(found)
     right = np.ones(len(x))
     if any(found.noise):
         right = share_right_of(x @ b, is_spam, found.noise, least=0)
-        missing, foreign = sum((1 - right)[~is_spam]), sum((1 - right)[is_spam])
-        n_spam = sum(is_spam) + missing - foreign
-        shares = (missing + 0.25) / (n_spam + 50), (foreign + 0.25) / (len(x) - n_spam + 50)
+        lost, gained = sum((1 - right)[~is_spam]), sum((1 - right)[is_spam])
+        n_spam = sum(is_spam) + lost - gained
+        shares = (lost + 0.25) / (n_spam + 50), (gained + 0.25) / (len(x) - n_spam + 50)
         assert found.noise == pytest.approx(shares, rel=0.01)
     gradient = derivative(scale, b, x, is_spam, right)
     np.testing.assert_allclose(gradient, 0, atol=0.05 if any(found.noise) else 1e-4)
@@ -402,6 +415,22 @@ def test_with_a_weak_prior_the_fit_is_scikit_learns(scale):
     reference = LogisticRegression(C=1e12, tol=1e-12, max_iter=10_000).fit(x[:, 1:], is_spam)
     expected = [reference.intercept_[0], *reference.coef_[0]]
     np.testing.assert_allclose(found.coefficients, expected, rtol=1e-4, atol=1e-4)
+
+
+@EACH
+def test_with_copies_scale_and_constant_are_those_of_the_messages(scale):
+    x, is_spam = drawn_messages(scale, 500, seed=4)
+    copies = x[is_spam] - np.eye(scale.size)[2]  # less spam-like by one feature
+    plain, found = fit_calibration(scale, x, is_spam), fit_calibration(scale, x, is_spam, copies)
+    assert found.noise == plain.noise == calibration.Noise(0, 0)
+    assert found.ranges == plain.ranges  # of real messages
+    slopes = derivative(scale, found.coefficients, x, is_spam)
+    assert slopes[0] == pytest.approx(0, abs=1e-4)
+    assert slopes @ np.array(found.coefficients) == pytest.approx(0, abs=1e-4)
+    odds, before = (copies @ np.array(fitted.coefficients) for fitted in (found, plain))
+    assert np.log1p(np.exp(-odds)).sum() < np.log1p(np.exp(-before)).sum()
+    none = fit_calibration(scale, x, is_spam, copies[:0])
+    np.testing.assert_allclose(none.coefficients, plain.coefficients, atol=1e-8)
 
 
 def test_separable_messages_have_a_finite_fit():
@@ -554,7 +583,7 @@ def test_learning_one_by_one_ends_near_the_fit_of_all(scale):
     assert found.ranges == whole.ranges
     for labels in ([], [1], [1, 1, 1], [0, 0], [1, 0], [1, 1, 1, 0], [0, 0, 0, 1]):
         few = np.array(labels, dtype=bool)  # fewer than two of a class are no basis for a fit
-        assert fit_calibration(scale, x[: len(few)], few) == calibration.untrained(scale)
+        assert fit_calibration(scale, x[: len(few)], few) == calibration.prior_calibration(scale)
 
 
 @given(st.integers(0, 2**32), st.integers(1, 6), st.floats(-3, 3))

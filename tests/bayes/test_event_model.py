@@ -8,18 +8,13 @@ import numpy as np
 import pytest
 from closeness import close
 from counted_models import THREE, learn_counted, message, settings_of
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 from random_messages import (
-    ALPHAS,
-    PRIORS,
     Messages,
     absent_sum,
-    arrays_of,
-    bias,
     messages,
-    size_of,
 )
 
 from nbspam.bayes import event_model
@@ -28,13 +23,13 @@ from nbspam.bayes.event_model import (
     Complement,
     Multinomial,
     class_alphas,
-    joints,
+    joint_log_likelihoods,
     log_priors,
     pair_weight,
     sigmoid,
     softmax,
 )
-from nbspam.learning.online import OnlineLearner
+from nbspam.learning.learner import Learner
 from nbspam.learning.settings import empty_metadata
 
 
@@ -79,7 +74,7 @@ class TestDocumentsAboutChina:
                 zip(log_priors(self.documents, None, 1), self.documents, strict=True)
             )
         ]
-        found = joints(bias, map(self.row, ("chinese", "tokyo", "japan")))
+        found = joint_log_likelihoods(bias, map(self.row, ("chinese", "tokyo", "japan")))
         china = 3 / 4 * 4 / 5 * 1 / 5 * 1 / 5 * (1 - 2 / 5) ** 3  # 0.005
         other = 1 / 4 * (2 / 3) ** 3 * (1 - 1 / 3) ** 3  # 0.022
         assert found == [close(math.log(other)), close(math.log(china))]
@@ -120,9 +115,9 @@ def test_priors_are_shares_or_the_users(messages, prior, positive, expected):
 
 
 def test_joints_do_not_depend_on_the_order_of_tokens():
-    assert joints((-1.5, -2.5), []) == [-1.5, -2.5]
+    assert joint_log_likelihoods((-1.5, -2.5), []) == [-1.5, -2.5]
     rows = [(0.1 * i, -1e10 if i == 3 else 1 / (i + 1)) for i in range(50)]
-    assert joints((1.0, 2.0), rows) == joints((1.0, 2.0), rows[::-1])
+    assert joint_log_likelihoods((1.0, 2.0), rows) == joint_log_likelihoods((1.0, 2.0), rows[::-1])
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=5))
@@ -142,56 +137,12 @@ def test_sigmoid_of_opposites_add_up_to_one(log_odds):
     assert [sigmoid(z) for z in (1e9, -1e9, math.inf, -math.inf)] == close([1, 0, 1, 0])
 
 
-# Messages left out
-
-
-def retrained_joints(found: Messages, i: int, alpha: float, prior: float | None):
-    """Return message i's joints by a model trained on the others, their vocabulary alone."""
-    others = np.arange(len(found.labels)) != i
-    dense = found.dense[others]
-    known = dense.any(axis=0)
-    rest = Messages(dense[:, known], found.labels[others], found.n_classes)
-    shares = found.per_class if prior is not None else rest.per_class
-    log_prior = np.array(log_priors(shares.tolist(), prior, found.n_classes - 1))
-    rows = rest.counts[:, found.dense[i][known] == 1].T.tolist()
-    weights = [Bernoulli().class_weights(row, size_of(rest), alpha) for row in rows]
-    return joints(bias(rest.counts, rest.per_class, alpha, log_prior), weights)
-
-
-def left_out(found: Messages, alpha: float, prior: float | None = None):
-    """Return the joints of messages left out, held to those of retraining."""
-    fixed = None
-    if prior is not None:
-        fixed = np.array(log_priors(found.per_class.tolist(), prior, found.n_classes - 1))
-    actual = arrays_of(found, alpha).joints(found.presence, found.labels, fixed)
-    expected = [retrained_joints(found, i, alpha, prior) for i in range(len(found.labels))]
-    np.testing.assert_allclose(actual, np.array(expected), rtol=1e-9, atol=1e-9)
-    return actual
-
-
-NO_TOKENS = Messages(np.array([[0, 0], [1, 1], [0, 0], [0, 1]]), np.array([0, 0, 1, 1]), 2)
-ONE_EACH = Messages(np.array([[1, 0], [0, 1]]), np.array([0, 1]), 2)
-
-
-@given(messages(), ALPHAS, st.none() | PRIORS)
-@example(NO_TOKENS, 0.1, None)
-@example(ONE_EACH, 0.1, None)
-def test_left_out_is_retrained(found, alpha, prior):
-    left_out(found, alpha, prior)
-
-
-def test_the_last_message_of_a_class_leaves_an_impossible_class_but_with_a_fixed_prior():
-    found = Messages(np.array([[1, 0], [1, 1], [0, 1]]), np.array([0, 0, 1]), 2)
-    assert left_out(found, 0.5)[2, 1] == -np.inf
-    assert np.isfinite(left_out(found, 0.5, prior=0.3)).all()
-
-
 # Weights of presence
 
 
-def contrast(row, messages, k, alpha):
+def one_vs_rest_weight(row, messages, k, alpha):
     """Return the weight of a token counted in messages, of which a token is in or is not."""
-    return event_model.contrast(row, Bernoulli().size([], messages), k, alpha)
+    return event_model.one_vs_rest_weight(row, Bernoulli().size([], messages), k, alpha)
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=5), st.floats(1e-6, 1e6))
@@ -212,7 +163,7 @@ def test_a_pairs_weight_by_hand():
 
 def test_a_token_that_nearly_all_of_both_classes_have_says_next_to_nothing():
     """2,365 of 2,500 ham and 500 of 500 spam: 1.06 : 1; the difference of logits said +7.4."""
-    found = contrast((2365, 500), (2500, 500), 1, 0.05)
+    found = one_vs_rest_weight((2365, 500), (2500, 500), 1, 0.05)
     assert math.log(2500 / 2365) == pytest.approx(found, abs=1e-4)
     assert 0.05 < found < 0.06
     assert weight(500, 500, 0.05) - weight(2365, 2500, 0.05) > 6
@@ -234,9 +185,13 @@ def test_classes_changed_over_change_the_sign(pair, alpha, other):
 @given(COUNT, COUNT, COUNT, st.floats(1e-6, 10))
 def test_mirrored_counts_of_equal_classes_have_exactly_opposite_weights(a, b, more, alpha):
     n = max(a, b) + more
-    assert contrast((a, b), (n, n), 1, alpha) == -contrast((b, a), (n, n), 1, alpha)
-    assert contrast((a, b), (n, n), 1, alpha) == -contrast((a, b), (n, n), 0, alpha)
-    assert contrast((a, a), (n, n), 1, alpha) == 0
+    assert one_vs_rest_weight((a, b), (n, n), 1, alpha) == -one_vs_rest_weight(
+        (b, a), (n, n), 1, alpha
+    )
+    assert one_vs_rest_weight((a, b), (n, n), 1, alpha) == -one_vs_rest_weight(
+        (a, b), (n, n), 0, alpha
+    )
+    assert one_vs_rest_weight((a, a), (n, n), 1, alpha) == 0
 
 
 @st.composite
@@ -254,7 +209,7 @@ def test_no_weight_exceeds_what_its_counts_say(drawn, alpha, data):
     a_rest, a = class_alphas((rest, n), alpha)
     share = (row[k] + a) / (n + 2 * a)
     share_of_rest = (sum(row) - row[k] + a_rest) / (rest + 2 * a_rest)
-    found = contrast(row, messages, k, alpha)
+    found = one_vs_rest_weight(row, messages, k, alpha)
     assert close(math.log(share / share_of_rest)) == found
     assert abs(found) <= abs(math.log(share / share_of_rest)) + 1e-9
     # Nor what a share can be at most: 1, and at least that of no message.
@@ -265,11 +220,11 @@ def test_no_weight_exceeds_what_its_counts_say(drawn, alpha, data):
 @given(st.integers(1, 3000), st.integers(1, 3000), st.integers(0, 3000), st.floats(1e-4, 1))
 def test_a_weight_rises_with_the_count_inside_and_falls_with_that_outside(n, rest, count, alpha):
     inside, outside = count % n, count % rest
-    found = contrast((outside, inside), (rest, n), 1, alpha)
-    assert contrast((outside, inside + 1), (rest, n), 1, alpha) > found
-    assert contrast((outside + 1, inside), (rest, n), 1, alpha) < found
+    found = one_vs_rest_weight((outside, inside), (rest, n), 1, alpha)
+    assert one_vs_rest_weight((outside, inside + 1), (rest, n), 1, alpha) > found
+    assert one_vs_rest_weight((outside + 1, inside), (rest, n), 1, alpha) < found
     # Of a token of every message only the smoothing says something.
-    assert abs(contrast((rest, n), (rest, n), 1, alpha)) <= 2 * alpha * 2
+    assert abs(one_vs_rest_weight((rest, n), (rest, n), 1, alpha)) <= 2 * alpha * 2
 
 
 def histograms_of(rows, n_classes=2):
@@ -372,9 +327,9 @@ def test_sizes_are_of_the_histograms():
     ],
 )
 def test_possible_counts_where_two_and_three_messages_were_learned(row, multinomial):
-    assert Multinomial().is_row(row, (2, 3)) == multinomial
+    assert Multinomial().is_valid_row(row, (2, 3)) == multinomial
     # None of a class without messages.
-    assert [Multinomial().is_row(some, (0, 3)) for some in ((1, 4), (0, 4))] == [False, True]
+    assert [Multinomial().is_valid_row(some, (0, 3)) for some in ((1, 4), (0, 4))] == [False, True]
 
 
 BY_COMPLEMENT = settings_of(("complement", "none"), alpha=1)
@@ -403,7 +358,7 @@ def test_complements_weights_and_scores_by_hand():
 
 
 def test_a_class_without_messages_is_impossible():
-    learner = OnlineLearner(empty_metadata(THREE, "spam", BY_COMPLEMENT), {})
+    learner = Learner(empty_metadata(THREE, "spam", BY_COMPLEMENT), {})
     for one in OF_THREE[::2]:
         learner.learn(one.label, one.tokens, one.numbers)
     assert learner.metadata.bias == (0.0, -math.inf, 0.0)

@@ -12,27 +12,27 @@ from hypothesis import strategies as st
 
 from nbspam.bayes.calibration import (
     CALIBRATION_DOUBT,
+    CALIBRATION_SPECS,
+    CAUTION_HALVED_AT,
     COUNT_DOUBT,
-    ENOUGH,
-    HAM_ENOUGH,
-    SCALES,
-    WORDS,
+    HEADER_WORDS_HALF_TRUST,
+    HOST_MAILS_HALF_TRUST,
     Calibration,
+    CalibrationSpec,
     ClassSizes,
-    Scale,
-    clamped,
+    calibration_specs,
+    clamp_features,
     groups,
     inputs,
     inverse,
     is_positive_definite,
     predict,
-    scales,
+    prior_calibration,
+    prior_calibrations,
     trust,
     unconfoundedness,
-    untrained,
-    untrained_calibrations,
 )
-from nbspam.bayes.evidence import evidence
+from nbspam.bayes.evidence import message_evidence
 
 WEIGHT = st.sampled_from([-4.0, -2.5, -1.0, 0.0, 1.0, 2.5, 4.0]) | st.floats(-9, 9)
 KNOWN_WORDS = st.lists(WEIGHT, max_size=60)
@@ -43,10 +43,10 @@ TRAITS = st.none() | st.lists(st.floats(-9, 9), max_size=7)  # the weight of eac
 
 
 @st.composite
-def calibrations(draw, scale: Scale):
+def calibrations(draw, scale: CalibrationSpec):
     """Draw a calibration: fitted, untrained, or made by no training at all."""
     if draw(st.integers(0, 4)) == 0:
-        return untrained(scale)
+        return prior_calibration(scale)
     n = scale.size
     chance = np.random.default_rng(draw(st.integers(0, 2**32)))
     root = chance.normal(size=(n, n)) * 10.0 ** draw(st.integers(-1, 2))
@@ -64,7 +64,7 @@ class Case:
     """A message, a calibration of one scale, and what it predicts."""
 
     def __init__(self, i, calibration, found, sizes):
-        self.scale = scales(with_traits=found.traits is not None)[i]
+        self.scale = calibration_specs(with_traits=found.traits is not None)[i]
         self.calibration, self.sizes = calibration, sizes
         self.covariance = inverse(calibration.precision)
         self.groups, self.x = groups(found)[i], inputs(found)[i]
@@ -82,7 +82,7 @@ class Case:
 
     @property
     def kappa(self):
-        return self.found.gain / self.found.hold
+        return self.found.logit_scale / self.found.shift_factor
 
     @property
     def move(self):
@@ -92,8 +92,8 @@ class Case:
 @st.composite
 def cases(draw, words=KNOWN_WORDS):
     i = draw(st.integers(0, 2))
-    found = evidence(*(draw(words) for _ in range(4)), draw(TRAITS))
-    scale = scales(with_traits=found.traits is not None)[i]
+    found = message_evidence(*(draw(words) for _ in range(4)), draw(TRAITS))
+    scale = calibration_specs(with_traits=found.traits is not None)[i]
     return Case(i, draw(calibrations(scale)), found, draw(SIZES))
 
 
@@ -103,19 +103,19 @@ def test_a_prediction_by_hand():
         tuple(tuple(4.0 * (i == j) for j in range(5)) for i in range(5)),
         ((-5.0, 5.0), (-5.0, 5.0), (-5.0, 5.0), (-4.0, 4.0)),
     )
-    found = evidence([2.0, 3.0, -1.0], [], [], [])
+    found = message_evidence([2.0, 3.0, -1.0], [], [], [])
     group, x = found.text, inputs(found)[0]
     sizes = ClassSizes(members=30, others=100)
     b_x = 0.1 + group.strongest + 2 * group.sum + 0.5 * group.strong + 0.2 * group.length
     doubt = CALIBRATION_DOUBT * sum(v * v for v in x) / 4 + COUNT_DOUBT * b_x**2 / 30
     kappa = 1 / math.sqrt(1 + math.pi / 8 * doubt)
-    margin = 1 / (1 + (100 / HAM_ENOUGH) ** 2)
+    margin = 1 / (1 + (100 / CAUTION_HALVED_AT) ** 2)
     prior = math.log(30.5 / 100.5)
     move = kappa * b_x - margin - prior
     assert 0 < move < 0.5 * 5
     actual = predict(calibration, inverse(calibration.precision), x, (group,), sizes)
     assert actual.log_odds == close(kappa * b_x - margin)
-    assert (actual.hold, actual.gain) == (1, close(kappa))
+    assert (actual.shift_factor, actual.logit_scale) == (1, close(kappa))
     assert actual.inputs == x
 
 
@@ -131,8 +131,8 @@ def test_the_move_from_the_prior_is_at_most_half_of_the_words_sum_in_its_directi
     lowest = 0.5 * sum(group.negative for group in case.groups)
     room = 1e-12 * (1 + abs(case.sizes.prior))
     assert lowest - room <= case.move <= highest + room
-    assert 0 <= case.found.gain <= case.found.hold <= 1
-    if case.found.hold:
+    assert 0 <= case.found.logit_scale <= case.found.shift_factor <= 1
+    if case.found.shift_factor:
         assert 0 < case.kappa <= 1 + 1e-12
 
 
@@ -150,7 +150,7 @@ def test_weaker_words_are_held_to_less(case, part):
 
 @given(cases())
 def test_a_feature_outside_its_range_is_held_at_the_ranges_end(case):
-    assert case.found.inputs == clamped(case.calibration, case.x)
+    assert case.found.inputs == clamp_features(case.calibration, case.x)
     assert case.predict(x=case.found.inputs) == case.found
 
 
@@ -160,11 +160,11 @@ def test_more_messages_and_a_more_precise_calibration_leave_less_doubt(case, n, 
     covariance = tuple(tuple(v / times for v in row) for row in case.covariance)
     for changed in ({"sizes": ClassSizes(n * own, n * others)}, {"covariance": covariance}):
         more = case.predict(**changed)
-        if case.found.hold and more.hold:
-            assert more.gain / more.hold >= case.kappa - 1e-12
+        if case.found.shift_factor and more.shift_factor:
+            assert more.logit_scale / more.shift_factor >= case.kappa - 1e-12
     for sizes in (ClassSizes(0, 0), ClassSizes(0, 9), ClassSizes(9, 0), ClassSizes(2**53, 1)):
         found = case.predict(sizes=sizes)
-        assert all(map(math.isfinite, (found.log_odds, found.gain, found.hold)))
+        assert all(map(math.isfinite, (found.log_odds, found.logit_scale, found.shift_factor)))
 
 
 @given(SIZES)
@@ -172,7 +172,7 @@ def test_the_prior_is_that_of_the_messages_and_half_one_on_both_sides(sizes):
     own, others = sizes
     assert sizes.prior == close(math.log(own + 0.5) - math.log(others + 0.5))
     assert sizes.prior == close(-ClassSizes(others, own).prior)
-    assert sizes.fewest == min(own, others)
+    assert sizes.n_smaller_class == min(own, others)
 
 
 @given(SIZES, st.integers(1, 1000))
@@ -185,7 +185,11 @@ def test_the_margin_falls_with_the_ham_learned_alone(sizes, more):
     assert ClassSizes(5, 100_000).margin < 1e-5
 
 
-@given(st.sampled_from([*SCALES, *scales(with_traits=True)]).flatmap(calibrations))
+@given(
+    st.sampled_from([*CALIBRATION_SPECS, *calibration_specs(with_traits=True)]).flatmap(
+        calibrations
+    )
+)
 def test_the_inverse_is_numpys(calibration):
     expected = np.linalg.inv(np.array(calibration.precision))
     np.testing.assert_allclose(inverse(calibration.precision), expected, rtol=1e-5, atol=1e-9)
@@ -203,19 +207,19 @@ def test_an_ill_conditioned_precision_gives_finite_log_odds(case, seed, size):
     calibration = case.calibration._replace(coefficients=coefficients)
     found = case.predict(calibration=calibration, covariance=inverse(precision.tolist()))
     assert math.isfinite(found.log_odds)
-    assert 0 <= found.gain <= found.hold <= 1
+    assert 0 <= found.logit_scale <= found.shift_factor <= 1
 
 
 def test_a_spread_below_0_by_rounding_is_no_spread():
-    x = inputs(evidence([3.0, 3.1, 3.2, 3.3, 3.4], [], [2.0], []))[0]
+    x = inputs(message_evidence([3.0, 3.1, 3.2, 3.3, 3.4], [], [2.0], []))[0]
     case = Case(
         0,
-        untrained_calibrations(with_traits=False).text,
-        evidence([3.0, 3.1, 3.2, 3.3, 3.4], [], [], []),
+        prior_calibrations(with_traits=False).text,
+        message_evidence([3.0, 3.1, 3.2, 3.3, 3.4], [], [], []),
         ClassSizes(10**15, 10**15),
     )
     covariance = tuple(tuple(-1e9 * (i == j) for j in range(5)) for i in range(5))
-    assert case.predict(x=x, covariance=covariance).gain == close(case.found.hold)
+    assert case.predict(x=x, covariance=covariance).logit_scale == close(case.found.shift_factor)
 
 
 # How far the collecting hosts let headers be trusted: from counts alone.
@@ -330,7 +334,9 @@ def test_the_order_of_the_hosts_and_of_the_classes_does_not_matter(found, chance
 
 
 def test_tau_by_hand():
-    assert trust(0.9, 15, 3) == close(0.9 * 15 / (15 + ENOUGH) * 3 / (3 + WORDS))
+    assert trust(0.9, 15, 3) == close(
+        0.9 * 15 / (15 + HOST_MAILS_HALF_TRUST) * 3 / (3 + HEADER_WORDS_HALF_TRUST)
+    )
 
 
 @given(st.floats(0, 1), st.integers(0, 10**9), st.integers(0, 10**6))

@@ -61,13 +61,13 @@ class TestMaleOrFemale:
         every = histograms([*self.female, *self.male], [0] * 4 + [1] * 4, 2)
         found = Gaussian(every, PLAIN).log_densities(self.message)
         for i, (x, unit) in enumerate(zip(self.message, (100, 1, 1), strict=True)):
-            for k, (mean, deviation) in enumerate(self.by_hand[i]):
-                moments = Moments.of(every[i][k])
-                assert (moments.total, moments.deviation) == (mean * 4, deviation)
-                square = float((x - mean) ** 2 / (deviation / 4))
-                spread = math.log(2 * math.pi * float(deviation / 4))
+            for k, (mean, squared_deviations) in enumerate(self.by_hand[i]):
+                moments = Moments.from_values(every[i][k])
+                assert (moments.total, moments.squared_deviations) == (mean * 4, squared_deviations)
+                square = float((x - mean) ** 2 / (squared_deviations / 4))
+                spread = math.log(2 * math.pi * float(squared_deviations / 4))
                 assert found[i][k] == close(-0.5 * (spread + square))
-                unbiased = norm.pdf(x, moments.total / 4, math.sqrt(moments.deviation / 3))
+                unbiased = norm.pdf(x, moments.total / 4, math.sqrt(moments.squared_deviations / 3))
                 assert unit * unbiased == pytest.approx(self.published[i][k], rel=3e-4)
         female, male = np.sum(found, 0)
         assert female - male > 10  # as 5.3778e-4 to 6.1984e-9 says: 11.4 nats
@@ -155,9 +155,9 @@ def test_left_out_is_rebuilt(table, smoothing, prior, shared):
 def test_moments_are_exact_whatever_their_size(values):
     n = sum(values.values())
     mean = Fraction(sum(x * m for x, m in values.items()), n)
-    deviation = sum(m * (x - mean) ** 2 for x, m in values.items())
-    found = Moments.of(values)
-    assert found.deviation == float(deviation)
+    squared_deviations = sum(m * (x - mean) ** 2 for x, m in values.items())
+    found = Moments.from_values(values)
+    assert found.squared_deviations == float(squared_deviations)
 
 
 def test_a_small_variance_far_from_0_keeps_its_digits():
@@ -165,8 +165,8 @@ def test_a_small_variance_far_from_0_keeps_its_digits():
     n = 10**13
     two = [[{999: n, 1000: n}, {999: 1, 1001: 1}]]
     assert_normal(two, PLAIN, 999, (999.5, 0.25), (1000, 1))
-    moments = Moments.of({999: n, 1000: n}).without(1000)
-    assert moments.deviation == float(Fraction(n * (n - 1), 2 * n - 1))
+    moments = Moments.from_values({999: n, 1000: n}).without(1000)
+    assert moments.squared_deviations == float(Fraction(n * (n - 1), 2 * n - 1))
 
 
 # kernel

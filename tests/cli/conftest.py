@@ -49,13 +49,6 @@ def as_json(nbspam):
 
 
 @pytest.fixture
-def few_resamples(monkeypatch):
-    """Make intervals quick and rough: most tests of `eval` are of other figures."""
-    monkeypatch.setattr("nbspam.evaluation.metrics._RESAMPLES", (20, 20))
-    monkeypatch.setattr("nbspam.evaluation.comparison._RESAMPLES", 40)
-
-
-@pytest.fixture
 def passed():
     """Return a function that runs nbspam on a message: its code, bytes and talk."""
 

@@ -185,7 +185,7 @@ def test_bad_mail_can_be_learned_and_what_cannot_is_skipped_counted_and_named(
         (folder / "damaged.gz").write_bytes(b"\x1f\x8b\x08 is no archive")
     for i, name in enumerate(names):
         (spam / f"{i}.eml").write_bytes(CASES[name]())
-        (ham / f"{i}.eml").write_bytes(HEAD + b"\nlunch at noon\n")
+        (ham / f"{i}.eml").write_bytes(HEAD + b"\nlunch at noon %d\n" % i)
     found = nbspam("train", "--strict", "--spam", spam, "--ham", ham, "-m", path)
     assert_sentence(found, "damaged.gz", "--strict")
     assert not path.exists()

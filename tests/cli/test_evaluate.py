@@ -10,19 +10,16 @@ from one_case import each
 from running import on_a_terminal
 
 from nbspam.display.lines import cell_width
-from nbspam.workers import Passes
-
-pytestmark = pytest.mark.usefixtures("few_resamples")
-
+from nbspam.workers import ProgressPasses
 
 # Files
 
 
-@each("option, name", [("--report", "a.html"), ("--plot", "a.svg")])
 def test_an_old_file_is_lost_only_to_a_whole_new_one(
-    nbspam, assert_sentence, table, tmp_path, monkeypatch, option, name
+    nbspam, assert_sentence, table, tmp_path, monkeypatch
 ):
-    path, command = tmp_path / name, ("eval", "--folds", "3", "--jobs", "1", table, option)
+    path = tmp_path / "a.csv"
+    command = ("eval", "--folds", "3", "--jobs", "1", table, "--predictions")
     assert nbspam(*command, path).code == 0
     assert path.stat().st_mode & 0o777 == 0o600
     old = path.read_bytes()
@@ -33,7 +30,7 @@ def test_an_old_file_is_lost_only_to_a_whole_new_one(
     with monkeypatch.context() as patched:
         patched.setattr("os.fsync", fsync)
         failed = nbspam(*command, path)
-    assert_sentence(failed, f"{name}: cannot be written (No space left on device); ")
+    assert_sentence(failed, "a.csv: cannot be written (No space left on device); ")
     assert path.read_bytes() == old
 
 
@@ -67,26 +64,14 @@ def test_mistakes_fit_a_terminal(with_mistakes):
     assert max(map(cell_width, lines)) <= 80
 
 
+def test_a_page_needs_no_model_over_the_base(nbspam, table, make_model, tmp_path):
+    page = tmp_path / "page.html"
+    model = "-m", tmp_path / "none.json", "--base", make_model(table)
+    assert nbspam("eval", *model, table, "--including-learned", "--report", page).code == 0
+    assert b"Strongest words" not in page.read_bytes()
+
+
 # Comparison
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("kinds, number", [("bernoulli,gaussian:sum", 3), ("all", 19)])
-def test_text_and_json_name_the_same_models(nbspam, as_json, table, three_classes, kinds, number):
-    models = as_json("eval", "--compare", kinds, table)["models"]
-    assert {m["messages"] for m in models} == {30}
-    errors = [m["errors"] for m in models]
-    assert errors == sorted(errors)
-    names = [m["name"] for m in models]
-    assert len(names) == number
-    text = nbspam("eval", "--compare", kinds, table).out
-    assert text.startswith(f"{number} models on 30 messages (12 spam), leave-one-out")
-    shown = re.findall(r"^([a-z+-]+:[a-z]+)", text, re.M)
-    assert shown == names + names[1:]  # the second table is of all but the best
-    best, *others = as_json("eval", "--compare", kinds, three_classes)["models"]
-    assert len(others) == number - 1
-    assert best["one_minus_roca_pct_less_best"] is None
-    assert all(m["one_minus_roca_pct_less_best"] is not None for m in others)  # of spam
 
 
 @pytest.mark.few(1)
@@ -109,18 +94,18 @@ def test_each_protocol_compares_what_it_finds_of_each_model_alone(as_json, table
 
 
 def test_it_is_told_which_model_is_at_work(nbspam, table, monkeypatch):
-    class Said(Passes):
-        begun: ClassVar = []
+    class Said(ProgressPasses):
+        started: ClassVar = []
 
-        def begin(self, what, parts, done=0):
-            self.begun.append((what.partition(":")[0], parts, done))
+        def start(self, title, parts, done=0):
+            self.started.append((title.partition(":")[0], parts, done))
 
     monkeypatch.setattr(
-        "nbspam.cli.evaluating.shown_passes", lambda *_: contextlib.nullcontext(Said())
+        "nbspam.cli.evaluating.progress_passes", lambda *_: contextlib.nullcontext(Said())
     )
     assert nbspam("eval", "--compare", "bernoulli,gaussian:sum", table).code == 0
-    models = [(f"model {i + 1} of 3", 3, i) for i in range(3)]
-    assert [each for each in Said.begun if each[0].startswith("model ")] == models
+    models = [(f"model {i + 1} of 4", 4, i) for i in range(4)]
+    assert [each for each in Said.started if each[0].startswith("model ")] == models
 
 
 @each("scoring", ["evidence", "sum"])

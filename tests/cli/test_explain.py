@@ -12,7 +12,7 @@ from nbspam.cli.explain import _strongest, table_lines, words_and_sums
 from nbspam.display.lines import cell_width, class_heads
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.scoring.explanation import Explanation, Word
-from nbspam.scoring.rules import Score
+from nbspam.scoring.verdict import Score
 
 
 def sum_shown(text):
@@ -175,15 +175,3 @@ def test_no_line_is_wider_than_the_terminal(width, n):
         table_lines(rows(n), SUMS, class_heads(metadata(*names, messages=(2500,) * n)), width)
     )
     assert max(map(cell_width, lines)) <= width
-
-
-def test_a_terminal_is_told_of_the_legend_and_a_pipe_is_not(nbspam, model, monkeypatch):
-    """What --legend prints is in the sessions."""
-    pointer = "--legend says what the figures and the kinds of words mean"
-    commands = (("explain", "-m", model), ("explain", "--words", "-m", model))
-    for words in commands:
-        assert pointer not in nbspam(*words, stdin=b"prize").out
-    monkeypatch.setattr("nbspam.cli.explain.terminal_width", lambda: 80)
-    for words in commands:
-        assert nbspam(*words, stdin=b"prize").out.endswith(f"\n\n{pointer}\n")
-        assert pointer not in nbspam(*words, "--legend", stdin=b"prize").out

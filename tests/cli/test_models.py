@@ -15,8 +15,8 @@ from running import ROOT, commands, on_a_terminal
 import nbspam.tokens.tokenized as tokenized_module
 from nbspam.errors import ModelError
 from nbspam.store.lookup import Lookup
-from nbspam.store.writing import described_access, locked
-from nbspam.tokens.tokenized import RULES
+from nbspam.store.writing import describe_access, locked
+from nbspam.tokens.tokenized import TOKENIZER_VERSION
 
 SPAM = b"From: a@example.org\nSubject: prize\n\nwin a free prize now\n"
 
@@ -40,7 +40,10 @@ def test_a_model_of_one_class_is_an_error_or_unsure(nbspam, model, assert_senten
 
 # Older tokenizer rules
 
-SAYS = f"was made with tokenizer rules {RULES - 1}, and this program has {RULES}: "
+SAYS = (
+    f"was made with tokenizer rules {TOKENIZER_VERSION - 1}, and this program has"
+    f" {TOKENIZER_VERSION}: "
+)
 RULES_OF = b'"rules": %d}'
 
 
@@ -49,8 +52,10 @@ def older():
     """Return a function that gives a model the rules before, and some traits other names."""
 
     def change(model, *renamed):
-        raw = model.read_bytes().replace(RULES_OF % RULES, RULES_OF % (RULES - 1))
-        assert raw.count(RULES_OF % (RULES - 1)) == 1
+        raw = model.read_bytes().replace(
+            RULES_OF % TOKENIZER_VERSION, RULES_OF % (TOKENIZER_VERSION - 1)
+        )
+        assert raw.count(RULES_OF % (TOKENIZER_VERSION - 1)) == 1
         for name in renamed:
             head = b'"%s": {"ham"' % name.encode()
             assert raw.count(head) == 1
@@ -94,7 +99,7 @@ def test_a_model_that_is_replaced_by_an_older_one_meanwhile_learns_nothing(
     assert model.read_bytes() == before
 
 
-@pytest.mark.few(1)
+@pytest.mark.long
 @pytest.mark.parametrize("options", [(), ("--traits", "gaussian", "--scoring", "sum")])
 def test_traits_that_are_not_known_are_left_out(
     nbspam, make_model, older, sample, tmp_path, monkeypatch, options
@@ -114,7 +119,7 @@ def test_traits_that_are_not_known_are_left_out(
     older(old, "words", "hops")
     once = probabilities(table)
     with monkeypatch.context() as patched:
-        patched.setattr("nbspam.filter.BREAK_EVEN", -1e9)  # a table pays for any number
+        patched.setattr("nbspam.scoring.version.BREAK_EVEN", -1e9)  # a table pays for any number
         many = probabilities(table)
     assert once != full
     assert many == pytest.approx(once, abs=1e-9)
@@ -199,7 +204,7 @@ def sentence_on(path):
     "command",
     [
         *("classify -p", "classify --exit-code", "classify", "explain", "model info"),
-        *("model check", "model words free"),
+        "model check",
     ],
 )
 def test_it_is_one_sentence_and_a_message_passes_unchanged(shared, command, named):
@@ -241,11 +246,11 @@ def test_whose_a_file_is(tmp_path):
     path.touch()
     path.chmod(0o640)
     name = name_of(os.geteuid())
-    assert described_access(path) == f"it belongs to {name} and has mode 0640"
-    assert described_access(tmp_path / "none") == ""
+    assert describe_access(path) == f"it belongs to {name} and has mode 0640"
+    assert describe_access(tmp_path / "none") == ""
     if os.geteuid() == 0:
         os.chown(path, 4321, -1)
-        assert described_access(path).startswith("it belongs to number 4321 ")
+        assert describe_access(path).startswith("it belongs to number 4321 ")
 
 
 def test_click_does_not_look_whether_a_file_may_be_read():
@@ -253,3 +258,22 @@ def test_click_does_not_look_whether_a_file_may_be_read():
     paths = [param for param in every if isinstance(param.type, click.Path)]
     assert len(paths) > 10
     assert [p.name for p in paths if p.type.readable] == []
+
+
+def test_the_models_of_a_site_in_a_table(nbspam, tmp_path):
+    """A personal model that is read through a base is not said to be young."""
+    (tmp_path / "ham").write_bytes(SPAM.replace(b"prize", b"notes"))
+    (tmp_path / "spam").write_bytes(SPAM)
+    base, own = tmp_path / "base.json", tmp_path / "own.json"
+    sources = "--ham", tmp_path / "ham", "--spam", tmp_path / "spam"
+    assert nbspam("train", "-q", "-m", base, *sources).code == 0
+    add = "train", "--update", "-q", "-m", own, "--base", base, "--spam", tmp_path / "spam"
+    assert nbspam(*add).code == 0
+    heads, first, second = nbspam("model", "info", base, own).out.splitlines()
+    assert heads.split() == ["model", "bytes", "tokens", "rules", "learned"]
+    assert first.startswith(f"{base} ")
+    assert second.endswith("ham: 0, spam: 1")
+    for model, is_young in ((base, True), (own, False)):
+        assert ("until then it will often answer" in nbspam("model", "info", model).out) == is_young
+    lines = nbspam("model", "info", base, own, "--format", "json").out.splitlines()
+    assert [json.loads(line)["model"] for line in lines] == [str(base), str(own)]

@@ -7,10 +7,11 @@ from junk_mails import many
 from one_case import each
 
 import nbspam as library
-from nbspam.filter import classified, open_filter
+from nbspam.filter import open_filter
 from nbspam.reading.message import RawMessage
 from nbspam.reading.senders import SenderLists
 from nbspam.reading.source import Skips
+from nbspam.scoring.version import classify_messages
 from nbspam.workers import Processes
 
 CONFIG = """
@@ -90,10 +91,10 @@ def test_the_probability_stays_that_of_the_words(nbspam, listed, trained):
 def test_many_messages_get_the_same_in_other_processes(trained, start_method):
     senders = SenderLists(["@prize.example"], ["roz@example.org"], ["mx.example.net"])
     with open_filter(trained, senders=senders) as spam_filter:
-        spam_filter.prepare(1e9)  # the table of tokens
+        spam_filter.version.prepare(1e9)  # the table of tokens
         raws = [RawMessage(f"x:{i}", None, mail) for i, (mail, *_) in enumerate(VERDICTS * 30)]
-        where = Processes(2, alone=0, start_method=start_method)
-        found = [m.verdict for m in classified(raws, Skips(), where, spam_filter)]
+        where = Processes(2, serial_seconds=0, start_method=start_method)
+        found = [m.verdict for m in classify_messages(raws, Skips(), where, spam_filter.version)]
     assert [(v.verdict, v.reason) for v in found] == [row[1:] for row in VERDICTS] * 30
 
 
@@ -138,11 +139,15 @@ def test_eval_and_learning_have_no_lists(nbspam, listed, tmp_path):
 def test_three_classes(allowed, other):
     """Spam of an allowed sender is ham, or without that class what is most probable."""
     classes = [other, "promo", "spam"]
-    rows = [(label, f"Subject: {label}\n\n{label} {label}".encode()) for label in classes] * 20
+    rows = [
+        (label, f"Subject: {label}\n\n{label} {label} {i}".encode())
+        for i in range(20)
+        for label in classes
+    ]
     rows += [("promo", f"Subject: spam\n\nspam {i}".encode()) for i in range(9)]
     lists = {"allow" if allowed else "block": ["@example.org"], "trust_from": True}
     spam_filter = library.train(rows)
-    spam_filter._inner.senders = SenderLists(**lists)
+    spam_filter.version.senders = SenderLists(**lists)
     for label in classes:
         mail = f"From: a@example.org\nSubject: {label}\n\n{label} {label}".encode()
         verdict = spam_filter.classify(mail)
@@ -157,6 +162,6 @@ def test_three_classes(allowed, other):
 def test_without_a_spam_class_the_lists_change_nothing():
     rows = [(label, f"Subject: {label}\n\n{label}".encode()) for label in ("a", "b", "c")] * 20
     spam_filter = library.train(rows)
-    spam_filter._inner.senders = SenderLists((), ["@example.org"])
+    spam_filter.version.senders = SenderLists((), ["@example.org"])
     verdict = spam_filter.classify(b"From: a@example.org\nSubject: a\n\na")
     assert (verdict.verdict, verdict.reason) == ("a", None)

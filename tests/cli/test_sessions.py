@@ -37,7 +37,7 @@ from harmless_pages import assert_harmless
 from running import ROOT, run, run_raw, write_messages, write_three
 
 from nbspam import __version__
-from nbspam.tokens.tokenized import RULES
+from nbspam.tokens.tokenized import TOKENIZER_VERSION
 
 SESSIONS = ROOT / "tests" / "golden" / "cli" / "sessions"
 COMMAND = re.compile(
@@ -45,7 +45,9 @@ COMMAND = re.compile(
     r"(?: < (?P<source>\S+))?(?: > (?P<sink>\S+))?(?P<after> \| .*)?",
     re.S,
 )
-KNOWN_RULES = {str(RULES + i): f"${n}" for i, n in ((-1, "OLDER"), (0, "RULES"), (1, "NEWER"))}
+KNOWN_RULES = {
+    str(TOKENIZER_VERSION + i): f"${n}" for i, n in ((-1, "OLDER"), (0, "RULES"), (1, "NEWER"))
+}
 OF_RULES = re.compile(r"((?:rules['\"]?:?|this program has|older.json has|program's) )(\d+)")
 # Times that something took, and how versions of click quote and what they suggest.
 VARYING = re.compile(
@@ -64,7 +66,6 @@ NEARLY = re.compile(
     r'|(?<="bytes": )\d+|(?<="bytes_before": )\d+)'
 )
 STEP = re.compile(r"(\$ .*\n(?:> .*\n)*)((?:(?:  |! |\[).*\n)*)((?:\n|#.*\n)*)")
-pytestmark = pytest.mark.usefixtures("few_resamples")
 
 
 def sessions():
@@ -90,9 +91,13 @@ def shelf(tmp_path_factory):
     (folder / "alone").mkdir()
     for path in (ROOT / "nbspam", Path(click.__file__).parent):
         (folder / "alone" / path.name).symlink_to(path)
-    for name, rules in {"older": RULES - 1, "newer": RULES + 1, "first": 1}.items():
+    for name, rules in {
+        "older": TOKENIZER_VERSION - 1,
+        "newer": TOKENIZER_VERSION + 1,
+        "first": 1,
+    }.items():
         shutil.copy(folder / "model.json", folder / f"{name}.json")
-        change(folder / f"{name}.json", f'"rules": {RULES}}}', f'"rules": {rules}}}')
+        change(folder / f"{name}.json", f'"rules": {TOKENIZER_VERSION}}}', f'"rules": {rules}}}')
     return folder
 
 
@@ -106,7 +111,7 @@ def test_a_session(path, text, shelf, tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     (folder / "sample_data").symlink_to(ROOT / "sample_data")
     own = {"HOME": tmp_path / "home", "PWD": folder, "NBSPAM_MODEL": "model.json"}
-    own |= {"LOGNAME": "hal", "RULES": RULES}
+    own |= {"LOGNAME": "hal", "RULES": TOKENIZER_VERSION}
     own |= {"PYTHONWARNINGS": "error"}  # of that program
     own["VERSION"] = __version__
     for name, value in own.items():

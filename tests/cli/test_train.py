@@ -1,6 +1,7 @@
 """What `train` and the others that change a model do beyond a session: locks, pipes, processes."""
 
 import fcntl
+import gzip
 import os
 import stat
 import subprocess
@@ -9,16 +10,21 @@ import time
 
 import pytest
 from one_case import each
+from one_server import write_mailboxes
 
-from nbspam.cli.train import ClassSizes, expectation
+from nbspam.cli.learning_options import LabelTally
 from nbspam.errors import TrainingError
+from nbspam.evaluation.estimate import Estimate
+from nbspam.evaluation.messages import SuspectLabels
 from nbspam.evaluation.metrics import count_verdicts, left_out_rates
+from nbspam.filter import open_filter
 from nbspam.learning.update import PendingMessages
 from nbspam.names import rare_classes
-from nbspam.serving.teaching import LearnRequest, apply_requests
+from nbspam.reading.message import parse
+from nbspam.serving.teaching import Done, Lesson, apply_lessons
 from nbspam.store import writing
 from nbspam.store.writing import QUIET_WAIT
-from nbspam.tokens.tokenized import TokenizedMessage
+from nbspam.tokens.tokenized import TokenizedMessage, tokenize
 
 SPAM = b"Subject: prize\n\nwin a free prize\n"
 TEACH = ("train", "--update", "--spam", "-", "-m")
@@ -54,12 +60,31 @@ def test_which_classes_are_so_small_that_they_may_be_mistakes(sizes, small):
 def test_a_beginner_is_told_the_whole_number_of_messages(right):
     """100 times .29 is less than 29 in floating point."""
     counts = count_verdicts({("a", "a"): right, ("a", "b"): 100 - right}, None)
-    (found,) = expectation(left_out_rates(counts, counts), 3)
+    rates, texts = left_out_rates(counts, counts), dict.fromkeys("abc", 40)
+    (found,) = Estimate(rates, SuspectLabels(), [], texts).beginner_estimate(None)
     assert found == f"{right} in 100 new messages would be classified correctly"
 
 
+@each(
+    "marked, ham, texts, missed, lines",
+    [
+        (0, 150, 150, 5, ["fewer than 2 in 100 leg", "90 in 100 spam"]),
+        (0, 2000, 2000, 0, ["fewer than 1 in 100 leg", "more than 94 in 100 spam"]),
+        (0, 2000, 20, 0, ["fewer than 12 in 100 leg", "more than 94 in 100 spam"]),  # copies
+        (30, 1000, 1000, 1, ["fewer than 5 in 100 leg", "98 in 100 spam"]),
+    ],
+)
+def test_the_ham_that_may_be_lost_is_an_upper_bound(marked, ham, texts, missed, lines):
+    called = {("ham", "spam"): marked, ("ham", "ham"): ham - marked}
+    called |= {("spam", "unsure"): missed, ("spam", "spam"): 50 - missed}
+    counts = count_verdicts(called, "spam")
+    rates, n_texts = left_out_rates(counts, counts), {"ham": texts, "spam": 50}
+    found = Estimate(rates, SuspectLabels(), [], n_texts).beginner_estimate("spam")
+    assert [line.startswith(part) for line, part in zip(found, lines, strict=True)] == [True, True]
+
+
 def test_sources_of_many_messages_are_kept():
-    sizes, pending, ham = ClassSizes(), PendingMessages(), 2_500
+    sizes, pending, ham = LabelTally(), PendingMessages(), 2_500
     pending.add(
         sizes(
             TokenizedMessage(
@@ -69,7 +94,7 @@ def test_sources_of_many_messages_are_kept():
         )
     )
     with pytest.raises(TrainingError, match=r"^3 messages are in two") as error:
-        sizes.report_shared(*pending.shared(), quiet=True, strict=True)
+        sizes.note_shared_messages(*pending.messages_in_two_classes(), quiet=True, strict=True)
     named = "; ".join(f"t\udcff/{i} as ham and t\udcff/{i + ham} as spam" for i in range(3))
     assert f"({named})" in str(error.value)
     assert sizes.n_shared == 3
@@ -106,8 +131,11 @@ def test_every_command_keeps_the_mode_and_the_server_too(nbspam, shared):
     for command in (*COMMANDS, "the server"):
         before = shared.stat().st_ino
         if command == "the server":
-            requests = [LearnRequest(SPAM, is_spam=True)]
-            assert apply_requests(shared, requests, QUIET_WAIT) == ["learned"]
+            with open_filter(shared) as spam_filter:
+                wanted = spam_filter.version.wanted
+                lesson = Lesson(True, tokenize(parse(SPAM), digest=True, wanted=wanted))
+                done = apply_lessons(spam_filter, [lesson], QUIET_WAIT)
+            assert done == [Done("learned")]
         else:
             assert nbspam(*command.split()).code == 0, command
         after = shared.stat()
@@ -121,12 +149,12 @@ def test_every_command_keeps_the_mode_and_the_server_too(nbspam, shared):
 
 @pytest.mark.long
 def test_a_lock_that_stays_held(nbspam, shared, monkeypatch, assert_sentence):
-    before, acquired = shared.read_bytes(), writing._acquired
+    before, acquired = shared.read_bytes(), writing._acquire
 
     def soon(path, lock, wait):
         return acquired(path, lock, wait._replace(limit=0.05))
 
-    monkeypatch.setattr(writing, "_acquired", soon)
+    monkeypatch.setattr(writing, "_acquire", soon)
     for command in COMMANDS:
         with shared.with_name(".model.json.lock").open("r+") as holder:
             fcntl.flock(holder, fcntl.LOCK_EX)
@@ -154,7 +182,7 @@ def test_a_wait_is_told_and_then_it_is_learned(shared, quiet):
     assert process.returncode == 0
     assert shared.read_bytes() != before
     waiting = f"nbspam: {shared}: waiting for its lock {shared.parent}/.model.json"
-    assert quiet or said.startswith(waiting)
+    assert quiet or waiting in said
 
 
 @each(
@@ -163,11 +191,11 @@ def test_a_wait_is_told_and_then_it_is_learned(shared, quiet):
         (
             ("inbox", "junk"),
             "each of 'header:inbox' (in 50 of 50 ham, in 0 of 50 spam), 'header:junk' (in 0 of 50"
-            " ham, in 50 of 50 spam) alone tells ham from spam: they are not used,",
+            " ham, in 50 of 50 spam) separates ham from spam by itself: they are not used,",
         ),
         (
             ("", "junk one two three"),
-            "'header:three' (in 0 of 50 ham, in 50 of 50 spam), 1 more alone tells ham from spam",
+            "'header:three' (in 0 of 50 ham, in 50 of 50 spam), 1 more separates ham from spam",
         ),
         (("same", "same"), ""),
     ],
@@ -177,12 +205,14 @@ def test_words_that_alone_tell_the_classes_are_named(nbspam, tmp_path, marks, sa
         for number in range(50):
             mail = tmp_path / "mails" / name / str(number)
             mail.parent.mkdir(parents=True, exist_ok=True)
-            mail.write_text(f"Errors-To: x-errors {mark}\nMessage-ID: <{number}>\n\nhello {name}\n")
+            mail.write_text(
+                f"Errors-To: x-errors {mark}\nMessage-ID: <{name}{number}>\n\nhello {name}\n"
+            )
     source = tmp_path / "model.json", tmp_path / "mails"
     found = nbspam("train", "--replace", "-m", *source)
     assert found.code == 0
     assert says in found.err
-    assert ("alone" in found.err) is bool(says)
+    assert ("by itself" in found.err) is bool(says)
     assert nbspam("train", "-q", "--replace", "-m", *source).err == ""
 
 
@@ -201,8 +231,89 @@ def test_that_nothing_was_read_is_said(nbspam, model, monkeypatch, command, sour
     mbox = f"From a@example.org Mon Nov 23 10:00:00 2026\n{mail}\n".encode()
     model.with_name("in.mbox").write_bytes(mbox)
     arguments = *command.split(), *sources.split()
-    said = "no message is marked as read by its owner, so none was learned; leave out --seen to"
+    said = "no message is marked as read by its owner, so nothing was learned; leave out --seen to"
     assert said in nbspam(*arguments, "--seen", stdin=mbox).err
     assert said not in nbspam(*arguments, "--seen", "-q", stdin=mbox).err
     assert said not in nbspam(*arguments, stdin=mbox).err
     model.with_name("new.json").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("command", ["train", "eval"])
+def test_copies_of_mails_are_left_out_and_counted(nbspam, tmp_path, command):
+    """Two folders of one account hold the same mail; the same text may come often."""
+    texts = {"ham": "see you at lunch", "spam": "win a free prize"}
+    ham, spam = write_mailboxes(tmp_path, texts, 12)
+    model = ("-m", tmp_path / "model.json") * (command == "train")
+    folds = ("--folds", "2") * (command == "eval")
+    again = tmp_path / "again.mbox"
+    again.write_bytes(ham.read_bytes())
+    options = ("--ham", ham, "--ham", again, "--spam", spam)
+    done = nbspam(command, *model, *folds, *options)
+    assert "nbspam: 12 copies of mails that were read before are left out\n" in done.err
+    assert "24 messages" in done.out
+    replace = ("--replace",) * (command == "train")
+    assert nbspam(command, *model, *folds, *replace, "-q", *options).err == ""
+    if command == "eval":  # of mail as it comes each is judged
+        assert "35 messages" in nbspam("eval", "--online", *options).out
+
+
+def test_the_model_is_saved_though_nobody_reads_the_output(tmp_path, table):
+    model = tmp_path / "new.json"
+    command = [sys.executable, "-m", "nbspam", "train", "-m", model, table]
+    for more in ([], ["--update"]):
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run([*command, *more], stdout=write, stderr=subprocess.PIPE, check=False)
+        os.close(write)
+        assert (done.returncode, done.stderr) == (0, b"")
+    assert model.exists()
+
+
+NOBODY = """
+import os, pwd, sys
+def unknown(*args): raise KeyError("no passwd entry")
+pwd.getpwuid = pwd.getpwnam = unknown
+for name in ("HOME", "XDG_DATA_HOME", "NBSPAM_MODEL"):
+    os.environ.pop(name, None)
+sys.argv[0] = "nbspam"
+from nbspam.__main__ import main
+main()
+"""
+
+
+@each(
+    "command, code, said",
+    [
+        ("train -q -m new.json {table}", 0, b""),
+        ("eval -q --folds 2 {table}", 0, b""),
+        (
+            "train {table}",
+            2,
+            b"no home folder for the model; set NBSPAM_MODEL, or name the model with --model",
+        ),
+        (
+            "eval {table}",
+            2,
+            b"no home folder for the model; set NBSPAM_MODEL, or name the model with --model",
+        ),
+    ],
+)
+def test_a_user_without_a_home_names_the_model_where_one_is_needed(
+    command, code, said, tmp_path, table
+):
+    arguments = command.format(table=table).split()
+    program = [sys.executable, "-c", NOBODY, *arguments]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+
+
+def test_a_damaged_archive_is_called_so(nbspam, model):
+    nbspam(*TEACH, model, stdin=SPAM)
+    packed = gzip.compress(b"Subject: a\n\n" + os.urandom(9_000))
+    command = [sys.executable, "-m", "nbspam", "classify", "-m", model]
+    given = packed[: len(packed) // 2]
+    done = subprocess.run(command, input=given, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert b"(damaged archive: " in done.stderr
+    assert done.stderr.rstrip().endswith(b"; get a whole copy of it, or unpack it first")

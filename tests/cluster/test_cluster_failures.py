@@ -23,28 +23,27 @@ from nbspam.cli import program
 from nbspam.cluster import connection
 from nbspam.cluster.connection import ClusterError, cluster_at
 from nbspam.errors import ModelError
-from nbspam.workers import Passes
+from nbspam.workers import ProgressPasses
 
 PASSES = [
     "reading",
     "counting",
     "scoring",
-    "writing",
     "estimating the accuracy, each message left out",
 ]
 
 
-class Killing(Passes):
+class Killing(ProgressPasses):
     """Kills a worker in each pass, and starts another for the next."""
 
     def __init__(self, add, kill):
         self.add, self.kill, self.killed = add, kill, []
         self.doomed = add()
 
-    def begin(self, what, parts):
-        self.current = what
+    def start(self, title, parts):
+        self.current = title
 
-    def done(self, messages=0, size=0):
+    def advance(self, messages=0, size=0):
         if self.current not in self.killed:
             self.killed.append(self.current)
             self.kill(self.doomed)
@@ -75,6 +74,7 @@ def test_a_worker_killed_in_each_pass_changes_nothing(tmp_path, processes):
     check_killing(tmp_path, processes.address, Killing(processes.add_worker, kill))
 
 
+@pytest.mark.long
 def test_a_worker_that_leaves_in_each_pass_changes_nothing(tmp_path, threads):
     """What it kept is lost, and done again by another."""
 
@@ -122,7 +122,7 @@ def refused(*arguments):
 
 @pytest.mark.long
 def test_nobody_answers(tmp_path, table, monkeypatch):
-    monkeypatch.setattr(connection, "_CONNECTING", 1)
+    monkeypatch.setattr(connection, "_CONNECT_SECONDS", 1)
     model, before = old_model(tmp_path, table)
     said = refused("train", "-q", "--replace", "--dask", "tcp://127.0.0.1:9", "-m", model, table)
     assert said.startswith(
@@ -163,7 +163,7 @@ def test_a_scheduler_that_dies(processes, tmp_path, table):
     "line, other",
     [
         ("import nbspam; nbspam.__version__ = '0.0.7'\n", "has nbspam 0.0.7"),
-        ("import nbspam.tokens.tokenized as t; t.RULES = 999\n", "(rules 999)"),
+        ("import nbspam.tokens.tokenized as t; t.TOKENIZER_VERSION = 999\n", "(rules 999)"),
     ],
 )
 def test_a_worker_of_another_version_or_other_rules(processes, tmp_path, table, line, other):
@@ -211,16 +211,14 @@ def test_a_worker_without_the_file(processes, tmp_path, monkeypatch):
     """A relative name is another file where the worker runs: the workers are in `tmp_path`."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    (elsewhere / "here.tsv").write_text(ROWS)
+    for place in ("ham/1.eml", "spam/1.eml"):
+        (elsewhere / place).parent.mkdir()
+        (elsewhere / place).write_text("Subject: lunch\n\nsee you at noon\n")
     processes.add_worker()
-    command = "train", "-q", "--dask", processes.address, "-m", tmp_path / "m.json", "here.tsv"
+    command = "train", "-q", "--dask", processes.address, "-m", tmp_path / "m.json", "."
     said = sentence(nbspam(*command, cwd=elsewhere, env=processes.env))
-    assert said.startswith("nbspam: here.tsv: cannot be found (No such file or directory) on the")
-    assert "on the worker tcp://127.0.0.1:" in said
-    assert "put it where all machines find it under this name, or name it by a URL" in said
-    (tmp_path / "here.tsv").write_text("another file\n")
-    said = sentence(nbspam(*command, cwd=elsewhere, env=processes.env))
-    assert "here.tsv: is a different file (13 bytes, not" in said
+    assert said.startswith("nbspam: ham: no such folder on the worker tcp://127.0.0.1:")
+    assert said.endswith("; put it where all machines find it under this name\n")
 
 
 @pytest.mark.long

@@ -3,10 +3,9 @@
 from nbspam.display.page import ExplanationView, explanation_page
 from nbspam.reading.message import parse
 from nbspam.scoring.explanation import Explanation, Word
-from nbspam.scoring.highlights import highlighted
-from nbspam.scoring.rules import Score
-from nbspam.scoring.verdict import Verdict
-from nbspam.tokens.tokenized import Wanted, tokenize
+from nbspam.scoring.highlights import highlight
+from nbspam.scoring.verdict import Score, Verdict
+from nbspam.tokens.tokenized import TokenizerOutputs, tokenize
 
 HOSTILE = (
     b"Subject: =?utf-8?q?Free_prize_=3Cscript=3Ealert=281=29=3C/script=3E_=E2=80=AEgpj.exe?=\n"
@@ -23,9 +22,9 @@ SHARES |= {"lunch": -0.9, "host:shop.example": 0.6, "免費": 0.5}
 
 
 def hostile_excerpt():
-    excerpt = tokenize(parse(HOSTILE), wanted=Wanted(excerpt=2_000)).excerpt
+    excerpt = tokenize(parse(HOSTILE), wanted=TokenizerOutputs(excerpt=2_000)).excerpt
     assert excerpt is not None
-    return highlighted(excerpt, SHARES)
+    return highlight(excerpt, SHARES)
 
 
 def explanation():
@@ -38,12 +37,12 @@ HOSTILE_NAME = "<script>alert(4)</script>\x1b[31m\u202e"
 
 
 def page_of_hostile():
-    judged = Verdict(
+    verdict = Verdict(
         "spam", 0.9, 2.0, {"ham": 0.1, "spam": 0.9}, HOSTILE_NAME, None, explanation().score
     )
     found = explanation()
     view = ExplanationView(
-        judged,
+        verdict,
         found,
         "spam",
         hostile_excerpt(),
@@ -51,6 +50,5 @@ def page_of_hostile():
         [("calibration: any message", -1.2), ("sum: the log-odds", 2.0)],
         [(f"in {HOSTILE_NAME}", "of 2,500"), ("in spam", "of 2,500")],
         ["spam: “<b>” & co."],
-        [("nats", "the unit")],
     )
     return explanation_page(view, "1.2.3")

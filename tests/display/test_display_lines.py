@@ -9,15 +9,15 @@ from rich.cells import cell_len
 
 from nbspam.display.lines import (
     HARD_SPACE,
-    beginning,
     cell_width,
     excerpt_lines,
-    folded_sentence,
-    folded_text,
-    padded,
-    shortened,
+    fold_sentence,
+    fold_text,
+    pad_cells,
+    shorten,
+    truncated,
 )
-from nbspam.scoring.highlights import highlighted
+from nbspam.scoring.highlights import highlight
 from nbspam.tokens.tokenized import Excerpt, printable
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "display" / "hostile-80.txt"
@@ -29,7 +29,7 @@ def texts(excerpt, width=80, most=8, signs=True):
 
 
 def excerpt(text, **shares):
-    return highlighted(Excerpt("", "", text, len(text)), shares)
+    return highlight(Excerpt("", "", text, len(text)), shares)
 
 
 def test_signs_stand_around_what_decided_and_without_them_the_emphasis_is_in_the_pieces():
@@ -60,13 +60,13 @@ def test_a_long_text_ends_with_how_much_is_left_out_and_a_hard_space_is_not_brok
     lines = texts(excerpt("word " * 100), 40, 2)
     assert len(lines) == 3
     assert lines[-1].endswith("characters more)")
-    assert list(folded_text(f"one{HARD_SPACE}two three", 9)) == ["one two", "three"]
+    assert list(fold_text(f"one{HARD_SPACE}two three", 9)) == ["one two", "three"]
 
 
 @given(st.text(max_size=100), st.integers(4, 40), st.integers(0, 2))
 def test_folded_text_loses_nothing_but_blanks(text, width, indent):
     text = printable(text)
-    lines = list(folded_text("ab"[:indent] + text, width, indent))
+    lines = list(fold_text("ab"[:indent] + text, width, indent))
     assert "".join("".join(lines).split()) == "ab"[:indent] * bool(text) + "".join(text.split())
     assert all(cell_width(line) <= width for line in lines)
 
@@ -76,7 +76,7 @@ def test_folded_text_loses_nothing_but_blanks(text, width, indent):
     st.integers(5, 80),
 )
 def test_a_sentence_is_folded_between_whole_words(words, width):
-    first, *rest = folded_sentence(" ".join(words), width)
+    first, *rest = fold_sentence(" ".join(words), width)
     assert all(line[:2] == "  " and line[2] != " " for line in rest)
     assert " ".join([first, *(line[2:] for line in rest)]) == " ".join(words)
     assert all(cell_width(line) <= width or " " not in line.strip() for line in (first, *rest))
@@ -103,8 +103,8 @@ def test_they_are_as_many_as_rich_counts(text):
 
 @given(st.text(max_size=30), st.integers(1, 20))
 def test_a_shortened_text_fits(text, width):
-    found = shortened(text, width)
+    found = shorten(text, width)
     assert cell_width(found) <= width
     assert found == text or found.endswith("…")
-    assert cell_width(padded(found, width)) == width
-    assert text.startswith(beginning(text, width))
+    assert cell_width(pad_cells(found, width)) == width
+    assert text.startswith(truncated(text, width))

@@ -5,7 +5,7 @@ from pathlib import Path
 from excerpts import HOSTILE_NAME, page_of_hostile
 from harmless_pages import assert_harmless
 
-from nbspam.display.page import escaped, html_page
+from nbspam.display.page import escape, html_page
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "display"
 
@@ -35,10 +35,10 @@ def test_the_page_is_light_and_dark_fits_a_phone_and_has_names_that_are_no_text(
     page = html_page("title", [], "end")
     for part in ("color-scheme: light dark", "prefers-color-scheme: dark", 'name="viewport"'):
         assert part in page
-    assert html_page("\udc80", [escaped("a\udcffb")], "").isascii()
+    assert html_page("\udc80", [escape("a\udcffb")], "").isascii()
 
 
 def test_text_is_escaped():
-    assert escaped('<b a="\'">&') == "&lt;b a=&quot;&#39;&quot;&gt;&amp;"
-    assert escaped("one\ntwo") == "one\ntwo"
-    assert escaped("\x1b[31m\u202e") == "�[31m�"
+    assert escape('<b a="\'">&') == "&lt;b a=&quot;&#39;&quot;&gt;&amp;"
+    assert escape("one\ntwo") == "one\ntwo"
+    assert escape("\x1b[31m\u202e") == "�[31m�"

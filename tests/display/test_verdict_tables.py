@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from one_case import each
 
-from nbspam.display.tables import TableWriter, added_names, form_of, opened
+from nbspam.display.tables import TableWriter, added_names, open_output, table_format
 from nbspam.errors import ModelError, OptionError, TableError
 from nbspam.reading.columns import VERDICT_COLUMNS
 
@@ -37,40 +37,15 @@ def cells_of(data, form="csv"):
 
 @each("form", ["csv", "tsv"])
 def test_no_cell_of_a_table_is_a_formula_and_numbers_stay(form):
-    formulas = [
-        "=1+1",
-        "+cmd|' /C calc'!A0",
-        "-2+3",
-        "@SUM(1)",
-        "\t=1",
-        "\r=1",
-        "\n=1",
-        "=-1",
-        "- milk",
-    ]
-    kept = [
-        "",
-        "a=b",
-        "'",
-        "-1",
-        "-1.5",
-        "-1,5",
-        "+1.5e3",
-        "-inf",
-        "-12 %",
-        "+44 7911",
-        "-",
-        -1,
-        -0.5,
-        None,
-    ]
+    formulas = "=1+1|+cmd|-2+3|@SUM(1)|\t=1|\r=1|\n=1|=-1|- milk".split("|")
+    kept = [*"|a=b|'|-1|-1.5|-1,5|+1.5e3|-inf|-12 %|+44 7911|-".split("|"), -1, -0.5, None]
     rows = [[value, "="] for value in formulas + kept]
     header, *found = cells_of(written(form, *rows, names=("=a", "b")), form)
     assert header == ["'=a", "b", *ADDED]
     assert [row[0] for row in found[: len(formulas)]] == [f"'{value}" for value in formulas]
     assert [row[0] for row in found[len(formulas) :]] == ["" if v is None else str(v) for v in kept]
     assert {row[1] for row in found} == {"'="}
-    left = cells_of(written(form, *rows, names=("=a", "b"), keeps_formulas=True), form)
+    left = cells_of(written(form, *rows, names=("=a", "b"), keep_formulas=True), form)
     assert [row[0] for row in left[: 1 + len(formulas)]] == ["=a", *formulas]
 
 
@@ -95,17 +70,8 @@ def test_json_lines_have_the_objects_that_were_read_and_tables_a_cell_for_each_f
     }
     header, row = cells_of(written("csv", NESTED, names=(*TEXTS, "more", "is", "more.x")))
     assert header == ["id", "text", "more", "is", "more.x", *ADDED]
-    assert row == [
-        "7",
-        "a\r\nb\\ud800",
-        '{"x": [1, null]}',
-        "True",
-        "[1, null]",
-        "spam",
-        "0.75",
-        "-1.5",
-        "",
-    ]
+    cells = ["7", "a\r\nb\\ud800", '{"x": [1, null]}', "True", "[1, null]"]
+    assert row == [*cells, "spam", "0.75", "-1.5", ""]
 
 
 @each("form", ["csv", "tsv", "jsonl", "json"])
@@ -125,7 +91,7 @@ def test_names_that_a_table_has_are_numbered():
     assert added_names(["verdict", "log_odds_2"]) == [f"{name}_3" for name in VERDICT_COLUMNS]
     said = []
     [line] = written(
-        "jsonl", ["a", "b"], names=("verdict", "verdict"), say=said.append
+        "jsonl", ["a", "b"], names=("verdict", "verdict"), on_note=said.append
     ).splitlines()
     numbered = {f"{name}_3": value for name, value in ADDED.items()}
     assert json.loads(line) == {"verdict": "a", "verdict_2": "b", **numbered}
@@ -157,18 +123,8 @@ def test_no_field_of_a_late_object_is_lost():
 
 
 DAY = datetime.datetime(2026, 1, 2, 3, 4, 5)
-VALUES = [
-    "=1+1",
-    "#N/A",
-    "a\x00\ufffe",
-    3,
-    1 << 60,
-    True,
-    None,
-    DAY,
-    DAY.replace(tzinfo=datetime.UTC),
-    [1],
-]
+VALUES = ["=1+1", "#N/A", "a\x00\ufffe", 3, 1 << 60, True, None, DAY]
+VALUES += [DAY.replace(tzinfo=datetime.UTC), [1]]
 
 
 def test_a_workbook_has_texts_as_texts_and_numbers_as_numbers():
@@ -189,7 +145,7 @@ def test_what_a_sheet_cannot_hold_is_refused(monkeypatch):
         TableError, match="has 40,000 characters in a cell, and Excel holds 32,767; "
     ):
         written("xlsx", ["a" * 40_000], names=("a",))
-    monkeypatch.setattr("nbspam.display.tables._SHEET_ROWS", 1)
+    monkeypatch.setattr("nbspam.display.tables._MAX_ROWS", 1)
     with pytest.raises(
         TableError, match=r"has 2 rows, and Excel holds 1; write \.csv or \.parquet"
     ):
@@ -204,6 +160,10 @@ def test_parquet_keeps_types_and_mixed_columns_are_texts():
     assert found["n"] == [1, None, 1 << 60]
     assert found["when"] == [DAY, None, DAY]
     assert found["list"] == [[1], None, []]
+    assert str(parquet.read_schema(io.BytesIO(data)).field("reason").type) in (
+        "string",
+        "large_string",
+    )
     assert found["mixed"] == ["a", "2", None]
     assert found["probability"] == [0.75] * 3
 
@@ -212,24 +172,27 @@ def test_parquet_keeps_types_and_mixed_columns_are_texts():
 def test_other_endings_are_refused(tmp_path, name):
     start = re.escape(str(tmp_path / name))
     with pytest.raises(OptionError, match=rf"^{start}: .* ends in \.csv, .* or \.xlsx$"):
-        form_of(tmp_path / name)
+        table_format(tmp_path / name)
 
 
 def test_a_file_is_replaced_when_the_new_one_is_whole(tmp_path):
     path, link = tmp_path / "a.csv", tmp_path / "link.csv"
     path.write_text("old")
     link.symlink_to(path)
-    with pytest.raises(KeyboardInterrupt), opened(link) as file:
+    with pytest.raises(KeyboardInterrupt), open_output(link) as file:
         file.write(b"new")
         assert path.read_text() == "old"
         raise KeyboardInterrupt
     assert path.read_text() == "old"
-    with opened(link) as file:
+    with open_output(link) as file:
         file.write(b"new")
     assert (path.read_text(), link.is_symlink(), len([*tmp_path.iterdir()])) == ("new", True, 2)
-    with pytest.raises(ModelError, match="cannot be written"), opened(tmp_path / "no" / "a.csv"):
+    with (
+        pytest.raises(ModelError, match="cannot be written"),
+        open_output(tmp_path / "no" / "a.csv"),
+    ):
         pass
     device = Path(os.devnull)
-    with opened(device) as file:
+    with open_output(device) as file:
         file.write(b"new")
     assert not device.is_file()

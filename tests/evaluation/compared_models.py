@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from nbspam.evaluation.comparison import Compared, Difference, combinations
+from nbspam.evaluation.comparison import ComparedModel, Difference, combinations
 from nbspam.evaluation.metrics import ScoredMessages
 from nbspam.evaluation.results import Results
 from nbspam.learning.settings import TrainingSettings
@@ -20,7 +20,7 @@ def scored(right, log_odds=None):
 
 def compared(name, messages, difference=None):
     (combination,) = [c for c in combinations(GIVEN) if c.name == name]
-    return Compared(combination, Results(None, messages, None, 0), 1.0, difference)
+    return ComparedModel(combination, Results(None, messages, None), 1.0, difference)
 
 
 def difference(errors_p, roca_p=1.0, roca=0.1):

@@ -4,18 +4,17 @@ import math
 
 from nbspam.evaluation.results import Evaluation, Outcome
 from nbspam.scoring.explanation import Word
-from nbspam.scoring.rules import Score
-from nbspam.scoring.verdict import CutOffs, Verdict
+from nbspam.scoring.verdict import CutOffs, Score, Verdict
 
 TWO_CLASSES, THREE_CLASSES = ("ham", "spam"), ("a", "b", "c")
 
 
 def outcome_of(label, verdict, score, classes=TWO_CLASSES, source="file:1", words=()):
     probabilities = dict(zip(classes, score.probabilities, strict=True))
-    judged = Verdict(
+    verdict = Verdict(
         verdict, score.probability, score.log_odds, probabilities, source, label, score
     )
-    return Outcome(judged, tuple(words))
+    return Outcome(verdict, tuple(words))
 
 
 def outcome(label, verdict, *probabilities, classes=TWO_CLASSES, source="file:1", words=()):

@@ -13,15 +13,15 @@ from sklearn import metrics as sklearns
 
 from nbspam.evaluation import metrics
 from nbspam.evaluation.metrics import (
-    GENERAL,
+    ERRORS,
     LOG_LOSS_FLOOR,
     METRICS,
-    TRACK,
+    SCORES,
     VERDICTS,
     CalibrationBin,
     VerdictCounts,
-    one_minus_roca_pct,
-    sm_pct_at_hm,
+    roca,
+    sm_pct_at_hm_0_1,
     wilson,
 )
 
@@ -56,12 +56,15 @@ def intervals_of(found):
 
 
 def ranked(spam, log_odds):
-    """Return the sample that holds each message once."""
-    return next(metrics.samples(scored_messages(booleans(*spam), floats(*log_odds))))
+    return scored_messages(booleans(*spam), floats(*log_odds))
 
 
 def counts(tp, fp, fn, tn):
     return VerdictCounts(tp + fp + fn + tn, tp + tn, tp, fp, fn, tn)
+
+
+def counted(*cells):
+    return metrics.ScoredMessages.from_counts(counts(*cells), counts(*cells))
 
 
 # Against scikit-learn
@@ -73,8 +76,10 @@ def test_roca_and_the_figures_are_scikit_learns(evaluation):
     called, probability = log_odds > 0, 1 / (1 + np.exp(-log_odds))
     values = computed(spam, log_odds).values
     area = sklearns.roc_auc_score(spam, log_odds)
-    assert close(100 * (1 - area)) == one_minus_roca_pct(ranked(spam, log_odds))
+    assert close(100 * (1 - area)) == values["one_minus_roca_pct"]
     assert close(area) == values["auc"]
+    for places in metrics.placements(ranked(spam, log_odds)):
+        assert places.mean() == close(area)
     assert close(sklearns.matthews_corrcoef(spam, called)) == values["mcc"]
     expected = sklearns.log_loss(spam, probability, labels=[False, True])
     assert close(expected) == values["log_loss"]
@@ -100,7 +105,7 @@ def test_lam_is_the_logistic_average_and_counts_half_an_error_at_its_ends():
         (100, 100, 100, 100): 100 * 100.5 / 101,
         (0, 10, 5, 10): 100 * expected,
     }.items():
-        assert metrics.lam_pct(counts(spam - fn, fp, fn, ham - fp)) == close(percent)
+        assert metrics.lam_pct(counted(spam - fn, fp, fn, ham - fp)).value == close(percent)
 
 
 @each(
@@ -113,7 +118,7 @@ def test_lam_is_the_logistic_average_and_counts_half_an_error_at_its_ends():
 def test_matthews_of_an_empty_margin_is_nothing_and_of_many_messages_does_not_overflow(
     of, expected
 ):
-    assert metrics.matthews(counts(*of)) == close(expected)
+    assert metrics.mcc(counted(*of)).value == close(expected)
 
 
 @each(
@@ -125,7 +130,7 @@ def test_matthews_of_an_empty_margin_is_nothing_and_of_many_messages_does_not_ov
     ],
 )  # fmt: skip
 def test_roca_counts_pairs_ranked_wrongly_and_ties_half(spam, log_odds, expected):
-    assert close(expected) == one_minus_roca_pct(ranked(spam, log_odds))
+    assert close(expected) == roca(ranked(spam, log_odds))
 
 
 @each(
@@ -139,7 +144,7 @@ def test_roca_counts_pairs_ranked_wrongly_and_ties_half(spam, log_odds, expected
     ],
 )
 def test_sm_at_hm_misses_half_the_spam(spam, log_odds):
-    assert sm_pct_at_hm(ranked(spam, log_odds)) == 50
+    assert sm_pct_at_hm_0_1(ranked(spam, log_odds)).value == 50
 
 
 def test_few_messages_infinite_log_odds_and_sure_mistakes_have_finite_figures():
@@ -152,7 +157,7 @@ def test_few_messages_infinite_log_odds_and_sure_mistakes_have_finite_figures():
     assert found["one_minus_roca_pct"] == close(100 * 1.5 / 4)
 
 
-@each("page", ["json.md", "glossary.md", "research/which-naive-bayes.md"])
+@each("page", ["json.md", "evaluate.md", "research/which-naive-bayes.md"])
 def test_the_floor_of_the_log_loss_is_documented(page):
     text = (Path(__file__).parents[2] / "docs" / page).read_text(encoding="utf-8")
     assert f"below {LOG_LOSS_FLOOR:g} counts as {LOG_LOSS_FLOOR:g}" in text
@@ -174,7 +179,8 @@ def test_figures_of_one_class_alone(spam, undefined, values):
     found = computed(booleans(*[spam] * 3), (2 * spam - 1) * floats(1, 2, -1))
     undefined = UNDEFINED_WITHOUT_BOTH.union(undefined.split())
     assert undefined == {name for name, value in found.values.items() if value is None}
-    assert undefined == {name for name, ends in intervals_of(found).items() if ends is None}
+    ends = intervals_of(found)
+    assert undefined & ends.keys() == {name for name in ends if ends[name] is None}
     assert {key: found.values[key] for key in values} == close(values)
 
 
@@ -196,9 +202,9 @@ def random_evaluation():
 
 def test_each_interval_holds_its_figure_and_of_a_perfect_ranking_is_perfect():
     found = computed(*random_evaluation())
-    of_all = "accuracy precision recall sc_pct bh_pct sm_pct hm_pct log_loss brier".split()
-    assert intervals_of(found).keys() >= {*UNDEFINED_WITHOUT_BOTH, *of_all}
-    assert not {"messages_ci", "threshold_ci", "tp_ci"} & found.as_json().keys()
+    shares = "errors accuracy precision recall sc_pct bh_pct sm_pct hm_pct unsure_pct".split()
+    areas = "auc one_minus_roca_pct verdict_bh_pct verdict_sm_pct".split()
+    assert intervals_of(found).keys() == {*shares, *areas}
     for name, (low, high) in intervals_of(found).items():
         assert low <= found.values[name] <= high
         assert low < high
@@ -206,17 +212,28 @@ def test_each_interval_holds_its_figure_and_of_a_perfect_ranking_is_perfect():
     assert close((100 * low, 100 * high)) == intervals_of(found)["sc_pct"]
     assert close((100 - 100 * high, 100 - 100 * low)) == intervals_of(found)["sm_pct"]
     perfect = intervals_of(computed(booleans(*[0] * 20, *[1] * 20), np.linspace(-1, 1, 40)))
-    expected = {"one_minus_roca_pct": (0, 0), "sm_pct_at_hm_0_1": (0, 0), "mcc": (1, 1)}
-    assert {name: perfect[name] for name in expected} == expected
+    assert (perfect["auc"], perfect["one_minus_roca_pct"]) == ((1, 1), (0, 0))
+    assert computed(booleans(0, 0, 1), floats(1, 3, 2)).by_key["auc"].interval is None
 
 
-def test_intervals_are_the_same_every_time_and_the_seed_is_of_the_bootstrap_alone():
-    messages = scored_messages(*random_evaluation())
-    one, again, other = (metrics.figures(messages, seed) for seed in (0, 0, 1))
-    assert one == again == metrics.figures(messages)
-    assert one.values == other.values
-    assert intervals_of(one)["auc"] != intervals_of(other)["auc"]
-    assert intervals_of(one)["accuracy"] == intervals_of(other)["accuracy"]
+def test_the_interval_of_an_area_is_delongs_on_logits_and_near_a_bootstraps():
+    spam, log_odds = random_evaluation()
+    classes = log_odds[spam], log_odds[~spam]
+    wins = (classes[0][:, None] > classes[1]) + 0.5 * (classes[0][:, None] == classes[1])
+    area, variance = wins.mean(), 0
+    for axis in (0, 1):
+        places = wins.mean(axis=axis)
+        variance += places.var(ddof=1) / len(places)
+    logit, error = math.log(area / (1 - area)), variance**0.5 / area / (1 - area)
+    expected = [1 / (1 + math.exp(-logit - z * error)) for z in (-1.959964, 1.959964)]
+    found = computed(spam, log_odds).by_key["auc"].interval
+    assert found == pytest.approx(expected, rel=1e-6)
+    chance, drawn = np.random.default_rng(0), []
+    for _ in range(300):
+        rows = (chance.integers(len(scores), size=len(scores)) for scores in classes)
+        resampled = wins[np.ix_(*rows)]
+        drawn.append(resampled.mean())
+    assert found == pytest.approx(np.percentile(drawn, (2.5, 97.5)), abs=0.006)
 
 
 # The table
@@ -228,42 +245,22 @@ def test_the_figures_are_those_of_the_table_in_its_order_with_unique_names():
     found = computed(*random_evaluation())
     assert list(found.values) == [metric.key for metric in METRICS]
     assert len(found.values) == len(METRICS)
-    assert [row.name for row in found.rows(GENERAL, TRACK, VERDICTS)] == names
-    brief = [metric.name for metric in METRICS if metric.is_brief and metric.part != TRACK]
-    assert [row.name for row in found.rows(GENERAL, VERDICTS, brief=True)] == brief
-    without_ham = computed(booleans(1, 1, 1), floats(1, 2, -1)).rows(GENERAL, TRACK)
+    assert [row.name for row in found.rows(VERDICTS, ERRORS, SCORES)] == names
+    brief = [metric.name for metric in METRICS if metric.is_brief and metric.part != SCORES]
+    assert [row.name for row in found.rows(VERDICTS, ERRORS, brief=True)] == brief
+    without_ham = computed(booleans(1, 1, 1), floats(1, 2, -1)).rows(ERRORS, SCORES)
     expected = "errors accuracy precision recall log-loss Brier SC% calibration".split()
     assert [row.name for row in without_ham] == expected
 
 
 def test_a_share_has_its_counts():
     spam, log_odds = random_evaluation()
-    shown = {row.name: row.line for row in computed(spam, log_odds).rows(GENERAL, TRACK)}
+    shown = {row.name: row.line for row in computed(spam, log_odds).rows(ERRORS)}
     called = log_odds > 0
     assert shown["precision"] == f"{(called & spam).sum()} of {called.sum()} called spam are spam"
     assert shown["BH%"] == f"{(called & ~spam).sum()} of {(~spam).sum()} ham called spam"
     rates = metrics.left_out_rates(counts(3, 1, 1, 4), counts(3, 1, 1, 4))
-    assert next(rates.rows(GENERAL, TRACK)).sentence() == "correct 77.78 % (45.26 to 93.68)"
-
-
-def test_a_resample_is_the_same_metric_of_repeated_messages():
-    """Draw messages, repeat them as drawn, and compute the metric of those by themselves."""
-    spam, log_odds = random_evaluation()
-    order = np.argsort(log_odds, kind="stable")
-    spam, log_odds = spam[order], log_odds[order]
-    random = np.random.default_rng(0)
-    of_spam, of_ham = np.flatnonzero(spam), np.flatnonzero(~spam)
-    whole, *drawn = metrics.samples(scored_messages(spam, log_odds), 5)
-    assert whole.counts == scored_messages(spam, log_odds).counts
-    for sample in drawn:
-        rows = np.concatenate(
-            [of[random.integers(len(of), size=len(of))] for of in (of_spam, of_ham)]
-        )
-        repeated = computed(spam[rows], log_odds[rows]).values
-        assert one_minus_roca_pct(sample) == repeated["one_minus_roca_pct"]
-        assert sm_pct_at_hm(sample) == repeated["sm_pct_at_hm_0_1"]
-        assert metrics.matthews(sample.counts) == repeated["mcc"]
-        assert metrics.lam_pct(sample.counts) == repeated["lam_pct"]
+    assert next(rates.rows(ERRORS)).sentence() == "correct 77.78 % (45.26 to 93.68)"
 
 
 # From verdicts alone
@@ -284,7 +281,7 @@ def test_left_out_rates_are_the_figures_of_the_same_messages():
     assert rates.by_key == {key: whole[key] for key in keys}
     assert list(rates.as_json()) == [name for key in keys for name in (key, f"{key}_ci")]
     meanings = "correct", "spam caught", "ham blocked"
-    for row, meaning in zip(rates.rows(GENERAL, TRACK), meanings, strict=True):
+    for row, meaning in zip(rates.rows(ERRORS), meanings, strict=True):
         assert row.sentence() == f"{meaning} {row.percentage()}"
     unsure = (log_odds > 0) & (log_odds <= 2)
     by_hand = [np.mean(log_odds[~spam] > 2), np.mean(log_odds[spam] <= 2), np.mean(unsure)]
@@ -377,12 +374,3 @@ def test_wilson_is_scipys(of):
     assert wilson(0, of)[0] == 0
     assert wilson(of, of)[1] == 1
     assert wilson(0, 0) is None
-
-
-def test_intervals_of_a_mean_and_of_percentiles():
-    error = 1.959964 * (5 / 3) ** 0.5 / 2
-    found = metrics.mean_interval(floats(0, 1, 2, 3))
-    assert found == pytest.approx((1.5 - error, 1.5 + error), rel=1e-6)
-    assert metrics.mean_interval(floats(0, 0, 1))[0] == 0
-    assert metrics.mean_interval(floats(1)) is None
-    assert metrics.percentile_interval(range(1001)) == (25, 975)

@@ -13,11 +13,11 @@ from outcomes import CUT_OFFS, THREE, TWO, outcome
 
 from nbspam.evaluation.report import print_report, report_page
 from nbspam.evaluation.results import Evaluation, compute
-from nbspam.scoring.highlights import highlighted
+from nbspam.scoring.highlights import highlight
 from nbspam.tokens.tokenized import Excerpt
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "evaluation"
-SHOWN = highlighted(
+SHOWN = highlight(
     Excerpt("a prize", "Desk <a@b.example>", "free prize and lunch", 2_000),
     {"free": 1.0, "prize": 1.0, "lunch": -1.0, "subject:prize": 1.0},
 )
@@ -80,11 +80,13 @@ def test_a_terminal_of_eighty_columns_folds_nothing(monkeypatch, full):
 
 def test_a_page_is_harmless_and_has_its_curves_or_says_how_to_get_them(monkeypatch):
     results = compute(EVALUATIONS["mistakes"])
-    parsed = assert_harmless(report_page(results, 2, "nbspam eval <x>"))
-    assert len(parsed.sources) == 1
+    asked = [("command", "nbspam eval <x>")]
+    parsed = assert_harmless(report_page(results, 2, asked))
+    assert len(parsed.sources) == 4
+    assert "nbspam eval <x>" in parsed.text.partition("metric")[0]
     assert "lunch" in parsed.text
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    parsed = assert_harmless(report_page(results, 2, "nbspam eval <x>"))
+    parsed = assert_harmless(report_page(results, 2, asked))
     assert parsed.sources == []
     assert "drawing curves needs matplotlib; install it with:" in parsed.text
     assert "95 % interval" in parsed.text

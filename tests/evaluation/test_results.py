@@ -13,8 +13,8 @@ from nbspam.scoring.verdict import CutOffs
 
 
 def test_errors_are_counted_at_a_half_whatever_the_verdicts_are():
-    judged = (o.judged._replace(verdict="unsure") for o in TWO.outcomes)
-    outcomes = [o._replace(judged=v) for o, v in zip(TWO.outcomes, judged, strict=True)]
+    verdicts = (o.classification._replace(verdict="unsure") for o in TWO.outcomes)
+    outcomes = [o._replace(classification=v) for o, v in zip(TWO.outcomes, verdicts, strict=True)]
     cautious = TWO._replace(outcomes=outcomes, cut_offs=CutOffs(1, 0))
     found, other = compute(TWO), compute(cautious)
     for key in ("accuracy", "mcc", "sc_pct", "bh_pct", "sm_pct", "hm_pct", "lam_pct", "threshold"):
@@ -24,9 +24,9 @@ def test_errors_are_counted_at_a_half_whatever_the_verdicts_are():
 
 
 def test_even_odds_are_called_ham_and_the_unsure_of_three_classes_are_wrong():
-    even, judged = outcome("spam", "unsure", 0.5, 0.5), TWO.outcomes[0].judged
-    assert even.called == "ham"
-    assert Outcome(judged._replace(log_odds=1e-300, probability=0.5)).called == "spam"
+    even, verdict = outcome("spam", "unsure", 0.5, 0.5), TWO.outcomes[0].classification
+    assert even.assigned_class == "ham"
+    assert Outcome(verdict._replace(log_odds=1e-300, probability=0.5)).assigned_class == "spam"
     accuracy = compute(TWO).figures.values["accuracy"]
     assert accuracy == 0.75  # the spam that is unsure has a probability of 0.6
     classes = ("a", "b", "spam")

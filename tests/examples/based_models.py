@@ -4,9 +4,9 @@ import pytest
 from small_models import learn
 from whole_models import numbers_of
 
-from nbspam.learning.online import OnlineLearner
+from nbspam.learning.learner import Learner
 from nbspam.scoring import base
-from nbspam.tokens.tokenized import NO_NUMBERS
+from nbspam.tokens.tokenized import NO_EXTRAS
 
 
 def numbered_messages(messages, traits, first=0):
@@ -35,8 +35,8 @@ def no_counts(_):
 
 def taught_through(base, messages, traits="none", batch=1, first=100):
     """Return a learner that was taught messages through a base, from nothing, in batches."""
-    learner = OnlineLearner(base.first(), {}, base)
-    numbers = numbered_messages(messages, traits, first) or [NO_NUMBERS] * len(messages)
+    learner = Learner(base.empty_personal_model(), {}, base)
+    numbers = numbered_messages(messages, traits, first) or [NO_EXTRAS] * len(messages)
     for start in range(0, len(messages), batch):
         some = list(zip(messages, numbers, strict=True))[start : start + batch]
         for (label, tokens), own in some:

@@ -2,17 +2,16 @@
 
 from whole_models import ledger_of
 
-from nbspam.cli.train import leave_one_out_rates
+from nbspam.cli.progress import training_run
+from nbspam.evaluation.estimate import leave_one_out_rates
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import TrainingSettings
-from nbspam.learning.training import TrainingRun
-from nbspam.reading.cutting import Cutter
 from nbspam.reading.source import ReadingOptions, Skips
-from nbspam.reading.sources import any_kind, labelled, unlabelled
+from nbspam.reading.sources import read_labelled, read_messages, read_unlabelled
 from nbspam.store.lookup import Model
-from nbspam.store.model_file import put_model, write_model
-from nbspam.workers import PIECE, Executor, in_batches, tokenized
+from nbspam.store.model_file import replace_model, write_model
+from nbspam.workers import PIECE_LIMITS, Executor, ProgressPasses, batch_messages, tokenize_messages
 
 ROWS = "".join(
     f"{'spam' if i % 3 == 0 else 'ham'}\t{'win a prize' if i % 3 == 0 else 'see you at'}"
@@ -21,11 +20,15 @@ ROWS = "".join(
 )
 
 
-def messages(name, label, needs_labels, options, skips):
-    """Return the messages of a source, which `Cutter.pieces` cuts."""
-    if needs_labels:
-        return labelled(name, options, skips)
-    return unlabelled(name, label, options, skips) if label else any_kind(name, options, skips)
+def messages(name, label, require_labels, options, skips):
+    """Return the messages of a source."""
+    if require_labels:
+        return read_labelled(name, options, skips)
+    return (
+        read_unlabelled(name, label, options, skips)
+        if label
+        else read_messages(name, options, skips)
+    )
 
 
 def trained_alone(asked, path, settings=None, options=None, ledger=True):
@@ -35,7 +38,7 @@ def trained_alone(asked, path, settings=None, options=None, ledger=True):
     for each in asked:
         raws = messages(*each, options, skips)
         how = Executor(), True, settings.wanted
-        for message in tokenized(raws, skips, *how, skips_empty=True):
+        for message in tokenize_messages(raws, skips, *how, skip_empty=True):
             corpus.add(message)
     fitted = fit(corpus, corpus.labels, settings, corpus.channels(), corpus.traits())
     learned = ledger_of(corpus, fitted.metadata.settings.classes) if ledger else ()
@@ -49,12 +52,12 @@ def trained_on(
 ):
     """Train from pieces, write the model, and return what was skipped."""
     settings, skips = settings or TrainingSettings(), Skips()
-    cutter = Cutter(options or ReadingOptions(), size)
-    with TrainingRun(where, settings, passes) as run:
-        pieces = (piece for each in asked for piece in cutter.pieces(*each))
-        run.read(in_batches(pieces, PIECE[0], size), skips)
-        run.count()
-        run.fit()
-        put_model(path, lambda file: run.write(file, ledger))
-        leave_one_out_rates(run)
+    options = options or ReadingOptions()
+    run = training_run(where, settings, passes or ProgressPasses())
+    raws = (raw for each in asked for raw in messages(*each, options, skips))
+    run.read(batch_messages(raws, PIECE_LIMITS[0], size), skips)
+    run.count()
+    run.fit()
+    replace_model(path, lambda file: run.write(file, ledger))
+    leave_one_out_rates(run)
     return skips.count, skips.named

@@ -18,7 +18,7 @@ from nbspam.learning.update import PendingMessages, learn
 from nbspam.store.lookup import Model
 from nbspam.store.model_file import write_model
 from nbspam.tokens.kinds import TEXT, TRAITS, channel_of
-from nbspam.tokens.tokenized import Numbers, TokenizedMessage
+from nbspam.tokens.tokenized import TokenExtras, TokenizedMessage
 
 TWO, THREE = ("ham", "spam"), ("ham", "promo", "spam")
 TOKEN_MODELS = tuple(name for name in EVENT_MODELS if name != "none")
@@ -60,7 +60,7 @@ def message(label, times, traits=(), number=0) -> TokenizedMessage:
     Tokens of the header count once, as `tokens/tokenized.py` has it.
     """
     repeated = {token: n for token, n in times.items() if n > 1 and channel_of(token) == TEXT}
-    numbers = Numbers(repeated, tuple(traits))
+    numbers = TokenExtras(repeated, tuple(traits))
     return TokenizedMessage("-", label, sorted(times), f"{number:032x}", numbers=numbers)
 
 

@@ -8,10 +8,12 @@ from html.parser import HTMLParser
 HARMLESS = {
     *("html head meta title style body footer p h1 h2 h3 div dl dt dd span mark small").split(),
     *("table tr th td bdi code img").split(),
+    *("svg rect figure figcaption").split(),
 }
 # None of them names anything to load, to run or to go to; an image is within the page.
 ATTRIBUTES = {
     *("lang charset http-equiv content name class dir title alt src").split(),
+    *("data-head viewbox preserveaspectratio x width height").split(),
 }
 
 

@@ -22,7 +22,7 @@ def make_model(path):
     ham = "lunch at noon today", "see you at the meeting", "the meeting notes are here, love"
     pairs = ("spam", spam), ("ham", ham)
     nbspam.train(
-        [(label, f"{texts[i % 3]} {i}") for i in range(40) for label, texts in pairs]
+        [(label, f"{texts[i % 3]} {i}") for i in range(400) for label, texts in pairs]
     ).save(path)
     return path
 
@@ -159,4 +159,4 @@ def command(pid):
 
 def workers_of(pid):
     """Return the numbers of the processes that read messages for a server."""
-    return [child for child in children(pid) if b"run_worker" in command(child)]
+    return children(pid)

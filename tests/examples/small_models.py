@@ -20,7 +20,7 @@ from nbspam.scoring.classifier import Classifier
 from nbspam.store.lookup import Model
 from nbspam.store.metadata import Metadata
 from nbspam.store.model_file import write_model
-from nbspam.tokens.tokenized import NO_NUMBERS, TokenizedMessage
+from nbspam.tokens.tokenized import NO_EXTRAS, TokenizedMessage
 
 
 def with_settings(metadata: Metadata, **changes) -> Metadata:
@@ -73,7 +73,7 @@ def learn(messages=MESSAGES, numbers=None, **chosen) -> Learned:
     settings = TrainingSettings(**{"scoring": "sum", "traits": "none"} | chosen)
     corpus = Corpus(settings.wanted)
     for i, (label, tokens) in enumerate(messages):
-        own = NO_NUMBERS if numbers is None else numbers[i]
+        own = NO_EXTRAS if numbers is None else numbers[i]
         corpus.add(TokenizedMessage("", label, list(tokens), numbers=own))
     channels, traits = corpus.channels(), corpus.traits()
     return Learned(corpus, fit(corpus.presence(), corpus.labels, settings, channels, traits))

@@ -6,14 +6,13 @@ from collections import Counter
 from hypothesis import strategies as st
 from small_models import with_learned
 
-from nbspam.learning.online import OnlineLearner
 from nbspam.learning.settings import TrainingSettings, empty_metadata
-from nbspam.learning.update import PendingMessages
+from nbspam.learning.update import Learner, PendingMessages
 from nbspam.store.lookup import Model
 from nbspam.store.metadata import EVIDENCE, Metadata
 from nbspam.store.model_file import write_model
 from nbspam.tokens.kinds import TRAITS
-from nbspam.tokens.tokenized import Numbers, TokenizedMessage, Wanted, digest_of
+from nbspam.tokens.tokenized import TokenExtras, TokenizedMessage, TokenizerOutputs, digest_of
 
 TWO, THREE = ("ham", "spam"), ("ham", "promo", "spam")
 
@@ -24,7 +23,7 @@ def taught(messages, classes=TWO, scoring=EVIDENCE, **chosen):
     One class may be enough, or none.
     """
     metadata = empty_metadata(classes, "spam", TrainingSettings(scoring=scoring, **chosen))
-    learner = OnlineLearner(metadata, {})
+    learner = Learner(metadata, {})
     learned: dict[str, Counter] = {}
     for label, tokens, number in messages:
         learner.learn(label, tokens, numbers_of(number))
@@ -45,7 +44,7 @@ def ledger_of(corpus, classes):
 def numbers_of(number):
     """Return traits for the message of this number; few values, so that messages share them."""
     chance = random.Random(number)
-    return Numbers(traits=tuple(chance.randrange(5) for _ in TRAITS))
+    return TokenExtras(traits=tuple(chance.randrange(5) for _ in TRAITS))
 
 
 def numbered(classes=TWO, most=8, tokens="abcdefgh"):
@@ -70,7 +69,7 @@ def message(label, *tokens, number=0, traits_of=None):
 
 def pending(messages):
     """Return messages that wait to be learned into a model with traits."""
-    found = PendingMessages(Wanted(traits=True))
+    found = PendingMessages(TokenizerOutputs(traits=True))
     found.add(messages)
     return found
 

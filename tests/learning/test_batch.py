@@ -10,8 +10,9 @@ from one_case import each
 from small_models import ALPHAS, MESSAGES, PRIORS, SCORINGS, learn
 from whole_models import without_calibration
 
-from nbspam.bayes.calibration import INPUT_DECIMALS, inputs, untrained_calibrations
+from nbspam.bayes.calibration import INPUT_DECIMALS, inputs, prior_calibrations
 from nbspam.errors import TrainingError
+from nbspam.learning import batch
 from nbspam.learning.batch import fit, token_counts
 from nbspam.learning.corpus import Corpus
 from nbspam.learning.settings import CLASSES_LIMIT, TrainingSettings, class_names
@@ -19,12 +20,12 @@ from nbspam.tokens.tokenized import TokenizedMessage
 
 
 def scores_of(learned):
-    vocabulary, score = learned.corpus.vocabulary, learned.classifier.score
-    return [score(learned.corpus.message(i, vocabulary).tokens) for i in range(len(learned.corpus))]
+    score = learned.classifier.score
+    return [score(learned.corpus.message(i).tokens) for i in range(len(learned.corpus))]
 
 
 def left_out_scores(learned):
-    return list(learned.fit.left_out_scores(learned.corpus.presence()))
+    return list(learned.fit.left_out_scores())
 
 
 @given(labelled_mails(per_class=2), ALPHAS, PRIORS)
@@ -32,16 +33,17 @@ def test_left_out_scores_of_evidence_follow_from_the_left_out_evidence(messages,
     """Number of messages, hosts and calibrations are those of the whole model."""
     learned = learn(messages, alpha=alpha, prior=prior, scoring="evidence")
     actual, rule = left_out_scores(learned), learned.classifier.rule
-    assert [rule.score_of(score.evidences, score.text) for score in actual] == actual
+    assert [rule.score_of(s.evidences, s.text, s.doubt) for s in actual] == actual
 
 
 @each("scoring", SCORINGS)
-def test_left_out_scores_come_alike_from_a_matrix_in_pieces(scoring):
+def test_left_out_scores_come_alike_from_a_matrix_in_blocks(scoring, monkeypatch):
+    monkeypatch.setattr(batch, "BLOCK", 50)
     learned = learn(many_mails(60, 3), scoring=scoring)
     corpus, chosen = learned.corpus, TrainingSettings(scoring=scoring, traits="none")
     again = fit(corpus, corpus.labels, chosen, corpus.channels())
     assert again.metadata == learned.fit.metadata
-    assert_scores_agree(left_out_scores(learned), list(again.left_out_scores(corpus)))
+    assert_scores_agree(left_out_scores(learned), list(again.left_out_scores()))
 
 
 @each("scoring", SCORINGS)
@@ -55,7 +57,7 @@ def test_a_column_that_training_never_filled_says_nothing(scoring):
     chosen = TrainingSettings(scoring=scoring, traits="none")
     found = fit(presence, wider.labels[:5], chosen, wider.channels())
     assert dict(token_counts(wider.vocabulary, found.counts)) == learned.counts
-    assert_scores_agree(left_out_scores(learned), list(found.left_out_scores(presence)))
+    assert_scores_agree(left_out_scores(learned), list(found.left_out_scores()))
     assert found.metadata == learned.fit.metadata
     assert learned.fit.metadata.n_tokens == found.metadata.n_tokens
 
@@ -84,7 +86,7 @@ def test_without_channels_all_is_text():
     learned = learn(many_mails(40))
     presence = learned.corpus.presence()
     found = fit(presence, learned.corpus.labels, TrainingSettings())
-    (score, *_) = found.left_out_scores(presence)
+    (score, *_) = found.left_out_scores()
     assert (score.trust, score.evidences[0].header.n) == (0, 0)
     assert 0 < score.known <= score.text == presence[[0]].nnz
     assert found.metadata.learned.host_rows == {}
@@ -98,7 +100,7 @@ def test_the_ranges_are_those_of_the_features_each_message_left_out():
         ends = np.stack([x.min(0), x.max(0)])[:, 1:].T.round(INPUT_DECIMALS)
         np.testing.assert_array_equal(calibration.ranges, ends)
     assert learn(many_mails(60)).fit.metadata.learned.calibrations == (
-        untrained_calibrations(with_traits=False),
+        prior_calibrations(with_traits=False),
     )
 
 
@@ -138,15 +140,31 @@ def test_the_names_of_the_classes_and_of_the_positive_one(labels, named, classes
     [
         ([], None, "no message"),
         (["spam"], None, "only the class 'spam'"),
-        (["a", "b"], None, "say which class is spam"),
+        (["a", "b"], None, "name the spam class"),
         (["ham", "spam"], "junk", "no message is labelled 'junk'"),
         (
             [f"text {i}" for i in range(CLASSES_LIMIT + 1)],
             None,
-            r"101 different labels.*; name the label column$",
+            r"101 different labels.*; name the label column \(--label-column\)$",
         ),
     ],
 )
 def test_labels_that_make_no_model_are_refused(labels, positive, part):
     with pytest.raises(TrainingError, match=part):
         class_names(labels, positive)
+
+
+def test_the_last_message_of_a_class_leaves_an_impossible_class_but_with_a_fixed_prior():
+    messages = [("ham", {"a"}), ("ham", {"a", "b"}), ("spam", {"b"})]
+    *_, last = left_out_scores(learn(messages, alpha=0.5))
+    assert last.log_scores[1] == -np.inf
+    *_, last = left_out_scores(learn(messages, alpha=0.5, prior=0.3))
+    assert np.isfinite(last.log_scores).all()
+
+
+def test_a_token_in_all_messages_of_a_class_can_be_left_out_of_it():
+    """Its count is then above the number of messages that are left, unless it goes down, too."""
+    messages = [("ham", {"a", "x"}), ("ham", {"a"}), ("spam", {"a", "b"}), ("spam", {"a"})]
+    for i, score in enumerate(left_out_scores(learn(messages))):
+        again = learn(messages[:i] + messages[i + 1 :])
+        assert score.log_odds == pytest.approx(again.classifier.score(messages[i][1]).log_odds)

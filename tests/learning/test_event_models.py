@@ -26,7 +26,7 @@ import nbspam
 from nbspam.bayes import calibration
 from nbspam.bayes.trait_model import ClassDensity, Variances
 from nbspam.learning.corpus import Corpus
-from nbspam.learning.online import OnlineLearner
+from nbspam.learning.learner import Learner
 from nbspam.learning.settings import empty_metadata
 from nbspam.reading.message import parse_text
 from nbspam.tokens.kinds import NAMES
@@ -160,7 +160,7 @@ def test_tokens_and_traits_are_multiplied(event_model, messages, alpha, smoothin
 def assert_left_out_is_retrained(messages, chosen, which=None):
     """Hold the scores of messages left out to those of a model of all the others."""
     learned = learn_counted(messages, chosen)
-    left_out = list(learned.fit.left_out_scores(learned.corpus))
+    left_out = list(learned.fit.left_out_scores())
     which = range(len(messages)) if which is None else which
     retrained = [
         learn_counted(messages[:i] + messages[i + 1 :], chosen).classifier.score(
@@ -198,15 +198,14 @@ def half_in_doubt(one):
 def test_what_is_in_doubt_never_speaks_for_ham():
     texts = [("spam", f"win a prize w{i}") for i in range(30)]
     texts += [("ham", f"lunch at noon w{i + 20}") for i in range(30)]
-    classifier = nbspam.train(texts)._inner.classifier
+    classifier = nbspam.train(texts).version.classifier
     messages = [half_in_doubt(tokenize(parse_text(text))) for _, text in texts]
     corpus = Corpus()
     for one in messages:
         corpus.add(one)
-    vocabulary = corpus.vocabulary
     some = 0
     for i, one in enumerate(messages):
-        assert corpus.message(i, vocabulary).numbers == one.numbers
+        assert corpus.message(i).numbers == one.numbers
         unheard = classifier.hidden_ham_tokens(one.numbers)
         some += bool(unheard)
         rows = classifier.counts(unheard).values()
@@ -217,6 +216,7 @@ def test_what_is_in_doubt_never_speaks_for_ham():
     assert some > 20
 
 
+@pytest.mark.long
 @by_combination
 def test_left_out_is_retrained_on_longer_messages(kind, scoring):
     for classes in (TWO, THREE):
@@ -244,7 +244,7 @@ def test_learning_one_by_one_in_any_order_counts_as_learning_all_at_once(
     learned = learn_counted(messages, chosen)
     expected = learned.fit.metadata
     empty = empty_metadata(expected.settings.classes, expected.settings.positive, chosen)
-    learner = OnlineLearner(empty, {})
+    learner = Learner(empty, {})
     mixed = messages[:]
     chance.shuffle(mixed)
     for one in mixed:
@@ -273,13 +273,15 @@ def test_a_message_refines_by_the_evidence_that_it_had_before(kind):
     ]
     learned = learn_counted(messages[:20], settings_of(kind, "evidence"))
     metadata = learned.fit.metadata
-    before, after = (OnlineLearner(metadata, dict(learned.counts)) for _ in range(2))
+    before, after = (Learner(metadata, dict(learned.counts)) for _ in range(2))
     for one in messages[20:]:
         known = before.classifier().known_words(one.tokens, one.numbers)
         rule, k = before.classifier().rule, TWO.index(one.label)
         calibrations = after.metadata.learned.calibrations
-        lesson = rule.lesson(calibrations, known, k, "")
-        expected = calibration.relearned(metadata.settings.scales, (1,), calibrations, lesson)
+        lesson = rule.calibration_lesson(calibrations, known, k, "")
+        expected = calibration.replay_lesson(
+            metadata.settings.calibration_specs, (1,), calibrations, lesson
+        )
         before.learn(one.label, one.tokens, one.numbers)
         after.learn(one.label, one.tokens, one.numbers)
         after.refine(one.label, one.tokens, one.numbers)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from nbspam.learning.update import Change, forget
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
-from nbspam.store.lookup import Lookup, disagreements, read_model
+from nbspam.store.lookup import Lookup, find_inconsistencies, read_model
 
 BEGUN = [
     message(label, {"a": 2, "b": 1, f"w{i}": 3, "by:mx": 1}, numbers_of(7_654_321 * i), 900 + i)
@@ -43,7 +43,7 @@ def lines_but_calibration(path):
 
 def is_whole(path):
     """Hold a model to what `model check` recomputes, and traits to the number of messages."""
-    return disagreements(path)[1] == []
+    return find_inconsistencies(path)[1] == []
 
 
 @pytest.fixture(scope="module")

@@ -81,9 +81,10 @@ def has_avx512():
     return cpuinfo.exists() and "avx512f" in cpuinfo.read_text()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kernels", "lessons", "every"),
-    [(KERNELS[:2], 20, 3), pytest.param(KERNELS, 60, 1, marks=pytest.mark.long)],
+    [(KERNELS[:2], 20, 3), (KERNELS, 60, 1)],
     ids=["two", "all"],
 )
 def test_the_same_bytes_with_any_kernels(kernels, lessons, every, tmp_path):

@@ -10,9 +10,9 @@ from small_models import SCORINGS, refused
 from whole_models import THREE, TWO, numbered, save, taught
 
 from nbspam.errors import OptionError
-from nbspam.learning.update import set_cut_offs
+from nbspam.learning.pruning import set_cut_offs
 from nbspam.scoring.verdict import CutOffs
-from nbspam.store.lookup import Lookup, disagreements, read_model
+from nbspam.store.lookup import Lookup, find_inconsistencies, read_model
 
 CUT_OFFS = st.tuples(st.floats(0, 1), st.floats(0, 1)).map(lambda two: CutOffs(max(two), min(two)))
 
@@ -44,20 +44,20 @@ def test_only_the_cut_offs_change(tmp_path_factory, model, wanted):
         assert set_cut_offs(path, lambda metadata, chosen=cut_offs: chosen) == cut_offs
         assert others(path) == rest
         with Lookup(path) as lookup:
-            assert CutOffs.of_model(lookup.metadata) == cut_offs
-        expected = model._replace(metadata=cut_offs.stored_in(model.metadata))
-        assert disagreements(path) == (expected, [])
+            assert CutOffs.from_model(lookup.metadata) == cut_offs
+        expected = model._replace(metadata=cut_offs.applied_to(model.metadata))
+        assert find_inconsistencies(path) == (expected, [])
     set_cut_offs(path, lambda metadata: CutOffs())
     assert path.read_bytes() == before
 
 
 def test_the_new_cut_offs_may_follow_from_the_old_and_what_is_refused_changes_nothing(path):
-    set_cut_offs(path, lambda metadata: CutOffs.of_model(metadata).changed(spam=0.99))
-    found = set_cut_offs(path, lambda metadata: CutOffs.of_model(metadata).changed(ham=0.25))
-    assert found == (0.99, 0.25) == CutOffs.of_model(read_model(path).metadata)
+    set_cut_offs(path, lambda metadata: CutOffs.from_model(metadata).overridden(spam=0.99))
+    found = set_cut_offs(path, lambda metadata: CutOffs.from_model(metadata).overridden(ham=0.25))
+    assert found == CutOffs(0.99, 0.25) == CutOffs.from_model(read_model(path).metadata)
     before = path.stat()
     with pytest.raises(OptionError, match="is above the spam cut-off"):
-        set_cut_offs(path, lambda metadata: CutOffs.of_model(metadata).changed(ham=0.995))
+        set_cut_offs(path, lambda metadata: CutOffs.from_model(metadata).overridden(ham=0.995))
     after = path.stat()
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 

@@ -3,7 +3,7 @@ import math
 import pytest
 from one_case import each
 
-from nbspam.bayes.calibration import untrained_calibrations
+from nbspam.bayes.calibration import prior_calibrations
 from nbspam.bayes.trait_model import Variances
 from nbspam.errors import OptionError
 from nbspam.learning.settings import TrainingSettings, empty_metadata
@@ -94,8 +94,8 @@ def test_a_model_that_has_learned_nothing(classes, traits):
     assert (settings.spam_cutoff, settings.ham_cutoff) == (0.9, 0.5)
     assert learned.messages == (0,) * n
     assert len(learned.calibrations) == len(settings.scored_classes)
-    assert set(learned.calibrations) == {untrained_calibrations(with_traits=traits is None)}
+    assert set(learned.calibrations) == {prior_calibrations(with_traits=traits is None)}
     assert learned.trait_histograms == (({},) * n,) * (len(TRAITS) if traits is None else 0)
     assert (learned.host_rows, metadata.host_trust) == ({}, (0, 0))
     assert metadata.n_tokens == 0
-    assert metadata.is_one_sided
+    assert metadata.lacks_two_classes

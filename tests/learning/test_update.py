@@ -16,7 +16,7 @@ from nbspam.errors import ModelError, TrainingError
 from nbspam.learning import update
 from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, PendingMessages, forget, learn, moves
-from nbspam.store.lookup import Lookup, Model, disagreements, read_model
+from nbspam.store.lookup import Lookup, Model, find_inconsistencies, read_model
 from nbspam.store.metadata import with_counts
 from nbspam.store.model_file import write_model
 from nbspam.tokens.tokenized import TokenizedMessage
@@ -38,7 +38,7 @@ def calibrations(path):
 
 def assert_whole(path):
     """Hold a model to what `model check` recomputes, and its ledger to its messages."""
-    model, wrong = disagreements(path)
+    model, wrong = find_inconsistencies(path)
     assert wrong == []
     metadata = model.metadata
     assert with_counts(metadata, model.counts) == metadata
@@ -155,11 +155,11 @@ def test_of_known_messages_no_tokens_are_kept(model, monkeypatch):
     pending = PendingMessages(WANTED)
     new = [message(SPAM, "new", number=i) for i in range(10, 15)]
     pending.add([*BASE, new[0], BASE[0], BASE[1]], model)
-    assert pending.found.total() == 8
+    assert pending.occurrences.total() == 8
     # Two are found once more than they were learned.
     kept = [one.digest for one in pending.corpus.messages()]
     assert sorted(kept) == sorted(one.digest for one in (new[0], *BASE[:2]))
-    monkeypatch.setattr(update, "LOOKED_UP", 2)  # looked up together
+    monkeypatch.setattr(update, "LOOKUP_GROUP", 2)  # looked up together
     assert teach(model, [*BASE, *new]) == Change(learned=5, unchanged=5)
     assert forget(model, [*new, *new]) == Change(forgotten=5, unchanged=5)
     # A pruned token is no hindrance.
@@ -186,7 +186,7 @@ def test_memory_does_not_grow_with_what_is_known(path):
         kept, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert (pending.found.total(), len(pending.corpus)) == (n, 0)
+    assert (pending.occurrences.total(), len(pending.corpus)) == (n, 0)
     tokens = n * 30 * 60  # bytes at the least, were they all kept
     assert kept < tokens / 4
     assert peak < tokens

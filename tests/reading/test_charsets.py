@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.reading.charsets import decode, decode_base64, decode_transfer, decode_uu, is_identity
+from nbspam.reading.charsets import (
+    codec_of,
+    decode,
+    decode_base64,
+    decode_transfer,
+    decode_uu,
+    is_identity,
+)
 
 CHARSETS = st.one_of(
     st.sampled_from(
@@ -31,6 +38,61 @@ def test_charsets_by_any_name_that_python_knows(name):
     data = "é" if codecs.lookup(name).name in ("utf-8", "iso8859-1", "iso8859-15") else "я"
     data = "ă" if "mac" in name else "Ω" if name == "cp737" else data
     assert decode(data.encode(name), name) == data
+
+
+@each("labels, codec", golden_table("reading/charsets.table", 2))
+def test_charsets_by_the_labels_of_the_encoding_standard(labels, codec):
+    for label in labels.split():
+        for name in (label, label.upper(), f" {label} ", f"'{label}'"):
+            assert codec_of(name) in (codec, *(["utf_16_le"] if codec == "utf_16" else []))
+
+
+@each(
+    "name, codec, word",
+    [
+        ("iso-8859-8-i", "iso8859-8", "פרס"),
+        ("iso-8859-1", "cp1252", "“now”"),
+        ("iso-8859-9", "cp1254", "“şimdi”"),
+        ("windows-874", "cp874", "รางวัล"),
+        ("gb2312", "gb18030", "免费㐀"),
+        ("big5", "big5hkscs", "免費嘅"),
+        ("euc-kr", "cp949", "경품똠"),
+        ("x-sjis", "cp932", "無料①"),
+        ("utf-16", "utf-16-le", "приз и приз"),
+        ("unicodefffe", "utf-16-be", "приз и приз"),
+    ],
+)
+def test_a_name_stands_for_the_largest_charset_that_software_uses_it_for(name, codec, word):
+    assert decode(word.encode(codec), name) == word
+
+
+def test_a_broken_character_leaves_the_others_in_the_claimed_charset():
+    assert decode("δώρο ".encode("cp1253") + b"\xff", "windows-1253") == "δώρο \ufffd"
+
+
+@each("charset", ["", "unknown-8bit", "x-user-defined"])
+@each(
+    "meta",
+    [
+        "<meta charset=koi8-r>",
+        "<META CharSet = 'KOI8-R' />",
+        '<meta http-equiv="Content-Type" content="text/html; charset=koi8-r">',
+    ],
+)
+def test_a_page_names_its_charset_if_its_part_does_not(meta, charset):
+    page = f"<html><head>{meta}</head><p>приз"
+    assert decode(page.encode("koi8-r"), charset) == page
+    assert decode(page.encode("koi8-r"), "windows-1251") == page.replace("приз", "РТЙЪ")
+    assert decode(page.encode(), charset) == page  # UTF-8 is UTF-8
+    late = "<p>" + 1024 * " " + page
+    assert decode(late.encode("koi8-r"), charset) == late.replace("приз", "ÐÒÉÚ")
+
+
+def test_a_page_cannot_name_a_charset_in_which_its_meta_could_not_be_read():
+    page = "<meta charset=utf-16><p>über"
+    assert decode(page.encode("cp1252"), "") == page
+    japanese = "<meta charset=iso-2022-jp><p>無料"
+    assert decode(japanese.encode("iso-2022-jp"), "") == japanese
 
 
 @given(st.binary(max_size=80), CHARSETS)

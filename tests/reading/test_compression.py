@@ -30,7 +30,7 @@ from nbspam.reading.compression import (
     open_bytes,
 )
 from nbspam.reading.source import ReadingOptions, Skips
-from nbspam.reading.sources import any_kind, labelled, unlabelled
+from nbspam.reading.sources import read_labelled, read_messages, read_unlabelled
 from nbspam.serving import spamd
 
 CONTENT = b"the same words, packed or not\n" * 10_000
@@ -100,7 +100,7 @@ def test_of_one_message_no_more_is_unpacked_than_is_read(monkeypatch):
     packed = Kept(gzip.compress(ZEROS, 1))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(packed)))
     monkeypatch.setattr("nbspam.reading.source.BYTES_LIMIT", 1 << 16)
-    [raw] = any_kind("-", ReadingOptions(), Skips())
+    [raw] = read_messages("-", ReadingOptions(), Skips())
     assert len(raw.content) == 1 << 16
     assert packed.read() == b""  # whoever writes it may end
     assert sum(unpacked) <= 1 << 18
@@ -124,10 +124,10 @@ def test_zlib_of_a_client_takes_no_more_memory_than_a_message(unpack):
 
 
 READ = {
-    "labelled": lambda path: labelled(path, ReadingOptions(), Skips()),
-    "unlabelled": lambda path: unlabelled(path, "spam", ReadingOptions(), Skips()),
-    "any kind": lambda path: any_kind(path, ReadingOptions(), Skips()),
-    "csv": lambda path: any_kind(path, ReadingOptions(input_format="csv"), Skips()),
+    "labelled": lambda path: read_labelled(path, ReadingOptions(), Skips()),
+    "unlabelled": lambda path: read_unlabelled(path, "spam", ReadingOptions(), Skips()),
+    "any kind": lambda path: read_messages(path, ReadingOptions(), Skips()),
+    "csv": lambda path: read_messages(path, ReadingOptions(input_format="csv"), Skips()),
 }
 
 
@@ -191,11 +191,12 @@ def test_as_a_message_it_is_judged_all_the_same_and_in_a_folder_if_it_is_text(na
     path.write_bytes(FILES[name][0])
     as_message = ReadingOptions(input_format="message")
     for source, options in ((path, as_message), (folder, ReadingOptions())):
-        [raw] = any_kind(str(source), options, Skips(strict=True))
         try:
+            [raw] = read_messages(str(source), options, Skips(strict=True))
             message = raw.message()
         except SourceError as error:
-            assert (source, str(error)) == (folder, f"{path}: {FILES[name][1]}")
+            assert source == folder
+            assert str(error).startswith(f"{path}: {FILES[name][1]}")
         else:
             assert source == path or message.parts[0].text
 
@@ -207,6 +208,6 @@ def test_a_damaged_archive_leaves_no_open_file(tmp_path, monkeypatch):
     failures = []
     monkeypatch.setattr(sys, "unraisablehook", failures.append)
     with pytest.raises(SourceError, match=r"damaged archive: blocks of 4,294,967,295"):
-        list(any_kind(str(path), ReadingOptions(), Skips()))
+        list(read_messages(str(path), ReadingOptions(), Skips()))
     gc.collect()
     assert not failures

@@ -13,10 +13,9 @@ import pandas as pd
 import pytest
 from one_case import each
 
-from nbspam.errors import SourceError
 from nbspam.reading.rows import PATIENCE
 from nbspam.reading.source import INPUT_FORMATS, LiveInput, ReadingOptions, Skips, TableOptions
-from nbspam.reading.sources import any_kind, labelled, unlabelled
+from nbspam.reading.sources import read_labelled, read_messages, read_unlabelled
 
 ROWS = [("ham", "see you, at nine"), ("spam", 'win a "prize" now')] * 150
 FRAME = pd.DataFrame(ROWS, columns=["label", "text"])
@@ -74,14 +73,16 @@ def given(stdin, content):
     stdin.writers[-1].start()
 
 
-def read(input_format, reader=any_kind, skips=None, **table):
+def read(input_format, reader=read_messages, skips=None, **table):
     options = ReadingOptions(TableOptions(**table), input_format)
     return list(reader("-", options, skips or Skips(strict=True)))
 
 
 @each("pack", [bytes, gzip.compress])
 @each("name", TABLES)
-@each("form, reader", [("its own", labelled), ("its own", any_kind), (None, labelled)])
+@each(
+    "form, reader", [("its own", read_labelled), ("its own", read_messages), (None, read_labelled)]
+)
 def test_tables_on_standard_input(name, form, reader, pack, stdin):
     """Where labels are needed, a table is recognised."""
     given(stdin, pack(TABLES[name]))
@@ -93,7 +94,7 @@ def test_tables_on_standard_input(name, form, reader, pack, stdin):
 @each("name", TABLES)
 def test_a_table_is_one_message_unless_its_format_is_given(name, stdin):
     """Who sends a message must not choose how it is read."""
-    for reader in (any_kind, lambda *args: unlabelled(args[0], "spam", *args[1:])):
+    for reader in (read_messages, lambda *args: read_unlabelled(args[0], "spam", *args[1:])):
         for input_format in (None, "message"):
             given(stdin, TABLES[name])
             (raw,) = read(input_format, reader)
@@ -103,10 +104,10 @@ def test_a_table_is_one_message_unless_its_format_is_given(name, stdin):
 def test_a_file_is_read_in_the_format_given_but_a_folder_stays_a_folder(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes(TABLES["csv"])
-    raws = list(labelled(str(path), ReadingOptions(input_format="csv"), Skips()))
+    raws = list(read_labelled(str(path), ReadingOptions(input_format="csv"), Skips()))
     assert [(raw.label, raw.content) for raw in raws] == ROWS
     for name in INPUT_FORMATS:
-        (raw,) = any_kind(str(tmp_path), ReadingOptions(input_format=name), Skips())
+        (raw,) = read_messages(str(tmp_path), ReadingOptions(input_format=name), Skips())
         assert raw.source == str(path)
 
 
@@ -124,35 +125,6 @@ def test_quotes_of_a_tsv_are_decided_by_its_beginning(quoted, stdin):
     assert len(raws) == (10_000 if quoted else 15_000)
 
 
-@each("name", INPUT_FORMATS)
-def test_a_format_means_the_same_for_a_file_as_for_a_stream(name, stdin, tmp_path):
-    content = {**TABLES, "mbox": BOX, "lines": b"a\nb\n", "message": BOX}[name]
-    path = tmp_path / "some"
-    path.write_bytes(content)
-    given(stdin, content)
-    from_stream = [(raw.source.removeprefix("-"), raw.content) for raw in read(name)]
-    raws = any_kind(str(path), ReadingOptions(input_format=name), Skips(strict=True))
-    assert [(raw.source.removeprefix(str(path)), raw.content) for raw in raws] == from_stream
-
-
-@each("name", sorted({*INPUT_FORMATS} - set(TABLES)))
-def test_a_format_without_labels_has_none(name, stdin):
-    given(stdin, b"")
-    with pytest.raises(SourceError, match=r"^-: .* labels; "):
-        read(name, labelled)
-
-
-@each("name", INPUT_FORMATS)
-@each("content", [b"", b"\0", b"\n\n", b"\xff\xfe", b"[", b"{}", b'"', b"\x1f\x8b\x08"])
-def test_odd_contents_are_messages_or_one_sentence(name, content, stdin):
-    given(stdin, content)
-    try:
-        read(name, skips=Skips())
-    except SourceError as error:
-        assert str(error).startswith("-: ")
-        assert "\n" not in str(error)
-
-
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     "name, lines",
@@ -166,7 +138,7 @@ def test_odd_contents_are_messages_or_one_sentence(name, content, stdin):
 def test_messages_come_as_their_lines_do(name, lines, stdin):
     """As `tail -f` writes them: the first within the patience, the others at once."""
     pipe, live_input = stdin(), LiveInput()
-    raws = any_kind(
+    raws = read_messages(
         "-", ReadingOptions(input_format=name, live_input=live_input), Skips(strict=True)
     )
     seconds = []
@@ -186,7 +158,7 @@ def test_messages_come_as_their_lines_do(name, lines, stdin):
 def test_a_line_that_is_written_in_pieces_is_one(stdin, monkeypatch):
     monkeypatch.setattr("nbspam.reading.rows.PATIENCE", 0.05)
     pipe = stdin()
-    raws = any_kind(
+    raws = read_messages(
         "-", ReadingOptions(input_format="tsv", live_input=LiveInput()), Skips(strict=True)
     )
 

@@ -1,6 +1,5 @@
 """JSON as pandas writes it, and what users of the library have in memory."""
 
-import gzip
 import json
 import re
 import subprocess
@@ -14,9 +13,9 @@ from one_case import each
 
 from nbspam.errors import SourceError, TableError
 from nbspam.reading.message import RawMessage
+from nbspam.reading.program import frame_messages, is_data_frame, pair_messages
 from nbspam.reading.source import ReadingOptions, Skips, TableOptions
-from nbspam.reading.sources import labelled
-from nbspam.reading.tables import frame_messages, is_data_frame, pair_messages
+from nbspam.reading.sources import read_labelled
 
 ROWS = [("ham", "see you"), ("spam", "win “cash” now"), ("ham", "why, naïve?"), ("spam", "buy it")]
 FRAME = pd.DataFrame(ROWS, columns=["label", "text"])
@@ -24,7 +23,9 @@ FRAME = pd.DataFrame(ROWS, columns=["label", "text"])
 
 def rows(path, encoding=None, **columns):
     options = ReadingOptions(TableOptions(**columns, encoding=encoding))
-    return [(raw.label, raw.content) for raw in labelled(str(path), options, Skips(strict=True))]
+    return [
+        (raw.label, raw.content) for raw in read_labelled(str(path), options, Skips(strict=True))
+    ]
 
 
 @each("indent", [None, 2])
@@ -48,7 +49,7 @@ def test_json_lines_called_json_columns_as_lists_and_a_packed_document(tmp_path)
     path = tmp_path / "a.json"
     FRAME.to_json(path, orient="records", lines=True)
     assert rows(path) == ROWS
-    first = next(labelled(str(path), ReadingOptions(), Skips()))
+    first = next(read_labelled(str(path), ReadingOptions(), Skips()))
     assert first.source == f"{path}:1"
     path.write_text('{"label": "ham", "text": "one row"}\n')
     assert rows(path) == [("ham", "one row")]
@@ -57,25 +58,12 @@ def test_json_lines_called_json_columns_as_lists_and_a_packed_document(tmp_path)
     assert rows(path) == [("ham", "see you"), ("spam", "win")]
 
 
-def test_encodings_and_a_packed_document(tmp_path):
-    path = tmp_path / "a.json"
-    content, expected = '[{"label": "ham", "text": "café"}]', [("ham", "café")]
-    for encoding in ("utf-8-sig", "cp1252"):
-        path.write_bytes(content.encode(encoding))
-        assert rows(path) == expected
-    path.write_bytes(content.encode("utf-16"))
-    assert rows(path, encoding="utf-16") == rows(path) == expected
-    path = tmp_path / "a.json.gz"
-    path.write_bytes(gzip.compress(content.encode()))
-    assert rows(path) == expected
-
-
 @each("content, sentence", golden_table("reading/tables.table", 2, "no tables"))
 def test_what_is_no_table(content, sentence, tmp_path):
     path = tmp_path / "a.json"
     path.write_text(content.replace("…", "[" * 100_000))
     with pytest.raises(TableError) as error:
-        list(labelled(str(path), ReadingOptions(), Skips()))
+        list(read_labelled(str(path), ReadingOptions(), Skips()))
     assert str(error.value).startswith(f"{path}: ")
     assert sentence in str(error.value)
     assert "\n" not in str(error.value)
@@ -84,9 +72,9 @@ def test_what_is_no_table(content, sentence, tmp_path):
 MAIL = b"Subject: hello\n\nthe body\n"
 
 
-def read(frame, skips=None, needs_labels=True, **options):
+def read(frame, skips=None, require_labels=True, **options):
     raws = frame_messages(
-        frame, ReadingOptions(TableOptions(**options)), skips or Skips(strict=True), needs_labels
+        frame, ReadingOptions(TableOptions(**options)), skips or Skips(strict=True), require_labels
     )
     return [tuple(raw) for raw in raws]
 
@@ -115,21 +103,15 @@ def test_columns_by_name_by_content_and_as_the_user_names_them():
     assert read(pd.DataFrame(labels))[-1] == ("row:500", "spam", "x")
 
 
-@each("index", [["b", "a"], [5, 5]])
-def test_rows_are_numbered_whatever_the_index(index):
-    frame = pd.DataFrame({"label": ["ham", "spam"], "text": ["one", "two"]}, index=index)
-    assert [source for source, _, _ in read(frame)] == ["row:0", "row:1"]
-
-
 def test_category_string_and_bytes_columns():
     frame = pd.DataFrame({"label": ["ham", "spam"], "text": ["one", None]})
     frame = frame.astype({"label": "category", "text": "string"})
     skips = Skips()
     assert read(frame, skips) == [("row:0", "ham", "one")]
     assert skips.named == ["row:1: the row has no text"]
-    assert len(read(frame, needs_labels=False)) == 2
+    assert len(read(frame, require_labels=False)) == 2
     frame = pd.DataFrame({"a": ["ham", "spam", "ham"], "b": [MAIL, MAIL, MAIL]})
-    raws = list(frame_messages(frame, ReadingOptions(), Skips(strict=True), needs_labels=True))
+    raws = list(frame_messages(frame, ReadingOptions(), Skips(strict=True), require_labels=True))
     assert raws[1] == RawMessage("row:1", "spam", MAIL)
     assert raws[1].message().header("subject") == "hello"
 
@@ -140,14 +122,14 @@ def test_row_without_a_label_is_skipped_and_named(missing):
     skips = Skips()
     assert [source for source, _, _ in read(frame, skips)] == ["row:0", "row:2"]
     assert skips.named == ["row:1: the row has no label"]
-    assert [label for _, label, _ in read(frame, needs_labels=False)] == ["ham", None, "spam"]
+    assert [label for _, label, _ in read(frame, require_labels=False)] == ["ham", None, "spam"]
 
 
 def test_a_frame_without_labels_rows_or_columns():
     frame = pd.DataFrame({"text": ["hello", "win"]})
     with pytest.raises(TableError, match=r"^the data frame: no column among 'text' looks like a"):
         read(frame)
-    assert read(frame, needs_labels=False) == [("row:0", None, "hello"), ("row:1", None, "win")]
+    assert read(frame, require_labels=False) == [("row:0", None, "hello"), ("row:1", None, "win")]
     assert read(pd.DataFrame({"label": [], "text": []})) == []
     with pytest.raises(TableError, match=r"^the data frame: it has no columns; give one with"):
         read(pd.DataFrame())
@@ -158,7 +140,7 @@ def test_data_frame_is_recognised_without_loading_pandas():
     for other in ("a.csv", b"x", [("ham", "x")], {"label": ["ham"]}, None, pd.Series(["x"])):
         assert not is_data_frame(other)
     code = (
-        "import sys; from nbspam.reading.tables import is_data_frame; is_data_frame([]);"
+        "import sys; from nbspam.reading.program import is_data_frame; is_data_frame([]);"
         "sys.exit('pandas' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -87,3 +87,36 @@ def test_what_identifies_a_message(tmp_path):
     assert identity(RawMessage("mail.eml", None, path)) == Identity("<1@x>", len(mail))
     assert identity(RawMessage("table:1", None, "Message-ID: <1@x>")) == Identity()
     assert identity(RawMessage("none", None, tmp_path / "none")) == Identity()
+
+
+RAW = b"""Subject: %b
+From: ann@example.org
+Content-Type: multipart/alternative;
+ boundary=x
+
+--x
+Content-Type: text/plain; format=flowed;
+\tCharset="%b"
+
+hello
+--x--
+"""
+
+
+@each(
+    "charset, codec, word",
+    [
+        ("windows-1251", "cp1251", "приз"),
+        ("gb2312", "gbk", "免费的钱"),
+        ("koi8-r", "koi8-r", "приз"),
+        ("iso-8859-1", "utf-8", "приз"),
+        ("gb2312", "utf-8", "приз"),
+        ("utf-16", "cp1252", "Müller"),
+        ("iso-2022-jp", "cp1252", "Müller"),
+        ("unknown", "cp1252", "Müller"),
+        ("utf-8", "cp1252", "Müller"),
+    ],
+)
+def test_a_subject_without_encoding_has_the_charset_of_the_body(charset, codec, word):
+    headers, _, _ = split(RAW % (word.encode(codec), charset.encode()))
+    assert headers[:2] == [("subject", word), ("from", "ann@example.org")]

@@ -14,7 +14,7 @@ from one_case import each
 from nbspam.errors import SourceError
 from nbspam.reading import mail as mbox
 from nbspam.reading.source import ReadingOptions, Skips
-from nbspam.reading.sources import labelled, unlabelled
+from nbspam.reading.sources import read_labelled, read_unlabelled
 
 FROM = b"From a@example.org Mon Nov 20 10:00:00 2023\n"
 SAMPLE = Path(__file__).parents[2] / "sample_data" / "mail" / "spam.mbox"
@@ -147,7 +147,7 @@ def test_links(top, name, target, n, reason, n_outside, why):
     link.symlink_to(target.format(top=top))
     try:
         for outside, more, said in ((False, n, reason), (True, n_outside, why)):
-            found, reasons = found_in(labelled, str(top / "mail"), outside=outside)
+            found, reasons = found_in(read_labelled, str(top / "mail"), outside=outside)
             assert len(found) == 2 + int(more), found
             assert reasons == [said.format(top=top)] * bool(said)
     finally:
@@ -158,23 +158,30 @@ def test_links(top, name, target, n, reason, n_outside, why):
 def test_a_class_folder_and_a_part_of_a_maildir_that_are_links(top, target, outside, n):
     link = top / "mail" / "extra"
     link.symlink_to(target.format(top=top))
-    found, reasons = found_in(labelled, str(top / "mail"), outside=outside)
+    found, reasons = found_in(read_labelled, str(top / "mail"), outside=outside)
     assert (len(found), len(reasons)) == (1 + n, 2 - n)
     link.unlink()
     box = top / "box"
     (box / "new").mkdir(parents=True, exist_ok=True)
     (box / "cur").symlink_to(target.format(top=top))
-    found, reasons = found_in(unlabelled, str(box), "ham", outside=outside)
+    found, reasons = found_in(read_unlabelled, str(box), "ham", outside=outside)
     assert (len(found), len(reasons)) == (n - 1, 2 - n)
     (box / "cur").unlink()
 
 
 def test_it_is_an_error_where_nothing_may_be_skipped(top):
     (top / "mail" / "ham" / "f").symlink_to("/etc/passwd")
-    with pytest.raises(SourceError, match=r"/ham/f: the link leads out of .*; copy the file there"):
-        found_in(labelled, str(top / "mail"), strict=True)
+    with pytest.raises(SourceError, match=r"/ham/f: the link leads out of .*; allow it"):
+        found_in(read_labelled, str(top / "mail"), strict=True)
 
 
 def test_a_folder_that_is_given_by_a_link_is_read(top):
     (top / "link").symlink_to(top / "other")
-    assert found_in(unlabelled, str(top / "link"), "ham") == ([str(top / "link" / "4")], [])
+    assert found_in(read_unlabelled, str(top / "link"), "ham") == ([str(top / "link" / "4")], [])
+
+
+def test_a_mail_is_read_though_its_name_starts_like_that_of_a_file_of_spark(tmp_path):
+    for name in ("_metadata", "_SUCCESS", "_SUCCESS at last.eml"):
+        (tmp_path / name).write_bytes(ONE)
+    found = read_unlabelled(str(tmp_path), "ham", ReadingOptions(), Skips())
+    assert [Path(raw.source).name for raw in found] == ["_SUCCESS at last.eml"]

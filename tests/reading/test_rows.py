@@ -5,16 +5,14 @@ import io
 
 import pytest
 from golden_tables import golden_table
-from hypothesis import assume, given
-from hypothesis import strategies as st
 from one_case import each
 
 from nbspam.errors import SourceError
-from nbspam.reading.columns import is_header_row
-from nbspam.reading.lines import Decoding, decoded_lines, filled
+from nbspam.reading.header_rows import is_header_row
+from nbspam.reading.lines import Decoding, decode_lines, nonblank_lines
 from nbspam.reading.rows import content_of, layout_of, rows_of
 from nbspam.reading.source import ReadingOptions, Skips, Source, TableOptions
-from nbspam.reading.sources import labelled
+from nbspam.reading.sources import read_labelled
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +25,7 @@ def field_size_limit():
 
 def rows_in(path, skips):
     content = content_of(Source(str(path)), None, ReadingOptions())
-    lines = decoded_lines(str(path), content.whole, Decoding(), skips)
+    lines = decode_lines(str(path), content.whole, Decoding(), skips)
     return list(rows_of(str(path), lines, layout_of(content, TableOptions()), skips))
 
 
@@ -45,16 +43,8 @@ def test_cell_beyond_the_limit_is_skipped(long, tmp_path, monkeypatch):
     assert skips.named == [f"{path}:3: the row is not CSV (field larger than field limit (100))"]
 
 
-def test_tsv_with_a_cell_beyond_the_limit_is_not_quoted(tmp_path, monkeypatch):
-    path = tmp_path / "a.tsv"
-    path.write_text('ham\t"one\t1"\nspam\t"' + "x\t" * 100 + '"\n')
-    assert rows_in(path, Skips())[0] == (1, ["ham", "one\t1"])
-    monkeypatch.setattr("nbspam.reading.rows.CELL_LIMIT", 100)
-    assert rows_in(path, Skips())[0] == (1, ["ham", '"one', '1"'])
-
-
 def lines(opened):
-    return list(filled(decoded_lines("-", opened, Decoding(), Skips())))
+    return list(nonblank_lines(decode_lines("-", opened, Decoding(), Skips())))
 
 
 @each("length", [99, 100, 101, 250])
@@ -108,39 +98,14 @@ def test_a_header_of_unknown_names_is_one_and_a_first_message_is_none():
     assert [case for case, first, below in MESSAGES if is_header_row(first, below)] == []
 
 
-LABELS = st.sampled_from([("ham", "spam"), ("0", "1"), ("good", "bad"), ("a", "b", "c")])
-
-
-@given(LABELS, st.lists(st.text(min_size=1, max_size=30), min_size=8, max_size=40), st.data())
-def test_no_row_of_a_class_that_repeats_is_a_header(classes, texts, data):
-    """Whatever the texts are, even bare words; but for `0,1`, as pandas counts columns."""
-    table = [(classes[i % len(classes)], text) for i, text in enumerate(texts)]
-    first = data.draw(st.integers(0, len(table) - 1))
-    others = table[:first] + table[first + 1 :]
-    assume(table[first] != ("0", "1"))
-    assert not is_header_row(table[first], others)
-
-
 WRITTEN = dict(golden_table("reading/tables.table", 2, "headers that are told"))
 
 
 def read(path, header_row=None):
     told: list[SourceError] = []
-    options = ReadingOptions(TableOptions(header_row=header_row), tell=told.append)
-    raws = list(labelled(str(path), options, Skips(strict=True)))
+    options = ReadingOptions(TableOptions(header_row=header_row), on_note=told.append)
+    raws = list(read_labelled(str(path), options, Skips(strict=True)))
     return {raw.label for raw in raws}, [raw.source for raw in raws], list(map(str, told))
-
-
-@each("header", ["Is spam,Text", "spam?,Message Text", "JUNK;message", "text;Spam ?"])
-@each("answers", ["1 0", "TRUE FALSE", "Yes no", "junk fine"])
-def test_a_column_called_spam_however_it_is_written_answers_yes_or_no(header, answers, tmp_path):
-    path = tmp_path / "a.csv"
-    yes, no = answers.split()
-    rows = [f"{yes},buy now", f"{no},see you"] * 4
-    if header.startswith("text"):
-        rows = [",".join(reversed(row.split(","))) for row in rows]
-    path.write_text("\n".join([header.replace(";", ","), *rows]))
-    assert read(path)[::2] == ({"ham", "spam"}, [])
 
 
 @each("name", WRITTEN)
@@ -155,18 +120,3 @@ def test_it_is_no_message_and_the_user_is_told(name, tmp_path):
     names = WRITTEN[name].split("\n")[0].replace(";", ",").replace("\t", ",").split(",")
     header = ", ".join(filter(None, names))
     assert sentence.startswith(f"{path}: its first row names the columns ({header}); ")
-
-
-def test_a_usual_name_needs_no_note_and_the_user_may_say_otherwise(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("label;SMS\nham;see you\nspam;win a prize\n")
-    assert read(path) == ({"ham", "spam"}, [f"{path}:2", f"{path}:3"], [])
-    path = tmp_path / "a.tsv"
-    path.write_text(WRITTEN["d"])
-    assert read(path, header_row=False)[0] == {"ham", "spam", "y"}
-    path = tmp_path / "a.csv"
-    path.write_text("good,Ok\njunk,win\njunk,buy\njunk,cash\n")
-    assert read(path)[0] == {"good", "junk"}
-    assert read(path, header_row=True)[0] == {"junk"}
-    (sentence,) = read(path, header_row=True)[2]
-    assert "labels are read from column 'good' (junk)" in sentence

@@ -16,7 +16,7 @@ import pytest
 from golden_tables import golden_table
 from one_case import each
 
-from nbspam.errors import Remedy, SourceError
+from nbspam.errors import SourceError
 from nbspam.reading.message import RawMessage
 from nbspam.reading.source import (
     NAMED_LIMIT,
@@ -26,7 +26,7 @@ from nbspam.reading.source import (
     Source,
     TableOptions,
 )
-from nbspam.reading.sources import any_kind, labelled, recognised, unlabelled
+from nbspam.reading.sources import detect_kind, read_labelled, read_messages, read_unlabelled
 
 SAMPLES = Path(__file__).parents[2] / "sample_data" / "mail"
 MAIL = b"Subject: hello\n\nthe body\n"
@@ -88,14 +88,13 @@ def test_any_file_folder_or_pipe_is_of_a_kind(tmp_path):
     for name in ("file", "folder", "pipe"):
         source = Source(str(tmp_path / name))
         for label in (None, "ham"):
-            kind = recognised(source, ReadingRequest(PLAIN, Skips(), label))
-            assert not kind.has_labels
+            assert detect_kind(source, ReadingRequest(PLAIN, Skips(), label)).read
 
 
 def test_standard_input_loads_no_other_kind():
     code = (
         "import sys; from nbspam.reading import sources; from nbspam.reading.source import Skips;"
-        "list(sources.any_kind('-', sources.ReadingOptions(), Skips()));"
+        "list(sources.read_messages('-', sources.ReadingOptions(), Skips()));"
         "print(*(name for name in sys.modules if name.startswith('nbspam.reading.')))"
     )
     done = subprocess.run(
@@ -112,11 +111,11 @@ def test_standard_input_loads_no_other_kind():
 # Files and folders
 
 READ = {
-    "labelled": lambda source, skips: labelled(source, PLAIN, skips),
-    "spam": lambda source, skips: unlabelled(source, "spam", PLAIN, skips),
-    "lines": lambda source, skips: unlabelled(source, "spam", LINES, skips),
-    "any": lambda source, skips: any_kind(source, PLAIN, skips),
-    "strict": lambda source, _: labelled(source, PLAIN, Skips(strict=True)),
+    "labelled": lambda source, skips: read_labelled(source, PLAIN, skips),
+    "spam": lambda source, skips: read_unlabelled(source, "spam", PLAIN, skips),
+    "lines": lambda source, skips: read_unlabelled(source, "spam", LINES, skips),
+    "any": lambda source, skips: read_messages(source, PLAIN, skips),
+    "strict": lambda source, _: read_labelled(source, PLAIN, Skips(strict=True)),
 }
 
 
@@ -156,12 +155,12 @@ def test_a_file_outside_an_index_must_be_allowed(line, tmp_path):
     put(tmp_path, "corpus/full/index", content=f"spam 1\n{line}\n".encode())
     index = tmp_path / "corpus/full/index"
     path, where = line.partition(" ")[2], tmp_path / "corpus"
-    said = f"index:2: {path} is outside {where}, the folder above the index's own; copy the file"
+    said = f"index:2: {path} is outside {where}, the folder above the index's own; allow it"
     with pytest.raises(SourceError, match=re.escape(said)):
-        list(labelled(str(index), PLAIN, Skips()))
+        list(read_labelled(str(index), PLAIN, Skips()))
     with pytest.raises(SourceError, match="is outside"):
-        list(any_kind(str(index), ReadingOptions(), Skips()))
-    found = labelled(str(index), ReadingOptions(outside=True), Skips())
+        list(read_messages(str(index), ReadingOptions(), Skips()))
+    found = read_labelled(str(index), ReadingOptions(outside=True), Skips())
     assert len(list(found)) == (1 if "no" in line else 2)
 
 
@@ -172,23 +171,23 @@ def test_a_linked_index_and_files_of_any_name_are_within(tmp_path):
     put(tmp_path, "corpus/full/index", content=lines.encode())
     (tmp_path / "link").symlink_to("corpus")
     skips = Skips()
-    assert len(names(labelled(str(tmp_path / "link/full/index"), PLAIN, skips))) == 5
+    assert len(names(read_labelled(str(tmp_path / "link/full/index"), PLAIN, skips))) == 5
     assert "there is no file" in skips.named[0]
 
 
 def test_pipe_as_a_table_or_without_labels(tmp_path, monkeypatch):
     with piped(tmp_path / "pipe", b"ham\thello you\nspam\twin now\n") as pipe:
-        raws = list(labelled(str(pipe), PLAIN, Skips()))
+        raws = list(read_labelled(str(pipe), PLAIN, Skips()))
     assert [(raw.source, raw.label) for raw in raws] == [
         (f"{pipe}:1", "ham"),
         (f"{pipe}:2", "spam"),
     ]
-    told = "has no labels that can be recognised; give its messages"
+    told = "has no labels that can be recognised; give it with a label"
     with piped(pipe, MAIL), pytest.raises(SourceError, match=f"pipe: the pipe {told}"):
-        list(labelled(str(pipe), PLAIN, Skips()))
+        list(read_labelled(str(pipe), PLAIN, Skips()))
     stdin(MAIL, monkeypatch)
     with pytest.raises(SourceError, match=f"^-: standard input {told}"):
-        list(labelled("-", PLAIN, Skips()))
+        list(read_labelled("-", PLAIN, Skips()))
 
 
 # Without labels
@@ -207,14 +206,16 @@ def test_an_mbox_or_one_message_packed_or_not(content, n, pack, tmp_path):
 
 def test_sample_mboxes():
     for label, n in (("ham", 81), ("spam", 40)):
-        assert len(list(unlabelled(str(SAMPLES / f"{label}.mbox"), label, PLAIN, Skips()))) == n
+        assert (
+            len(list(read_unlabelled(str(SAMPLES / f"{label}.mbox"), label, PLAIN, Skips()))) == n
+        )
 
 
 def test_standard_input_is_one_message_or_lines(monkeypatch):
     stdin(BOX, monkeypatch)
-    assert list(unlabelled("-", "spam", PLAIN, Skips())) == [RawMessage("-", "spam", BOX)]
+    assert list(read_unlabelled("-", "spam", PLAIN, Skips())) == [RawMessage("-", "spam", BOX)]
     stdin(b"one\r\n\ncaf\xc3\xa9\ncaf\xe9", monkeypatch)
-    raws = [tuple(raw) for raw in any_kind("-", LINES, Skips())]
+    raws = [tuple(raw) for raw in read_messages("-", LINES, Skips())]
     assert raws == [("-:1", None, "one"), ("-:3", None, "café"), ("-:4", None, "café")]
 
 
@@ -222,12 +223,12 @@ def test_standard_input_that_is_closed(monkeypatch):
     sentence = "^-: standard input is closed; pipe a message in, or name a file$"
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(SourceError, match=sentence):
-        list(unlabelled("-", "spam", PLAIN, Skips()))
+        list(read_unlabelled("-", "spam", PLAIN, Skips()))
     closed = io.TextIOWrapper(io.BytesIO())
     closed.close()
     monkeypatch.setattr(sys, "stdin", closed)
     with pytest.raises(SourceError, match=sentence):
-        list(unlabelled("-", "spam", PLAIN, Skips()))
+        list(read_unlabelled("-", "spam", PLAIN, Skips()))
 
 
 def test_standard_input_that_is_a_folder(monkeypatch, tmp_path):
@@ -244,14 +245,14 @@ def test_standard_input_that_is_a_folder(monkeypatch, tmp_path):
     with pytest.raises(
         SourceError, match=r"^-: standard input cannot be read \(Is a directory\); "
     ):
-        list(unlabelled("-", "spam", PLAIN, Skips()))
+        list(read_unlabelled("-", "spam", PLAIN, Skips()))
     os.close(descriptor)
 
 
 @each("options, expected", [(PLAIN, ["one\ntwo\n"]), (LINES, ["one", "two"])])
 def test_named_pipe(options, expected, tmp_path):
     with piped(tmp_path / "pipe", b"one\ntwo\n") as pipe:
-        assert texts(any_kind(str(pipe), options, Skips())) == expected
+        assert texts(read_messages(str(pipe), options, Skips())) == expected
 
 
 # What cannot be read
@@ -296,7 +297,7 @@ def test_folder_that_fails(error, tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "iterdir", iterdir)
     said = rf"{tmp_path.name}: cannot be read \({error.strerror}\); "
     with pytest.raises(SourceError, match=said):
-        list(unlabelled(str(tmp_path), "spam", PLAIN, Skips()))
+        list(read_unlabelled(str(tmp_path), "spam", PLAIN, Skips()))
 
 
 def test_folder_in_a_folder_that_may_not_be_read_is_skipped_and_named(tmp_path, monkeypatch):
@@ -310,7 +311,7 @@ def test_folder_in_a_folder_that_may_not_be_read_is_skipped_and_named(tmp_path, 
 
     monkeypatch.setattr(Path, "iterdir", guarded)
     skips = Skips()
-    found = names(unlabelled(str(tmp_path), "spam", PLAIN, skips))
+    found = names(read_unlabelled(str(tmp_path), "spam", PLAIN, skips))
     assert found == [f"{tmp_path}/a", f"{tmp_path}/d"]
     assert skips.named == [f"{tmp_path}/closed: the folder cannot be read (Permission denied)"]
 
@@ -319,13 +320,13 @@ def test_folder_in_a_folder_that_may_not_be_read_is_skipped_and_named(tmp_path, 
 def test_one_message_of_a_file_is_no_source(name, said, tmp_path):
     put(tmp_path, "a", content=BOX)
     with pytest.raises(SourceError, match=f"{name}: (names )?{said}"):
-        list(any_kind(str(tmp_path / name), PLAIN, Skips()))
+        list(read_messages(str(tmp_path / name), PLAIN, Skips()))
 
 
 def test_damaged_archive_in_a_folder_is_named_when_it_is_read(tmp_path):
     put(tmp_path, "1", "3")
     put(tmp_path, "2.gz", content=gzip.compress(MAIL)[:-4])
-    raws = list(unlabelled(str(tmp_path), "spam", PLAIN, Skips()))
+    raws = list(read_unlabelled(str(tmp_path), "spam", PLAIN, Skips()))
     assert len(raws) == 3
     with pytest.raises(SourceError, match=r"2\.gz: cannot be read \(damaged archive: .+\); check"):
         raws[1].message()
@@ -341,8 +342,8 @@ def test_the_first_file_of_a_folder_that_looks_like_an_mbox_is_told(tmp_path):
         put(tmp_path / place, "2014", content=mail * 2)
     (tmp_path / "Maildir" / "new").mkdir()
     told = []
-    options = PLAIN._replace(tell=told.append)
-    assert len(list(unlabelled(str(tmp_path), "ham", options, Skips()))) == 6
+    options = PLAIN._replace(on_note=told.append)
+    assert len(list(read_unlabelled(str(tmp_path), "ham", options, Skips()))) == 6
     [said] = map(str, told)
     assert said.startswith(
         f"{tmp_path}/some mail/2013 März.gz: looks like an mbox, and in a folder"
@@ -353,8 +354,8 @@ def test_the_first_file_of_a_folder_that_looks_like_an_mbox_is_told(tmp_path):
 def test_encoding_that_nobody_knows(encoding, said, tmp_path):
     put(tmp_path, "a.tsv", content=b"ham\tx\n")
     options = ReadingOptions(TableOptions(encoding=encoding))
-    with pytest.raises(SourceError, match=rf"a\.tsv: {said}; name another encoding$"):
-        list(labelled(str(tmp_path / "a.tsv"), options, Skips()))
+    with pytest.raises(SourceError, match=rf"a\.tsv: {said}; name another encoding"):
+        list(read_labelled(str(tmp_path / "a.tsv"), options, Skips()))
 
 
 def test_what_was_skipped_is_counted_and_named():
@@ -378,7 +379,7 @@ def test_what_was_skipped_is_counted_and_named():
 
 
 def test_strict_stops_at_the_first_and_no_name_commands_a_terminal_or_breaks_its_line():
-    told = r"^a\.tsv:3: the row has no text; fix it, or read without strict to"
+    told = r"^a\.tsv:3: the row has no text; fix it, or leave out --strict to"
     with pytest.raises(SourceError, match=told):
         Skips(strict=True)("a.tsv:3", "the row has no text")
     skips = Skips()
@@ -386,13 +387,3 @@ def test_strict_stops_at_the_first_and_no_name_commands_a_terminal_or_breaks_its
     assert skips.named == ["a\ufffdb\ufffd[2J\ufffd: cannot be read"]
     with pytest.raises(SourceError, match=r"^a.b: cannot be read; fix it"):
         Skips(strict=True)("a\nb", "cannot be read")
-
-
-def test_remedy_is_in_the_words_of_whoever_reports():
-    skips = Skips()
-    skips.note("ham.txt", "the file is not in the folder of a class", Remedy.GIVE_OUTSIDE_LABEL)
-    assert skips.report({Remedy.GIVE_OUTSIDE_LABEL: "give it with --ham"})[1:] == [
-        "  ham.txt: the file is not in the folder of a class; give it with --ham"
-    ]
-    assert skips.report()[1:] == [f"  {skips.named[0]}"]
-    assert skips.named[0].endswith(f"; {Remedy.GIVE_OUTSIDE_LABEL.value}")

@@ -9,13 +9,13 @@ from one_case import each
 from small_models import assert_one_sentence, learn, with_learned, with_settings
 from whole_models import numbers_of
 
-from nbspam.bayes.calibration import Noise, untrained_calibrations
+from nbspam.bayes.calibration import Noise, prior_calibrations
 from nbspam.errors import ModelError
 from nbspam.scoring.base import STRENGTH, Base
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
 from nbspam.store.metadata import BASE
-from nbspam.tokens.tokenized import RULES
+from nbspam.tokens.tokenized import TOKENIZER_VERSION
 
 TWO, THREE = ("ham", "spam"), ("ham", "promo", "spam")
 NEW = {"spam1", "w3", "from:w7", "received:spam2", "received:w9", "by:mx", "never seen"}
@@ -72,7 +72,7 @@ def test_who_has_taught_nothing_has_the_verdict_of_the_base_to_the_bit(drawn, st
     base = base_of(base_mails, traits, strength)
     plain = trained(base_mails, traits).classifier
     mails = [*base_mails, *own_mails, ("", NEW)]
-    through = base.classifier(base.first(), no_counts)
+    through = base.classifier(base.empty_personal_model(), no_counts)
     assert scores(through, mails, traits) == scores(plain, mails, traits)
 
 
@@ -92,10 +92,13 @@ def test_a_large_base_counts_as_so_many_messages_of_its_smaller_class():
     assert STRENGTH == 1000
     base = Base("base.json", metadata, lambda _: {"both": (4, 8), "its": (1, 0)})
     own = with_learned(
-        base.first(),
+        base.empty_personal_model(),
         messages=(10, 20),
         host_rows={(3, 1): 1, (1, 0): 5},
-        trait_histograms=(({5: 1}, {7: 1}), *base.first().learned.trait_histograms[1:]),
+        trait_histograms=(
+            ({5: 1}, {7: 1}),
+            *base.empty_personal_model().learned.trait_histograms[1:],
+        ),
     )
     through = base.classifier(own, lambda _: {"both": (1, 1), "own": (2, 0)})
     found = through.metadata.learned
@@ -121,8 +124,10 @@ def with_noise(metadata, **changes):
 def test_a_new_model_begins_as_the_base():
     metadata = with_settings(base_of(many_mails(60)).metadata, spam_cutoff=0.97, alpha=0.2, rules=1)
     noise = Noise(0.03, 0.0)
-    first = Base("base.json", with_noise(metadata, noise=noise, run=7), no_counts).first()
-    assert first.settings == metadata.settings._replace(rules=RULES)
+    first = Base(
+        "base.json", with_noise(metadata, noise=noise, run=7), no_counts
+    ).empty_personal_model()
+    assert first.settings == metadata.settings._replace(rules=TOKENIZER_VERSION)
     assert first.learned.calibrated_by == BASE
     # The run is of the messages that the base has learned.
     expected = with_noise(metadata, noise=noise, run=0).learned.calibrations
@@ -138,28 +143,33 @@ def test_what_learned_without_a_base_goes_on_with_the_calibrations_of_more_messa
     base, own = base_of(mails[:80]), trained(mails[80 : 80 + 2 * own_mails]).fit.metadata
     own = with_noise(own, noise=Noise(0.05, 0.1), run=3)
     own = with_learned(own, recent=("a lesson",), before=("a calibration",))
-    begun = base.begun(own)
+    begun = base.with_base_calibrations(own)
     now = begun.learned
     assert (now.calibrated_by, now.recent, now.before) == (BASE, (), ())
     assert begun._replace(learned=own.learned) == own
     expected = with_noise(own if is_own else base.metadata, run=0).learned.calibrations
     assert begun.learned.calibrations == expected
-    assert base.begun(begun) == begun
-    assert base.through(begun) == base.through(own)
+    assert base.with_base_calibrations(begun) == begun
+    assert base.combine(begun) == base.combine(own)
 
 
 def test_calibrations_that_were_never_fitted_are_not_gone_on_with():
     base, own = base_of(many_mails(40)), trained(many_mails(20)).fit.metadata
-    untrained = (untrained_calibrations(with_traits=False),)
+    prior_calibration = (prior_calibrations(with_traits=False),)
     young = with_learned(
-        base.first(), messages=(50, 50), calibrated_by="default", calibrations=untrained
+        base.empty_personal_model(),
+        messages=(50, 50),
+        calibrated_by="default",
+        calibrations=prior_calibration,
     )
     fitted = with_noise(base.metadata, run=0).learned.calibrations
-    assert base.begun(young).learned.calibrations == fitted
-    unfitted = Base("base.json", with_learned(base.metadata, calibrations=untrained), no_counts)
+    assert base.with_base_calibrations(young).learned.calibrations == fitted
+    unfitted = Base(
+        "base.json", with_learned(base.metadata, calibrations=prior_calibration), no_counts
+    )
     kept = with_noise(own, run=0).learned.calibrations
-    assert unfitted.begun(own).learned.calibrations == kept
-    assert unfitted.first().learned.calibrations == untrained
+    assert unfitted.with_base_calibrations(own).learned.calibrations == kept
+    assert unfitted.empty_personal_model().learned.calibrations == prior_calibration
 
 
 @each("classes", [TWO, THREE])
@@ -214,8 +224,10 @@ def test_a_base_must_be_of_the_default_kind_and_know_every_class(chosen, named):
 def test_the_two_must_be_alike(changes, named):
     base = base_of(many_mails(6))
     with pytest.raises(ModelError) as error:
-        base.check("me.json", with_settings(base.first(), **changes).settings)
+        base.check("me.json", with_settings(base.empty_personal_model(), **changes).settings)
     assert_one_sentence(error, "me.json", named, "base.json", "leave the base out")
-    own = with_settings(base.first(), alpha=0.5, prior=0.3, spam_cutoff=0.6)  # its own
+    own = with_settings(
+        base.empty_personal_model(), alpha=0.5, prior=0.3, spam_cutoff=0.6
+    )  # its own
     base.check("me.json", own.settings)
-    assert base.through(own).settings == own.settings
+    assert base.combine(own).settings == own.settings

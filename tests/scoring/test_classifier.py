@@ -15,9 +15,8 @@ from small_models import (
     with_learned,
 )
 
-from nbspam.bayes.event_model import IMPOSSIBLE, logit, sigmoid
-from nbspam.scoring.batch_rules import BulkClassifier
-from nbspam.scoring.classifier import Classifier
+from nbspam.bayes.event_model import MAX_LOG_ODDS, logit, sigmoid
+from nbspam.scoring.classifier import BulkClassifier, Classifier
 from nbspam.store.index import TokenTable
 from nbspam.store.lookup import Lookup
 from nbspam.tokens.tokenized import TokenizedMessage
@@ -61,6 +60,20 @@ def test_what_a_classifier_has_met_changes_no_score(cached):
         assert learned.classifier.score(tokens) == classifier.score(tokens)
 
 
+def test_the_words_of_a_huge_message_displace_no_others():
+    learned, asked = learn(), []
+
+    def counts(tokens):
+        asked.append(set(tokens))
+        return learned.classifier.counts(tokens)
+
+    classifier = Classifier(learned.fit.metadata, counts, 10)
+    huge = {f"w{i}" for i in range(11)}
+    for tokens in ({"free"}, huge, huge, {"free"}):
+        classifier.score(tokens)
+    assert asked == [{"free"}, huge, huge]
+
+
 @each("scoring", SCORINGS)
 def test_an_unknown_token_is_only_counted_and_a_known_one_once(scoring):
     classifier = learn(scoring=scoring).classifier
@@ -98,7 +111,7 @@ def test_a_model_that_has_seen_one_class_alone_is_undecided():
     assert two.bias[2] == -math.inf
     score = Classifier(two, lambda tokens: {}).score(set())
     assert score.probabilities == (0.5, 0.5, 0)
-    assert score.log_odds == -IMPOSSIBLE
+    assert score.log_odds == -MAX_LOG_ODDS
 
 
 @given(st.floats(1e-9, 1 - 1e-9))
@@ -139,7 +152,7 @@ def test_a_model_of_one_class_decides_nothing(tmp_path):
     learned = learn([("ham", {"one"}), ("ham", {"one"}), ("spam", set())])
     with Lookup(learned.save(tmp_path / "model.json")) as lookup:
         metadata = with_learned(lookup.metadata, messages=(2, 0))
-        assert metadata.is_one_sided
+        assert metadata.lacks_two_classes
         messages = [TokenizedMessage("-", None, [token]) for token in ("one", "new")]
         classifier = Classifier(metadata, lookup.counts)
         at_once = BulkClassifier(classifier, TokenTable(lookup)).scores(messages)

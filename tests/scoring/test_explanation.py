@@ -10,14 +10,14 @@ from small_models import ALPHAS, MESSAGES, PRIORS, SCORINGS, learn, with_learned
 from whole_models import numbers_of
 
 import nbspam
-from nbspam.bayes.calibration import Calibrations, scales, untrained
-from nbspam.bayes.event_model import EVENT_MODELS, odds_of_class
+from nbspam.bayes.calibration import Calibrations, calibration_specs, prior_calibration
+from nbspam.bayes.event_model import EVENT_MODELS, class_log_odds
 from nbspam.reading.message import parse_text
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
 from nbspam.scoring.rules import BIAS, CALIBRATION, CAUTION, LENGTH, OTHER_CLASSES, PRIOR
 from nbspam.tokens.kinds import HEADER, channel_of, is_host
-from nbspam.tokens.tokenized import Numbers, tokenize
+from nbspam.tokens.tokenized import TokenExtras, tokenize
 
 # Mails per class that one host took in, which is all trust depends on beside the header words.
 HOST_ROWS = {
@@ -37,7 +37,7 @@ def assert_adds_up(found, metadata):
     if len(settings.classes) == 2:
         expected = score.log_odds
     elif settings.scoring == "evidence":
-        expected = odds_of_class(score.log_scores, k)
+        expected = class_log_odds(score.log_scores, k)
     else:
         against = settings.classes.index(found.against)
         expected = score.log_scores[k] - score.log_scores[against]
@@ -100,14 +100,16 @@ def wild(draw, scale):
     values = [draw(st.floats(-9, 9)) for _ in range(3 * scale.size - 2)]
     ends = values[scale.size :]
     ranges = (tuple(sorted(pair)) for pair in zip(ends[::2], ends[1::2], strict=True))
-    return untrained(scale)._replace(coefficients=tuple(values[: scale.size]), ranges=tuple(ranges))
+    return prior_calibration(scale)._replace(
+        coefficients=tuple(values[: scale.size]), ranges=tuple(ranges)
+    )
 
 
 @given(st.data())
 def test_constants_and_shares_add_up_whatever_the_calibrations_are(data):
     mails, numbers = many_mails(60, 4)[:51], [numbers_of(i) for i in range(51)]
     learned = learn(mails, numbers, scoring="evidence", traits="kernel")
-    both = Calibrations(*(data.draw(wild(scale)) for scale in scales(with_traits=True)))
+    both = Calibrations(*(data.draw(wild(scale)) for scale in calibration_specs(with_traits=True)))
     rows = HOST_ROWS[data.draw(st.sampled_from([*HOST_ROWS]))]
     metadata = with_learned(learned.fit.metadata, calibrations=(both,), host_rows=rows)
     classifier = Classifier(metadata, learned.classifier.counts)
@@ -206,7 +208,7 @@ def test_words_have_the_weights_of_the_formula_and_come_in_the_order_of_their_st
 @each("event_model", EVENT_MODELS)
 def test_the_score_explained_is_the_score(event_model):
     pairs = [("ham", "see you at noon"), ("spam", "FREE prize, call 0900 111222 now")] * 2
-    spam_filter = nbspam.train(pairs, event_model=event_model, traits="kernel")._inner
+    spam_filter = nbspam.train(pairs, event_model=event_model, traits="kernel").version
     message = tokenize(parse_text("a prize for you"), wanted=spam_filter.wanted)
     score = spam_filter.classifier.score(message.tokens, message.numbers)
     assert explain(spam_filter.classifier, message.tokens, message.numbers).score == score
@@ -215,9 +217,9 @@ def test_the_score_explained_is_the_score(event_model):
 
 def test_words_of_perhaps_hidden_text_speak_for_spam_alone():
     texts = [("spam", "win a prize"), ("ham", "lunch at noon")] * 20
-    spam_filter = nbspam.train(texts)._inner
+    spam_filter = nbspam.train(texts).version
     words = {"win", "prize", "lunch", "noon"}
-    doubt = Numbers(possibly_hidden=frozenset(words))
+    doubt = TokenExtras(possibly_hidden=frozenset(words))
     found = explain(spam_filter.classifier, words, doubt)
     assert {word.token for word in found.words} == {"win", "prize"}
     assert found.unheard == 2

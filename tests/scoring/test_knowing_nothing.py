@@ -14,7 +14,7 @@ from nbspam.bayes.calibration import Calibration, Calibrations
 from nbspam.bayes.event_model import logit
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
-from nbspam.scoring.verdict import KNOWN_SHARE, CutOffs, verdict_of, verdict_on
+from nbspam.scoring.verdict import KNOWN_SHARE, CutOffs, classify_score, make_verdict
 from nbspam.tokens.kinds import HOST, TEXT, channel_of
 
 # Unknown tokens of every channel, as in a script that the model has not seen.
@@ -63,10 +63,10 @@ def test_without_a_known_token_the_probability_is_the_prior_and_the_verdict_unsu
         if prior is not None:
             assert close(prior) == score.probability
         assert score.trust == 0
-        assert verdict_of(metadata, score, cut_offs) == "unsure"
+        assert classify_score(metadata, score, cut_offs) == "unsure"
     by_sum = learn(messages, alpha=alpha, prior=prior)
     score = by_sum.classifier.score(unknown)
-    assert verdict_of(by_sum.fit.metadata, score, cut_offs) == "unsure"
+    assert classify_score(by_sum.fit.metadata, score, cut_offs) == "unsure"
 
 
 @given(labelled_mails(("a", "b", "spam")), UNKNOWN, PRIORS)
@@ -127,12 +127,12 @@ def test_unknown_words_change_no_probability_and_what_cannot_be_read_is_never_ha
         assert before.log_odds == after.log_odds
         assert before.probabilities == after.probabilities
         assert before.evidences == after.evidences
-        verdicts = [verdict_of(metadata, each, cut_offs) for each in (before, after)]
+        verdicts = [classify_score(metadata, each, cut_offs) for each in (before, after)]
         assert verdicts[0] == verdicts[1] or verdicts == ["ham", "unsure"]
         text = [token for token in tokens | unknown if channel_of(token) == TEXT]
         known = sum(token in learned.counts for token in text)
         assert (after.known, after.text) == (known, len(text))
-        verdict, *_, reason = verdict_on(metadata, after, cut_offs)
+        verdict, *_, reason = make_verdict(metadata, after, cut_offs)
         is_between = logit(cut_offs.ham) < after.log_odds <= logit(cut_offs.spam)
         assert (reason is None) == (verdict != "unsure" or is_between)
         if known == 0:
@@ -154,7 +154,7 @@ def test_a_model_of_fewer_than_two_classes_is_unsure_of_everything(classes, lear
     model = taught(learned, classes)
     score = Classifier(model.metadata, lambda _: model.counts).score({"prize", "by:mx", "зима"})
     assert (score.log_odds, score.probability) == (0, 0.5)
-    assert verdict_of(model.metadata, score, CutOffs()) == "unsure"
+    assert classify_score(model.metadata, score, CutOffs()) == "unsure"
 
 
 @each("words", [{"prize", "win"}, {"noon", "lunch"}])

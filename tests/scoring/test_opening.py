@@ -14,12 +14,12 @@ from nbspam.bayes.calibration import (
     OPENING_FOR_HAM,
     OPENING_FOR_SPAM,
     OPENING_SHARE,
-    opening_part,
-    untrained,
+    opening_weight,
+    prior_calibration,
 )
-from nbspam.learning.online import OnlineLearner
+from nbspam.learning.learner import Learner
 from nbspam.store.metadata import MetadataError, dump_metadata, load_metadata
-from nbspam.tokens.tokenized import RULES
+from nbspam.tokens.tokenized import TOKENIZER_VERSION
 
 NATS = st.floats(-60, 60, allow_subnormal=False)
 
@@ -30,19 +30,19 @@ def is_of_opening(token):
 
 @given(NATS, NATS)
 def test_it_moves_the_others_by_a_fifth_of_the_gap_within_its_limits(others, opening):
-    phi = opening_part(others, opening, known=3)
+    phi = opening_weight(others, opening, known=3)
     move = (1 - phi) * others + phi * opening - others
     assert OPENING_SHARE == 0.2
     assert 0 <= phi <= 0.2 + 1e-12
     expected = min(max(0.2 * (opening - others), -OPENING_FOR_HAM), OPENING_FOR_SPAM)
     assert move == pytest.approx(expected, abs=1e-9)
-    assert opening_part(others, opening, known=0) == 0
+    assert opening_weight(others, opening, known=0) == 0
 
 
 @given(NATS, NATS, st.floats(0, 5))
 def test_what_is_more_for_spam_stays_so(others, opening, more):
     def blend(others, opening):
-        phi = opening_part(others, opening, known=1)
+        phi = opening_weight(others, opening, known=1)
         return (1 - phi) * others + phi * opening
 
     before = blend(others, opening)
@@ -75,7 +75,7 @@ def test_a_score_is_moved_by_what_the_opening_says_and_no_further(classes):
 def test_a_message_teaches_its_calibration_and_is_forgotten_without_a_trace():
     messages = many_mails(60, 4)
     learned = learn(messages, scoring="evidence")
-    learner = OnlineLearner(learned.fit.metadata, dict(learned.counts))
+    learner = Learner(learned.fit.metadata, dict(learned.counts))
     before, counts = learner.metadata, dict(learner.counts)
     new = [(*one, f"{i:032x}") for i, one in enumerate(many_mails(6, 5))]
     for label, tokens, _ in new:
@@ -95,7 +95,7 @@ def test_a_message_teaches_its_calibration_and_is_forgotten_without_a_trace():
 def of_older_rules(metadata):
     """Return the fields of a model file of the rules before the opening."""
     fields = json.loads(dump_metadata(metadata)[:-2] + "}")
-    fields["tokenizer"]["rules"] = RULES - 1
+    fields["tokenizer"]["rules"] = TOKENIZER_VERSION - 1
     for calibrations in fields["calibration"].values():
         del calibrations["opening"]
     return fields
@@ -107,11 +107,11 @@ def test_a_model_of_older_rules_has_none_and_goes_on_classifying():
     fields = of_older_rules(learned.fit.metadata)
     found = load_metadata(fields)
     (calibrations,) = found.learned.calibrations
-    assert calibrations.opening == untrained(found.settings.scales[2])
+    assert calibrations.opening == prior_calibration(found.settings.calibration_specs[2])
     assert calibrations[:2] == learned.fit.metadata.learned.calibrations[0][:2]
     classifier = type(learned.classifier)(found, learned.classifier.counts)
     for _, tokens in many_mails(20, 5):
         assert classifier.score(tokens).log_odds == learned.classifier.score(tokens).log_odds
-    fields["tokenizer"]["rules"] = RULES
+    fields["tokenizer"]["rules"] = TOKENIZER_VERSION
     with pytest.raises(MetadataError, match="opening"):
         load_metadata(fields)

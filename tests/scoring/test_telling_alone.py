@@ -6,7 +6,7 @@ import pytest
 from one_case import each
 
 import nbspam
-from nbspam.bayes.evidence import tells_alone
+from nbspam.bayes.evidence import separates_classes
 
 N = 60
 MARKS = {"ham": b"Errors-To: inbox\n", "spam": b"Errors-To: junk\n"}
@@ -45,7 +45,7 @@ def test_every_score_is_as_if_the_marks_were_not_there(filters, tmp_path):
     assert [marked.classify(mail).log_odds for mail in messages] == right
     marked.save(tmp_path / "model.json")
     with nbspam.open(tmp_path / "model.json") as from_file:
-        from_file._inner.prepare(10**9)  # a table, as for many messages
+        from_file.version.prepare(10**9)  # a table, as for many messages
         assert scores(from_file, messages) == right
     explained = marked.explain(NEW[6])
     shares = {word.token: word.share for word in explained.words}
@@ -75,4 +75,4 @@ def test_with_too_few_messages_they_are_heard():
     ],
 )
 def test_when_a_word_tells_the_classes_alone(row, messages, expected):
-    assert tells_alone(row, messages) is expected
+    assert separates_classes(row, messages) is expected

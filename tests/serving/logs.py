@@ -5,9 +5,7 @@ import shlex
 import socket
 from contextlib import contextmanager
 
-PACKET = re.compile(
-    rb"<(\d+)>[A-Z][a-z]{2} [ 0-9]\d \d\d:\d\d:\d\d nbspam\[\d+\]: ([ -~]+)", re.DOTALL
-)
+PACKET = re.compile(rb"<(\d+)>nbspam\[\d+\]: ([ -~]+)", re.DOTALL)
 
 
 class Daemon:

@@ -1,5 +1,6 @@
 """Servers in the test's own process, and what is sent to them."""
 
+import asyncio
 import fcntl
 import logging
 import os
@@ -9,12 +10,17 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from unittest.mock import patch
 
-from served_programs import Served, children, workers_of
+from served_programs import Served
 
-from nbspam.serving.clients import Limits
-from nbspam.serving.models import Opening, Setup, UserFiles
-from nbspam.serving.server import Server
+from nbspam.filter import open_filter
+from nbspam.serving.answer import message_to_learn
+from nbspam.serving.log import is_entry
+from nbspam.serving.metrics import Metrics
+from nbspam.serving.models import Limits, Models, Setup, UserFiles
+from nbspam.serving.server import Worker
 from nbspam.serving.sockets import unix_socket
+from nbspam.serving.teaching import Lesson, apply_lessons
+from nbspam.store.writing import DEFAULT_WAIT
 
 OK, PONG = b"SPAMD/1.1 0 EX_OK\r\n", b"SPAMD/1.5 0 PONG\r\n"
 LEARNED = OK + b"DidSet: local\r\n\r\n\r\n"
@@ -34,8 +40,8 @@ class Sentences(list):
     @contextmanager
     def logged(self):
         handler = logging.Handler()
-        handler.emit = lambda record: self.append(record.getMessage())
-        logger = logging.getLogger("nbspam.serving")
+        handler.emit = lambda record: is_entry(record) or self.append(record.getMessage())
+        logger = logging.getLogger("nbspam")
         logger.setLevel(logging.INFO)
         logger.handlers, handlers = [handler], logger.handlers  # those of servers beside it
         try:
@@ -45,25 +51,30 @@ class Sentences(list):
 
 
 class InThread(Served):
-    """A server in this process."""
+    """A worker in a thread of this process."""
 
-    def __init__(self, path, said, server):
+    def __init__(self, path, said, run):
         super().__init__(path, said)
-        self.stopping = threading.Thread(target=server.close)
-        self.others = children(os.getpid())  # processes of other servers
+        self.is_stopped, started = False, threading.Event()
+
+        async def main():
+            self.loop, self.end = asyncio.get_running_loop(), asyncio.Event()
+            started.set()
+            await run(self.end)
+
+        self.stopping = threading.Thread(target=lambda: asyncio.run(main()))
+        self.stopping.start()
+        assert started.wait(20)
 
     def stop(self):
-        self.stopping.start()
+        self.is_stopped = True
+        self.loop.call_soon_threadsafe(self.end.set)
 
     def stop_within(self, seconds):
         started = time.monotonic()
         self.stop()
         self.stopping.join(60)
         assert time.monotonic() - started < seconds
-
-    @property
-    def processes(self):
-        return [pid for pid in workers_of(os.getpid()) if pid not in self.others]
 
 
 def put(path, raw):
@@ -115,13 +126,11 @@ def serving_in(
     folder,
     model,
     apply=None,
-    log=None,
     cut_offs=(None,) * 3,
     users=None,
     most=100,
     base=None,
     tell=False,
-    workers=1,
     senders=None,
     **limits,
 ):
@@ -133,22 +142,36 @@ def serving_in(
     """
     said, path = Sentences(), folder / "socket"
     files, can_tell = UserFiles.of(users) if users else None, bool(tell or users or apply)
-    limits = Limits(**limits)
-    setup = Setup(model, cut_offs, base, files, workers, limits, can_tell, False, senders, most)
-    current = setup.common(Opening(setup.cut_offs_of))
-    server = Server(setup, current, log)
+    setup = Setup(model, cut_offs, base, files, 1, Limits(**limits), can_tell, False, senders, most)
     with (
         said.logged(),
-        patch("nbspam.serving.teaching.apply_requests", apply) if apply else nullcontext(),
+        patch("nbspam.serving.teaching.apply_lessons", apply) if apply else nullcontext(),
         unix_socket(path, 0o600) as listener,
         unix_socket(folder / "metrics", 0o600) as metrics,
     ):
-        served = InThread(path, said, server)
-        server.start([listener], [metrics])
+        models = Models(setup)
+        counted = Metrics(models.common.classes, 1)
+        served = InThread(
+            path, said, lambda end: Worker(setup, models, counted).run([listener], [metrics], end)
+        )
         try:
             yield served
         finally:
-            if not served.stopping.ident:
+            if not served.is_stopped:
                 served.stop()
             served.stopping.join(60)
             assert not served.stopping.is_alive()
+
+
+def lessons(path, asked, base=None):
+    """Return lessons of (message in bytes, whether it is spam) pairs, as the server reads them."""
+    with open_filter(path, base=base) as spam_filter:
+        wanted = spam_filter.version.wanted
+    return [Lesson(is_spam, message_to_learn(message, wanted)) for message, is_spam in asked]
+
+
+def told(path, *asked, base=None):
+    """Learn or forget messages, as the server does; return what was done."""
+    with open_filter(path, base=base) as spam_filter:
+        found = apply_lessons(spam_filter, lessons(path, asked, base), DEFAULT_WAIT)
+    return [getattr(each, "result", each) for each in found]

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nbspam.filter import TokenFilter
 from nbspam.learning.settings import TrainingSettings, empty_metadata
 from nbspam.names import ALLOWED_SENDER, BLOCKED_SENDER
 from nbspam.reading.senders import ListedSender
-from nbspam.scoring.rules import Score
-from nbspam.scoring.verdict import CutOffs, Verdict, verdict_of
+from nbspam.scoring.verdict import CutOffs, Score, Verdict, classify_score
+from nbspam.scoring.version import FilterVersion
 from nbspam.serving.answer import ScoredVerdict, header_for_spamc, scored_verdict, symbols
 from nbspam.serving.spamd import RefusedError
 from nbspam.store.metadata import Metadata
@@ -42,7 +41,7 @@ class Scored:
 
 
 def tenths(metadata, score, cut_offs):
-    spam_filter = TokenFilter(Scored(metadata, score), cut_offs)
+    spam_filter = FilterVersion(Scored(metadata, score), cut_offs)
     judged = scored_verdict(spam_filter, TokenizedMessage("-", None, []))
     assert judged.spam == (judged.verdict.verdict == "spam")
     return judged.tenths
@@ -62,7 +61,7 @@ def test_the_scale_never_contradicts_the_verdict_nor_the_order(one, other, cut_o
     found = [tenths(metadata, score_of(odds), cut_offs) for odds in (low, high)]
     assert found == sorted(found)
     for odds, points in zip((low, high), found, strict=True):
-        assert (points >= 50) == (verdict_of(metadata, score_of(odds), cut_offs) == "spam")
+        assert (points >= 50) == (classify_score(metadata, score_of(odds), cut_offs) == "spam")
         assert -1000 <= points <= 1000
 
 
@@ -95,7 +94,7 @@ def test_of_three_classes_the_most_probable_decides(log_scores):
     weights = [math.exp(score) for score in log_scores]
     probabilities = tuple(w / sum(weights) for w in weights)
     score = Score(0.0, probabilities[2], probabilities, log_scores=tuple(log_scores))
-    called = verdict_of(metadata, score, CutOffs())
+    called = classify_score(metadata, score, CutOffs())
     assert (tenths(metadata, score, CutOffs()) >= 50) == (called == "spam")
 
 
@@ -121,7 +120,7 @@ BAYES = [
 
 def test_a_list_of_senders_decides_on_which_side_of_the_threshold_the_score_is():
     for odds in (-9.0, 0.0, 9.0):
-        spam_filter = TokenFilter(Scored(metadata_of(), score_of(odds)), CutOffs())
+        spam_filter = FilterVersion(Scored(metadata_of(), score_of(odds)), CutOffs())
         for reason, is_spam in ((BLOCKED_SENDER, True), (ALLOWED_SENDER, False), (None, odds > 8)):
             sender = ListedSender(reason, "a@b.org", "@b.org")
             message = TokenizedMessage("-", None, [], sender=sender)

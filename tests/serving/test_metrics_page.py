@@ -1,28 +1,32 @@
 """What the server counts, and the page of it: true, well-formed, and no way to harm the mail."""
 
+import errno
+import logging
 import os
 import re
 import socket
-import threading
 import time
 import zlib
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from logs import fields
-from prometheus_client import CONTENT_TYPE_LATEST
 from prometheus_client.parser import text_string_to_metric_families
 from served_programs import HAM, SPAM, Client
-from servers import put, request, together
+from servers import put, request
 
 import nbspam
-from nbspam.serving import metrics
-from nbspam.serving.log import Entry
+from nbspam.serving import server
+from nbspam.serving.log import Entry, is_entry
+from nbspam.serving.metrics import Metrics
 
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 UNITS = ("_seconds", "_bytes", "_info", "_connections", "_messages", "_models", "_lines")
 NEW = b"Subject: new\nMessage-ID: <1@example.org>\n\nquite another thing\n"
+CHECKED = Entry("classify", "CHECK", verdict="ham", seconds=0.1)
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\nUser-Agent: Prometheus/2.42.0\r\n\r\n"
 
 
@@ -43,12 +47,11 @@ def scraped(served):
     head, _, page = ask(served).partition(b"\r\n\r\n")
     lines = head.split(b"\r\n")
     assert lines[0] == b"HTTP/1.1 200 OK"
-    assert f"Content-Type: {CONTENT_TYPE_LATEST}".encode() in lines
+    assert f"Content-Type: {CONTENT_TYPE}".encode() in lines
     assert b"Content-Length: %d" % len(page) in lines
     families = list(text_string_to_metric_families(page.decode()))
     for family in families:
-        assert family.documentation.endswith((".", ")."))
-        assert family.type == "counter" or family.name.endswith(UNITS)
+        assert family.type in ("counter", "unknown") or family.name.endswith(UNITS)
     samples = [sample for family in families for sample in family.samples]
     values = {(s.name, *sorted(s.labels.items())): s.value for s in samples}
     assert len(values) == len(samples)
@@ -70,8 +73,6 @@ def test_an_empty_page_has_every_counter_at_zero(served):
     assert value(values, "errors_total", kind="busy") == 0
     assert value(values, "judging_seconds_bucket", le="0.001") >= 0
     assert abs(values["process_start_time_seconds",] - time.time()) < 600
-    assert 1e6 < values["process_resident_memory_bytes",] < 1e10
-    assert 0 < values["process_cpu_seconds_total",] < 1e4
 
 
 def test_the_names_of_classes_are_escaped(serving, tmp_path):
@@ -85,22 +86,16 @@ def test_the_names_of_classes_are_escaped(serving, tmp_path):
     assert value(values, "judging_seconds_count") == 1
 
 
-class Kept:
-    n_dropped = 0
-
-    def __init__(self):
-        self.entries = []
-
-    def write(self, entry):
-        fields(entry.line())
-        self.entries.append(entry)
-        return True
+@pytest.fixture
+def entries(caplog):
+    """Return the keys and values of the entries that are logged."""
+    caplog.set_level(logging.INFO, "nbspam")
+    return lambda: [fields(record.getMessage()) for record in caplog.records if is_entry(record)]
 
 
-def test_a_session_is_counted_and_logged(serving, model):
-    log = Kept()
+def test_a_session_is_counted_and_logged(serving, model, entries):
     tell = partial(request, "TELL", NEW)
-    with serving(model, tell=True, log=log) as served:
+    with serving(model, tell=True) as served:
         for asked in (
             *[request("CHECK", SPAM)] * 3,
             request("PROCESS", HAM),
@@ -114,10 +109,10 @@ def test_a_session_is_counted_and_logged(serving, model):
             b"JUNK\r\n",
             b"CHECK SPAMC/1.5\r\nContent-length: 10\r\n\r\nshort",
         ):
-            n = len(log.entries) + (asked[:4] not in (b"PING", b""))
+            n = len(entries()) + (asked[:4] not in (b"PING", b""))
             served.ask(asked)
-            served.wait(lambda n=n: len(log.entries) == n and served.n_open == 0)
-        served.wait(lambda: len(log.entries) == 11)
+            served.wait(lambda n=n: len(entries()) == n and served.n_open == 0)
+        served.wait(lambda: len(entries()) == 11)
         found = scraped(served)
     count = partial(value, found)
     judged = {key: n for key, n in found.items() if key[0] == "nbspam_judged_messages_total"}
@@ -141,37 +136,36 @@ def test_a_session_is_counted_and_logged(serving, model):
     assert count("connections") == 0
     assert count("model_modified_timestamp_seconds") == pytest.approx(model.stat().st_mtime)
 
-    entries = [entry._replace(seconds=None, probability=None) for entry in log.entries]
-    check = Entry("classify", "CHECK", user="nobody", verdict="spam", size=len(SPAM))
-    assert entries[:3] == [check] * 3
-    mid = {"message_id": "<1@example.org>", "user": "nobody"}
-    symbols = Entry("classify", "SYMBOLS", **mid, size=len(NEW) + 200_000)
-    assert entries[4] == symbols._replace(verdict="unsure", reason="too few known words")
-    learn = Entry("learn", "TELL", **mid, label="spam", size=len(NEW))
-    assert entries[5:9] == [
-        learn._replace(result="learned"),
-        learn._replace(result="unchanged"),
-        learn._replace(result="moved", label="ham"),
-        Entry("forget", "TELL", **mid, result="forgotten", size=len(NEW)),
+    logged = entries()
+    assert all(0 <= float(entry.pop("probability")) <= 1 for entry in logged[:5])
+    assert all(float(entry.pop("milliseconds")) >= 0 for entry in logged)
+    check = {"action": "classify", "command": "CHECK", "user": "nobody", "verdict": "spam"}
+    assert logged[:3] == [check | {"bytes": str(len(SPAM))}] * 3
+    mid = {"message-id": "<1@example.org>", "user": "nobody"}
+    symbols = {"action": "classify", "command": "SYMBOLS", "verdict": "unsure"} | mid
+    size = {"reason": "too few known words", "bytes": str(len(NEW) + 200_000)}
+    assert logged[4] == symbols | size
+    tell = {"command": "TELL", **mid, "bytes": str(len(NEW))}
+    assert logged[5:9] == [
+        tell | {"action": "learn", "class": "spam", "result": "learned"},
+        tell | {"action": "learn", "class": "spam", "result": "unchanged"},
+        tell | {"action": "learn", "class": "ham", "result": "moved"},
+        tell | {"action": "forget", "result": "forgotten"},
     ]
-    assert entries[9].error == "76 Bad header line: JUNK"
-    assert {entry.action for entry in entries[9:]} == {"serve"}
-    assert all(entry.seconds is not None for entry in log.entries)
-    assert all(0 <= entry.probability <= 1 for entry in log.entries[:5])
+    assert logged[9]["error"] == "76 Bad header line: JUNK"
+    assert {entry["action"] for entry in logged[9:]} == {"serve"}
 
 
-def test_a_compressed_message_has_its_message_id_too(serving, model):
-    log = Kept()
-    with serving(model, log=log) as served:
+def test_a_compressed_message_has_its_message_id_too(serving, model, entries):
+    with serving(model) as served:
         for message in (NEW, NEW + os.urandom(300_000).hex().encode()):
             served.ask(request("CHECK", zlib.compress(message), "Compress: zlib"))
-        served.wait(lambda: len(log.entries) == 2)
-    assert [entry.message_id for entry in log.entries] == ["<1@example.org>"] * 2
+        served.wait(lambda: len(entries()) == 2)
+    assert [entry["message-id"] for entry in entries()] == ["<1@example.org>"] * 2
 
 
-def test_a_client_that_hangs_up_is_counted_and_logged(serving, model):
-    log = Kept()
-    with serving(model, log=log) as served:
+def test_a_client_that_hangs_up_is_counted_and_logged(serving, model, entries):
+    with serving(model) as served:
         for part in (b"CHECK SPAMC/1.5\r\n", b"CHECK SPAMC/1.5\r\nContent-length: 100\r\n\r\nx"):
             with served.connect() as client:
                 client.send(part)
@@ -180,25 +174,54 @@ def test_a_client_that_hangs_up_is_counted_and_logged(serving, model):
             served.wait(lambda: served.n_open == 0)
         found = scraped(served)
     assert sum(by_label(found, "errors_total").values()) == 2
-    assert len(log.entries) == 2
+    assert len(entries()) == 2
 
 
-def test_a_model_damaged_where_it_is_read_is_told_logged_and_counted(serving, model):
-    log = Kept()
+def test_a_client_that_closes_once_it_has_the_reply_is_no_error(
+    serving, model, entries, monkeypatch
+):
+    def fail(*_):
+        raise OSError(errno.ENOTCONN, "Socket is not connected")
+
+    with serving(model) as served:
+        monkeypatch.setattr(socket.socket, "shutdown", fail)
+        assert served.ask(request("CHECK", SPAM)).startswith(b"SPAMD/1.1 0 EX_OK")
+        served.wait(entries)
+        monkeypatch.undo()
+        assert sum(by_label(scraped(served), "errors_total").values()) == 0
+    assert "error" not in entries()[0]
+
+
+def test_a_client_that_aborts_before_it_is_accepted_costs_the_others_nothing(serving, model):
+    accept, aborted = socket.socket.accept, []
+
+    def abort_first(listener):
+        if not aborted:
+            aborted.append(accept(listener)[0].close())
+            raise ConnectionAbortedError(errno.ECONNABORTED, "Software caused connection abort")
+        return accept(listener)
+
+    with serving(model) as served, patch("socket.socket.accept", abort_first):
+        assert served.ask(request("PING")) == b""
+        assert served.ask(request("PING")) == b"SPAMD/1.5 0 PONG\r\n"
+    assert served.said == []
+
+
+def test_a_model_damaged_where_it_is_read_is_told_logged_and_counted(serving, model, entries):
     raw = model.read_bytes()
     line = raw.index(b'"claim the": [')
     model.write_bytes(raw[:line] + raw[line:].replace(b"[", b"[x", 1))
-    with serving(model, log=log) as served:
+    with serving(model) as served:
         reply = served.ask(request("PROCESS", b"Message-ID: <1@example.org>\n" + SPAM))
         assert reply.startswith(b"SPAMD/1.0 74 Model unusable: ")
         assert reply.count(b"\n") == 1
-        served.wait(lambda: log.entries)
+        served.wait(entries)
         assert value(scraped(served), "errors_total", kind="model") == 1
     (said,) = served.said
     assert said.startswith(f"{model}: the model is damaged")
-    [entry] = log.entries
-    assert (entry.action, entry.message_id) == ("classify", "<1@example.org>")
-    assert entry.error.startswith(f"74 Model unusable: {model}: the model is damaged")
+    [entry] = entries()
+    assert (entry["action"], entry["message-id"]) == ("classify", "<1@example.org>")
+    assert entry["error"].startswith(f"74 Model unusable: {model}: the model is damaged")
 
 
 def test_a_model_that_is_missing_or_unusable_is_counted_until_it_is_back(serving, model):
@@ -214,7 +237,7 @@ def test_a_model_that_is_missing_or_unusable_is_counted_until_it_is_back(serving
                 assert value(scraped(served), "unusable_models") == 1
             put(model, raw)
             assert value(scraped(served), "unusable_models") == 0
-            assert len(served.said) == 2 * n
+            assert len(served.said) == n
 
 
 HOSTILE = [
@@ -256,48 +279,28 @@ def test_other_ways_to_ask_for_it(served):
 
 
 def test_slow_clients_keep_nobody_out(serving, model, monkeypatch):
-    limits = metrics._LIMITS._replace(grace=0.05)
-    monkeypatch.setattr(metrics, "_LIMITS", limits)
+    monkeypatch.setattr(server, "_HTTP_TIMEOUT", 0.5)
     with serving(model) as served, ExitStack() as clients:
-        for _ in range(12):
-            client = clients.enter_context(asking(served))
+        opened = [clients.enter_context(asking(served)) for _ in range(12)]
+        for client in opened:
             client.send(b"GET /metrics HTTP/1.1\r\n")
         started = time.monotonic()
         assert b"Spam: True" in served.ask(request("CHECK", SPAM))
-        assert scraped(served)  # after 12 slow ones, four at a time
-        assert time.monotonic() - started < 20  # and not 60
-        with asking(served) as unread:  # is ended with the server
-            unread.send(b"GET")
-            served.stop_within(8)  # and not 10
+        assert scraped(served)
+        assert time.monotonic() - started < 20
+        assert [client.rest() for client in opened] == [b""] * 12
 
 
-@pytest.mark.long
-def test_a_flood_of_questions_slows_no_mail(serving, model):
-    """80 answers a second at most, however many ask."""
-    stop, answers, waits = threading.Event(), [], []
-
-    def flood():
-        while not stop.is_set():
-            try:
-                answers.append(ask(served)[:15])
-            except OSError:
-                time.sleep(0.01)
-
-    with serving(model) as served:
-        started = time.monotonic()
-        flooding = threading.Thread(target=together, args=(8, flood))
-        flooding.start()
-        for _ in range(100):
-            asked = time.monotonic()
-            assert b"Spam: True" in served.ask(request("CHECK", SPAM))
-            waits.append(time.monotonic() - asked)
-        served.wait(lambda: len(answers) > 10, 60)
-        seconds = time.monotonic() - started
-        stop.set()
-        flooding.join(60)
-    assert max(waits) < 1
-    assert set(answers) == {b"HTTP/1.1 200 OK"}
-    assert len(answers) <= 4 * (seconds / 0.05 + 10)
+def test_workers_count_together_and_one_goes_on_for_another(model):
+    counted = Metrics(["ham", "spam"], 3)
+    for worker, entry in ((0, CHECKED), (2, CHECKED), (2, CHECKED._replace(verdict="other class"))):
+        counted.begin(worker)
+        counted.add("connections", 5)
+        counted.count(entry, 0)
+    page = counted.page(1.5, 0).decode()
+    assert 'nbspam_judged_messages_total{command="CHECK",verdict="ham"} 2.0\n' in page
+    assert 'nbspam_judged_messages_total{command="CHECK",verdict="other"} 1.0\n' in page
+    assert "nbspam_connections 10.0\n" in page
 
 
 def test_each_metric_is_in_the_docs(served):

@@ -10,7 +10,7 @@ from one_case import each
 from servers import golden
 
 from nbspam import __version__
-from nbspam.reading.marks import MARK, PLACE_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag, unmarked
+from nbspam.reading.marks import MARK, PLACE_LIMIT, TAG_LIMIT, may_be_mark, may_be_tag, remove_marks
 from nbspam.reading.message import parse
 from nbspam.serving.passthrough import VerdictHeader, cleaned, evidence_value, marked, verdict_value
 from nbspam.tokens.tokenized import message_tokens
@@ -45,6 +45,7 @@ def test_the_verdict_is_as_promised():
     assert VERDICT.endswith(f"version={__version__}")
 
 
+@pytest.mark.long
 def test_a_header_that_goes_on_is_marked_at_its_beginning():
     """Where the place behind it is not looked for, and may be within a line that was cut."""
     mark = LINE + b"\r\n"
@@ -245,11 +246,11 @@ PLAIN_MAIL = b"To: a@example.org\nSubject: win\n\nb\n"
 def test_a_verdict_is_known_by_its_value_under_any_name_but_those_with_a_meaning():
     for verdict in (VERDICT, verdict_value("unsure", 0.0006, "too few known words")):
         out = passed(PLAIN_MAIL, VerdictHeader("X-Mine", verdict, "[S]", EVIDENCE))
-        assert unmarked(out) == PLAIN_MAIL
+        assert remove_marks(out) == PLAIN_MAIL
         assert tokens(PLAIN_MAIL) == tokens(out)
     for name in ("Subject", "From", "Content-Type", "Received"):
         raw = f"{name}: ham, probability=0.500000, version=1\n{name}: win\n\nb".encode()
-        assert raw == unmarked(raw)
+        assert raw == remove_marks(raw)
 
 
 def test_a_message_with_line_ends_changed_later_is_the_same():
@@ -328,6 +329,6 @@ def test_a_message_is_the_same_message_with_its_marks_and_without(raw, name):
 
 def test_many_verdicts_and_headers_take_no_time():
     raw = b"".join(b"X-%d: a, probability=0.500000, version=1\n" % i for i in range(100_000))
-    assert len(unmarked(raw + b"\nb")) < len(raw)
+    assert len(remove_marks(raw + b"\nb")) < len(raw)
     block = b"".join(b"X-%d: y\n" % i for i in range(10_000))
     assert block + LINE + b"\n\nbody" == passed(block + b"\nbody")

@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 from served_programs import HAM, SPAM
-from servers import OK, put, request
+from servers import OK, put, request, told
 
 import nbspam
-from nbspam.errors import ModelError, OptionError
-from nbspam.scoring.verdict import CutOffs
-from nbspam.serving.models import CurrentModel, Opening, Setup
-from nbspam.serving.teaching import LearnRequest, apply_requests
+from nbspam.errors import ModelError
+from nbspam.reading.message import parse
+from nbspam.serving.models import Models, Setup
 from nbspam.store.lookup import Lookup
-from nbspam.store.writing import DEFAULT_WAIT
+from nbspam.tokens.tokenized import tokenize
 
 FDS = Path("/proc/self/fd")
 linux = pytest.mark.skipif(not FDS.is_dir(), reason="needs /proc")
@@ -22,8 +21,7 @@ EVIDENCE, SUM = b'"scoring": "evidence"', b'"scoring": "sum"'
 
 
 def opened(path, base=None):
-    setup = Setup(path, base=base)
-    return setup.common(Opening(setup.cut_offs_of))
+    return Models(Setup(path, base=base))
 
 
 @pytest.fixture
@@ -36,7 +34,7 @@ def changed(raw, cut_off=b"0.75"):
 
 
 def cut_off_of(current):
-    return current.use().filter.cut_offs.spam
+    return current.common.version.cut_offs.spam
 
 
 def open_files(path):
@@ -51,22 +49,21 @@ def test_a_replaced_file_is_used_at_once_and_opened_once(current, model, said, m
     assert cut_off_of(current) == 0.9
     put(model, changed(model.read_bytes()))
     assert cut_off_of(current) == 0.75
-    monkeypatch.setattr("nbspam.serving.models.Lookup", lambda path: pytest.fail("opened"))
+    monkeypatch.setattr("nbspam.scoring.version.Lookup", lambda *_: pytest.fail("opened"))
     assert [cut_off_of(current) for _ in range(3)] == [0.75] * 3
     assert said == []
 
 
 @linux
 def test_an_old_version_stays_open_as_long_as_it_is_used(current, model):
-    old = current.use()
+    old = current.common.version
     put(model, changed(model.read_bytes()))
-    new = current.use()
-    assert (old.filter.cut_offs.spam, new.filter.cut_offs.spam) == (0.9, 0.75)
+    assert (old.cut_offs.spam, cut_off_of(current)) == (0.9, 0.75)
     assert open_files(model) == 2
-    assert old.filter.classifier.score({"claim", "free"}).log_odds > 0
+    assert old.classifier.score({"claim", "free"}).log_odds > 0
     del old
     assert open_files(model) == 1
-    current.use()
+    cut_off_of(current)
     assert open_files(model) == 1
 
 
@@ -85,52 +82,16 @@ def test_a_bad_file_changes_nothing_and_is_told_once(current, model, said):
         assert [cut_off_of(current) for _ in range(3)] == [0.9] * 3
         (line,) = said
         assert line.startswith(f"{model}: ")
-        assert line.endswith("; the server keeps using the previous model")
+        assert line.endswith("; the model that was open is still used")
         assert bad is not None or "model not found" in line
         assert current.n_unusable == 1
         put(model, changed(good))
         assert cut_off_of(current) == 0.75
         assert current.n_unusable == 0
-        assert said[1:] == [f"{model}: the model can be used again and was opened"]
         put(model, good)
         assert cut_off_of(current) == 0.9
-        assert len(said) == 2
+        assert len(said) == 1
         said.clear()
-
-
-@pytest.mark.parametrize(
-    "error", [ModelError("…: cannot be read; …"), OSError(24, "Too many open files"), MemoryError()]
-)
-def test_a_file_that_could_not_be_opened_is_tried_again_after_a_change_of_its_mode(
-    current, model, said, monkeypatch, error
-):
-    def refuse(*_):
-        raise error
-
-    put(model, changed(model.read_bytes()))
-    with monkeypatch.context() as patched:
-        patched.setattr("nbspam.serving.models.Lookup", refuse)
-        assert (cut_off_of(current), current.n_unusable) == (0.9, 1)
-    assert cut_off_of(current) == 0.9
-    assert len(said) == 1  # told once
-    model.chmod(0o640)
-    assert (cut_off_of(current), current.n_unusable) == (0.75, 0)
-
-
-def test_a_model_that_cannot_serve_is_as_bad_as_a_damaged_one(model, said):
-    raw = model.read_bytes()
-
-    def refuse(metadata):
-        if metadata.settings.spam_cutoff != 0.9:
-            raise OptionError("the ham cut-off, 0.6, is above the spam cut-off")
-        return CutOffs.of_model(metadata)
-
-    found = CurrentModel(model, Opening(refuse))
-    put(model, changed(raw))
-    assert cut_off_of(found) == 0.9
-    put(model, raw)
-    found.use()
-    assert len(said) == 2
 
 
 def test_a_link_is_followed_to_another_file(model, tmp_path, said):
@@ -154,7 +115,7 @@ def test_no_model_at_the_start_is_an_error(model, tmp_path, said):
         opened(model)
     assert open_files(model) == before
     nbspam.train([(c, f"{c} word {i}") for i in range(5) for c in "abc"]).save(model)
-    with pytest.raises(ModelError, match=r"has no spam class, .*; say which class is spam"):
+    with pytest.raises(ModelError, match=r"has no spam class, .*; name the spam class"):
         opened(model)
 
 
@@ -162,11 +123,12 @@ def test_no_model_at_the_start_is_an_error(model, tmp_path, said):
 
 
 def tell(path, base, message, is_spam):
-    return apply_requests(path, [LearnRequest(message, is_spam)], DEFAULT_WAIT, base)
+    return told(path, (message, is_spam), base=base)
 
 
 def log_odds(models, message):
-    return nbspam.Filter(models.use().filter).classify(message).log_odds
+    version = models.version_for("")
+    return version.classify(tokenize(parse(message), wanted=version.wanted)).log_odds
 
 
 @pytest.fixture
@@ -205,10 +167,10 @@ def test_files_that_break_leave_the_last_ones(me, model, both, said, has_own):
     assert "has the scoring sum, and a base must have evidence" in said[-1]
     put(model, whole)
     assert log_odds(both, SPAM) == before
-    assert (both.n_unusable, len(said)) == (0, 3)
+    assert (both.n_unusable, len(said)) == (0, 2)
     put(me, (me.read_bytes() if has_own else whole).replace(EVIDENCE, SUM, 1))
     assert log_odds(both, SPAM) == before
-    assert (both.n_unusable, len(said)) == (1, 4)
+    assert (both.n_unusable, len(said)) == (1, 3)
     assert "has the scoring sum, and its base" in said[-1]
     me.unlink()
     assert both.n_unusable in (0, 1)
@@ -246,18 +208,6 @@ def test_an_unlike_model_is_refused(me, model):
     me.write_bytes(model.read_bytes().replace(EVIDENCE, SUM, 1))
     with pytest.raises(ModelError, match="has the scoring sum, and its base"):
         opened(me, model)
-
-
-def test_the_index_of_a_base_is_made_once_for_each_base(me, model, both, said):
-    tell(me, model, SPAM, True)
-    first = both.use().base
-    tell(me, model, HAM, False)
-    before = log_odds(both, SPAM)
-    assert both.use().base is first
-    tell(model, None, SPAM + b"quite another", True)
-    assert log_odds(both, SPAM) != before
-    assert both.use().base is not first
-    assert said == []
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")

@@ -1,17 +1,15 @@
 """Where a server listens and where it refuses to, what systemd passes and is told, and signals."""
 
 import os
-import signal
 import socket
 import stat
 import sys
-from types import SimpleNamespace
+from pathlib import Path
 
 import pytest
 
 from nbspam.errors import OptionError, ServingError
 from nbspam.serving import sockets
-from nbspam.serving.server import serve
 from nbspam.serving.sockets import name_of, notify, passed_sockets, tcp_sockets, unix_socket
 
 
@@ -153,17 +151,19 @@ def test_systemd_is_told(tmp_path, monkeypatch, abstract):
     notify("READY=1")
 
 
-def test_signals_are_heeded_once_it_says_that_it_serves():
-    """Who waits for that and sends SIGHUP would end it otherwise."""
-    done = []
+def test_nobody_connects_before_the_mode_is_set(tmp_path, monkeypatch):
+    modes = []
+    chmod = Path.chmod
 
-    def use():  # which opens the model again
-        done.append("use")
-        signal.raise_signal(signal.SIGTERM)
+    def noted(path, mode):
+        modes.append(stat.S_IMODE(path.stat().st_mode))
+        chmod(path, mode)
 
-    server = SimpleNamespace(start=lambda *_: done.append("start"))
-    server.close, server.current = lambda: done.append("close"), SimpleNamespace(use=use)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    serve(server, [], [], lambda: signal.raise_signal(signal.SIGHUP))
-    assert done == ["start", "use", "close"]
-    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
+    monkeypatch.setattr(Path, "chmod", noted)
+    before = os.umask(0)
+    try:
+        with unix_socket(tmp_path / "socket", 0o660):
+            assert os.umask(0) == 0  # as it was
+    finally:
+        os.umask(before)
+    assert modes == [0]

@@ -5,15 +5,15 @@ from hypothesis import strategies as st
 from small_models import big, labelled_tokens, learn, refused
 
 from nbspam.store import index
-from nbspam.store.index import CHANNELS, CollisionError, TokenTable, hashes_of
+from nbspam.store.index import CollisionError, TokenTable, hash_tokens
 from nbspam.store.lookup import Lookup
-from nbspam.tokens.kinds import channel_of
+from nbspam.tokens.kinds import CHANNELS, channel_of
 
 
 def counts_in(table, tokens):
-    rows = table.find(hashes_of(tokens)).tolist()
+    rows = table.find(hash_tokens(tokens)).tolist()
     return {
-        token: (row % CHANNELS, table.counts[row // CHANNELS])
+        token: (row % len(CHANNELS), table.counts[row // len(CHANNELS)])
         for token, row in zip(tokens, rows, strict=True)
         if row >= 0
     }
@@ -46,7 +46,7 @@ def test_the_table_finds_every_token_and_no_other(tmp_path_factory, messages, ot
 def test_a_model_longer_than_is_read_at_once(tmp_path, monkeypatch):
     large = big(2_000)
     with Lookup(large.save(tmp_path / "large.json")) as lookup:
-        monkeypatch.setattr("nbspam.store.lookup.COPIED", 3_000)
+        monkeypatch.setattr("nbspam.store.lookup.COPY_CHUNK", 3_000)
         table = TokenTable(lookup)
     assert counts_in(table, list(large.counts)) == expected(large.counts)
 

@@ -155,7 +155,7 @@ def test_the_next_message_takes_fewer_reads_and_the_places_remembered_are_bounde
             assert len(lookup.counts(tokens)) == 100
             taken.append(reads.calls)
         assert taken[-1] <= 100 < 150 < taken[0]
-    monkeypatch.setattr(lookup_module, "MARKS", 100)
+    monkeypatch.setattr(lookup_module, "MAX_ANCHORS", 100)
     with Lookup(large_file) as lookup:
         for _ in range(3):
             assert lookup.counts(large.counts) == large.counts
@@ -304,12 +304,12 @@ def test_the_tokens_of_a_kind_are_found_and_a_key_that_is_none_is_refused(tmp_pa
     learned = learn([("ham", {"by:a", "by:b", 'by:"', "a"}), ("spam", {"by:a", "z", "by", "by;"})])
     path = learned.save(tmp_path / "model.json")
     with Lookup(path) as lookup:
-        found = list(lookup.beginning_with("by:"))
+        found = list(lookup.iter_prefix("by:"))
         assert found == [('by:"', (1, 0)), ("by:a", (1, 1)), ("by:b", (1, 0))]
-        assert list(lookup.beginning_with("no:")) == []
+        assert list(lookup.iter_prefix("no:")) == []
     path.write_text(path.read_text().replace('"by:b"', r'"by:\x"'))
     with Lookup(path) as lookup, refused(path, "is not as nbspam writes it"):
-        list(lookup.beginning_with("by:"))
+        list(lookup.iter_prefix("by:"))
 
 
 def test_a_model_laid_out_by_another_program_is_refused(model):
@@ -454,7 +454,11 @@ def spliced(path, counts, learned, metadata=METADATA) -> bytes:
 def blocks_of(size):
     """Make a small model as much work as a large one."""
     with mock.patch.multiple(
-        lookup_module, BLOCK=size, FINE=size, PROBE=max(4, size // 4), COPIED=max(64, size // 3)
+        lookup_module,
+        BLOCK=size,
+        MIN_BLOCK=size,
+        PROBE=max(4, size // 4),
+        COPY_CHUNK=max(64, size // 3),
     ):
         yield
 

@@ -25,13 +25,13 @@ from small_models import (
     with_learned,
 )
 
-from nbspam.bayes.calibration import SCALES, Lesson
+from nbspam.bayes.calibration import CALIBRATION_SPECS, Lesson
 from nbspam.errors import ModelError
 from nbspam.scoring.classifier import Classifier
 from nbspam.scoring.explanation import explain
-from nbspam.store.lookup import Lookup, Model, read_model
+from nbspam.store.lookup import Lookup, Model, checked_model, read_model
 from nbspam.store.model_file import write_model
-from nbspam.tokens.tokenized import RULES
+from nbspam.tokens.tokenized import TOKENIZER_VERSION
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "store" / "model-damages.txt"
 SMALL = GOLDEN.with_name("small-model.txt")
@@ -74,7 +74,7 @@ def test_the_lines_of_a_small_model(model):
             "noise": [0.0, 0.0],
             "run": 0,
         }
-        for scale in SCALES
+        for scale in CALIBRATION_SPECS
     }
     calibration = json.dumps({"spam": spam})
     expected = SMALL.read_text().replace("$CALIBRATION", calibration)
@@ -97,12 +97,12 @@ def test_a_damaged_model_is_refused_in_one_sentence(tmp_path, whole, line):
     path, found = tmp_path / "model.json", json.loads(whole)
     assert laid_out(found) == whole
     path.write_text(laid_out(damaged(found, line)))
-    refuses(read_model, path)
+    refuses(checked_model, path)
 
 
 def test_a_model_of_older_rules_is_read_and_written_as_it_is(model):
-    old = b'"rules": %d}' % (RULES - 1)
-    model.write_bytes(model.read_bytes().replace(b'"rules": %d}' % RULES, old))
+    old = b'"rules": %d}' % (TOKENIZER_VERSION - 1)
+    model.write_bytes(model.read_bytes().replace(b'"rules": %d}' % TOKENIZER_VERSION, old))
     raw, found = model.read_bytes(), read_model(model)
     assert raw.count(old) == 1
     with Lookup(model) as lookup:
@@ -123,18 +123,19 @@ def test_what_reading_refuses_is_told(model, tmp_path):
     whole = model.read_text()
     for old, new, *parts in (
         ('"version": 1', '"version": 2', "version 2", "newer", "update nbspam"),
-        ('"alpha": 0.1', '"alpha": 0.1, "alpha": 0.2', "duplicate key 'alpha'"),
         ('"alpha": 0.1', '"alpha": NaN'),
     ):
         model.write_text(whole.replace(old, new))
         for read in READERS:
             refuses(read, model, *parts)
+    model.write_text(whole.replace('"alpha": 0.1', '"alpha": 0.2, "alpha": 0.1'))
+    refuses(read_model, model, "is not as nbspam writes it")
     model.write_text(whole.replace('"free": [1, 1]', '"free": [1, 1],\n"free": [0, 1]'))
     refuses(read_model, model, "duplicate key 'free'")
     model.write_text(whole.partition('},"learned"')[0] + "}}\n")
     refuses(read_model, model, "damaged: it has no messages; restore it from a copy")
     for read in READERS:
-        refuses(read, tmp_path / "none.json", "model not found; train a model")
+        refuses(read, tmp_path / "none.json", "model not found; train it")
         refuses(read, tmp_path, "not a file")
     os.mkfifo(tmp_path / "pipe")
     refuses(learn().save, tmp_path / "pipe", "is not a regular file")
@@ -154,9 +155,32 @@ def test_no_more_metadata_is_read_than_a_model_has(model):
     for size, is_read in ((4 << 20, False), ((4 << 20) - 100 - len(raw), True)):
         model.write_bytes(raw.replace(b'"classes"', b'"x": "%s",\n"classes"' % (b"x" * size), 1))
         if is_read:
-            assert read_model(model)
-        else:
-            refuses(read_model, model, "it is truncated")
+            Lookup(model).close()
+        refuses(read_model, model, "is not as nbspam writes it" if is_read else "are too long")
+
+
+@each(
+    "change, said",
+    [
+        (lambda text: text.replace(b"\n", b"\r\n"), "CRLF"),
+        (lambda text: b"\xef\xbb\xbf" + text, "its first line is not"),
+        (lambda text: b"\n" + text, "its first line is not"),
+        (lambda text: text.decode().encode("utf-16"), "its first line is not"),
+        (lambda text: text + b"\n", "its end is not"),
+        (lambda text: text[:-1], "its end is not"),
+        (lambda text: text[:-1] + b" \n\n", "its end is not"),
+        (lambda text: text[:-1] + b"\r\n", "its end is not"),
+    ],
+)
+def test_the_marks_of_an_editor_are_told_as_what_they_are(model, change, said):
+    whole = model.read_bytes()
+    model.write_bytes(change(whole))
+    for read in READERS:
+        with pytest.raises(ModelError, match=said) as error:
+            read(model)
+        assert "truncated" not in str(error.value)
+        assert "another program" in str(error.value)
+    model.write_bytes(whole)
 
 
 NOT_MODELS = [
@@ -373,7 +397,7 @@ def test_single_findings_each_of_which_once_did_harm_are_refused(texts, place):
     for old, new, both in (
         *((b'"ham"', name, True) for name in names),  # a class name that would break its line
         (last, b'"\\ud800"', False),  # half of a character
-        (key, key + b', "alpha": 0.2', True),  # a key that stands twice
+        (key, key + b', "alpha": 0.2', False),  # a key that stands twice
     ):
         assert old in texts[0]
         place.write_bytes(texts[0].replace(old, new))

@@ -24,8 +24,6 @@ def test_four_times_the_mail_costs_about_four_times_as_much(name):
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", sorted(CONSTRUCTS))
-def test_a_mail_of_2_mib_costs_less_than_a_second_and_25_times_an_ordinary_page(name):
-    raw = of_size(CONSTRUCTS[name], 2 << 20)
-    taken = least(raw)
-    assert taken < 1
-    assert taken < 25 * least(of_size(ordinary, 2 << 20))
+def test_a_mail_of_2_mib_costs_less_than_8_ordinary_pages(name):
+    """An ordinary page of 2 MiB takes 0.2 s on two cores of 2026; the dearest mail, one second."""
+    assert least(of_size(CONSTRUCTS[name], 2 << 20)) < 8 * least(of_size(ordinary, 2 << 20))

@@ -4,9 +4,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nbspam.reading.message import parse, parse_text
-from nbspam.tokens.tokenized import Wanted, printable, tokenize
+from nbspam.tokens.tokenized import TokenizerOutputs, printable, tokenize
 
-WANTED = Wanted(excerpt=100)
+WANTED = TokenizerOutputs(excerpt=100)
 
 
 def excerpt(raw, wanted=WANTED):
@@ -16,7 +16,7 @@ def excerpt(raw, wanted=WANTED):
 
 def test_there_is_none_unless_it_is_wanted():
     assert tokenize(parse_text("free prize")).excerpt is None
-    assert tokenize(parse_text("free prize"), wanted=Wanted(traits=True)).excerpt is None
+    assert tokenize(parse_text("free prize"), wanted=TokenizerOutputs(traits=True)).excerpt is None
 
 
 def test_a_mail_has_its_subject_its_sender_and_its_visible_text():

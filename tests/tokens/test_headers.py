@@ -11,8 +11,8 @@ from one_case import each
 
 from nbspam.reading.message import parse
 from nbspam.tokens import headers as headers_module
-from nbspam.tokens.headers import collecting_host, fields_of, header_tokens
-from nbspam.tokens.kinds import FIELDS, HEADER, HOST, TEXT, channel_of, kind_of
+from nbspam.tokens.headers import collecting_host, domain_of, fields_of, header_tokens
+from nbspam.tokens.kinds import DOMAIN, FIELDS, HEADER, HOST, TEXT, channel_of, kind_of
 from nbspam.tokens.tokenized import message_tokens
 
 
@@ -24,7 +24,7 @@ def tokens_of(name, value):
     """Return the tokens of a field, but for the header channel's (below)."""
     found = header_tokens([(name, value)])
     channel = channel_tokens([(name, value)]) - {"limit:header"}
-    assert channel == {token for token in found if channel_of(token) in (HEADER, HOST)}
+    assert channel == {token for token in found if channel_of(token) in (HEADER, HOST, DOMAIN)}
     return found - channel
 
 
@@ -201,7 +201,7 @@ def test_each_token_is_a_piece_an_address_or_a_fields_name(headers):
     found = channel_tokens(headers)
     assert len([token for token in found if channel_of(token) == HOST]) == 1
     for token in found:
-        assert channel_of(token) in (HEADER, HOST)
+        assert channel_of(token) in (HEADER, HOST, DOMAIN)
         assert token.isascii()
         assert token.isprintable()
         assert " " not in token
@@ -237,7 +237,27 @@ def test_the_order_of_the_fields_matters_for_the_topmost_received_alone(headers,
 def test_the_host_that_took_the_mail_in(value, host):
     headers = [("subject", "by evil.example"), ("received", value)]
     assert collecting_host(value) == host
-    assert f"by:{host}" in channel_tokens(headers)
+    found = channel_tokens(headers)
+    assert f"by:{host}" in found
+    domains = [token for token in found if channel_of(token) == DOMAIN]
+    assert domains == ([] if host == "-" else [f"by-domain:{domain_of(host)}"])
+
+
+@each(
+    "host, domain",
+    [
+        ("mx1.mail.example.org", "example.org"),
+        ("mx.example.co.uk", "example.co.uk"),
+        ("co.uk", "co.uk"),
+        ("mx.web.de", "web.de"),
+        ("mailhost", "mailhost"),
+        ("192.0", "192.0"),
+        ("2001:db8", "2001:db8"),
+        ("a..b", ".b"),
+    ],
+)
+def test_the_domain_of_a_host(host, domain):
+    assert domain_of(host) == domain
 
 
 @each("greeting", ["by", "BY", "by.example", "a(by", "(by", "by)", "[by]", "x)by"])

@@ -1,57 +1,54 @@
-"""What is to be seen of a page: golden/tokens/html.table has pages, their words and tricks."""
+"""The words of pages, in plain sight and hidden: golden/tokens/html.table has pages."""
 
 import html
-import sys
+import re
+import time
+from ast import literal_eval
 
+import pytest
 from golden_tables import golden_table
+from honest import HONEST
 from hypothesis import given
 from hypothesis import strategies as st
-from newsletters import NEWSLETTERS
 from one_case import each
 
-from nbspam.tokens.html import page_of
+from nbspam.reading.message import parse
+from nbspam.tokens.html import parse_colour, read_page
+from nbspam.tokens.tokenized import message_tokens
 
-PAGES = list(golden_table("tokens/html.table", 3))
+PAGES = list(golden_table("tokens/html.table", 4))
 HIDE = 'style="display:none"'
 
 
-def seen(source):
-    """Return the visible words, with a ? those that are perhaps hidden, and the tricks."""
-    text, certain, _, tricks = page_of(f"0 {source}")  # hidden text at the beginning is no trick
-    sure = certain.split()
-    words = [word if word in sure else f"{word}?" for word in text.split()[1:]]
-    return words, {trick.removeprefix("trick:") for trick in tricks}
-
-
-@each("source, words, tricks", PAGES)
-def test_the_words_are_what_a_reader_sees_and_tricks_are_marked(source, words, tricks):
-    assert seen(source) == (words.split(), set(tricks.split()))
+@each("source, text, hidden, tricks", PAGES)
+def test_the_words_in_plain_sight_and_those_that_count_for_spam_only(source, text, hidden, tricks):
+    page = read_page(source)
+    assert page.text.split() == text.split()
+    assert page.hidden.split() == hidden.split()
+    assert page.tricks == {f"trick:{trick}" for trick in tricks.split()}
 
 
 @each("tag", ["span", "div", "td"])
 def test_a_style_hides_in_any_tag(tag):
     pages = [row for row in PAGES if row[0].startswith("<body>seen <p style")]
-    assert len(pages) == 18
-    for source, words, trick in pages:
-        page = source.replace("<p ", f"<{tag} ").replace("</p>", f"</{tag}>")
-        assert seen(page) == (words.split(), {trick})
+    assert len(pages) == 28
+    for source, text, hidden, trick in pages:
+        page = read_page(source.replace("<p ", f"<{tag} ").replace("</p>", f"</{tag}>"))
+        assert (page.text.split(), page.hidden) == (text.split(), hidden)
+        assert page.tricks == {f"trick:{trick}"}
 
 
-def test_what_is_remembered_of_a_sheet_holds_for_it_alone():
-    hiding, other = "<style>p.x{display:none}</style>", "<style>b.x{display:none}</style>"
+@each("text, expected", golden_table("tokens/html.table", 2, "colours"))
+def test_colours_by_all_their_names(text, expected):
+    assert parse_colour(text) == literal_eval(expected)
+
+
+def test_the_rules_of_a_sheet_hold_for_its_page_only():
+    hiding, other = "<style>p.x,.y{display:none}</style>", "<style>.x{display:none}</style>"
     for _ in range(2):
-        assert seen(f"{hiding}<p class=x>a</p><b class=x>b</b>") == (["b"], {"hidden"})
-        assert seen(f"{other}<p class=x>a</p><b class=x>b</b>") == (["a"], {"hidden"})
-        assert seen("<p class=x>a</p><b class=x>b</b>") == (["a", "b"], set())
-
-
-def test_a_value_of_any_length_is_none_of_the_text_and_many_open_tags_do_not_lose_it():
-    for quote in "\"'":
-        value = quote + "5 > 4 " * 10_000 + quote
-        assert seen(f"<p title={value} id=a>seen</p>") == (["seen"], set())
-    nested = "<div>" * 1000 + "</div>" * 1000
-    assert seen(f"<p style='color:#fff'>{nested}</p>seen")[0] == ["seen"]
-    assert seen(f"<div {HIDE}>" + "<i>" * 500 + "a</div>seen") == (["seen"], {"hidden"})
+        assert read_page(f"{hiding}a<p class=x>b</p><p class=y>c").hidden == "c"
+        assert read_page(f"{other}a<p class=x>b</p><p class=y>c").hidden == "b"
+        assert read_page("a<p class=x>b</p><p class=y>c").hidden == ""
 
 
 @each(
@@ -61,83 +58,89 @@ def test_a_value_of_any_length_is_none_of_the_text_and_many_open_tags_do_not_los
         f"<p style='margin:{' ' * 9_000}0;display:none'>ham</p>",
         f"<p {'a= ' * 9_000}{HIDE}>ham</p>",
         f"<p {'a' * 9_000} {HIDE}>ham</p>",
-        f"<p {'a=() ' * 9_000}{HIDE}> ham</p>".replace("()", "''"),
         f"<{'a' * 99} {HIDE}>ham</{'a' * 99}>",
-        f"<!{'ham ' * 9_000}>",
-        f"<? {'ham ' * 9_000}>",
         f"<style>.z{{display:none}}</style><p class='{' '.join(map(str, range(999)))} z'>ham</p>",
         f"<style>.z{{{'a:b;' * 9_000}display:none}}</style><p class=z>ham</p>",
+        f"<style>{'.y{color:red}' * 9_000}.z{{display:none}}</style><p class=z>ham</p>",
         f"<style {'x' * 9_000}>.z{{display:none}}</style><p class=z>ham</p>",
+        f"<div {HIDE}>{'<i>' * 20}ham</div>",
     ],
 )
-def test_nothing_is_too_long_to_hide_text(page):
-    assert seen(page + "<p>seen")[0] == ["seen"]
+def test_length_does_not_prevent_hiding(page):
+    found = read_page(f"<p>seen</p>{page}<p>seen")
+    assert (found.text.split(), found.hidden) == (["seen", "seen"], "ham")
 
 
-def test_beyond_the_limit_of_rules_all_text_is_in_doubt():
-    rules = "".join(f".c{i}{{color:red}}" for i in range(2_000))
-    for before, after in (("", ".z{display:none}"), (".z{display:none}", ".z{display:block}")):
-        page = f"<style>{before}{rules}{after}</style>one<p>two</p><p class=z>three</p>"
-        words, tricks = seen(page)
-        assert sorted(words) == ["one?", "three?", "two?"]
-        assert tricks >= {"limit:styles", "perhaps-hidden"}
+def test_only_a_beginning_of_at_most_250_letters_is_a_preheader():
+    filler = "&#847;&zwnj;&nbsp;" * 200
+    for letters, is_seen in ((250, True), (251, False)):
+        page = read_page(f"<div {HIDE}>{'a' * letters}{filler}</div>text")
+        assert page.tricks == (set() if is_seen else {"trick:hidden"})
+        assert ("aaa" in page.text, "aaa" in page.hidden) == (is_seen, not is_seen)
+    parts = f"<i {HIDE}>{'a' * 200}</i>" * 2
+    assert read_page(f"{parts}text").hidden == "a" * 200
+    assert read_page(f"text{parts}").hidden == f"{'a' * 200} {'a' * 200}"
 
 
-def test_a_page_of_which_nothing_is_to_be_seen_is_misread_and_seen():
-    text = "claim your million pounds today and send the money to us"
-    assert seen(f"<div {HIDE}>{text}</div>")[0] == [f"{word}?" for word in text.split()]
-    assert seen(f"<div {HIDE}>{text}</div>one two three four five six")[0][0] == "one"
-
-
-def test_of_newsletters_most_is_seen_and_nothing_is_a_trick():
-    for page in NEWSLETTERS:
-        text, certain, _, tricks = page_of(page)
-        assert len(certain.split()) > 0.9 * len(text.split())
-        assert tricks == set()
-
-
-def test_hidden_text_is_no_trick_if_it_is_short_and_the_first():
-    short, long = "new recipes &#847;&zwnj;&nbsp;" * 9, "new recipes" * 30
-    text = "what a reader sees of it"
-    assert page_of(f"<div {HIDE}>{short}</div>{text}") == (text, text, [], set())
-    for page in (f"<div {HIDE}>{long}</div>{text}", f"{text}<div {HIDE}>{short}</div>"):
-        assert page_of(page).tricks == {"trick:hidden"}
-
-
-def test_a_line_that_does_not_break_is_seen_as_far_as_a_screen_is_wide():
-    for before, after in (("<td nowrap>", "</td>"), ("<nobr>", "</nobr>"), ("<pre>", "</pre>")):
-        words, _ = seen(f"<table>{before}{'ham ' * 90}{after}</table><p>seen")
-        assert words == ["ham?"] * 90 + ["seen"]
-        assert seen(f"<table>{before}ham{after}</table>")[0] == ["ham"]
-    assert seen(f"<pre>{f'ham{chr(10)}' * 90}")[0].count("ham") > 0
+def test_behind_the_end_of_a_page_no_style_shows_text_and_no_trick_is_noted():
+    page = read_page("<html>a</html><p style='display:block;visibility:visible'>b</p><p hidden>c")
+    assert (page.text.split(), page.hidden, page.tricks) == (["a"], "b c", set())
 
 
 @each("source, targets", golden_table("tokens/html.table", 2, "links"))
 @each("before", ["", f"<i {HIDE}></i>"])
 def test_links_targets_wherever_they_stand(source, targets, before):
-    assert targets.split() == page_of(before + source).links
+    assert targets.split() == read_page(before + source).links
 
 
-@given(st.text(alphabet="<>/!-\"'= abpstyle&#;:none01\n"))
-def test_any_soup_has_a_text(source):
-    text, certain, _, tricks = page_of(source)
-    assert len(certain) <= len(text) + 200
-    assert len(text) <= len(source) + 200
-    assert all(trick.startswith("trick:") for trick in tricks)
+SOUP = st.text(alphabet="<>/!-\"'= abpstyle&#;:none01\\(){}@.*%,data:64\n")
+
+
+@given(SOUP)
+def test_any_soup_is_a_page(source):
+    page = read_page(source)
+    assert len(page.text) <= len(source) + 200
+    assert all(trick.startswith("trick:") for trick in page.tricks)
+
+
+@given(SOUP, SOUP)
+def test_any_soup_is_a_style_and_a_sheet(style, name):
+    quoted = html.escape(style)
+    page = read_page(f'<style>{style}</style><p class="{name}" style="{quoted}" alt="{quoted}">x')
+    assert len(page.hidden) < 40 * len(style + name) + 200
+
+
+@given(st.text(alphabet="#0123456789abcdefghlrs(),.%-/ "))
+def test_any_text_is_a_colour_or_unknown(text):
+    assert len(parse_colour(text)) in (0, 1, 3)
+
+
+WORDS = st.lists(st.sampled_from("alpha beta gamma delta".split()), min_size=1).map(" ".join)
+# Whole tags: after an open quote, words belong to an attribute, in a browser too.
+WHOLE = re.compile("<[^<>\"']+(?:\"[^<>\"']*\"|'[^<>\"']*'|[^<>\"'])*>")
+TAGS = st.lists(st.sampled_from(WHOLE.findall(" ".join(row[0] for row in PAGES))))
+
+
+@given(TAGS, WORDS, TAGS)
+def test_every_word_between_tags_is_read(before, words, after):
+    raw = re.compile("<(!|style|script|title|textarea|xmp|iframe|template|noframes)", re.I)
+    tags = [tag for tag in before if not raw.match(tag)]
+    page = read_page(" ".join([*tags, words, *after]))
+    assert set(words.split()) <= set(f"{page.text} {page.hidden}".split())
 
 
 @given(st.text(alphabet=st.characters(exclude_characters="<&")))
 def test_a_text_without_tags_stays_as_it_is(source):
-    assert page_of(source) == (source, source, [], set())
+    assert read_page(source) == (source, "", [], set())
 
 
 @each("entity", ["&#" + "1" * 5000 + ";", "&#x" + "f" * 5000 + ";", "&#00065;"])
 def test_entities_of_any_length_are_text(entity):
-    text, *_ = page_of(f"<p>free {entity} now</p>")
-    assert (text.split()[0], text.split()[-1]) == ("free", "now")
-    assert seen(f'<style media="{entity}"></style><p style="{entity}">seen')[0] == ["seen"]
+    words = read_page(f"<p>free {entity} now</p>").text.split()
+    assert (words[0], words[-1]) == ("free", "now")
     hides = f"a:{entity};dis&#{'0' * 5000}112;lay:none"
-    assert seen(f"<p style='{hides}'>ham</p>s&#x{'0' * 5000}65;en")[0] == ["seen"]
+    page = read_page(f"s&#x{'0' * 5000}65;en<p style='{hides}'>ham</p>")
+    assert (page.text.split(), page.hidden) == (["seen"], "ham")
 
 
 ENTITIES = ["&amp;", "&lt;", "&gt;", "&quot;", "&nbsp;", "&copy;", "&#39;", "&#160;", "&amp;lt;"]
@@ -146,9 +149,53 @@ ENTITIES = ["&amp;", "&lt;", "&gt;", "&quot;", "&nbsp;", "&copy;", "&#39;", "&#1
 @given(st.lists(st.sampled_from([*ENTITIES, "&raquo;", "&amp", "&", "x", " ", "&#8203;"])))
 def test_entities_are_what_the_standard_library_takes_them_for(pieces):
     source = "".join(pieces)
-    assert page_of(source)[0] == html.unescape(source)
+    assert read_page(source).text == html.unescape(source)
 
 
-def test_common_entities_do_not_load_the_table_of_all(monkeypatch):
-    monkeypatch.setitem(sys.modules, "html", None)  # importing it fails
-    assert page_of("".join(ENTITIES))[0] == "&<>\"\xa0©'\xa0&lt;"
+@each("name, raw, words", HONEST)
+def test_the_words_of_honest_mail_count_both_ways(name, raw, words):
+    possibly_hidden = set()
+    tokens = message_tokens(parse(raw), possibly_hidden=possibly_hidden)
+    assert len(words & (tokens - possibly_hidden)) >= 0.95 * len(words)
+
+
+BAITS = {
+    bait: (bait, "")
+    for bait in (
+        "<a ", "<p title='", "<p a=\"'", "<style ", "<!--", "</", "</b", "<p a=b ", "&#x", "'\"",
+        "<![CDATA[", "<!--[if a]>", "<!--[if a", "<p style=a:b;", "<p hidden>x", "<li>x<table>",
+        "<b></i>", "<font size=1>x</p>", "<i hidden>&nbsp;</i>", "<img alt=a>b", "<a>\\",
+        "<p style=content:'",
+    )
+} | {
+    f"<style>{bait}": (bait, "<style>")
+    for bait in ("@@@", "{", "}", ".x{", "a,", "@a{b{", "/*", "\\", "\\6", "content:'", "url(data:")
+} | {
+    f"<p title='{bait}": (bait, f"<p title='data:{bait}")
+    for bait in ("%25", "data:;base64,", "data:a;", "&lt;b ", "YWJj ")
+} | {
+    f"<p style='{before}{bait}": (bait, f"<p style='{before}")
+    for before, bait in (
+        ("color:rgb(", "1"), ("color:rgb(", "1 "), ("color:hsl(1,", " "), ("background:", "a("),
+        ("font:", "1"), ("font:", "0 "), ("width:", "1"), ("content:", "--"), ("", "--a:'"),
+    )
+}  # fmt: skip
+
+
+def seconds(bait, size):
+    piece, before = BAITS[bait]
+    source = before + piece * (size // len(piece))
+    start = time.process_time()
+    read_page(source)
+    return time.process_time() - start
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("bait", sorted(BAITS))
+def test_no_page_costs_more_per_byte_when_it_is_longer(bait):
+    for _ in range(3):  # others work on the machine, too
+        short, long = seconds(bait, 120 << 10), seconds(bait, 960 << 10)
+        if long < 16 * short + 0.2:
+            break
+    assert long < 16 * short + 0.2
+    assert long < 4

@@ -10,9 +10,8 @@ from one_case import each
 
 from nbspam.reading import mail as mbox
 from nbspam.reading.message import Message, parse, parse_text
-from nbspam.tokens import kinds
-from nbspam.tokens import text as plain_text
-from nbspam.tokens.tokenized import Wanted, message_tokens, tokenize
+from nbspam.tokens import disguises, kinds
+from nbspam.tokens.tokenized import TokenizerOutputs, message_tokens, tokenize
 
 ROOT = Path(__file__).parents[2]
 KIND_NAMES = {kind.name for kind in kinds.KINDS}
@@ -37,13 +36,17 @@ CHANNELS = {
     kinds.HEADER: "received return-path sender recipient header".split(),
     kinds.OPENING: ["open"],
     kinds.HOST: ["by"],
+    kinds.DOMAIN: ["by-domain"],
 }
 
 
 def test_the_channel_of_each_kind_the_fragments_and_the_host():
     expected = {name: channel for channel, names in CHANNELS.items() for name in names}
     assert {kind.name: kind.channel for kind in kinds.KINDS} == expected | {"": kinds.TEXT}
-    assert [kind for kind in kinds.KINDS if kind.is_fragment] == [kinds.TRIGRAM, kinds.PIECE]
+    assert [kind for kind in kinds.KINDS if kind.is_fragment] == [
+        kinds.TRIGRAM,
+        kinds.OPENING_PIECE,
+    ]
     assert [kind for kind in kinds.KINDS if kind.channel == kinds.HOST] == [kinds.COLLECTED_BY]
 
 
@@ -84,7 +87,7 @@ def test_every_token_of_any_mail_is_of_a_known_kind(raw):
 
 
 def test_the_page_on_tokens_names_every_kind_and_no_other():
-    page = (ROOT / "docs" / "tokens.md").read_text("utf-8").partition("## Traits")[0]
+    page = (ROOT / "docs" / "tokens.md").read_text("utf-8").partition("## What is read")[0]
     cells = re.findall(r"^\| ([^|]*) \|", page, flags=re.MULTILINE)
     listed = [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
     assert sorted(listed) == sorted(KIND_NAMES - {kinds.WORD.name})
@@ -105,7 +108,7 @@ def test_the_page_on_tokens_names_every_trait_its_scale_and_who_heeds_it():
         assert (heeded.strip() == "yes") == trait.in_evidence
 
 
-WANTED = Wanted(traits=True)
+WANTED = TokenizerOutputs(traits=True)
 NONE = dict.fromkeys(kinds.NAMES, 0)
 
 
@@ -123,19 +126,19 @@ def of_text(text):
 
 @each("n, expected", [(0, 0), (1, 8), (3, 16), (7, 24), (1023, 80), (2, 13), (1e6, 159)])
 def test_amounts_have_eight_steps_to_each_doubling(n, expected):
-    assert kinds.amount(n) == expected
+    assert kinds.log_scale(n) == expected
 
 
 def test_shares_are_percentages_and_counts_end_at_99():
     shares = {(0, 0): 0, (3, 0): 0, (0, 9): 0, (1, 3): 33, (2, 3): 67, (9, 9): 100}
-    assert {pair: kinds.share(*pair) for pair in shares} == shares
-    assert [kinds.count(n) for n in (0, 7, 99, 100, 10**9)] == [0, 7, 99, 99, 99]
+    assert {pair: kinds.percentage(*pair) for pair in shares} == shares
+    assert [kinds.clipped_count(n) for n in (0, 7, 99, 100, 10**9)] == [0, 7, 99, 99, 99]
 
 
 @example(13)  # shown as 12: 12.45, and then rounded
 @given(st.integers(0, 10**7))
 def test_an_amount_is_shown_as_about_what_it_stands_for(n):
-    shown = kinds.shown_amount(kinds.amount(n))
+    shown = kinds.show_amount(kinds.log_scale(n))
     half_a_step = (n + 1) * (2 ** (1 / 16) - 1)
     rounding = 0.05 if "." in shown else 0.5
     assert abs(float(shown) - n) <= half_a_step + rounding
@@ -159,10 +162,10 @@ def test_values_are_shown_as_a_reader_expects_them(name, value, expected):
 def test_a_short_text_and_nothing():
     """14 characters, 12 of them visible: 7 letters, 4 digits, a sign; 3 words of 4 on average."""
     assert of_text("Call 0906 NOW!") == NONE | {
-        "characters": kinds.amount(14),
-        "words": kinds.amount(3),
-        "word-length": kinds.amount(4),
-        "digits": kinds.amount(4),
+        "characters": kinds.log_scale(14),
+        "words": kinds.log_scale(3),
+        "word-length": kinds.log_scale(4),
+        "digits": kinds.log_scale(4),
         "digit-run": 4,
         "capitals": 57,
         "signs": 8,
@@ -174,7 +177,7 @@ def test_a_short_text_and_nothing():
 def test_runs_of_digits_links_and_texts_of_other_scripts(text, expected):
     for trait in expected.split(", "):
         name, value = trait.split(" ")
-        number = kinds.amount(float(value[1:])) if value.startswith("~") else int(value)
+        number = kinds.log_scale(float(value[1:])) if value.startswith("~") else int(value)
         assert of_text(text)[name] == number, trait
 
 
@@ -217,11 +220,11 @@ Content-Disposition: attachment; filename="bill.pdf"
 def test_a_mail_of_several_parts():
     """The text of both parts; what is not text has a name and a type only."""
     text = {
-        "characters": kinds.amount(12),
-        "words": kinds.amount(4),
-        "word-length": kinds.amount(2.5),
+        "characters": kinds.log_scale(12),
+        "words": kinds.log_scale(4),
+        "word-length": kinds.log_scale(2.5),
     }
-    form = {"links": kinds.amount(1), "html": 50, "hops": 2}
+    form = {"links": kinds.log_scale(1), "html": 50, "hops": 2}
     assert traits_of(parse(MAIL)) == NONE | text | form | {"capitals": 40}
 
 
@@ -235,8 +238,8 @@ def test_a_mail_of_several_parts():
 )
 def test_a_mail_of_html_alone_and_one_without_a_body(body, html, links):
     found = traits_of(parse(b"From: a@b.example\nContent-Type: text/html\n\n" + body))
-    assert (found["html"], found["links"]) == (html, kinds.amount(links))
-    assert found["characters"] == kinds.amount(2)
+    assert (found["html"], found["links"]) == (html, kinds.log_scale(links))
+    assert found["characters"] == kinds.log_scale(2)
     nothing = parse(b"From: a@b.example\nReceived: by c.example\n\n")
     assert traits_of(nothing) == NONE | {"hops": 1}
 
@@ -272,7 +275,7 @@ WESTERN = st.text(st.characters(codec="cp1252"))
 @example(bytes(range(256)).decode("cp1252", "ignore"))
 def test_the_fast_path_counts_as_the_other_does(text):
     found = of_text(text)
-    with patch.object(plain_text, "western_bytes", return_value=None):
+    with patch.object(disguises, "_western_bytes", return_value=None):
         assert of_text(text) == found
 
 

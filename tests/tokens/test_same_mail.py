@@ -13,7 +13,7 @@ from nbspam.learning.settings import TrainingSettings
 from nbspam.learning.update import Change, forget
 from nbspam.reading.message import parse
 from nbspam.store.lookup import Lookup
-from nbspam.tokens.headers import HEARD, subject_of
+from nbspam.tokens.headers import CHANNEL_FIELDS, subject_of
 from nbspam.tokens.tokenized import tokenize
 
 HAM, SPAM = "ham", "spam"
@@ -223,7 +223,9 @@ def test_fields_of_any_name_other_folds_and_another_order_change_nothing(added, 
     head, end, body = unfolded(mail).partition(b"\n\n")
     fields = head.split(b"\n")
     traces = [field for field in fields if field.startswith(b"Received")]
-    fields += [f"{n}: {v}".encode() for n, v in added if n.lower() not in HEARD | KEPT_APART]
+    fields += [
+        f"{n}: {v}".encode() for n, v in added if n.lower() not in CHANNEL_FIELDS | KEPT_APART
+    ]
     chance.shuffle(fields)
     order = iter(traces)
     fields = [next(order) if field.startswith(b"Received: ") else field for field in fields]

@@ -1,53 +1,30 @@
 """Texts and their letters; golden/tokens has tables of texts and what they mean."""
 
-import re
+from unittest.mock import patch
 
 from golden_tables import golden_table
 from hypothesis import given
 from hypothesis import strategies as st
 from one_case import each
 
-from nbspam.reading.message import parse
-from nbspam.tokens.kinds import KINDS
+from nbspam.tokens import text as plain_text
+from nbspam.tokens.disguises import western_bytes
 from nbspam.tokens.text import (
-    ALIKE,
-    COMPATIBLES,
-    INVISIBLES,
-    MARKS,
     SHORT,
-    UNSPACED,
     Memo,
     link_tokens,
-    may_have,
-    of_other_kinds,
+    readable,
+    repeated_text_tokens,
     short_text_tokens,
-    strange_characters,
     text_tokens,
-    typed_tokens,
-    undo_tricks,
-    unspelled,
-    western_bytes,
     words_of,
+    written_numbers,
 )  # fmt: skip
-from nbspam.tokens.tokenized import message_tokens
 
 
 def kind(tokens, prefix):
     """Return the values of the tokens of a kind."""
     return {token.removeprefix(prefix) for token in tokens if token.startswith(prefix)}
-
-
-def in_cp1252(text):
-    try:
-        return text.encode("cp1252")
-    except UnicodeEncodeError:
-        return None
-
-
-def test_western_bytes_are_windows_1252_by_either_way():
-    for character in map(chr, range(0x2200)):
-        for text in (character, f"é{character}", f"”{character}"):
-            assert western_bytes(text) == in_cp1252(text), ascii(text)
 
 
 # Words
@@ -81,6 +58,25 @@ def test_long_words_and_numbers_are_dropped(letter):
         assert "0" not in "".join(words_of("7" * 31 + rest))
 
 
+def test_tokens_with_digits_are_found_as_they_are_written():
+    found = written_numbers(
+        "Call 09061701461 or 08700 621170, win £900 at http://x1.example/22 now"
+    )
+    expected = {"00000000000": "09061701461", "call 00000000000": "call 09061701461"}
+    assert expected.items() <= found.items()
+    assert (found["£000"], found["00000 000000"]) == ("£900", "08700 621170")
+    assert "00" not in found  # of the link, which is no word
+    assert "win" not in found
+
+
+@given(st.text(alphabet="a1٣é’_-$£%, İ7", max_size=40))
+def test_a_written_number_has_its_tokens_form(text):
+    """But for digits in place of letters (`a1a`), which are undone and so are no token."""
+    tokens = text_tokens(text)
+    for token, written in written_numbers(text).items():
+        assert token not in tokens or token in text_tokens(written)
+
+
 # Texts
 
 
@@ -96,6 +92,15 @@ def test_words_and_pairs_of_neighbours_and_what_a_short_text_has_besides():
     for text in ("", "   ", "\n\t"):
         assert len(short_text_tokens(text)) <= 1
     assert 160 * 2 < SHORT < 1000  # longer than an SMS, and shorter than a mail
+
+
+def test_a_text_is_cut_once_for_its_tokens_and_for_how_often_they_occur():
+    text, _ = readable("Claim your prize, claim it: www.example.org")
+    with patch.object(plain_text, "words_of", wraps=words_of) as asked:
+        tokens = text_tokens(text)
+        assert set(repeated_text_tokens(text)) == set(tokens)
+    assert asked.call_count == 1
+    assert text.western is western_bytes(text)
 
 
 @given(st.text(alphabet="ab01é:д!.,'- "))
@@ -156,22 +161,6 @@ def test_a_link_is_no_words_of_the_text_and_a_host_has_a_bounded_number_of_paren
     assert max(map(len, tokens)) <= 100
 
 
-# Disguised words
-
-
-@each("text, meant, trick", golden_table("tokens/unspelled.table", 3))
-def test_words_in_disguise_are_read_as_meant_and_those_spelled_out_marked(text, meant, trick):
-    assert unspelled(text) == (meant, bool(trick))
-    assert ("trick:spelled" in text_tokens(text)) == bool(trick)
-
-
-@given(st.text(alphabet="ab01 ._-é免"))
-def test_what_is_meant_is_no_longer(text):
-    meant, _ = unspelled(text)
-    assert len(meant) <= len(text)
-    assert sum(map(str.isspace, meant)) <= sum(map(str.isspace, text))
-
-
 def test_of_a_long_host_the_last_80_characters_are_its_token():
     host = f"{'a' * 50}.{'b' * 50}.example"
     assert f"host:{host[-80:]}" in text_tokens(f"http://{host}/x")
@@ -207,80 +196,3 @@ def test_what_is_known_is_not_worked_out_again_but_a_full_memo_forgets():
 def test_a_memo_gives_what_its_function_gives(keys, limit):
     memo, _ = counted(limit)
     assert [key.upper() for key in keys] == [memo[key] for key in keys]
-
-
-@each("typed, tokens", golden_table("tokens/words.table", 2, "typed"))
-def test_a_word_as_the_tokenizer_writes_it(typed, tokens):
-    assert typed_tokens(typed) == tokens.split(", ")
-
-
-@each("text", ["FREE", "v1agra", "don’t", "naïve", "£100", "f-r-e-e", "日本"])
-def test_a_text_of_that_word_has_that_token(text):
-    found = message_tokens(parse(f"Subject: {text}\nFrom: a@example.org\n\n{text}\n".encode()))
-    assert set(typed_tokens(text)) <= found
-    assert set(typed_tokens(f"subject:{text}")) <= found
-
-
-def test_other_kinds():
-    assert "subject:free" in of_other_kinds("free")
-    assert "free" in of_other_kinds("subject:free")
-    assert "from:free" in of_other_kinds("subject:free")
-    assert "free" not in of_other_kinds("free")
-    assert len(of_other_kinds("free")) == len(KINDS) - 1
-
-
-# Letters that are not what they seem
-
-INVISIBLE = (
-    "\u00ad\u034f\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
-    "\x00\x08\x1b\x7f\x90\u3164\uffa0\ufe0f\U000e0061\U000e0105"
-)
-
-
-@each("text, seen, tricks", golden_table("tokens/unicode.table", 3))
-def test_tricks_are_undone_and_marked_and_honest_texts_left_alone(text, seen, tricks):
-    assert undo_tricks(text) == (seen, {f"trick:{trick}" for trick in tricks.split()})
-
-
-@each("sign", INVISIBLE)
-def test_what_is_invisible_in_a_word_is_removed_and_marked(sign):
-    assert undo_tricks(f"fr{sign}ee prize") == ("free prize", {"trick:invisible"})
-    assert undo_tricks(f"пр{sign}из") == ("приз", {"trick:invisible"})
-
-
-@each("sign", [*INVISIBLE, *"\u202a\u202e\u2066\u2069\ufe0f"])
-def test_what_is_invisible_outside_of_words_is_removed_and_no_trick(sign):
-    assert undo_tricks(f"{sign}free {sign} prize{sign}") == ("free  prize", set())
-    assert undo_tricks(sign * 50) == undo_tricks("") == ("", set())
-
-
-@given(st.text(st.characters()) | st.text(st.characters(categories=["Cs", "Ll"])))
-def test_any_text_can_be_written_afterwards_and_tricks_undone_stay_undone(text):
-    once, tricks = undo_tricks(text)
-    once.encode("utf-8")
-    assert all(trick.startswith("trick:") for trick in tricks)
-    twice, tricks = undo_tricks(once)
-    assert tricks <= {"trick:look-alike", "trick:styled-letters"}
-    assert len(twice) <= 20 * max(1, len(text))
-
-
-@given(st.text(alphabet="abcdefg hijk.!0123456789\n"))
-def test_ascii_is_left_alone(text):
-    assert undo_tricks(text) == (text, set())
-
-
-SETS = [MARKS, UNSPACED, INVISIBLES, COMPATIBLES, ALIKE]
-
-
-@each("ranges", SETS)
-def test_a_text_may_have_just_the_characters_of_a_set_s_pattern(ranges):
-    assert set(ranges[1::3]) == {"-"}
-    everything = "".join(map(chr, [*range(0x32000), *range(0xE0000, 0xE0200)]))
-    of_pattern = set(re.findall(f"[{ranges}]", everything))
-    assert strange_characters("".join(of_pattern)) == of_pattern
-    # Those at the ends of the ranges, and every 211th; no other plane has any.
-    ends = {chr(ord(c) + i) for c in ranges if "\0" < c < chr(0x10FFFF) for i in (-1, 0, 1)}
-    some = ends | set(everything[::211])
-    assert {c for c in some if may_have({c}, ranges)} == of_pattern & some
-    assert may_have(of_pattern, ranges)
-    assert not may_have(set(), ranges)

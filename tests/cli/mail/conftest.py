@@ -127,7 +127,9 @@ def local(home):
     return LocalMailbox(home.path / "mail")
 
 
-@pytest.fixture(params=["server", "Maildir", "folder of Maildirs"])
+@pytest.fixture(
+    params=["server", pytest.param("Maildir", marks=pytest.mark.long), "folder of Maildirs"]
+)
 def anywhere(request, home):
     """Return an account of a server, and Maildirs, which all behave in the same way."""
     if request.param == "server":

@@ -15,9 +15,9 @@ from nbspam.mailbox.account import (
     Account,
     FolderAddress,
     Secret,
-    from_command,
     from_file,
     parse_address,
+    secret_from_command,
 )
 from nbspam.mailbox.connection import Connection, resolve_folder
 
@@ -69,9 +69,9 @@ def test_a_secret_does_not_show_itself():
 
 
 def test_a_password_is_the_first_line_of_a_command():
-    secret = from_command("printf 'swörd fish\\nurl: x\\n'", "password-command", "hal@mx")
+    secret = secret_from_command("printf 'swörd fish\\nurl: x\\n'", "password-command", "hal@mx")
     assert (secret.value, secret.is_token) == ("swörd fish", False)
-    assert from_command("echo token", "token-command", "hal@mx").is_token
+    assert secret_from_command("echo token", "token-command", "hal@mx").is_token
 
 
 def test_a_command_that_gives_none():
@@ -86,14 +86,14 @@ def test_a_command_that_gives_none():
     }
     for command, problem in problems.items():
         with pytest.raises(AccountError, match=problem) as raised:
-            from_command(command, "password-command", "hal@mx")
+            secret_from_command(command, "password-command", "hal@mx")
         assert "swordfish" not in str(raised.value)
 
 
 def test_a_command_that_waits_is_ended(monkeypatch):
-    monkeypatch.setattr("nbspam.mailbox.account._PATIENCE", 0.2)
+    monkeypatch.setattr("nbspam.mailbox.account._COMMAND_SECONDS", 0.2)
     with pytest.raises(AccountError, match="has not ended"):
-        from_command("exec sleep 20", "password-command", "hal@mx")
+        secret_from_command("exec sleep 20", "password-command", "hal@mx")
 
 
 def test_a_file_only_its_owner_can_read(tmp_path):

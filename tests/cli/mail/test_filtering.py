@@ -10,7 +10,6 @@ from junk_mails import mail, many
 from local_mail import everywhere, folders_of, unmoved
 
 from nbspam.errors import AccountError
-from nbspam.mailbox.connection import Connection
 from nbspam.mailbox.sorting import MailFilter
 
 ODD = (
@@ -136,7 +135,7 @@ def test_what_was_put_off_is_for_the_next_run_if_this_one_ends_early(home, anywh
         raise AccountError("the server has gone; try again")
 
     with monkeypatch.context() as patched:
-        patched.setattr(MailFilter, "_without_rescued", end)
+        patched.setattr(MailFilter, "_deferred_to_classify", end)
         assert "has gone" in home.run("mail", "filter").err
     assert anywhere.mails("Junk") == spam
     assert "classified 2 messages, 1 moved" in home.mail("filter").out
@@ -292,31 +291,6 @@ def test_two_machines_and_a_person_who_work_on_it_at_once(home, mailbox, monkeyp
     assert len(folders) == 2 * n
     assert {folders[each] for each in ham} <= {"INBOX", "Trash"}
     assert {folders[each] for each in spam} <= {"Junk", "Trash"}
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("lacking", [(), ("MOVE",)])
-def test_what_two_machines_moved_at_one_moment_is_there_once(home, account, monkeypatch, lacking):
-    """Dovecot lets two clients move the same message at once, and makes two of it."""
-    mailbox = account(lacking=lacking)
-    spam, same = many("spam", 3), many("spam", 1)
-    long = many("spam", 1)[0] + b"Lorem ipsum dolor sit amet. \n" * 500
-    mailbox.put(*same, folder="Junk")  # was there before, and stays
-    mailbox.put(*spam, *same, *same, long + b"1")
-    name = "copy" if lacking else "move"
-    real = getattr(Connection, name)
-
-    def with_another(connection, uids, folder, keyword):
-        connection._client.copy(uids, folder)
-        mailbox.put(long + b"2", folder="Junk")  # begins as another does
-        return real(connection, uids, folder, keyword)
-
-    monkeypatch.setattr(Connection, name, with_another)
-    home.mail("filter")
-    expected = [*spam, *same * 3, long + b"1", long + b"2"]
-    assert sorted(mailbox.mails("Junk")) == sorted(expected)
-    assert mailbox.mails() == []
-    assert mailbox.uids("Junk") == [1, 2, 3, 4, 5, 6, 7, 8]
 
 
 @pytest.mark.long

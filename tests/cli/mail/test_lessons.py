@@ -108,6 +108,7 @@ def test_the_first_learning_trains_a_model(home, anywhere):
     campaign = many("campaign", 12)
     anywhere.put(*many("spam", 30), *campaign[:6], folder="Junk")
     assert "learned 66 messages (ham: 30, spam: 36)" in home.mail("learn").out
+    assert '"elsewhere": 1.8,' in home.model.read_text()  # mail from elsewhere is doubted
     assert "already known" not in home.mail("learn").out
     assert home.learned() == (30, 36)
     # and filtering learns before it judges
@@ -120,10 +121,10 @@ def test_the_first_learning_trains_a_model(home, anywhere):
 
 
 def test_what_is_remembered_is_bounded_and_holds_nothing_of_the_mail(home, anywhere, monkeypatch):
-    monkeypatch.setattr(memory, "_KEPT", 5)
+    monkeypatch.setattr(memory, "_MAX_DIGESTS", 5)
     anywhere.put(*many("spam", 8), *many("ham", 8))
     home.mail("filter", "--learn")
-    assert len(home.state()["judged"]) == len(home.state()["junked"]) == 5
+    assert len(home.state()["classified"]) == len(home.state()["junked"]) == 5
     path = home.memory()
     assert path.stat().st_mode & 0o777 == 0o600
     text = path.read_text()
@@ -132,12 +133,12 @@ def test_what_is_remembered_is_bounded_and_holds_nothing_of_the_mail(home, anywh
 
 
 def test_twenty_thousand_digests_are_remembered_the_newest(tmp_path):
-    remembered = memory.Memory(tmp_path / "state.json")
+    saved = memory.Memory(tmp_path / "state.json")
     digests = [memory.identity_of(b"%d" % i) for i in range(20_001)]
-    remembered.judged = dict.fromkeys(digests)
-    remembered.save()
-    assert list(memory.Memory(remembered.path).judged) == digests[1:]
-    assert remembered.path.stat().st_size < 1_000_000
+    saved.classified = dict.fromkeys(digests)
+    saved.save()
+    assert list(memory.Memory(saved.path).classified) == digests[1:]
+    assert saved.path.stat().st_size < 1_000_000
 
 
 def test_two_accounts_in_turn(home, dovecot, account):
@@ -150,7 +151,7 @@ def test_two_accounts_in_turn(home, dovecot, account):
     two.put(*many("spam", 1))
     done = home.run("mail", "filter", "-q")
     assert done.code == 1  # the first account's password is wrong
-    assert "nobody-there@localhost: the server refused the password" in done.err
+    assert "nobody-there@localhost: the server refused the login" in done.err
     assert len(two.mails("Junk")) == 1
     assert home.run("mail", "filter", "-q", "work") == (0, "", "")
     assert "did you mean work?" in home.run("mail", "filter", "wrk").err
@@ -171,6 +172,45 @@ def test_an_empty_message_teaches_nothing_and_is_not_read_again(home, anywhere):
 KEYWORDS = [(b"$Junk", b"$NotJunk"), (b"Junk", b"NonJunk")]
 
 
+@pytest.mark.parametrize("keyword", [b"Junk", b"\\Flagged"])
+def test_a_move_out_of_junk_counts_at_once_and_beats_a_keyword(home, anywhere, keyword):
+    """While the message is unread too, and without a word, though it looks like spam."""
+    ham, spam = home.learned()
+    anywhere.put(*many("spam", 2), folder="Junk", flags=[keyword])
+    home.mail("learn")
+    assert home.learned() == (ham, spam + 2)
+    anywhere.move("Junk", "INBOX")
+    assert home.mail("learn").err == ""
+    assert home.learned() == (ham + 2, spam)
+    state = home.state()
+    home.mail("learn")
+    assert (home.learned(), home.state()) == ((ham + 2, spam), state)
+
+
+def test_a_correction_is_learned_without_a_word(home, anywhere):
+    ham, spam = home.learned()
+    anywhere.put(*many("spam", 2))
+    home.mail("filter")
+    anywhere.move("Junk", "INBOX")
+    assert home.mail("learn", "-q") == (0, "", "")
+    assert home.learned() == (ham + 2, spam)
+
+
+def test_what_is_taken_out_of_junk_to_be_deleted_is_not_ham(home, account):
+    mailbox = account({"ham": ["*"]}, lacking=("SPECIAL-USE",))
+    ham, spam = home.learned()
+    mailbox.put(*many("spam", 3), folder="Junk")
+    home.mail("learn")
+    for trash in ("Deleted Items", "Gelöschte Objekte", "Old/Bin".replace("/", ".")):
+        mailbox.client.create_folder(trash)
+        mailbox.move("Junk", trash)
+        mailbox.flag(trash, [b"\\Seen"])
+        home.mail("learn")
+        assert home.learned() == (ham, spam + 3)
+        mailbox.move(trash, "Junk")
+
+
+@pytest.mark.few(3)
 @pytest.mark.parametrize("junk, not_junk", KEYWORDS)
 def test_keywords_say_more_than_the_folder(home, anywhere, junk, not_junk):
     """What was not read too; and what was learned by the folder, or by a keyword, is moved."""

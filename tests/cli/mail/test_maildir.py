@@ -21,7 +21,7 @@ from junk_mails import many
 from local_mail import everywhere, folders_of, unmoved
 from one_case import each
 
-from nbspam.mailbox.maildir import LocalFolders, Maildir
+from nbspam.mailbox.maildir import Maildir, MaildirFolders
 
 SAME = {kind: many(kind, 20, seed=9) for kind in ("ham", "spam")}
 
@@ -59,17 +59,17 @@ def test_an_end_before_and_after_a_move(home, local, monkeypatch, is_moved):
     """Two of the messages have the same bytes: neither is lost, and nbspam knows what it moved."""
     spam = many("spam", 3)
     local.put(*spam, spam[0])
-    real = LocalFolders.move
+    real = MaildirFolders.move
 
     def dies(self, uids, folder, keyword):
         if is_moved:
             real(self, uids[:2], folder, keyword)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(LocalFolders, "move", dies)
+    monkeypatch.setattr(MaildirFolders, "move", dies)
     with suppress(KeyboardInterrupt):
         home.run("mail", "filter", "-j1", local.top)
-    monkeypatch.setattr(LocalFolders, "move", real)
+    monkeypatch.setattr(MaildirFolders, "move", real)
     home.mail("filter", local.top)
     assert sorted(local.mails("Junk")) == sorted([*spam, spam[0]])
     before = home.learned()
@@ -148,7 +148,8 @@ def test_a_folder_that_may_not_be_written_is_one_sentence(home, local):
     local.put(*many("spam", 1))
     (local.path("Junk") / "new").chmod(0o500)
     done = home.run("mail", "filter", local.top)
-    assert (done.code, done.err.count("\n")) == (1, 2)
+    assert (done.code, done.err.count("\n")) == (1, 3)  # the note of a first run, too
+    assert "classified 1 message, 0 moved to Junk, 0 unsure, 1 left where it is" in done.out
     assert "Permission denied; correct its owner and permissions" in done.err
     assert len(local.mails()) == 1
 
@@ -161,9 +162,25 @@ def test_a_folder_for_spam_on_another_disk_is_one_sentence(home, local, monkeypa
 
     monkeypatch.setattr(type(local.top), "rename", rename)
     done = home.run("mail", "filter", "-q", local.top)
-    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert (done.code, done.err.count("\n")) == (1, 2)
     assert "on another disk, to which no file is moved in one step; name the folder" in done.err
     assert len(local.mails()) == 1
+
+
+@each("folder, name", [("Спам", "&BCEEPwQwBDw-"), ("A & B", "A &- B"), ("Fotos", "Fotos")])
+def test_a_folder_is_named_as_people_read_it(home, local, folder, name):
+    """Or as it is on the disk."""
+    local.create(name)
+    for junk in (folder, name):
+        spam = many("spam", 1)
+        local.put(*spam)
+        home.mail("filter", "--all", local.top, "--junk", junk)
+        assert local.mails(name) == spam
+        local.files(name)[0].unlink()
+    assert (
+        f"there is no folder 'Nix {folder}'"
+        in home.run("mail", "filter", local.top, "--junk", f"Nix {folder}").err
+    )
 
 
 NEWER = '{"version": 7}'
@@ -177,7 +194,7 @@ NEWER = '{"version": 7}'
         (("junked", "0", 2), []),
         (("learned", "Junk", 1), 5),
         (("learned", "Junk", 2), []),
-        (("rescued", "INBOX"), [math.inf]),
+        (("moved_back_uids", "INBOX"), [math.inf]),
         (("pending", 0), {}),
         (("INBOX", 0), math.inf),
         (("INBOX", 1), 1),
@@ -198,7 +215,7 @@ def test_a_damaged_file_of_what_is_remembered_is_one_sentence(home, local, keys,
     for key in keys[:-1]:
         place = place[key]
     place[keys[-1]] = value
-    for text in (json.dumps(found), "[" * 100_000, "", "[]", "\0", '{"version": 3}', NEWER):
+    for text in (json.dumps(found), "[" * 100_000, "", "[]", "\0", '{"version": 5}', NEWER):
         path.write_text(text)
         done = home.run("mail", "filter", local.top)
         assert (done.code, done.err.count("\n")) == (1, 1), done
@@ -214,7 +231,7 @@ def test_a_folder_is_listed_as_often_for_many_batches_as_for_one(home, local, mo
     monkeypatch.setattr(os, "listdir", lambda path: listed.append(path) or real(path))
     times = []
     for together in (100, 1):
-        monkeypatch.setattr("nbspam.mailbox.sorting._TOGETHER", together)
+        monkeypatch.setattr("nbspam.mailbox.sorting._MIN_BATCH", together)
         local.put(*many("spam", 30), *many("ham", 30))
         listed.clear()
         assert "30 moved to Junk" in home.mail("filter", local.top).out
@@ -225,7 +242,7 @@ def test_a_folder_is_listed_as_often_for_many_batches_as_for_one(home, local, mo
 @pytest.fixture
 def folders(local):
     local.put(*many("ham", 3))
-    return LocalFolders(Maildir(str(local.top)), remembers=False)
+    return MaildirFolders(Maildir(str(local.top)), remember=False)
 
 
 def test_what_is_no_file_and_what_is_gone_is_left_out(folders, local):

@@ -29,8 +29,8 @@ def test_a_wrong_password(home, mailbox, command):
     wrong.chmod(0o600)
     home.write(mailbox.user, mailbox.server, **{"password-file": "wrong"})
     sentence = fails(home, command)
-    assert "the server refused the password ([AUTHENTICATIONFAILED]" in sentence
-    assert sentence.endswith("an app password, or a token-command)")
+    assert "the server refused the login ([AUTHENTICATIONFAILED]" in sentence
+    assert sentence.endswith("(large providers want an app password, or a token)")
     assert "not the p" not in sentence
 
 
@@ -39,39 +39,38 @@ def test_a_server_that_is_away_or_says_nothing(home, mailbox):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         home.write(mailbox.user, mailbox.server, port=port, timeout=1)
-        assert "has not answered" in fails(home, "filter", code=75)
+        assert "timed out); try again later" in fails(home, "filter", code=75)
     sentence = fails(home, "filter", code=75)
     assert sentence.startswith(f"localhost:{port}: cannot be reached (Connection refused); try")
     home.write(mailbox.user, mailbox.server, host="no-such-host.invalid")
-    assert "this host has no known address" in fails(home, "filter", code=75)
+    assert "cannot be reached (Name or service not known)" in fails(home, "filter", code=75)
 
 
 def test_a_certificate_that_does_not_fit(home, mailbox, monkeypatch):
     server = mailbox.server
     home.write(mailbox.user, server, **{"ca-file": None})
-    assert "its certificate does not fit (self-signed certificate), and nothing was sent" in fails(
-        home, "filter"
-    )
+    said = "there is no protected connection (self-signed certificate), and nothing was sent"
+    assert said in fails(home, "filter")
     real = socket.getaddrinfo
     monkeypatch.setattr(
         socket, "getaddrinfo", lambda host, *rest, **more: real("127.0.0.1", *rest, **more)
     )
     for tls, port in (("implicit", server.port), ("starttls", server.plain)):
         home.write(mailbox.user, server, host="other.example.org", port=port, tls=tls)
-        assert "its certificate does not fit (Hostname mismatch" in fails(home, "filter")
+        assert "there is no protected connection (Hostname mismatch" in fails(home, "filter")
 
 
 def test_a_port_without_tls(home, mailbox, monkeypatch):
     mailbox.put(*many("spam", 1))
     port = mailbox.server.plain
     home.write(mailbox.user, mailbox.server, port=port)
-    assert 'needs an account with tls = "starttls"' in fails(home, "filter")
+    assert 'correct host, port and tls (port 143 needs tls = "starttls")' in fails(home, "filter")
     home.write(mailbox.user, mailbox.server, port=port, tls="starttls")
     home.mail("filter")
     assert len(mailbox.mails("Junk")) == 1
     home.write(mailbox.user, mailbox.server, port=port, tls="none")
     home.mail("filter")
-    monkeypatch.setattr("nbspam.mailbox.bounded._is_loopback", lambda _: False)
+    monkeypatch.setattr("nbspam.mailbox.login._is_loopback", lambda _: False)
     assert "an unencrypted password is sent only to this machine" in fails(home, "filter")
 
 
@@ -99,8 +98,8 @@ def test_no_folder_for_spam(home, account):
     mailbox.client.delete_folder("Junk")
     done = home.run("mail", "filter")
     if done.code:  # Dovecot makes it again, as it was told to
-        assert "the server marks no folder as \\Junk" in done.err
-        assert done.err.endswith("with --junk, or with junk in the config file\n")
+        raise AssertionError(done)
+    assert mailbox.mails("Junk") or mailbox.mails("Spam")
 
 
 @pytest.mark.parametrize("lacking", [pytest.param((), marks=pytest.mark.long), ("MOVE",)])
@@ -113,7 +112,10 @@ def test_a_quota_that_is_full(home, account, lacking):
         home.mail("filter")
         assert len(mailbox.mails("Junk")) == 6
         return
-    assert "Junk: the mailbox is full, so mail stays where it is" in fails(home, "filter")
+    done = home.run("mail", "filter", "-q")
+    assert (done.code, done.err.count("left out INBOX, UID")) == (1, 6)
+    assert "(Prize Desk <winner@prize.example>: CLICK HERE NOW" in done.err
+    assert "Quota exceeded" in done.err.splitlines()[-1]
     assert mailbox.all() == before
     assert mailbox.mails("Junk") == []
     assert home.state()["pending"] is None
@@ -131,10 +133,10 @@ def test_a_connection_that_is_cut_within_a_message(home, mailbox):
     with Proxy(mailbox.server.plain, literal) as proxy:
         home.write(mailbox.user, mailbox.server, port=proxy.port, tls="none")
         for _ in range(2):
-            sentence = fails(home, "filter", code=75)
-            assert "the connection was lost" in sentence
-            assert "prize" not in sentence.lower()
-        assert proxy.cuts == 2
+            done = home.run("mail", "filter", "-q")
+            assert (done.code, done.err.count("left out INBOX, UID")) == (75, 5)
+            assert "the connection was lost" in done.err.splitlines()[-1]
+        assert proxy.cuts == 2 * 9  # of five messages, then three, two, one, …
         done = home.run("classify", f"imaps://{mailbox.user}@localhost/INBOX")
         assert done.code == 75
     assert mailbox.mails() == [each for each, *_ in before]

@@ -58,7 +58,7 @@ def test_what_a_model_lacks_is_said_in_the_first_round_alone(home, local, watchi
     process = watching("--learn", local.top)
     for number in (1, 2):
         local.put(*many("ham", 1))
-        wait_until(lambda number=number: len(home.state()["judged"]) == number)
+        wait_until(lambda number=number: len(home.state()["classified"]) == number)
     assert ended(process)[2].count("has learned only spam so far") == 1
 
 
@@ -69,7 +69,7 @@ def test_a_server_without_idle_is_asked_now_and_then(account, home, monkeypatch)
     def sort(connection):
         looks.append(connection)
         if len(looks) == 3:
-            stop.ask()
+            stop.request()
 
     with Stop() as stop:
         watch(configured_places()["home"], sort, stop, 0.05, print)
@@ -85,7 +85,7 @@ def test_it_connects_again_with_growing_pauses(mailbox, home):
     def sort(_):
         looks.append(time.monotonic())
         if len(looks) == 2:
-            stop.ask()
+            stop.request()
 
     with (
         Proxy(mailbox.server.plain, lambda seen: 0 if len(seen) > limit[0] else None) as proxy,

@@ -1,0 +1,116 @@
+"""Exports of programs for short messages: many messages in one text.
+
+SMS Backup & Restore writes XML, with an element for each SMS and for each part of an MMS; its list
+of calls is XML, too.  WhatsApp writes a text in which each message starts with its date and time,
+in the format of the user's country, and its author's name.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+
+from nbspam.errors import SourceError
+from nbspam.patterns import lazy_pattern
+from nbspam.reading.charsets import bom_encoding
+from nbspam.reading.lines import decode_lines, decoding_of, wide_encoding
+from nbspam.reading.message import RawMessage
+from nbspam.reading.source import ReadingRequest, Source, SourceKind
+
+_WIDE_SAMPLE = 1 << 12  # bytes in which UTF-16 is recognised
+_ROOT = lazy_pattern(r"\s*(?:<\?.*?\?>\s*|<!--.*?-->\s*)*<(smses|calls)\b", re.DOTALL)
+_SURROGATES = lazy_pattern(r"&#(5[5-6]\d{3});&#(5[67]\d{3});")  # how it writes an emoji
+_REFERENCE = lazy_pattern(r"&#(x?)([0-9a-fA-F]{1,7});")
+_CONTROLS = lazy_pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_CHAT_DATE = r"\d{1,4}\s?[./年-]\s?\d{1,2}\s?[./月-]\s?\d{1,4}"
+_CHAT_LINE = lazy_pattern(
+    rf"[\ufeff\u200e\u200f\u202a]*\[?{_CHAT_DATE}[^\d\n]{{0,12}}\d{{1,2}}[:.h٫]\d\d(?:[:.]\d\d)?"
+    r"[^\d\n:]{0,12}?(?:\]|\s[-–—]|[,،]\s)\s*(?:([^:\n]{1,100}):[^\S\n]?)?"
+)
+_MIN_CHAT_LINES = 2
+
+
+def export_kind(source: Source) -> SourceKind | None:
+    """Return the kind of an exported file; None for any other file."""
+    codec = bom_encoding(source.sample) or wide_encoding(source.sample[:_WIDE_SAMPLE])
+    text = source.sample.decode(codec or "utf-8", "replace").lstrip("\ufeff")
+    if _ROOT.match(text):
+        return _SMS_BACKUP
+    if source.lines and _CHAT_LINE.match(source.lines[0]):
+        lines = sum(_CHAT_LINE.match(line) is not None for line in source.lines)
+        return _CHAT if lines >= _MIN_CHAT_LINES else None
+    return None
+
+
+def _check_reference(match: re.Match[str]) -> str:
+    """Keep a reference to a character that XML allows; replace any other reference."""
+    number = int(match[2], 16 if match[1] else 10)
+    is_valid = number in (9, 10, 13) or 32 <= number < 0xD800 or 0xE000 <= number <= 0x10FFFF
+    return match[0] if is_valid and number not in (0xFFFE, 0xFFFF) else "\ufffd"
+
+
+def _join_surrogates(match: re.Match[str]) -> str:
+    return chr(0x10000 + ((int(match[1]) - 0xD800) << 10) + int(match[2]) - 0xDC00)
+
+
+def _parse_sms(lines: Iterator[str]) -> Iterator[str]:
+    """Yield the texts; raises SourceError for invalid XML and for declared entities."""
+    from xml.parsers import expat
+
+    found: list[str] = []
+
+    def on_element(name: str, attributes: dict[str, str]) -> None:
+        if name == "sms" or (name == "part" and attributes.get("ct") == "text/plain"):
+            found.append(attributes.get("body" if name == "sms" else "text", ""))
+
+    def on_entity(*_: object) -> None:
+        raise SourceError("declares entities, which no backup does")
+
+    parser = expat.ParserCreate("utf-8")  # whatever the declaration says: the lines are decoded
+    parser.StartElementHandler, parser.EntityDeclHandler = on_element, on_entity
+    try:
+        for line in lines:
+            text = _REFERENCE.sub(_check_reference, _SURROGATES.sub(_join_surrogates, line))
+            parser.Parse(_CONTROLS.sub("\ufffd", text.removeprefix("\ufeff")))
+            yield from found
+            found.clear()
+        parser.Parse("", True)
+    except expat.ExpatError as error:
+        yield from found
+        raise SourceError(f"is no whole XML ({error})") from error
+
+
+def _parse_chat(lines: Iterator[str]) -> Iterator[str]:
+    """Yield the messages of a chat; WhatsApp's own lines have no author."""
+    message: list[str] = []
+    for line in lines:
+        if start := _CHAT_LINE.match(line):
+            yield "".join(message)
+            message = [line[start.end() :]] if start[1] else []
+        elif message:
+            message.append(line)
+    yield "".join(message)
+
+
+def _make_kind(name: str, texts: Callable[[Iterator[str]], Iterator[str]]) -> SourceKind:
+    """Make a kind of export; texts: yields the messages in a file's lines."""
+
+    def read(source: Source, request: ReadingRequest) -> Iterator[RawMessage]:
+        options, number = request.options, 0
+        options.on_note(
+            SourceError(f"{source.path}: is {name}; each of its messages is read as one")
+        )
+        decoding = decoding_of(source.title, source.open, options)
+        lines = decode_lines(source.title, source.open, decoding, request.skips)
+        try:
+            for text in filter(None, map(str.strip, texts(text for _, text in lines))):
+                number += 1
+                yield RawMessage(f"{source.title}:{number}", request.label, text)
+        except SourceError as error:
+            request.skips(source.title, f"{error}, and is read up to there")
+        if not number:
+            options.on_note(SourceError(f"{source.path}: there is no message in it"))
+
+    return SourceKind(read, f"{name} has no labels")
+
+
+_SMS_BACKUP = _make_kind("an SMS backup", _parse_sms)
+_CHAT = _make_kind("a WhatsApp chat", _parse_chat)
